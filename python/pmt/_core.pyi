@@ -14,15 +14,16 @@ CARD_TYPES: dict[str, np.dtype[np.void]]
 CARD_VERSION: int
 CARD_MAGIC: bytes
 SLOT_MAGIC: bytes
-LARGEST_WEIGHT: int
-DEAD_CHANNEL_SCALE: float
+# Limits of a .pmt image, as cpp/core/image/model.hpp has them.
+LARGEST_WEIGHT: int  # the smallest is its negative
+DEAD_CHANNEL_SCALE: float  # below, a channel cannot reach the output and is left as it is
 TENSOR_SCALES: tuple[float, float]
 WEIGHT_SCALES: tuple[float, float]
 MOST_TENSORS: int
 MOST_OPS: int
-LARGEST_SIDE: int
+LARGEST_SIDE: int  # of a tensor, and of padding
 MOST_CHANNELS: int
-MOST_ACTIVATIONS: int
+MOST_ACTIVATIONS: int  # elements of all tensors together
 
 class Estimator(IntEnum):
     weight_perturbation = 0

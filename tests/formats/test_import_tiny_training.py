@@ -12,9 +12,8 @@ from tiny_training_builder import saved, small_network
 
 from pmt.formats.tiny_training import importer as tiny_training
 from pmt.formats.tiny_training.importer import matching_weight_scales
-from pmt.net.graph import Graph
+from pmt.net.graph import Graph, with_new_head
 from pmt.net.image import build_image, read_graph
-from pmt.net.new_head import with_new_head
 
 
 @pytest.fixture(scope="module")

@@ -7,18 +7,18 @@ import pytest
 from float_networks import mobile_network, random_images
 
 from pmt import formats
-from pmt.quantization import bias_correction as module
 from pmt.quantization import (
     correct_biases,
     dequantize,
     float_activations,
     integer_activations,
     normalize,
+    post_training,
     quantize,
     signal_to_noise,
     worst,
 )
-from pmt.quantization.bias_correction import run_op
+from pmt.quantization.post_training import run_op
 
 
 def shifted(seed: int = 0):
@@ -81,7 +81,7 @@ def test_correction_lowers_the_noise_and_is_an_option_of_quantize():
 def test_evenly_chosen_images_are_used_where_all_would_not_fit(monkeypatch):
     graph, quantized, images = shifted()
     few = correct_biases(graph, quantized, images[[0, 21, 42, 63]])
-    monkeypatch.setattr(module, "_IMAGE_BYTES", 4 * module.live_elements(graph))
+    monkeypatch.setattr(post_training, "_IMAGE_BYTES", 4 * post_training.live_elements(graph))
     found = correct_biases(graph, quantized, images)
     for one, other in zip(few.ops, found.ops, strict=True):
         assert one.bias is None or np.array_equal(one.bias, other.bias)

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import pmt
 from pmt import corruptions, methods
+from pmt._core import MOST_CHANNELS
 from pmt._util.checks import OptionError, checked_candidates
 from pmt._util.did_you_mean import did_you_mean
 from pmt.corruptions import CONSTANTS
 from pmt.datasets.image_layouts import official_titles
 from pmt.model import Model
 from pmt.model.loading import BUNDLED_MODELS
-from pmt.net.image_limits import MOST_CHANNELS
 from pmt.protocol import DataSource, SplitChoice
 from pmt.protocol.data_source import data_path
 from pmt.protocol.splitting import HELD_OUT, IMAGES

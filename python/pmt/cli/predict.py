@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 
+from pmt._core import MOST_CHANNELS
 from pmt.cli.arguments import add_integer, add_json, add_model, add_threads, load_model
 from pmt.cli.output import Output, table
 from pmt.model import FilePredictions, PredictJob, predict_files
-from pmt.net.image_limits import MOST_CHANNELS
 from pmt.protocol import load_clean
 
 USAGE = "pmt predict MODEL FILES... [--top K] [options]"

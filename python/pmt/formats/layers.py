@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt.net import image_limits
+from pmt import _core
 from pmt.net.graph import Graph, Op, Pair, Tensor, channel_axis
 
 _BLOCK_COUNT = 4
@@ -134,24 +134,22 @@ def check_limits(graph: Graph, source: str) -> None:
     problems = [
         f"{len(values)} {what}, an image holds {limit}"
         for what, values, limit in (
-            ("tensors", graph.tensors, image_limits.MOST_TENSORS),
-            ("ops", graph.ops, image_limits.MOST_OPS),
+            ("tensors", graph.tensors, _core.MOST_TENSORS),
+            ("ops", graph.ops, _core.MOST_OPS),
         )
         if len(values) > limit
     ]
     total = sum(tensor.elements for tensor in graph.tensors)
-    if total > image_limits.MOST_ACTIVATIONS:
-        problems.append(
-            f"activations of {total} values, an image holds {image_limits.MOST_ACTIVATIONS}"
-        )
-    side, channels = image_limits.LARGEST_SIDE, image_limits.MOST_CHANNELS
+    if total > _core.MOST_ACTIVATIONS:
+        problems.append(f"activations of {total} values, an image holds {_core.MOST_ACTIVATIONS}")
+    side, channels = _core.LARGEST_SIDE, _core.MOST_CHANNELS
     for tensor in graph.tensors:
         if max(tensor.height, tensor.width) > side or tensor.channels > channels:
             problems.append(
                 f"tensor {tensor.name!r} of {tensor.height}x{tensor.width}x{tensor.channels}, at "
                 f"most {side}x{side}x{channels}"
             )
-        low, high = image_limits.TENSOR_SCALES
+        low, high = _core.TENSOR_SCALES
         if not low <= tensor.scale <= high:
             problems.append(
                 f"tensor {tensor.name!r} has scale {tensor.scale}, not {low:.0e} to {high:.0e}"
@@ -160,7 +158,7 @@ def check_limits(graph: Graph, source: str) -> None:
         scales = op.weight_scales
         if scales is None:
             continue
-        low, high = image_limits.WEIGHT_SCALES
+        low, high = _core.WEIGHT_SCALES
         if not np.all((scales >= low) & (scales <= high)):
             problems.append(f"op {op.name!r} has weight scales outside of {low:.0e} to {high:.0e}")
     if problems:

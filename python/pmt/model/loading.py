@@ -13,8 +13,7 @@ from pmt._util.did_you_mean import did_you_mean
 from pmt.formats.layers import input_formula
 from pmt.formats.reading import check_options
 from pmt.model.model import Model
-from pmt.net.graph import Tensor
-from pmt.net.new_head import with_new_head
+from pmt.net.graph import Tensor, with_new_head
 
 __all__ = [
     "BEST",

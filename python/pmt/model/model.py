@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core, formats
+from pmt._core import DEAD_CHANNEL_SCALE
 from pmt._util import atomic_file
 from pmt._util.checks import OptionError
 from pmt._util.counted import counted
@@ -40,7 +41,6 @@ from pmt.model.layer_arrays import LayerArrays
 from pmt.model.scores import Evaluation, ImageScores, scores_of_logits
 from pmt.net.graph import Graph, ends_in_features
 from pmt.net.image import build_image, read_graph, read_metadata
-from pmt.net.image_limits import DEAD_CHANNEL_SCALE
 
 __all__ = ["Layer", "Model", "check_model"]
 

@@ -1,18 +1,24 @@
 """Post-training quantization: a float graph and some images become an int8 graph."""
 
 from pmt.net.float_graph import FloatGraph, FloatOp, FloatTensor, fold_batch_norm
-from pmt.quantization.bias_correction import correct_biases
-from pmt.quantization.dequantization import dequantize, tensor_ranges
 from pmt.quantization.equalization import Equalization, equalize
-from pmt.quantization.float_forward import float_activations, float_logits, normalize
-from pmt.quantization.noise_report import (
+from pmt.quantization.float_forward import (
     OpNoise,
+    float_activations,
+    float_logits,
     format_noise,
     integer_activations,
+    normalize,
     signal_to_noise,
     worst,
 )
-from pmt.quantization.post_training import quantize, quantize_with_ranges
+from pmt.quantization.post_training import (
+    correct_biases,
+    dequantize,
+    quantize,
+    quantize_with_ranges,
+    tensor_ranges,
+)
 from pmt.quantization.quantize_job import QuantizedModel, QuantizeJob, quantize_model
 from pmt.quantization.ranges import RANGE_METHODS, RangeMethod, activation_ranges
 

@@ -1,25 +1,50 @@
-"""Post-training quantization: float graph and calibration images in, int8 graph out."""
+"""Post-training quantization of a float network, correction of its biases, and the way back."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from pmt._core import LARGEST_WEIGHT
+from pmt.formats.layers import raw_pixels
+from pmt.model import Model
 from pmt.net.float_graph import (
+    ACTIVATED_KINDS,
+    Activation,
     Bounds,
     FloatGraph,
     FloatOp,
+    FloatTensor,
     check_calibration,
     check_float_graph,
+    check_images,
+    check_same_ops,
 )
-from pmt.net.graph import KEEPING_KINDS, Graph, Op, Tensor, channel_axis, is_layer
-from pmt.net.image_limits import LARGEST_WEIGHT
-from pmt.quantization.bias_correction import correct_biases
+from pmt.net.graph import (
+    KEEPING_KINDS,
+    Graph,
+    Op,
+    Tensor,
+    channel_axis,
+    channel_shape,
+    graph_of_activations,
+    is_layer,
+)
 from pmt.quantization.equalization import equalize as equalized
-from pmt.quantization.float_forward import Progress
+from pmt.quantization.float_forward import (
+    Progress,
+    float_steps,
+    image_batches,
+    last_readers,
+    live_elements,
+    normalize,
+    real_values,
+    taps,
+)
 from pmt.quantization.ranges import (
     Range,
     RangeMethod,
@@ -28,7 +53,17 @@ from pmt.quantization.ranges import (
     scale_and_zero_point,
 )
 
+Clamps = Literal["activation", "exact"]
+Int8Array = npt.NDArray[np.int8]
+FloatArray = npt.NDArray[np.float32]
+DoubleArray = npt.NDArray[np.float64]
+
 _LARGEST_BIAS = 2.0**23  # beyond, a float32 no longer holds every integer
+# Of bias correction: biases stay within, and images run so many at once.
+_CORRECTED_BIASES = (-(2**24), 2**24)
+_IMAGE_BYTES = 256 * 2**20
+_IMAGES_AT_ONCE = 16
+_RELU6_TOP = 6.0
 
 
 def quantize(
@@ -116,7 +151,10 @@ def quantize_with_ranges(float_graph: FloatGraph, ranges: Sequence[Range]) -> Gr
     check_float_graph(float_graph)
     _check_ranges(float_graph, ranges)
     tensors = _quantized_tensors(float_graph, ranges)
-    mean, std = _pixel_scaling(float_graph, tensors[float_graph.input])
+    source = tensors[float_graph.input]
+    mean, std = float_graph.input_mean, float_graph.input_std
+    if not float_graph.reads_pixels:
+        mean, std = raw_pixels(source.scale, source.zero_point, min(source.channels, 4))
     return Graph(
         tensors=tensors,
         ops=[_quantized_op(op, tensors) for op in float_graph.ops],
@@ -154,16 +192,6 @@ def _quantized_tensors(graph: FloatGraph, ranges: Sequence[Range]) -> list[Tenso
         Tensor(t.name, *t.shape, scale, zero_point)
         for t, (scale, zero_point) in zip(graph.tensors, parameters, strict=True)
     ]
-
-
-def _pixel_scaling(
-    graph: FloatGraph, source: Tensor
-) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return mean and std of pixels; where there are none, those by which 0 becomes -128."""
-    if graph.reads_pixels:
-        return graph.input_mean, graph.input_std
-    channels = min(source.channels, 4)
-    return (128.0 + source.zero_point,) * channels, (1.0 / source.scale,) * channels
 
 
 def _pixel_range(graph: FloatGraph) -> Range:
@@ -211,3 +239,218 @@ def _weight_scales(
     scales[scales == 0] = largest if largest > 0 else 1.0
     for_bias = np.abs(bias) / (input_scale * _LARGEST_BIAS)
     return np.asarray(np.maximum(scales, for_bias), np.float32)
+
+
+def correct_biases(
+    float_graph: FloatGraph,
+    graph: Graph,
+    images: npt.NDArray[Any],
+    *,
+    progress: Progress | None = None,
+) -> Graph:
+    """Shift every bias so that the layer's mean output is that of the float network.
+
+    The empirical bias correction of Nagel et al. 2019 (arXiv:1906.04721, section 4.2): layer by
+    layer, the mean of every channel before its activation, over images and pixels, is taken in the
+    float network and in the int8 network, whose input to the layer already comes from corrected
+    layers; the difference goes into the bias. The means of a layer's output are its weights times
+    the means of what each tap of its kernel reads, so that no layer is computed for them.
+
+    Parameters
+    ----------
+    float_graph : FloatGraph
+        The network that ``graph`` was quantized from.
+    graph : Graph
+        The int8 network. It is not changed.
+    images : ndarray of uint8, shape (N, H, W, C)
+        Calibration images, pixels 0..255. Where their int8 activations would not fit into 256 MB,
+        evenly chosen ones are used.
+    progress : callable, optional
+        Called as ``progress(done, in_all)``: images first, then ops.
+
+    Returns
+    -------
+    Graph
+        A copy with other biases.
+
+    Raises
+    ------
+    ValueError
+        If the images do not fit, or the graphs do not have the same ops.
+    """
+    check_same_ops(float_graph, graph)
+    check_images(float_graph, images)
+    images = _chosen(float_graph, images)
+    expected = _float_means(float_graph, images, progress)
+    result = replace(graph, ops=[replace(op) for op in graph.ops])
+    last_reader = last_readers(float_graph)
+    known = {graph.input: Model.from_graph(graph).prepare(images)}
+    for position, op in enumerate(result.ops):
+        sources = [known[index] for index in op.inputs]
+        if is_layer(op):
+            _correct(op, result, sources[0], expected[position])
+        known[op.output] = run_op(result, op, sources)
+        for index in (*op.inputs, op.output):
+            if last_reader.get(index, -1) <= position:
+                known.pop(index, None)
+        if progress is not None:
+            progress(position + 1, len(result.ops))
+    return result
+
+
+def _chosen(graph: FloatGraph, images: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    most = max(1, _IMAGE_BYTES // live_elements(graph))
+    if len(images) <= most:
+        return images
+    return images[np.linspace(0, len(images) - 1, most).astype(np.int64)]
+
+
+def _float_means(
+    graph: FloatGraph, images: npt.NDArray[Any], progress: Progress | None
+) -> dict[int, DoubleArray]:
+    """Mean of every layer's output before the activation, by the op's position."""
+    positions = {op.output: position for position, op in enumerate(graph.ops)}
+    means: dict[int, DoubleArray] = {}
+    for part in image_batches(graph, images, progress):
+        for step in float_steps(graph, normalize(graph, part)):
+            if is_layer(step.op):
+                position = positions[step.op.output]
+                share = _tap_means(step.op, step.sources[0]) * (len(part) / len(images))
+                means[position] = means.get(position, 0.0) + share
+    return {place: _output_means(graph.ops[place], inputs) for place, inputs in means.items()}
+
+
+def _correct(op: Op, graph: Graph, source: Int8Array, expected: DoubleArray) -> None:
+    assert op.weights is not None
+    assert op.weight_scales is not None
+    assert op.bias is not None
+    tensor = graph.tensors[op.inputs[0]]
+    steps = np.zeros(())
+    for first in range(0, len(source), _IMAGES_AT_ONCE):
+        part = source[first : first + _IMAGES_AT_ONCE].astype(np.float32)
+        share = _tap_means(op, part - np.float32(tensor.zero_point)) * (len(part) / len(source))
+        steps = steps + share
+    unit = tensor.scale * op.weight_scales.astype(np.float64)
+    found = _output_means(op, steps)
+    shift = np.rint(expected / unit - found)
+    op.bias = np.clip(op.bias + shift, *_CORRECTED_BIASES).astype(np.int32)
+
+
+def _tap_means(op: FloatOp | Op, x: npt.NDArray[np.float32]) -> DoubleArray:
+    """Mean of what each kernel tap reads: ``(kernel_h, kernel_w, in)``, or ``(in,)``."""
+    if op.kind == "fully_connected":
+        return np.asarray(x.reshape(len(x), -1).mean(axis=0, dtype=np.float64))
+    means = [tap.mean(axis=(0, 1, 2), dtype=np.float64) for _, _, tap in taps(x, op, 0.0)]
+    return np.asarray(means).reshape(*op.kernel, -1)
+
+
+def _output_means(op: FloatOp | Op, inputs: DoubleArray) -> DoubleArray:
+    """Mean of every output channel, bias included, in the units of weights times input."""
+    assert op.weights is not None
+    weights = op.weights.astype(np.float64)
+    bias = 0.0 if op.bias is None else op.bias.astype(np.float64)
+    if op.kind == "fully_connected":
+        return np.asarray(weights @ inputs + bias)
+    if op.kind == "conv2d":
+        return np.asarray(np.einsum("oijc,ijc->o", weights, inputs) + bias)
+    multiplier = weights.shape[-1] // inputs.shape[-1]
+    return np.asarray((weights * np.repeat(inputs, multiplier, axis=-1)).sum(axis=(0, 1)) + bias)
+
+
+def run_op(graph: Graph, op: Op, sources: list[Int8Array]) -> Int8Array:
+    """Run one op of ``graph`` on its int8 inputs, ``(N, H, W, C)`` each."""
+    tensors = [graph.tensors[index] for index in (*op.inputs, op.output)]
+    if op.kind == "add":
+        return _add(op, sources, tensors)
+    model = Model.from_graph(graph_of_activations(tensors, [replace(op, inputs=(0,), output=1)]))
+    return np.stack([model.core.activations(image)[1] for image in sources[0]])
+
+
+def _add(op: Op, sources: list[Int8Array], tensors: list[Tensor]) -> Int8Array:
+    # A network has one input, so an addition cannot stand alone. See docs/reference/integers.md.
+    total = real_values(tensors[0], sources[0]) + real_values(tensors[1], sources[1])
+    target = tensors[2]
+    steps = np.rint(total / np.float32(target.scale)) + target.zero_point
+    return np.asarray(np.clip(steps, *op.clamp), np.int8)
+
+
+def dequantize(graph: Graph, *, clamps: Clamps = "activation") -> FloatGraph:
+    """Return the float network with the real values of an int8 network's weights and biases.
+
+    Use it to train further in floating point and quantize again. Quantized again with the ranges of
+    ``graph`` (:func:`quantize_with_ranges`) it has the same int8 weights and scales in every
+    channel whose largest weight is 127 or -127 and whose bias is below ``2**23`` steps. Other
+    channels get the scale that their largest weight fills; dead ones (a bias at the end of int32)
+    the scale that their bias needs.
+
+    Parameters
+    ----------
+    graph : Graph
+        The int8 network; it is not changed.
+    clamps : {"activation", "exact"}
+        Treatment of the bounds of an int8 output. ``"activation"`` (default) takes the function
+        that they most likely come from: a lower bound of zero is ReLU6 where the upper one is at
+        most 6, else ReLU; other outputs are not bounded. ``"exact"`` keeps both bounds as they
+        are, so that the float network saturates where the int8 one does.
+
+    Returns
+    -------
+    FloatGraph
+        Tensors, ops, input mean and spread, blocks and metadata as in ``graph``.
+
+    Raises
+    ------
+    ValueError
+        If ``clamps`` is neither, or a layer has no weights, scales or bias.
+    """
+    if clamps not in ("activation", "exact"):
+        raise ValueError(f"clamps={clamps!r}: must be 'activation' or 'exact'")
+    return FloatGraph(
+        tensors=[FloatTensor(t.name, *t.shape) for t in graph.tensors],
+        ops=[_dequantized_op(op, graph, clamps) for op in graph.ops],
+        input=graph.input,
+        output=graph.output,
+        input_mean=tuple(graph.input_mean),
+        input_std=tuple(graph.input_std),
+        blocks={name: list(layers) for name, layers in graph.blocks.items()},
+        metadata=dict(graph.metadata),
+    )
+
+
+def tensor_ranges(graph: Graph) -> list[Bounds]:
+    """Return the real values of -128 and 127 for every tensor of an int8 network."""
+    return [_real_bounds(tensor, (-128, 127)) for tensor in graph.tensors]
+
+
+def _dequantized_op(op: Op, graph: Graph, clamps: Clamps) -> FloatOp:
+    result = FloatOp(**op.base_fields())
+    if op.kind in ACTIVATED_KINDS:
+        result.activation = _activation(op.clamp, graph.tensors[op.output], clamps)
+    if is_layer(op):
+        if op.weights is None or op.weight_scales is None or op.bias is None:
+            raise ValueError(f"op {op.name!r}: weights, weight_scales or bias are missing")
+        result.weights, result.bias = _parameters(op, graph.tensors[op.inputs[0]].scale)
+    return result
+
+
+def _parameters(op: Op, input_scale: float) -> tuple[FloatArray, FloatArray]:
+    assert op.weights is not None
+    assert op.weight_scales is not None
+    assert op.bias is not None
+    scales = op.weight_scales.astype(np.float64)
+    weights = op.weights * scales.reshape(channel_shape(op, op.weights.ndim))
+    return weights.astype(np.float32), (op.bias * (input_scale * scales)).astype(np.float32)
+
+
+def _activation(clamp: tuple[int, int], output: Tensor, clamps: Clamps) -> Activation | Bounds:
+    if clamps == "exact":
+        return _real_bounds(output, clamp)
+    if clamp[0] != output.zero_point:
+        return "none"
+    # A scale is a float32: the top of a ReLU6 is 6 within its rounding.
+    return "relu6" if _real_bounds(output, clamp)[1] <= _RELU6_TOP * (1 + 1e-6) else "relu"
+
+
+def _real_bounds(tensor: Tensor, steps: tuple[int, int]) -> Bounds:
+    low, high = ((step - tensor.zero_point) * tensor.scale for step in steps)
+    return low, high

@@ -19,11 +19,15 @@ from pmt.model import Model
 from pmt.model.input_conversion import inputs_in_shape
 from pmt.net.float_graph import FloatGraph, check_calibration
 from pmt.protocol import load_clean
-from pmt.quantization.bias_correction import correct_biases
 from pmt.quantization.equalization import Equalization, equalize
-from pmt.quantization.float_forward import batch_size, float_logits
-from pmt.quantization.noise_report import OpNoise, signal_to_noise, worst
-from pmt.quantization.post_training import quantize, quantize_with_ranges
+from pmt.quantization.float_forward import (
+    OpNoise,
+    batch_size,
+    float_logits,
+    signal_to_noise,
+    worst,
+)
+from pmt.quantization.post_training import correct_biases, quantize, quantize_with_ranges
 from pmt.quantization.ranges import RangeMethod, activation_ranges, check_method
 
 __all__ = ["Accuracies", "QuantizeJob", "QuantizedModel", "quantize_model"]

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
+from pmt._core import LARGEST_WEIGHT
 from pmt.model.argument_checks import kind_of
-from pmt.net.image_limits import LARGEST_WEIGHT
 from pmt.train.costs.work import zeroth_order_work
 from pmt.train.engine import Engine
 from pmt.train.extensions import BIAS, Estimator, Optimizer, arrays_of, state_of

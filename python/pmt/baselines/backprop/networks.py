@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt._core import LARGEST_WEIGHT
 from pmt._util.extras import import_extra
 from pmt.model import Model
 from pmt.net.float_graph import FloatGraph, FloatOp
 from pmt.net.graph import BaseOp, Graph, Op, Tensor
-from pmt.net.image_limits import LARGEST_WEIGHT
-from pmt.quantization.dequantization import dequantize
+from pmt.quantization.post_training import dequantize
 
 __all__ = [
     "FloatNetwork",

@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
+from pmt._core import DEAD_CHANNEL_SCALE, LARGEST_WEIGHT
 from pmt.baselines.backprop.options import BackpropOptions, Rounding
 from pmt.baselines.backprop.scheme import LayerUpdate, UpdateScheme
 from pmt.datasets import Dataset
 from pmt.model import ImageScores, Model, scores_of_logits
 from pmt.net.graph import Graph, Op
-from pmt.net.image_limits import DEAD_CHANNEL_SCALE, LARGEST_WEIGHT
 from pmt.train.stepper import Stepper, batch_figures
 
 __all__ = ["BackpropStepper", "random_bits", "updated_bias", "updated_weights"]

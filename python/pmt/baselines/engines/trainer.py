@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
+from pmt._core import LARGEST_WEIGHT
 from pmt.baselines.engines.engine import Engine
-from pmt.net.image_limits import LARGEST_WEIGHT
 from pmt.train.options import TrainingOptions
 from pmt.train.stepper import Stepper, batch_figures
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt._core import LARGEST_SIDE, MOST_CHANNELS, MOST_OPS
 from pmt.formats.layers import unit_layer
 from pmt.formats.onnx.file import Unsupported
 from pmt.formats.onnx.view import View, image_view
@@ -26,7 +27,6 @@ from pmt.net.graph import (
     channel_shape,
     is_layer,
 )
-from pmt.net.image_limits import LARGEST_SIDE, MOST_CHANNELS, MOST_OPS
 
 Array = npt.NDArray[Any]
 Vector = npt.NDArray[np.float64]

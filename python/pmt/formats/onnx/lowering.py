@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt._core import LARGEST_SIDE
 from pmt._util.printable import printable
 from pmt.formats import layers as layer_tools
 from pmt.formats.onnx import elementwise, layers, quantization, shapes, windows
@@ -21,7 +22,6 @@ from pmt.formats.onnx.layers import MOST_ZEROS
 from pmt.formats.onnx.quantization import moved
 from pmt.formats.onnx.view import View, image_view
 from pmt.net.graph import is_layer
-from pmt.net.image_limits import LARGEST_SIDE
 
 __all__ = ["QUANTIZED_INPUTS", "Numbers", "graph_fields", "input_statistics", "read_draft"]
 

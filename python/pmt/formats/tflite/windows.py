@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
+from pmt._core import LARGEST_SIDE
 from pmt.formats.layers import channelwise_layer, kernel_extent, same_padding
 from pmt.formats.tflite.elementwise import fused_clamp
 from pmt.formats.tflite.file import FileOp, Unsupported
 from pmt.formats.tflite.network import Step
 from pmt.net.graph import Op, Padding, Pair, Tensor, output_size
-from pmt.net.image_limits import LARGEST_SIDE
 
 SAME, VALID = 0, 1
 _LARGEST_KERNEL = 255

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt._core import MOST_CHANNELS
 from pmt._util.printable import printable
 from pmt.formats.layers import check_limits, consecutive_blocks, dense_kernel, raw_pixels
 from pmt.formats.tiny_training.archive import Node, read_pickle
 from pmt.net.graph import Graph, Op, OpKind, Tensor, is_layer, output_size
-from pmt.net.image_limits import MOST_CHANNELS
 
 _MAX_STEPS = 2  # more never helps: two roundings lose less than two units in the last place
 # The paper trains first_conv and the 13 expanding pointwise convolutions of its MCUNet.
