@@ -25,7 +25,7 @@ SOURCES = sorted(
     for path in (ROOT / folder).rglob("*")
     if path.suffix in SUFFIXES and path.is_file() and "__pycache__" not in path.parts
 )
-RUNTIME_DEPENDENCIES = {"numpy", "pmt"}
+RUNTIME_DEPENDENCIES = {"numpy", "filelock", "pmt"}
 
 
 def text(path: Path) -> str:

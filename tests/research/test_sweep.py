@@ -179,11 +179,11 @@ def test_an_empty_lock_is_nobodys_and_keeps_nobody_waiting(grid, tmp_path):
     assert sorted(path.name for path in out.iterdir()) == [run.hash]
 
 
-@pytest.mark.parametrize("where", ["lock", "metrics.jsonl", "checkpoint.pmt", "config.toml"])
+@pytest.mark.parametrize("where", ["metrics.jsonl", "checkpoint.pmt", "config.toml"])
 def test_a_full_disk_is_named_with_its_path(grid, tmp_path, monkeypatch, where):
     run = next(run for run in plan(read_grid(grid)).runs if run.trains)
     out = tmp_path / "out"
-    path = out / f"{run.hash}.lock" if where == "lock" else out / run.hash / where
+    path = out / run.hash / where
     fsync, write = os.fsync, os.open
 
     def full(*_):

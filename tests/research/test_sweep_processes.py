@@ -48,7 +48,7 @@ def busy_worker(out: Path, process: subprocess.Popen[str]) -> tuple[int, str]:
         assert process.poll() is None, process.communicate()
         for lock in out.glob("*.lock"):
             with contextlib.suppress(OSError, ValueError):
-                worker = json.loads(lock.read_text())["pid"]
+                worker = int(lock.read_text().rpartition(" ")[2])
                 run = out / lock.stem
                 steps = (run / "metrics.jsonl").read_text().count('"kind": "step"')
                 if steps >= 3 and not (run / "DONE").exists():

@@ -265,18 +265,6 @@ def test_two_runs_in_one_folder_are_one_too_many(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
-def test_a_run_that_lost_its_lock_saves_no_more(tmp_path):
-    out = tmp_path / "run"
-    folder = pmt.RunFolder(out)
-
-    def lose(step, record):
-        folder.lock._lost = step == 4
-
-    with pytest.raises(OSError, match="another process took this run"):
-        Toy().fit(residual_network(), data(), out=folder, progress=lose)
-    assert folder.load_checkpoint()[1] == 0
-
-
 def test_a_lock_that_is_held_outside_stays_held(tmp_path):
     folder = pmt.RunFolder(tmp_path / "run")
     with folder.lock.holding("the sweep's run"):

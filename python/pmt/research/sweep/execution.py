@@ -103,7 +103,6 @@ def _run(spec: RunSpec, run: RunFolder, threads: int) -> None:
         trainer, result = _fit(spec, model, images, run, threads)
         training = _training(result)
         after = _tested(trainer, result, run, images, parts)
-        run.lock.check()
     record = {
         **spec.definition(),
         "model": spec.model["path"],

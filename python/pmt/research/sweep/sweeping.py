@@ -232,7 +232,7 @@ def _wait(
     while True:
         for run in left:
             lock = FolderLock.of_folder(folder / run.hash)
-            if read_result(folder / run.hash) is not None or not lock.holder() or lock.is_stale():
+            if read_result(folder / run.hash) is not None or lock.is_free():
                 return
         time.sleep(_SECONDS_BETWEEN_LOOKS)
 

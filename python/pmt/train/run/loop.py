@@ -466,14 +466,12 @@ class Run:
     def _record(self, record: dict[str, Any]) -> None:
         self.history.add(record)
         if self.folder is not None:
-            self.folder.lock.check()
             self.folder.append(record)
 
     def _save(self) -> None:
         whole = self.settled and self.stepper.steps_taken == self.step - self.first
         # Until it is prepared, the folder holds the original model.
         if self.folder is not None and whole and self.prepared:
-            self.folder.lock.check()
             chosen = self.best.state() if self.keeps_best else self.watched.state()
             state = {**self.stepper.state(), **chosen, **self.head_start.state()}
             self.folder.save_checkpoint(self.model, step=self.step, state=state)
