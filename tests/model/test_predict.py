@@ -10,7 +10,7 @@ from networks import pixels, residual_network
 
 import pmt
 from pmt.model import PredictJob, predict_files
-from pmt.model.classifier import most_probable, probabilities
+from pmt.model.scores import most_probable, probabilities
 
 
 def test_labels_are_those_of_the_largest_logits():

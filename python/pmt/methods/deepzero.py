@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
+from pmt._core import LARGEST_WEIGHT
 from pmt._util.checks import checked_samples
 from pmt.model import Model
-from pmt.net.image_limits import LARGEST_WEIGHT
 from pmt.train.costs.work import Cost, Work
 from pmt.train.engine import Engine
 from pmt.train.extended_stepper import CoreUpdate

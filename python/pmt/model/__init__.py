@@ -1,10 +1,10 @@
 """A model that runs, and how to load one."""
 
-from pmt.model.confusion import Confusion
+from pmt.model.layers import Layer
 from pmt.model.loading import BUNDLED_MODELS, ConvertedFile, convert, load
-from pmt.model.model import Layer, Model
+from pmt.model.model import Model
 from pmt.model.predict_job import FilePredictions, PredictJob, predict_files
-from pmt.model.scores import Evaluation, ImageScores, scores_of_logits
+from pmt.model.scores import Confusion, Evaluation, ImageScores, scores_of_logits
 
 __all__ = [
     "BUNDLED_MODELS",

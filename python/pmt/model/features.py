@@ -11,25 +11,7 @@ import numpy as np
 from pmt._util.did_you_mean import nearest
 from pmt.net.graph import FEATURES_ENTRY, OF_CLASSES, STATISTICS_KEY, Graph, Op, is_layer
 
-__all__ = ["check_classes_are_given", "features_graph", "output_text"]
-
-Shape = tuple[int, int, int]
-
-
-def output_text(shape: Shape, *, is_classifier: bool) -> str:
-    """Return what a model gives, in a few words: ``10 classes``, ``8x8x16 features``."""
-    height, width, channels = shape
-    if is_classifier:
-        return f"{channels} classes"
-    return f"{height}x{width}x{channels} features" if height * width > 1 else f"{channels} features"
-
-
-def check_classes_are_given(output: str, *, is_classifier: bool) -> None:
-    """Raise ValueError where classes are asked of a model of features."""
-    if not is_classifier:
-        raise ValueError(
-            f"the model gives {output} and no logits of classes; model.outputs(images) returns them"
-        )
+__all__ = ["features_graph"]
 
 
 def features_graph(graph: Graph, layer: str | int | None) -> Graph:

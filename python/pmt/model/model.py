@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,32 +12,30 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core, formats
-from pmt._core import DEAD_CHANNEL_SCALE
 from pmt._util import atomic_file
-from pmt._util.checks import OptionError
 from pmt._util.counted import counted
-from pmt._util.did_you_mean import nearest
 from pmt._util.printable import printable
 from pmt._util.processes import thread_count
 from pmt._util.tables import html_table, shortened, table
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import DataLike
-from pmt.model.argument_checks import kind_of
 from pmt.model.class_checks import (
     check_labels,
     warn_of_other_classes,
     warn_of_unlike_classes,
 )
-from pmt.model.classifier import Classifier
-from pmt.model.confusion import Confusion
-from pmt.model.features import (
-    check_classes_are_given,
-    features_graph,
-    output_text,
+from pmt.model.features import features_graph
+from pmt.model.input_conversion import check_range, kind_of, prepared_inputs
+from pmt.model.layers import Layer, Layers
+from pmt.model.scores import (
+    Confusion,
+    Evaluation,
+    ImageScores,
+    check_top,
+    most_probable,
+    probabilities,
+    scores_of_logits,
 )
-from pmt.model.input_conversion import check_range, prepared_inputs
-from pmt.model.layer_arrays import LayerArrays
-from pmt.model.scores import Evaluation, ImageScores, scores_of_logits
 from pmt.net.graph import Graph, ends_in_features
 from pmt.net.image import build_image, read_graph, read_metadata
 
@@ -70,21 +67,7 @@ def check_model(value: object) -> None:
         )
 
 
-@dataclass(frozen=True)
-class Layer:
-    """One layer with weights: ``index`` is its op index, ``macs`` are per image."""
-
-    index: int
-    name: str
-    kind: str
-    weights: int
-    biases: int
-    macs: int
-    output_shape: tuple[int, int, int]
-    dead_channels: int
-
-
-class Model(Classifier, LayerArrays):
+class Model(Layers):
     """An int8 network.
 
     Any number of threads may read a model at once. A call that trains, measures or changes it runs
@@ -215,7 +198,11 @@ class Model(Classifier, LayerArrays):
     @property
     def output_text(self) -> str:
         """The output in a few words: "10 classes", "8x8x16 features"."""
-        return output_text(self.output_shape, is_classifier=self.is_classifier)
+        height, width, channels = self.output_shape
+        if self.is_classifier:
+            return f"{channels} classes"
+        size = f"{height}x{width}x" if height * width > 1 else ""
+        return f"{size}{channels} features"
 
     @property
     def classes(self) -> int:
@@ -223,99 +210,21 @@ class Model(Classifier, LayerArrays):
         return self.core.classes
 
     @property
+    def class_names(self) -> tuple[str, ...] | None:
+        """Name of every class, as the metadata has them; None where it lacks one for each.
+
+        Training a head for other classes gives the model their names, see
+        :meth:`pmt.ZOTrainer.fit`.
+        """
+        names = self.metadata.get("class_names")
+        if not isinstance(names, list) or len(names) != self.classes:
+            return None
+        return tuple(str(name) for name in names)
+
+    @property
     def macs(self) -> int:
         """Multiply-accumulates of one forward pass of one image."""
         return sum(int(op["macs"]) for op in self.core.ops())
-
-    @property
-    def layers(self) -> list[Layer]:
-        """Layers with weights, in order."""
-        tensors = self.core.tensors()
-        found = []
-        for op in self.core.ops():
-            if op["weights"] == 0:
-                continue
-            out = tensors[op["output"]]
-            scales = self.core.weight_scales(op["index"])
-            found.append(
-                Layer(
-                    index=op["index"],
-                    name=op["name"],
-                    kind=op["kind"],
-                    weights=op["weights"],
-                    biases=len(scales),
-                    macs=op["macs"],
-                    output_shape=(out["height"], out["width"], out["channels"]),
-                    dead_channels=int((scales < DEAD_CHANNEL_SCALE).sum()),
-                )
-            )
-        return found
-
-    @property
-    def blocks(self) -> dict[str, list[int]]:
-        """Named sets of layers (op indices), for example ``B1`` .. ``B4``, ``head``, ``all``."""
-        return self.core.blocks()
-
-    def select_layers(
-        self, layers: str | int | Iterable[str | int], *, argument: str = "layers"
-    ) -> list[int]:
-        """Resolve names to op indices.
-
-        Parameters
-        ----------
-        layers : str, int or iterable of these
-            Names of blocks or layers, or op indices. A string may hold several, separated by
-            commas: ``"B2,head"``.
-        argument : str
-            Name of the argument in errors.
-
-        Returns
-        -------
-        list of int
-            Op indices, ascending, each once.
-
-        Raises
-        ------
-        TypeError
-            If ``layers`` is neither a string, an integer nor an iterable.
-        ValueError
-            If a name is unknown, an index is not that of a layer, or nothing is selected.
-        """
-        if isinstance(layers, str):
-            wanted: list[str | int] = [part.strip() for part in layers.split(",") if part.strip()]
-        elif isinstance(layers, (int, np.integer)):
-            wanted = [int(layers)]
-        elif isinstance(layers, Iterable):
-            wanted = list(layers)
-        else:
-            raise TypeError(
-                f"{argument}={layers!r} must be names of blocks or layers, or op indices"
-            )
-        by_name = {layer.name: layer.index for layer in self.layers}
-        chosen: set[int] = set()
-        for item in wanted:
-            if isinstance(item, str) and item in self.blocks:
-                chosen.update(self.blocks[item])
-            elif isinstance(item, str) and item in by_name:
-                chosen.add(by_name[item])
-            elif isinstance(item, (int, np.integer)) and int(item) in by_name.values():
-                chosen.add(int(item))
-            else:
-                raise OptionError(argument, f"={layers!r}: {self._no_layer(item, by_name)}")
-        if not chosen:
-            raise OptionError(
-                argument, f"={layers!r} selects no layer; `pmt info` lists the layers"
-            )
-        return sorted(chosen)
-
-    def _no_layer(self, item: object, layers: Iterable[str]) -> str:
-        near = nearest(str(item), [*self.blocks, *layers])
-        if near is not None:
-            return f"{item!r} is neither a block nor a layer; did you mean {near!r}?"
-        return (
-            f"{item!r} is neither a block ({', '.join(self.blocks)}) nor a layer; `pmt info` lists "
-            "the layers"
-        )
 
     def features(self, layer: str | int | None = None) -> Model:
         """Return a model that ends in the output of a layer: a feature map or an embedding.
@@ -390,7 +299,11 @@ class Model(Classifier, LayerArrays):
 
     def check_gives_classes(self) -> None:
         """Raise ValueError if the model gives features and not logits of classes."""
-        check_classes_are_given(self.output_text, is_classifier=self.is_classifier)
+        if not self.is_classifier:
+            raise ValueError(
+                f"the model gives {self.output_text} and no logits of classes; "
+                "model.outputs(images) returns them"
+            )
 
     def _check_labels(self, dataset: Dataset) -> None:
         self.check_gives_classes()
@@ -428,6 +341,64 @@ class Model(Classifier, LayerArrays):
             prepared = self.prepare(part)
             parts.append(self.core.logits(prepared, thread_count(threads), int8_logits))
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def predict(
+        self, images: npt.NDArray[np.uint8], *, top: int | None = None, threads: int = 0
+    ) -> npt.NDArray[np.int64]:
+        """Return the label of every image.
+
+        Parameters
+        ----------
+        images : ndarray of uint8, shape (N, height, width, channels)
+            Pixels 0..255.
+        top : int, optional
+            Return this many labels for each image, 1 to the number of classes.
+        threads : int
+            As in :meth:`logits`.
+
+        Returns
+        -------
+        ndarray of int64, shape (N,), or (N, top)
+            The label with the largest logit; with ``top`` the most probable first. Of equal logits
+            the lower label comes first. :attr:`class_names` are in the order of the labels.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As :meth:`prepare`, or if ``top`` is out of range, or the model gives features.
+        """
+        self.check_gives_classes()
+        check_top(1 if top is None else top, self.classes)
+        logits = self.logits(images, threads=threads)
+        if top is not None:
+            return most_probable(logits, top)
+        labels: npt.NDArray[np.int64] = logits.argmax(axis=1)
+        return labels
+
+    def predict_proba(
+        self, images: npt.NDArray[np.uint8], *, threads: int = 0
+    ) -> npt.NDArray[np.float32]:
+        """Return the probability of every class, for every image.
+
+        Parameters
+        ----------
+        images : ndarray of uint8, shape (N, height, width, channels)
+            Pixels 0..255.
+        threads : int
+            As in :meth:`logits`.
+
+        Returns
+        -------
+        ndarray of float32, shape (N, classes)
+            Softmax of the logits; rows sum to 1.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As :meth:`prepare`, or if the model gives features.
+        """
+        self.check_gives_classes()
+        return probabilities(self.logits(images, threads=threads))
 
     def outputs(self, images: npt.NDArray[Any], *, threads: int = 0) -> npt.NDArray[np.float32]:
         """Run the network, and return the output in its own shape.

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt.datasets.unlabeled import find_files, read_in_blocks
-from pmt.model.classifier import check_top, most_probable, probabilities
 from pmt.model.model import Model
+from pmt.model.scores import check_top, most_probable, probabilities
 
 __all__ = ["FilePredictions", "PredictJob", "predict_files"]
 

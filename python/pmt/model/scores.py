@@ -1,16 +1,34 @@
-"""Losses and predictions of every image, and their means."""
+"""What logits say: losses, labels and probabilities of every image, means, and confusion."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
+from pmt._util.checks import OptionError, checked_integer
 from pmt._util.counted import counted
+from pmt._util.plot_style import one_axes, plain_text
+from pmt._util.tables import html_table, table
+from pmt.datasets import Dataset
 
-__all__ = ["Evaluation", "ImageScores", "scores_of_logits"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from pmt.model.model import Model
+
+__all__ = [
+    "Confusion",
+    "Evaluation",
+    "ImageScores",
+    "check_top",
+    "most_probable",
+    "probabilities",
+    "scores_of_logits",
+]
 
 
 @dataclass(frozen=True)
@@ -56,3 +74,200 @@ def scores_of_logits(logits: npt.NDArray[np.float32], labels: npt.NDArray[np.int
     losses, _ = _core.cross_entropy(logits, labels)
     predicted = logits.argmax(axis=1)
     return ImageScores(losses / float(_core.LOSS_ONE), predicted == labels, predicted)
+
+
+def check_top(top: int, classes: int) -> None:
+    """Raise an error unless so many of the classes can be asked for."""
+    if not 1 <= checked_integer("top", top) <= classes:
+        raise OptionError("top", f" {top}: must be 1 to {classes}, the number of classes")
+
+
+def most_probable(logits: npt.NDArray[np.float32], top: int) -> npt.NDArray[np.int64]:
+    """Return the ``top`` labels of every row, largest logit first, of equal ones the lower."""
+    return np.argsort(-logits, axis=1, kind="stable")[:, :top].astype(np.int64, copy=False)
+
+
+def probabilities(logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Return the softmax of every row."""
+    shifted = logits.astype(np.float64)
+    shifted -= shifted.max(axis=1, keepdims=True)
+    exponentials = np.exp(shifted)
+    shares: npt.NDArray[np.float64] = exponentials / exponentials.sum(axis=1, keepdims=True)
+    return shares.astype(np.float32)
+
+
+# A matrix of more classes is wider than a terminal; its most frequent errors are shown instead.
+_SHOWN_CLASSES = 20
+_SHOWN_ERRORS = 10
+# Fields of a plot with more classes are too small for a number.
+_NUMBERED_CLASSES = 20
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Confusion:
+    """Counts of images by their class and by the class that was predicted.
+
+    Attributes
+    ----------
+    matrix : ndarray of int64, shape (classes, classes)
+        Row: the label; column: the predicted class.
+    class_names : tuple of str
+        Name of every class.
+    """
+
+    matrix: npt.NDArray[np.int64]
+    class_names: tuple[str, ...]
+
+    @classmethod
+    def of_predictions(
+        cls, dataset: Dataset, predicted: npt.NDArray[np.int64], model: Model
+    ) -> Confusion:
+        """Count the labels of a data set and what a model predicted, shape (N,)."""
+        classes = model.classes
+        pairs = np.bincount(dataset.labels * classes + predicted, minlength=classes * classes)
+        matrix = pairs.reshape(classes, classes).astype(np.int64)
+        return cls(matrix, _class_names(dataset.class_names, model.class_names, classes))
+
+    @property
+    def images(self) -> npt.NDArray[np.int64]:
+        """Images of every class, shape (classes,)."""
+        return np.asarray(self.matrix.sum(axis=1), np.int64)
+
+    @property
+    def accuracy(self) -> float:
+        """Share of images on the diagonal, 0..1."""
+        return float(self.matrix.trace() / self.matrix.sum())
+
+    @property
+    def accuracy_by_class(self) -> npt.NDArray[np.float64]:
+        """Share of each class's images that are right, 0..1, shape (classes,); nan without any."""
+        images = self.images
+        shares = np.full(len(images), np.nan)
+        np.divide(self.matrix.diagonal(), images, out=shares, where=images > 0)
+        return shares
+
+    def most_frequent_errors(self, count: int = _SHOWN_ERRORS) -> list[tuple[int, int, int]]:
+        """Return the most frequent errors, at most ``count``: (label, predicted class, images)."""
+        errors = self._errors()
+        order = np.argsort(-errors, axis=None, kind="stable")[:count]
+        found = (np.unravel_index(i, errors.shape) for i in order)
+        return [(int(a), int(b), int(errors[a, b])) for a, b in found if errors[a, b] > 0]
+
+    def _errors(self) -> npt.NDArray[np.int64]:
+        errors = self.matrix.copy()
+        np.fill_diagonal(errors, 0)
+        return errors
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the figures for JSON; the accuracy of a class without images is null."""
+        return {
+            "class_names": list(self.class_names),
+            "matrix": self.matrix.tolist(),
+            "accuracy_by_class": [
+                None if np.isnan(a) else float(a) for a in self.accuracy_by_class
+            ],
+        }
+
+    def by_class(self) -> str:
+        """Return a table of the classes: images, accuracy, and the class it is most taken for."""
+        errors = self._errors()
+        worst = errors.argmax(axis=1)
+        rows = [
+            [
+                name,
+                f"{self.images[i]:,}",
+                _share(self.accuracy_by_class[i]),
+                f"{self.class_names[worst[i]]} ({errors[i, worst[i]]:,})"
+                if errors[i].any()
+                else "",
+            ]
+            for i, name in enumerate(self.class_names)
+        ]
+        titles = ["class", "images", "accuracy", "most often taken for"]
+        return table(titles, rows, left=("class", "most often taken for"))
+
+    def _rows(self) -> tuple[list[str], list[list[str]]]:
+        if len(self.class_names) > _SHOWN_CLASSES:
+            rows = [
+                [self.class_names[a], self.class_names[b], f"{n:,}"]
+                for a, b, n in self.most_frequent_errors()
+            ]
+            return ["class", "predicted", "images"], rows
+        columns = [str(i) for i in range(len(self.class_names))]
+        rows = [
+            [f"{i} {name}", *(f"{n:,}" for n in counts), _share(accuracy)]
+            for i, (name, counts, accuracy) in enumerate(
+                zip(self.class_names, self.matrix, self.accuracy_by_class, strict=True)
+            )
+        ]
+        return ["class", *columns, "accuracy"], rows
+
+    @property
+    def _caption(self) -> str:
+        shown = "rows: class, columns: predicted class"
+        if len(self.class_names) > _SHOWN_CLASSES:
+            shown = f"the most frequent errors among {len(self.class_names)} classes"
+        return f"{counted(int(self.images.sum()), 'image')}, accuracy {self.accuracy:.4f}; {shown}"
+
+    def __str__(self) -> str:
+        titles, rows = self._rows()
+        return f"{self._caption}\n{table(titles, rows, left=('class', 'predicted'))}"
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return html_table(self._caption, *self._rows())
+
+    @property
+    def plot_inches(self) -> float:
+        """Side of a plot on which the names of the classes are legible, in inches."""
+        return 2.0 + 0.4 * min(len(self.class_names), _NUMBERED_CLASSES)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the matrix: a field's shade is its share of the row's images.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw on; new ones by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is missing.
+        TypeError
+            If ``ax`` is not an Axes.
+        """
+        classes = len(self.class_names)
+        ax = one_axes(ax, self.plot_inches, self.plot_inches)
+        shares = self.matrix / np.maximum(self.images, 1)[:, None]
+        ax.imshow(shares, cmap="Blues", vmin=0, vmax=1)
+        ax.set_xlabel("predicted class")
+        ax.set_ylabel("class")
+        if classes <= _NUMBERED_CLASSES:
+            names = [plain_text(name) for name in self.class_names]
+            ax.set_xticks(range(classes), names, rotation=90)
+            ax.set_yticks(range(classes), names)
+            for (row, column), count in np.ndenumerate(self.matrix):
+                if count:
+                    color = "white" if shares[row, column] > 0.5 else "black"
+                    ax.text(column, row, f"{count}", color=color, ha="center", va="center")
+        return ax
+
+
+def _class_names(
+    of_data: tuple[str, ...], of_model: tuple[str, ...] | None, classes: int
+) -> tuple[str, ...]:
+    numbers = tuple(map(str, range(classes)))
+    if of_data == tuple(map(str, range(len(of_data)))):
+        return numbers if of_model is None else of_model
+    return (*of_data[:classes], *numbers[len(of_data) :])
+
+
+def _share(share: float) -> str:
+    return "-" if np.isnan(share) else f"{share:.4f}"

@@ -33,7 +33,7 @@ import numpy.typing as npt
 from pmt import _core
 from pmt._util.processes import thread_count
 from pmt.model import Model
-from pmt.model.layer_arrays import copy_parameters
+from pmt.model.layers import copy_parameters
 from pmt.protocol import DataSource
 from pmt.train.costs.work import Cost
 from pmt.train.prepare.clean_statistics import (

@@ -20,7 +20,7 @@ from pmt._util.deferred_signals import deferred_signals
 from pmt._util.progress import ProgressLine
 from pmt.datasets import Dataset
 from pmt.model import ImageScores, Model
-from pmt.model.layer_arrays import copy_parameters
+from pmt.model.layers import copy_parameters
 from pmt.train.callbacks import Callback, EpochEnd, Event, PhaseEnd, StepEnd, StopTraining
 from pmt.train.learned_classes import learned_classes, learns_classes, with_classes
 from pmt.train.prepare.preparation import Phase, PhaseWork

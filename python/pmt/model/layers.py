@@ -1,35 +1,130 @@
-"""Weights, biases and scales of a model's layers as arrays."""
+"""The layers of a model: how they are chosen; their weights, biases and scales as arrays."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
+from pmt._core import DEAD_CHANNEL_SCALE
+from pmt._util.checks import OptionError
+from pmt._util.did_you_mean import nearest
 
-if TYPE_CHECKING:
-    from pmt.model.model import Layer
-
-__all__ = ["LayerArrays", "copy_parameters"]
+__all__ = ["Layer", "Layers", "copy_parameters"]
 
 
-class LayerArrays(ABC):
-    """Base of what has layers: copies of their arrays, and new values for them."""
+@dataclass(frozen=True)
+class Layer:
+    """One layer with weights: ``index`` is its op index, ``macs`` are per image."""
+
+    index: int
+    name: str
+    kind: str
+    weights: int
+    biases: int
+    macs: int
+    output_shape: tuple[int, int, int]
+    dead_channels: int
+
+
+class Layers:
+    """Base of what has layers: which there are, copies of their arrays, new values for them."""
 
     core: _core.Model
 
     @property
-    @abstractmethod
     def layers(self) -> list[Layer]:
         """Layers with weights, in order."""
+        tensors = self.core.tensors()
+        found = []
+        for op in self.core.ops():
+            if op["weights"] == 0:
+                continue
+            out = tensors[op["output"]]
+            scales = self.core.weight_scales(op["index"])
+            found.append(
+                Layer(
+                    index=op["index"],
+                    name=op["name"],
+                    kind=op["kind"],
+                    weights=op["weights"],
+                    biases=len(scales),
+                    macs=op["macs"],
+                    output_shape=(out["height"], out["width"], out["channels"]),
+                    dead_channels=int((scales < DEAD_CHANNEL_SCALE).sum()),
+                )
+            )
+        return found
 
     @property
-    @abstractmethod
     def blocks(self) -> dict[str, list[int]]:
-        """Named sets of layers."""
+        """Named sets of layers (op indices), for example ``B1`` .. ``B4``, ``head``, ``all``."""
+        return self.core.blocks()
+
+    def select_layers(
+        self, layers: str | int | Iterable[str | int], *, argument: str = "layers"
+    ) -> list[int]:
+        """Resolve names to op indices.
+
+        Parameters
+        ----------
+        layers : str, int or iterable of these
+            Names of blocks or layers, or op indices. A string may hold several, separated by
+            commas: ``"B2,head"``.
+        argument : str
+            Name of the argument in errors.
+
+        Returns
+        -------
+        list of int
+            Op indices, ascending, each once.
+
+        Raises
+        ------
+        TypeError
+            If ``layers`` is neither a string, an integer nor an iterable.
+        ValueError
+            If a name is unknown, an index is not that of a layer, or nothing is selected.
+        """
+        if isinstance(layers, str):
+            wanted: list[str | int] = [part.strip() for part in layers.split(",") if part.strip()]
+        elif isinstance(layers, (int, np.integer)):
+            wanted = [int(layers)]
+        elif isinstance(layers, Iterable):
+            wanted = list(layers)
+        else:
+            raise TypeError(
+                f"{argument}={layers!r} must be names of blocks or layers, or op indices"
+            )
+        by_name = {layer.name: layer.index for layer in self.layers}
+        chosen: set[int] = set()
+        for item in wanted:
+            if isinstance(item, str) and item in self.blocks:
+                chosen.update(self.blocks[item])
+            elif isinstance(item, str) and item in by_name:
+                chosen.add(by_name[item])
+            elif isinstance(item, (int, np.integer)) and int(item) in by_name.values():
+                chosen.add(int(item))
+            else:
+                raise OptionError(argument, f"={layers!r}: {self._no_layer(item, by_name)}")
+        if not chosen:
+            raise OptionError(
+                argument, f"={layers!r} selects no layer; `pmt info` lists the layers"
+            )
+        return sorted(chosen)
+
+    def _no_layer(self, item: object, layers: Iterable[str]) -> str:
+        near = nearest(str(item), [*self.blocks, *layers])
+        if near is not None:
+            return f"{item!r} is neither a block nor a layer; did you mean {near!r}?"
+        return (
+            f"{item!r} is neither a block ({', '.join(self.blocks)}) nor a layer; `pmt info` lists "
+            "the layers"
+        )
 
     def weights(self, layer: str | int) -> npt.NDArray[np.int8]:
         """Return a copy of a layer's weights.
@@ -136,7 +231,7 @@ def _checked(
     return np.ascontiguousarray(array)
 
 
-def copy_parameters(source: LayerArrays, target: LayerArrays) -> None:
+def copy_parameters(source: Layers, target: Layers) -> None:
     """Give a model the weights, biases and weight scales of another one of the same layers."""
     for layer in source.layers:
         weights, bias = source.core.weights(layer.index), source.core.bias(layer.index)
