@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -218,31 +219,28 @@ def test_damaged_mat_files(
         load(tmp_path)
 
 
-def compressed_copy(path: Path) -> bytes:
-    annotations = loadmat(path)["annotations"]
-    savemat(path, {"annotations": annotations}, do_compression=True)
-    return path.read_bytes()
-
-
-@pytest.mark.parametrize("compressed", [False, True])
-def test_truncated_and_flipped_mat_files_are_one_clear_error(
-    tmp_path: Path, compressed: bool
-) -> None:
+def test_truncated_mat_files_are_one_clear_error(tmp_path: Path) -> None:
     path = write_cars(tmp_path) / "devkit" / "cars_train_annos.mat"
-    whole = path.read_bytes() if not compressed else compressed_copy(path)
+    savemat(path, {"annotations": loadmat(path)["annotations"]}, do_compression=True)
+    whole = path.read_bytes()
     path.write_bytes(bytes(2 << 20))
     with pytest.raises(ValueError, match="2,097,152 bytes, too many for an annotation file"):
         image_files(tmp_path)
-    generator = np.random.default_rng(0)
-    damages = [whole[:length] for length in range(0, len(whole), 7)]
-    for position in generator.integers(0, len(whole), 400):
-        flipped = bytearray(whole)
-        flipped[position] ^= 1 << int(generator.integers(8))
-        damages.append(bytes(flipped))
-    for content in damages:
-        path.write_bytes(content)
+    for length in range(0, len(whole), 7):
+        path.write_bytes(whole[:length])
         problem = problem_of(image_files, tmp_path)
-        assert problem is None or "cars_train" in problem
+        assert problem is not None
+        assert "cars_train_annos.mat: " in problem
+
+
+def test_without_scipy_the_error_names_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_flowers(tmp_path)
+    for name in ("scipy", "scipy.io"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ModuleNotFoundError, match=r'SciPy: pip install "poor-mans-training\[data'):
+        load(tmp_path)
 
 
 def test_cars_without_fields_or_files(tmp_path: Path) -> None:

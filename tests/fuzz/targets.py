@@ -18,7 +18,6 @@ from fuzz.image_targets import IMAGE_TARGETS
 from fuzz.target import Target
 from fuzz.text_targets import TEXT_TARGETS
 from pmt import datasets
-from pmt.datasets.mat_file import read_mat
 from pmt.datasets.npz import map_npy
 from pmt.formats.onnx import float_importer as onnx_float
 from pmt.formats.onnx import importer as onnx_qdq
@@ -56,19 +55,6 @@ def _qdq_networks() -> list[bytes]:
 
 def _read_qdq(path: Path) -> object:
     return build_image(onnx_qdq.read(path))
-
-
-def _mat() -> list[bytes]:
-    from scipy.io import savemat
-
-    result = []
-    for compressed in (False, True):
-        file = io.BytesIO()
-        rows = np.zeros((1, 2), [("fname", object), ("class", object)])
-        rows["fname"], rows["class"] = "00001.jpg", 7
-        savemat(file, {"annotations": rows}, do_compression=compressed)
-        result.append(file.getvalue())
-    return result
 
 
 def _zip_of(member: str) -> Callable[[bytes], bytes]:
@@ -162,7 +148,6 @@ TARGETS = {
     ),
     "onnx_float": Target("net.onnx", onnx_float.read, _onnx_networks),
     "onnx_qdq": Target("net.onnx", _read_qdq, _qdq_networks),
-    "mat": Target("cars.mat", lambda path: read_mat(path, "annotations"), _mat),
     "npy": Target(
         "data.npy", lambda path: map_npy(path, "write it again"), lambda: [_npy(_IMAGES)]
     ),

@@ -16,7 +16,6 @@ from pmt._util import atomic_file
 from pmt._util.did_you_mean import did_you_mean
 from pmt._util.extras import import_extra
 from pmt._util.progress import ProgressLine
-from pmt.datasets.archive import unpack
 from pmt.datasets.catalog import CATALOG, RemoteFile, Source
 from pmt.datasets.storage import data_folder
 
@@ -50,7 +49,7 @@ def download(name: str, root: str | os.PathLike[str] | None = None) -> Path:
     Raises
     ------
     ValueError
-        If the name is unknown, or an archive is hostile.
+        If the name is unknown.
     OSError
         If a file cannot be fetched, is not the published one, or finds no space; the message gives
         its place, address, size and SHA-256, so that it can be put there by hand.
@@ -68,8 +67,7 @@ def download(name: str, root: str | os.PathLike[str] | None = None) -> Path:
     for file in left:
         path = _fetched(pooch, folder, file, source)
         if file.unpack:
-            unpack(path, folder / file.folder)
-            path.unlink()
+            _unpack(pooch, path)
         done.append(file.sha256)
         atomic_file.write_text(folder / STAMP, "\n".join(done) + "\n")
     return folder
@@ -127,6 +125,27 @@ def _fetched(pooch: ModuleType, folder: Path, file: RemoteFile, source: Source) 
     )
 
 
+def _unpack(pooch: ModuleType, archive: Path) -> None:
+    """Replace an archive by what is in it, which appears beside it whole or not at all."""
+    aside = archive.with_name(f".{archive.name}.unpacked")
+    try:
+        pooch.Untar(extract_dir=aside.name)(str(archive), "download", None)
+        _move_into(aside, archive.parent)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+    archive.unlink()
+
+
+def _move_into(source: Path, folder: Path) -> None:
+    """Move everything of `source` into `folder`, joining folders that both have."""
+    for path in sorted(source.iterdir()):
+        target = folder / path.name
+        if path.is_dir() and target.is_dir():
+            _move_into(path, target)
+        else:
+            path.replace(target)
+
+
 def _downloader(target: Path, file: RemoteFile) -> Callable[[str, str, object], None]:
     """Make what pooch calls to fill its temporary file, which it deletes after any failure."""
 
@@ -153,8 +172,6 @@ def _pooch() -> ModuleType:
 
 def resumed_download(url: str, part: Path, size: int) -> None:
     """Fill a file up to its size; what an attempt got stays in it for the next one.
-
-    A connection that ends early is opened again as long as each attempt brings something.
 
     A connection that ends early is opened again as long as each attempt brings something; then its
     error is raised. Bytes that the file holds already are taken for the beginning; a file that
