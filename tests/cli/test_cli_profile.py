@@ -15,6 +15,7 @@ from required import need
 import pmt
 from pmt.cli import main
 from pmt.firmware.board.linked import link_firmware
+from pmt.firmware.board.memory import micro_arena
 from pmt.firmware.export import export
 from pmt.firmware.export.memory import planned_sizes
 from pmt.firmware.export.target import find_target
@@ -124,6 +125,39 @@ def test_the_tables_of_full_training_in_the_documents_are_current(tmp_path, caps
     assert 0 <= rows["paper"]["planned"]["ram"] - ram < 256
     assert rows["weight_layer_wise"]["linked"]["ram"] == ram - 298_336 + 296_352
     assert rows["bp_fp32"]["linked"] is None
+
+
+@pytest.fixture(scope="module")
+def dscnn_content(tmp_path_factory):
+    need_tflite_micro()
+    path = tmp_path_factory.mktemp("micro") / "dscnn.tflite"
+    pmt.load("fashion_mnist_dscnn").save(path)
+    return path.read_bytes()
+
+
+def test_the_arena_is_the_smallest_that_runs(dscnn_content):
+    from tflite_micro import runtime
+
+    head, tail = micro_arena(dscnn_content, 40_000)
+    # 7 x 7 values of an addition's 64 channels, and of a layer's 128 in and out.
+    assert (head, tail) == (49 * (64 + 128 + 128), 9_248)
+    runtime.Interpreter.from_bytes(dscnn_content, arena_size=head + tail)
+    with pytest.raises(RuntimeError):
+        runtime.Interpreter.from_bytes(dscnn_content, arena_size=head + tail - 16)
+
+
+def test_what_the_interpreter_cannot_run_has_no_arena(dscnn_content, capfd):
+    import tflite
+
+    content = bytearray(dscnn_content)
+    convolution = tflite.Model.GetRootAs(bytes(content), 0).OperatorCodes(1)
+    assert convolution.BuiltinCode() == tflite.BuiltinOperator.CONV_2D
+    for field in (4, 10):  # of the operator's number: the old one and the new
+        place = convolution._tab.Pos + convolution._tab.Offset(field)
+        content[place] = tflite.BuiltinOperator.NON_MAX_SUPPRESSION_V4
+    with pytest.raises(ValueError, match=r"cannot run the network: .*NON_MAX_SUPPRESSION_V4"):
+        micro_arena(bytes(content), 40_000)
+    assert capfd.readouterr().err == ""  # where the interpreter complains
 
 
 def test_the_tables_of_a_block_in_the_documents_are_current(capsys):

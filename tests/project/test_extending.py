@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import runpy
 import shlex
+from contextlib import nullcontext
 from pathlib import Path
 
+import numpy as np
 import pytest
 from pages import code_blocks, run_block
+from required import need
+from toy_trainer import Stop, stop_at
 
 import pmt
 from pmt.cli import main
@@ -84,3 +89,118 @@ def test_the_method_trains_and_resumes_by_the_commands_of_the_page(capsys):
     before, after = map(float, re.search(r"^accuracy (\S+) -> (\S+),", printed[0], re.M).groups())
     assert after > before + 0.1
     assert printed[0].splitlines()[-3:] == printed[1].splitlines()[-3:]
+
+
+def example(name: str, run_name: str = "example") -> dict:
+    return runpy.run_path(str(ROOT / "examples" / f"{name}.py"), run_name=run_name)
+
+
+def test_the_page_names_every_other_example():
+    shown = re.findall(r"`(\w+)\.py`", PAGE.partition("## More examples")[2])
+    files = {path.stem for path in (ROOT / "examples").glob("*.py")} - {*OWN, "own_embedding"}
+    assert files == set(shown) - {"deepzero"}
+
+
+def test_hadamard_directions_learn_more_than_random_ones(capsys):
+    example("hadamard", "__main__")
+    before, after = map(float, NUMBERS.search(capsys.readouterr().out).groups())
+    assert after > before + 0.15
+
+
+def test_hadamard_directions_are_orthogonal():
+    asked = []
+
+    class Recorded(pmt.Engine):
+        def losses(self, images, labels, layer, weights):
+            asked.append(weights.reshape(len(weights), -1).astype(int))
+            return super().losses(images, labels, layer, weights)
+
+    engine = Recorded(pmt.load("fashion_mnist_dscnn"), "head")
+    data = pmt.datasets.bundled("train").take(3)
+    example("hadamard")["Hadamard"]()(engine, data.images, data.labels, 0)
+    (signs,) = asked
+    assert np.array_equal(signs @ signs.T, 16 * signs.shape[1] * np.eye(64, dtype=int))
+
+
+@pytest.mark.parametrize("name", ["momentum", "adam"])
+def test_an_optimizer_with_a_state_trains_and_resumes_as_a_method(name):
+    example(name)
+    data = pmt.datasets.bundled("train").take(12)
+    options = {"layers": "B1,head", "epochs": 1, "batch": 4, "queries": 2, "threads": 1}
+    for folder, progress in (("whole", False), ("begun", stop_at(1))):
+        trainer = pmt.methods.trainer(name, **options)
+        with pytest.raises(Stop) if progress else nullcontext():
+            trainer.fit(pmt.load("fashion_mnist_dscnn"), data, out=folder, progress=progress)
+    begun = pmt.RunFolder("begun")
+    model, _ = begun.load_checkpoint()
+    pmt.methods.resumed_trainer(begun, threads=1).fit(model, data, out=begun, progress=False)
+    assert begun.checkpoint.read_bytes() == pmt.RunFolder("whole").checkpoint.read_bytes()
+
+
+def test_momentum_and_adam_are_what_is_published():
+    rng = np.random.default_rng(0)
+    gradients = rng.normal(size=(3, 4, 5))
+    momentum, adam = example("momentum")["Momentum"](), example("adam")["Adam"]()
+    for gradient in gradients:
+        update = momentum("B1", gradient, 1000.0)
+        step = adam("B1", gradient, 1000.0)
+    first, second, third = gradients
+    total = 0.81 * first + 0.9 * second + third
+    np.testing.assert_allclose(update, -1000 * total / np.sqrt(np.mean(total**2)), atol=1.0)
+    mean = (0.081 * first + 0.09 * second + 0.1 * third) / (1 - 0.9**3)
+    squares = 1e-3 * (0.999**2 * first**2 + 0.999 * second**2 + third**2) / (1 - 0.999**3)
+    np.testing.assert_allclose(step, -1000 * mean / np.sqrt(squares), atol=1.0)
+    for optimizer in (momentum, adam):
+        again = type(optimizer)()
+        again.load_state({name: np.array(value) for name, value in optimizer.state().items()})
+        assert np.array_equal(again("B1", first, 3.0), optimizer("B1", first, 3.0))
+
+
+DEFINITIONS = {
+    "hinge": lambda z, y: max(0.0, 1.0 + np.delete(z, y).max() - z[y]),
+    "ranking": lambda z, y: np.log1p(np.exp(np.delete(z, y) - z[y])).mean(),
+    "huber": lambda z, y: np.mean(
+        [d * d / 2 if d <= 1 else d - 0.5 for d in np.abs(z - np.eye(len(z))[y])]
+    ),
+    "smoothed": lambda z, y: (
+        -((0.9 * np.eye(len(z))[y] + 0.1 / len(z)) * np.log(np.exp(z) / np.exp(z).sum())).sum()
+    ),
+    "zero_one": lambda z, y: float(z.argmax() != y),
+}
+
+
+@pytest.mark.parametrize("name", DEFINITIONS)
+def test_a_loss_is_what_its_name_says_and_trains(name):
+    loss = example("losses")[name]
+    rng = np.random.default_rng(1)
+    logits = rng.normal(0.0, 3.0, (4, 6, 10)).astype(np.float32)
+    labels = rng.integers(0, 10, 6)
+    expected = [
+        [DEFINITIONS[name](z, y) for z, y in zip(one, labels, strict=True)]
+        for one in logits.astype(float)
+    ]
+    np.testing.assert_allclose(loss(logits, labels), expected, rtol=1e-5, atol=1e-5)
+    data = pmt.corruptions.corrupt(pmt.datasets.bundled("train"), "impulse_noise", 5).take(200)
+    model = pmt.load("fashion_mnist_dscnn")
+    before = loss(model.logits(data.images)[None], data.labels).mean()
+    options = {"layers": "B1,head", "preparation": "none", "queries": 16, "mu_node": 8}
+    trainer = pmt.ZOTrainer(loss=loss, epochs=2, head_rate=10.0, keep_best=False, **options)
+    trainer.fit(model, data, progress=False)
+    assert loss(model.logits(data.images)[None], data.labels).mean() < before
+
+
+def test_another_engine_lowers_the_loss(capsys):
+    found = importlib.util.find_spec("tflite_micro") is not None
+    need(found, 'tflite_micro is missing: pip install "poor-mans-training[tflm]"')
+    example("second_engine", "__main__")
+    before, after = map(float, NUMBERS.search(capsys.readouterr().out).groups())
+    assert after < before
+
+
+def test_another_engine_is_the_network():
+    pytest.importorskip("tflite_micro")
+    model, data = pmt.load("fashion_mnist_dscnn"), pmt.datasets.bundled("test").take(50)
+    images = model.prepare(data.images)
+    losses = example("second_engine")["micro_losses"](model, images, data.labels)
+    own = pmt.Engine(model).losses(images, data.labels)
+    assert np.corrcoef(losses, own)[0, 1] > 0.99

@@ -60,12 +60,6 @@ def corruptions() -> Names:
     return {"pmt": pmt}
 
 
-def engines() -> Names:
-    for package in ("tflite", "tflite_micro"):
-        pytest.importorskip(package)
-    return {}
-
-
 def onnx() -> Names:
     pytest.importorskip("onnx")
     pytest.importorskip("torch")
@@ -93,7 +87,6 @@ PAGES: dict[str, Callable[[], Names]] = {
     "concepts/protocol.md": dict,
     "guides/alignment.md": alignment,
     "guides/corruptions.md": corruptions,
-    "guides/engines.md": engines,
     "guides/importers_onnx.md": onnx,
     "guides/quantization.md": quantization,
     "guides/selection.md": dict,

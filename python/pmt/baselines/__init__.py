@@ -1,1 +1,1 @@
-"""Methods that the paper compares with, and engines other than the core."""
+"""Methods that the paper compares with."""

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt import _core
 from pmt.baselines.backprop.options import PRESETS
-from pmt.baselines.engines.engine import CoreEngine
 from pmt.methods.method import Kind, Method
 from pmt.model import Model
 from pmt.train.costs.work import Cost
@@ -133,12 +133,13 @@ class NoAdaptation(Trainer):
 
     def stepper(self, model: Model, samples: int) -> Stepper:
         """Return a stepper that measures a batch and changes nothing; a run takes no such step."""
-        return _Unchanged(CoreEngine(model, threads=self.threads))
+        return _Unchanged(model, self.threads)
 
 
 class _Unchanged(Stepper):
-    def __init__(self, engine: CoreEngine) -> None:
-        self.engine = engine
+    def __init__(self, model: Model, threads: int) -> None:
+        self.model = model
+        self.threads = threads
 
     def step(
         self,
@@ -147,6 +148,6 @@ class _Unchanged(Stepper):
         step: int,
         learning_rate: float,
     ) -> dict[str, Any]:
-        losses, correct = self.engine.losses(images, labels)
+        losses, correct = _core.cross_entropy(self.model.core.logits(images, self.threads), labels)
         self.steps_taken += 1
         return {**batch_figures(losses, correct), "changed": 0}

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import IO, Any
+
+import numpy as np
 
 from pmt import _core
-from pmt.baselines.engines.tflite_micro import micro_arena
+from pmt._util.extras import import_extra
 from pmt.firmware.board.linked import LinkedSizes, link_firmware, require_linked
 from pmt.firmware.export.memory import PlannedSizes, planned_sizes
 from pmt.firmware.export.target import Target
@@ -22,10 +29,15 @@ __all__ = [
     "Backend",
     "BoardMemory",
     "board_memory",
+    "micro_arena",
     "our_backends",
     "tflite_micro_backend",
     "with_linked",
 ]
+
+# So many times the file and all activations are beyond any network's needs.
+_ROOM = 10
+_STDERR = 2
 
 
 @dataclass(frozen=True)
@@ -195,5 +207,68 @@ def tflite_micro_backend(model: Model) -> Backend:
     content = tflite_model(without_statistics(model).to_graph())
     tensors = model.core.tensors()
     activations = sum(int(t["height"] * t["width"] * t["channels"]) for t in tensors)
-    arena = micro_arena(content, activations)
-    return Backend("TensorFlow Lite Micro", arena.activations, arena.bookkeeping, len(content))
+    head, tail = micro_arena(content, activations)
+    return Backend("TensorFlow Lite Micro", head, tail, len(content))
+
+
+def micro_arena(content: bytes, activations: int) -> tuple[int, int]:
+    """Run a ``.tflite`` with int8 ends once, and return the interpreter's own record of its arena.
+
+    Parameters
+    ----------
+    content : bytes
+        The file.
+    activations : int
+        Bytes of all activations together, to make an arena that suffices.
+
+    Returns
+    -------
+    head : int
+        Bytes of activations and kernels' scratch, planned with their lifetimes.
+    tail : int
+        Bytes of tensors, operators, and what kernels prepare; with pointers of this machine. With
+        16 bytes less than both the interpreter refuses to run.
+
+    Raises
+    ------
+    ImportError
+        If the package tflite_micro is missing.
+    ValueError
+        If the interpreter cannot run the file.
+    """
+    need = "TensorFlow Lite Micro needs the package tflite_micro"
+    runtime = import_extra("tflite_micro", need, "tflm").runtime
+    room = _ROOM * 16 * ((len(content) + activations) // 16 + 1)  # the tail is aligned from the end
+    with tempfile.TemporaryFile() as log:
+        failure = None
+        with _standard_error(log):
+            try:
+                interpreter = runtime.Interpreter.from_bytes(content, arena_size=room)
+                shape = interpreter.get_input_details(0)["shape"]
+                interpreter.set_input(np.zeros(shape, np.int8), 0)
+                interpreter.invoke()
+                interpreter.print_allocations()
+            except RuntimeError as error:
+                failure = error
+        log.seek(0)
+        printed = log.read().decode(errors="replace")
+    if failure is not None:
+        reason = " ".join([str(failure), *printed.split("\n")[:1]])
+        raise ValueError(f"TensorFlow Lite Micro cannot run the network: {reason}") from failure
+    found = dict(re.findall(r"Arena allocation (head|tail) (\d+) bytes", printed))
+    if len(found) < 2:
+        raise ValueError("this version of tflite_micro does not print what its arena holds")
+    return int(found["head"]), int(found["tail"])
+
+
+@contextmanager
+def _standard_error(file: IO[bytes]) -> Iterator[None]:
+    """Lead the process's standard error, which the interpreter prints to, into a file."""
+    sys.stderr.flush()
+    kept = os.dup(_STDERR)
+    try:
+        os.dup2(file.fileno(), _STDERR)
+        yield
+    finally:
+        os.dup2(kept, _STDERR)
+        os.close(kept)
