@@ -1,1 +1,1 @@
-"""Parts of ``make_bundled_model.py``: data, network, training, files and the model card."""
+"""The parts of ``make_bundled_model.py``: data, networks, training, heads and cards."""

@@ -16,18 +16,19 @@ torch = pytest.importorskip("torch")
 
 
 @pytest.fixture
-def bundled_network(monkeypatch):
+def scripts(monkeypatch):
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "scripts"))
-    from bundled_model import network
-
-    yield network
+    yield
     for name in [name for name in sys.modules if name.startswith("bundled_model")]:
         del sys.modules[name]
 
 
-def test_the_float_graph_is_the_torch_network(bundled_network):
+def test_the_float_graph_is_the_torch_network(scripts):
+    from bundled_model.networks import fashion_mnist_graph
+    from bundled_model.torch_network import TorchNetwork, trained_graph
+
     torch.manual_seed(0)
-    network = bundled_network.Network().eval()
+    network = TorchNetwork(fashion_mnist_graph(10), "random").eval()
     with torch.no_grad():
         for norm in network.norms.values():
             norm.running_mean.uniform_(-0.2, 0.2)
@@ -35,8 +36,8 @@ def test_the_float_graph_is_the_torch_network(bundled_network):
             norm.weight.uniform_(0.5, 1.5)
             norm.bias.uniform_(-0.3, 0.3)
         images = np.random.default_rng(0).integers(0, 256, (4, 28, 28, 1)).astype(np.uint8)
-        expected = network(torch.tensor(images.transpose(0, 3, 1, 2) / 255.0).float()).numpy()
-    graph = bundled_network.float_graph(network)
+        expected = network(torch.tensor(images.transpose(0, 3, 1, 2)).float()).numpy()
+    graph = trained_graph(network)
     found = float_activations(graph, normalize(graph, images))[graph.output]
     np.testing.assert_allclose(found.reshape(4, 10), expected, atol=1e-5)
 

@@ -47,17 +47,7 @@ def runner(monkeypatch):
     import run_notebooks
 
     yield run_notebooks
-    for name in ("run_notebooks", "notebook_pictures"):
-        sys.modules.pop(name, None)
-
-
-@pytest.fixture
-def painter(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
-    import notebook_pictures
-
-    yield notebook_pictures
-    sys.modules.pop("notebook_pictures", None)
+    sys.modules.pop("run_notebooks", None)
 
 
 def committed(script: Path) -> nbformat.NotebookNode:
@@ -163,24 +153,24 @@ def test_results_that_are_shown_are_those_that_are_versioned(script):
 
 
 @every_notebook
-def test_notebook_runs_and_shows_what_was_committed(script, runner, painter, tmp_path):
+def test_notebook_runs_and_shows_what_was_committed(script, runner, tmp_path):
     """After a change of what is shown: make notebooks."""
     if "torch]" in script.read_text():
         pytest.importorskip("torch")
     notebook = runner.run(script, tmp_path)
     assert texts(notebook) == texts(committed(script))
-    drawn, known = ([*painter.pictures(steady(one))] for one in (notebook, committed(script)))
+    drawn, known = ([*runner.pictures(steady(one))] for one in (notebook, committed(script)))
     apart = [
-        painter.difference(one[painter.PNG], other[painter.PNG])
+        runner.difference(one[runner.PNG], other[runner.PNG])
         for one, other in zip(drawn, known, strict=True)
     ]
-    assert [one for one in apart if one > painter.TOLERANCE] == []
+    assert [one for one in apart if one > runner.TOLERANCE] == []
     check = CHECKS.get(script.stem)
     if check is not None:
         check(notebook, tmp_path / "notebooks")
 
 
-def drawing(painter: Any, heights: list[float]) -> list[nbformat.NotebookNode]:
+def drawing(runner: Any, heights: list[float]) -> list[nbformat.NotebookNode]:
     """Return a notebook's cell with the picture of a line."""
     pyplot = pytest.importorskip("matplotlib.pyplot")
     figure, ax = pyplot.subplots(figsize=(6, 4))
@@ -188,34 +178,34 @@ def drawing(painter: Any, heights: list[float]) -> list[nbformat.NotebookNode]:
     file = io.BytesIO()
     figure.savefig(file, format="png")
     pyplot.close(figure)
-    data = {painter.PNG: base64.b64encode(file.getvalue()).decode()}
+    data = {runner.PNG: base64.b64encode(file.getvalue()).decode()}
     output = nbformat.v4.new_output("display_data", data=data)
     cells = [nbformat.v4.new_code_cell("draw()", outputs=[output])]
-    painter.lighten(cells)
+    runner.lighten(cells)
     return cells
 
 
-def test_a_picture_keeps_its_bytes_until_it_shows_something_else(painter):
-    old = drawing(painter, [1, 2, 3])
-    (picture,) = painter.pictures(old)
-    before = picture[painter.PNG]
+def test_a_picture_keeps_its_bytes_until_it_shows_something_else(runner):
+    old = drawing(runner, [1, 2, 3])
+    (picture,) = runner.pictures(old)
+    before = picture[runner.PNG]
     edge = Image.open(io.BytesIO(base64.b64decode(before))).convert("RGB")
     edge.putpixel((300, 200), (250, 250, 250))
     file = io.BytesIO()
     edge.save(file, "PNG")
 
-    same = drawing(painter, [1, 2, 3])
-    (picture,) = painter.pictures(same)
-    picture[painter.PNG] = base64.b64encode(file.getvalue()).decode()
-    painter.keep_pictures(same, old)
-    assert picture[painter.PNG] == before
+    same = drawing(runner, [1, 2, 3])
+    (picture,) = runner.pictures(same)
+    picture[runner.PNG] = base64.b64encode(file.getvalue()).decode()
+    runner.keep_pictures(same, old)
+    assert picture[runner.PNG] == before
 
-    other = drawing(painter, [1, 2.03, 3])
-    (picture,) = painter.pictures(other)
-    drawn = picture[painter.PNG]
-    assert painter.difference(drawn, before) > painter.TOLERANCE
-    painter.keep_pictures(other, old)
-    assert picture[painter.PNG] == drawn
+    other = drawing(runner, [1, 2.03, 3])
+    (picture,) = runner.pictures(other)
+    drawn = picture[runner.PNG]
+    assert runner.difference(drawn, before) > runner.TOLERANCE
+    runner.keep_pictures(other, old)
+    assert picture[runner.PNG] == drawn
 
 
 def test_stored_renews_texts_and_refuses_code_that_was_not_run(runner, tmp_path):

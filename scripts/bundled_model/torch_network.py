@@ -3,34 +3,43 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import nn
 
-from pmt.net.graph import LAYER_KINDS
+from pmt.net.graph import channel_axis, is_layer
 from pmt.quantization import FloatGraph, FloatOp, fold_batch_norm
 
 
 class TorchNetwork(nn.Module):
     """The layers of a float graph, all but the last followed by a batch norm.
 
-    The norms start as the identity (with the running statistics 0 and 1);
-    :func:`absorb_statistics` sets them so that training starts well-conditioned and from the very
-    same function.
+    With ``weights="graph"`` layers have the graph's weights and norms start as the identity (with
+    the running statistics 0 and 1); :func:`absorb_statistics` sets them so that training starts
+    well-conditioned and from the very same function. With ``"random"`` all is as torch makes it.
     """
 
-    def __init__(self, graph: FloatGraph) -> None:
+    def __init__(self, graph: FloatGraph, weights: Literal["graph", "random"] = "graph") -> None:
         super().__init__()
         self.graph = graph
         self.layers = nn.ModuleDict()
         self.norms = nn.ModuleDict()
-        layers = [op for op in graph.ops if op.kind in LAYER_KINDS]
+        layers = [op for op in graph.ops if is_layer(op)]
         for op in layers:
-            self.layers[_key(op)] = _convolution(op, has_bias=op is layers[-1])
-            if op is not layers[-1]:
-                self.norms[_key(op)] = _identity_norm(op)
+            last = op is layers[-1]
+            layer = self.layers[_key(op)] = _new_layer(op, has_bias=last)
+            if not last:
+                norm = self.norms[_key(op)] = nn.BatchNorm2d(len(layer.weight))
+            if weights == "random":
+                continue
+            layer.weight.data.copy_(torch.from_numpy(_to_torch(op, op.weights)))
+            if not last:
+                norm.running_var.fill_(1.0 - norm.eps)
+            if op.bias is not None:
+                (layer if last else norm).bias.data.copy_(torch.from_numpy(op.bias))
         mean, std = (
             torch.tensor(v).reshape(1, -1, 1, 1) for v in (graph.input_mean, graph.input_std)
         )
@@ -56,12 +65,14 @@ class TorchNetwork(nn.Module):
             x = x + sources[1]
         elif op.kind == "mean":
             x = x.mean((2, 3), keepdim=True)
-        elif op.kind in ("conv2d", "depthwise_conv2d"):
+        elif op.kind == "fully_connected":
+            x = self.layers[_key(op)](x.flatten(1))
+        elif is_layer(op):
             x = self.layers[_key(op)](_padded(x, op))
             if _key(op) in self.norms:
                 x = self.norms[_key(op)](x)
         else:
-            raise ValueError(f"op {op.name!r}: {op.kind} is not used by the zoo's networks")
+            raise ValueError(f"op {op.name!r}: {op.kind} is in none of the bundled networks")
         if op.activation == "relu6":
             x = nn.functional.relu6(x)
         return x
@@ -92,7 +103,7 @@ def trained_graph(network: TorchNetwork) -> FloatGraph:
     """Return the graph with the trained weights, batch norm folded into them."""
     graph = deepcopy(network.graph)
     for op in graph.ops:
-        if op.kind not in LAYER_KINDS:
+        if not is_layer(op):
             continue
         layer = network.layers[_key(op)]
         weights = _from_torch(op, _array(layer.weight))
@@ -100,8 +111,8 @@ def trained_graph(network: TorchNetwork) -> FloatGraph:
             norm = network.norms[_key(op)]
             op.weights, op.bias = fold_batch_norm(
                 weights,
-                np.zeros(layer.out_channels, np.float32),
-                channel_axis=2 if op.kind == "depthwise_conv2d" else 0,
+                np.zeros(len(layer.weight), np.float32),
+                channel_axis=channel_axis(op.kind),
                 gamma=_array(norm.weight),
                 beta=_array(norm.bias),
                 mean=_array(norm.running_mean),
@@ -123,46 +134,38 @@ def _padded(x: torch.Tensor, op: FloatOp) -> torch.Tensor:
     return x if symmetric else nn.functional.pad(x, (left, right, top, bottom))
 
 
-def _convolution(op: FloatOp, *, has_bias: bool) -> nn.Conv2d:
+def _new_layer(op: FloatOp, *, has_bias: bool) -> nn.Conv2d | nn.Linear:
     assert op.weights is not None
-    weights = _to_torch(op, op.weights)
+    out, *inner = _to_torch(op, op.weights).shape
+    if op.kind == "fully_connected":
+        return nn.Linear(inner[0], out, bias=has_bias)
     top, left, bottom, right = op.padding
-    groups = len(weights) if op.kind == "depthwise_conv2d" else 1
-    layer = nn.Conv2d(
-        weights.shape[1] * groups,
-        len(weights),
+    groups = out if op.kind == "depthwise_conv2d" else 1
+    return nn.Conv2d(
+        inner[0] * groups,
+        out,
         op.kernel,
         op.stride,
         groups=groups,
         padding=(top, left) if top == bottom and left == right else 0,
         bias=has_bias,
     )
-    layer.weight.data.copy_(torch.from_numpy(weights))
-    if has_bias and op.bias is not None:
-        layer.bias.data.copy_(torch.from_numpy(op.bias))
-    return layer
-
-
-def _identity_norm(op: FloatOp) -> nn.BatchNorm2d:
-    assert op.weights is not None
-    channels = op.weights.shape[2 if op.kind == "depthwise_conv2d" else 0]
-    norm = nn.BatchNorm2d(channels)
-    norm.running_var.fill_(1.0 - norm.eps)
-    if op.bias is not None:
-        norm.bias.data.copy_(torch.from_numpy(op.bias))
-    return norm
 
 
 def _to_torch(op: FloatOp, weights: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    if op.kind == "depthwise_conv2d":
-        return np.ascontiguousarray(weights.transpose(2, 0, 1)[:, None])
-    return np.ascontiguousarray(weights.transpose(0, 3, 1, 2))
+    if op.kind == "conv2d":
+        weights = weights.transpose(0, 3, 1, 2)
+    elif op.kind == "depthwise_conv2d":
+        weights = weights.transpose(2, 0, 1)[:, None]
+    return np.ascontiguousarray(weights)
 
 
 def _from_torch(op: FloatOp, weights: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    if op.kind == "depthwise_conv2d":
-        return np.ascontiguousarray(weights[:, 0].transpose(1, 2, 0))
-    return np.ascontiguousarray(weights.transpose(0, 2, 3, 1))
+    if op.kind == "conv2d":
+        weights = weights.transpose(0, 2, 3, 1)
+    elif op.kind == "depthwise_conv2d":
+        weights = weights[:, 0].transpose(1, 2, 0)
+    return np.ascontiguousarray(weights)
 
 
 def _array(values: torch.Tensor) -> npt.NDArray[np.float32]:

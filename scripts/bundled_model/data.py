@@ -1,4 +1,4 @@
-"""The official Fashion-MNIST files: from the Debian package, or downloaded, checked either way."""
+"""The official images: those to train on, those held out of training, and those to test with."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from pmt import datasets
 from pmt.datasets import FASHION_MNIST_CLASSES, Dataset
 
 DEBIAN_FOLDER = Path("/usr/share/datasets/fashion-mnist")
@@ -20,25 +21,39 @@ SHA256 = {
     "t10k-labels-idx1-ubyte": "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
 }
 
+Splits = tuple[Dataset, Dataset, Dataset]
 
-def read_split(prefix: str, folder: Path | None = None) -> Dataset:
-    """Read the split ``"train"`` (60,000 images) or ``"t10k"`` (10,000 images).
 
-    Parameters
-    ----------
-    prefix : str
-        ``"train"`` or ``"t10k"``, as the official files are named.
-    folder : Path, optional
-        Where the ``.gz`` files are. Without it the Debian package ``dataset-fashion-mnist`` is
-        used where it is installed, a download through pooch otherwise.
+def cifar10(folder: Path | None) -> Splits:
+    """Return 45,000 images of CIFAR-10, the other 5,000 training images, and the test images."""
+    if folder is None:
+        raise SystemExit("add --data DIR, a folder with CIFAR-10 (pmt download cifar10)")
+    train = datasets.load(folder, split="train")
+    if len(train) != 50_000:
+        raise SystemExit(f"{folder}: {len(train)} training images, but CIFAR-10 has 50,000")
+    return _parted(train, 5_000, datasets.load(folder, split="test"))
 
-    Raises
-    ------
-    ValueError
-        A file's content is not the official one.
+
+def fashion_mnist(folder: Path | None) -> Splits:
+    """Return 59,000 images of Fashion-MNIST, the other 1,000 training images, and 10,000 others.
+
+    Without a folder of the four ``.gz`` files, the Debian package ``dataset-fashion-mnist`` is used
+    where it is installed, a download through pooch otherwise. ValueError is raised if a file's
+    content is not the official one.
     """
-    images = _content(f"{prefix}-images-idx3-ubyte", folder)
-    labels = _content(f"{prefix}-labels-idx1-ubyte", folder)
+    train, test = (_fashion_mnist_split(prefix, folder) for prefix in ("train", "t10k"))
+    return _parted(train, 1_000, test)
+
+
+def _parted(train: Dataset, held_out: int, test: Dataset) -> Splits:
+    count = len(train) - held_out
+    return train.take(count), train.subset(np.arange(count, len(train))), test
+
+
+def _fashion_mnist_split(prefix: str, folder: Path | None) -> Dataset:
+    images, labels = (
+        _content(f"{prefix}-{name}-ubyte", folder) for name in ("images-idx3", "labels-idx1")
+    )
     return Dataset(
         np.frombuffer(images, np.uint8, offset=16).reshape(-1, 28, 28, 1),
         np.frombuffer(labels, np.uint8, offset=8),

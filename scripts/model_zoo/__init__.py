@@ -1,1 +1,0 @@
-"""The parts of ``scripts/make_zoo_model.py``: networks, data, training, measuring."""
