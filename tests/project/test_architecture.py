@@ -36,6 +36,9 @@ PYTHON = (
     "_core", "_util", "datasets", "corruptions", "net", "formats", "model", "protocol",
     "quantization", "train", "baselines", "methods", "pmt", "research", "firmware", "cli",
 )  # fmt: skip
+# Rooms of `train` from the bottom up, likewise; its other files are the steps, options and trainers
+# that the rooms share.
+TRAIN = ("costs", "prepare", "run", "choose")
 
 
 def cpp_package(path: Path) -> str:
@@ -135,4 +138,17 @@ def test_python_imports_point_down():
             for name in sorted(imported_modules(path))
             if python_package(name) not in allowed
         ]
+    assert wrong == [], "\n".join(wrong)
+
+
+def test_rooms_of_train_point_down():
+    train = ROOT / "python" / "pmt" / "train"
+    assert {path.parent.name for path in train.glob("*/*.py")} == set(TRAIN)
+    wrong = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for at, room in enumerate(TRAIN)
+        for path in sorted((train / room).glob("*.py"))
+        for name in sorted(imported_modules(path))
+        if name.startswith(tuple(f"pmt.train.{above}" for above in TRAIN[at + 1 :]))
+    ]
     assert wrong == [], "\n".join(wrong)

@@ -18,10 +18,10 @@ from pmt.baselines.backprop.scheme import LayerUpdate, UpdateScheme
 from pmt.baselines.sparse_update.contribution import layer_memory, scheme_memory
 from pmt.baselines.sparse_update.options import PUBLISHED, published_scheme
 from pmt.model import Model
-from pmt.train.costs.inference import inference_moments
 from pmt.train.costs.memory import (
     arena_bytes,
     device_options,
+    inference_moments,
     peak_moment,
     zeroth_order_memory,
 )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +13,8 @@ from toy_trainer import Stop, data, stop_at
 import pmt
 from pmt.model import ImageScores
 from pmt.train.prepare.preparation import Phase
-from pmt.train.run.cross_validation import CrossValidation
+from pmt.train.run.head import CrossValidation
+from pmt.train.run.observers import State
 
 SHORT = {"layers": "B1,head", "epochs": 1, "queries": 2, "batch": 10, "learning_rate": 0.01}
 
@@ -20,8 +23,16 @@ def scores(*losses: float) -> ImageScores:
     return ImageScores(np.array(losses), np.ones(len(losses), np.bool_))
 
 
+def judged(validation: CrossValidation, phase: Phase | None, score, model=None) -> State:
+    """Show the judge a state."""
+    run: Any = SimpleNamespace(model=model or pmt.load("fashion_mnist_dscnn"), score=score)
+    state = State("start" if phase is None else phase.name, {}, {}, phase)
+    validation.judge(run, state)
+    return state
+
+
 def test_every_image_is_scored_by_a_model_that_was_prepared_without_it():
-    model, images = pmt.load("fashion_mnist_dscnn"), pmt.datasets.bundled("train").take(23)
+    images = pmt.datasets.bundled("train").take(23)
     prepared: dict[int, list[bytes]] = {}
     seen: list[bytes] = []
 
@@ -37,33 +48,36 @@ def test_every_image_is_scored_by_a_model_that_was_prepared_without_it():
             seen.extend(own)
         return scores(*[float(len(own))] * len(own))
 
-    validation = CrossValidation(model, images, 1, score)
+    validation = CrossValidation(images, 1)
     assert sorted(len(fold) for fold in validation.folds) == [2] * 7 + [3] * 3
-    assert validation.start() == {"out_of_fold_loss": 23.0, "out_of_fold_accuracy": 1.0}
-    validation.follow(Phase("aligned", 0, run), better=False)
-    better, figures = validation.judge(Phase("head", 0, run))
-    assert better
-    assert figures["out_of_fold_loss"] == pytest.approx((7 * 2 * 2 + 3 * 3 * 3) / 23)
+    start = judged(validation, None, score)
+    assert start.figures == {"out_of_fold_loss": 23.0, "out_of_fold_accuracy": 1.0}
+    assert start.better is None
+    aligned = judged(validation, Phase("aligned", 0, run), score)
+    assert (aligned.better, aligned.figures) == (None, {})
+    validation.after_state(SimpleNamespace(score=score), aligned)  # type: ignore[arg-type]
+    head = judged(validation, Phase("head", 0, run), score)
+    assert head.better
+    assert head.figures["out_of_fold_loss"] == pytest.approx((7 * 2 * 2 + 3 * 3 * 3) / 23)
     assert sorted(seen) == sorted(image.tobytes() for image in images.images)
 
 
 def test_folds_are_balanced_over_the_classes():
     images = pmt.datasets.bundled("train").take(200)
     images = replace(images, labels=np.arange(200) % 10)
-    validation = CrossValidation(pmt.load("fashion_mnist_dscnn"), images, 3, lambda *_: scores(1.0))
-    for fold in validation.folds:
+    for fold in CrossValidation(images, 3).folds:
         assert np.bincount(images.labels[fold], minlength=10).tolist() == [2] * 10
 
 
 def test_a_head_must_be_better_than_an_aligned_model_that_was_kept():
     found = iter([*[scores(2.0, 2.0)], *[scores(0.5)] * 2, *[scores(1.0)] * 2, *[scores(0.25)] * 2])
-    images = data(2)
-    validation = CrossValidation(pmt.load("fashion_mnist_dscnn"), images, 1, lambda *_: next(found))
-    phase = Phase("aligned", 0, lambda *_: None)
-    validation.start()
-    validation.follow(phase, better=True)
-    assert not validation.judge(phase)[0]
-    assert validation.judge(phase)[0]
+    validation = CrossValidation(data(2), 1)
+    run: Any = SimpleNamespace(score=lambda *_: next(found))
+    head = Phase("head", 0, lambda *_: None)
+    judged(validation, None, run.score)
+    validation.after_state(run, State("aligned", {}, {}, replace(head, name="aligned"), True))
+    assert not judged(validation, head, run.score).better
+    assert judged(validation, head, run.score).better
 
 
 def foggy(count: int) -> pmt.datasets.Dataset:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from networks import residual_network
 
 import pmt
-from pmt.train.run.history_columns import columns
+from pmt.train.run.result import columns
 
 START = {
     "kind": "start",

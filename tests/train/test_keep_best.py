@@ -11,7 +11,8 @@ from toy_trainer import HEAD, Stop, Toy, data, flat, stop_at
 
 import pmt
 from pmt.model import ImageScores
-from pmt.train.run.keep_best import BestState, held_out_count, is_worse, part
+from pmt.protocol.comparison import is_worse
+from pmt.train.run.keep_best import BestState, held_out_count, part
 
 
 def scores(*losses: float, right: int = 0) -> ImageScores:

@@ -12,7 +12,7 @@ from toy_trainer import Stop, stop_at
 
 import pmt
 from pmt.model.class_checks import has_unlike_classes, warn_of_other_classes
-from pmt.train.learned_classes import learned_classes, note_on_classes
+from pmt.train.training_data import learned_classes, note_on_classes
 
 ANIMALS = tuple(f"animal {i}" for i in range(10))
 SHORT = {"layers": "head", "epochs": 1, "queries": 2, "batch": 10}

@@ -11,7 +11,7 @@ from interruptions import cut_and_resumed
 import pmt
 from pmt import corruptions, datasets
 from pmt.firmware import export
-from pmt.train import linear_head
+from pmt.train.prepare import linear_head
 from pmt.train.prepare.linear_head import HeadTraining
 from pmt.train.prepare.preparation import Preparation
 

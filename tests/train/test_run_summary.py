@@ -7,7 +7,7 @@ from networks import labels, pixels, residual_network
 
 import pmt
 from pmt.datasets import Dataset
-from pmt.train.run.summary import summary_rows
+from pmt.train.run.folder import summary_rows
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ from pmt._util.progress import ProgressLine
 from pmt._util.tables import table
 from pmt.model import Model
 from pmt.train.run.folder import RunFolder
-from pmt.train.run.history_columns import Column, columns
 from pmt.train.run.metrics import MetricsReader
+from pmt.train.run.result import Column, columns
 from pmt.train.schedule import Schedule
 
 __all__ = [

@@ -39,8 +39,7 @@ from pmt.model import Model
 from pmt.research.plots import plot_memory, plot_step_memory, save_plot
 from pmt.research.profile import METHODS, Profile
 from pmt.research.step_memory import step_memory
-from pmt.train.costs.inference import inference_moments
-from pmt.train.costs.memory import PARTS, PlanMoment, peak_moment
+from pmt.train.costs.memory import PARTS, PlanMoment, inference_moments, peak_moment
 
 USAGE = """\
 pmt profile MODEL --method NAME [--layers SPEC] [--against all] [--plan] [options]

@@ -16,13 +16,13 @@ from pmt.methods.registry import resumed_trainer
 from pmt.model import Model
 from pmt.model.loading import load
 from pmt.protocol.data_source import DataSource, data_path, model_path
-from pmt.train.learned_classes import note_on_classes
 from pmt.train.run.folder import RunFolder
 from pmt.train.run.keep_best import note_without_choice
 from pmt.train.run.loop import Progress
 from pmt.train.run.result import RunResult
 from pmt.train.schedule import Schedule
 from pmt.train.trainer import Trainer
+from pmt.train.training_data import note_on_classes
 
 __all__ = ["Adaptation", "AdaptationResult", "TrainJob", "adapt", "open_run", "resume_run"]
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt import _core
 from pmt._util.checks import checked_integer
 from pmt._util.counted import counted
 from pmt._util.tables import html_table, table
@@ -21,6 +22,8 @@ __all__ = [
     "PairedMargin",
     "Z",
     "compare",
+    "fixed_losses",
+    "is_worse",
     "paired_margin",
     "wilson_interval",
     "wilson_of_share",
@@ -167,6 +170,24 @@ def paired_margin(scores: npt.NDArray[np.float64], others: npt.NDArray[np.float6
     if repeats > 1:
         variance += float(differences.mean(axis=1).var(ddof=1)) / repeats
     return PairedMargin(float(differences.mean()), math.sqrt(variance))
+
+
+def is_worse(scores: ImageScores, than: ImageScores, errors: int = 1) -> bool:
+    """Whether the mean loss is higher by more than so many standard errors.
+
+    The standard error is that of the differences, image by image. With sums S of them and Q of
+    their squares, S > 0 and S^2 / n^2 > z^2 (Q - S^2 / n) / (n (n - 1)) is
+    S^2 (n - 1 + z^2) > z^2 n Q: exact on integers.
+    """
+    differences = [int(d) for d in fixed_losses(scores) - fixed_losses(than)]
+    n, total = len(differences), sum(differences)
+    squares = sum(d * d for d in differences)
+    return total > 0 and total * total * (n - 1 + errors**2) > errors**2 * n * squares
+
+
+def fixed_losses(scores: ImageScores) -> npt.NDArray[np.int64]:
+    """Return the losses as the whole numbers of 2^-20 that they are."""
+    return np.rint(scores.losses * float(_core.LOSS_ONE)).astype(np.int64)
 
 
 @dataclass(frozen=True, repr=False)

@@ -7,8 +7,7 @@ from typing import Any
 
 from pmt import _core
 from pmt.model import Model
-from pmt.train.costs.inference import inference_moments
-from pmt.train.costs.memory import device_options, peak_moment
+from pmt.train.costs.memory import device_options, inference_moments, peak_moment
 from pmt.train.options import TrainingOptions
 
 __all__ = ["ModelInfo", "ModelMemory", "describe_model"]

@@ -21,8 +21,13 @@ from pmt.methods import registry
 from pmt.methods.baselines import BACKPROP
 from pmt.methods.method import Method
 from pmt.model import Model
-from pmt.train.costs.inference import inference_moments
-from pmt.train.costs.memory import PARTS, Memory, device_options, zeroth_order_memory
+from pmt.train.costs.memory import (
+    PARTS,
+    Memory,
+    device_options,
+    inference_moments,
+    zeroth_order_memory,
+)
 from pmt.train.costs.work import Work, device_restarts, zeroth_order_work
 from pmt.train.options import TrainingOptions
 from pmt.train.trainer import Trainer

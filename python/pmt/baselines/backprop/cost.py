@@ -13,8 +13,7 @@ from typing import Any
 
 from pmt.baselines.backprop.scheme import UpdateScheme, head_layer, input_channels
 from pmt.model import Model
-from pmt.train.costs.inference import inference_moments, lifetimes
-from pmt.train.costs.memory import Memory, Moment
+from pmt.train.costs.memory import Memory, Moment, inference_moments, lifetimes
 from pmt.train.costs.work import Work
 
 __all__ = [

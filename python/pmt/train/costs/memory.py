@@ -17,6 +17,8 @@ __all__ = [
     "PlanMoment",
     "arena_bytes",
     "device_options",
+    "inference_moments",
+    "lifetimes",
     "peak_moment",
     "portable_arena_excess",
     "zeroth_order_memory",
@@ -224,3 +226,28 @@ def peak_moment(device: _core.DeviceMemory, layers: Sequence[int]) -> PlanMoment
     kept = () if layer is None else ("main",)  # what the main pass keeps is there throughout
     alive = (b for b in buffers if b["pass"] in kept or b["first"] <= op <= b["last"])
     return PlanMoment(layer, op, tuple(alive))
+
+
+def inference_moments(model: Model, value: int = 1) -> list[Moment]:
+    """Return the activations alive at each op of a forward pass, ``value`` bytes each."""
+    ops, tensors = model.core.ops(), model.core.tensors()
+    sizes = [int(t["height"] * t["width"] * t["channels"]) * value for t in tensors]
+    made, used = lifetimes(ops)
+    moments = []
+    for now in range(len(ops)):
+        alive = [t for t in used if made[t] <= now <= used[t]]
+        image = sizes[model.core.input_tensor] if model.core.input_tensor in alive else 0
+        moments.append(Moment(activations=sum(sizes[t] for t in alive) - image, input=image))
+    return moments
+
+
+def lifetimes(ops: list[dict[str, Any]]) -> tuple[dict[int, int], dict[int, int]]:
+    """Return the ops that make each tensor and read it last; op 0 makes the network's input."""
+    made: dict[int, int] = {}
+    used: dict[int, int] = {}
+    for op in ops:
+        for tensor in op["inputs"]:
+            made.setdefault(tensor, 0)
+            used[tensor] = op["index"]
+        made[op["output"]] = used[op["output"]] = op["index"]
+    return made, used

@@ -20,9 +20,9 @@ from pmt import _core
 from pmt.datasets import Dataset
 from pmt.model import ImageScores, Model, scores_of_logits
 from pmt.net.graph import graph_of_activations
+from pmt.protocol.comparison import is_worse
 from pmt.protocol.splitting import balanced_order
 from pmt.train.costs.work import zeroth_order_work
-from pmt.train.run.keep_best import is_worse
 from pmt.train.schedule import Schedule
 
 __all__ = ["LONGER", "HeadTraining", "HeadWork"]

@@ -30,12 +30,11 @@ from pmt._util.npz import npz_bytes
 from pmt._util.tables import html_table
 from pmt.model import Model
 from pmt.model.loading import BEST, CHECKPOINT, DONE, run_model
-from pmt.train.learned_classes import with_classes
 from pmt.train.run.config import RunConfig, RunOptions
 from pmt.train.run.metrics import Metrics
-from pmt.train.run.summary import summary_rows
+from pmt.train.training_data import with_classes
 
-__all__ = ["RunFolder", "RunOptions"]
+__all__ = ["RunFolder", "RunOptions", "summary_rows"]
 
 # Files that a run killed in its creation leaves: the first, and some of the others.
 _FIRST = "env.json"
@@ -350,3 +349,37 @@ def _at_step(model: Model, training: dict[str, Any]) -> Model:
     graph = model.to_graph()
     graph.metadata = {**graph.metadata, "training": training}
     return Model.from_graph(graph)
+
+
+def summary_rows(folder: RunFolder) -> list[list[str]]:
+    """Return names and values; of a folder that cannot be read, only the reason."""
+    if not folder.exists():
+        return [["state", "holds no run"]]
+    try:
+        options, source = folder.read_config()
+        records = folder.read_metrics()
+        trainer = folder.trainer()
+    except (ValueError, OSError) as error:
+        return [["state", f"cannot be read: {error}"]]
+    rows = {"trainer": trainer, **{name: value for name, value in source.items() if value}}
+    # These tell most runs apart; config.toml has all options. A budget of MACs replaces the epochs.
+    for name in ("layers", "macs" if options.macs else "epochs", "seed"):
+        rows[name] = getattr(options, name, "")
+    steps = sum(record["kind"] == "step" for record in records)
+    rows["state"] = f"{'finished' if folder.done else 'not finished'}, {steps:,} steps"
+    for when, record in _evaluations(records):
+        rows[when] = f"loss {record['valid_loss']:.4f}, accuracy {record['valid_accuracy']:.4f}"
+    return [[name, str(value)] for name, value in rows.items() if value != ""]
+
+
+def _evaluations(records: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
+    """Return the first evaluation of the validation images, and that of the folder's model."""
+    found = [record for record in records if "valid_loss" in record]
+    starts = [("before training", record) for record in found if record["kind"] == "start"]
+    states = [record for record in found if record["kind"] in ("start", "phase", "epoch")]
+    kept = [record for record in states if record.get("best")][-1:]
+    ends = [record for record in found if record["kind"] == "refit"] or kept or states[-1:]
+    names = [
+        f"epoch {end['epoch']}" if "epoch" in end else end.get("phase", "start") for end in ends
+    ]
+    return [*starts[:1], *zip(names, ends, strict=True)]

@@ -6,19 +6,24 @@ one standard error, so that training does not make a good model worse by chance.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pmt import _core
 from pmt._util.counted import counted
 from pmt.datasets import Dataset
 from pmt.model import ImageScores
+from pmt.protocol.comparison import fixed_losses, is_worse
 from pmt.protocol.splitting import balanced_order
 from pmt.train.option_fields import Range, option
+from pmt.train.run.observers import Arrays, Observer, State
+
+if TYPE_CHECKING:
+    from pmt.train.run.loop import Run
+    from pmt.train.trainer import Trainer
 
 __all__ = [
     "BACKTRACK",
@@ -30,8 +35,9 @@ __all__ = [
     "PHASE_ERRORS",
     "RATE_CUT",
     "BestState",
+    "Images",
+    "KeepBest",
     "held_out_count",
-    "is_worse",
     "note_without_choice",
     "part",
 ]
@@ -47,7 +53,6 @@ PHASE_ERRORS, EPOCH_ERRORS = 1, 2
 RATE_CUT = 1 / 3
 # The options of it.
 CHOICE = ("keep_best", "held_out_share", "backtrack")
-_STATE = ("held_out_losses", "held_out_correct")
 
 KEEP_BEST = partial(
     option,
@@ -76,6 +81,32 @@ def held_out_count(options: object, samples: int) -> int:
     return count if count >= _FEWEST else 0
 
 
+@dataclass(frozen=True)
+class Images:
+    """The images of a run: those that it was given, and the parts that train and choose."""
+
+    data: Dataset
+    valid: Dataset | None
+    given: Dataset | None  # to choose on
+    train: Dataset
+    held_out: Dataset | None
+
+    @classmethod
+    def of(
+        cls, trainer: Trainer, data: Dataset, valid: Dataset | None, given: Dataset | None
+    ) -> Images:
+        """Hold images out, unless some are given."""
+        count = 0 if given is not None else trainer.held_out_images(data)
+        if count == 0:
+            return cls(data, valid, given, data, given)
+        return cls(data, valid, given, *part(data, count, trainer.options.seed))
+
+    @property
+    def were_parted(self) -> bool:
+        """Whether the held-out images are a part of those to train on."""
+        return self.train is not self.data
+
+
 def note_without_choice(data: Dataset, options: object) -> list[str]:
     """Return, as one line or none, why a run that should choose its state holds no image out."""
     if not getattr(options, "keep_best", False):
@@ -96,19 +127,6 @@ def part(data: Dataset, count: int, seed: int) -> tuple[Dataset, Dataset]:
     """
     order = balanced_order(np.asarray(data.labels), seed)
     return data.subset(np.sort(order[count:])), data.subset(np.sort(order[:count]))
-
-
-def is_worse(scores: ImageScores, than: ImageScores, errors: int = 1) -> bool:
-    """Whether the mean loss is higher by more than so many standard errors.
-
-    The standard error is that of the differences, image by image. With sums S of them and Q of
-    their squares, S > 0 and S^2 / n^2 > z^2 (Q - S^2 / n) / (n (n - 1)) is
-    S^2 (n - 1 + z^2) > z^2 n Q: exact on integers.
-    """
-    differences = _fixed(scores) - _fixed(than)
-    n, total = len(differences), int(differences.sum())
-    squares = sum(int(d) * int(d) for d in differences)
-    return total > 0 and total * total * (n - 1 + errors**2) > errors**2 * n * squares
 
 
 class BestState:
@@ -132,7 +150,7 @@ class BestState:
         """
         if self.start is None or self.best is None:
             return True
-        less = int(_fixed(scores).sum()) < int(_fixed(self.best).sum())
+        less = int(fixed_losses(scores).sum()) < int(fixed_losses(self.best).sum())
         accurate = int(scores.correct.sum()) >= int(self.start.correct.sum())
         return less and accurate and is_worse(self.start, scores, errors)
 
@@ -153,22 +171,48 @@ class BestState:
         if self.start is None:
             self.start = scores
 
+
+class KeepBest(Observer):
+    """Judges each state on the held-out images: whether it is kept, or reverted with `backtrack`.
+
+    Parameters
+    ----------
+    backtrack : bool
+        Whether a run goes back to the best state from one that is worse.
+    """
+
+    arrays = ("held_out_losses", "held_out_correct")
+
+    def __init__(self, backtrack: bool) -> None:
+        self.backtrack = backtrack
+        self.scored = BestState()
+
+    def judge(self, run: Run, state: State) -> None:
+        """Judge a state; of one that is judged already, say only whether it is reverted.
+
+        The few images held out beside a cross-validation could not tell later that its head is no
+        better: it is reverted at once.
+        """
+        scores = state.scores["held_out"]
+        if state.better is not None:
+            state.worse = self.backtrack and not state.better
+        else:
+            errors = EPOCH_ERRORS if state.name == "epoch" else PHASE_ERRORS
+            state.worse = self.backtrack and self.scored.is_worse(scores)
+            state.better = self.scored.is_better(scores, errors)
+        self.scored.add(scores, state.better)
+
     def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the arrays that a checkpoint holds."""
-        if self.start is None or self.best is None:
+        """Return the scores of the first and the best state."""
+        if self.scored.start is None or self.scored.best is None:
             return {}
-        both = (self.start, self.best)
+        both = (self.scored.start, self.scored.best)
         values = (np.stack([s.losses for s in both]), np.stack([s.correct for s in both]))
-        return dict(zip(_STATE, values, strict=True))
+        return dict(zip(self.arrays, values, strict=True))
 
-    def load_state(self, state: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
-        """Restore what :meth:`state` returned; return the other arrays."""
-        if all(name in state for name in _STATE):
-            losses, correct = (state[name] for name in _STATE)
-            self.start, self.best = (ImageScores(losses[i], correct[i]) for i in range(2))
-        return {name: array for name, array in state.items() if name not in _STATE}
-
-
-def _fixed(scores: ImageScores) -> npt.NDArray[np.int64]:
-    """Return the losses as the whole numbers of 2^-20 that they are."""
-    return np.rint(scores.losses * float(_core.LOSS_ONE)).astype(np.int64)
+    def load_state(self, state: Arrays) -> None:
+        """Restore these scores."""
+        if all(name in state for name in self.arrays):
+            losses, correct = (state[name] for name in self.arrays)
+            both = (ImageScores(losses[i], correct[i]) for i in range(2))
+            self.scored.start, self.scored.best = both

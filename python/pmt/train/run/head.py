@@ -1,0 +1,140 @@
+"""The head of a run: judged by cross-validation, and trained once more on all images.
+
+A dozen held-out images decide by chance whether a head that some fifty others trained is kept.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt.datasets import Dataset
+from pmt.model import ImageScores, Model
+from pmt.protocol.splitting import balanced_order
+from pmt.train.callbacks import PhaseEnd
+from pmt.train.prepare.preparation import Phase
+from pmt.train.run.keep_best import PHASE_ERRORS, BestState
+from pmt.train.run.observers import Arrays, Observer, State, figures_of
+
+if TYPE_CHECKING:
+    from pmt.train.run.loop import Run
+
+__all__ = ["CrossValidation", "Refit"]
+
+_FOLDS = 10
+
+
+class CrossValidation(Observer):
+    """Judges the head on all training images, each scored by a model prepared without its fold.
+
+    Parameters
+    ----------
+    data : Dataset
+        All training images, with class labels, those held out too.
+    seed : int
+        Seed of the folds, which are balanced over the classes.
+    """
+
+    def __init__(self, data: Dataset, seed: int) -> None:
+        self.data = data
+        order = balanced_order(np.asarray(data.labels), seed)
+        self.folds = [np.sort(fold) for fold in np.array_split(order, min(_FOLDS, len(order)))]
+        self.original: Model | None = None
+        self.phases: list[Phase] = []  # that the model has gone through
+        self.best = BestState()
+
+    def judge(self, run: Run, state: State) -> None:
+        """Judge the head: whether it is better than the best state by the scores out of fold."""
+        if state.name == "start":
+            self.original = run.model.copy()
+            scores = run.score(self.original, self.data)
+        elif state.phase is not None and state.name == "head":
+            scores = self._out_of_fold(run, [*self.phases, state.phase])
+        else:
+            return
+        better = self.best.take(scores, PHASE_ERRORS)
+        state.better = better if state.phase is not None else None
+        state.figures.update(figures_of({"out_of_fold": scores}))
+
+    def after_state(self, run: Run, state: State) -> None:
+        """Take in a phase before the head that is in force, and whether it is the best state."""
+        if state.phase is None or state.name == "head" or state.worse:
+            return
+        self.phases.append(state.phase)
+        if state.better:
+            self.best.add(self._out_of_fold(run, self.phases), True)
+
+    def _out_of_fold(self, run: Run, phases: list[Phase]) -> ImageScores:
+        """Return the scores of all images, each by a model prepared without its fold."""
+        assert self.original is not None
+        losses: npt.NDArray[np.float64] = np.empty(len(self.data))
+        correct = np.empty(len(self.data), np.bool_)
+        for fold in self.folds:
+            model = self.original.copy()
+            others = self.data.subset(np.setdiff1d(np.arange(len(self.data)), fold))
+            for phase in phases:
+                phase.run(model, others)
+            scores = run.score(model, self.data.subset(fold))
+            losses[fold], correct[fold] = scores.losses, scores.correct
+        return ImageScores(losses, correct)
+
+
+class Refit(Observer):
+    """Trains the head alone once more in the best state, now on the held-out images too.
+
+    They have chosen, and a head gains by every image. It takes as many passes as the first time,
+    and begins as it did then: training it twice as long would fit the noise of its images. Where
+    training the head did no good, nothing is done.
+    """
+
+    arrays = ("head_start_weights", "head_start_bias")
+
+    def __init__(self) -> None:
+        self._start: dict[str, npt.NDArray[Any]] = {}  # the head before its first training
+
+    def before_phase(self, run: Run, phase: Phase) -> None:
+        """Take the head in before it is trained."""
+        if phase.name == "head":
+            last = run.model.core.op_count - 1
+            found = (run.model.core.weights(last), run.model.core.bias(last))
+            self._start = dict(zip(self.arrays, map(np.array, found), strict=True))
+
+    def end(self, run: Run) -> None:
+        """Train the head, unless that is done."""
+        record = next((r for r in run.history.phases if r.get("phase") == "head"), {})
+        if not record.get("best") or run.history.refit is not None:
+            return
+        start = time.monotonic()
+        run.go_back()
+        preparation, data, epochs = run.trainer.preparation, run.images.data, record["head_epochs"]
+        # A run that was killed after the model was written has the head already.
+        if not run.store.best_is_refit():
+            self._give_start(run.model)
+            preparation.train_head(run.model, data, epochs)
+        seconds = time.monotonic() - start
+        macs = replace(preparation.head, epochs=epochs).macs(run.model, len(data))
+        refit = {
+            **{"kind": "refit", "phase": "refit", "step": run.step - 1},
+            **figures_of(run.scores("valid")),
+            **run.history.totals(seconds, macs),
+        }
+        run.store.keep(run, refit=True)
+        run.record(refit)
+        run.tell(PhaseEnd(run.step, run.schedule.steps, refit))
+
+    def _give_start(self, model: Model) -> None:
+        if self._start:
+            found = [self._start[name] for name in self.arrays]
+            model.core.set_parameters(model.core.op_count - 1, *found)
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the head that was taken in."""
+        return dict(self._start)
+
+    def load_state(self, state: Arrays) -> None:
+        """Restore the head that was taken in."""
+        self._start = {name: state[name] for name in self.arrays if name in state}

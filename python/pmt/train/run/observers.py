@@ -1,0 +1,220 @@
+"""What may watch a run: an observer sees its states, steps and end, and may judge a state.
+
+Here are the observers that only report; others are in ``keep_best.py``, ``head.py`` and
+``store.py``.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt._util.progress import ProgressLine
+from pmt.model import ImageScores
+from pmt.protocol.comparison import is_worse
+from pmt.train.callbacks import Callback, Event, StopTraining
+from pmt.train.prepare.preparation import Phase
+
+if TYPE_CHECKING:
+    from pmt.train.run.loop import Run
+
+__all__ = [
+    "Arrays",
+    "Callbacks",
+    "Divergence",
+    "Observer",
+    "Progress",
+    "ShownProgress",
+    "State",
+    "figures_of",
+]
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+Progress = bool | Callable[[int, dict[str, Any]], None]
+
+_STACK = 4  # of a warning: the caller of fit
+
+
+@dataclass
+class State:
+    """The model as it is before training, after a phase or after an epoch.
+
+    Attributes
+    ----------
+    name : str
+        ``"start"``, the name of a phase, or ``"epoch"``.
+    scores : dict of str to ImageScores
+        Of the images that are watched, ``"valid"``, and of those ``"held_out"``, if there are any.
+    figures : dict of str to float
+        For its record: losses, accuracies, and what observers add.
+    phase : Phase or None
+        The phase that led to it.
+    better : bool or None
+        Whether it is kept as the best state so far; None where nothing has judged it.
+    worse : bool
+        Whether the run goes back to the best state.
+    """
+
+    name: str
+    scores: dict[str, ImageScores]
+    figures: dict[str, float]
+    phase: Phase | None = None
+    better: bool | None = None
+    worse: bool = False
+
+
+class Observer:
+    """Watches a run; every method does nothing unless it is overridden."""
+
+    arrays: tuple[str, ...] = ()  # names of what it keeps in checkpoints
+
+    def before_phase(self, run: Run, phase: Phase) -> None:
+        """Called before a phase of the preparation."""
+
+    def judge(self, run: Run, state: State) -> None:
+        """Called with a state that was measured, before its record is written."""
+
+    def after_state(self, run: Run, state: State) -> None:
+        """Called after the state was kept or left, with the verdict of all judges in it."""
+
+    def tell(self, run: Run, event: Event) -> None:
+        """Called after a phase, step or epoch is recorded, and the model settled."""
+
+    def begin(self, run: Run) -> None:
+        """Called after the preparation, before the first step that is taken now."""
+
+    def after_step(self, run: Run, record: dict[str, Any]) -> None:
+        """Called after a step, and the epoch that it may have ended."""
+
+    def pause(self, run: Run) -> None:
+        """Called after the last step that is taken now, also where an error has ended the run."""
+
+    def end(self, run: Run) -> None:
+        """Called when the run is finished."""
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the arrays that a checkpoint holds, by :attr:`arrays`."""
+        return {}
+
+    def load_state(self, state: Arrays) -> None:
+        """Restore what :meth:`state` returned; nothing where an array is missing."""
+
+
+class Callbacks(Observer):
+    """Tells the user's callbacks of each phase, step and epoch; one of them may end the run."""
+
+    def __init__(self, callbacks: Sequence[Callback]) -> None:
+        self.callbacks = callbacks
+
+    def tell(self, run: Run, event: Event) -> None:
+        """Tell all of them, also after one has ended the run."""
+        for callback in self.callbacks:
+            try:
+                run.stopped |= callback(event) is True
+            except StopTraining:
+                run.stopped = True
+
+
+class ShownProgress(Observer):
+    """Shows a line on a terminal, or calls ``progress(step, record)`` after each step."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.progress = progress
+        self.line: ProgressLine | None = None
+
+    def begin(self, run: Run) -> None:
+        """Count from here: steps of earlier calls took no time of this one."""
+        if self.progress and not callable(self.progress):
+            self.line = ProgressLine(run.schedule.steps, done=run.step)
+
+    def after_step(self, run: Run, record: dict[str, Any]) -> None:
+        """Show the step."""
+        if self.line is not None:
+            self.line.update(run.step, f"loss {record['loss']:.4f}")
+        elif callable(self.progress):
+            self.progress(run.step, record)
+
+    def pause(self, run: Run) -> None:
+        """Remove the line."""
+        if self.line is not None:
+            self.line.clear()
+
+
+class Divergence(Observer):
+    """Warns of a run that ends worse than it began on the images to watch.
+
+    Attributes
+    ----------
+    first, last : ImageScores or None
+        None before they are measured. The first are in the checkpoints of a run.
+    """
+
+    arrays = ("watched_losses", "watched_correct")
+
+    def __init__(self) -> None:
+        self.first: ImageScores | None = None
+        self.last: ImageScores | None = None
+
+    def judge(self, run: Run, state: State) -> None:
+        """Take the scores of a state in."""
+        self.last = state.scores.get("valid", self.last)
+        self.first = self.first or self.last
+
+    def end(self, run: Run) -> None:
+        """Warn where the last scores are worse than the first ones."""
+        if self.last is None:  # a run that was killed after its last epoch
+            self.last = run.scores("valid").get("valid")
+        found = self.found()
+        if not found:
+            return
+        options = run.trainer.options
+        remedy = ", and keep_best=True keeps the best state"
+        if getattr(options, "keep_best", False):
+            remedy = ", and held_out=..., images with class labels, keeps the best state"
+        elif not run.trainer.chooses_state:
+            remedy = ""
+        warnings.warn(
+            f"training has made the model worse: {found}; a learning_rate below "
+            f"{options.learning_rate:g} may help{remedy}",
+            stacklevel=_STACK,
+        )
+
+    def found(self) -> str:
+        """Return by what the last scores are worse; empty where they are not, or not clearly.
+
+        They are worse with a lower accuracy, and a loss higher by more than one standard error.
+        """
+        if self.first is None or self.last is None:
+            return ""
+        before, after = self.first.evaluation, self.last.evaluation
+        if not is_worse(self.last, self.first) or after.accuracy >= before.accuracy:
+            return ""
+        return (
+            f"accuracy {before.accuracy:.4f} -> {after.accuracy:.4f}, loss {before.loss:.4f} -> "
+            f"{after.loss:.4f} on the {after.n:,} images that are watched"
+        )
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the first scores."""
+        if self.first is None:
+            return {}
+        return dict(zip(self.arrays, (self.first.losses, self.first.correct), strict=True))
+
+    def load_state(self, state: Arrays) -> None:
+        """Restore the first scores."""
+        if all(name in state for name in self.arrays):
+            self.first = ImageScores(*(np.asarray(state[name]) for name in self.arrays))
+
+
+def figures_of(scores: Mapping[str, ImageScores]) -> dict[str, float]:
+    """Return loss and accuracy of each, as records have them."""
+    found: dict[str, float] = {}
+    for name, one in scores.items():
+        measured = one.evaluation
+        found.update({f"{name}_loss": measured.loss, f"{name}_accuracy": measured.accuracy})
+    return found
