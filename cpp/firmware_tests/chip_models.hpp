@@ -1,8 +1,8 @@
 // The clock trees of the two chips, as after a reset.
 #pragma once
 
-#include "drivers/stm32f7/registers.hpp"
-#include "drivers/stm32h7/registers.hpp"
+#include "drivers/stm32f7/chip.hpp"
+#include "drivers/stm32h7/chip.hpp"
 #include "register_model.hpp"
 
 namespace pmt::test {

@@ -1,4 +1,4 @@
-// Stands in for drivers/cortex_m/memory_mapped.cpp: peripherals are models.
+// Stands in for io.hpp's functions in drivers/cortex_m/startup.cpp: peripherals are models.
 #pragma once
 
 #include <cstdint>

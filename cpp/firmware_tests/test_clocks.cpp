@@ -2,8 +2,8 @@
 #include <doctest/doctest.h>
 
 #include "chip_models.hpp"
-#include "drivers/stm32f7/clocks.hpp"
-#include "drivers/stm32h7/clocks.hpp"
+#include "drivers/stm32f7/chip.hpp"
+#include "drivers/stm32h7/chip.hpp"
 
 using pmt::stm32::Supply;
 using pmt::test::F7;

@@ -4,8 +4,8 @@
 
 #include "drivers/cortex_m/registers.hpp"
 #include "drivers/stm32/sdmmc_registers.hpp"
-#include "drivers/stm32f7/registers.hpp"
-#include "drivers/stm32h7/registers.hpp"
+#include "drivers/stm32f7/chip.hpp"
+#include "drivers/stm32h7/chip.hpp"
 
 TEST_CASE("STM32F746: bases of the memory map, RM0385 table 1") {
   using namespace pmt::stm32f7;

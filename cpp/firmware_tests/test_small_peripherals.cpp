@@ -3,11 +3,9 @@
 
 #include <string>
 
-#include "drivers/stm32/gpio.hpp"
-#include "drivers/stm32/usart.hpp"
-#include "drivers/stm32/watchdog.hpp"
-#include "drivers/stm32f7/reset.hpp"
-#include "drivers/stm32h7/reset.hpp"
+#include "drivers/stm32/peripherals.hpp"
+#include "drivers/stm32f7/chip.hpp"
+#include "drivers/stm32h7/chip.hpp"
 #include "register_model.hpp"
 
 using namespace pmt::stm32;

@@ -1,21 +1,12 @@
 #include "common/block_selection.hpp"
 
-#include "common/executor.hpp"
 #include "core/train/device_setup.hpp"
 #include "core/zo/loss_units.hpp"
 
 namespace pmt::firmware {
 
 bool BlockSelection::fail(const char* what, const char* why) {
-  Line line;
-  line.text("error: ");
-  if (storage_.fault().why != nullptr) {  // the cause of every later failure
-    line.text("card: ");
-    storage_.fault().describe(line);
-  } else {
-    line.text(what).text(": ").text(why);
-  }
-  line.print();
+  print_error(storage_.fault(), what, why);
   return false;
 }
 
@@ -34,18 +25,12 @@ bool BlockSelection::open(const ModelImage& image, const board::Memory& arena, c
 }
 
 Status BlockSelection::begin(void* context, uint32_t step, float* learning_rate) {
-  Steps& steps = *static_cast<Steps*>(context);
+  StepReader& reader = *static_cast<StepReader*>(context);
   StepRecord record;
-  steps.step = static_cast<int32_t>(step);
-  if (!steps.card->step(steps.step, &record)) return {Code::sample_unreadable};
+  reader.step = static_cast<int32_t>(step);
+  if (!reader.card->step(reader.step, &record)) return {Code::sample_unreadable};
   *learning_rate = record.learning_rate;
   return {};
-}
-
-bool BlockSelection::read_sample(void* context, int32_t index, int8_t* image, int32_t* label) {
-  const Steps& steps = *static_cast<const Steps*>(context);
-  int32_t sample = 0;
-  return steps.card->step_sample(steps.step, index, &sample) && steps.card->sample(sample, image, label);
 }
 
 bool BlockSelection::read_held_out(void* context, int32_t index, int8_t* image, int32_t* label) {
@@ -75,7 +60,7 @@ Status BlockSelection::run(const SelectionTask::Candidate& candidate, CandidateS
     if (!memory.fits()) return {Code::arena_too_small};
     storage[i] = own;
   }
-  Steps steps = {&card_, 0};
+  StepReader steps = {&card_, 0};
   TrainerSetup trainer = {&model_, &device_kernels(),    &options_,         nullptr, 0,
                           nullptr, card_.header().batch, watched_executor()};
   trainer.compact = true;

@@ -37,12 +37,7 @@ class BlockSelection {
   bool report() const;
 
  private:
-  struct Steps {
-    const Card* card;
-    int32_t step;
-  };
   static Status begin(void* context, uint32_t step, float* learning_rate);
-  static bool read_sample(void* context, int32_t index, int8_t* image, int32_t* label);
   static bool read_held_out(void* context, int32_t index, int8_t* image, int32_t* label);
   static Status save(void* context, const Layer& layer);
   static Status restore(void* context, const Layer& layer);

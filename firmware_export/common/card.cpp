@@ -160,4 +160,10 @@ bool Card::parameters(int32_t step, int32_t layer, ParameterRecord* record) cons
   return read(header_.parameters, int64_t{sizeof *record} * index, record, sizeof *record);
 }
 
+bool read_sample(void* context, int32_t index, int8_t* image, int32_t* label) {
+  const StepReader& reader = *static_cast<const StepReader*>(context);
+  int32_t sample = 0;
+  return reader.card->step_sample(reader.step, index, &sample) && reader.card->sample(sample, image, label);
+}
+
 }  // namespace pmt::firmware

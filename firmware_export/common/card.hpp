@@ -48,4 +48,12 @@ class Card {
   Storage* storage_ = nullptr;
 };
 
+struct StepReader {
+  const Card* card;
+  int32_t step;
+};
+
+// Reads sample number `index` of a step, for a trainer; `context` is a StepReader.
+bool read_sample(void* context, int32_t index, int8_t* image, int32_t* label);
+
 }  // namespace pmt::firmware

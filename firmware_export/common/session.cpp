@@ -1,28 +1,129 @@
 #include "common/session.hpp"
 
-#include "common/executor.hpp"
-#include "common/high_water.hpp"
-#include "common/training_log.hpp"
 #include "core/base/crc32.hpp"
 #include "core/net/stream_run.hpp"
 #include "core/train/device_setup.hpp"
+#include "core/zo/loss_units.hpp"
 
 namespace pmt::firmware {
+namespace {
+
+bool run_in_order(void*, int32_t count, Executor::Task task, void* argument, bool) {
+  for (int32_t i = 0; i < count; ++i) {
+    board::feed_watchdog();
+    task(argument, i, 0);
+  }
+  return true;
+}
+
+bool never(void*, int32_t) {
+  board::feed_watchdog();
+  return false;
+}
+
+// The lines that a run prints, and that `pmt monitor` reads: see docs/guides/card.md. A line that is cut off
+// matches none of them.
+void log_model(const CardHeader& header, size_t model_bytes, int32_t queries) {
+  Line line;
+  line.text("model: ").number(header.ops).text(" ops, ");
+  line.number(static_cast<int64_t>(model_bytes)).text(" bytes in flash").print();
+  line.text("train: ").number(header.layers).text(" layers, ").number(header.steps).text(" steps of up to ");
+  line.number(header.batch).text(" samples, ").number(queries).text(" queries, a checkpoint every ");
+  line.number(header.save_interval).text(header.save_interval == 1 ? " step" : " steps").print();
+}
+
+void log_resume(const CardHeader& header, const SlotHeader& checkpoint) {
+  if (checkpoint.sequence == 0) return;
+  Line line;
+  line.text("resume: ").number(checkpoint.steps).text(" of ").number(header.steps).text(" steps done, checkpoint ");
+  line.number(checkpoint.sequence).print();
+}
+
+void log_step(int32_t index, const StepRecord& record, const StepResult& result, uint32_t milliseconds,
+              int32_t steps_left) {
+  Line line;
+  line.text("step ").number(index).text(": loss ");
+  line.ratio(result.loss_sum, int64_t{record.samples} << loss_fraction_bits, 4);
+  line.text(", accuracy ").ratio(result.correct, record.samples, 3).text(", ");
+  line.number(result.changed).text(" weights changed, ");
+  line.number(milliseconds).text(" ms, ").number(steps_left).text(" to go").print();
+}
+
+void log_checkpoint(const SlotHeader& checkpoint, uint32_t milliseconds) {
+  Line line;
+  line.text("checkpoint ").number(checkpoint.sequence).text(": ").number(checkpoint.steps).text(" steps done, ");
+  line.number(milliseconds).text(" ms").print();
+}
+
+void log_use(const char* what, size_t used, size_t bytes, const char* how) {
+  Line line;
+  line.text(what).text(": ").number(static_cast<int64_t>(used)).text(" of ");
+  line.number(static_cast<int64_t>(bytes)).text(how).print();
+}
+
+void log_retries(int32_t retries) {
+  if (retries > 0) Line().text("card: ").number(retries).text(retries == 1 ? " retry" : " retries").print();
+}
+
+constexpr size_t piece_bytes = 512;  // put together at once
+constexpr size_t checked_from = 16;  // the header's checksum covers the rest of the image
+
+// A range of the trained network's .pmt image, begin .. begin + count, that is being put together.
+struct Piece {
+  uint8_t* bytes;
+  size_t begin;
+  size_t count;
+};
+
+// Copies those bytes of `from`, which stands at `begin` in the image, that lie inside the piece.
+void overlay(const Piece& piece, const uint8_t* from, size_t begin, size_t count) {
+  const size_t first = begin > piece.begin ? begin : piece.begin;
+  const size_t image_end = begin + count;
+  const size_t piece_end = piece.begin + piece.count;
+  const size_t end = image_end < piece_end ? image_end : piece_end;
+  for (size_t i = first; i < end; ++i) piece.bytes[i - piece.begin] = from[i - begin];
+}
+
+void fill(const Model& model, const uint8_t* image, const Trainer& trainer, const Piece& piece) {
+  overlay(piece, image, 0, model.header().image_bytes);
+  for (int32_t i = 0; i < trainer.layer_count(); ++i) {
+    const Layer& layer = trainer.layer(i);
+    const OpRecord& op = model.op(layer.op);
+    const size_t data = model.header().data.offset;
+    overlay(piece, reinterpret_cast<const uint8_t*>(layer.weights), data + op.weight_offset,
+            static_cast<size_t>(layer.weight_count));
+    overlay(piece, reinterpret_cast<const uint8_t*>(layer.bias), data + op.bias_offset,
+            static_cast<size_t>(layer.channels) * sizeof(int32_t));
+  }
+}
+
+// The checksum in the header of the trained network's image: the model in flash with the layers under training from
+// memory. The host puts it together from the card and compares.
+uint32_t trained_crc32(const Model& model, const uint8_t* image, const Trainer& trainer) {
+  uint8_t bytes[piece_bytes];
+  const size_t total = model.header().image_bytes;
+  uint32_t crc = 0;
+  for (size_t begin = checked_from; begin < total; begin += piece_bytes) {
+    const Piece piece = {bytes, begin, total - begin < piece_bytes ? total - begin : piece_bytes};
+    board::feed_watchdog();
+    fill(model, image, trainer, piece);
+    crc = crc32(bytes, piece.count, crc);
+  }
+  return crc;
+}
+
+}  // namespace
+
+Executor watched_executor() { return {1, nullptr, run_in_order, never}; }
 
 bool Session::fail(const char* what, const char* why, int32_t op) {
   board::set_led(false);
-  Line line;
-  line.text("error: ");
-  if (storage_.fault().why != nullptr) {  // the cause of every later failure
+  if (storage_.fault().why != nullptr) {
     verify_.failed(storage_.fault());
-    line.text("card: ");
-    storage_.fault().describe(line);
   } else {
     verify_.failed(what, why);
-    line.text(what).text(": ").text(why);
-    if (op >= 0) line.text(" (op ").number(op).text(")");
   }
-  line.print();
+  print_error(storage_.fault(), what, why, op);
   return false;
 }
 
@@ -60,13 +161,9 @@ bool Session::open_trainer(const board::Memory& arena) {
   }
   if (status.ok()) return true;
   if (status.code == Code::arena_too_small) {
-    Line()
-        .text("arena: ")
-        .number(static_cast<int64_t>(arena.bytes))
-        .text(" bytes, at least ")
-        .number(static_cast<int64_t>(arena_needed_))
-        .text(" needed")
-        .print();
+    Line line;
+    line.text("arena: ").number(static_cast<int64_t>(arena.bytes)).text(" bytes, at least ");
+    line.number(static_cast<int64_t>(arena_needed_)).text(" needed").print();
   }
   return fail("trainer", status);
 }
@@ -140,12 +237,6 @@ bool Session::check_activations() {
   return expected_values_were_read();
 }
 
-bool Session::read_sample(void* context, int32_t index, int8_t* image, int32_t* label) {
-  const StepReader& reader = *static_cast<const StepReader*>(context);
-  int32_t sample = 0;
-  return reader.card->step_sample(reader.step, index, &sample) && reader.card->sample(sample, image, label);
-}
-
 bool Session::train(int32_t index) {
   StepRecord record;
   if (!card_.step(index, &record)) return fail("step", {Code::sample_unreadable});
@@ -174,6 +265,54 @@ bool Session::step() {
   trained_ = true;
   ++next_;
   return (!finished() && next_ % card_.header().save_interval != 0) || save();
+}
+
+// The checkpoints: what is in them, when they are written, and how training goes on.
+CheckpointParts Session::checkpoint_parts() const { return {this, 2 * trainer_.layer_count() + 1, checkpoint_part}; }
+
+// Weights and biases of each layer, then the optimizer state.
+CheckpointPart Session::checkpoint_part(const void* context, int32_t index) {
+  const Session& self = *static_cast<const Session*>(context);
+  if (index == 2 * self.trainer_.layer_count()) {
+    const OptimizerState state = self.trainer_.optimizer_state();
+    return {reinterpret_cast<uint8_t*>(state.values), static_cast<size_t>(state.count) * sizeof(float)};
+  }
+  const Layer& layer = self.trainer_.layer(index / 2);
+  if (index % 2 == 1) {
+    return {reinterpret_cast<uint8_t*>(layer.bias), static_cast<size_t>(layer.channels) * sizeof(int32_t)};
+  }
+  const bool trained = self.options_.train_weights != 0;  // else they are in flash
+  return {reinterpret_cast<uint8_t*>(layer.weights), trained ? static_cast<size_t>(layer.weight_count) : 0};
+}
+
+bool Session::resume() {
+  const CardHeader& h = card_.header();
+  slots_.open(&storage_, h.first_slot, h.slot_blocks, h.model_crc32);
+  // A step begins with activations of its own.
+  slots_.use(trainer_.workspace(0).activations, static_cast<size_t>(trainer_.plan().bytes()));
+  if (checkpoint_bytes(checkpoint_parts()) > slots_.capacity())
+    return fail("card", "a checkpoint does not fit its slot");
+  if (!slots_.find()) return fail("card", slots_.problem());
+  const SlotHeader& newest = slots_.newest();
+  if (newest.sequence != 0) {
+    if (newest.steps > static_cast<uint32_t>(h.steps)) return fail("card", "the checkpoint is of a later step");
+    if (!slots_.load(checkpoint_parts())) return fail("card", slots_.problem());
+    const Status status = trainer_.optimizer_state().check();
+    if (!status.ok()) return fail("memories", status);
+  }
+  next_ = static_cast<int32_t>(newest.steps);
+  verify_.resume(next_);
+  log_resume(h, newest);
+  return true;
+}
+
+bool Session::save() {
+  const uint32_t started = board::milliseconds();
+  const uint32_t crc = trained_crc32(model_, image_.bytes, trainer_);
+  if (!slots_.save(checkpoint_parts(), static_cast<uint32_t>(next_), crc)) return fail("checkpoint", slots_.problem());
+  log_checkpoint(slots_.newest(), board::milliseconds() - started);
+  if (finished()) verify_.checkpoint(crc);
+  return true;
 }
 
 // The mark is where the plan says, but for the gap that rounds the arena up to 16 bytes. With a selection before,

@@ -7,6 +7,9 @@
 
 namespace pmt::firmware {
 
+// One worker that keeps the board's watchdog fed: between the tasks of a step, and between queries.
+Executor watched_executor();
+
 struct ModelImage {
   const uint8_t* bytes;
   size_t count;
@@ -34,11 +37,6 @@ class Session {
   const Trainer& trainer() const { return trainer_; }
 
  private:
-  struct StepReader {
-    const Card* card;
-    int32_t step;
-  };
-  static bool read_sample(void* context, int32_t index, int8_t* image, int32_t* label);
   static CheckpointPart checkpoint_part(const void* context, int32_t index);
 
   bool open_card();

@@ -46,6 +46,18 @@ void CardFault::describe(Line& line) const {
   line.text(" (").number(tries).text(tries == 1 ? " try)" : " tries)");
 }
 
+void print_error(const CardFault& fault, const char* what, const char* why, int32_t op) {
+  Line line;
+  line.text("error: ");
+  if (fault.why != nullptr) {
+    fault.describe(line.text("card: "));
+  } else {
+    line.text(what).text(": ").text(why);
+    if (op >= 0) line.text(" (op ").number(op).text(")");
+  }
+  line.print();
+}
+
 // True when there is nothing more to try; else the card is set up anew, which wakes one that hangs.
 bool Storage::gives_up(const CardFault& fault, CardStatus status) {
   board::feed_watchdog();

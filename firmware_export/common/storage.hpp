@@ -24,6 +24,9 @@ struct CardFault {
   void describe(Line& line) const;
 };
 
+// Prints what failed; where the card has a fault, that is the cause of every later failure.
+void print_error(const CardFault& fault, const char* what, const char* why, int32_t op = -1);
+
 class Storage {
  public:
   bool open();

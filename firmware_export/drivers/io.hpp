@@ -1,4 +1,4 @@
-// Every register of a peripheral is read and written by these two functions. memory_mapped.cpp defines
+// Every register of a peripheral is read and written by these two functions. cortex_m/startup.cpp defines
 // them for a microcontroller; the host's tests define them by models of the peripherals.
 #pragma once
 

@@ -1,7 +1,6 @@
 // A port for emulated processors that are not a target: the card is in memory, the console the emulator's. A
 // Cortex-M33 on QEMU's mps2-an505, by semihosting; RISC-V in QEMU's emulation of Linux, by its calls.
 #include "common/board.hpp"
-#include "common/high_water.hpp"
 #include "model/config.hpp"
 
 asm(R"(

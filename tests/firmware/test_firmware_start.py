@@ -35,7 +35,7 @@ COMMON = """
 #include "common/board.hpp"
 #include "common/log.hpp"
 #include "drivers/cortex_m/fault.hpp"
-#include "drivers/cortex_m/tick.hpp"
+#include "drivers/cortex_m/processor.hpp"
 
 extern "C" uint8_t ram_origin[], ram_bytes[];
 

@@ -2,8 +2,7 @@
 
 #include <cstring>
 
-#include "drivers/cortex_m/cache.hpp"
-#include "drivers/cortex_m/marks.hpp"
+#include "drivers/cortex_m/processor.hpp"
 #include "drivers/cortex_m/registers.hpp"
 
 namespace pmt::test {

@@ -4,7 +4,6 @@
 #include <cstdlib>
 
 #include "common/board.hpp"
-#include "common/high_water.hpp"
 #include "model/config.hpp"
 
 namespace pmt::board {

@@ -3,7 +3,7 @@
 #include "common/board.hpp"
 
 #include "common/semihosting.hpp"
-#include "drivers/cortex_m/marks.hpp"
+#include "drivers/cortex_m/processor.hpp"
 #include "model/config.hpp"
 
 namespace pmt::board {

@@ -2,9 +2,7 @@
 #include "drivers/stm32/board.hpp"
 
 #include "drivers/io.hpp"
-#include "drivers/stm32f7/clocks.hpp"
-#include "drivers/stm32f7/registers.hpp"
-#include "drivers/stm32f7/reset.hpp"
+#include "drivers/stm32f7/chip.hpp"
 #include "model/wiring.hpp"
 
 namespace pmt::stm32 {

@@ -2,9 +2,7 @@
 #include "drivers/stm32/board.hpp"
 
 #include "drivers/io.hpp"
-#include "drivers/stm32h7/clocks.hpp"
-#include "drivers/stm32h7/registers.hpp"
-#include "drivers/stm32h7/reset.hpp"
+#include "drivers/stm32h7/chip.hpp"
 #include "model/wiring.hpp"
 
 namespace pmt::stm32 {

@@ -3,7 +3,7 @@
 #include <cstddef>
 
 #include "core/base/crc32.hpp"
-#include "drivers/cortex_m/cache.hpp"
+#include "drivers/cortex_m/processor.hpp"
 
 namespace pmt::cortex_m {
 namespace {

@@ -32,7 +32,4 @@ constexpr int32_t protection_regions = 8;
 int32_t protection(uint32_t flash, uint32_t flash_bytes, uint32_t ram, uint32_t ram_bytes,
                    ProtectionRegion (&regions)[protection_regions]);
 
-// Switches the unit on with the regions of the linker script.
-void protect_memory();
-
 }  // namespace pmt::cortex_m

@@ -1,16 +1,17 @@
 // From reset, or from the jump of a boot loader, to main: vectors, FPU, stack, .data, .bss, arena, MPU. Faults
 // are kept over the reset that follows, and told.
 #include "common/board.hpp"
-#include "common/high_water.hpp"
 #include "common/log.hpp"
 #include "drivers/cortex_m/fault.hpp"
 #include "drivers/cortex_m/memory_protection.hpp"
+#include "drivers/cortex_m/processor.hpp"
 #include "drivers/cortex_m/registers.hpp"
 #include "drivers/io.hpp"
 
 extern "C" {
 
-// From link.ld.
+// From link.ld; the address of the first four is the value.
+extern uint8_t flash_origin[], flash_bytes[], ram_origin[], ram_bytes[];
 extern uint32_t stack_limit[], stack_top[];
 extern uint32_t data_load[], data_begin[], data_end[];
 extern uint32_t bss_begin[], bss_end[];
@@ -38,6 +39,24 @@ uint32_t exception_number() {
   uint32_t number;
   asm volatile("mrs %0, ipsr" : "=r"(number));
   return number & 0x1FFu;
+}
+
+uint32_t value_of(const uint8_t* symbol) { return reinterpret_cast<uint32_t>(symbol); }
+
+// Switches the unit on with the regions of the linker script.
+void protect_memory() {
+  ProtectionRegion regions[protection_regions];
+  const int32_t count =
+      protection(value_of(flash_origin), value_of(flash_bytes), value_of(ram_origin), value_of(ram_bytes), regions);
+  asm volatile("dmb" ::: "memory");
+  io::write(MPU_CTRL, 0);
+  for (int32_t i = 0; i < protection_regions; ++i) {
+    io::write(MPU_RNR, static_cast<uint32_t>(i));
+    io::write(MPU_RBAR, i < count ? regions[i].base : 0);
+    io::write(MPU_RASR, i < count ? regions[i].attributes : 0);
+  }
+  io::write(MPU_CTRL, MPU_CTRL_ENABLE | MPU_CTRL_PRIVDEFENA);
+  asm volatile("dsb\n isb" ::: "memory");
 }
 
 }  // namespace
@@ -153,3 +172,11 @@ __attribute__((weak)) void pmt::cortex_m::after_fault(firmware::Line& report) {
   report.print();
   board::exit(1);
 }
+
+namespace pmt::io {
+
+uint32_t read(uint32_t address) { return *reinterpret_cast<volatile uint32_t*>(address); }
+
+void write(uint32_t address, uint32_t value) { *reinterpret_cast<volatile uint32_t*>(address) = value; }
+
+}  // namespace pmt::io

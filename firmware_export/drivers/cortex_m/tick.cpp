@@ -1,5 +1,4 @@
-#include "drivers/cortex_m/tick.hpp"
-
+#include "drivers/cortex_m/processor.hpp"
 #include "drivers/cortex_m/registers.hpp"
 #include "drivers/io.hpp"
 

@@ -2,11 +2,9 @@
 #include "drivers/stm32/board.hpp"
 
 #include "common/log.hpp"
-#include "drivers/cortex_m/cache.hpp"
 #include "drivers/cortex_m/fault.hpp"
-#include "drivers/cortex_m/marks.hpp"
-#include "drivers/cortex_m/tick.hpp"
-#include "drivers/stm32/usart.hpp"
+#include "drivers/cortex_m/processor.hpp"
+#include "drivers/stm32/peripherals.hpp"
 #include "model/config.hpp"
 
 namespace pmt::board {

@@ -1,12 +1,19 @@
 // The description of an STM32 board, for the functions of common/board.hpp that board.cpp defines once for all.
 #pragma once
 
-#include "drivers/stm32/gpio.hpp"
-#include "drivers/stm32/reset_cause.hpp"
+#include "drivers/stm32/peripherals.hpp"
 #include "drivers/stm32/sdmmc.hpp"
-#include "drivers/stm32/watchdog.hpp"
 
 namespace pmt::stm32 {
+
+// Supply of the core: the linear regulator, the step-down converter, or the first behind the second.
+enum class Supply { ldo, smps, smps_1v8_ldo, smps_2v5_ldo };
+
+// The wiring of a board, as far as its chip must be told: model/wiring.hpp defines it, from the target's file.
+struct Wiring {
+  Supply supply;
+  uint32_t crystal_hz;  // 0: none, the chip's own oscillator does
+};
 
 struct Description {
   const char* name;

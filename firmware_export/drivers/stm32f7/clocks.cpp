@@ -1,7 +1,5 @@
-#include "drivers/stm32f7/clocks.hpp"
-
 #include "drivers/io.hpp"
-#include "drivers/stm32f7/registers.hpp"
+#include "drivers/stm32f7/chip.hpp"
 
 namespace pmt::stm32f7 {
 namespace {

@@ -1,7 +1,5 @@
-#include "drivers/stm32h7/clocks.hpp"
-
 #include "drivers/io.hpp"
-#include "drivers/stm32h7/registers.hpp"
+#include "drivers/stm32h7/chip.hpp"
 
 namespace pmt::stm32h7 {
 namespace {

@@ -3,7 +3,6 @@
 #include <SD.h>
 
 #include "common/board.hpp"
-#include "common/high_water.hpp"
 #include "model/config.hpp"
 
 #ifndef PMT_CHIP_SELECT

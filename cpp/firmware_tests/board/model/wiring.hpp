@@ -1,7 +1,7 @@
 // Stands in for what an export writes.
 #pragma once
 
-#include "drivers/stm32/wiring.hpp"
+#include "drivers/stm32/board.hpp"
 
 namespace pmt::exported {
 

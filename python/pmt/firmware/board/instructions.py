@@ -29,7 +29,7 @@ _FORWARD_PARTS = ("layers", "other_ops")
 _COMMON = {
     f"common/{name}"
     for name in (
-        *("board.hpp", "high_water.hpp", "log.cpp", "log.hpp"),
+        *("board.hpp", "log.cpp", "log.hpp"),
         *("memory.cpp", "semihosting.cpp", "semihosting.hpp"),
     )
 }

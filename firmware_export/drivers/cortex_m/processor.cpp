@@ -1,7 +1,12 @@
-#include "drivers/cortex_m/cache.hpp"
+#include "drivers/cortex_m/processor.hpp"
 
 #include "drivers/cortex_m/registers.hpp"
 #include "drivers/io.hpp"
+
+// From link.ld.
+extern "C" uint32_t stack_limit[];
+extern "C" uint32_t stack_top[];
+extern "C" uint8_t arena_end[];
 
 namespace pmt::cortex_m {
 namespace {
@@ -46,6 +51,15 @@ void clean_data_cache(const void* begin, size_t bytes) {
   barrier();
   for (uint32_t line = first; line < end; line += line_bytes) io::write(DCCMVAC, line);
   barrier();
+}
+
+board::Memory arena(uint8_t* memory, size_t bytes) { return {memory, bytes, static_cast<size_t>(arena_end - memory)}; }
+
+board::StackUse stack_use() {
+  const uint32_t* deepest = stack_limit;
+  while (deepest < stack_top && *deepest == firmware::paint_word) ++deepest;
+  return {static_cast<size_t>(stack_top - deepest) * sizeof(uint32_t),
+          static_cast<size_t>(stack_top - stack_limit) * sizeof(uint32_t)};
 }
 
 }  // namespace pmt::cortex_m

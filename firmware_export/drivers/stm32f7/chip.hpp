@@ -1,7 +1,7 @@
 // Addresses and bits of the STM32F74x that are used, named as in RM0385.
 #pragma once
 
-#include <cstdint>
+#include "drivers/stm32/board.hpp"
 
 namespace pmt::stm32f7 {
 
@@ -62,5 +62,20 @@ constexpr uint32_t FLASH_ACR_ARTEN = 1u << 9;
 
 constexpr uint32_t DBGMCU_APB1_FZ = 0xE0042008;
 constexpr uint32_t DBGMCU_APB1_FZ_IWDG_STOP = 1u << 12;
+
+// The clock tree of an STM32F74x (RM0385 sections 3 to 5).
+constexpr uint32_t reset_hz = 16'000'000;  // HSI
+constexpr uint32_t core_hz = 216'000'000;
+constexpr uint32_t apb2_hz = core_hz / 2;
+constexpr uint32_t sdmmc_hz = 48'000'000;
+
+// 216 MHz from a crystal of whole MHz, 4 to 26, or without one from the chip's own oscillator; with overdrive
+// and 7 wait states (2.7 to 3.6 V); APB1 at 54 and APB2 at 108 MHz. False if the crystal or the PLL does not
+// start: the clock stays 16 MHz.
+bool start_216_mhz(uint32_t crystal_hz);
+
+constexpr stm32::Watchdog watchdog = {IWDG, DBGMCU_APB1_FZ, DBGMCU_APB1_FZ_IWDG_STOP};
+constexpr stm32::ResetFlags reset_flags = {
+    RCC_CSR, RCC_CSR_PORRSTF | RCC_CSR_BORRSTF, RCC_CSR_IWDGRSTF, RCC_CSR_SFTRSTF, RCC_CSR_PINRSTF, RCC_CSR_RMVF};
 
 }  // namespace pmt::stm32f7

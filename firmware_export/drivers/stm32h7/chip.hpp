@@ -1,7 +1,7 @@
 // Addresses and bits of the STM32H7A3/7B3 that are used, named as in RM0455.
 #pragma once
 
-#include <cstdint>
+#include "drivers/stm32/board.hpp"
 
 namespace pmt::stm32h7 {
 
@@ -76,5 +76,19 @@ constexpr uint32_t PWR_SRDCR_VOS = 3u << 14;  // 3: scale 0
 
 constexpr uint32_t DBGMCU_APB4FZ1 = 0x5C001054;
 constexpr uint32_t DBGMCU_APB4FZ1_IWDG1 = 1u << 18;
+
+// The clock tree of an STM32H7A3/7B3 (RM0455 sections 4, 6 and 8).
+constexpr uint32_t reset_hz = 64'000'000;  // HSI
+constexpr uint32_t core_hz = 280'000'000;
+constexpr uint32_t apb2_hz = core_hz / 2;
+constexpr uint32_t sdmmc_hz = 560'000'000 / 12;
+
+// 280 MHz from a crystal of even MHz, 4 to 50, or without one from the chip's own oscillator; voltage scale 0,
+// 6 wait states; every APB at 140 MHz. False if supply, crystal or PLL do not start: the clock stays 64 MHz.
+bool start_280_mhz(const stm32::Wiring& wiring);
+
+constexpr stm32::Watchdog watchdog = {IWDG1, DBGMCU_APB4FZ1, DBGMCU_APB4FZ1_IWDG1};
+constexpr stm32::ResetFlags reset_flags = {
+    RCC_RSR, RCC_RSR_PORRSTF | RCC_RSR_BORRSTF, RCC_RSR_IWDGRSTF, RCC_RSR_SFTRSTF, RCC_RSR_PINRSTF, RCC_RSR_RMVF};
 
 }  // namespace pmt::stm32h7
