@@ -200,18 +200,3 @@ def test_a_folder_says_what_trains_in_it(tmp_path, model):
         pmt.ZOTrainer(layers="head", batch=4).fit(model, data(), out=tmp_path / "run")
     with pytest.raises(ValueError, match="trainer 'toy' is unknown; it may need a newer version"):
         folder.read_config()
-
-
-def test_a_folder_from_before_there_were_other_trainers_is_read_but_not_resumed(tmp_path, model):
-    trainer = pmt.ZOTrainer(layers="head", batch=4, epochs=1)
-    trainer.fit(model, data(), out=tmp_path / "run", progress=False)
-    config = tmp_path / "run" / "config.toml"
-    text = config.read_text()
-    old = text[text.index("[source]") : text.index("[contents]")] + text[text.index("[options]") :]
-    kept = [line for line in old.splitlines() if line.split(" =")[0] not in ("macs",)]
-    config.write_text("\n".join(kept) + "\n")
-    assert pmt.RunFolder(tmp_path / "run").trainer() == "zeroth_order"
-    assert pmt.RunFolder(tmp_path / "run").read_config() == (trainer.options, {})
-    message = "holds a run of an older version of pmt, which did not note which model and data"
-    with pytest.raises(ValueError, match=message):
-        trainer.fit(residual_network(), data(), out=tmp_path / "run", progress=False)

@@ -19,7 +19,7 @@ from pmt._util.progress import ProgressLine
 from pmt._util.tables import table
 from pmt.model import Model
 from pmt.train.run.folder import RunFolder
-from pmt.train.run.metrics import MetricsReader
+from pmt.train.run.metrics import Metrics
 from pmt.train.run.result import Column, columns
 from pmt.train.schedule import Schedule
 
@@ -182,7 +182,7 @@ class EpochLines:
     """
 
     def __init__(self, folder: RunFolder, schedule: Schedule, output: Output) -> None:
-        self.metrics = MetricsReader(folder.metrics)
+        self.metrics = Metrics(folder.metrics)
         self.schedule = schedule
         self.output = output
         self.progress: ProgressLine | None = None

@@ -31,6 +31,7 @@ LONGER = (3, 10)  # times the passes, tried in turn while they lower the loss
 _FOLDS = 3
 _BATCH = 50
 _THREADS = 1  # for steps of a layer so small that threads wait for each other
+_Labels = npt.NDArray[np.int64]
 _AT_ONCE = 1 << 22  # bytes of images whose features are computed, so that copies stay small
 
 
@@ -94,7 +95,9 @@ class HeadTraining:
     def macs(self, model: Model, images: int) -> int:
         """Count the least MACs: a forward an image up to the head, then the head in every pass."""
         features = images * sum(int(op["macs"]) for op in model.core.ops()[:-1])
-        return features + self._on_features(model).macs(self.epochs, images)
+        head, schedule = _head_alone(model), self._schedule(self.epochs, images)
+        step = zeroth_order_work(head.core, _core_options(self.seed), [0])
+        return features + schedule.steps * step.cost(schedule.options.batch).macs
 
     def run(
         self, model: Model, data: Dataset, *, threads: int = 0, epochs: int | None = None
@@ -107,31 +110,19 @@ class HeadTraining:
         last = model.core.op_count - 1
         features = _features(model, data, threads)
         labels = np.ascontiguousarray(data.labels, np.int64)
-        training = self._on_features(model)
+        head = _head_alone(model)
         if epochs is None:
-            epochs = training.choose_epochs(self.epochs, features, labels)
-        head = training.train(epochs, features, labels)
+            epochs = self._choose_epochs(head, features, labels)
+        head = self._trained(head, epochs, features, labels)
         model.core.set_parameters(last, head.core.weights(0), head.core.bias(0))
         return HeadWork(epochs, replace(self, epochs=epochs).macs(model, len(data)))
 
-    def _on_features(self, model: Model) -> _FeatureTraining:
-        return _FeatureTraining(_head_alone(model), self.learning_rate, self.seed)
-
-
-@dataclass(frozen=True)
-class _FeatureTraining:
-    """Training of a head on features, each time from the same start."""
-
-    head: Model
-    learning_rate: float
-    seed: int
-
-    def train(
-        self, epochs: int, features: npt.NDArray[np.int8], labels: npt.NDArray[np.int64]
+    def _trained(
+        self, head: Model, epochs: int, features: npt.NDArray[np.int8], labels: _Labels
     ) -> Model:
-        """Return a head that is trained."""
+        """Return a copy of a head that is trained on features."""
         schedule = self._schedule(epochs, len(features))
-        trained = self.head.copy()
+        trained = head.copy()
         options, batch = _core_options(self.seed), schedule.options.batch
         trainer = _core.Trainer(trained.core, options, [0], batch, _THREADS)
         for step in range(schedule.steps):
@@ -139,42 +130,29 @@ class _FeatureTraining:
             trainer.step(features[chosen], labels[chosen], step, schedule.learning_rate(step))
         return trained
 
-    def macs(self, epochs: int, images: int) -> int:
-        """Count the MACs of the steps."""
-        schedule = self._schedule(epochs, images)
-        step = zeroth_order_work(self.head.core, _core_options(self.seed), [0])
-        return schedule.steps * step.cost(schedule.options.batch).macs
-
-    def choose_epochs(
-        self, least: int, features: npt.NDArray[np.int8], labels: npt.NDArray[np.int64]
-    ) -> int:
+    def _choose_epochs(self, head: Model, features: npt.NDArray[np.int8], labels: _Labels) -> int:
         """Return how many passes cross-validation chooses."""
         if len(labels) < 2 * _FOLDS:
-            return least
+            return self.epochs
         order = balanced_order(labels, self.seed)
         folds = [np.sort(part) for part in np.array_split(order, _FOLDS)]
-        chosen, best = least, self._out_of_fold(least, features, labels, folds)
-        for epochs in (least * factor for factor in LONGER):
-            scores = self._out_of_fold(epochs, features, labels, folds)
+
+        def out_of_fold(epochs: int) -> ImageScores:
+            """Score every image by a head that has not seen its fold."""
+            logits = np.empty((len(labels), head.output_shape[-1]), np.float32)
+            for fold in folds:
+                others = np.setdiff1d(np.arange(len(labels)), fold)
+                trained = self._trained(head, epochs, features[others], labels[others])
+                logits[fold] = trained.core.logits(features[fold], _THREADS, False)
+            return scores_of_logits(logits, labels)
+
+        chosen, best = self.epochs, out_of_fold(self.epochs)
+        for epochs in (self.epochs * factor for factor in LONGER):
+            scores = out_of_fold(epochs)
             if not is_worse(best, scores):
                 break
             chosen, best = epochs, scores
         return chosen
-
-    def _out_of_fold(
-        self,
-        epochs: int,
-        features: npt.NDArray[np.int8],
-        labels: npt.NDArray[np.int64],
-        folds: list[npt.NDArray[np.int64]],
-    ) -> ImageScores:
-        """Score every image by a head that has not seen its fold."""
-        logits = np.empty((len(labels), self.head.output_shape[-1]), np.float32)
-        for fold in folds:
-            others = np.setdiff1d(np.arange(len(labels)), fold)
-            trained = self.train(epochs, features[others], labels[others])
-            logits[fold] = trained.core.logits(features[fold], _THREADS, False)
-        return scores_of_logits(logits, labels)
 
     def _schedule(self, epochs: int, images: int) -> Schedule:
         batch = min(_BATCH, images)

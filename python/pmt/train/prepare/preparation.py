@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol, cast
+from typing import Any
 
 import numpy as np
 
@@ -34,7 +34,6 @@ __all__ = [
     "Phase",
     "PhaseWork",
     "Preparation",
-    "PreparationOptions",
     "without_head",
 ]
 
@@ -70,42 +69,6 @@ HEAD_LEARNING_RATE = partial(
     help="root mean square of the head's first update in the preparation, in weight steps",
     values=LEARNING_RATES,
 )
-
-
-class PreparationOptions(Protocol):
-    """The options of a preparation, which every trainer has; see :class:`pmt.TrainingOptions`."""
-
-    @property
-    def preparation(self) -> str:
-        """One of :data:`PREPARATIONS`."""
-
-    @property
-    def layers(self) -> str:
-        """Names of the blocks or layers to train."""
-
-    @property
-    def seed(self) -> int:
-        """Seed of what is random."""
-
-    @property
-    def align_images(self) -> int:
-        """Training images to align to."""
-
-    @property
-    def align_windows(self) -> bool:
-        """Whether windows are aligned."""
-
-    @property
-    def align_reliability(self) -> bool:
-        """Whether channels are weighed by their reliability."""
-
-    @property
-    def head_epochs(self) -> int:
-        """Epochs of the head alone, at least."""
-
-    @property
-    def head_learning_rate(self) -> float:
-        """Learning rate of the head alone."""
 
 
 @dataclass(frozen=True)
@@ -149,16 +112,15 @@ class Preparation:
 
     Parameters
     ----------
-    options : PreparationOptions
-        Options of a trainer. Options of one's own need not have any of these: there is no
-        preparation then.
+    options : TrainingOptions or options of another trainer
+        Options of one's own need not have those of a preparation: there is none then.
     threads : int
         Threads to use, 0 for all; the result does not depend on it.
     """
 
-    def __init__(self, options: object, *, threads: int = 0) -> None:
+    def __init__(self, options: Any, *, threads: int = 0) -> None:
         self.name: str = getattr(options, "preparation", "none")
-        self.options = cast("PreparationOptions", options)
+        self.options = options
         self.threads = threads
         # A trainer whose options have no loss has cross-entropy.
         self._loss: str = getattr(options, "loss", "cross_entropy")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -106,10 +106,13 @@ class RunConfig:
         A ValueError says that it is damaged, or its trainer unknown.
         """
         tables = _read_tables(path)
-        trainer = tables.get("run", {}).get("trainer", "zeroth_order")
+        trainer = str(tables["run"]["trainer"])
         kind = options or _options_class(trainer, path)
         known = [option.name for option in dataclasses.fields(kind)]
-        _refuse_unknown(path, tables["options"], known)
+        unknown = [name for name in tables["options"] if name not in known]
+        if unknown:
+            problem = f"[options] {unknown[0]} is not an option of this version of pmt"
+            raise _OtherVersionError(path, problem)
         try:
             made = kind(**tables["options"])
         except (ValueError, TypeError) as error:
@@ -129,7 +132,7 @@ class RunConfig:
     @staticmethod
     def read_trainer(path: Path) -> str:
         """Return only the kind of trainer; errors as in :meth:`read`."""
-        return str(_read_tables(path).get("run", {}).get("trainer", "zeroth_order"))
+        return str(_read_tables(path)["run"].get("trainer"))
 
 
 def register_options(trainer: str, options: Callable[[], type[Any]]) -> None:
@@ -189,14 +192,6 @@ class _OtherVersionError(ValueError):
         )
 
 
-def _refuse_unknown(path: Path, table: Iterable[str], known: Sequence[str]) -> None:
-    for name in table:
-        if name not in known:
-            raise _OtherVersionError(
-                path, f"[options] {name} is not an option of this version of pmt"
-            )
-
-
 def _damaged(path: Path, reason: str) -> ValueError:
     return ValueError(f"{path}: {reason}; {_REMEDY}")
 
@@ -216,6 +211,8 @@ def _read_tables(path: Path) -> dict[str, dict[str, Any]]:
         for name, number in tables.get("contents", {}).items():
             if type(number) is not int:
                 raise ValueError(f"[contents] {name} = {number!r} must be a whole number")
+        if "trainer" not in tables.get("run", {}):
+            raise ValueError("[run] holds no trainer")
     except ValueError as error:
         raise _damaged(path, str(error)) from error
     return tables

@@ -284,7 +284,7 @@ class RunFolder:
         self.config().check_complete(self._config, source)
 
     def trainer(self) -> str:
-        """Return the kind of trainer, ``"zeroth_order"`` for a run that does not say."""
+        """Return the kind of trainer."""
         return RunConfig.read_trainer(self._config)
 
     @property
@@ -311,14 +311,14 @@ class RunFolder:
         ValueError
             If another line is damaged.
         """
-        return self._metrics.read()
+        return self._metrics.new()
 
     def keep_metrics_before(self, step: int) -> list[dict[str, Any]]:
         """Drop records of steps from ``step`` on (a crash lost their weights); return the rest.
 
         A ValueError says that a line is damaged, or a step before has no record.
         """
-        kept = [r for r in self._metrics.read() if r["step"] < step]
+        kept = [r for r in self._metrics.new() if r["step"] < step]
         recorded = [r["step"] for r in kept if r["kind"] == "step"]
         if recorded != list(range(step)):
             raise ValueError(

@@ -12,7 +12,7 @@ from pmt import _core
 from pmt._util import atomic_file
 from pmt.train.costs.work import Cost
 
-__all__ = ["Metrics", "MetricsReader", "RunHistory"]
+__all__ = ["Metrics", "RunHistory"]
 
 # Entries that a trainer, a resumed run and reports count on; further ones are free.
 _WHOLE = ("step", "correct", "loss_sum", "changed", "forwards", "macs")
@@ -110,8 +110,8 @@ def _loss_sum(records: list[dict[str, Any]], batch: int) -> float:
     return float(sum(r["loss"] * batch for r in records))
 
 
-class MetricsReader:
-    """Reads a file of metrics that may be growing, each record once."""
+class Metrics:
+    """Writes the metrics of a run, and reads them, which may be growing, each record once."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -146,13 +146,6 @@ class MetricsReader:
         assert isinstance(record, dict)
         return record
 
-
-class Metrics:
-    """Writes and reads the metrics of a run."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
     def append(self, record: dict[str, Any]) -> None:
         """Append a record to the file, whose entries are checked."""
         problem = _problem(record)
@@ -167,10 +160,6 @@ class Metrics:
         except OSError as error:
             error.filename = str(self.path)
             raise
-
-    def read(self) -> list[dict[str, Any]]:
-        """Return all records; a last line that a crash cut short is left out."""
-        return MetricsReader(self.path).new()
 
     def replace(self, records: list[dict[str, Any]]) -> None:
         """Write the file anew, whole or not at all."""

@@ -97,11 +97,6 @@ class FolderStore(MemoryStore):
         differences = [f"trainer: there {folder.trainer()!r}, here {trainer.name!r}"]
         if folder.trainer() == trainer.name:
             there = folder.config(type(trainer.options))
-            if not there.contents:
-                raise ValueError(
-                    f"out={str(folder.path)!r} holds a run of an older version of pmt, which did "
-                    "not note which model and data it is of; start it again in another folder"
-                )
             if folder.is_checkpoint(run.model):  # it came from this very run
                 model_crc = there.contents.get("model_crc32", 0)
                 config = replace(config, contents={**config.contents, "model_crc32": model_crc})
