@@ -15,8 +15,7 @@ from networks import residual_network, smooth_network
 
 import pmt
 from pmt.formats.layers import bounded_bias, input_formula
-from pmt.formats.tflite.exporter import Band, bands, tflite_model
-from pmt.formats.tflite.flatbuffer import OPERATORS
+from pmt.formats.tflite.exporter import OPERATORS, Band, bands, tflite_model
 from pmt.model import Model
 from pmt.net.graph import Graph, Op, Tensor
 

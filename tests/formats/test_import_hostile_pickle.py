@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from tiny_training_builder import archive, saved, small_network
 
-from pmt.formats.tiny_training import importer as tiny_training
+from pmt.formats import tiny_training
 from pmt.net.image import build_image
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from tiny_training_builder import saved, small_network
 
-from pmt.formats.tiny_training import importer as tiny_training
-from pmt.formats.tiny_training.importer import matching_weight_scales
+from pmt.formats import tiny_training
+from pmt.formats.tiny_training import matching_weight_scales
 from pmt.net.graph import Graph, with_new_head
 from pmt.net.image import build_image, read_graph
 

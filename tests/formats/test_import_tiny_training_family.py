@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tiny_training_builder import FAMILY, saved
 
-from pmt.formats.tiny_training import importer as tiny_training
+from pmt.formats import tiny_training
 from pmt.model import Model
 
 Array = np.ndarray

@@ -19,11 +19,11 @@ from fuzz.target import Target
 from fuzz.text_targets import TEXT_TARGETS
 from pmt import datasets
 from pmt.datasets.npz import map_npy
+from pmt.formats import tiny_training
 from pmt.formats.onnx import float_importer as onnx_float
 from pmt.formats.onnx import importer as onnx_qdq
 from pmt.formats.onnx.exporter import onnx_model
 from pmt.formats.tflite import importer as tflite
-from pmt.formats.tiny_training import importer as tiny_training
 from pmt.net.image import build_image
 
 

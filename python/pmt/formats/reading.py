@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,44 +13,19 @@ from pmt.net.image import read_graph
 __all__ = ["SUFFIXES", "check_options", "read", "require_file"]
 
 
-def _pmt(path: Path) -> Graph:
-    try:
-        return read_graph(path.read_bytes())
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
-
-
-def _tflite(path: Path, **options: Any) -> Graph:
-    from pmt.formats.tflite import importer
-
-    return importer.read(path, **options)
-
-
-def _onnx(path: Path, **options: Any) -> Graph:
-    from pmt.formats.onnx import importer
-
-    return importer.read(path, **options)
-
-
-def _tiny_training(path: Path, **options: Any) -> Graph:
-    from pmt.formats.tiny_training import importer
-
-    return importer.read(path, **options)
-
-
 class _Importer(NamedTuple):
-    """A reader of one kind of file, and the options that it takes."""
+    """The module of ``pmt.formats`` that reads a kind of file, and the options that it takes."""
 
-    read: Callable[..., Graph]
+    module: str
     kind: str
     options: tuple[str, ...] = ()
 
 
 _IMPORTERS = {
-    ".pmt": _Importer(_pmt, "a .pmt image"),
-    ".tflite": _Importer(_tflite, "a .tflite file", ("input_mean", "input_std")),
-    ".onnx": _Importer(_onnx, "an .onnx file", ("input_mean", "input_std")),
-    ".pkl": _Importer(_tiny_training, "a tiny-training .pkl", ("resolution",)),
+    ".pmt": _Importer("", "a .pmt image"),
+    ".tflite": _Importer("tflite.importer", "a .tflite file", ("input_mean", "input_std")),
+    ".onnx": _Importer("onnx.importer", "an .onnx file", ("input_mean", "input_std")),
+    ".pkl": _Importer("tiny_training", "a tiny-training .pkl", ("resolution",)),
 }
 SUFFIXES = tuple(_IMPORTERS)
 
@@ -63,7 +39,7 @@ def read(path: str | Path, **options: Any) -> Graph:
         ``.pmt`` (an image of this project), ``.tflite`` (full-integer), ``.onnx`` (int8, QDQ) or
         ``.pkl`` (tiny-training).
     **options
-        Passed to the importer: :func:`pmt.formats.tiny_training.importer.read` takes
+        Passed to the importer: :func:`pmt.formats.tiny_training.read` takes
         ``resolution``; :func:`pmt.formats.tflite.importer.read` and
         :func:`pmt.formats.onnx.importer.read` take ``input_mean`` and ``input_std``.
 
@@ -91,7 +67,13 @@ def read(path: str | Path, **options: Any) -> Graph:
     require_file(path)
     importer = _IMPORTERS[suffix]
     check_options(options, importer.kind, importer.options)
-    return importer.read(path, **options)
+    if suffix == ".pmt":
+        try:
+            return read_graph(path.read_bytes())
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
+    graph: Graph = import_module(f"pmt.formats.{importer.module}").read(path, **options)
+    return graph
 
 
 def require_file(path: Path) -> None:

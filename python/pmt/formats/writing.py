@@ -1,58 +1,87 @@
-"""Exporters: a :class:`pmt.net.graph.Graph` becomes a file that other projects read."""
+"""Exporters: a graph becomes a file that other projects read, or plain NumPy arrays in an .npz."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from pmt._util import atomic_file
-from pmt.net.graph import Graph
+from pmt._util.npz import npz_bytes
+from pmt.formats.c_array import c_header, c_source
+from pmt.net.graph import Graph, Op
 from pmt.net.image import build_image
 
 __all__ = ["SUFFIXES", "check_destination", "write"]
 
-
-def _pmt(graph: Graph, path: Path) -> bytes:
-    return build_image(graph)
+_ARRAYS = ("weights", "bias", "weight_scales")
 
 
-def _tflite(graph: Graph, path: Path) -> bytes:
-    from pmt.formats.tflite.exporter import tflite_model
+def npz_arrays(graph: Graph) -> bytes:
+    """Return a graph as an .npz file that ``numpy.load`` reads without pickles.
 
-    return tflite_model(graph)
+    Parameters
+    ----------
+    graph : Graph
+        A consistent network.
+
+    Returns
+    -------
+    bytes
+        Of every layer, as ``LAYER/ARRAY``: ``weights`` (int8, as in :class:`pmt.net.graph.Op`),
+        ``bias`` (int32, (out,)), ``weight_scales`` and ``bias_scales`` (float32, (out,)); of the
+        activations that the layer reads and writes, scalars each, ``input_scale`` and
+        ``output_scale`` (float32), ``input_zero_point`` and ``output_zero_point`` (int32). Real
+        values are ``scale * (q - zero_point)``, with zero point 0 for weights and biases.
+
+        ``graph`` is a string of JSON: ``tensors`` and ``ops`` with every field of
+        :class:`pmt.net.graph.Tensor` and :class:`pmt.net.graph.Op` but the arrays, ``input``,
+        ``output``, ``input_mean``, ``input_std``, ``blocks`` and ``metadata``. Equal graphs give
+        equal bytes.
+    """
+    names = [name for name in Op.__dataclass_fields__ if name not in _ARRAYS]
+    structure = {field: getattr(graph, field) for field in Graph.__dataclass_fields__} | {
+        "tensors": [asdict(tensor) for tensor in graph.tensors],
+        "ops": [{name: getattr(op, name) for name in names} for op in graph.ops],
+    }
+    text = json.dumps(structure, ensure_ascii=False, allow_nan=False)
+    arrays: dict[str, npt.NDArray[Any]] = {"graph": np.array(text)}
+    for op in graph.ops:
+        if op.weights is None or op.weight_scales is None:
+            continue
+        source, target = graph.tensors[op.inputs[0]], graph.tensors[op.output]
+        scales = op.weight_scales.astype(np.float32)
+        layer: dict[str, npt.NDArray[Any]] = {
+            "weights": op.weights,
+            "bias": np.zeros(len(scales), np.int32) if op.bias is None else op.bias,
+            "weight_scales": scales,
+            "bias_scales": np.float32(source.scale) * scales,
+            "input_scale": np.array(source.scale, np.float32),
+            "input_zero_point": np.array(source.zero_point, np.int32),
+            "output_scale": np.array(target.scale, np.float32),
+            "output_zero_point": np.array(target.zero_point, np.int32),
+        }
+        arrays |= {f"{op.name}/{name}": values for name, values in layer.items()}
+    return npz_bytes(arrays)
 
 
-def _onnx(graph: Graph, path: Path) -> bytes:
-    from pmt.formats.onnx.exporter import onnx_model
-
-    return onnx_model(graph)
+def _exporter(package: str) -> Any:
+    return import_module(f"pmt.formats.{package}.exporter")
 
 
-def _npz(graph: Graph, path: Path) -> bytes:
-    from pmt.formats.npz import npz_arrays
-
-    return npz_arrays(graph)
-
-
-def _header(graph: Graph, path: Path) -> bytes:
-    from pmt.formats.c_array import c_header
-
-    return c_header(graph, path.name)
-
-
-def _source(graph: Graph, path: Path) -> bytes:
-    from pmt.formats.c_array import c_source
-
-    return c_source(graph, path.name)
-
-
-_WRITERS: dict[str, Callable[[Graph, Path], bytes]] = {
-    ".pmt": _pmt,
-    ".tflite": _tflite,
-    ".onnx": _onnx,
-    ".npz": _npz,
-    ".h": _header,
-    ".c": _source,
+_WRITERS: dict[str, Callable[[Graph, str], bytes]] = {
+    ".pmt": lambda graph, _: build_image(graph),
+    ".tflite": lambda graph, _: _exporter("tflite").tflite_model(graph),
+    ".onnx": lambda graph, _: _exporter("onnx").onnx_model(graph),
+    ".npz": lambda graph, _: npz_arrays(graph),
+    ".h": c_header,
+    ".c": c_source,
 }
 SUFFIXES = tuple(_WRITERS)
 
@@ -91,7 +120,7 @@ def write(graph: Graph, path: str | Path, *, into: str | Path | None = None) -> 
     check_destination(path, replace=True)
     build_image(graph)  # whatever the format: what is not a model of pmt is refused here
     if into is None:
-        content = _WRITERS[path.suffix.lower()](graph, path)
+        content = _WRITERS[path.suffix.lower()](graph, path.name)
     else:
         from pmt.formats.tflite.export_in_place import tflite_with_weights
 

@@ -1,15 +1,22 @@
-"""Elementwise nodes: additions, normalizations by constants, batch norm, clippings."""
+"""Nodes that compute value by value, look at values in another way, or read constants alone.
+
+That is additions, normalizations and clippings; reshapes, transpositions and the softmax; and
+shapes, paddings and rearranged weights, computed at once.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pmt.formats.onnx.call import Call
-from pmt.formats.onnx.file import Unsupported
-from pmt.formats.onnx.view import View
+from pmt.formats.onnx.call import Call, memory_view
+from pmt.formats.onnx.draft import View, flattened, reshaped, transposed
+from pmt.formats.onnx.file import MAX_RANK, Unsupported
 
 Vector = npt.NDArray[np.float64]
 
@@ -174,3 +181,292 @@ def _by_channel(view: View, constant: Vector) -> Vector:
             )
         values = np.asarray(first.squeeze(axis))
     return values
+
+
+_FLOATS = (1, 10, 11, 16)
+
+
+def copy(call: Call) -> View:
+    """Convert Identity."""
+    return call.view()
+
+
+def cast(call: Call) -> View:
+    """Convert Cast between floats, which changes nothing here."""
+    to = call.attribute("to", 1)
+    if to not in _FLOATS:
+        raise Unsupported(f"it casts an activation to data type {to}", "only floats are supported")
+    return call.view()
+
+
+def dropout(call: Call) -> View:
+    """Convert Dropout, which does nothing at inference."""
+    if call.has(2) and bool(np.any(call.constant(2, "training_mode"))):
+        raise Unsupported("it is in training mode", "call model.eval() before the export")
+    return call.view()
+
+
+def flatten(call: Call) -> View:
+    """Convert Flatten."""
+    view = call.view()
+    axis = call.attribute("axis", 1)
+    rank = len(view.axes)
+    if not -rank <= axis <= rank:
+        raise Unsupported(f"axis is {axis} of {rank}", "export again")
+    return flattened(view, axis if axis >= 0 else axis + rank)
+
+
+def reshape(call: Call) -> View:
+    """Convert Reshape to a constant shape."""
+    view = call.view()
+    wanted = call.constant(1, "shape").ravel()
+    shape = target_shape(
+        view.shape, [int(n) for n in wanted[:9]], bool(call.attribute("allowzero", 0))
+    )
+    result = reshaped(view, shape)
+    if result is not None:
+        return result
+    # Splitting an axis needs an activation of its own, in the order of memory.
+    if view.in_memory_order and len(shape) == 4 and shape[0] == view.batch:
+        return memory_view(call, view, (shape[1], shape[2], shape[3]), "NHWC")
+    raise Unsupported(
+        f"it reshapes {view.shape} to {tuple(shape)}, which splits or mixes channels and pixels",
+        "only flattening, and shapes that keep the pixels whole, are supported",
+    )
+
+
+def gather(call: Call) -> View:
+    """Convert a Gather that takes every value in its order, in another shape.
+
+    It is what torch writes for the mean over a whole image (``as_strided``).
+    """
+    view = call.view()
+    indices = call.constant(1, "indices")
+    in_order = len(view.axes) == 1 and np.array_equal(indices.ravel(), np.arange(view.shape[0]))
+    result = reshaped(view, indices.shape) if in_order and indices.ndim <= MAX_RANK else None
+    if result is None:
+        raise Unsupported(
+            f"it picks values out of an activation of shape {view.shape}",
+            "only a Gather that keeps all of them in their order is supported",
+        )
+    return result
+
+
+def target_shape(shape: tuple[int, ...], wanted: list[int], allow_zero: bool) -> list[int]:
+    """Return the sizes that Reshape gives: 0 copies, -1 takes what is left."""
+    sizes = [
+        shape[i] if size == 0 and not allow_zero and i < len(shape) else size
+        for i, size in enumerate(wanted)
+    ]
+    total = int(np.prod(shape, dtype=object))
+    known = int(np.prod([size for size in sizes if size != -1], dtype=object))
+    if sizes.count(-1) == 1 and known > 0 and total % known == 0:
+        sizes[sizes.index(-1)] = total // known
+    if min(sizes, default=1) < 0 or int(np.prod(sizes, dtype=object)) != total:
+        raise Unsupported(
+            f"it reshapes {shape} to {wanted}", "export with the image size of the network"
+        )
+    return sizes
+
+
+def transpose(call: Call) -> View:
+    """Convert Transpose."""
+    view = call.view()
+    return transposed(view, call.attribute("perm", list(range(len(view.axes)))[::-1]))
+
+
+def squeeze(call: Call) -> View:
+    """Convert Squeeze; without axes, all sizes of 1 go, but never the batch."""
+    view = call.view()
+    axes = call.axes(len(view.axes))
+    if axes is None:
+        axes = [i for i, size in enumerate(view.shape) if i and size == 1]
+    if any(view.axes[axis] for axis in axes):
+        raise Unsupported(
+            f"it removes the axes {axes} of a value of shape {view.shape}",
+            "only sizes of 1 can be removed",
+        )
+    return replace(view, axes=tuple(a for i, a in enumerate(view.axes) if i not in axes))
+
+
+def unsqueeze(call: Call) -> View:
+    """Convert Unsqueeze."""
+    view = call.view()
+    count = len(call.attribute("axes", [])) or call.constant(1, "axes").size
+    rank = len(view.axes) + count
+    axes = call.axes(rank)
+    if axes is None or len(axes) != count or rank > 8:
+        raise Unsupported(f"its axes are {axes}", "export again")
+    remaining = list(view.axes)
+    return replace(view, axes=tuple("" if i in axes else remaining.pop(0) for i in range(rank)))
+
+
+def softmax(call: Call) -> View:
+    """Leave out a Softmax or LogSoftmax over the classes; only the output may follow."""
+    view = call.view()
+    axis = call.attribute("axis", 1 if call.opset < 13 else -1)
+    rank = len(view.axes)
+    if not -rank <= axis < rank or view.axes[axis] != view.letters("HWC"):
+        raise Unsupported(
+            f"it runs over axis {axis} of a value of shape {view.shape}",
+            "only a softmax over the classes, at the end, can be left out",
+        )
+    call.draft.dropped.append(f"{call.node.name} ({call.node.kind})")
+    return replace(view, dropped=call.node.name)
+
+
+Array = npt.NDArray[Any]
+_CAST = {1: "float32", 6: "int32", 7: "int64", 9: "bool", 10: "float32", 11: "float32"}
+
+
+def fold(call: Call) -> Array:
+    """Compute a node whose inputs are constants.
+
+    Unsupported is raised if it contradicts itself, or its result would be far larger than the file.
+    """
+    given = call.values[: len(call.node.inputs)]
+    arrays = [value if isinstance(value, np.ndarray) else np.zeros(0) for value in given]
+    try:
+        with np.errstate(all="ignore"):
+            result = np.asarray(FOLDERS[call.node.kind](call, arrays))
+    except (ValueError, IndexError, TypeError, KeyError, ArithmeticError) as error:
+        raise Unsupported(
+            f"its constants contradict each other: {error}", "the file is damaged, export again"
+        ) from None
+    if result.ndim > MAX_RANK or result.dtype.kind not in "fiub":
+        raise Unsupported("its constants have too many axes", "the file is damaged, export again")
+    return result
+
+
+def shape_of(call: Call) -> Array:
+    """Compute Shape, of an activation too; a batch of open size counts as 1."""
+    value = call.values[0]
+    shape = value.shape if isinstance(value, View | np.ndarray) else ()
+    return np.array(shape, np.int64)[call.attribute("start", 0) : call.attribute("end", MAX_RANK)]
+
+
+def _require(call: Call, count: int) -> None:
+    if count > call.budget:
+        raise Unsupported(
+            f"it makes a constant of {count} values, the whole file has {call.budget}",
+            "fold constants before the export",
+        )
+
+
+def _constant(call: Call, _inputs: list[Array]) -> Array:
+    for name in ("value", "value_float", "value_int", "value_floats", "value_ints"):
+        value = call.node.attributes.get(name)
+        if value is not None:
+            kind = np.float32 if "float" in name else np.int64
+            return value if isinstance(value, np.ndarray) else np.array(value, kind)
+    raise Unsupported("its value is not a tensor or number", "export with dense constants")
+
+
+def _constant_of_shape(call: Call, inputs: list[Array]) -> Array:
+    shape = [int(size) for size in inputs[0].ravel()]
+    _require(call, math.prod(shape))
+    value = call.node.attributes.get("value", np.zeros(1, np.float32))
+    return np.full(shape, value.ravel()[0], value.dtype)
+
+
+def _elementwise(function: Callable[[Array, Array], Array]) -> Callable[[Call, list[Array]], Array]:
+    def compute(call: Call, inputs: list[Array]) -> Array:
+        first, second = inputs
+        _require(call, math.prod(np.broadcast_shapes(first.shape, second.shape)))
+        return function(first, second).astype(first.dtype)
+
+    return compute
+
+
+def _divide(first: Array, second: Array) -> Array:
+    return first / second if first.dtype.kind == "f" else first // second
+
+
+def _concat(call: Call, inputs: list[Array]) -> Array:
+    _require(call, sum(value.size for value in inputs))
+    return np.concatenate(inputs, call.attribute("axis", 0))
+
+
+def _gather(call: Call, inputs: list[Array]) -> Array:
+    values, indices = inputs
+    axis = call.attribute("axis", 0)
+    _require(call, indices.size * math.prod(values.shape) // max(1, values.shape[axis]))
+    return np.asarray(values.take(indices.astype(np.int64), axis))
+
+
+def _range(call: Call, inputs: list[Array]) -> Array:
+    start, limit, step = (value.ravel()[0] for value in inputs)
+    _require(call, math.ceil((float(limit) - float(start)) / float(step)))
+    return np.arange(start, limit, step)
+
+
+def _slice(call: Call, inputs: list[Array]) -> Array:
+    if call.opset < 10:
+        starts, ends = call.attribute("starts", []), call.attribute("ends", [])
+        axes, steps = call.attribute("axes", list(range(len(starts)))), [1] * len(starts)
+    else:
+        rows = [[int(n) for n in value.ravel()] for value in inputs[1:]]
+        starts, ends = rows[0], rows[1]
+        axes = rows[2] if len(rows) > 2 and rows[2] else list(range(len(starts)))
+        steps = rows[3] if len(rows) > 3 else [1] * len(starts)
+    cut = [slice(None)] * inputs[0].ndim
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+        # The least end means "before the first" where the step goes back.
+        cut[axis] = slice(start, None if step < 0 and end < -(2**30) else end, step)
+    return inputs[0][tuple(cut)]
+
+
+def _cast(call: Call, inputs: list[Array]) -> Array:
+    return inputs[0].astype(_CAST[call.attribute("to", 1)])
+
+
+def _reshape(call: Call, inputs: list[Array]) -> Array:
+    wanted = [int(size) for size in inputs[1].ravel()[:9]]
+    return inputs[0].reshape(target_shape(inputs[0].shape, wanted, False))
+
+
+def _squeeze(call: Call, inputs: list[Array]) -> Array:
+    axes = call.axes(inputs[0].ndim)
+    return inputs[0].squeeze(None if axes is None else tuple(axes))
+
+
+def _unsqueeze(call: Call, inputs: list[Array]) -> Array:
+    count = len(call.attribute("axes", [])) or inputs[1].size
+    axes = call.axes(inputs[0].ndim + count)
+    return np.expand_dims(inputs[0], tuple(axes or ()))
+
+
+def _transpose(call: Call, inputs: list[Array]) -> Array:
+    return inputs[0].transpose(call.attribute("perm", list(range(inputs[0].ndim))[::-1]))
+
+
+def _flatten(call: Call, inputs: list[Array]) -> Array:
+    head = math.prod(inputs[0].shape[: call.attribute("axis", 1)])
+    return inputs[0].reshape(head, -1)
+
+
+FOLDERS: dict[str, Callable[[Call, list[Array]], Array]] = {
+    "Add": _elementwise(np.add),
+    "Cast": _cast,
+    "Concat": _concat,
+    "Constant": _constant,
+    "ConstantOfShape": _constant_of_shape,
+    "Div": _elementwise(_divide),
+    "Dropout": lambda _call, inputs: inputs[0],
+    "Exp": lambda _call, inputs: np.exp(inputs[0]),
+    "Flatten": _flatten,
+    "Gather": _gather,
+    "Identity": lambda _call, inputs: inputs[0],
+    "Mul": _elementwise(np.multiply),
+    "Neg": lambda _call, inputs: -inputs[0],
+    "Pow": _elementwise(np.power),
+    "Range": _range,
+    "Reciprocal": lambda _call, inputs: 1 / inputs[0],
+    "Reshape": _reshape,
+    "Slice": _slice,
+    "Sqrt": lambda _call, inputs: np.sqrt(inputs[0]),
+    "Squeeze": _squeeze,
+    "Sub": _elementwise(np.subtract),
+    "Transpose": _transpose,
+    "Unsqueeze": _unsqueeze,
+}

@@ -13,14 +13,12 @@ import numpy.typing as npt
 from pmt._core import LARGEST_SIDE
 from pmt._util.printable import printable
 from pmt.formats import layers as layer_tools
-from pmt.formats.onnx import elementwise, layers, quantization, shapes, windows
-from pmt.formats.onnx.call import Call, QuantizedConstant, Value
-from pmt.formats.onnx.draft import Draft, clean
+from pmt.formats.onnx import elementwise, windows
+from pmt.formats.onnx.call import Call, QuantizedConstant, Value, dequantize, moved, quantize
+from pmt.formats.onnx.draft import Draft, View, clean, image_view
+from pmt.formats.onnx.elementwise import FOLDERS, fold, shape_of
 from pmt.formats.onnx.file import FileModel, Node, Problems, Unsupported, read_file
-from pmt.formats.onnx.folding import FOLDERS, fold, shape_of
-from pmt.formats.onnx.layers import MOST_ZEROS
-from pmt.formats.onnx.quantization import moved
-from pmt.formats.onnx.view import View, image_view
+from pmt.formats.onnx.windows import MOST_ZEROS
 from pmt.net.graph import is_layer
 
 __all__ = ["QUANTIZED_INPUTS", "Numbers", "graph_fields", "input_statistics", "read_draft"]
@@ -47,36 +45,36 @@ _CONVERTERS: dict[str, Callable[[Call], Value]] = {
     "Add": elementwise.addition,
     "AveragePool": windows.average_pool,
     "BatchNormalization": elementwise.batch_normalization,
-    "Cast": shapes.cast,
+    "Cast": elementwise.cast,
     "Clip": elementwise.clip,
-    "Conv": layers.convolution,
-    "DequantizeLinear": quantization.dequantize,
+    "Conv": windows.convolution,
+    "DequantizeLinear": dequantize,
     "Div": elementwise.division,
-    "Dropout": shapes.dropout,
-    "Flatten": shapes.flatten,
-    "Gather": shapes.gather,
-    "Gemm": layers.gemm,
+    "Dropout": elementwise.dropout,
+    "Flatten": elementwise.flatten,
+    "Gather": elementwise.gather,
+    "Gemm": windows.gemm,
     "GlobalAveragePool": windows.global_average_pool,
     "GlobalMaxPool": windows.global_max_pool,
-    "Identity": shapes.copy,
-    "LogSoftmax": shapes.softmax,
-    "MatMul": layers.matrix_product,
+    "Identity": elementwise.copy,
+    "LogSoftmax": elementwise.softmax,
+    "MatMul": windows.matrix_product,
     "Max": elementwise.maximum,
     "MaxPool": windows.max_pool,
     "Min": elementwise.minimum,
     "Mul": elementwise.multiplication,
     "Pad": windows.pad,
-    "QuantizeLinear": quantization.quantize,
+    "QuantizeLinear": quantize,
     "ReduceMean": windows.reduce_mean,
     "Relu": elementwise.relu,
-    "Reshape": shapes.reshape,
+    "Reshape": elementwise.reshape,
     "Shape": shape_of,
-    "Softmax": shapes.softmax,
-    "Squeeze": shapes.squeeze,
+    "Softmax": elementwise.softmax,
+    "Squeeze": elementwise.squeeze,
     "Sub": elementwise.subtraction,
     "Sum": elementwise.addition,
-    "Transpose": shapes.transpose,
-    "Unsqueeze": shapes.unsqueeze,
+    "Transpose": elementwise.transpose,
+    "Unsqueeze": elementwise.unsqueeze,
 }
 
 _ACTIVATIONS = (

@@ -1,1 +1,0 @@
-"""The pickles of the tiny-training project."""
