@@ -30,12 +30,7 @@
 import shutil
 
 import pmt
-from pmt.firmware.board.profile_job import (
-    InstructionsJob,
-    ProfileJob,
-    profile_instructions,
-    profile_methods,
-)
+from pmt.firmware.board.profile import profile_instructions, profile_methods
 from pmt.research.plots import plot_memory, plot_step_memory
 from pmt.research.reproduce.stored import stored
 from pmt.research.step_memory import step_memory
@@ -52,15 +47,13 @@ model = pmt.load("cifar10_mcunet")
 
 # %%
 full = profile_methods(
-    ProfileJob(
-        model,
-        "paper",
-        against=("pooled", "bp_fp32", "bp_int8", "bp_bias_only", "mcutrain"),
-        layers="paper14",
-        batch=1,
-        queries=50,
-        target="stm32h7b3i-dk",
-    )
+    model,
+    "paper",
+    against=("pooled", "bp_fp32", "bp_int8", "bp_bias_only", "mcutrain"),
+    layers="paper14",
+    batch=1,
+    queries=50,
+    target="stm32h7b3i-dk",
 )
 _ = plot_memory(full.profiles)
 
@@ -81,15 +74,13 @@ _ = plot_step_memory(step_memory(model, "paper", layers="paper14", batch=1, quer
 
 # %%
 sparse = profile_methods(
-    ProfileJob(
-        model,
-        "paper",
-        against=("pooled", "bp_fp32", "bp_int8", "mcutrain"),
-        layers="B3",
-        batch=1,
-        queries=50,
-        target="stm32f746g-disco",
-    )
+    model,
+    "paper",
+    against=("pooled", "bp_fp32", "bp_int8", "mcutrain"),
+    layers="B3",
+    batch=1,
+    queries=50,
+    target="stm32f746g-disco",
 )
 _ = plot_memory(sparse.profiles)
 
@@ -138,7 +129,7 @@ for one in full.profiles:
 
 # %% tags=["varies"]
 if shutil.which("arm-none-eabi-g++") and shutil.which("qemu-system-arm"):
-    profile = profile_instructions(InstructionsJob(model, kernels=("arm_dsp", "portable")))
+    profile = profile_instructions(model, kernels=("arm_dsp", "portable"))
     for count in profile.counts:
         seconds = profile.latency.seconds(count.forward)
         print(f"{count.kernels:<9}{count.forward / 1e6:>7.1f} million a forward, {seconds:.2f} s")

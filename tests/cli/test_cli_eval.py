@@ -10,7 +10,7 @@ from networks import residual_network
 
 import pmt
 from pmt.cli import main
-from pmt.protocol import DataSource, EvaluateJob, evaluate_model
+from pmt.protocol import DataSource, evaluate_model
 
 
 @pytest.fixture
@@ -55,14 +55,14 @@ def test_the_command_is_one_function(capsys):
     options = ["--against", "fashion_mnist_dscnn", "--confusion", "--limit", "50"]
     assert main(["eval", "fashion_mnist_dscnn", "--data", "bundled", *options, "--json", "-"]) == 0
     model = pmt.load("fashion_mnist_dscnn")
-    job = EvaluateJob(model, DataSource("bundled"), limit=50, against=model)
-    assert json.loads(capsys.readouterr().out) == evaluate_model(job).to_json()
+    found = evaluate_model(model, DataSource("bundled"), limit=50, against=model)
+    assert json.loads(capsys.readouterr().out) == found.to_json()
 
 
 @pytest.mark.usefixtures("in_folder")
 def test_the_difference_is_model_minus_other():
     source, model, other = DataSource("data"), pmt.load("small.pmt"), residual_network(seed=2)
-    found = evaluate_model(EvaluateJob(model, source, against=other, names=("mine", "start")))
+    found = evaluate_model(model, source, against=other, names=("mine", "start"))
     data = source.load("test", model)
     assert found.comparison.names == ("start", "mine")
     assert found.comparison.a == other.evaluate(data)

@@ -10,7 +10,7 @@ from cli_files import check_golden, write_data, write_model
 
 import pmt
 from pmt.cli import main
-from pmt.model import PredictJob, predict_files
+from pmt.model import predict_files
 
 
 @pytest.fixture
@@ -38,8 +38,8 @@ def test_the_table_lists_several_classes(pictures, capsys):
 
 def test_the_command_is_one_function(pictures, capsys):
     assert main(["predict", "fashion_mnist_dscnn", *pictures, "--top", "2", "--json", "-"]) == 0
-    job = PredictJob(pmt.load("fashion_mnist_dscnn"), pictures, top=2, threads=1)
-    assert json.loads(capsys.readouterr().out) == predict_files(job).to_json()
+    found = predict_files(pmt.load("fashion_mnist_dscnn"), pictures, top=2, threads=1)
+    assert json.loads(capsys.readouterr().out) == found.to_json()
 
 
 def test_names_come_from_another_data_set(tmp_path, capsys):

@@ -14,7 +14,7 @@ from float_networks import mobile_network, random_images
 import pmt
 from pmt.cli import main
 from pmt.datasets import Dataset, save_npz
-from pmt.quantization import QuantizeJob, float_logits, quantize_model
+from pmt.quantization import float_logits, quantize_model
 
 NAMES = ("ant", "bee", "cat", "dog")
 
@@ -244,7 +244,7 @@ def test_an_interrupt_leaves_no_file(tmp_path, reader, monkeypatch, capsys):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pmt.quantization.quantize_job.correct_biases", interrupted)
+    monkeypatch.setattr("pmt.quantization.quantized_model.correct_biases", interrupted)
     assert run(tmp_path, data) == 130
     assert capsys.readouterr().err == "pmt: interrupted\n"
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
@@ -281,7 +281,7 @@ def test_one_call_gives_the_same_model_and_figures(tmp_path, reader, capsys):
     data = write_images(tmp_path, reader.graph)
     assert run(tmp_path, data, "--images", "32", "--eval", data, "--json", "-") == 0
     expected = json.loads(capsys.readouterr().out)
-    result = quantize_model(QuantizeJob("net.onnx", data, images=32, eval=data))
+    result = quantize_model("net.onnx", data, images=32, eval=data)
     path = tmp_path / "net.pmt"
     assert json.loads(json.dumps({"path": str(path), **result.to_json()})) == expected
     assert result.model.image() == path.read_bytes()
@@ -289,6 +289,5 @@ def test_one_call_gives_the_same_model_and_figures(tmp_path, reader, capsys):
 
 def test_one_call_names_options_as_python_does(tmp_path, reader):
     data = write_images(tmp_path, reader.graph)
-    job = QuantizeJob("net.onnx", data, class_names=("ant", "bee"))
     with pytest.raises(ValueError, match=r"^class_names gives 2 names for the 4 logits"):
-        quantize_model(job)
+        quantize_model("net.onnx", data, class_names=("ant", "bee"))

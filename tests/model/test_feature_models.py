@@ -13,7 +13,7 @@ from networks import every_op, labels, pixels, residual_network, smooth_network
 import pmt
 from pmt.cli import main
 from pmt.datasets import Dataset
-from pmt.model import PredictJob, predict_files
+from pmt.model import predict_files
 from pmt.train.prepare import align
 from pmt.train.prepare.clean_statistics import (
     measure_statistics,
@@ -141,7 +141,7 @@ def test_whatever_needs_classes_refuses_features(layer: str | None, text: str) -
         lambda: model.score_images(data),
         lambda: model.confusion(data),
         lambda: model.check_classes(data),
-        lambda: predict_files(PredictJob(model, ["photo.png"])),
+        lambda: predict_files(model, ["photo.png"]),
     ):
         with pytest.raises(ValueError, match=exact(message)):
             call()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import inspect
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -29,6 +30,7 @@ from pmt.train.trainer import Trainer
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
+Result = TypeVar("Result")
 Job = TypeVar("Job", bound="DataclassInstance")
 
 
@@ -88,6 +90,13 @@ def job_of(kind: type[Job], arguments: argparse.Namespace, /, **given: Any) -> J
     names = (field.name for field in dataclasses.fields(kind))
     named = {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}
     return kind(**{**named, **given})
+
+
+def call(function: Callable[..., Result], arguments: argparse.Namespace, /, **given: Any) -> Result:
+    """Call a function with what is given, and its other parameters from their arguments."""
+    names = inspect.signature(function).parameters
+    named = {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}
+    return function(**{**named, **given})
 
 
 def parts(text: str) -> tuple[str, ...]:

@@ -18,11 +18,10 @@ from pmt.cli.arguments import (
     chosen_corruptions,
     chosen_labels,
     data_help,
-    job_of,
 )
 from pmt.cli.output import EXIT_INTERRUPTED, Output, complain
 from pmt.corruptions import SEVERITIES, names
-from pmt.protocol import CorruptedCopies, CorruptJob, open_copies
+from pmt.protocol import CorruptedCopies, open_copies
 
 USAGE = "pmt corrupt DATA --name all|NAME[,NAME...] --out DIR [options]"
 SUMMARY = "corrupted copies of a data set, in the layout of CIFAR-10-C"
@@ -66,19 +65,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
-    job = job_of(
-        CorruptJob,
-        arguments,
+    split, seed, out = arguments.split, arguments.seed, arguments.out
+    copies = open_copies(
+        arguments.data,
+        out,
         names=chosen_corruptions("--name", arguments.name),
-        constants=checked_constants(arguments),
+        split=split,
+        seed=seed,
+        limit=arguments.limit,
+        size=arguments.size,
         labels=chosen_labels(arguments),
+        constants=checked_constants(arguments),
     )
-    copies = open_copies(job)
     height, width, channels = copies.data.images.shape[1:]
     output.text(
-        f"{counted(len(copies.data), f'{job.split} image')} {height}x{width}x{channels} of "
-        f"{job.data}, "
-        f"{len(SEVERITIES)} severities, seed {job.seed}"
+        f"{counted(len(copies.data), f'{split} image')} {height}x{width}x{channels} of "
+        f"{arguments.data}, {len(SEVERITIES)} severities, seed {seed}"
     )
     for reason in copies.left_out.values():
         output.text(f"left out: {reason}")
@@ -96,7 +98,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         line.clear()
     output.text(
         f"{counted(len(copies.names), 'array')} and labels.npy, {copies.bytes / 1e6:,.1f} MB, in "
-        f"{job.out}"
+        f"{out}"
     )
     output.figures(copies.to_json())
     return 0

@@ -17,7 +17,7 @@ from pmt.cli.arguments import (
     load_model,
 )
 from pmt.cli.output import Output
-from pmt.protocol import EvaluateJob, evaluate_model
+from pmt.protocol import evaluate_model
 
 USAGE = "pmt eval MODEL --data DIR [--corruption NAME --severity S] [options]"
 SUMMARY = "accuracy and loss of a model on a data set"
@@ -52,18 +52,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
     split, against = arguments.split, arguments.against
-    job = EvaluateJob(
-        source=data_source(arguments),
-        model=load_model(arguments),
+    source = data_source(arguments)
+    found = evaluate_model(
+        load_model(arguments),
+        source,
         split=split,
         limit=arguments.limit,
         against=None if against is None else pmt.load(against),
         names=(arguments.model, against),
         threads=arguments.threads,
     )
-    found = evaluate_model(job)
     result = found.evaluation
-    output.text(f"{counted(result.n, f'{split} image')} of {job.source.description(split)}")
+    output.text(f"{counted(result.n, f'{split} image')} of {source.description(split)}")
     output.text(f"accuracy {result.accuracy:.4f}  loss {result.loss:.4f}")
     if found.comparison is not None:
         output.text(f"\n{found.comparison}")

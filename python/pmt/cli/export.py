@@ -15,12 +15,11 @@ from pmt.cli.arguments import (
     data_source,
     given_options,
     importer_options,
-    job_of,
 )
 from pmt.cli.output import Output
-from pmt.firmware.export import ExportJob, Lock, export_files, read_lock
+from pmt.firmware.export import ExportReport, Lock, export_files, read_lock
 from pmt.firmware.export.card import SAVE_INTERVAL
-from pmt.firmware.export.export_job import BOARD_SIZES
+from pmt.firmware.export.export_files import BOARD_SIZES
 from pmt.firmware.export.layout import FORMATS
 from pmt.firmware.export.task import MOST_STEPS
 from pmt.train.run.keep_best import CHOICE
@@ -36,6 +35,10 @@ training continues from its last step; only --batch and --queries are not taken 
 preset. The folder's pmt.lock holds all arguments, and the hashes of all inputs and files: --from
 writes the same folder again, byte for byte, or says what differs."""
 
+_PASSED_ON = (
+    *("target", "like", "format", "out", "preset", "held_out", "steps", "save_interval"),
+    *("ram", "flash", "stack", "force"),
+)
 # Arguments that say where to write, not what to write.
 _NOT_LOCKED = {"out", "force", "json", "lock", "run", "default_of"}
 # May be given with --from: where the inputs are now.
@@ -100,7 +103,7 @@ def _add_budgets(parser: argparse.ArgumentParser) -> None:
         parser,
         "--steps N",
         "training steps of the firmware",
-        default=ExportJob.steps,
+        default=5,
         within=(1, MOST_STEPS),
     )
     text = "steps between checkpoints on the card"
@@ -146,7 +149,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     if arguments.lock is not None:
         lock = read_lock(arguments.lock)
         arguments = _locked_arguments(arguments, lock)
-    report = export_files(_job(arguments, lock))
+    report = _exported(arguments, lock)
     output.text(str(report))
     output.figures(report.to_json())
     return 0
@@ -168,7 +171,7 @@ def _locked_arguments(arguments: argparse.Namespace, lock: Lock) -> argparse.Nam
     return argparse.Namespace(**{**vars(arguments), **lock.arguments, **given})
 
 
-def _job(arguments: argparse.Namespace, lock: Lock | None) -> ExportJob:
+def _exported(arguments: argparse.Namespace, lock: Lock | None) -> ExportReport:
     for name, shown in (("model", "MODEL"), ("target", "--target")):
         if getattr(arguments, name) is None:
             raise ValueError(f"{shown} is missing; see `pmt export --help`")
@@ -178,9 +181,9 @@ def _job(arguments: argparse.Namespace, lock: Lock | None) -> ExportJob:
     corrupted = arguments.corruption is not None or arguments.severity is not None
     if arguments.data is None and corrupted:
         raise ValueError("--corruption and --severity need --data DIR")
-    return job_of(
-        ExportJob,
-        arguments,
+    return export_files(
+        arguments.model,
+        **{name: getattr(arguments, name) for name in _PASSED_ON},
         importer=importer_options(arguments),
         data=None if arguments.data is None else data_source(arguments),
         limit=arguments.limit or 0,

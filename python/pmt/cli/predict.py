@@ -7,7 +7,7 @@ import argparse
 from pmt._core import MOST_CHANNELS
 from pmt.cli.arguments import add_integer, add_json, add_model, add_threads, load_model
 from pmt.cli.output import Output, table
-from pmt.model import FilePredictions, PredictJob, predict_files
+from pmt.model import FilePredictions, predict_files
 from pmt.protocol import load_clean
 
 USAGE = "pmt predict MODEL FILES... [--top K] [options]"
@@ -43,8 +43,13 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     names = None
     if arguments.names_of is not None:
         names = load_clean(arguments.names_of, limit=1).class_names
-    job = PredictJob(model, arguments.files, arguments.top, names, arguments.threads)
-    found = predict_files(job)
+    found = predict_files(
+        model,
+        arguments.files,
+        top=arguments.top,
+        class_names=names,
+        threads=arguments.threads,
+    )
     output.text(_table(found))
     output.figures(found.to_json())
     return 0

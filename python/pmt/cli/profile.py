@@ -15,7 +15,7 @@ from pmt.cli.arguments import (
     add_layers,
     add_model,
     add_plot,
-    job_of,
+    call,
     load_model,
     parts,
 )
@@ -23,12 +23,10 @@ from pmt.cli.output import Output, check_plot, table
 from pmt.firmware.board.instructions import KERNELS, Instructions
 from pmt.firmware.board.linked import LinkedSizes
 from pmt.firmware.board.memory import Backend, BoardMemory
-from pmt.firmware.board.profile_job import (
+from pmt.firmware.board.profile import (
     PROJECTED,
     BoardProfile,
-    InstructionsJob,
     MethodProfiles,
-    ProfileJob,
     profile_instructions,
     profile_methods,
 )
@@ -145,14 +143,12 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         raise ValueError("--method is missing: name a method, or count with --instructions")
     check_plot(arguments.plot)
     check_plot(arguments.plot_step, "--plot-step")
-    found = profile_methods(
-        job_of(
-            ProfileJob,
-            arguments,
-            model=load_model(arguments),
-            against=_against(arguments.against),
-            layers=layers,
-        )
+    found = call(
+        profile_methods,
+        arguments,
+        model=load_model(arguments),
+        against=_against(arguments.against),
+        layers=layers,
     )
     output.text("\n\n".join(_tables(found, arguments.plan)))
     for name, reason in found.left_out.items():
@@ -191,15 +187,13 @@ def _tables(found: MethodProfiles, plan: bool) -> list[str]:
 
 
 def _run_instructions(arguments: argparse.Namespace, layers: str | None, output: Output) -> int:
-    found = profile_instructions(
-        job_of(
-            InstructionsJob,
-            arguments,
-            model=load_model(arguments),
-            kernels=parts(arguments.kernels),
-            layers=layers,
-            target=arguments.target or PROJECTED,
-        )
+    found = call(
+        profile_instructions,
+        arguments,
+        model=load_model(arguments),
+        kernels=parts(arguments.kernels),
+        layers=layers,
+        target=arguments.target or PROJECTED,
     )
     output.text(op_table(found.counts))
     if arguments.method is not None:

@@ -6,16 +6,15 @@ import argparse
 from pathlib import Path
 
 from pmt._util.counted import counted
-from pmt.cli.arguments import add_integer, add_json, add_model_out, add_threads, job_of, parts
+from pmt.cli.arguments import add_integer, add_json, add_model_out, add_threads, call, parts
 from pmt.cli.output import Output, checked_model_out, stage, table
 from pmt.quantization import (
     RANGE_METHODS,
     QuantizedModel,
-    QuantizeJob,
     quantize_model,
     worst,
 )
-from pmt.quantization.quantize_job import Accuracies
+from pmt.quantization.quantized_model import Accuracies
 from pmt.quantization.ranges import DEFAULT_PERCENTILE
 
 USAGE = "pmt quantize MODEL.onnx --calibrate DIR --out MODEL.pmt [options]"
@@ -41,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser,
         "--images N",
         "calibrate on at most N images, always the same ones",
-        default=QuantizeJob.images,
+        default=512,
     )
     _add_method(parser)
     _add_network(parser)
@@ -122,30 +121,26 @@ def _numbers(text: str) -> float | tuple[float, ...]:
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
     out = checked_model_out(arguments.out, arguments.model, replace=arguments.force)
-    result = quantize_model(_job(arguments), stages=stage)
+    names = arguments.class_names
+    result = call(
+        quantize_model,
+        arguments,
+        name=out.stem,
+        class_names=None if names is None else parts(names),
+        stages=stage,
+    )
     result.model.save(out)
-    output.text(_report(result, out))
+    output.text(_report(result, arguments.calibrate, out))
     output.figures({"path": str(out), **result.to_json()})
     return 0
 
 
-def _job(arguments: argparse.Namespace) -> QuantizeJob:
-    names = arguments.class_names
-    return job_of(
-        QuantizeJob,
-        arguments,
-        name=Path(arguments.out).stem,
-        class_names=None if names is None else parts(names),
-    )
-
-
-def _report(result: QuantizedModel, out: Path) -> str:
+def _report(result: QuantizedModel, calibrate: str, out: Path) -> str:
     least, size = worst(result.noise), len(result.model.image())
     lines = [_noise_table(result), ""]
     lines += [f"warning: {message}" for message in result.warnings]
     lines += [
-        f"calibrated on {result.images:,} train images of {result.job.calibrate}: "
-        f"{_method(result)}",
+        f"calibrated on {result.images:,} train images of {calibrate}: {_method(result)}",
         f"worst op {least.name}: {least.signal_to_noise:.1f} dB; "
         f"output {result.noise[-1].signal_to_noise:.1f} dB, plain "
         f"{result.plain[-1].signal_to_noise:.1f} dB",
@@ -173,12 +168,12 @@ def _noise_table(result: QuantizedModel) -> str:
 
 
 def _method(result: QuantizedModel) -> str:
-    parts = [f"ranges {result.job.ranges}"]
+    parts = [f"ranges {result.ranges}"]
     if result.equalized is not None:
         found = result.equalized
         held = f" ({found.held:,} held by a bounded activation)" if found.held else ""
         parts.append(f"{counted(found.channels, 'channel')} equalized{held}")
-    if result.job.bias_correction:
+    if result.bias_correction:
         parts.append("biases corrected")
     return ", ".join(parts)
 

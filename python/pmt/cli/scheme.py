@@ -9,12 +9,7 @@ from pmt.baselines.backprop.options import BackpropOptions
 from pmt.baselines.backprop.scheme import head_layer, input_channels
 from pmt.baselines.sparse_update.contribution import layer_memory
 from pmt.baselines.sparse_update.options import TinyTrainOptions
-from pmt.baselines.sparse_update.scheme_job import (
-    METHODS,
-    ChosenScheme,
-    SchemeJob,
-    choose_scheme,
-)
+from pmt.baselines.sparse_update.scheme_choice import METHODS, ChosenScheme, choose_scheme
 from pmt.cli.arguments import (
     add_data,
     add_integer,
@@ -70,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         group,
         "--stride N",
         "try only every N-th number of last layers for the biases",
-        default=SchemeJob.stride,
+        default=1,
     )
     group.add_argument(
         "--cache",
@@ -92,15 +87,13 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     memory = parse_size("--memory", arguments.memory)
     path = check_folder("--out", arguments.out)
     chosen = choose_scheme(
-        SchemeJob(
-            method=arguments.method,
-            data=data_source(arguments),
-            model=load_model(arguments),
-            split=split_choice(arguments),
-            memory=memory,
-            threads=arguments.threads,
-            **_method_options(arguments),
-        )
+        method=arguments.method,
+        data=data_source(arguments),
+        model=load_model(arguments),
+        split=split_choice(arguments),
+        memory=memory,
+        threads=arguments.threads,
+        **_method_options(arguments),
     )
     model, scheme = chosen.model, chosen.scheme
     scheme.save(path, model)

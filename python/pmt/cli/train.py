@@ -25,7 +25,7 @@ from pmt.cli.arguments import (
     importer_options,
 )
 from pmt.cli.output import EXIT_INTERRUPTED, EpochLines, Output, complain
-from pmt.methods import Adaptation, AdaptationResult, TrainJob
+from pmt.methods import Adaptation, AdaptationResult
 from pmt.train.options import TrainingOptions
 
 USAGE = """\
@@ -72,7 +72,7 @@ _KEPT = (
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
     if arguments.resume is None:
-        adaptation = methods.open_run(_job(arguments))
+        adaptation = _opened(arguments)
     else:
         _check_resumed(arguments)
         adaptation = methods.resume_run(arguments.resume, threads=arguments.threads)
@@ -90,12 +90,12 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     return 0
 
 
-def _job(arguments: argparse.Namespace) -> TrainJob:
+def _opened(arguments: argparse.Namespace) -> Adaptation:
     for name in ("model", "data", "out"):
         if getattr(arguments, name) is None:
             shown = "MODEL" if name == "model" else f"--{name}"
             raise ValueError(f"{shown} is missing; see `pmt train --help`")
-    return TrainJob(
+    return methods.open_run(
         model=arguments.model,
         trainer=chosen_trainer(arguments),
         data=data_source(arguments),

@@ -8,7 +8,6 @@ them in a table. :func:`register` adds one of your own.
 from pmt.methods.adaptation import (
     Adaptation,
     AdaptationResult,
-    TrainJob,
     adapt,
     open_run,
     resume_run,
@@ -22,7 +21,6 @@ __all__ = [
     "Adaptation",
     "AdaptationResult",
     "Method",
-    "TrainJob",
     "adapt",
     "load_plugins",
     "method",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,40 +24,10 @@ from pmt.train.schedule import Schedule
 from pmt.train.trainer import Trainer
 from pmt.train.training_data import note_on_classes
 
-__all__ = ["Adaptation", "AdaptationResult", "TrainJob", "adapt", "open_run", "resume_run"]
+__all__ = ["Adaptation", "AdaptationResult", "adapt", "open_run", "resume_run"]
 
 # Options that say which images are held out.
 _HELD_OUT = ("keep_best", "held_out_share", "seed")
-
-
-@dataclass(frozen=True)
-class TrainJob:
-    """A training run from files, see :func:`adapt`.
-
-    Parameters
-    ----------
-    model : str
-        Model file, run folder or name of a bundled model, see :func:`pmt.load`.
-    data : DataSource
-        The images. The train split is trained on; the test split, corrupted with another seed, is
-        only watched.
-    trainer : Trainer
-        The method with its options, for example ``pmt.methods.trainer("mezo", layers="B2")``.
-    out : str or pathlib.Path
-        Run folder. An unfinished run of the same job continues, bit for bit.
-    limit, valid_limit : int
-        At most this many training and test images, always the same ones; 0 takes all.
-    importer : dict
-        Options of :func:`pmt.load`.
-    """
-
-    model: str
-    data: DataSource
-    trainer: Trainer
-    out: str | Path
-    limit: int = 0
-    valid_limit: int = 0
-    importer: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -203,13 +173,34 @@ def _measured(record: Mapping[str, Any]) -> dict[str, float] | None:
     return {"accuracy": record["valid_accuracy"], "loss": record["valid_loss"]}
 
 
-def adapt(job: TrainJob, *, progress: Progress = True) -> AdaptationResult:
+def adapt(
+    model: str,
+    data: DataSource,
+    trainer: Trainer,
+    out: str | Path,
+    *,
+    limit: int = 0,
+    valid_limit: int = 0,
+    importer: Mapping[str, Any] | None = None,
+    progress: Progress = True,
+) -> AdaptationResult:
     """Train a model of a file on a data set, in a run folder.
 
     Parameters
     ----------
-    job : TrainJob
-        The run.
+    model : str
+        Model file, run folder or name of a bundled model, see :func:`pmt.load`.
+    data : DataSource
+        The images. The train split is trained on; the test split, corrupted with another seed, is
+        only watched.
+    trainer : Trainer
+        The method with its options, for example ``pmt.methods.trainer("mezo", layers="B2")``.
+    out : str or pathlib.Path
+        Run folder. An unfinished run of the same arguments continues, bit for bit.
+    limit, valid_limit : int
+        At most this many training and test images, always the same ones; 0 takes all.
+    importer : dict, optional
+        Options of :func:`pmt.load`.
     progress : bool or callable
         Show a progress line on a terminal, or a callable ``progress(step, record)``.
 
@@ -227,24 +218,36 @@ def adapt(job: TrainJob, *, progress: Progress = True) -> AdaptationResult:
     KeyboardInterrupt
         On Ctrl-C, with a checkpoint left: the same call continues from there.
     """
-    return open_run(job).fit(progress)
+    run = open_run(
+        model, data, trainer, out, limit=limit, valid_limit=valid_limit, importer=importer
+    )
+    return run.fit(progress)
 
 
-def open_run(job: TrainJob) -> Adaptation:
+def open_run(
+    model: str,
+    data: DataSource,
+    trainer: Trainer,
+    out: str | Path,
+    *,
+    limit: int = 0,
+    valid_limit: int = 0,
+    importer: Mapping[str, Any] | None = None,
+) -> Adaptation:
     """Read what a run needs, and check it; parameters and errors as in :func:`adapt`."""
-    folder = RunFolder(job.out)
+    folder = RunFolder(out)
     if not folder.exists():
         folder.check_free()  # before the work of loading; fit() does it as well
-    model = load(job.model, **job.importer)
-    model.select_layers(job.trainer.options.layers)
+    network = load(model, **importer or {})
+    network.select_layers(trainer.options.layers)
     source = {
-        "model": model_path(job.model),
-        "model_crc32": _core.crc32(model.image()),
-        **dataclasses.replace(job.data, data=data_path(job.data.data)).to_config(),
-        "limit": job.limit,
-        "valid_limit": job.valid_limit,
+        "model": model_path(model),
+        "model_crc32": _core.crc32(network.image()),
+        **dataclasses.replace(data, data=data_path(data.data)).to_config(),
+        "limit": limit,
+        "valid_limit": valid_limit,
     }
-    return _with_data(folder, model, job.trainer, source)
+    return _with_data(folder, network, trainer, source)
 
 
 def resume_run(out: str | Path, *, threads: int = 0) -> Adaptation:

@@ -1,9 +1,9 @@
 """A model that runs, and how to load one."""
 
+from pmt.model.file_predictions import FilePredictions, predict_files
 from pmt.model.layers import Layer
 from pmt.model.loading import BUNDLED_MODELS, ConvertedFile, convert, load
 from pmt.model.model import Model
-from pmt.model.predict_job import FilePredictions, PredictJob, predict_files
 from pmt.model.scores import Confusion, Evaluation, ImageScores, scores_of_logits
 
 __all__ = [
@@ -15,7 +15,6 @@ __all__ = [
     "ImageScores",
     "Layer",
     "Model",
-    "PredictJob",
     "convert",
     "load",
     "predict_files",

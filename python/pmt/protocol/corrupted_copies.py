@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,55 +14,18 @@ from pmt.datasets import Dataset
 from pmt.datasets.layouts import chosen_indices
 from pmt.protocol.data_source import load_clean
 
-__all__ = ["CorruptJob", "CorruptedCopies", "open_copies", "write_corrupted"]
-
-
-@dataclass(frozen=True)
-class CorruptJob:
-    """Corrupted copies of a data set, in the layout of CIFAR-10-C.
-
-    Parameters
-    ----------
-    data : str
-        Data set in any layout of :func:`pmt.datasets.load`, or ``"bundled"``.
-    out : str or pathlib.Path
-        Folder to write: new, empty, or an earlier one of the same images and seed.
-    names : tuple of str or "all"
-        Corruptions; by default all, but ``frost`` only where its photographs are.
-    split : {"train", "test"}
-        Part of the data set.
-    seed : int
-        Seed of the corruptions, 0 or more: the test split is corrupted with the next one.
-    limit : int
-        At most this many images, always the same ones; 0 takes all.
-    size : int, optional
-        Height and width in pixels that images are resized to before; by default their own.
-    labels : {"fine", "coarse"}
-        Labels of CIFAR-100.
-    constants : {"cifar10", "imagenet"}
-        Constants of the corruptions.
-    """
-
-    data: str
-    out: str | Path
-    names: tuple[str, ...] | Literal["all"] = "all"
-    split: str = "test"
-    seed: int = 0
-    limit: int = 0
-    size: int | None = None
-    labels: str = "fine"
-    constants: str = "cifar10"
+__all__ = ["CorruptedCopies", "open_copies", "write_corrupted"]
 
 
 class CorruptedCopies:
-    """The arrays of a job, made one by one.
+    """The arrays of a folder, made one by one.
 
     Attributes
     ----------
     data : Dataset
         The clean images.
     names : tuple of str
-        Corruptions of the job, without those that are left out.
+        Corruptions of the folder, without those that are left out.
     left_out : dict of str to str
         Corruptions of ``"all"`` that cannot be made here, each with what it needs.
     already_there : list of str
@@ -74,14 +36,15 @@ class CorruptedCopies:
         ``name``, ``images_per_second`` and ``seconds`` of those that were made.
     """
 
-    def __init__(self, job: CorruptJob, data: Dataset, writer: ArrayWriter) -> None:
-        self.job = job
+    def __init__(
+        self, data: Dataset, writer: ArrayWriter, names: tuple[str, ...] | Literal["all"]
+    ) -> None:
         self.data = data
         self._writer = writer
-        wanted = known_names() if job.names == "all" else job.names
+        wanted = known_names() if names == "all" else names
         self.already_there = [name for name in wanted if writer.is_whole(name)]
         missing = [name for name in wanted if name not in self.already_there]
-        self.left_out = unavailable(missing) if job.names == "all" else {}
+        self.left_out = unavailable(missing) if names == "all" else {}
         self.missing = [name for name in missing if name not in self.left_out]
         self.names = tuple(name for name in wanted if name not in self.left_out)
         self.made: list[dict[str, Any]] = []
@@ -111,12 +74,13 @@ class CorruptedCopies:
 
     def to_json(self) -> dict[str, Any]:
         """Return the figures for JSON."""
+        manifest = self._writer.manifest
         return {
-            "out": str(self.job.out),
+            "out": str(self._writer.folder),
             "n": len(self.data),
-            "split": self.job.split,
-            "seed": self.job.seed,
-            "constants": self.job.constants,
+            "split": manifest.split,
+            "seed": manifest.seed,
+            "constants": manifest.constants,
             "already_there": self.already_there,
             "left_out": self.left_out,
             "made": self.made,
@@ -124,20 +88,63 @@ class CorruptedCopies:
         }
 
 
-def write_corrupted(job: CorruptJob) -> CorruptedCopies:
+def write_corrupted(data: str, out: str | Path, **options: Any) -> CorruptedCopies:
     """Write one array for each corruption, all severities in it.
 
-    Files are there whole or not at all, and arrays that are there are not made again.
-
-    Parameters
-    ----------
-    job : CorruptJob
-        The images, the corruptions and the folder.
+    Files are there whole or not at all, and arrays that are there are not made again. Parameters
+    and errors are those of :func:`open_copies`.
 
     Returns
     -------
     CorruptedCopies
         What was made.
+    """
+    copies = open_copies(data, out, **options)
+    for name in copies.missing:
+        copies.make(name)
+    return copies
+
+
+def open_copies(
+    data: str,
+    out: str | Path,
+    *,
+    names: tuple[str, ...] | Literal["all"] = "all",
+    split: str = "test",
+    seed: int = 0,
+    limit: int = 0,
+    size: int | None = None,
+    labels: str = "fine",
+    constants: str = "cifar10",
+) -> CorruptedCopies:
+    """Read the images to corrupt, and find out what would stop the work.
+
+    Parameters
+    ----------
+    data : str
+        Data set in any layout of :func:`pmt.datasets.load`, or ``"bundled"``.
+    out : str or pathlib.Path
+        Folder to write, in the layout of CIFAR-10-C: new, empty, or an earlier one of the same
+        images and seed.
+    names : tuple of str or "all"
+        Corruptions; by default all, but ``frost`` only where its photographs are.
+    split : {"train", "test"}
+        Part of the data set.
+    seed : int
+        Seed of the corruptions, 0 or more: the test split is corrupted with the next one.
+    limit : int
+        At most this many images, always the same ones; 0 takes all.
+    size : int, optional
+        Height and width in pixels that images are resized to before; by default their own.
+    labels : {"fine", "coarse"}
+        Labels of CIFAR-100.
+    constants : {"cifar10", "imagenet"}
+        Constants of the corruptions.
+
+    Returns
+    -------
+    CorruptedCopies
+        Whose ``make`` makes one.
 
     Raises
     ------
@@ -148,25 +155,10 @@ def write_corrupted(job: CorruptJob) -> CorruptedCopies:
     OSError
         If the folder cannot be written, or the disk does not have enough free space.
     """
-    copies = open_copies(job)
-    for name in copies.missing:
-        copies.make(name)
-    return copies
-
-
-def open_copies(job: CorruptJob) -> CorruptedCopies:
-    """Read the images and find out what would stop the work; errors as in `write_corrupted`."""
-    whole = load_clean(job.data, split=job.split, size=job.size, labels=job.labels)
-    indices = chosen_indices(len(whole), job.limit)
-    data = whole.subset(indices) if len(indices) < len(whole) else whole
-    writer = ArrayWriter(
-        data,
-        job.out,
-        split=job.split,
-        seed=job.seed,
-        constants=job.constants,
-        indices=indices,
-    )
-    copies = CorruptedCopies(job, data, writer)
+    whole = load_clean(data, split=split, size=size, labels=labels)
+    indices = chosen_indices(len(whole), limit)
+    images = whole.subset(indices) if len(indices) < len(whole) else whole
+    writer = ArrayWriter(images, out, split=split, seed=seed, constants=constants, indices=indices)
+    copies = CorruptedCopies(images, writer, names)
     writer.check(copies.missing)
     return copies

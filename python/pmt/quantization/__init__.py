@@ -19,7 +19,7 @@ from pmt.quantization.post_training import (
     quantize_with_ranges,
     tensor_ranges,
 )
-from pmt.quantization.quantize_job import QuantizedModel, QuantizeJob, quantize_model
+from pmt.quantization.quantized_model import QuantizedModel, quantize_model
 from pmt.quantization.ranges import RANGE_METHODS, RangeMethod, activation_ranges
 
 __all__ = [
@@ -29,7 +29,6 @@ __all__ = [
     "FloatOp",
     "FloatTensor",
     "OpNoise",
-    "QuantizeJob",
     "QuantizedModel",
     "RangeMethod",
     "activation_ranges",

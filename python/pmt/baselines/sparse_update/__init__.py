@@ -8,7 +8,7 @@ from pmt.baselines.sparse_update.options import (
     TinyTrainOptions,
     published_scheme,
 )
-from pmt.baselines.sparse_update.scheme_job import SchemeJob, choose_scheme
+from pmt.baselines.sparse_update.scheme_choice import choose_scheme
 from pmt.baselines.sparse_update.trainer import (
     MCUTrainTrainer,
     TinyTrainTrainer,
@@ -21,7 +21,6 @@ __all__ = [
     "LayerUpdate",
     "MCUTrainOptions",
     "MCUTrainTrainer",
-    "SchemeJob",
     "TinyTrainOptions",
     "TinyTrainTrainer",
     "UpdateScheme",

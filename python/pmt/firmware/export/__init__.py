@@ -1,6 +1,6 @@
 """Export of a model with its trainer as a firmware project."""
 
-from pmt.firmware.export.export_job import ExportJob, export_files
+from pmt.firmware.export.export_files import export_files
 from pmt.firmware.export.lock import Lock, read_lock
 from pmt.firmware.export.project import export
 from pmt.firmware.export.report import ExportReport
@@ -9,7 +9,6 @@ from pmt.model.card_reader import CardContents, read_card
 
 __all__ = [
     "CardContents",
-    "ExportJob",
     "ExportReport",
     "Lock",
     "export",

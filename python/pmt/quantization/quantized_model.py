@@ -19,7 +19,8 @@ from pmt.model import Model
 from pmt.model.input_conversion import inputs_in_shape
 from pmt.net.float_graph import FloatGraph, check_calibration
 from pmt.protocol import load_clean
-from pmt.quantization.equalization import Equalization, equalize
+from pmt.quantization import equalization
+from pmt.quantization.equalization import Equalization
 from pmt.quantization.float_forward import (
     OpNoise,
     batch_size,
@@ -30,64 +31,11 @@ from pmt.quantization.float_forward import (
 from pmt.quantization.post_training import correct_biases, quantize, quantize_with_ranges
 from pmt.quantization.ranges import RangeMethod, activation_ranges, check_method
 
-__all__ = ["Accuracies", "QuantizeJob", "QuantizedModel", "quantize_model"]
+__all__ = ["Accuracies", "QuantizedModel", "quantize_model"]
 
 Stages = Callable[[str], Callable[[int, int], None]]
 
 _REPORT_IMAGES = 64
-
-
-@dataclass(frozen=True)
-class QuantizeJob:
-    """A quantization from files, see :func:`quantize_model`.
-
-    Parameters
-    ----------
-    model : str
-        The float network, ``.onnx``, batch norm included.
-    calibrate : str
-        Data set in any layout of :func:`pmt.datasets.load`, or ``"bundled"``; its train split is
-        resized to the network's input.
-    name : str
-        Name of the model.
-    images : int
-        Calibrate on at most this many images, always the same ones; 0 takes all.
-    ranges : str
-        Ranges of activations, one of :data:`pmt.quantization.RANGE_METHODS`.
-    percentile : float, optional
-        For ``ranges="percentile"``: above 50, at most 100.
-    equalize : bool
-        Move scale factors between layers so that channels share a range evenly.
-    bias_correction : bool
-        Subtract the mean shift that int8 causes from the biases.
-    input_mean, input_std : float or tuple of float, optional
-        The network reads ``(pixel - mean) / std``, in units of a 0..255 pixel; by default the
-        importer's.
-    class_names : tuple of str, optional
-        Names of the classes, in the order of the logits; by default those of the calibration data,
-        if their number fits.
-    eval : str, optional
-        Data set on whose test split both networks are also measured.
-    eval_images : int
-        At most this many of its images; 0 takes all.
-    threads : int
-        Threads of the int8 network, 0 for all.
-    """
-
-    model: str
-    calibrate: str
-    name: str = ""
-    images: int = 512
-    ranges: RangeMethod = "mse"
-    percentile: float | None = None
-    equalize: bool = True
-    bias_correction: bool = True
-    input_mean: float | tuple[float, ...] | None = None
-    input_std: float | tuple[float, ...] | None = None
-    class_names: tuple[str, ...] | None = None
-    eval: str | None = None
-    eval_images: int = 0
-    threads: int = 0
 
 
 @dataclass(frozen=True)
@@ -120,10 +68,12 @@ class QuantizedModel:
         The model.
     floating : FloatGraph
         The float network as it was read.
-    job : QuantizeJob
-        Job that made it.
     images : int
         Calibration images.
+    ranges, percentile : str, and float or None
+        How the ranges of activations were measured.
+    bias_correction : bool
+        Whether the biases were corrected.
     equalized : Equalization or None
         Factors moved between layers.
     plain, noise : list of OpNoise
@@ -134,8 +84,10 @@ class QuantizedModel:
 
     model: Model
     floating: FloatGraph
-    job: QuantizeJob
     images: int
+    ranges: RangeMethod
+    percentile: float | None
+    bias_correction: bool
     equalized: Equalization | None
     plain: list[OpNoise]
     noise: list[OpNoise]
@@ -164,12 +116,12 @@ class QuantizedModel:
             "bytes": len(self.model.image()),
             "float_bytes": self.float_bytes,
             "images": self.images,
-            "ranges": self.job.ranges,
-            "percentile": self.job.percentile,
+            "ranges": self.ranges,
+            "percentile": self.percentile,
             "equalized": None
             if moved is None
             else {"pairs": moved.pairs, "channels": moved.channels, "held": moved.held},
-            "bias_correction": self.job.bias_correction,
+            "bias_correction": self.bias_correction,
             "layers": [
                 {
                     "name": op.name,
@@ -201,13 +153,57 @@ def _silent(name: str) -> Callable[[int, int], None]:
     return lambda done, total: None
 
 
-def quantize_model(job: QuantizeJob, *, stages: Stages = _silent) -> QuantizedModel:
+def quantize_model(
+    model: str,
+    calibrate: str,
+    *,
+    name: str = "",
+    images: int = 512,
+    ranges: RangeMethod = "mse",
+    percentile: float | None = None,
+    equalize: bool = True,
+    bias_correction: bool = True,
+    input_mean: float | tuple[float, ...] | None = None,
+    input_std: float | tuple[float, ...] | None = None,
+    class_names: tuple[str, ...] | None = None,
+    eval: str | None = None,
+    eval_images: int = 0,
+    threads: int = 0,
+    stages: Stages = _silent,
+) -> QuantizedModel:
     """Quantize a float network (ONNX) to int8, calibrated on a data set.
 
     Parameters
     ----------
-    job : QuantizeJob
-        The network, the images and the method.
+    model : str
+        The float network, ``.onnx``, batch norm included.
+    calibrate : str
+        Data set in any layout of :func:`pmt.datasets.load`, or ``"bundled"``; its train split is
+        resized to the network's input.
+    name : str
+        Name of the model.
+    images : int
+        Calibrate on at most this many images, always the same ones; 0 takes all.
+    ranges : str
+        Ranges of activations, one of :data:`pmt.quantization.RANGE_METHODS`.
+    percentile : float, optional
+        For ``ranges="percentile"``: above 50, at most 100.
+    equalize : bool
+        Move scale factors between layers so that channels share a range evenly.
+    bias_correction : bool
+        Subtract the mean shift that int8 causes from the biases.
+    input_mean, input_std : float or tuple of float, optional
+        The network reads ``(pixel - mean) / std``, in units of a 0..255 pixel; by default the
+        importer's.
+    class_names : tuple of str, optional
+        Names of the classes, in the order of the logits; by default those of the calibration data,
+        if their number fits.
+    eval : str, optional
+        Data set on whose test split both networks are also measured.
+    eval_images : int
+        At most this many of its images; 0 takes all.
+    threads : int
+        Threads of the int8 network, 0 for all.
     stages : callable, optional
         Called with the name of each stage; returns what is called as ``progress(done, total)``.
 
@@ -222,40 +218,74 @@ def quantize_model(job: QuantizeJob, *, stages: Stages = _silent) -> QuantizedMo
         If the network or the images cannot be read, do not go together, or an option is outside
         its range.
     """
-    check_method(job.ranges, job.percentile)
-    graph = _read(job)
-    data = _images("calibrate", job.calibrate, graph, split="train", limit=job.images)
+    check_method(ranges, percentile)
+    given = {"input_mean": input_mean, "input_std": input_std}
+    given = {option: value for option, value in given.items() if value is not None}
+    graph = _read(model, given)
+    data = _images("calibrate", calibrate, graph, split="train", limit=images)
     if not data.has_pixels:
-        graph = _without_pixels(job, graph)
+        for option in given:
+            raise OptionError(
+                option, f": {calibrate} holds inputs that are not pixels; leave it out"
+            )
+        graph = dataclasses.replace(graph, input_mean=(), input_std=())
     check_calibration(graph, data.images)
-    names = _class_names(job.class_names, graph, data)
+    names = _class_names(class_names, graph, data)
     roles = {"calibration": data}
-    if job.eval is not None:
-        roles["test"] = _images("eval", job.eval, graph, split="test", limit=job.eval_images)
-    return _quantized(job, graph, names, roles, stages)
+    if eval is not None:
+        roles["test"] = _images("eval", eval, graph, split="test", limit=eval_images)
+
+    plain = quantize(graph, data.images, progress=stages("plain ranges"))
+    equalized = None
+    if equalize:
+        equalized = equalization.equalize(graph, data.images, progress=stages("peaks"))
+    floating = graph if equalized is None else equalized.graph
+    measured = activation_ranges(
+        floating,
+        data.images,
+        method=ranges,
+        percentile=percentile,
+        progress=stages(f"ranges ({ranges})"),
+    )
+    result = quantize_with_ranges(floating, measured)
+    if bias_correction:
+        result = correct_biases(floating, result, data.images, progress=stages("bias correction"))
+    some = data.images[:_REPORT_IMAGES]
+    noise_of_plain = signal_to_noise(graph, plain, some, progress=stages("noise, plain"))
+    noise = signal_to_noise(floating, result, some, progress=stages("noise"))
+    result.metadata = {
+        **result.metadata,
+        **({"class_names": list(names)} if names else {}),
+        "name": name or Path(model).stem,
+        "source": f"{Path(model).name}, quantized by pmt quantize",
+    }
+    made = Model.from_graph(result)
+    return QuantizedModel(
+        model=made,
+        floating=graph,
+        images=len(data),
+        ranges=ranges,
+        percentile=percentile,
+        bias_correction=bias_correction,
+        equalized=equalized,
+        plain=noise_of_plain,
+        noise=noise,
+        accuracies={
+            role: _accuracies(graph, made, part, stages(f"accuracy, {role}"), threads=threads)
+            for role, part in roles.items()
+        },
+    )
 
 
-def _read(job: QuantizeJob) -> FloatGraph:
-    if Path(job.model).suffix.lower() != ".onnx":
+def _read(path: str, options: dict[str, Any]) -> FloatGraph:
+    if Path(path).suffix.lower() != ".onnx":
         raise ValueError(
-            f"{job.model}: a float network is read from .onnx; export it "
+            f"{path}: a float network is read from .onnx; export it "
             "(torch.onnx.export), or use an int8 model as it is"
         )
-    given = {"input_mean": job.input_mean, "input_std": job.input_std}
     reader = import_module("pmt.formats.onnx.float_importer")
-    graph: FloatGraph = reader.read(
-        job.model, **{name: value for name, value in given.items() if value is not None}
-    )
+    graph: FloatGraph = reader.read(path, **options)
     return graph
-
-
-def _without_pixels(job: QuantizeJob, graph: FloatGraph) -> FloatGraph:
-    for option in ("input_mean", "input_std"):
-        if getattr(job, option) is not None:
-            raise OptionError(
-                option, f": {job.calibrate} holds inputs that are not pixels; leave it out"
-            )
-    return dataclasses.replace(graph, input_mean=(), input_std=())
 
 
 def _images(option: str, path: str, graph: FloatGraph, *, split: str, limit: int) -> Dataset:
@@ -287,46 +317,6 @@ def _class_names(
             "give one each, none twice or blank",
         )
     return given
-
-
-def _quantized(
-    job: QuantizeJob,
-    graph: FloatGraph,
-    names: tuple[str, ...],
-    roles: dict[str, Dataset],
-    stages: Stages,
-) -> QuantizedModel:
-    images = roles["calibration"].images
-    plain = quantize(graph, images, progress=stages("plain ranges"))
-    equalized = equalize(graph, images, progress=stages("peaks")) if job.equalize else None
-    floating = graph if equalized is None else equalized.graph
-    ranges = activation_ranges(
-        floating,
-        images,
-        method=job.ranges,
-        percentile=job.percentile,
-        progress=stages(f"ranges ({job.ranges})"),
-    )
-    result = quantize_with_ranges(floating, ranges)
-    if job.bias_correction:
-        result = correct_biases(floating, result, images, progress=stages("bias correction"))
-    shown = images[:_REPORT_IMAGES]
-    noise_of_plain = signal_to_noise(graph, plain, shown, progress=stages("noise, plain"))
-    noise = signal_to_noise(floating, result, shown, progress=stages("noise"))
-    result.metadata = {
-        **result.metadata,
-        **({"class_names": list(names)} if names else {}),
-        "name": job.name or Path(job.model).stem,
-        "source": f"{Path(job.model).name}, quantized by pmt quantize",
-    }
-    model = Model.from_graph(result)
-    accuracies = {
-        role: _accuracies(graph, model, data, stages(f"accuracy, {role}"), threads=job.threads)
-        for role, data in roles.items()
-    }
-    return QuantizedModel(
-        model, graph, job, len(images), equalized, noise_of_plain, noise, accuracies
-    )
 
 
 def _accuracies(

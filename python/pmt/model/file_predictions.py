@@ -14,32 +14,7 @@ from pmt.datasets.unlabeled import find_files, read_in_blocks
 from pmt.model.model import Model
 from pmt.model.scores import check_top, most_probable, probabilities
 
-__all__ = ["FilePredictions", "PredictJob", "predict_files"]
-
-
-@dataclass(frozen=True)
-class PredictJob:
-    """A model and the files to predict.
-
-    Attributes
-    ----------
-    model : Model
-        The network.
-    files : sequence of str or pathlib.Path
-        Image files, folders of them, and .npz files with an array ``images``.
-    top : int
-        Classes for each image, 1 to the model's.
-    class_names : sequence of str, optional
-        Name of every class; by default the model's.
-    threads : int
-        Threads to use; 0 takes all. The result does not depend on it.
-    """
-
-    model: Model
-    files: Sequence[str | os.PathLike[str]]
-    top: int = 1
-    class_names: Sequence[str] | None = None
-    threads: int = 0
+__all__ = ["FilePredictions", "predict_files"]
 
 
 @dataclass(frozen=True)
@@ -89,14 +64,30 @@ class FilePredictions:
         }
 
 
-def predict_files(job: PredictJob) -> FilePredictions:
+def predict_files(
+    model: Model,
+    files: Sequence[str | os.PathLike[str]],
+    *,
+    top: int = 1,
+    class_names: Sequence[str] | None = None,
+    threads: int = 0,
+) -> FilePredictions:
     """Classify image files.
 
     Parameters
     ----------
-    job : PredictJob
-        Model and files. Images of another size than the model's input are resized, and a gray one
-        is given to a model of three channels as three equal ones.
+    model : Model
+        The network.
+    files : sequence of str or pathlib.Path
+        Image files, folders of them, and .npz files with an array ``images``. Images of another
+        size than the model's input are resized, and a gray one is given to a model of three
+        channels as three equal ones.
+    top : int
+        Classes for each image, 1 to the model's.
+    class_names : sequence of str, optional
+        Name of every class; by default the model's.
+    threads : int
+        Threads to use; 0 takes all. The result does not depend on it.
 
     Returns
     -------
@@ -111,29 +102,21 @@ def predict_files(job: PredictJob) -> FilePredictions:
     ImportError
         If Pillow is needed and not installed.
     """
-    model = job.model
     model.check_gives_classes()
-    check_top(job.top, model.classes)
-    names = _class_names(job)
+    check_top(top, model.classes)
+    if class_names is not None and len(class_names) != model.classes:
+        raise ValueError(
+            f"the model has {model.classes} classes, the data set or list gives "
+            f"{len(class_names)} class names; give one name a class"
+        )
+    names = model.class_names if class_names is None else tuple(class_names)
     height, width, channels = model.input_shape
-    files: list[str] = []
+    found: list[str] = []
     labels, shares = [], []
-    found = find_files(job.files)
-    for block in read_in_blocks(found, (height, width), channels, threads=job.threads):
-        logits = model.logits(block.images, threads=job.threads)
-        best = most_probable(logits, job.top)
-        files += block.names
+    for block in read_in_blocks(find_files(files), (height, width), channels, threads=threads):
+        logits = model.logits(block.images, threads=threads)
+        best = most_probable(logits, top)
+        found += block.names
         labels.append(best)
         shares.append(np.take_along_axis(probabilities(logits), best, axis=1))
-    return FilePredictions(files, np.concatenate(labels), np.concatenate(shares), names)
-
-
-def _class_names(job: PredictJob) -> tuple[str, ...] | None:
-    if job.class_names is None:
-        return job.model.class_names
-    if len(job.class_names) != job.model.classes:
-        raise ValueError(
-            f"the model has {job.model.classes} classes, the data set or list gives "
-            f"{len(job.class_names)} class names; give one name a class"
-        )
-    return tuple(job.class_names)
+    return FilePredictions(found, np.concatenate(labels), np.concatenate(shares), names)

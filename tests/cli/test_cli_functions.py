@@ -12,13 +12,13 @@ from cli_files import same_weights, write_data, write_model
 from sweep_files import RUNS, write_grid
 
 import pmt
-from pmt.baselines.sparse_update import SchemeJob, TinyTrainOptions, choose_scheme
+from pmt.baselines.sparse_update import TinyTrainOptions, choose_scheme
 from pmt.cli import main
-from pmt.firmware.board.profile_job import ProfileJob, profile_methods
-from pmt.firmware.export import ExportJob, export_files
-from pmt.methods import TrainJob, adapt
+from pmt.firmware.board.profile import profile_methods
+from pmt.firmware.export import export_files
+from pmt.methods import adapt
 from pmt.model import convert
-from pmt.protocol import CorruptJob, DataSource, SplitChoice, write_corrupted
+from pmt.protocol import DataSource, SplitChoice, write_corrupted
 from pmt.research.benchmark.bench_job import BenchJob, run_benchmark
 from pmt.research.model_info import describe_model
 from pmt.research.report import ReportJob, make_report
@@ -79,7 +79,7 @@ def test_train(model, data, tmp_path, printed):
     options = ("--layers", "B2", "--epochs", "2", "--limit", "40", *SMALL)
     expected = printed("train", model, "--data", data, *NOISE, *options, "--out", there)
     trainer = pmt.methods.trainer("default", layers="B2", epochs=2, batch=10, queries=4, threads=1)
-    done = adapt(TrainJob(model, noisy(data), trainer, here, limit=40), progress=False)
+    done = adapt(model, noisy(data), trainer, here, limit=40, progress=False)
     assert plain(done.to_json()) == {**plain(expected), "model": str(here / "best.pmt")}
     assert done.run.layers == expected["layers"] == ["depth", "project"]
     assert same_weights(done.run.model, pmt.load(there))
@@ -87,23 +87,22 @@ def test_train(model, data, tmp_path, printed):
 
 def test_a_run_that_was_interrupted_goes_on(model, data, tmp_path):
     trainer = pmt.ZOTrainer(layers="B2", epochs=2, batch=10, queries=2, threads=1)
-    job = TrainJob(model, noisy(data), trainer, tmp_path / "run")
 
     def stop(step: int, record: dict[str, Any]) -> None:
         if step == 7:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        adapt(job, progress=stop)
+        adapt(model, noisy(data), trainer, tmp_path / "run", progress=stop)
     resumed = pmt.methods.resume_run(tmp_path / "run", threads=1).fit(False)
-    other = TrainJob(model, noisy(data), trainer, tmp_path / "other")
-    assert same_weights(resumed.run.model, adapt(other, progress=False).run.model)
+    other = adapt(model, noisy(data), trainer, tmp_path / "other", progress=False)
+    assert same_weights(resumed.run.model, other.run.model)
 
 
 def test_a_run_of_relative_paths_goes_on_from_anywhere(model, data, tmp_path, monkeypatch):
     trainer = pmt.ZOTrainer(layers="B2", epochs=1, batch=10, queries=2, threads=1)
     monkeypatch.chdir(tmp_path)
-    adapt(TrainJob("small.pmt", DataSource("data"), trainer, "run"), progress=False)
+    adapt("small.pmt", DataSource("data"), trainer, "run", progress=False)
     monkeypatch.chdir("/")
     resumed = pmt.methods.resume_run(tmp_path / "run", threads=1)
     assert (resumed.source["model"], resumed.source["data"]) == (model, data)
@@ -139,16 +138,16 @@ def test_scheme(model, data, tmp_path, printed):
     options += ("--images", "60", "--held-out", "20", "--scored-images", "4", "--threads", "1")
     out = ("--out", tmp_path / "scheme.json")
     expected = printed("scheme", model, "--data", data, *options, *out)
-    job = SchemeJob(
+    chosen = choose_scheme(
         pmt.load(model),
         DataSource(data),
         "tinytrain",
-        SplitChoice(images=60, held_out=20),
+        split=SplitChoice(images=60, held_out=20),
         memory=1024,
         tinytrain=TinyTrainOptions(potentials="forward", scored_images=4),
         threads=1,
     )
-    assert plain(choose_scheme(job).to_json()) == plain(expected)
+    assert plain(chosen.to_json()) == plain(expected)
 
 
 def test_statistics_and_align(model, data, tmp_path, printed):
@@ -170,11 +169,11 @@ def test_statistics_and_align(model, data, tmp_path, printed):
 def test_corrupt(data, tmp_path, printed):
     there, here = tmp_path / "a", tmp_path / "b"
     expected = printed("corrupt", data, "--name", "fog,contrast", "--limit", "5", "--out", there)
-    copies = write_corrupted(CorruptJob(data, here, ("fog", "contrast"), limit=5))
+    copies = write_corrupted(data, here, names=("fog", "contrast"), limit=5)
     assert plain(copies.to_json()) == {**plain(expected), "out": str(here)}
     for name in ("fog.npy", "contrast.npy", "labels.npy", "manifest.json"):
         assert (here / name).read_bytes() == (there / name).read_bytes()
-    again = write_corrupted(CorruptJob(data, here, ("fog",), limit=5))
+    again = write_corrupted(data, here, names=("fog",), limit=5)
     assert (again.already_there, again.made) == (["fog"], [])
 
 
@@ -193,7 +192,12 @@ def test_export(model, data, tmp_path, printed):
     target = ("--target", "qemu-mps2-an500", "--steps", "2", "--out", there)
     expected = printed("export", model, "--data", data, *NOISE, "--layers", "B2", *target)
     report = export_files(
-        ExportJob(model, "qemu-mps2-an500", here, noisy(data), options={"layers": "B2"}, steps=2)
+        model,
+        target="qemu-mps2-an500",
+        out=here,
+        data=noisy(data),
+        options={"layers": "B2"},
+        steps=2,
     )
     moved = {"path": str(here), "run": f"make -C {here} qemu"}
     assert plain(report.to_json()) == {**plain(expected), **moved}
@@ -204,8 +208,9 @@ def test_export(model, data, tmp_path, printed):
 def test_profile(model, printed):
     options = ("--layers", "B2", "--against", "all", "--target", "qemu-mps2-an500")
     expected = printed("profile", model, "--method", "paper", *options)
-    job = ProfileJob(pmt.load(model), "paper", against="all", layers="B2", target="qemu-mps2-an500")
-    assert plain(profile_methods(job).to_json()) == plain(expected)
+    network, target = pmt.load(model), "qemu-mps2-an500"
+    found = profile_methods(network, "paper", against="all", layers="B2", target=target)
+    assert plain(found.to_json()) == plain(expected)
     assert "tinytrain" in expected["left_out"]
 
 

@@ -10,38 +10,7 @@ from pmt.model.class_checks import warn_of_unlike_classes
 from pmt.protocol.comparison import Comparison
 from pmt.protocol.data_source import DataSource
 
-__all__ = ["EvaluateJob", "EvaluationReport", "evaluate_model"]
-
-
-@dataclass(frozen=True)
-class EvaluateJob:
-    """A model and the images to evaluate it on.
-
-    Attributes
-    ----------
-    model : Model
-        The network.
-    source : DataSource
-        The images.
-    split : {"train", "test"}
-        Part of the data set.
-    limit : int
-        At most this many images, always the same ones; 0 takes all.
-    against : Model, optional
-        Another network, compared on the same images; they are resized to the input of each.
-    names : tuple of str
-        Names of the two.
-    threads : int
-        Threads to use; 0 takes all. The result does not depend on it.
-    """
-
-    model: Model
-    source: DataSource
-    split: str = "test"
-    limit: int = 0
-    against: Model | None = None
-    names: tuple[str, str] = ("model", "other")
-    threads: int = 0
+__all__ = ["EvaluationReport", "evaluate_model"]
 
 
 @dataclass(frozen=True)
@@ -71,25 +40,55 @@ class EvaluationReport:
         }
 
 
-def evaluate_model(job: EvaluateJob) -> EvaluationReport:
+def evaluate_model(
+    model: Model,
+    source: DataSource,
+    *,
+    split: str = "test",
+    limit: int = 0,
+    against: Model | None = None,
+    names: tuple[str, str] = ("model", "other"),
+    threads: int = 0,
+) -> EvaluationReport:
     """Evaluate a model on a data set, and another model for comparison.
+
+    Parameters
+    ----------
+    model : Model
+        The network.
+    source : DataSource
+        The images.
+    split : {"train", "test"}
+        Part of the data set.
+    limit : int
+        At most this many images, always the same ones; 0 takes all.
+    against : Model, optional
+        Another network, compared on the same images; they are resized to the input of each.
+    names : tuple of str
+        Names of the two.
+    threads : int
+        Threads to use; 0 takes all. The result does not depend on it.
+
+    Returns
+    -------
+    EvaluationReport
+        The figures.
 
     Raises
     ------
     FileNotFoundError, ValueError, ImportError
         If the data cannot be read or does not go with a model.
     """
-    model, other = job.model, job.against
-    data = job.source.load(job.split, model, limit=job.limit)
+    data = source.load(split, model, limit=limit)
     model.check_classes(data)
     warn_of_unlike_classes(data, model.class_names, stacklevel=2)
-    scores = model.score_images(data, threads=job.threads)
+    scores = model.score_images(data, threads=threads)
     comparison = None
-    if other is not None:
+    if against is not None:
         resized = data
-        if other.input_shape != model.input_shape:
-            resized = job.source.load(job.split, other, limit=job.limit)
-        others = other.score_images(resized, threads=job.threads)
-        comparison = Comparison.of_scores(job.names[::-1], others, scores)
+        if against.input_shape != model.input_shape:
+            resized = source.load(split, against, limit=limit)
+        others = against.score_images(resized, threads=threads)
+        comparison = Comparison.of_scores(names[::-1], others, scores)
     confusion = Confusion.of_predictions(data, scores.predicted, model)
     return EvaluationReport(scores.evaluation, confusion, comparison)

@@ -31,55 +31,13 @@ __all__ = [
     "PROJECTED",
     "BoardProfile",
     "InstructionProfile",
-    "InstructionsJob",
     "MethodProfiles",
-    "ProfileJob",
     "profile_board",
     "profile_instructions",
     "profile_methods",
 ]
 
 PROJECTED = "stm32f746g-disco"
-
-
-@dataclass(frozen=True)
-class ProfileJob:
-    """A comparison of methods on a model, see :func:`profile_methods`.
-
-    Parameters
-    ----------
-    model : Model
-        The network.
-    method : str
-        One of :data:`pmt.research.profile.METHODS`.
-    against : tuple of str or "all"
-        Methods beside it, with the same batch; "all" leaves out those that the model cannot have.
-    layers : str, optional
-        Layers to train; by default the method's.
-    batch : int, optional
-        Images of a step; by default the method's.
-    queries : int, optional
-        Queries for each image and layer; by default the method's.
-    scheme : str, optional
-        For ``mcutrain`` and ``tinytrain``: a published scheme or a JSON file.
-    plan : bool
-        Ask for a plan of activations, which only zeroth-order methods have.
-    target : str, optional
-        Board to compare the memory with, or the path of a TOML file that describes one.
-    link : bool
-        Build the firmware of the methods that fit, too.
-    """
-
-    model: Model
-    method: str
-    against: tuple[str, ...] | Literal["all"] = ()
-    layers: str | None = None
-    batch: int | None = None
-    queries: int | None = None
-    scheme: str | None = None
-    plan: bool = False
-    target: str | None = None
-    link: bool = False
 
 
 @dataclass(frozen=True)
@@ -150,13 +108,44 @@ class MethodProfiles:
         }
 
 
-def profile_methods(job: ProfileJob) -> MethodProfiles:
+def profile_methods(
+    model: Model,
+    method: str,
+    *,
+    against: tuple[str, ...] | Literal["all"] = (),
+    layers: str | None = None,
+    batch: int | None = None,
+    queries: int | None = None,
+    scheme: str | None = None,
+    plan: bool = False,
+    target: str | None = None,
+    link: bool = False,
+) -> MethodProfiles:
     """Count what methods take on a model: multiply-accumulates, and memory by part.
 
     Parameters
     ----------
-    job : ProfileJob
-        The model, the methods and the board.
+    model : Model
+        The network.
+    method : str
+        One of :data:`pmt.research.profile.METHODS`.
+    against : tuple of str or "all"
+        Methods beside it, with the same batch, and the same layers and queries where they have no
+        own; "all" leaves out those that the model cannot have.
+    layers : str, optional
+        Layers to train; by default the method's.
+    batch : int, optional
+        Images of a step; by default the method's.
+    queries : int, optional
+        Queries for each image and layer; by default the method's.
+    scheme : str, optional
+        For ``mcutrain`` and ``tinytrain``: a published scheme or a JSON file.
+    plan : bool
+        Ask for a plan of activations, which only zeroth-order methods have.
+    target : str, optional
+        Board to compare the memory with, or the path of a TOML file that describes one.
+    link : bool
+        Build the firmware of the methods that fit, too.
 
     Returns
     -------
@@ -172,47 +161,37 @@ def profile_methods(job: ProfileJob) -> MethodProfiles:
         If the scheme cannot be read, or firmware is not built.
     """
     first = profile_method(
-        job.model,
-        job.method,
-        layers=job.layers,
-        batch=job.batch,
-        queries=job.queries,
-        scheme=job.scheme,
+        model, method, layers=layers, batch=batch, queries=queries, scheme=scheme
     )
     profiles, left_out = [first], {}
-    for name in METHODS if job.against == "all" else job.against:
-        if name == job.method:
+    for name in METHODS if against == "all" else against:
+        if name == method:
             continue
         try:
-            profiles.append(_other(job, name, first))
+            other = profiled_method(name)
+            found = profile_method(
+                model,
+                name,
+                layers=None if other.own_layers else layers,
+                batch=first.batch,
+                queries=None if other.own_queries else queries,
+                scheme=scheme if other.own_layers else None,
+            )
         except ValueError as error:
-            if job.against != "all":
+            if against != "all":
                 raise
             left_out[name] = str(error)
-    if job.plan and first.device is None:
+        else:
+            profiles.append(found)
+    if plan and first.device is None:
         raise OptionError(
             "plan",
-            f": {job.method} is not trained by the core, which plans "
+            f": {method} is not trained by the core, which plans "
             "zeroth-order methods alone; choose one of these as ",
             "method",
         )
-    board = None
-    if job.target is not None:
-        board = profile_board(job.model, profiles, job.target, link=job.link)
-    return MethodProfiles(job.model, profiles, left_out, board)
-
-
-def _other(job: ProfileJob, name: str, first: Profile) -> Profile:
-    """Profile another method: the same batch; layers and queries where they are not its own."""
-    method = profiled_method(name)
-    return profile_method(
-        job.model,
-        name,
-        layers=None if method.own_layers else job.layers,
-        batch=first.batch,
-        queries=None if method.own_queries else job.queries,
-        scheme=job.scheme if method.own_layers else None,
-    )
+    board = None if target is None else profile_board(model, profiles, target, link=link)
+    return MethodProfiles(model, profiles, left_out, board)
 
 
 def profile_board(
@@ -236,38 +215,6 @@ def profile_board(
 
 
 @dataclass(frozen=True)
-class InstructionsJob:
-    """A count of instructions, see :func:`profile_instructions`.
-
-    Parameters
-    ----------
-    model : Model
-        The network.
-    kernels : tuple of str
-        Sets of kernels side by side, of :data:`pmt.firmware.board.instructions.KERNELS`.
-    method : str, optional
-        A zeroth-order method, of which a training step of one image is counted, too.
-    layers, queries
-        Options of the method, as in :class:`ProfileJob`.
-    target : str
-        Board to project the latency for.
-    clock : float, optional
-        MHz of the core; by default the board's.
-    cycles_per_instruction : float, optional
-        Cycles per instruction in the projection; by default 1, an assumption.
-    """
-
-    model: Model
-    kernels: tuple[str, ...] = KERNELS[:1]
-    method: str | None = None
-    layers: str | None = None
-    queries: int | None = None
-    target: str = PROJECTED
-    clock: float | None = None
-    cycles_per_instruction: float | None = None
-
-
-@dataclass(frozen=True)
 class InstructionProfile:
     """Instructions of each set of kernels, and the factors of a projected latency."""
 
@@ -282,13 +229,35 @@ class InstructionProfile:
         }
 
 
-def profile_instructions(job: InstructionsJob) -> InstructionProfile:
+def profile_instructions(
+    model: Model,
+    *,
+    kernels: Sequence[str] = KERNELS[:1],
+    method: str | None = None,
+    layers: str | None = None,
+    queries: int | None = None,
+    target: str = PROJECTED,
+    clock: float | None = None,
+    cycles_per_instruction: float | None = None,
+) -> InstructionProfile:
     """Count the instructions of a Cortex-M7, op by op, with the model run under QEMU.
 
     Parameters
     ----------
-    job : InstructionsJob
-        The model, and what to count.
+    model : Model
+        The network.
+    kernels : sequence of str
+        Sets of kernels side by side, of :data:`pmt.firmware.board.instructions.KERNELS`.
+    method : str, optional
+        A zeroth-order method, of which a training step of one image is counted, too.
+    layers, queries : str and int, optional
+        Options of the method, as in :func:`profile_methods`.
+    target : str
+        Board to project the latency for.
+    clock : float, optional
+        MHz of the core; by default the board's.
+    cycles_per_instruction : float, optional
+        Cycles per instruction in the projection; by default 1, an assumption.
 
     Returns
     -------
@@ -302,11 +271,9 @@ def profile_instructions(job: InstructionsJob) -> InstructionProfile:
     FileNotFoundError, ChildProcessError
         If a compiler or QEMU is missing, or fails.
     """
-    latency = project_latency(find_target(job.target), job.clock, job.cycles_per_instruction)
+    latency = project_latency(find_target(target), clock, cycles_per_instruction)
     options = None
-    if job.method is not None:
-        options = zeroth_order_options(job.method, layers=job.layers, queries=job.queries)
-    kernels = list(dict.fromkeys(job.kernels))
-    return InstructionProfile(
-        count_instructions(job.model, kernels=kernels, options=options), latency
-    )
+    if method is not None:
+        options = zeroth_order_options(method, layers=layers, queries=queries)
+    counts = count_instructions(model, kernels=list(dict.fromkeys(kernels)), options=options)
+    return InstructionProfile(counts, latency)
