@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cifar_files import write_binary_100
-from cli_files import check_golden, program, write_data, write_model
+from cli_files import program, write_data, write_model
 from frost_overlays import write_overlays
 from networks import residual_network
 
@@ -44,14 +44,6 @@ def files(folder: Path) -> dict[str, bytes]:
 
 def run(data: Path, out: Path, *more: str) -> int:
     return main(["corrupt", str(data), "--name", ",".join(NAMES), "--out", str(out), *more])
-
-
-@pytest.mark.usefixtures("few_names")
-def test_help(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setattr("pmt.cli.corrupt.names", lambda: ("contrast", "fog"))
-    assert main(["corrupt", "--help"]) == 0
-    check_golden("help_corrupt.txt", capsys.readouterr().out)
 
 
 def test_help_lists_every_corruption(capsys):

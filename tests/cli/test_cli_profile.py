@@ -26,11 +26,6 @@ PAPER14 = ["profile", "cifar10_mcunet", "--method", "paper", "--layers", "paper1
 pytestmark = pytest.mark.usefixtures("wide_terminal")
 
 
-def test_help_says_what_is_counted(capsys):
-    assert main(["profile", "--help"]) == 0
-    check_golden("help_profile.txt", capsys.readouterr().out)
-
-
 def test_all_methods_side_by_side(capsys):
     assert main([*PAPER14, "--batch", "1", "--queries", "50", "--against", "all"]) == 0
     check_golden("profile.txt", capsys.readouterr().out)

@@ -8,7 +8,6 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from cli_files import check_golden
 from float_networks import mobile_network, random_images
 
 import pmt
@@ -52,11 +51,6 @@ def run(folder, data: str, *options: str) -> int:
     return main(
         ["quantize", "net.onnx", "--calibrate", data, "--out", str(folder / "net.pmt"), *options]
     )
-
-
-def test_help(capsys):
-    assert main(["quantize", "--help"]) == 0
-    check_golden("help_quantize.txt", capsys.readouterr().out)
 
 
 def test_a_model_is_written_and_its_report_printed(tmp_path, reader, capsys):

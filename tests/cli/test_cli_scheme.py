@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from cli_files import check_golden, write_data, write_model
+from cli_files import write_data, write_model
 
 import pmt
 from pmt.baselines.backprop.scheme import UpdateScheme
@@ -27,12 +27,6 @@ def command(tmp_path):
 def written(tmp_path) -> UpdateScheme:
     model = pmt.load(write_model(tmp_path))
     return UpdateScheme.load(tmp_path / "scheme.json", model)
-
-
-@pytest.mark.usefixtures("few_names")
-def test_help_says_units_and_defaults(capsys):
-    assert main(["scheme", "--help"]) == 0
-    check_golden("help_scheme.txt", capsys.readouterr().out)
 
 
 def test_by_forward_passes_alone(tmp_path, command, capsys):

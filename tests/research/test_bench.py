@@ -43,11 +43,6 @@ def model(tmp_path):
     return write_model(tmp_path)
 
 
-def test_help_says_units_and_defaults(capsys):
-    assert main(["bench", "--help"]) == 0
-    check_golden("help_bench.txt", capsys.readouterr().out)
-
-
 def test_tables():
     forwards = [ForwardTime(1, 1, 1234.56, 18.3, 0.203), ForwardTime(100, 2, 610.04, 37, 0.2056)]
     steps = [

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cifar_files import write_binary_100, write_published
-from cli_files import check_golden, write_data
+from cli_files import write_data
 from frost_overlays import write_overlays
 from install_hints import install_hint
 from PIL import Image
@@ -40,13 +40,6 @@ def plain(rows: int, columns: int, height: int, width: int) -> Sheet:
     return Sheet(
         "t", tuple(Row("r", [tile] * columns) for _ in range(rows)), (Group("", ("",) * columns),)
     )
-
-
-@pytest.mark.usefixtures("few_names")
-def test_help(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "100")
-    assert main(["show", "--help"]) == 0
-    check_golden("help_show.txt", capsys.readouterr().out)
 
 
 def test_a_data_set_is_a_row_for_each_class():

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cli_files import check_golden
 from networks import residual_network
 
 import pmt
@@ -296,13 +295,6 @@ def test_help_shows_every_declaration(command: str, capsys: pytest.CaptureFixtur
         values = option.values.shown(option.metavar)
         whole = f"{text} ({values + '; ' if values else ''}default: "
         assert whole.replace(" ", "") in shown, name
-
-
-def test_help_is_laid_out_as_declared():
-    parser = argparse.ArgumentParser(prog="pmt train", add_help=False)
-    kept = ("epochs", "learning_rate", "seed", "pairs", "sparsity", "node_ratio", "train_bias")
-    add_training_options(parser, without=[name for name in DECLARED if name not in kept])
-    check_golden("help_options.txt", parser.format_help())
 
 
 def test_docstrings_hold_every_declaration():

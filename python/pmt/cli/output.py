@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import json
 import os
@@ -17,6 +18,7 @@ from pmt._util.plot_file import plot_suffix
 from pmt._util.printable import printable
 from pmt._util.progress import ProgressLine
 from pmt._util.tables import table
+from pmt.cli.arguments import flag
 from pmt.model import Model
 from pmt.train.run.folder import RunFolder
 from pmt.train.run.metrics import Metrics
@@ -32,6 +34,7 @@ __all__ = [
     "Output",
     "check_file",
     "check_folder",
+    "check_output_files",
     "check_plot",
     "checked_model_out",
     "complain",
@@ -257,3 +260,41 @@ class Output:
             put(text, sys.stdout)
         else:
             atomic_file.write_text(self.json_path, text)
+
+
+# Arguments that name a file to write; `--out` may be a folder, or the model that is read.
+_WRITTEN = ("json", "plot", "plot_step", "keep")
+_MAY_BE_READ = ("out", "write")
+_READ = ("model", "against", "grid", "folders", "into", "calibrate", "eval", "data", "page", "from")
+
+
+def check_output_files(arguments: argparse.Namespace) -> None:
+    """Raise ValueError where one file would be written twice, or over a file that is read."""
+    written: dict[str, str] = {}
+    for name in (*_WRITTEN, *_MAY_BE_READ):
+        for value in _paths(arguments, name):
+            other = written.setdefault(os.path.realpath(value), name)
+            if other != name:
+                raise ValueError(
+                    f"{flag(name)} {value}: is the file of {flag(other)} too; give another name"
+                )
+    for name in _READ:
+        for value in _paths(arguments, name):
+            where = written.get(os.path.realpath(value))
+            if where in _WRITTEN and os.path.isfile(value):
+                raise ValueError(
+                    f"{flag(str(where))} {value}: would replace a file that the command reads; "
+                    "give another name"
+                )
+
+
+def _paths(arguments: argparse.Namespace, name: str) -> Iterator[str]:
+    given: Any = getattr(arguments, name, None)
+    for value in given if isinstance(given, list) else [given]:
+        if isinstance(value, str) and value not in ("", "-") and not _is_device(value):
+            yield value
+
+
+def _is_device(path: str) -> bool:
+    """Whether a path is a device or pipe, which can be written more than once."""
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)

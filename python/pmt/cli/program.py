@@ -12,10 +12,11 @@ import warnings
 from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 from pmt import __version__
 from pmt._util.checks import FileProblems, OptionError, OptionWarning
+from pmt._util.did_you_mean import did_you_mean, nearest
 from pmt.cli import (
     align,
     bench,
@@ -40,18 +41,16 @@ from pmt.cli import (
 )
 from pmt.cli import eval as eval_command
 from pmt.cli.arguments import flag, named_plugins
-from pmt.cli.basic_options import BASIC, LONG
 from pmt.cli.output import (
     EXIT_BAD_INPUT,
     EXIT_INTERRUPTED,
     EXIT_OUTPUT_CLOSED,
     Output,
+    check_output_files,
     complain,
     prepare_streams,
     put,
 )
-from pmt.cli.output_files import check_output_files
-from pmt.cli.parser import Parser
 from pmt.methods import load_plugins
 
 __all__ = ["describe", "main", "termination_interrupts"]
@@ -65,7 +64,7 @@ _SAVES_MEMORY = {
 }
 
 # In the order that help lists them; a module has the name of its command.
-_COMMANDS = (
+COMMANDS = (
     info,
     profile,
     eval_command,
@@ -87,6 +86,18 @@ _COMMANDS = (
     bench,
     quantize,
     download,
+)
+
+
+# Commands that take every option of the training, and the options that their help shows;
+# ``--help-all`` shows the others too.
+LONG = ("train", "select", "export")
+BASIC = (
+    *("--data", "--corruption", "--severity", "--classes", "--layers", "--block", "--method"),
+    *("--epochs", "--macs", "--batch", "--queries", "--learning-rate", "--seed", "--keep-best"),
+    *("--out", "--resume", "--threads", "--json", "--help", "--help-all"),
+    *("--blocks", "--criterion", "--seeds", "--images", "--held-out", "--plot"),
+    *("--target", "--format", "--steps", "--select", "--force", "--from"),
 )
 
 
@@ -178,6 +189,104 @@ def describe(error: BaseException, arguments: Container[str] = ()) -> str:
     return " ".join(text.split())
 
 
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one line.
+
+    Parameters
+    ----------
+    basic : sequence of str, optional
+        Flags that ``--help`` shows; ``--help-all`` shows all of them.
+    """
+
+    def __init__(self, *args: Any, basic: Sequence[str] | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._basic = basic
+        if basic is not None:
+            self.add_argument(
+                "--help-all", action=_HelpAll, nargs=0, help="show every option and exit"
+            )
+
+    def error(self, message: str) -> NoReturn:
+        """Print the error and, unless it has a remedy, where help is; exit with 2."""
+        where = "" if message.endswith("?") else f"; see `{self.prog} --help`"
+        self._refuse(f"{message}{where}")
+
+    def _refuse(self, message: str) -> NoReturn:
+        complain(f"error: {message}")
+        raise SystemExit(EXIT_BAD_INPUT)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse; a flag that the command does not have is refused first, and by its name.
+
+        What else is left over is refused by the command, which can say where its help is.
+        """
+        self._refuse_unknown_flags(sys.argv[1:] if args is None else args)
+        found, left = super().parse_known_args(args, namespace)
+        if left and not self._subparsers:
+            self.error(f"unrecognized arguments: {' '.join(left)}")
+        return found, left
+
+    def _refuse_unknown_flags(self, args: Sequence[str]) -> None:
+        known = [name for action in self._actions for name in action.option_strings]
+        for argument in args:
+            if argument == "--" or (self._subparsers and not argument.startswith("-")):
+                return  # after it stand names of files, or a command with flags of its own
+            name = argument.partition("=")[0]
+            if not name.startswith("--") or " " in name or name in known:
+                continue
+            near = nearest(name, (flag for flag in known if flag.startswith("--")))
+            everything = "--help" if self._basic is None else "--help-all"
+            remedy = f"did you mean {near}?" if near else f"see `{self.prog} {everything}`"
+            self._refuse(f"{name} is unknown; {remedy}")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Refuse a command that is none."""
+        if action.choices is not None and value not in action.choices:
+            raise argparse.ArgumentError(
+                action, f"{value!r} is unknown{did_you_mean(value, action.choices)}"
+            )
+
+    def format_help(self) -> str:
+        """Return the help, of a long command with only its basic options."""
+        with self._shortened():
+            return super().format_help()
+
+    def format_help_all(self) -> str:
+        """Return the help with every option."""
+        return super().format_help()
+
+    @contextmanager
+    def _shortened(self) -> Iterator[None]:
+        """Hide all but the basic options, and say in the end how many there are."""
+        basic = self._basic
+        flags = [] if basic is None else [a for a in self._actions if a.option_strings]
+        hidden = [a for a in flags if not set(a.option_strings) & set(basic or ())]
+        texts, epilog = [action.help for action in hidden], self.epilog
+        for action in hidden:
+            action.help = argparse.SUPPRESS
+        if hidden:
+            self.epilog = f"`{self.prog} --help-all` shows {len(hidden)} more options."
+        try:
+            yield
+        finally:
+            self.epilog = epilog
+            for action, text in zip(hidden, texts, strict=True):
+                action.help = text
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Print help or the version; argparse hides that it could not be written."""
+        put(message, file or sys.stderr)
+
+
+class _HelpAll(argparse.Action):
+    """Prints the help with every option."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *others: object) -> None:
+        assert isinstance(parser, Parser)
+        put(parser.format_help_all(), sys.stdout)
+        parser.exit()
+
+
 def _parser() -> Parser:
     parser = Parser(
         prog="pmt",
@@ -188,7 +297,7 @@ def _parser() -> Parser:
     )
     parser.add_argument("--version", action="version", version=f"pmt {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", prog="pmt", required=True)
-    for command in _COMMANDS:
+    for command in COMMANDS:
         name = command.__name__.rpartition(".")[2]
         sub = commands.add_parser(
             name,
