@@ -24,7 +24,7 @@ import pmt
 from pmt import datasets
 from pmt.datasets import Dataset
 from pmt.datasets.picture import Fit, resized
-from pmt.firmware.board.linked import LinkedSizes, linked_sizes
+from pmt.firmware.board.memory import LinkedSizes, linked_sizes
 from pmt.firmware.export import ExportReport, export
 from pmt.firmware.monitor import TrainingLog
 from pmt.model import Model

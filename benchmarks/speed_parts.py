@@ -25,7 +25,7 @@ from pmt._util.origin import origin
 from pmt.datasets import Dataset
 from pmt.firmware.board.instructions import KERNELS, Instructions, count_instructions
 from pmt.firmware.export import export
-from pmt.firmware.export.latency import project_latency
+from pmt.firmware.export.report import project_latency
 from pmt.firmware.export.target import find_target
 from pmt.research.benchmark.forward import group_of
 from pmt.research.benchmark.timing import processor

@@ -24,7 +24,7 @@ from speed_parts import PARTS, measured
 
 from pmt._util import atomic_file
 from pmt._util.spread_json import spread_json
-from pmt.firmware.export.latency import INSTRUCTIONS_OF_A_MAC
+from pmt.firmware.export.report import INSTRUCTIONS_OF_A_MAC
 
 RESULTS = Path(__file__).parents[1] / "docs" / "lab" / "results" / "speed"
 RULES = {"by_dimension": "by dimension", "weight": "weights"}

@@ -50,7 +50,8 @@ class Session {
   CheckpointParts checkpoint_parts() const;
   bool fail(const char* what, const Status& status);
   bool expected_values_were_read();
-  bool fail(const char* what, const char* why, int32_t op = -1);
+  // One copy: compilers put it into each of its callers, which costs flash.
+  __attribute__((noinline)) bool fail(const char* what, const char* why, int32_t op = -1);
 
   ModelImage image_ = {};
   Model model_;

@@ -14,10 +14,9 @@ from required import need
 
 import pmt
 from pmt.cli import main
-from pmt.firmware.board.linked import link_firmware
-from pmt.firmware.board.memory import micro_arena
+from pmt.firmware.board.memory import link_firmware, micro_arena
 from pmt.firmware.export import export
-from pmt.firmware.export.memory import planned_sizes
+from pmt.firmware.export.report import planned_sizes
 from pmt.firmware.export.target import find_target
 from pmt.train.costs.memory import device_options
 

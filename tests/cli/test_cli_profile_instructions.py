@@ -14,7 +14,7 @@ import pmt
 from pmt.cli import main
 from pmt.firmware.board.instructions import KERNELS, count_instructions
 from pmt.firmware.export import export
-from pmt.firmware.export.latency import (
+from pmt.firmware.export.report import (
     INSTRUCTIONS_OF_A_MAC,
     estimated_instructions,
     project_latency,

@@ -16,7 +16,7 @@ from firmware_tools import (
 from networks import residual_network
 
 import pmt
-from pmt.firmware.board.linked import linked_sizes
+from pmt.firmware.board.memory import linked_sizes
 from pmt.firmware.export import export
 
 OPTIONS = pmt.preset("default", batch=3, queries=4)

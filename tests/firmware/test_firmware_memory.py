@@ -22,7 +22,7 @@ from firmware_tools import (
 from networks import residual_network
 
 import pmt
-from pmt.firmware.board.linked import linked_sizes
+from pmt.firmware.board.memory import linked_sizes
 from pmt.firmware.export import export
 from pmt.firmware.export.task import make_task
 from pmt.firmware.monitor import TrainingLog

@@ -9,8 +9,8 @@ from pathlib import Path
 from firmware_tools import need_firmware_tools
 
 import pmt
-from pmt.firmware.board.linked import link_firmware
-from pmt.firmware.export.memory import planned_sizes
+from pmt.firmware.board.memory import link_firmware
+from pmt.firmware.export.report import planned_sizes
 from pmt.firmware.export.target import find_target
 from pmt.train.costs.memory import device_options
 from pmt.train.prepare import without_statistics

@@ -13,7 +13,7 @@ from networks import labels, pixels
 from required import need_tools
 
 from pmt.datasets import Dataset
-from pmt.firmware.board.linked import linked_sizes
+from pmt.firmware.board.memory import linked_sizes
 from pmt.firmware.export import ExportReport
 from pmt.firmware.monitor import TrainingLog
 from pmt.model import Model

@@ -21,8 +21,7 @@ from pmt.cli.arguments import (
 )
 from pmt.cli.output import Output, check_plot, table
 from pmt.firmware.board.instructions import KERNELS, Instructions
-from pmt.firmware.board.linked import LinkedSizes
-from pmt.firmware.board.memory import Backend, BoardMemory
+from pmt.firmware.board.memory import Backend, BoardMemory, LinkedSizes
 from pmt.firmware.board.profile import (
     PROJECTED,
     BoardProfile,
@@ -30,8 +29,7 @@ from pmt.firmware.board.profile import (
     profile_instructions,
     profile_methods,
 )
-from pmt.firmware.export.latency import Latency
-from pmt.firmware.export.memory import PlannedSizes
+from pmt.firmware.export.report import Latency, PlannedSizes
 from pmt.firmware.export.target import Target
 from pmt.model import Model
 from pmt.research.plots import plot_memory, plot_step_memory, save_plot

@@ -11,7 +11,7 @@ from typing import Any
 from pmt import _core
 from pmt._util.did_you_mean import did_you_mean
 from pmt._util.native_files import firmware_folder
-from pmt.firmware.board.linked import MAKE_SECONDS, need_programs, run_make, write_changes
+from pmt.firmware.board.memory import MAKE_SECONDS, need_programs, run_make, write_changes
 from pmt.firmware.export.layout import fill_in, link_script, source_files
 from pmt.firmware.export.target import find_target
 from pmt.model import Model

@@ -16,7 +16,7 @@ from pmt.firmware.board.memory import (
     tflite_micro_backend,
     with_linked,
 )
-from pmt.firmware.export.latency import Latency, project_latency
+from pmt.firmware.export.report import Latency, project_latency
 from pmt.firmware.export.target import Target, find_target
 from pmt.model import Model
 from pmt.research.profile import (

@@ -13,7 +13,6 @@ from pmt import _core
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import DataLike
 from pmt.firmware.export import layout
-from pmt.firmware.export.block_selection import BlockSelection, select_blocks, with_held_out
 from pmt.firmware.export.card import SAVE_INTERVAL, Expected, build_card, compute_expected
 from pmt.firmware.export.folder import (
     check_folder,
@@ -21,18 +20,26 @@ from pmt.firmware.export.folder import (
     with_kept_application,
     write_folder,
 )
-from pmt.firmware.export.latency import estimated_instructions, project_latency
 from pmt.firmware.export.lock import LOCK_NAME, Lock, check_inputs, inputs_of, make_lock
-from pmt.firmware.export.memory import (
+from pmt.firmware.export.report import (
+    ExportReport,
     arena_parts,
     check_budgets,
+    estimated_instructions,
     fixed_memory,
     peak_op,
     planned_arena,
+    project_latency,
 )
-from pmt.firmware.export.report import ExportReport
 from pmt.firmware.export.target import Target, find_target, parse_size
-from pmt.firmware.export.task import Task, check_steps, make_task
+from pmt.firmware.export.task import (
+    BlockSelection,
+    Task,
+    check_steps,
+    make_task,
+    select_blocks,
+    with_held_out,
+)
 from pmt.model import Model
 from pmt.train.costs.work import device_restarts, zeroth_order_work
 from pmt.train.options import TrainingOptions
