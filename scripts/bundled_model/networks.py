@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pmt.formats.layers import consecutive_blocks, same_padding
+from pmt.formats.layers import consecutive_blocks, same_sides
 from pmt.net.float_graph import Activation
 from pmt.net.graph import OpKind, is_layer
 from pmt.quantization import FloatGraph, FloatOp, FloatTensor
@@ -77,8 +77,7 @@ def fashion_mnist_graph(classes: int) -> FloatGraph:
     outputs: dict[str, int] = {}
     blocks: dict[str, list[int]] = {}
     for layer in LAYERS:
-        total = same_padding(builder.side, layer.kernel, layer.stride)
-        before, after = total // 2, total - total // 2
+        before, after = same_sides(builder.side, layer.kernel, layer.stride)
         blocks.setdefault(layer.block, []).append(len(builder.graph.ops))
         builder.convolution(
             layer.name,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import litert_engine
@@ -199,7 +200,8 @@ def test_layers_that_the_import_made_must_be_untrained(tmp_path, monkeypatch):
     path.write_bytes(tflite_model(residual_network().to_graph()))
     graph = pmt.load(path).to_graph()
     graph.ops[3].weights = graph.ops[3].weights[::-1].copy()
-    monkeypatch.setattr(tflite_in_place.reading, "read", lambda path: graph)
+    imported = replace(tflite_in_place.lower(path), graph=graph)
+    monkeypatch.setattr(tflite_in_place, "lower", lambda path: imported)
     model = pmt.Model.from_graph(graph)
     model.save(tmp_path / "same.tflite", into=path)
     assert (tmp_path / "same.tflite").read_bytes() == path.read_bytes()

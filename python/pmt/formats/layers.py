@@ -7,13 +7,23 @@ them as any other weight: a trained network is a dense one.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
-from pmt.net.graph import Graph, Op, Pair, Tensor, channel_axis
+from pmt.net.graph import (
+    Graph,
+    Op,
+    Padding,
+    Pair,
+    Tensor,
+    channel_axis,
+    check_graph,
+    output_size,
+)
 
 _BLOCK_COUNT = 4
 UNIT_WEIGHT = 64  # of a layer that only scales: exact where the factor is 1, a power of two
@@ -22,6 +32,7 @@ _SHOWN = 6  # problems in one message
 
 Array = npt.NDArray[Any]
 Vector = npt.NDArray[np.float64]
+Numbers = float | Sequence[float] | None  # one number, one per channel, or what is usual
 
 
 def consecutive_blocks(layers: Sequence[int]) -> dict[str, list[int]]:
@@ -50,6 +61,26 @@ def raw_pixels(
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return the input mean and spread with which the int8 input is exactly pixel - 128."""
     return (128.0 + zero_point,) * channels, (1.0 / scale,) * channels
+
+
+def per_channel(name: str, values: Numbers, channels: int, default: float) -> Vector:
+    """Return an option as one finite number per channel."""
+    try:
+        array = np.asarray(default if values is None else values, np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{name}={values!r}: needs one number, or one for each of {channels} input channels"
+        ) from None
+    if array.ndim == 0:
+        array = np.full(channels, float(array))
+    if array.shape != (channels,) or not np.all(np.isfinite(array)):
+        raise ValueError(
+            f"{name}={array.tolist()}: needs one finite number, or one for each of the {channels} "
+            "input channels, in units of a 0..255 pixel"
+        )
+    if name == "input_std" and not np.all(array != 0):
+        raise ValueError(f"input_std={array.tolist()}: must not be zero")
+    return array
 
 
 def bounded_bias(op: Op, source: Tensor) -> npt.NDArray[np.int32]:
@@ -100,9 +131,33 @@ def kernel_extent(kernel: Pair, dilation: Pair) -> Pair:
     return (kernel[0] - 1) * dilation[0] + 1, (kernel[1] - 1) * dilation[1] + 1
 
 
-def same_padding(size: int, kernel: int, stride: int) -> int:
-    """Return how many rows SAME adds in all, so that there are ``ceil(size / stride)`` outputs."""
-    return max(0, (-(-size // stride) - 1) * stride + kernel - size)
+def same_sides(size: int, kernel: int, stride: int) -> Pair:
+    """Return how many rows SAME adds before and after, for ``ceil(size / stride)`` outputs.
+
+    The odd one goes after.
+    """
+    total = max(0, (-(-size // stride) - 1) * stride + kernel - size)
+    return total // 2, total - total // 2
+
+
+@dataclass(frozen=True)
+class Window:
+    """The pixels that a convolution or pool reads at once; ``kernel`` is spread by ``dilation``."""
+
+    kernel: Pair
+    stride: Pair
+    dilation: Pair = (1, 1)
+    padding: Padding = (0, 0, 0, 0)
+
+    def output(self, size: Sequence[int]) -> Pair:
+        """Return the output's height and width."""
+        return output_size((size[0], size[1]), self.kernel, self.stride, self.padding)
+
+    @property
+    def padding_fits(self) -> bool:
+        """Whether every window reads at least one pixel: the rule of an image's ops."""
+        top, left, bottom, right = self.padding
+        return max(top, bottom) < self.kernel[0] and max(left, right) < self.kernel[1]
 
 
 def dense_kernel(weights: Array, groups: int, dilation: Pair = (1, 1)) -> Array:
@@ -127,6 +182,14 @@ def spread_depthwise(weights: Array, dilation: Pair) -> Array:
     result = np.zeros((*kernel_extent((height, width), dilation), out), weights.dtype)
     result[:: dilation[0], :: dilation[1]] = weights
     return result
+
+
+def check_imported(graph: Graph, source: str) -> None:
+    """Raise ValueError at the first contradiction of a graph that was read from a file."""
+    try:
+        check_graph(graph)
+    except ValueError as error:
+        raise ValueError(f"{source}: contradicts itself: {error}") from None
 
 
 def check_limits(graph: Graph, source: str) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections import Counter, deque
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
@@ -240,23 +242,18 @@ class _Reader:
 
     def _ordered(self, needed: set[int], producers: dict[str, int]) -> list[int]:
         """Sort the nodes so that each follows those it reads from."""
-        waits = {
-            index: {producers[n] for n in self._proto.node[index].input if n in producers}
-            for index in needed
-        }
-        readers: dict[int, list[int]] = {}
+        sorter: TopologicalSorter[int] = TopologicalSorter()
         for index in sorted(needed):
-            for producer in waits[index]:
-                readers.setdefault(producer, []).append(index)
-        missing = {index: len(producers_) for index, producers_ in waits.items()}
-        ready = deque(sorted(index for index, count in missing.items() if not count))
+            read = {producers[n] for n in self._proto.node[index].input if n in producers}
+            sorter.add(index, *sorted(read))
+        with suppress(CycleError):  # what is not in a cycle is still sorted
+            sorter.prepare()
+        ready = deque(sorted(sorter.get_ready()))
         order: list[int] = []
         while ready:
             order.append(ready.popleft())
-            for reader in readers.get(order[-1], []):
-                missing[reader] -= 1
-                if not missing[reader]:
-                    ready.append(reader)
+            sorter.done(order[-1])
+            ready += sorter.get_ready()
         if len(order) < len(needed):
             stuck = [_node_name(self._proto.node[i], i) for i in sorted(needed - set(order))]
             raise ValueError(

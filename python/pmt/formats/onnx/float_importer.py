@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
+from pmt.formats.layers import Numbers
 from pmt.formats.onnx.draft import OPEN, DraftOp
 from pmt.formats.onnx.lowering import (
     QUANTIZED_INPUTS,
-    Numbers,
     graph_fields,
     input_statistics,
     read_draft,

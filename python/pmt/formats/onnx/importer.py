@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from pmt.formats.layers import UNIT_WEIGHT, raw_pixels, unit_layer
+from pmt.formats.layers import UNIT_WEIGHT, Numbers, check_imported, raw_pixels, unit_layer
 from pmt.formats.onnx.draft import OPEN, Draft, DraftOp, Quantization
-from pmt.formats.onnx.lowering import Numbers, graph_fields, input_statistics, read_draft
+from pmt.formats.onnx.lowering import graph_fields, input_statistics, read_draft
 from pmt.net.float_graph import Bounds
-from pmt.net.graph import KEEPING_KINDS, Graph, Op, Tensor, check_graph, is_layer
+from pmt.net.graph import KEEPING_KINDS, Graph, Op, Tensor, is_layer
 
 __all__ = ["read"]
 
@@ -68,10 +68,7 @@ def read(
         ops=[_op(draft, op) for op in draft.ops],
         **graph_fields(draft, output, statistics, path.name),
     )
-    try:
-        check_graph(graph)
-    except ValueError as error:
-        raise ValueError(f"{path.name}: contradicts itself: {error}") from None
+    check_imported(graph, path.name)
     return graph
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pmt._core import LARGEST_SIDE
 from pmt._util.printable import printable
-from pmt.formats import layers as layer_tools
+from pmt.formats.layers import Numbers, layer_blocks, per_channel
 from pmt.formats.onnx import elementwise, windows
 from pmt.formats.onnx.call import Call, QuantizedConstant, Value, dequantize, moved, quantize
 from pmt.formats.onnx.draft import Draft, View, clean, image_view
@@ -21,9 +20,8 @@ from pmt.formats.onnx.file import FileModel, Node, Problems, Unsupported, read_f
 from pmt.formats.onnx.windows import MOST_ZEROS
 from pmt.net.graph import is_layer
 
-__all__ = ["QUANTIZED_INPUTS", "Numbers", "graph_fields", "input_statistics", "read_draft"]
+__all__ = ["QUANTIZED_INPUTS", "graph_fields", "input_statistics", "read_draft"]
 
-Numbers = float | Sequence[float] | None
 Statistics = tuple[tuple[float, ...], tuple[float, ...]]
 
 QUANTIZED_INPUTS = ("int8", "uint8")
@@ -139,8 +137,8 @@ def input_statistics(
     options the mean is 0.
     """
     channels = draft.tensors[0].size[2]
-    means = _per_channel("input_mean", mean, channels, 0.0)
-    joined_std = _per_channel("input_std", std, channels, default_std) / draft.factor
+    means = per_channel("input_mean", mean, channels, 0.0)
+    joined_std = per_channel("input_std", std, channels, default_std) / draft.factor
     joined_mean = means - draft.offset * joined_std
     return tuple(map(float, joined_mean)), tuple(map(float, joined_std))
 
@@ -154,7 +152,7 @@ def graph_fields(draft: Draft, output: int, statistics: Statistics, source: str)
         "output": output,
         "input_mean": mean,
         "input_std": std,
-        "blocks": layer_tools.layer_blocks(trainable),
+        "blocks": layer_blocks(trainable),
         "metadata": {"source": f"onnx {printable(source)}", "dropped_operators": draft.dropped},
     }
 
@@ -168,28 +166,6 @@ def _require_quantized(model: FileModel, source: str) -> None:
             f"{source}: is a float network, an int8 one (with QuantizeLinear and DequantizeLinear) "
             f"is needed here: quantize it first with `pmt quantize {source} --calibrate DIR`"
         )
-
-
-def _per_channel(
-    name: str, values: Numbers, channels: int, default: float
-) -> npt.NDArray[np.float64]:
-    """Return an option as one finite number per channel."""
-    try:
-        array = np.asarray(default if values is None else values, np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"{name}={values!r}: needs one number, or one for each of {channels} input channels"
-        ) from None
-    if array.ndim == 0:
-        array = np.full(channels, float(array))
-    if array.shape != (channels,) or not np.all(np.isfinite(array)):
-        raise ValueError(
-            f"{name}={array.tolist()}: needs one finite number, or one for each of the {channels} "
-            "input channels, in units of a 0..255 pixel"
-        )
-    if name == "input_std" and not np.all(array != 0):
-        raise ValueError(f"input_std={array.tolist()}: must not be zero")
-    return array
 
 
 class _Lowering:

@@ -2,37 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pmt.formats.layers import dense_kernel, kernel_extent, same_padding, spread_depthwise
+from pmt.formats.layers import Window, dense_kernel, kernel_extent, same_sides, spread_depthwise
 from pmt.formats.onnx.call import Call
 from pmt.formats.onnx.draft import View
 from pmt.formats.onnx.file import Unsupported
-from pmt.net.graph import OpKind, Padding, Pair, Shape, output_size
-
-
-@dataclass(frozen=True)
-class Window:
-    """The pixels that a convolution or pool reads at once; ``kernel`` is spread by ``dilation``."""
-
-    kernel: Pair
-    stride: Pair
-    padding: Padding
-    dilation: Pair
-
-    def output(self, size: Shape) -> Pair:
-        """Return the output's height and width."""
-        return output_size(size[:2], self.kernel, self.stride, self.padding)
-
-    @property
-    def padding_fits(self) -> bool:
-        """Whether every window reads at least one pixel: the rule of an image's ops."""
-        top, left, bottom, right = self.padding
-        return max(top, bottom) < self.kernel[0] and max(left, right) < self.kernel[1]
+from pmt.net.graph import OpKind, Padding, Pair, Shape
 
 
 def node_window(call: Call, kernel: Pair, size: Shape) -> Window:
@@ -53,7 +33,7 @@ def node_window(call: Call, kernel: Pair, size: Shape) -> Window:
             f"its window spans {spread} pixels with stride {(height_stride, width_stride)}",
             "at most 255 is supported",
         )
-    window = Window(spread, (height_stride, width_stride), (0, 0, 0, 0), (dilation_h, dilation_w))
+    window = Window(spread, (height_stride, width_stride), (dilation_h, dilation_w))
     window = replace(window, padding=_padding(call, window, size))
     if min(window.output(size)) < 1:
         raise Unsupported(
@@ -69,12 +49,10 @@ def _padding(call: Call, window: Window, size: Shape) -> Padding:
     if automatic == "VALID":
         return (0, 0, 0, 0)
     if automatic in ("SAME_UPPER", "SAME_LOWER"):
-        sides = []
-        for length, kernel, stride in zip(size[:2], window.kernel, window.stride, strict=True):
-            total = same_padding(length, kernel, stride)
-            small, large = total // 2, total - total // 2
-            sides.append((small, large) if automatic == "SAME_UPPER" else (large, small))
-        return (sides[0][0], sides[1][0], sides[0][1], sides[1][1])
+        sides = map(same_sides, size[:2], window.kernel, window.stride)
+        (top, bottom), (left, right) = sides
+        upper = automatic == "SAME_UPPER"
+        return (top, left, bottom, right) if upper else (bottom, right, top, left)
     if automatic != "NOTSET":
         raise Unsupported(f"auto_pad is {automatic[:20]!r}", "export again")
     top, left, bottom, right = explicit
@@ -141,7 +119,7 @@ def global_max_pool(call: Call) -> View:
     view = call.image()
     if max(view.size[:2]) > 255:
         raise Unsupported(f"it pools {view.size[0]}x{view.size[1]} pixels", "at most 255x255 are")
-    return _pool(call, view, Window(view.size[:2], (1, 1), (0, 0, 0, 0), (1, 1)))
+    return _pool(call, view, Window(view.size[:2], (1, 1)))
 
 
 def reduce_mean(call: Call) -> View:

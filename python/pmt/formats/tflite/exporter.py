@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt._util.extras import import_extra
-from pmt.formats.layers import bounded_bias, input_formula, same_padding
+from pmt.formats.layers import bounded_bias, input_formula, same_sides
 from pmt.net.graph import Graph, Op, Tensor, check_graph
 
 __all__ = ["OPERATORS", "TfliteFile"]
@@ -371,9 +371,7 @@ class _Lowering:
             return _VALID
         source = self.graph.tensors[op.inputs[0]]
         top, left, bottom, right = op.padding
-        sides = zip((source.height, source.width), op.kernel, op.stride, strict=True)
-        totals = [same_padding(size, k, s) for size, k, s in sides]
-        same = [(total // 2, total - total // 2) for total in totals]
+        same = [*map(same_sides, source.shape, op.kernel, op.stride)]
         return _SAME if same == [(top, bottom), (left, right)] else None
 
     def _padded(self, op: Op, kind: str) -> tuple[int, int]:

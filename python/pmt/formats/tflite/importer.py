@@ -9,7 +9,7 @@ operator is lowered is tabled in ``docs/guides/importers.md``.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -18,12 +18,19 @@ from typing import Any
 import numpy as np
 
 from pmt._util.printable import printable
-from pmt.formats.layers import check_limits, layer_blocks, raw_pixels
+from pmt.formats.layers import (
+    Numbers,
+    check_imported,
+    check_limits,
+    layer_blocks,
+    per_channel,
+    raw_pixels,
+)
 from pmt.formats.tflite import elementwise, windows
 from pmt.formats.tflite.file import FileModel, FileOp, Problems, Unsupported, read_file
 from pmt.formats.tflite.network import Network, Step, StoredLayer, check_types, is_shape_value
 from pmt.formats.tflite.windows import VALID
-from pmt.net.graph import FEATURES_ENTRY, Graph, check_graph, is_layer
+from pmt.net.graph import FEATURES_ENTRY, Graph, is_layer
 
 Numbered = list[tuple[int, FileOp]]
 
@@ -298,8 +305,8 @@ class Lowered:
 def read(
     path: str | Path,
     *,
-    input_mean: Sequence[float] | None = None,
-    input_std: Sequence[float] | None = None,
+    input_mean: Numbers = None,
+    input_std: Numbers = None,
 ) -> Graph:
     """Read a full-integer ``.tflite`` file (int8 activations and weights, int32 biases).
 
@@ -307,9 +314,10 @@ def read(
     ----------
     path : str or pathlib.Path
         The file.
-    input_mean, input_std : sequence of float, optional
-        Per channel, in units of a 0..255 pixel: real input = (pixel - mean) / std. Without them
-        the int8 input is pixel - 128; if the file's own input is uint8, that input is the pixel.
+    input_mean, input_std : float or sequence of float, optional
+        One number or one per channel, in units of a 0..255 pixel: real input = (pixel - mean) /
+        std. Without them the int8 input is pixel - 128; if the file's own input is uint8, that
+        input is the pixel.
 
     Returns
     -------
@@ -334,11 +342,9 @@ def read(
     """
     graph = lower(path).graph
     channels = min(graph.tensors[graph.input].channels, 4)
-    if input_mean is not None:
-        graph.input_mean = _per_channel("input_mean", input_mean, channels)
-    if input_std is not None:
-        graph.input_std = _per_channel("input_std", input_std, channels)
-    _check(graph, Path(path).name)
+    for name, values in (("input_mean", input_mean), ("input_std", input_std)):
+        if values is not None:
+            setattr(graph, name, tuple(map(float, per_channel(name, values, channels, 0.0))))
     return graph
 
 
@@ -346,28 +352,9 @@ def lower(path: str | Path) -> Lowered:
     """Read a file as :func:`read` does without options, and keep where everything stood."""
     path = Path(path)
     lowered = _Lowering(read_file(path), path.name).run()
-    _check(lowered.graph, path.name)
+    check_imported(lowered.graph, path.name)
+    check_limits(lowered.graph, path.name)
     return lowered
-
-
-def _check(graph: Graph, source: str) -> None:
-    try:
-        check_graph(graph)
-    except ValueError as error:
-        raise ValueError(f"{source}: contradicts itself: {error}") from None
-    check_limits(graph, source)
-
-
-def _per_channel(name: str, values: Sequence[float], channels: int) -> tuple[float, ...]:
-    try:
-        result = tuple(float(value) for value in values)
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"{name}={values!r}: needs one number for each of {channels} input channels"
-        ) from None
-    if len(result) != channels:
-        raise ValueError(f"{name}={result}: needs one value for each of {channels} input channels")
-    return result
 
 
 class _Lowering:

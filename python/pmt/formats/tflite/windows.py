@@ -10,33 +10,21 @@ import numpy.typing as npt
 
 from pmt._core import LARGEST_SIDE
 from pmt.formats.layers import (
+    Window,
     channelwise_layer,
     dense_kernel,
     kernel_extent,
-    same_padding,
+    same_sides,
     spread_depthwise,
 )
 from pmt.formats.tflite.elementwise import fused_clamp
 from pmt.formats.tflite.file import CONVERT_INT8, FileOp, FileTensor, Unsupported
 from pmt.formats.tflite.network import Step, StoredLayer
-from pmt.net.graph import Op, Padding, Pair, Tensor, output_size
+from pmt.net.graph import Op, Padding, Pair, Tensor
 
 SAME, VALID = 0, 1
 _LARGEST_KERNEL = 255
 _LOWEST = -128
-
-
-class Window:
-    """Kernel with its dilation, stride, padding, and the size of the output."""
-
-    def __init__(
-        self, source: Tensor, kernel: Pair, stride: Pair, dilation: Pair, padding: Padding
-    ) -> None:
-        self.kernel = kernel
-        self.stride = stride
-        self.dilation = dilation
-        self.padding = padding
-        self.height, self.width = output_size(source.shape[:2], kernel, stride, padding)
 
 
 def window(step: Step, kernel: Pair) -> Window:
@@ -64,9 +52,8 @@ def window(step: Step, kernel: Pair) -> Window:
     padding: Padding = (
         before[0] + own[0], before[1] + own[1], before[2] + own[2], before[3] + own[3],
     )  # fmt: skip
-    result = Window(source, extent, stride, dilation, padding)
-    overlaps = max(padding[0], padding[2]) < extent[0] and max(padding[1], padding[3]) < extent[1]
-    if min(result.height, result.width) < 1 or not overlaps:
+    result = Window(extent, stride, dilation, padding)
+    if min(result.output(source.shape)) < 1 or not result.padding_fits:
         raise Unsupported(
             f"kernel {extent} with padding {padding} does not fit the input of "
             f"{source.height}x{source.width}",
@@ -90,9 +77,8 @@ def _padding(
     if options["Padding"] == VALID:
         return (0, 0, 0, 0)
     sizes = (source.height + before[0] + before[2], source.width + before[1] + before[3])
-    totals = [same_padding(size, k, s) for size, k, s in zip(sizes, extent, stride, strict=True)]
-    top, left = totals[0] // 2, totals[1] // 2
-    return top, left, totals[0] - top, totals[1] - left
+    (top, bottom), (left, right) = map(same_sides, sizes, extent, stride)
+    return top, left, bottom, right
 
 
 def pool(step: Step, kind: Literal["average_pool", "max_pool"]) -> None:
@@ -101,7 +87,7 @@ def pool(step: Step, kind: Literal["average_pool", "max_pool"]) -> None:
     shape = window(step, (step.op.options["FilterHeight"], step.op.options["FilterWidth"]))
     step.emit(
         kind,
-        (1, shape.height, shape.width, step.tensor().channels),
+        (1, *shape.output(step.tensor().shape), step.tensor().channels),
         stem=kind,
         kernel=shape.kernel,
         stride=shape.stride,
@@ -355,10 +341,11 @@ def _emit(
     parameters: dict[str, Any] = _parameters(step, stored, out)
     rank = len(step.network.model.tensors[step.output].shape)
     # Folding dilation can leave a convolution between activations of rank 3.
-    rows = () if rank == 3 and shape.height == 1 else (shape.height,)
+    height, width = shape.output(step.tensor().shape)
+    rows = () if rank == 3 and height == 1 else (height,)
     op = step.emit(
         kind,
-        (1, *rows, shape.width, out),
+        (1, *rows, width, out),
         stem="depthwise" if kind == "depthwise_conv2d" else "conv",
         named_by=stored,
         kernel=shape.kernel,
