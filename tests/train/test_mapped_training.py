@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from networks import residual_network
+from toy_trainer import Stop, stop_at
 
 import pmt
 from pmt.datasets import Dataset, mapped
@@ -22,10 +23,6 @@ def in_a_file(folder: Path, images: np.ndarray) -> Dataset:
     return Dataset.from_arrays(x, np.arange(len(images)) % 4)
 
 
-class Stop(Exception):
-    pass
-
-
 def test_an_interrupted_run_goes_on_bit_for_bit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -34,14 +31,10 @@ def test_an_interrupted_run_goes_on_bit_for_bit(
     held = Dataset.from_arrays(IMAGES, np.arange(80) % 4)
     pmt.ZOTrainer(**OPTIONS).fit(expected, held, progress=False)
 
-    def interrupted(step: int, record: object) -> None:
-        if step == 9:
-            raise Stop
-
     folder = tmp_path / "run"
     data = in_a_file(tmp_path, IMAGES)
     with pytest.raises(Stop):
-        pmt.ZOTrainer(**OPTIONS).fit(residual_network(), data, out=folder, progress=interrupted)
+        pmt.ZOTrainer(**OPTIONS).fit(residual_network(), data, out=folder, progress=stop_at(9))
     assert not (folder / "DONE").exists()
     model = residual_network()
     again = in_a_file(tmp_path, IMAGES)

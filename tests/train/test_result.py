@@ -1,4 +1,4 @@
-"""The plot of a result: what it draws, and what it says where matplotlib is missing."""
+"""A result: its table and its plot; a run folder in a few rows."""
 
 from __future__ import annotations
 
@@ -8,8 +8,40 @@ from typing import Any
 
 import pytest
 from networks import residual_network
+from toy_trainer import data
 
 import pmt
+from pmt.train.run.folder import summary_rows
+from pmt.train.run.result import columns
+
+START = {
+    "kind": "start",
+    "phase": "start",
+    "held_out_loss": 1.25,
+    "valid_loss": 1.5,
+    "valid_accuracy": 0.25,
+    "macs": 0,
+}
+EPOCH = {
+    "epoch": 1.5,
+    "train_loss": 0.5,
+    "train_accuracy": 0.12345,
+    "held_out_loss": 1.0,
+    "valid_loss": 1.25,
+    "valid_accuracy": 0.5,
+    "changed": 1234,
+    "forwards": 64000,
+    "macs": 1_234_560_000_000,
+    "seconds": 2.25,
+}
+TITLES = (
+    *("epoch", "train loss", "train acc", "held-out", "valid loss", "valid acc", "changed"),
+    *("forwards", "GMAC", "seconds"),
+)
+CELLS = (
+    *("1.5", "0.5000", "0.1235", "1.0000", "1.2500", "0.5000", "1,234", "64,000", "1,234.6"),
+    "2.2",
+)
 
 
 @pytest.fixture
@@ -99,3 +131,74 @@ def test_without_matplotlib_the_error_says_what_to_install(result, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r'pip install "poor-mans-training\[plot\]"'):
         result.plot()
+
+
+def test_titles_and_digits():
+    found = columns([START, EPOCH])
+    assert tuple(column.title for column in found) == TITLES
+    assert tuple(column.cell(EPOCH, "") for column in found) == CELLS
+    assert [column.cell(START, "-") for column in found][:4] == ["start", "-", "-", "1.2500"]
+    watched = [column.title for column in columns([START], watched="test")]
+    assert watched[4:6] == ["test loss", "test acc"]
+
+
+def test_cross_validation_has_a_column_where_it_judged():
+    judged = {**START, "out_of_fold_loss": 1.125}
+    titles = [column.title for column in columns([judged, EPOCH])]
+    assert titles[2:5] == ["train acc", "out-of-fold", "held-out"]
+    result = pmt.RunResult(residual_network(), [EPOCH], [judged])
+    assert str(result).splitlines()[:2] == [
+        "epoch  train loss  train acc  out-of-fold  held-out  valid loss  valid acc  changed  "
+        "forwards     GMAC  seconds",
+        "start           -          -       1.1250    1.2500      1.5000     0.2500        -  "
+        "       -      0.0        -",
+    ]
+
+
+@pytest.fixture
+def folder(tmp_path) -> pmt.RunFolder:
+    images = data(8)
+    trainer = pmt.ZOTrainer(layers="head", epochs=2, batch=4, threads=1, preparation="none")
+    source = {"model": "small.pmt", "data": "<data>", "corruption": "", "severity": 0}
+    out = tmp_path / "run"
+    trainer.fit(residual_network(), images, valid=images, out=out, source=source, progress=False)
+    return pmt.RunFolder(tmp_path / "run")
+
+
+def test_the_rows_say_whose_run_it_is_and_what_came_out(folder):
+    start, *_, end = (r for r in folder.read_metrics() if "valid_loss" in r)
+    assert summary_rows(folder) == [
+        ["trainer", "zeroth_order"],
+        ["model", "small.pmt"],
+        ["data", "<data>"],
+        ["layers", "head"],
+        ["epochs", "2"],
+        ["seed", "1"],
+        ["state", "finished, 4 steps"],
+        ["before training",
+         f"loss {start['valid_loss']:.4f}, accuracy {start['valid_accuracy']:.4f}"],
+        ["epoch 2", f"loss {end['valid_loss']:.4f}, accuracy {end['valid_accuracy']:.4f}"],
+    ]  # fmt: skip
+
+
+def test_the_folder_as_html(folder):
+    html = folder._repr_html_()
+    assert html.startswith(
+        f"<table><caption>{folder.path}</caption><tbody><tr><td>trainer</td><td>zeroth_order</td>"
+    )
+    assert "<td>data</td><td>&lt;data&gt;</td>" in html
+    assert repr(folder) == f"RunFolder({str(folder.path)!r})"
+
+
+def test_an_unfinished_run_says_so(folder):
+    (folder.path / "DONE").unlink()
+    assert ["state", "not finished, 4 steps"] in summary_rows(folder)
+
+
+def test_a_folder_without_a_run_and_a_damaged_one(folder, tmp_path):
+    assert summary_rows(pmt.RunFolder(tmp_path / "none")) == [["state", "holds no run"]]
+    (folder.path / "config.toml").write_text("[source]\n")
+    assert summary_rows(folder) == [
+        ["state", f"cannot be read: {folder.path}/config.toml: holds no [options]; the run cannot "
+         "be resumed"],
+    ]  # fmt: skip

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import shutil
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from networks import residual_network
 from toy_trainer import Stop, Toy, ToyOptions, data, flat, stop_at
 
 import pmt
+from pmt.cli.output import EpochLines, Output
 from pmt.train.schedule import Schedule
 
 
@@ -200,3 +203,42 @@ def test_a_folder_says_what_trains_in_it(tmp_path, model):
         pmt.ZOTrainer(layers="head", batch=4).fit(model, data(), out=tmp_path / "run")
     with pytest.raises(ValueError, match="trainer 'toy' is unknown; it may need a newer version"):
         folder.read_config()
+
+
+def instructions_of(call) -> int:
+    """The bytecode instructions of pmt that a call runs."""
+    count = 0
+
+    def trace(frame, event, argument):
+        nonlocal count
+        if not frame.f_code.co_filename.startswith(str(Path(pmt.__file__).parent)):
+            return None
+        frame.f_trace_opcodes = True
+        count += event == "opcode"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def run_of(epochs: int, out: Path) -> None:
+    model = residual_network()
+    # The first one is the best: whoever looks for it from the end looks through all.
+    trainer = Toy(epochs=epochs, losses=[(0.5, 0.9), *flat(epochs)])
+    lines = EpochLines(pmt.RunFolder(out), trainer.schedule(model, 8), Output(None))
+    trainer.fit(model, data(8), held_out=data(5), out=out, progress=lines.after_step)
+    lines.finish()
+
+
+def test_twice_the_epochs_are_twice_the_work(tmp_path, monkeypatch):
+    """The work of a run besides its steps grows with its epochs, not with their square."""
+    # Checkpoints that the time asks for are no work of the epochs.
+    monkeypatch.setattr("pmt.train.run.loop._SECONDS_BETWEEN_CHECKPOINTS", 1e9)
+    run_of(1, tmp_path / "first")  # imports
+    work = {n: instructions_of(lambda n=n: run_of(n, tmp_path / str(n))) for n in (10, 60, 110)}
+    assert work[110] - work[60] < 1.02 * (work[60] - work[10])

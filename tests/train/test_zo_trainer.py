@@ -7,7 +7,8 @@ import math
 
 import numpy as np
 import pytest
-from networks import labels, pixels, residual_network
+from networks import pixels, residual_network
+from toy_trainer import Stop, data, stop_at
 
 import pmt
 from pmt.datasets import Dataset
@@ -16,28 +17,17 @@ from pmt.train.schedule import Schedule
 OPTIONS = {"layers": "B3,head", "epochs": 3, "batch": 4, "queries": 6, "preparation": "align"}
 
 
-def data(count: int = 12, seed: int = 0) -> Dataset:
-    model = residual_network()
-    names = tuple("abcd")
-    return Dataset(pixels(model, count, seed), labels(model, count, seed), names, "random")
-
-
-class Stop(BaseException):
-    """Stands for a kill or an interrupt."""
-
-
-def stop_at(step: int):
-    def callback(done, record):
-        if done == step:
-            raise Stop
-
-    return callback
+def fit(model=None, valid=None, **arguments):
+    """Train a model, by default a new one, on the same twelve images."""
+    trainer = pmt.ZOTrainer(**{**OPTIONS, **arguments.pop("options", {})})
+    model = model or residual_network()
+    return trainer.fit(model, data(12), valid=valid, **{"progress": False, **arguments})
 
 
 def test_fit_returns_the_history_and_trains_in_place():
     model = residual_network()
     start = model.image()
-    result = pmt.ZOTrainer(**OPTIONS).fit(model, data(), valid=data(5, 9), progress=False)
+    result = fit(model, data(5, 9))
     assert result.model is model
     assert model.image() != start
     assert [record["epoch"] for record in result.epochs] == [1, 2, 3]
@@ -51,7 +41,7 @@ def test_fit_returns_the_history_and_trains_in_place():
 def test_only_the_chosen_layers_change():
     model = residual_network()
     before = model.copy()
-    pmt.ZOTrainer(**OPTIONS).fit(model, data(), progress=False)
+    fit(model)
     changed = {
         layer.name
         for layer in model.layers
@@ -84,88 +74,44 @@ def test_cost_counts_forwards_and_macs():
     assert cost.macs == 3 * (total + 10 * sum(suffix))
 
 
-def test_mcunet_paper14_costs_what_the_paper_says(mcunet_path):
-    model = pmt.load(mcunet_path, classes=10)
-    blocks = {"paper14": 7857.9e6, "B3": 1160.3e6}
-    for block, expected in blocks.items():
-        trainer = pmt.ZOTrainer(preset="paper", layers=block, queries=50, rule="weight")
-        head = 1600  # the paper counts the 42 convolutions, without the new head
-        counted = trainer.cost(model, samples=1).macs - head * (1 + 50 * len(model.blocks[block]))
-        assert round(counted / 1e6, 1) == round(expected / 1e6, 1)
-
-
 @pytest.mark.parametrize("stop", [1, 3, 7])
 def test_resume_is_bit_exact(tmp_path, stop):
-    whole = residual_network()
-    straight = pmt.ZOTrainer(**OPTIONS).fit(
-        whole, data(), valid=data(5, 9), out=tmp_path / "whole", progress=False
-    )
+    whole, out = tmp_path / "whole", tmp_path / "run"
+    straight = fit(valid=data(5, 9), out=whole)
     with pytest.raises(Stop):
-        pmt.ZOTrainer(**OPTIONS).fit(
-            residual_network(),
-            data(),
-            valid=data(5, 9),
-            out=tmp_path / "run",
-            progress=stop_at(stop),
-        )
-    assert not pmt.RunFolder(tmp_path / "run").done
-    model = residual_network()
-    resumed = pmt.ZOTrainer(**OPTIONS).fit(
-        model, data(), valid=data(5, 9), out=tmp_path / "run", progress=False
-    )
-    assert model.image() == whole.image()
+        fit(valid=data(5, 9), out=out, progress=stop_at(stop))
+    assert not pmt.RunFolder(out).done
+    resumed = fit(valid=data(5, 9), out=out)
+    assert resumed.model.image() == straight.model.image()
     for name in ("train_loss", "valid_loss", "changed", "forwards"):
         assert [r[name] for r in resumed.epochs] == [r[name] for r in straight.epochs]
-    assert (tmp_path / "run" / "checkpoint.pmt").read_bytes() == (
-        tmp_path / "whole" / "checkpoint.pmt"
-    ).read_bytes()
+    assert (out / "checkpoint.pmt").read_bytes() == (whole / "checkpoint.pmt").read_bytes()
     assert resumed.before == straight.before
 
 
 def test_a_crash_between_checkpoint_and_metrics_loses_nothing(tmp_path):
-    whole = residual_network()
-    pmt.ZOTrainer(**OPTIONS).fit(whole, data(), out=tmp_path / "whole", progress=False)
+    out = tmp_path / "run"
     with pytest.raises(Stop):
-        pmt.ZOTrainer(**OPTIONS).fit(
-            residual_network(), data(), out=tmp_path / "run", progress=stop_at(4)
-        )
-    metrics = tmp_path / "run" / "metrics.jsonl"
+        fit(out=out, progress=stop_at(4))
+    metrics = out / "metrics.jsonl"
     metrics.write_text(metrics.read_text() + '{"kind": "step", "step": 4, "loss_su')
-    model = residual_network()
-    pmt.ZOTrainer(**OPTIONS).fit(model, data(), out=tmp_path / "run", progress=False)
-    assert model.image() == whole.image()
+    assert fit(out=out).model.image() == fit().model.image()
     steps = [json.loads(line)["step"] for line in metrics.read_text().splitlines()]
     assert sorted(set(steps)) == list(range(9))
 
 
-def test_a_folder_of_another_run_is_refused(tmp_path):
-    pmt.ZOTrainer(**OPTIONS).fit(residual_network(), data(), out=tmp_path / "run", progress=False)
-    with pytest.raises(ValueError, match="holds a run with other options or data"):
-        pmt.ZOTrainer(**{**OPTIONS, "seed": 5}).fit(
-            residual_network(), data(), out=tmp_path / "run", progress=False
-        )
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "file").touch()
-    with pytest.raises(FileExistsError, match="already exists and holds no run"):
-        pmt.ZOTrainer(**OPTIONS).fit(residual_network(), data(), out=tmp_path / "full")
-
-
 def test_a_finished_run_is_returned_as_it_is(tmp_path):
-    model = residual_network()
-    first = pmt.ZOTrainer(**OPTIONS).fit(model, data(), out=tmp_path / "run", progress=False)
-    again = pmt.ZOTrainer(**OPTIONS).fit(
-        residual_network(), data(), out=tmp_path / "run", progress=False
-    )
-    assert again.model.image() == model.image()
+    first, again = fit(out=tmp_path / "run"), fit(out=tmp_path / "run")
+    assert again.model.image() == first.model.image()
     assert again.epochs == first.epochs
 
 
 def test_a_damaged_checkpoint_is_named(tmp_path):
-    pmt.ZOTrainer(**OPTIONS).fit(residual_network(), data(), out=tmp_path / "run", progress=False)
+    fit(out=tmp_path / "run")
     checkpoint = tmp_path / "run" / "checkpoint.pmt"
     checkpoint.write_bytes(checkpoint.read_bytes()[:-1])
     with pytest.raises(ValueError, match=r"checkpoint\.pmt: .*; the run cannot be resumed"):
-        pmt.ZOTrainer(**OPTIONS).fit(residual_network(), data(), out=tmp_path / "run")
+        fit(out=tmp_path / "run")
 
 
 @pytest.mark.parametrize(
@@ -186,40 +132,38 @@ def test_bad_options_name_argument_value_and_rule(change, message):
         pmt.ZOTrainer(**change)
 
 
-def test_the_core_checks_options_itself():
-    options = pmt.preset("default").to_core()
-    options.queries = 0
-    model = residual_network()
-    with pytest.raises(
-        ValueError, match=r"queries must be 1\.\.4096, at least 2 with leave-one-out"
-    ):
-        pmt._core.Trainer(model.core, options, [0], 1)
-    options = pmt.preset("paper").to_core()
-    options.seed = 0
-    with pytest.raises(ValueError, match="XORShift32 needs a seed other than 0"):
-        pmt._core.Trainer(model.core, options, [0], 1)
-    options = pmt.preset("default").to_core()
-    with pytest.raises(ValueError, match=r"the op has no weights to train \(index 4\)"):
-        pmt._core.Trainer(model.core, options, [4], 1)
-    with pytest.raises(ValueError, match="layers must be ascending, each once"):
-        pmt._core.Trainer(model.core, options, [3, 0], 1)
+@pytest.mark.parametrize(
+    ("preset", "change", "layers", "message"),
+    [
+        ("default", {"queries": 0}, [0], r"queries must be 1\.\.4096, at least 2 with leave-one-"),
+        ("paper", {"seed": 0}, [0], "XORShift32 needs a seed other than 0"),
+        ("default", {}, [4], r"the op has no weights to train \(index 4\)"),
+        ("default", {}, [3, 0], "layers must be ascending, each once"),
+    ],
+)
+def test_the_core_checks_options_itself(preset, change, layers, message):
+    options = pmt.preset(preset).to_core()
+    for name, value in change.items():
+        setattr(options, name, value)
+    with pytest.raises(ValueError, match=message):
+        pmt._core.Trainer(residual_network().core, options, layers, 1)
 
 
 def test_labels_and_layers_that_do_not_fit_are_refused():
     model = residual_network()
     five = Dataset(pixels(model, 5), np.arange(5), tuple("abcde"), "five")
-    with pytest.raises(ValueError, match="has label 4, the model has 4 classes"):
-        pmt.ZOTrainer(**OPTIONS).fit(model, five)
-    with pytest.raises(ValueError, match="'B9' is neither a block"):
-        pmt.ZOTrainer(layers="B9").fit(model, data())
-    with pytest.raises(ValueError, match="batch=25 is larger than the training set of 12 samples"):
-        pmt.ZOTrainer(layers="B1").fit(model, data())
-    message = (
+    left = (
         r"^batch=25 is larger than the 16 training images left, 4 of 20 are held out to choose the "
         r"best state; use a smaller batch$"
     )
-    with pytest.raises(ValueError, match=message):
-        pmt.ZOTrainer(layers="B1").fit(model, data(20))
+    for layers, images, message in (
+        ("B1", five, "has label 4, the model has 4 classes"),
+        ("B9", data(12), "'B9' is neither a block"),
+        ("B1", data(12), "batch=25 is larger than the training set of 12 samples"),
+        ("B1", data(20), left),
+    ):
+        with pytest.raises(ValueError, match=message):
+            pmt.ZOTrainer(layers=layers).fit(model, images)
 
 
 def test_every_sample_is_seen_once_an_epoch_in_an_order_of_the_seed():
@@ -245,10 +189,7 @@ def test_learning_rate_follows_a_cosine_to_its_final_fraction():
 
 
 def test_the_text_of_a_result_is_a_table():
-    model = residual_network()
-    result = pmt.ZOTrainer(**{**OPTIONS, "epochs": 1}).fit(
-        model, data(), valid=data(5, 9), progress=False
-    )
+    result = fit(valid=data(5, 9), options={"epochs": 1})
     title, start, epoch, note, choice = str(result).splitlines()
     assert " ".join(title.split()) == (
         "epoch train loss train acc valid loss valid acc changed forwards GMAC seconds"
