@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from pmt._util.processes import machine_tag
-from pmt.firmware.export.folder import check_folder, write_folder
-from pmt.firmware.export.lock import make_lock
+from pmt.firmware.export.folder import check_folder, make_lock, write_folder
 
 
 def project(**files: str) -> dict[str, bytes]:

@@ -15,7 +15,7 @@ from networks import residual_network
 import pmt
 from pmt.cli import main
 from pmt.firmware.export import export, read_lock
-from pmt.firmware.export.lock import inputs_of
+from pmt.firmware.export.folder import inputs_of
 from pmt.firmware.export.task import make_task
 
 SMALL = ["--steps", "2", "--batch", "4", "--queries", "6", "--layers", "B3,head"]

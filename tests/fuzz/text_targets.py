@@ -17,7 +17,7 @@ from pmt._util.parsing import parse_json, parse_plain_toml, parse_toml
 from pmt.baselines.backprop.scheme import LayerUpdate, UpdateScheme
 from pmt.baselines.sparse_update.contribution import _Table
 from pmt.datasets.corrupted_arrays import read_manifest
-from pmt.firmware.export.lock import read_lock
+from pmt.firmware.export.folder import read_lock
 from pmt.firmware.export.target import find_target
 from pmt.research.studies.gradient_quality import _Store
 from pmt.research.sweep.grid_file import read_grid

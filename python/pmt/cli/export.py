@@ -19,8 +19,8 @@ from pmt.cli.arguments import (
 from pmt.cli.output import Output
 from pmt.firmware.export import ExportReport, Lock, export_files, read_lock
 from pmt.firmware.export.card import SAVE_INTERVAL
-from pmt.firmware.export.export_files import BOARD_SIZES
 from pmt.firmware.export.layout import FORMATS
+from pmt.firmware.export.project import BOARD_SIZES
 from pmt.firmware.export.task import MOST_STEPS
 from pmt.train.run.keep_best import CHOICE
 

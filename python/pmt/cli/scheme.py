@@ -9,7 +9,7 @@ from pmt.baselines.backprop.options import BackpropOptions
 from pmt.baselines.backprop.scheme import head_layer, input_channels
 from pmt.baselines.sparse_update.contribution import layer_memory
 from pmt.baselines.sparse_update.options import TinyTrainOptions
-from pmt.baselines.sparse_update.scheme_choice import METHODS, ChosenScheme, choose_scheme
+from pmt.baselines.sparse_update.trainer import METHODS, ChosenScheme, choose_scheme
 from pmt.cli.arguments import (
     add_data,
     add_integer,

@@ -1,10 +1,16 @@
 """A model that runs, and how to load one."""
 
-from pmt.model.file_predictions import FilePredictions, predict_files
 from pmt.model.layers import Layer
 from pmt.model.loading import BUNDLED_MODELS, ConvertedFile, convert, load
 from pmt.model.model import Model
-from pmt.model.scores import Confusion, Evaluation, ImageScores, scores_of_logits
+from pmt.model.scores import (
+    Confusion,
+    Evaluation,
+    FilePredictions,
+    ImageScores,
+    predict_files,
+    scores_of_logits,
+)
 
 __all__ = [
     "BUNDLED_MODELS",

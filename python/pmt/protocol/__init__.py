@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from pmt.protocol.comparison import Comparison, compare, wilson_interval, wilson_of_share
+from pmt.protocol.comparison import (
+    Comparison,
+    EvaluationReport,
+    compare,
+    evaluate_model,
+    wilson_interval,
+    wilson_of_share,
+)
 from pmt.protocol.corrupted_copies import (
     CorruptedCopies,
     open_copies,
     write_corrupted,
 )
 from pmt.protocol.data_source import DataSource, ImagePool, load_clean
-from pmt.protocol.evaluation_report import EvaluationReport, evaluate_model
 from pmt.protocol.splitting import PROTOCOLS, Split, SplitChoice, balanced_order, split
 
 __all__ = [

@@ -8,10 +8,10 @@ from pmt.baselines.sparse_update.options import (
     TinyTrainOptions,
     published_scheme,
 )
-from pmt.baselines.sparse_update.scheme_choice import choose_scheme
 from pmt.baselines.sparse_update.trainer import (
     MCUTrainTrainer,
     TinyTrainTrainer,
+    choose_scheme,
     tinytrain_scheme,
 )
 

@@ -1,16 +1,21 @@
-"""Training by sparse back-propagation: MCUTrain's fixed schemes, TinyTrain's choice by the data."""
+"""Training by sparse back-propagation, and the choice of what it updates."""
 
 from __future__ import annotations
 
 import json
 from abc import abstractmethod
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
+from pmt._util.checks import OptionError
+from pmt._util.did_you_mean import did_you_mean
 from pmt._util.parsing import parse_json
+from pmt._util.processes import thread_count
 from pmt.baselines.backprop.cost import backward_work
+from pmt.baselines.backprop.options import BackpropOptions
 from pmt.baselines.backprop.scheme import UpdateScheme
 from pmt.baselines.backprop.trainer import BackpropTrainer
 from pmt.baselines.sparse_update.channels import (
@@ -21,6 +26,7 @@ from pmt.baselines.sparse_update.channels import (
     inspected_layers,
     select_scheme,
 )
+from pmt.baselines.sparse_update.contribution import UpdateMemory, analyze, scheme_memory
 from pmt.baselines.sparse_update.options import (
     PUBLISHED,
     MCUTrainOptions,
@@ -30,11 +36,20 @@ from pmt.baselines.sparse_update.options import (
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import DataLike
 from pmt.model import Model
+from pmt.protocol import DataSource, SplitChoice
 from pmt.train.costs.work import Cost
 from pmt.train.run.folder import RunFolder
 from pmt.train.run.result import RunResult
 
-__all__ = ["MCUTrainTrainer", "TinyTrainTrainer", "full_backward_macs", "tinytrain_scheme"]
+__all__ = [
+    "METHODS",
+    "ChosenScheme",
+    "MCUTrainTrainer",
+    "TinyTrainTrainer",
+    "choose_scheme",
+    "full_backward_macs",
+    "tinytrain_scheme",
+]
 
 
 class _SparseTrainer(BackpropTrainer):
@@ -234,3 +249,93 @@ def named_scheme(model: Model, scheme: str) -> UpdateScheme:
     if inline in PUBLISHED:
         return published_scheme(model, inline)
     return UpdateScheme.from_json(parse_json(inline, "scheme"), model)
+
+
+METHODS = ("mcutrain", "tinytrain")
+
+
+@dataclass(frozen=True)
+class ChosenScheme:
+    """A scheme for a model, and the memory that it adds, in bytes."""
+
+    model: Model
+    scheme: UpdateScheme
+    memory: UpdateMemory
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the figures for JSON."""
+        return {**self.scheme.to_json(self.model), "memory": self.memory.total}
+
+
+def choose_scheme(
+    model: Model,
+    data: DataSource,
+    method: str,
+    *,
+    split: SplitChoice | None = None,
+    memory: int = 100 * 1024,
+    training: BackpropOptions | None = None,
+    stride: int = 1,
+    cache: str | Path | None = None,
+    tinytrain: TinyTrainOptions | None = None,
+    threads: int = 0,
+) -> ChosenScheme:
+    """Choose the layers and channels that MCUTrain or TinyTrain updates, within a budget.
+
+    Parameters
+    ----------
+    model : Model
+        The network.
+    data : DataSource
+        The images.
+    method : {"mcutrain", "tinytrain"}
+        Way to choose: by contribution analysis, or by potentials of channels.
+    split : SplitChoice, optional
+        Images that are looked at and, with ``mcutrain``, those that choose.
+    memory : int
+        Budget for the memory that the update adds, in bytes.
+    training : BackpropOptions, optional
+        Options of each training of ``mcutrain``; by default an epoch of batches of 64 images with
+        a learning rate of 0.01.
+    stride : int
+        ``mcutrain`` tries only every ``stride``-th number of last layers for the biases.
+    cache : str or pathlib.Path, optional
+        JSON file that keeps every measurement of ``mcutrain``; an analysis continues from it.
+    tinytrain : TinyTrainOptions, optional
+        Options of ``tinytrain``; its ``memory`` is that of the budget.
+    threads : int
+        Threads to use, 0 for all.
+
+    Returns
+    -------
+    ChosenScheme
+        The scheme; ``scheme.save(path, model)`` writes it.
+
+    Raises
+    ------
+    ValueError, FileNotFoundError
+        If the method is unknown, an option is outside its range, the data cannot be read, or
+        ``mcutrain`` has no held-out images.
+    ImportError
+        If torch is missing, which all but potentials by forward passes need.
+    """
+    if method not in METHODS:
+        near = did_you_mean(method, METHODS)
+        raise OptionError("method", f" {method!r} is unknown{near}")
+    images = (split or SplitChoice()).of(data, model)
+    if method == "mcutrain":
+        options = training or BackpropOptions(epochs=1, batch=64, learning_rate=0.01)
+        found = analyze(
+            model,
+            images.train,
+            images.choosing(),
+            options=options,
+            stride=stride,
+            cache=cache,
+            threads=threads,
+        )
+        scheme = chosen_scheme(model, found.scheme(model, memory))
+    else:
+        chosen = (tinytrain or TinyTrainOptions()).replace(memory=memory)
+        scheme = tinytrain_scheme(model, images.train, chosen, threads=thread_count(threads))
+    return ChosenScheme(model, scheme, scheme_memory(model, scheme))

@@ -1,8 +1,7 @@
 """Export of a model with its trainer as a firmware project."""
 
-from pmt.firmware.export.export_files import export_files
-from pmt.firmware.export.lock import Lock, read_lock
-from pmt.firmware.export.project import export
+from pmt.firmware.export.folder import Lock, read_lock
+from pmt.firmware.export.project import export, export_files
 from pmt.firmware.export.report import ExportReport
 from pmt.firmware.export.target import targets
 from pmt.model.card_reader import CardContents, read_card
