@@ -6,7 +6,7 @@ from pathlib import Path
 import emulator
 import numpy as np
 import pytest
-from tflite_builder import TfliteBuilder
+from tflite_builder import SAME, VALID, TfliteBuilder, ramp, saved
 from tflite_networks import generated
 
 from pmt.formats.tflite import importer as tflite
@@ -15,18 +15,11 @@ from pmt.model import Model
 from pmt.net.graph import Graph
 from pmt.net.image import build_image, read_graph
 
-SAME, VALID = 0, 1
 RELU, RELU6 = 1, 3
 
 
-def ramp(*shape: int) -> np.ndarray:
-    return (np.arange(np.prod(shape)) % 251 - 125).astype(np.int8).reshape(shape)
-
-
 def imported(tmp_path: Path, data: bytes, **options: object) -> Graph:
-    path = tmp_path / "net.tflite"
-    path.write_bytes(data)
-    return tflite.read(path, **options)  # type: ignore[arg-type]
+    return tflite.read(saved(tmp_path, data), **options)  # type: ignore[arg-type]
 
 
 def small_network() -> bytes:
@@ -191,9 +184,7 @@ def test_channels_first_input_is_read_channels_last(tmp_path: Path) -> None:
 
 
 def test_layers_are_found_again_in_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "net.tflite"
-    path.write_bytes(generated("mixed"))
-    lowered = tflite.lower(path)
+    lowered = tflite.lower(saved(tmp_path, generated("mixed")))
     stored = list(lowered.layers.values())
     assert [(s.operator, s.groups, s.dilation) for s in stored] == [
         (2, 2, (1, 1)), (4, 1, (2, 2)), (5, 1, (2, 2)), (6, 1, (1, 1)), (9, 1, (1, 1)),

@@ -12,7 +12,7 @@ import pytest
 import tflite as schema
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tflite_builder import TfliteBuilder
+from tflite_builder import TfliteBuilder, refused, saved
 from tflite_networks import GENERATED, generated
 
 from pmt.formats.tflite import importer as tflite
@@ -26,10 +26,8 @@ MOST_BYTES = 48 * 2**20  # 16 MiB of weights, twice while they are made, and the
 def attempt(data: bytes) -> bool:
     """Whether the file is refused; anything but a ValueError that names it is a failure."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "net.tflite"
-        path.write_bytes(data)
         try:
-            Model.from_graph(tflite.read(path))
+            Model.from_graph(tflite.read(saved(Path(folder), data)))
         except ValueError as error:
             message = str(error)
         else:
@@ -104,19 +102,13 @@ def one_layer(**changes: object) -> TfliteBuilder:
     ],
 )
 def test_buffers_that_do_not_fit(changes: dict[str, object], message: str, tmp_path: Path) -> None:
-    path = tmp_path / "net.tflite"
-    path.write_bytes(one_layer(**changes).bytes([0], [1]))
-    with pytest.raises(ValueError, match=r"^net\.tflite: is damaged or truncated: ") as caught:
-        tflite.read(path)
-    assert message in str(caught.value)
+    found = refused(tmp_path, one_layer(**changes).bytes([0], [1]))
+    assert found.startswith("net.tflite: is damaged or truncated: ")
+    assert message in found
 
 
 def test_a_file_that_is_cut_off_is_refused_in_plain_words(tmp_path: Path) -> None:
-    path = tmp_path / "net.tflite"
-    path.write_bytes(one_layer().bytes([0], [1])[:200])
-    with pytest.raises(ValueError, match="flatbuffer") as caught:
-        tflite.read(path)
-    assert str(caught.value) == (
+    assert refused(tmp_path, one_layer().bytes([0], [1])[:200]) == (
         "net.tflite: is damaged or truncated: its 200 bytes are not a whole flatbuffer; copy or "
         "convert it again"
     )
@@ -126,17 +118,13 @@ def test_a_file_that_is_cut_off_is_refused_in_plain_words(tmp_path: Path) -> Non
 def test_tensors_that_do_not_exist(tmp_path: Path, index: int) -> None:
     b = one_layer()
     b.op("ADD", [1, index], [1])
-    path = tmp_path / "net.tflite"
-    path.write_bytes(b.bytes([0], [1]))
-    with pytest.raises(ValueError, match=f"damaged or truncated: tensor {index} does not exist"):
-        tflite.read(path)
+    message = f"damaged or truncated: tensor {index} does not exist"
+    assert message in refused(tmp_path, b.bytes([0], [1]))
 
 
 def test_missing_ends_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "net.tflite"
-    path.write_bytes(one_layer().bytes([0], [-1]))
-    with pytest.raises(ValueError, match="is damaged: its input or output does not exist"):
-        tflite.read(path)
+    found = refused(tmp_path, one_layer().bytes([0], [-1]))
+    assert "is damaged: its input or output does not exist" in found
 
 
 def test_a_name_that_all_tensors_share_is_not_copied_for_each(tmp_path: Path) -> None:
@@ -158,8 +146,7 @@ def test_a_name_that_all_tensors_share_is_not_copied_for_each(tmp_path: Path) ->
     schema.ModelAddSubgraphs(b, graph)
     schema.ModelAddBuffers(b, buffers)
     b.Finish(schema.ModelEnd(b), b"TFL3")
-    path = tmp_path / "net.tflite"
-    path.write_bytes(bytes(b.Output()))
+    path = saved(tmp_path, bytes(b.Output()))
     with pytest.raises(ValueError, match="its names and scales claim more bytes than the file"):
         read_file(path)
 
@@ -176,7 +163,5 @@ def test_many_useless_operators_take_no_long_time(tmp_path: Path) -> None:
     last = 1
     for _ in range(3000):
         b.op("SOFTMAX", [last], [last := b.activation(1, 4, 4, 2)])
-    path = tmp_path / "net.tflite"
-    path.write_bytes(b.bytes([0], [last]))
-    with pytest.raises(ValueError, match=r"ops 1-2984 \(SOFTMAX\): this operator has no counter"):
-        tflite.read(path)
+    found = refused(tmp_path, b.bytes([0], [last]))
+    assert "ops 1-2984 (SOFTMAX): this operator has no counter" in found

@@ -7,26 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tflite_builder import TfliteBuilder
+from tflite_builder import SAME, VALID, TfliteBuilder, ramp, refused, saved
 from tflite_networks import NetworkBuilder
 
 from pmt.formats.tflite import importer as tflite
 
-SAME, VALID = 0, 1
 WINDOW = {"Padding": SAME, "StrideH": 1, "StrideW": 1}
 TANH = 4
-
-
-def ramp(*shape: int) -> np.ndarray:
-    return (np.arange(np.prod(shape)) % 251 - 125).astype(np.int8).reshape(shape)
-
-
-def refused(tmp_path: Path, data: bytes) -> str:
-    path = tmp_path / "net.tflite"
-    path.write_bytes(data)
-    with pytest.raises(ValueError, match=r"^net\.tflite: ") as caught:
-        tflite.read(path)
-    return str(caught.value)
 
 
 def test_everything_unsupported_is_in_one_error(tmp_path: Path) -> None:
@@ -92,10 +79,8 @@ def test_convolutions(
     x, y = b.activation(1, 8, 8, 2), b.activation(1, 8, 8, 2)
     w = b.constant(weights, scales=[1.0, 1.0])
     b.op("CONV_2D", [x, w], [y], **{**WINDOW, **options})
-    path = tmp_path / "net.tflite"
-    path.write_bytes(b.bytes([x], [y]))
     with pytest.raises(ValueError, match=rf"op 0 CONV_2D: .*{reason}"):
-        tflite.read(path)
+        tflite.read(saved(tmp_path, b.bytes([x], [y])))
 
 
 def convolution(b: TfliteBuilder, x: int, y: int, **weights: Any) -> None:

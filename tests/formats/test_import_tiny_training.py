@@ -202,110 +202,62 @@ def test_small_network_of_any_protocol(tmp_path: Path, protocol: int) -> None:
     assert depthwise[0, 2, 5] == kernels[5, 0, 0, 2]
 
 
-def drop_params(network: dict[str, Any]) -> None:
-    del network["blocks"][0]["depthwise"]["params"]
+FIRST, HEAD, BLOCK = ("first_conv",), ("classifier", "params"), ("blocks", 0)
+DEPTHWISE = (*BLOCK, "depthwise")
+SHORT = ((*HEAD, "bias"), np.zeros(3, np.int32))
+DOUBLE = ((*DEPTHWISE, "params", "bias"), np.zeros(8, np.float64))
 
 
-def blocks_are_no_list(network: dict[str, Any]) -> None:
-    network["blocks"] = {"0": 1}
-
-
-def short_bias(network: dict[str, Any]) -> None:
-    network["classifier"]["params"]["bias"] = np.zeros(3, np.int32)
-
-
-def float_weights(network: dict[str, Any]) -> None:
-    params = network["first_conv"]["params"]
-    params["weight"] = params["weight"].astype(np.float32)
-
-
-def nan_scale(network: dict[str, Any]) -> None:
-    network["first_conv"]["params"]["y_scale"] = float("nan")
-
-
-def negative_weight_scale(network: dict[str, Any]) -> None:
-    network["first_conv"]["params"]["w_scales"] *= -1
-
-
-def odd_groups(network: dict[str, Any]) -> None:
-    network["blocks"][0]["depthwise"]["groups"] = 3
-
-
-def three_sizes(network: dict[str, Any]) -> None:
-    network["first_conv"]["kernel_size"] = (3, 3, 3)
-
-
-def huge_kernel(network: dict[str, Any]) -> None:
-    network["first_conv"]["kernel_size"] = 16
-
-
-def swish(network: dict[str, Any]) -> None:
-    network["first_conv"]["act"] = "swish"
-
-
-def relu_of_another_range(network: dict[str, Any]) -> None:
-    network["first_conv"]["act"] = "relu"
-
-
-def residual_of_another_shape(network: dict[str, Any]) -> None:
-    network["blocks"][0]["depthwise"]["stride"] = 2
-
-
-def two_layers(network: dict[str, Any]) -> None:
-    short_bias(network)
-    nan_bias(network)
-
-
-def nan_bias(network: dict[str, Any]) -> None:
-    network["blocks"][0]["depthwise"]["params"]["bias"] = np.zeros(8, np.float64)
-
-
-def wide_bias(network: dict[str, Any]) -> None:
-    network["classifier"]["params"]["bias"] = np.full(5, 2**31)
-
-
-def squeeze(network: dict[str, Any]) -> None:
-    network["blocks"][0]["se"] = {}
-
-
-def scales_do_not_meet(network: dict[str, Any]) -> None:
-    network["blocks"][0]["pointwise2"]["params"]["x_scale"] = 0.5
-
-
-def big_zero_point(network: dict[str, Any]) -> None:
-    network["first_conv"]["params"]["y_zero"] = 128
-
-
+# What is set where in a small network, and the refusal.
 @pytest.mark.parametrize(
-    ("damage", "message"),
+    ("changes", "message"),
     [
-        (drop_params, r"net\.pkl, blocks\[0\], depthwise: 'params' is missing"),
-        (blocks_are_no_list, r"net\.pkl: 'blocks' must be a list"),
-        (short_bias, r"classifier, params: 'bias' is int32 of shape \(3,\), expected int32 of"),
-        (float_weights, r"first_conv, params: 'weight' is float32 of shape"),
-        (nan_scale, r"'y_scale' is nan, expected a positive number"),
-        (negative_weight_scale, r"'w_scales' must be positive and finite"),
-        (odd_groups, r"depthwise: 'groups' 3 must divide 8 and 8 channels"),
-        (three_sizes, r"'kernel_size' is a tuple, expected one or two numbers from 1 to 15"),
-        (huge_kernel, r"'kernel_size' is 16, expected one or two numbers from 1 to 15"),
-        (swish, r"first_conv: 'act' is 'swish', but activations are part of the int8 range"),
-        (relu_of_another_range, r"'act' is 'relu', .*use relu or relu6 with 'y_zero' -128"),
-        (
-            residual_of_another_shape,
-            r"blocks\[0\], residual: 'params' adds \(128, 128, 4\) to \(64, 64, 4\)",
-        ),
-        (two_layers, r"depthwise, params: 'bias' is float64 .*; .*classifier, params: 'bias' is"),
-        (wide_bias, r"classifier, params: 'bias' holds values beyond int32"),
-        (squeeze, r"'se' is set: squeeze-and-excitation is not supported"),
-        (scales_do_not_meet, r"b0\.pointwise2: expects its input with scale .* contradicts"),
-        (big_zero_point, r"'y_zero' is 128, expected an integer in \[-128, 127\]"),
+        ([(("blocks",), {"0": 1})], r"net\.pkl: 'blocks' must be a list"),
+        ([SHORT], r"classifier, params: 'bias' is int32 of shape \(3,\), expected int32 of"),
+        ([((*FIRST, "params", "weight"), np.ones((8, 3, 3, 3), np.float32))],
+            r"first_conv, params: 'weight' is float32 of shape"),
+        ([((*FIRST, "params", "y_scale"), float("nan"))],
+            r"'y_scale' is nan, expected a positive number"),
+        ([((*HEAD, "w_scales"), np.full(5, -1, np.float32))],
+            r"'w_scales' must be positive and finite"),
+        ([((*DEPTHWISE, "groups"), 3)], r"depthwise: 'groups' 3 must divide 8 and 8 channels"),
+        ([((*FIRST, "kernel_size"), (3, 3, 3))],
+            r"'kernel_size' is a tuple, expected one or two numbers from 1 to 15"),
+        ([((*FIRST, "kernel_size"), 16)],
+            r"'kernel_size' is 16, expected one or two numbers from 1 to 15"),
+        ([((*FIRST, "act"), "swish")],
+            r"first_conv: 'act' is 'swish', but activations are part of the int8 range"),
+        ([((*FIRST, "act"), "relu")], r"'act' is 'relu', .*use relu or relu6 with 'y_zero' -128"),
+        ([((*DEPTHWISE, "stride"), 2)],
+            r"blocks\[0\], residual: 'params' adds \(128, 128, 4\) to \(64, 64, 4\)"),
+        ([SHORT, DOUBLE],
+            r"depthwise, params: 'bias' is float64 .*; .*classifier, params: 'bias' is"),
+        ([((*HEAD, "bias"), np.full(5, 2**31))],
+            r"classifier, params: 'bias' holds values beyond int32"),
+        ([((*BLOCK, "se"), {})], r"'se' is set: squeeze-and-excitation is not supported"),
+        ([((*BLOCK, "pointwise2", "params", "x_scale"), 0.5)],
+            r"b0\.pointwise2: expects its input with scale .* contradicts"),
+        ([((*FIRST, "params", "y_zero"), 128)],
+            r"'y_zero' is 128, expected an integer in \[-128, 127\]"),
     ],
-    ids=lambda value: getattr(value, "__name__", ""),
-)
-def test_wrong_structure_says_where(tmp_path: Path, damage: Any, message: str) -> None:
+)  # fmt: skip
+def test_wrong_structure_says_where(
+    tmp_path: Path, changes: list[tuple[tuple[str | int, ...], Any]], message: str
+) -> None:
     network = small_network()
-    damage(network)
+    for place, value in changes:
+        node: Any = network
+        for key in place[:-1]:
+            node = node[key]
+        node[place[-1]] = value
     with pytest.raises(ValueError, match=message):
+        tiny_training.read(saved(tmp_path / "net.pkl", network))
+
+
+def test_a_key_that_is_missing_is_named(tmp_path: Path) -> None:
+    network = small_network()
+    del network["blocks"][0]["depthwise"]["params"]
+    with pytest.raises(ValueError, match=r"net\.pkl, blocks\[0\], depthwise: 'params' is missing"):
         tiny_training.read(saved(tmp_path / "net.pkl", network))
 
 

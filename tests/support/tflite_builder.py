@@ -3,11 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import flatbuffers
 import numpy as np
+import pytest
 import tflite
+
+from pmt.formats.tflite import importer
+
+SAME, VALID = 0, 1
+
+
+def ramp(*shape: int) -> np.ndarray:
+    """Weights that all differ, as int8."""
+    return (np.arange(np.prod(shape)) % 251 - 125).astype(np.int8).reshape(shape)
+
+
+def saved(folder: Path, data: bytes) -> Path:
+    """Write ``net.tflite``."""
+    path = folder / "net.tflite"
+    path.write_bytes(data)
+    return path
+
+
+def refused(folder: Path, data: bytes) -> str:
+    """Return why a file is refused."""
+    with pytest.raises(ValueError, match=r"^net\.tflite: ") as caught:
+        importer.read(saved(folder, data))
+    return str(caught.value)
 
 
 @dataclass
