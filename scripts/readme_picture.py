@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 import pmt
-from pmt._util.plot_file import save_plot
-from pmt._util.plot_style import COLORS, FAINT, SMALL, new_axes
+from pmt._util.plots import COLORS, FAINT, SMALL, new_axes, save_plot
 from pmt.research.reproduce import results
 from pmt.research.reproduce.published import published
 from pmt.research.reproduce.run_rows import Found, find

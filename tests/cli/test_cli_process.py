@@ -20,7 +20,7 @@ from networks import residual_network, smooth_network
 from test_cli_train import SLOW, steps_done, wait_for_steps
 
 import pmt
-from pmt._util.printable import printable
+from pmt._util.text import printable
 from pmt.cli import main
 from pmt.cli.program import termination_interrupts
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sweep_files import write_grid
 
 import pmt
-from pmt._util.tables import shortened
+from pmt._util.text import shortened
 from pmt.research.profile import profile_method
 from pmt.research.sweep import plan, read_grid
 

@@ -11,7 +11,7 @@ from networks import residual_network
 from pictures import check_picture
 
 import pmt
-from pmt._util.plot_style import COLORS, bar_style, line_style
+from pmt._util.plots import COLORS, bar_style, line_style
 from pmt.protocol.comparison import PairedMargin
 from pmt.research.benchmark.forward import OpTimes
 from pmt.research.benchmark.timing import Machine

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pmt._util.plot_file import save_plot
+from pmt._util.plots import save_plot
 
 STORED = Path(__file__).parents[1] / "golden" / "plots"
 # Their matplotlib: another series sets text otherwise, which moves all that is laid out around it.

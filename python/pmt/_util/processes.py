@@ -1,20 +1,34 @@
-"""The processes of this machine: which still run, the threads of this one, and new ones."""
+"""The processes of this machine: which still run, new ones, this one's threads and signals."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
 import platform
+import signal
 import subprocess
+import threading
 import zlib
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from types import FrameType
 
 from pmt._util.checks import checked_integer
 
-__all__ = ["is_running", "machine", "machine_tag", "run_process", "started", "thread_count"]
+__all__ = [
+    "deferred_signals",
+    "is_running",
+    "machine",
+    "machine_tag",
+    "run_process",
+    "started",
+    "thread_count",
+]
+
+_NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
+_SIGNALS = [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
 
 
 @cache
@@ -83,3 +97,27 @@ def run_process(command: Sequence[str], what: str, remedy: str = "") -> str:
         return done.stdout
     last = done.stderr.strip().rpartition("\n")[2] or f"ended with {done.returncode}"
     raise OSError(f"{what}: {last}{remedy and f'; {remedy}'}")
+
+
+@contextmanager
+def deferred_signals() -> Iterator[None]:
+    """Let handlers of Ctrl-C, SIGTERM and SIGHUP that are Python functions wait for the end.
+
+    A handler that raises between writing a record and counting it would leave a state that is
+    neither before nor after it. Outside of the main thread, which alone runs handlers, nothing
+    changes.
+    """
+    came: list[tuple[int, FrameType | None]] = []
+    handlers = {}
+    if threading.current_thread() is threading.main_thread():
+        found = {number: signal.getsignal(number) for number in _SIGNALS}
+        handlers = {number: handler for number, handler in found.items() if callable(handler)}
+    for number in handlers:
+        signal.signal(number, lambda *arguments: came.append(arguments))
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for number, frame in came:
+            handlers[signal.Signals(number)](number, frame)

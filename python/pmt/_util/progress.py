@@ -6,7 +6,7 @@ import sys
 import time
 from typing import TextIO
 
-from pmt._util.printable import printable
+from pmt._util.text import printable
 
 __all__ = ["ProgressLine", "duration"]
 

@@ -13,7 +13,7 @@ import pmt
 from pmt import corruptions, methods
 from pmt._core import MOST_CHANNELS
 from pmt._util.checks import OptionError, checked_candidates
-from pmt._util.did_you_mean import did_you_mean
+from pmt._util.text import did_you_mean
 from pmt.corruptions import CONSTANTS
 from pmt.datasets.image_layouts import official_titles
 from pmt.model import Model

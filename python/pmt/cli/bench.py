@@ -6,8 +6,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pmt._util.counted import counted
-from pmt._util.did_you_mean import did_you_mean
+from pmt._util.text import counted, did_you_mean
 from pmt.cli.arguments import (
     add_integer,
     add_json,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from pmt._util.counted import counted
 from pmt._util.progress import ProgressLine
+from pmt._util.text import counted
 from pmt.cli.arguments import (
     add_coarse_labels,
     add_constants,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from pmt import datasets
-from pmt._util.did_you_mean import did_you_mean
+from pmt._util.text import did_you_mean
 from pmt.cli.arguments import add_json
 from pmt.cli.output import Output, table
 

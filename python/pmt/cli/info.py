@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from pmt._util.counted import counted
+from pmt._util.text import counted
 from pmt.cli.arguments import (
     add_json,
     add_layers,

@@ -14,10 +14,9 @@ from typing import Any, TextIO
 
 from pmt._util import atomic_file
 from pmt._util.extras import load_pyplot
-from pmt._util.plot_file import plot_suffix
-from pmt._util.printable import printable
+from pmt._util.plots import plot_suffix
 from pmt._util.progress import ProgressLine
-from pmt._util.tables import table
+from pmt._util.text import printable, table
 from pmt.cli.arguments import flag
 from pmt.model import Model
 from pmt.train.run.folder import RunFolder

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from pmt import _core
-from pmt._util.counted import counted
+from pmt._util.text import counted
 from pmt.baselines.sparse_update.options import PUBLISHED, MCUTrainOptions
 from pmt.cli.arguments import (
     add_integer,

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 from pmt import __version__
 from pmt._util.checks import FileProblems, OptionError, OptionWarning
-from pmt._util.did_you_mean import did_you_mean, nearest
+from pmt._util.text import did_you_mean, nearest
 from pmt.cli import (
     align,
     bench,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pmt._util.counted import counted
+from pmt._util.text import counted
 from pmt.cli.arguments import add_integer, add_json, add_model_out, add_threads, call, parts
 from pmt.cli.output import Output, checked_model_out, stage, table
 from pmt.quantization import (

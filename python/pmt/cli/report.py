@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from pmt._util import atomic_file
-from pmt._util.counted import counted
+from pmt._util.text import counted
 from pmt.cli.arguments import add_json, add_plot, job_of, parts
 from pmt.cli.output import Output, check_file, check_plot
 from pmt.research.plots import plot_report, save_plot

@@ -6,7 +6,7 @@ import argparse
 import shlex
 import sys
 
-from pmt._util.counted import counted
+from pmt._util.text import counted
 from pmt.cli.arguments import (
     add_data,
     add_integer,

@@ -6,9 +6,8 @@ import argparse
 from pathlib import Path
 
 from pmt._util import atomic_file
-from pmt._util.counted import counted
-from pmt._util.printable import printable
 from pmt._util.progress import ProgressLine
+from pmt._util.text import counted, printable
 from pmt.cli.arguments import (
     add_coarse_labels,
     add_constants,

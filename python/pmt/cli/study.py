@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pmt._util.counted import counted
-from pmt._util.did_you_mean import did_you_mean
 from pmt._util.extras import load_pyplot
+from pmt._util.text import counted, did_you_mean
 from pmt.cli.arguments import (
     add_data,
     add_integer,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from pmt._util.counted import counted
 from pmt._util.progress import duration
+from pmt._util.text import counted
 from pmt.cli.arguments import add_json, add_plugin
 from pmt.cli.output import EXIT_FAILED, EXIT_INTERRUPTED, Output, complain
 from pmt.cli.sweep_arguments import add_workers, check_workers

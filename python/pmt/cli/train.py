@@ -6,9 +6,8 @@ import argparse
 import shlex
 
 from pmt import methods
-from pmt._util.counted import counted
-from pmt._util.printable import printable
 from pmt._util.progress import duration
+from pmt._util.text import counted, printable
 from pmt.cli.arguments import (
     add_data,
     add_integer,

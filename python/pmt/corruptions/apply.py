@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util.checks import checked_seed, checked_split
-from pmt._util.did_you_mean import did_you_mean
+from pmt._util.text import did_you_mean
 from pmt.corruptions.catalog import (
     CATALOG,
     Corruption,

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.did_you_mean import did_you_mean
+from pmt._util.text import did_you_mean
 
 SEVERITIES = (1, 2, 3, 4, 5)
 CONSTANTS = ("cifar10", "imagenet")

@@ -13,9 +13,9 @@ from types import ModuleType
 from typing import IO
 
 from pmt._util import atomic_file
-from pmt._util.did_you_mean import did_you_mean
 from pmt._util.extras import import_extra
 from pmt._util.progress import ProgressLine
+from pmt._util.text import did_you_mean
 from pmt.datasets.catalog import CATALOG, RemoteFile, Source
 from pmt.datasets.storage import data_folder
 

@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 
 from pmt._util.checks import checked_split
-from pmt._util.did_you_mean import nearest
+from pmt._util.text import nearest
 from pmt.datasets.catalog import CATALOG
 from pmt.datasets.class_names import FASHION_MNIST_CLASSES
 from pmt.datasets.dataset import Dataset

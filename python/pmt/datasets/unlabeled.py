@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.counted import counted
+from pmt._util.text import counted
 from pmt.datasets.decoding import decode_files
 from pmt.datasets.files import damaged, missing
 from pmt.datasets.image_layouts import SUFFIXES

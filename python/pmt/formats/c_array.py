@@ -7,7 +7,7 @@ import zlib
 from pathlib import PurePath
 
 from pmt import _core
-from pmt._util.counted import counted
+from pmt._util.text import counted
 from pmt.formats.layers import input_formula
 from pmt.net.graph import Graph, is_layer
 from pmt.net.image import ALIGNMENT, build_image

@@ -24,8 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._core import MOST_CHANNELS
-from pmt._util.printable import printable
 from pmt._util.safe_pickle import PickledArray, array_globals, load
+from pmt._util.text import printable
 from pmt.formats.layers import check_limits, consecutive_blocks, dense_kernel, raw_pixels
 from pmt.formats.reading import require_file
 from pmt.net.graph import Graph, Op, OpKind, Tensor, is_layer, output_size

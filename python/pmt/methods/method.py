@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pmt._util.tables import html_table
+from pmt._util.text import html_table
 from pmt.train.trainer import Trainer
 
 __all__ = ["Kind", "Method"]

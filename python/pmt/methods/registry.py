@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from pmt._util.did_you_mean import did_you_mean
+from pmt._util.text import did_you_mean
 from pmt.methods.baselines import BACKPROP, UNTRAINED
 from pmt.methods.method import Kind, Method
 from pmt.methods.plugins import load_plugins

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pmt._util.did_you_mean import nearest
+from pmt._util.text import nearest
 from pmt.net.graph import FEATURES_ENTRY, OF_CLASSES, STATISTICS_KEY, Graph, Op, is_layer
 
 __all__ = ["features_graph"]

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
-from pmt._util.counted import counted
+from pmt._util.text import counted
 from pmt.datasets import Dataset
 
 __all__ = [

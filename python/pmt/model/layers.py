@@ -12,7 +12,7 @@ import numpy.typing as npt
 from pmt import _core
 from pmt._core import DEAD_CHANNEL_SCALE
 from pmt._util.checks import OptionError
-from pmt._util.did_you_mean import nearest
+from pmt._util.text import nearest
 
 __all__ = ["Layer", "Layers", "copy_parameters"]
 

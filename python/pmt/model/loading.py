@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pmt import formats
-from pmt._util.did_you_mean import did_you_mean
+from pmt._util.text import did_you_mean
 from pmt.formats.layers import input_formula
 from pmt.formats.reading import check_options
 from pmt.model.model import Model

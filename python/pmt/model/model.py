@@ -13,10 +13,8 @@ import numpy.typing as npt
 
 from pmt import _core, formats
 from pmt._util import atomic_file
-from pmt._util.counted import counted
-from pmt._util.printable import printable
 from pmt._util.processes import thread_count
-from pmt._util.tables import html_table, shortened, table
+from pmt._util.text import counted, html_table, printable, shortened, table
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import DataLike
 from pmt.model.class_checks import (

@@ -12,9 +12,8 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt._util.checks import OptionError, checked_integer
-from pmt._util.counted import counted
-from pmt._util.plot_style import one_axes, plain_text
-from pmt._util.tables import html_table, table
+from pmt._util.plots import one_axes, plain_text
+from pmt._util.text import counted, html_table, table
 from pmt.datasets import Dataset
 from pmt.datasets.unlabeled import find_files, read_in_blocks
 

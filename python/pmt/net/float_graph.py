@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.counted import counted
+from pmt._util.text import counted
 from pmt.net.graph import (
     LAYER_KINDS,
     BaseGraph,

@@ -12,8 +12,7 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt._util.checks import checked_integer
-from pmt._util.counted import counted
-from pmt._util.tables import html_table, table
+from pmt._util.text import counted, html_table, table
 from pmt.datasets import Dataset
 from pmt.model import Confusion, Evaluation, ImageScores, Model, load
 from pmt.model.class_checks import warn_of_unlike_classes

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from pmt import corruptions, datasets
 from pmt._util.checks import checked_size
-from pmt._util.counted import counted
+from pmt._util.text import counted
 from pmt.datasets import Dataset
 from pmt.datasets.cifar import has_cifar
 from pmt.datasets.corrupted_arrays import find_corrupted, read_corrupted

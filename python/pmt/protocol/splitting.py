@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util.checks import OptionError, checked_integer, checked_seed
-from pmt._util.did_you_mean import did_you_mean
+from pmt._util.text import did_you_mean
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import checksum
 from pmt.model import Model

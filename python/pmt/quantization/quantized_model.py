@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pmt._util.checks import OptionError
-from pmt._util.counted import counted
+from pmt._util.text import counted
 from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.model.input_conversion import inputs_in_shape

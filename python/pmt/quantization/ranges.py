@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.did_you_mean import did_you_mean
+from pmt._util.text import did_you_mean
 from pmt.net.float_graph import FloatGraph, check_images
 from pmt.quantization.float_forward import (
     FloatArray,

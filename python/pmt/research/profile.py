@@ -6,9 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pmt import _core
-from pmt._util.counted import counted
-from pmt._util.did_you_mean import did_you_mean
-from pmt._util.tables import html_table
+from pmt._util.text import counted, did_you_mean, html_table
 from pmt.baselines.backprop.cost import (
     Arithmetic,
     backward_memory,

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from pmt import _core
-from pmt._util.did_you_mean import did_you_mean
+from pmt._util.text import did_you_mean
 
 __all__ = [
     "CORE",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pmt import _core
-from pmt._util.did_you_mean import did_you_mean
+from pmt._util.text import did_you_mean
 from pmt.train.losses import LossNames, core_word
 from pmt.train.option_fields import (
     CORE,

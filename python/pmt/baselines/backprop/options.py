@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from pmt._util.did_you_mean import did_you_mean
+from pmt._util.text import did_you_mean
 from pmt.train.option_fields import Options, Range, Words, document_options, option
 from pmt.train.prepare.preparation import (
     ALIGN_IMAGES,

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pmt._util.checks import OptionError
-from pmt._util.did_you_mean import did_you_mean
 from pmt._util.parsing import parse_json
 from pmt._util.processes import thread_count
+from pmt._util.text import did_you_mean
 from pmt.baselines.backprop.cost import backward_work
 from pmt.baselines.backprop.options import BackpropOptions
 from pmt.baselines.backprop.scheme import UpdateScheme

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from pmt import _core
-from pmt._util.did_you_mean import did_you_mean
 from pmt._util.native_files import firmware_folder
+from pmt._util.text import did_you_mean
 from pmt.firmware.board.memory import MAKE_SECONDS, need_programs, run_make, write_changes
 from pmt.firmware.export.layout import fill_in, link_script, source_files
 from pmt.firmware.export.target import find_target

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pmt import _core
-from pmt._util.did_you_mean import did_you_mean
 from pmt._util.native_files import core_folder, firmware_folder
+from pmt._util.text import did_you_mean
 from pmt.firmware.export.target import Target, check_word
 
 __all__ = [

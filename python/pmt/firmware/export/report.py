@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pmt import _core
-from pmt._util.counted import counted
+from pmt._util.text import counted
 from pmt.firmware.export.target import Target
 from pmt.firmware.export.task import Task
 from pmt.model import Model

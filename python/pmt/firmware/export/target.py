@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pmt._util.did_you_mean import did_you_mean
 from pmt._util.native_files import firmware_folder
 from pmt._util.parsing import parse_toml
+from pmt._util.text import did_you_mean
 
 __all__ = [
     "Region",

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pmt._core import LARGEST_SIDE
-from pmt._util.printable import printable
+from pmt._util.text import printable
 from pmt.formats.layers import Numbers, layer_blocks, per_channel
 from pmt.formats.onnx import elementwise, windows
 from pmt.formats.onnx.call import Call, QuantizedConstant, Value, dequantize, moved, quantize

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from pmt._util.printable import printable
+from pmt._util.text import printable
 from pmt.formats.layers import (
     Numbers,
     check_imported,

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.did_you_mean import did_you_mean
 from pmt._util.extras import missing_extra
+from pmt._util.text import did_you_mean
 from pmt.formats.onnx.exporter import onnx_model
 from pmt.formats.tflite.exporter import tflite_model
 from pmt.model import Model

@@ -5,7 +5,7 @@ They need matplotlib. :func:`save_plot` writes what they return to a file.
 
 from __future__ import annotations
 
-from pmt._util.plot_file import save_plot
+from pmt._util.plots import save_plot
 from pmt.research.plots.confusions import plot_confusions
 from pmt.research.plots.cosines import plot_cosines, plot_errors
 from pmt.research.plots.curves import plot_curves, plot_report

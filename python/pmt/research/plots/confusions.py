@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.plot_style import panels, plain_text
+from pmt._util.plots import panels, plain_text
 from pmt.model import Confusion
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.plot_style import SMALL, line_style, one_axes, panels
+from pmt._util.plots import SMALL, line_style, one_axes, panels
 from pmt.research.studies.gradient_quality import GradientStudy, Quality
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util.extras import import_extra
-from pmt._util.plot_style import FAINT, SMALL, add_legend, line_style, one_axes, panels, plain_text
+from pmt._util.plots import FAINT, SMALL, add_legend, line_style, one_axes, panels, plain_text
 from pmt.research.report.curves import Curve, mean_curve
 from pmt.research.report.formats import name
 from pmt.research.report.pivot import Pivot

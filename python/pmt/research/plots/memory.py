@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pmt._util.plot_style import add_legend, bar_style, mark_sizes, one_axes, plain_text
+from pmt._util.plots import add_legend, bar_style, mark_sizes, one_axes, plain_text
 from pmt.research.profile import Profile
 from pmt.train.costs.memory import PARTS
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.counted import counted
-from pmt._util.plot_style import COLORS, SMALL, panels, plain_text
+from pmt._util.plots import COLORS, SMALL, panels, plain_text
+from pmt._util.text import counted
 from pmt.train.choose import Candidate, Selection
 
 if TYPE_CHECKING:

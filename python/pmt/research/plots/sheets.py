@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.plot_style import SMALL, one_axes, plain_text
+from pmt._util.plots import SMALL, one_axes, plain_text
 from pmt.research.sheets import Sheet
 
 if TYPE_CHECKING:

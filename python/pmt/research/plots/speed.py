@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.counted import counted
 from pmt._util.extras import import_extra
-from pmt._util.plot_style import SMALL, bar_style, line_style, panels
+from pmt._util.plots import SMALL, bar_style, line_style, panels
+from pmt._util.text import counted
 from pmt.model import Model
 from pmt.research.benchmark.forward import OpTimes
 from pmt.research.benchmark.timing import Machine

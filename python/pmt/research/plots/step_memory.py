@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pmt._util.extras import import_extra
-from pmt._util.plot_style import SMALL, add_legend, one_axes
+from pmt._util.plots import SMALL, add_legend, one_axes
 from pmt.research.plots.memory import part_style
 from pmt.research.step_memory import KINDS, StepMemory, Stretch
 

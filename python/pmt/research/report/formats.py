@@ -7,8 +7,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pmt._util.counted import counted
-from pmt._util.printable import printable
+from pmt._util.text import counted, printable
 from pmt.research.report.pivot import Cell, Comparison, Difference, Key, Pivot
 
 __all__ = [

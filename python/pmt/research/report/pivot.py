@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pmt._util.did_you_mean import did_you_mean
+from pmt._util.text import did_you_mean
 from pmt.protocol import wilson_of_share
 from pmt.research.report.finished_runs import METRICS, FinishedRun, higher_is_better
 from pmt.research.report.intervals import accuracy_interval, difference_interval

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pmt._util.printable import printable
+from pmt._util.text import printable
 from pmt.research.report.finished_runs import FinishedRun
 from pmt.research.report.formats import CellText, TableText
 from pmt.research.sweep.tuning import edge_line

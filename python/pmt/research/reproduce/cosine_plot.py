@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pmt._util.plot_style import add_legend, panels
+from pmt._util.plots import add_legend, panels
 from pmt.research.plots.cosines import draw_cosines, draw_dimensions
 from pmt.research.reproduce.cosines import series
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pmt._util.did_you_mean import did_you_mean
+from pmt._util.text import did_you_mean
 from pmt.research.report.intervals import student_t
 from pmt.research.reproduce.drawing import draw_curves
 from pmt.research.reproduce.run_rows import Found, find

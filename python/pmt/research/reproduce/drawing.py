@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pmt._util.plot_style import COLORS, FAINT, SMALL, line_style, one_axes
+from pmt._util.plots import COLORS, FAINT, SMALL, line_style, one_axes
 from pmt.research.plots import plot_curves
 from pmt.research.report.curves import Curve
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pmt._util.plot_style import one_axes
+from pmt._util.plots import one_axes
 from pmt.research.reproduce.cosine_plot import draw_study, draw_study_cosines
 from pmt.research.reproduce.cosines import (
     beyond_chance,

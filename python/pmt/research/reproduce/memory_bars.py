@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pmt._util.plot_style import add_legend, mark_sizes, one_axes
+from pmt._util.plots import add_legend, mark_sizes, one_axes
 from pmt.research.plots.memory import draw_parts
 
 __all__ = ["draw_memory"]

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from pmt._util.counted import counted
-from pmt._util.plot_style import SMALL, add_legend, line_style, one_axes
+from pmt._util.plots import SMALL, add_legend, line_style, one_axes
+from pmt._util.text import counted
 from pmt.model import Model
 from pmt.research.profile import Profile, profile_method
 from pmt.research.reproduce.study import (

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from pmt._util import atomic_file
-from pmt._util.printable import printable
 from pmt._util.progress import duration
+from pmt._util.text import printable
 from pmt.research.reproduce import results
 from pmt.research.reproduce.comparison import compared_rows
 from pmt.research.reproduce.registry import STUDIES

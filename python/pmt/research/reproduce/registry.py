@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pmt._util.did_you_mean import did_you_mean
+from pmt._util.text import did_you_mean
 from pmt.research.reproduce import (
     bp_free_methods,
     cifar10c_accuracy,

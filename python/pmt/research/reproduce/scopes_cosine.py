@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pmt._util.counted import counted
-from pmt._util.plot_style import one_axes, panels
+from pmt._util.plots import one_axes, panels
+from pmt._util.text import counted
 from pmt.research.reproduce.cosine_plot import draw_study_cosines
 from pmt.research.reproduce.cosines import (
     difference,

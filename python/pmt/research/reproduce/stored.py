@@ -8,7 +8,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from pmt._util.tables import table
+from pmt._util.text import table
 from pmt.research.reproduce import results
 from pmt.research.reproduce.comparison import compared_rows
 from pmt.research.reproduce.page import TITLES, row_cells, summary

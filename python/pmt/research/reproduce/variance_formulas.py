@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from pmt._util.counted import counted
-from pmt._util.plot_style import add_legend, line_style, one_axes
+from pmt._util.plots import add_legend, line_style, one_axes
+from pmt._util.text import counted
 from pmt.research.report.intervals import student_t
 from pmt.research.reproduce.gradient_batch import GradientBatch, gradient_batch
 from pmt.research.reproduce.kept_parts import kept

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util.checks import checked_integer
-from pmt._util.counted import counted
+from pmt._util.text import counted
 from pmt.datasets.dataset import Dataset
 
 Image = npt.NDArray[np.uint8]

@@ -11,7 +11,7 @@ import numpy as np
 
 from pmt import corruptions
 from pmt._util.checks import OptionError
-from pmt._util.counted import counted
+from pmt._util.text import counted
 from pmt.corruptions import SEVERITIES
 from pmt.corruptions.apply import unavailable
 from pmt.datasets import Dataset

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pmt._util import atomic_file
-from pmt._util.plot_file import save_plot
+from pmt._util.plots import save_plot
 from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.protocol import DataSource, balanced_order

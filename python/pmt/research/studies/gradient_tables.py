@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean, geometric_mean
 
-from pmt._util.tables import table
+from pmt._util.text import table
 from pmt.research.studies.gradient_quality import Quality
 from pmt.research.studies.scope_variance import ScopeVariance
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from pmt import corruptions
 from pmt._util.checks import FileProblems
-from pmt._util.did_you_mean import did_you_mean
 from pmt._util.parsing import parse_toml
+from pmt._util.text import did_you_mean
 from pmt.corruptions import CONSTANTS
 from pmt.protocol import PROTOCOLS
 from pmt.train.prepare.preparation import PREPARATIONS

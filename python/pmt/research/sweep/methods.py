@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pmt import methods
-from pmt._util.did_you_mean import did_you_mean
+from pmt._util.text import did_you_mean
 from pmt.research.sweep.grid_file import TYPE_NAMES, Grid, MethodTable, Problems
 from pmt.research.sweep.run_spec import NO_ADAPTATION
 

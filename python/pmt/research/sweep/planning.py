@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from pmt import _core, methods
-from pmt._util import tables
-from pmt._util.counted import counted
+from pmt._util import text as words
+from pmt._util.text import counted
 from pmt.model import Model
 from pmt.model.loading import load
 from pmt.protocol import Split
@@ -57,12 +57,12 @@ class Plan:
     _TITLES = ("method", "layers", "preparation", "runs", "GMAC")
 
     def __str__(self) -> str:
-        return f"{self._caption}\n{tables.table(self._TITLES, self._rows(), left=self._TITLES[:3])}"
+        return f"{self._caption}\n{words.table(self._TITLES, self._rows(), left=self._TITLES[:3])}"
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return tables.html_table(self._caption, self._TITLES, self._rows())
+        return words.html_table(self._caption, self._TITLES, self._rows())
 
     @property
     def _caption(self) -> str:
@@ -81,7 +81,7 @@ class Plan:
             [*group, f"{len(runs):,}", f"{sum(run.macs for run in runs) / 1e9:,.1f}"]
             for group, runs in groups.items()
         ]
-        return tables.shortened(rows, _SHOWN_METHODS)
+        return words.shortened(rows, _SHOWN_METHODS)
 
 
 def plan(grid: Grid, problems: Problems | None = None) -> Plan:

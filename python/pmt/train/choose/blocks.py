@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt._util.checks import OptionError, checked_candidates, checked_integer
-from pmt._util.did_you_mean import did_you_mean
 from pmt._util.progress import ProgressLine
+from pmt._util.text import did_you_mean
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import DataLike, checksum
 from pmt.model import ImageScores, Model

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from pmt import _core
-from pmt._util.tables import html_table
+from pmt._util.text import html_table
 
 __all__ = ["Cost", "Work", "device_restarts", "probe_work", "zeroth_order_work"]
 

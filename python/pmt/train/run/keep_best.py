@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.counted import counted
+from pmt._util.text import counted
 from pmt.datasets import Dataset
 from pmt.model import ImageScores
 from pmt.protocol.comparison import fixed_losses, is_worse

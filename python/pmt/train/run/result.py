@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pmt._util.extras import import_extra
-from pmt._util.plot_style import COLORS, FAINT, SMALL, one_axes
-from pmt._util.tables import html_table, shortened, table
+from pmt._util.plots import COLORS, FAINT, SMALL, one_axes
+from pmt._util.text import html_table, shortened, table
 from pmt.model import Model
 
 if TYPE_CHECKING:

@@ -1,15 +1,22 @@
-"""How plots look: colors that the color-blind can tell apart, and what tells them apart in gray."""
+"""How plots look and are kept.
+
+Colors that the color-blind can tell apart, with what tells them apart in gray; the same plot gives
+the same bytes of a file.
+"""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util import atomic_file
 from pmt._util.extras import import_extra, load_pyplot
-from pmt._util.printable import printable
+from pmt._util.text import printable
 
 __all__ = [
     "COLORS",
@@ -23,6 +30,8 @@ __all__ = [
     "one_axes",
     "panels",
     "plain_text",
+    "plot_suffix",
+    "save_plot",
 ]
 
 # Okabe and Ito's palette.
@@ -148,3 +157,47 @@ def add_legend(ax: Any, *, beside: bool, **options: Any) -> Any:
     """Add a legend: right of the axes, where the figure is ours, or within those of the user."""
     place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)} if beside else {"loc": "best"}
     return ax.legend(**{"fontsize": SMALL, "frameon": not beside, **place, **options})
+
+
+_SUFFIXES = (".png", ".svg", ".pdf")
+# Neither date nor random names.
+_METADATA: dict[str, dict[str, None]] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+
+
+def plot_suffix(path: str | Path, argument: str = "path =") -> str:
+    """Return the suffix of a plot's file, or raise a ValueError that names the argument."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in _SUFFIXES:
+        raise ValueError(f"{argument} {path}: the suffix must be .png, .svg or .pdf")
+    return suffix
+
+
+def save_plot(axes: Any, path: str | Path, *, dpi: float = 120) -> None:
+    """Write the figure of some axes to a file, and close it.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes or ndarray of Axes
+        Axes that a plotting function returned.
+    path : str or pathlib.Path
+        File to write: ``.png``, ``.svg`` or ``.pdf``. It is whole or not there.
+    dpi : float
+        Pixels an inch of a PNG.
+
+    Raises
+    ------
+    ValueError
+        If the suffix is another.
+    OSError
+        If the file cannot be written.
+    """
+    suffix = plot_suffix(path)
+    figure = np.ravel(np.asarray(axes, object))[0].figure
+    while getattr(figure, "figure", figure) is not figure:  # a subfigure's
+        figure = figure.figure
+    matplotlib = import_extra("matplotlib", "plots need matplotlib", "plot")
+    buffer = io.BytesIO()
+    with matplotlib.rc_context({"svg.hashsalt": "pmt"}):
+        figure.savefig(buffer, format=suffix[1:], dpi=dpi, metadata=_METADATA.get(suffix))
+    load_pyplot().close(figure)
+    atomic_file.write_bytes(Path(path), buffer.getvalue())

@@ -1,10 +1,10 @@
-"""The remedy for an unknown name."""
+"""Words of messages: numbers with their nouns, and the remedy for an unknown name."""
 
 from __future__ import annotations
 
 import pytest
 
-from pmt._util.did_you_mean import did_you_mean, nearest
+from pmt._util.text import counted, did_you_mean, nearest
 
 KNOWN = ("fog", "gaussian_noise", "B2", "bench", "node")
 
@@ -58,3 +58,18 @@ def test_nothing_is_near_where_nothing_is_known() -> None:
     assert did_you_mean("fog", ("rain", "hail"), "choose all, or some of") == (
         "; choose all, or some of rain, hail"
     )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ((0, "image"), "0 images"),
+        ((1, "image"), "1 image"),
+        ((2, "test image"), "2 test images"),
+        ((1500, "image"), "1,500 images"),
+        ((1, "query", "queries"), "1 query"),
+        ((2, "query", "queries"), "2 queries"),
+    ],
+)
+def test_only_one_is_singular(arguments, text):
+    assert counted(*arguments) == text
