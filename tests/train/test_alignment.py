@@ -37,6 +37,18 @@ def contrast(count, split="train", seed=0):
     return corruptions.corrupt(datasets.bundled(split).take(count), "contrast", 3, seed=seed)
 
 
+def noisy(count, split="train", seed=0):
+    return corruptions.corrupt(datasets.bundled(split).take(count), "impulse_noise", 5, seed=seed)
+
+
+def aligned_twice(images, reference, **either):
+    """Return two models, aligned with either value of an argument, and the work of both."""
+    ((name, values),) = either.items()
+    models = [pmt.load("fashion_mnist_dscnn") for _ in values]
+    found = zip(models, values, strict=True)
+    return models, [align(model, images, reference, **{name: value}) for model, value in found]
+
+
 def test_alignment_undoes_a_loss_of_contrast_without_labels(reference):
     model = pmt.load("fashion_mnist_dscnn")
     test = contrast(500, "test", seed=1)
@@ -90,9 +102,7 @@ def test_a_model_keeps_its_accuracy_on_clean_images(clean, reference):
 @pytest.mark.parametrize("corruption", ["contrast", "impulse_noise"])
 def test_threads_do_not_change_a_byte(reference, corruption):
     images = corruptions.corrupt(datasets.bundled("train").take(32), corruption, 5).images
-    models = [pmt.load("fashion_mnist_dscnn") for _ in range(2)]
-    for model, threads in zip(models, (1, 3), strict=True):
-        align(model, images, reference, threads=threads)
+    models, _ = aligned_twice(images, reference, threads=(1, 3))
     assert models[0].image() == models[1].image()
 
 
@@ -114,15 +124,9 @@ def test_statistics_live_in_the_model(reference, tmp_path):
     assert without_statistics(loaded).image() == model.image()
 
 
-def changed(reference, layer, values):
-    return CleanStatistics(reference.images, {**reference.channels, layer: values})
-
-
 def test_windows_change_weights_and_keep_what_channels_bring(reference):
     test = contrast(500, "test", seed=1)
-    models = [pmt.load("fashion_mnist_dscnn") for _ in range(2)]
-    for model, windows in zip(models, (False, True), strict=True):
-        align(model, contrast(128).images, reference, windows=windows)
+    models, _ = aligned_twice(contrast(128).images, reference, windows=(False, True))
     without, with_windows = (model.evaluate(test).accuracy for model in models)
     assert with_windows > without - 0.02
     for layer in models[0].layers:
@@ -130,16 +134,8 @@ def test_windows_change_weights_and_keep_what_channels_bring(reference):
         assert np.array_equal(before, after) != (layer.name in reference.windows), layer.name
 
 
-def noisy(count, split="train", seed=0):
-    return corruptions.corrupt(datasets.bundled(split).take(count), "impulse_noise", 5, seed=seed)
-
-
 def test_reliability_changes_layers_that_mix_channels_where_images_hold_noise(reference):
-    models = [pmt.load("fashion_mnist_dscnn") for _ in range(2)]
-    done = [
-        align(model, noisy(128).images, reference, reliability=reliability)
-        for model, reliability in zip(models, (False, True), strict=True)
-    ]
+    models, done = aligned_twice(noisy(128).images, reference, reliability=(False, True))
     mixing = [
         layer.name
         for layer in models[0].layers
@@ -169,10 +165,8 @@ def test_reliability_leaves_everything_as_it_is_without_noise(reference, corrupt
     images = datasets.bundled("train").subset(np.arange(300, 556))
     if corruption != "none":
         images = corruptions.corrupt(images, corruption, 5)
-    models = [pmt.load("fashion_mnist_dscnn") for _ in range(2)]
-    for model, reliability in zip(models, (False, True), strict=True):
-        work = align(model, images.images, reference, reliability=reliability)
-        assert work.forwards == 256
+    models, done = aligned_twice(images.images, reference, reliability=(False, True))
+    assert [work.forwards for work in done] == [256, 256]
     assert models[0].image() == models[1].image()
 
 
@@ -207,16 +201,15 @@ def test_the_core_refuses_reliabilities_that_do_not_fit():
     assert found.shape[0] == 2
     with pytest.raises(ValueError, match="op 0 does not mix channels that other layers made"):
         statistics.measure_reliability(0)
-    with pytest.raises(ValueError, match=r"strength must be 0\.\.1, got 1\.5"):
-        statistics.weigh_channels(op, found, 1.5)
-    with pytest.raises(ValueError, match="strength must be 0"):
-        statistics.weigh_channels(op, found, float("nan"))
-    with pytest.raises(ValueError, match=r"reliability must have shape \(2, \d+\); got"):
-        statistics.weigh_channels(op, found[:, 1:].copy(), 1.0)
-    with pytest.raises(ValueError, match="reliability must be finite"):
-        statistics.weigh_channels(op, found * np.float32("nan"), 1.0)
-    with pytest.raises(ValueError, match=r"correlations 0\.\.1; that of channel 0 is -1\.0"):
-        statistics.weigh_channels(op, np.full_like(found, -1), 1.0)
+    for values, strength, message in (
+        (found, 1.5, r"strength must be 0\.\.1, got 1\.5"),
+        (found, float("nan"), "strength must be 0"),
+        (found[:, 1:].copy(), 1.0, r"reliability must have shape \(2, \d+\); got"),
+        (found * np.float32("nan"), 1.0, "reliability must be finite"),
+        (np.full_like(found, -1), 1.0, r"correlations 0\.\.1; that of channel 0 is -1\.0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            statistics.weigh_channels(op, values, strength)
     odd = _core.Statistics(model.core, pairs[:3], 1)
     with pytest.raises(ValueError, match="images must be pairs, one and the same disturbed; got 3"):
         odd.measure_reliability(op)
@@ -247,21 +240,19 @@ def test_no_image_at_all_is_refused(reference):
 
 
 def test_what_does_not_fit_is_refused(reference):
-    model = pmt.load("fashion_mnist_dscnn")
+    model, channels = pmt.load("fashion_mnist_dscnn"), reference.channels
     first = model.layers[0].name
-    with pytest.raises(ValueError, match=f"no statistics of layer '{first}'"):
-        align(model, contrast(4).images, CleanStatistics(0, {}))
-    wrong = changed(reference, first, np.zeros((2, 3), np.float32))
-    with pytest.raises(ValueError, match=r"must have shape \(2, \d+\)"):
-        align(model, contrast(4).images, wrong)
-    nan = changed(reference, first, np.full_like(reference.channels[first], np.nan))
-    with pytest.raises(ValueError, match="must be finite; channel 0 is not"):
-        align(model, contrast(4).images, nan)
     name, windows = next(iter(reference.windows.items()))
     short = {name: windows._replace(covariances=windows.covariances[:, 1:])}
-    bad = CleanStatistics(128, reference.channels, short)
-    with pytest.raises(ValueError, match=r"reference values must have shape \(\d+, \d+\); got"):
-        align(model, contrast(4).images, bad)
+    nan = np.full_like(channels[first], np.nan)
+    for known, message in (
+        (({},), f"no statistics of layer '{first}'"),
+        (({**channels, first: np.zeros((2, 3), np.float32)},), r"must have shape \(2, \d+\)"),
+        (({**channels, first: nan},), "must be finite; channel 0 is not"),
+        ((channels, short), r"reference values must have shape \(\d+, \d+\); got"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            align(model, contrast(4).images, CleanStatistics(128, *known))
 
 
 @pytest.mark.parametrize(
@@ -282,27 +273,14 @@ def test_damaged_statistics_are_one_clear_error(stored):
 
 
 def test_the_commands_store_statistics_and_align(tmp_path, capsys):
-    data = ["--data", "bundled"]
+    data = ["--data", "bundled", "--images", "64"]
     stored, aligned = tmp_path / "stored.pmt", tmp_path / "aligned.pmt"
-    assert (
-        main(["statistics", "fashion_mnist_dscnn", *data, "--out", str(stored), "--images", "64"])
-        == 0
-    )
+    assert main(["statistics", "fashion_mnist_dscnn", *data, "--out", str(stored)]) == 0
     assert (
         "672 channels of 10 layers and the windows of 5 on 64 train images of bundled"
         in capsys.readouterr().out
     )
-    options = [
-        *data,
-        "--corruption",
-        "contrast",
-        "--severity",
-        "3",
-        "--images",
-        "64",
-        "--json",
-        "-",
-    ]
+    options = [*data, "--corruption", "contrast", "--severity", "3", "--json", "-"]
     assert main(["align", str(stored), *options, "--out", str(aligned)]) == 0
     figures = json.loads(capsys.readouterr().out)
     model = pmt.load(aligned)

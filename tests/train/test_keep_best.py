@@ -180,6 +180,12 @@ def test_the_verdict_names_the_state(tmp_path):
     assert Toy(losses=flat(4)).fit(residual_network(), data(), progress=False).verdict() == ""
 
 
+def watch(losses, **arguments):
+    """Fit with images to watch, of such losses and accuracies."""
+    toy = Toy(losses=losses)
+    return toy.fit(residual_network(), data(), valid=data(5), **{"progress": False, **arguments})
+
+
 def test_a_run_that_ends_worse_than_it_began_says_so_where_nothing_is_kept():
     losses = [(1.0, 0.5), (1.5, 0.4), (1.5, 0.4), (1.5, 0.4)]
     message = (
@@ -188,7 +194,7 @@ def test_a_run_that_ends_worse_than_it_began_says_so_where_nothing_is_kept():
         r"keeps the best state$"
     )
     with pytest.warns(UserWarning, match=message):
-        Toy(losses=losses).fit(residual_network(), data(), valid=data(5), progress=False)
+        watch(losses)
 
 
 def test_the_warning_outlives_an_interruption(tmp_path):
@@ -197,11 +203,9 @@ def test_the_warning_outlives_an_interruption(tmp_path):
     run = iter(losses)
     for stop in (2, 7):
         with pytest.raises(Stop):
-            Toy(losses=run).fit(
-                residual_network(), data(), valid=data(5), out=tmp_path, progress=stop_at(stop)
-            )
+            watch(run, out=tmp_path, progress=stop_at(stop))
     with pytest.warns(UserWarning, match=message):
-        Toy(losses=run).fit(residual_network(), data(), valid=data(5), out=tmp_path, progress=False)
+        watch(run, out=tmp_path)
 
 
 def test_the_warning_outlives_a_kill_behind_the_last_epoch(tmp_path, monkeypatch):
@@ -212,14 +216,22 @@ def test_the_warning_outlives_a_kill_behind_the_last_epoch(tmp_path, monkeypatch
 
     monkeypatch.setattr(pmt.RunFolder, "finish", killed)
     with pytest.raises(Stop):
-        Toy(losses=losses).fit(
-            residual_network(), data(), valid=data(5), out=tmp_path, progress=False
-        )
+        watch(losses, out=tmp_path)
     monkeypatch.undo()
     with pytest.warns(UserWarning, match=r"accuracy 0\.5000 -> 0\.3000"):
-        Toy(losses=losses).fit(
-            residual_network(), data(), valid=data(5), out=tmp_path, progress=False
-        )
+        watch(losses, out=tmp_path)
+
+
+@pytest.fixture(scope="module")
+def foggy() -> pmt.datasets.Dataset:
+    return pmt.corruptions.corrupt(pmt.datasets.bundled("train").take(200), "fog", 5)
+
+
+def fit(images, model=None, **arguments) -> pmt.RunResult:
+    """Train the first block and the head of a model, by default of the bundled one."""
+    trainer = pmt.ZOTrainer(layers="B1,head", epochs=1, queries=2)
+    model = model or pmt.load("fashion_mnist_dscnn")
+    return trainer.fit(model, images, progress=False, **arguments)
 
 
 def test_the_phases_are_states_of_their_own():
@@ -249,32 +261,26 @@ def test_how_many_standard_errors(errors, worse):
     assert is_worse(scores(*differences), scores(*[0.0] * 5), errors) is worse
 
 
-def test_the_head_of_the_best_state_learns_from_all_images(tmp_path):
-    foggy = pmt.corruptions.corrupt(pmt.datasets.bundled("train").take(200), "fog", 5)
-    trainer = pmt.ZOTrainer(layers="B1,head", epochs=1, queries=2)
+def test_the_head_of_the_best_state_learns_from_all_images(foggy, tmp_path):
     images = []
     for out in (None, tmp_path / "run", tmp_path / "run"):
-        model = pmt.load("fashion_mnist_dscnn")
-        result = trainer.fit(model, foggy, valid=foggy, out=out, progress=False)
+        result = fit(foggy, valid=foggy, out=out)
+        model = result.model
         assert result.verdict().endswith("; then its head was trained on all images")
         assert result.refit["valid_loss"] == model.evaluate(foggy).loss
         assert result.after["valid_loss"] == result.refit["valid_loss"]
         images.append(model.core.weights(model.layers[-1].index))
     assert (images[0] == images[1]).all()
     assert (images[0] == images[2]).all()
-    by_hand = pmt.load("fashion_mnist_dscnn")
-    trainer.fit(by_hand, foggy, held_out=part(foggy, 40, seed=1)[1], progress=False)
+    by_hand = fit(foggy, held_out=part(foggy, 40, seed=1)[1]).model
     assert not (by_hand.core.weights(by_hand.layers[-1].index) == images[0]).all()
     assert pmt.load(tmp_path / "run").metadata["training"] == {"refit": True, "step": 6}
 
 
 def test_a_run_killed_between_the_model_and_its_record_does_not_train_the_head_twice(
-    tmp_path, monkeypatch
+    foggy, tmp_path, monkeypatch
 ):
-    foggy = pmt.corruptions.corrupt(pmt.datasets.bundled("train").take(200), "fog", 5)
-    trainer = pmt.ZOTrainer(layers="B1,head", epochs=1, queries=2)
-    whole = pmt.load("fashion_mnist_dscnn")
-    trainer.fit(whole, foggy, progress=False)
+    whole = fit(foggy).model
     save = pmt.RunFolder.save_best
 
     def killed(self, model, *, step, refit=False):
@@ -284,38 +290,26 @@ def test_a_run_killed_between_the_model_and_its_record_does_not_train_the_head_t
 
     monkeypatch.setattr(pmt.RunFolder, "save_best", killed)
     with pytest.raises(Stop):
-        trainer.fit(pmt.load("fashion_mnist_dscnn"), foggy, out=tmp_path / "run", progress=False)
+        fit(foggy, out=tmp_path / "run")
     monkeypatch.undo()
-    model = pmt.load("fashion_mnist_dscnn")
-    trainer.fit(model, foggy, out=tmp_path / "run", progress=False)
+    model = fit(foggy, out=tmp_path / "run").model
     for layer in model.layers:
         assert (model.core.weights(layer.index) == whole.core.weights(layer.index)).all()
 
 
-def test_a_refit_head_outlives_a_kill_behind_its_record(tmp_path):
-    foggy = pmt.corruptions.corrupt(pmt.datasets.bundled("train").take(200), "fog", 5)
-    trainer = pmt.ZOTrainer(layers="B1,head", epochs=1, queries=2)
+def test_a_refit_head_outlives_a_kill_behind_its_record(foggy, tmp_path):
 
     def killed(event):
         if event.record.get("phase") == "refit":
             raise Stop
 
+    arguments = {"valid": foggy, "out": tmp_path / "run"}
     with pytest.raises(Stop):
-        trainer.fit(
-            pmt.load("fashion_mnist_dscnn"),
-            foggy,
-            valid=foggy,
-            out=tmp_path / "run",
-            progress=False,
-            callbacks=[killed],
-        )
-    model = pmt.load("fashion_mnist_dscnn")
-    result = trainer.fit(model, foggy, valid=foggy, out=tmp_path / "run", progress=False)
-    assert model.evaluate(foggy).loss == result.after["valid_loss"]
+        fit(foggy, **arguments, callbacks=[killed])
+    result = fit(foggy, **arguments)
+    assert result.model.evaluate(foggy).loss == result.after["valid_loss"]
     # The model that the folder's name stands for may come back as the model of the run.
-    saved = pmt.load(tmp_path / "run")
-    again = trainer.fit(saved, foggy, valid=foggy, out=tmp_path / "run", progress=False)
-    assert again.after == result.after
+    assert fit(foggy, pmt.load(tmp_path / "run"), **arguments).after == result.after
 
 
 def test_a_head_that_does_harm_is_taken_back_before_the_first_step():

@@ -15,6 +15,10 @@ from pmt.model.class_checks import has_unlike_classes, warn_of_other_classes
 from pmt.train.training_data import learned_classes, note_on_classes
 
 ANIMALS = tuple(f"animal {i}" for i in range(10))
+OTHERS = (
+    "data set 'animals' has other classes (animal 0, animal 1, animal 2, animal 3 and 6 more) than "
+    "the model (T-shirt/top, Trouser, Pullover, Dress and 6 more)"
+)
 SHORT = {"layers": "head", "epochs": 1, "queries": 2, "batch": 10}
 
 
@@ -67,8 +71,7 @@ def test_without_the_head_the_names_stay():
     model = clothes()
     short = {**SHORT, "layers": "B1", "keep_best": False}
     message = (
-        "data set 'animals' has other classes (animal 0, animal 1, animal 2, animal 3 and 6 more) "
-        "than the model (T-shirt/top, Trouser, Pullover, Dress and 6 more), and layers='B1' leaves "
+        f"{OTHERS}, and layers='B1' leaves "
         "its head as it is; add the last layer, or give the model's names as class_names where the "
         "classes are the same"
     )
@@ -90,8 +93,7 @@ def test_a_loss_that_reads_no_labels_brings_no_warning():
 def test_accuracy_on_other_classes_is_warned_of():
     model = clothes()
     message = (
-        "data set 'animals' has other classes (animal 0, animal 1, animal 2, animal 3 and 6 more) "
-        "than the model (T-shirt/top, Trouser, Pullover, Dress and 6 more): accuracy on them says "
+        f"{OTHERS}: accuracy on them says "
         "nothing; train the model's head for them, or give the model's names as class_names where "
         "the classes are the same"
     )
@@ -164,9 +166,7 @@ def test_numbers_instead_of_names_bring_no_warning():
 def test_a_run_says_that_the_model_gets_other_classes():
     model, options = clothes(), pmt.ZOTrainer(**SHORT).options
     assert note_on_classes(model, animals(), options) == [
-        "data set 'animals' has other classes (animal 0, animal 1, animal 2, animal 3 and 6 more) "
-        "than the model (T-shirt/top, Trouser, Pullover, Dress and 6 more): where its trained head "
-        "is kept, the model takes their names"
+        f"{OTHERS}: where its trained head is kept, the model takes their names"
     ]
     assert note_on_classes(model, animals(), options.replace(layers="B1")) == []
     assert note_on_classes(model, pmt.datasets.bundled("train"), options) == []

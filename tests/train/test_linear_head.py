@@ -112,16 +112,12 @@ def test_it_costs_a_forward_an_image_and_the_head_in_every_epoch():
     assert cost == 130 * (FORWARD - HEAD) + 3 * 2 * 50 * 3 * HEAD
 
 
-def test_longer_passes_cost_more():
-    model, data = pmt.load(MODEL), noisy(130)
-    two, six = train_head(model, data, exactly=2), train_head(model, data, exactly=6)
-    assert (two.epochs, six.epochs) == (2, 6)
-    assert two.macs == HeadTraining(2, 0.5, seed=1).macs(model, 130)
-    assert six.macs == HeadTraining(6, 0.5, seed=1).macs(model, 130)
-
-
-def test_a_head_that_is_right_but_for_a_shift_takes_the_passes_given():
-    assert train_head(pmt.load(MODEL), noisy(300), epochs=12).epochs == 12
+@pytest.mark.parametrize("epochs", [2, 6])
+def test_longer_passes_cost_more(epochs):
+    model = pmt.load(MODEL)
+    work = train_head(model, noisy(130), exactly=epochs)
+    assert work.epochs == epochs
+    assert work.macs == HeadTraining(epochs, 0.5, seed=1).macs(model, 130)
 
 
 def test_a_head_of_other_classes_takes_ten_times_as_many():
@@ -134,16 +130,18 @@ def test_a_head_of_other_classes_takes_ten_times_as_many():
     assert model.evaluate(turned).accuracy > 0.8
 
 
-def test_too_few_images_choose_nothing():
-    data = datasets.bundled("train").take(5)
-    turned = replace(data, labels=(data.labels + 3) % 10)
-    assert train_head(pmt.load(MODEL), turned, epochs=12).epochs == 12
-
-
-def test_images_of_one_class_train_a_head():
-    data = datasets.bundled("train").take(40)
-    one = replace(data, labels=data.labels * 0)
-    assert train_head(pmt.load(MODEL), one, epochs=12).epochs in (12, 36, 120)
+@pytest.mark.parametrize(
+    ("data", "turn", "epochs"),
+    [
+        (noisy(300), lambda labels: labels, (12,)),  # right but for a shift of the images
+        (datasets.bundled("train").take(5), lambda labels: (labels + 3) % 10, (12,)),  # too few
+        (datasets.bundled("train").take(40), lambda labels: labels * 0, (12, 36, 120)),
+    ],
+    ids=["a shift", "few images", "one class"],
+)
+def test_other_images_take_the_passes_given(data, turn, epochs):
+    one = replace(data, labels=turn(data.labels))
+    assert train_head(pmt.load(MODEL), one, epochs=12).epochs in epochs
 
 
 @pytest.mark.parametrize(
