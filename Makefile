@@ -12,7 +12,7 @@ PYTHONS := 3.10.0 3.11.2 3.12.0 3.13.0 3.14.0
 JOBS := $(shell nproc 2> /dev/null || echo 2)
 CPP := $(shell find cpp firmware_export -name '*.?pp' 2> /dev/null)
 SOURCES := pyproject.toml constraints.txt CMakeLists.txt scripts/setup.sh $(wildcard cmake/*) \
-	$(shell find cpp/core cpp/align cpp/host cpp/bindings firmware_export python -type f \
+	$(shell find cpp/core cpp/align cpp/host cpp/bindings firmware_export python lab/pmt_lab lab/pyproject.toml -type f \
 	  -not -name '*.so' -not -path '*/__pycache__/*' 2> /dev/null)
 
 export PYTHON
@@ -22,16 +22,24 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export CMAKE_CXX_COMPILER_LAUNCHER := $(shell command -v ccache)
 export CCACHE_BASEDIR := $(CURDIR)/cpp
 
-.PHONY: help demo test lint tidy cpp-test aarch64-test cortex-m7 python-test docs fuzz clean notebooks pins
+# Tests call make and compilers themselves: they shall find make as a user's shell does, and compilers
+# that ask ccache. All tests run in a process for each processor, with a thread each, file by file;
+# those that ARGS chooses run in one process.
+EVERY_TEST := -n $(JOBS) --dist loadfile --no-loadscope-reorder
+PYTEST = env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS -u CMAKE_CXX_COMPILER_LAUNCHER \
+  PATH="/usr/lib/ccache:$$PATH" $(if $(ARGS),,OMP_NUM_THREADS=1) $(CURDIR)/$(VENV)/bin/python -m pytest
+
+.PHONY: help demo test lint tidy cpp-test aarch64-test cortex-m7 python-test lab-test docs fuzz clean notebooks pins
 
 help:
 	@echo 'make demo       adapt the bundled int8 model to noisy images (ten seconds after set-up)'
-	@echo 'make test       everything below: lint, cpp-test, aarch64-test, cortex-m7, python-test'
+	@echo 'make test       everything below: lint, cpp-test, aarch64-test, cortex-m7, python-test, lab-test'
 	@echo 'make lint       ruff, mypy, clang-format, clang-tidy'
 	@echo 'make cpp-test   C++ tests under the address and undefined-behavior sanitizers'
 	@echo 'make aarch64-test  C++ tests for 64-bit Arm, under emulation'
 	@echo 'make cortex-m7  build the core for a Cortex-M7'
 	@echo 'make python-test [ARGS="tests/train/test_trainer.py -k name"]'
+	@echo 'make lab-test [ARGS="tests/test_sweep.py"]'
 	@echo 'make docs       the documentation site, in build/docs/index.html'
 	@echo 'make notebooks [ARGS="--stored 04_which_block"]  run the notebooks and write their outputs'
 	@echo 'make fuzz [MINUTES=10]  fuzz every reader of files for that long'
@@ -43,7 +51,7 @@ help:
 demo: $(VENV)/ready-for-demo
 	@$(VENV)/bin/python scripts/demo.py
 
-test: lint cpp-test aarch64-test cortex-m7 python-test
+test: lint cpp-test aarch64-test cortex-m7 python-test lab-test
 
 lint: $(VENV)/ready-for-test tidy
 	ruff check .
@@ -69,13 +77,11 @@ cortex-m7: $(VENV)/ready-for-test
 	cmake --preset cortex-m7 --log-level=WARNING
 	cmake --build --preset cortex-m7 -j $(JOBS)
 
-# Tests call make and compilers themselves: they shall find make as a user's shell does, and compilers
-# that ask ccache. All tests run in a process for each processor, with a thread each, file by file;
-# those that ARGS chooses run in one process.
 python-test: $(VENV)/ready-for-test
-	@env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS -u CMAKE_CXX_COMPILER_LAUNCHER \
-	  PATH="/usr/lib/ccache:$$PATH" $(if $(ARGS),,OMP_NUM_THREADS=1) \
-	  $(VENV)/bin/python -m pytest $(or $(ARGS),-n $(JOBS) --dist loadfile --no-loadscope-reorder)
+	@$(PYTEST) $(or $(ARGS),$(EVERY_TEST))
+
+lab-test: $(VENV)/ready-for-test
+	@cd lab && $(PYTEST) $(or $(ARGS),$(EVERY_TEST))
 
 docs: $(VENV)/ready-for-docs
 	rm -rf build/docs
@@ -85,7 +91,7 @@ docs: $(VENV)/ready-for-docs
 # Exact gradients, which estimates are compared with, need torch.
 notebooks: $(VENV)/ready-for-test
 	$(VENV)/bin/python -m pip install --quiet -c constraints.txt torch
-	@env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS $(VENV)/bin/python scripts/run_notebooks.py $(ARGS)
+	@env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS $(VENV)/bin/python lab/scripts/run_notebooks.py $(ARGS)
 
 fuzz: $(VENV)/ready-for-test
 	$(VENV)/bin/python -m pip install --quiet -c constraints.txt atheris
@@ -114,4 +120,4 @@ $(VENV)/ready-for-test: $(SOURCES)
 	@touch $@ $(VENV)/ready-for-demo $(VENV)/ready-for-docs
 
 clean:
-	rm -rf build dist docs/notebooks docs/reference/api runs/demo $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf build dist docs/notebooks docs/lab docs/reference/api lab/build runs/demo $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -49,9 +49,9 @@ sys.modules |= {"pmt.backprop": pmt.backprop, "pmt.callbacks": pmt.callbacks}
 nitpick_ignore_regex = [
     ("py:class", r"collections\.abc\..*"),
     ("py:.*", r"pmt\._core\..*"),
-    ("py:.*", r"pmt\.(datasets|firmware|protocol|research)\.[a-z_.]+\.[A-Za-z_]+"),
+    ("py:.*", r"pmt\.(datasets|firmware|protocol|profiling|sheets)\.[a-z_.]+\.[A-Za-z_]+"),
     ("py:.*", r"pmt\.baselines\.[a-z_.]+\.[A-Za-z_]+"),
-    ("py:.*", r"pmt\.train\.(costs|clean_statistics)\..*"),
+    ("py:.*", r"pmt\.train\.(costs|prepare|choose|run)\..*"),
 ]
 # The context of the templates holds a function, which cannot be cached.
 suppress_warnings = ["config.cache"]

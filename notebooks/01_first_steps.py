@@ -27,7 +27,7 @@
 import matplotlib.pyplot as plt
 
 import pmt
-from pmt.research.plots import plot_confusions
+from pmt.plots import plot_confusions
 
 # %% [markdown]
 # ## The model

@@ -31,9 +31,9 @@ import math
 import matplotlib.pyplot as plt
 
 import pmt
-from pmt.research.plots import plot_cosines
-from pmt.research.reproduce.stored import stored
-from pmt.research.studies.gradient_quality import study_gradients
+from pmt_lab.plots import plot_cosines
+from pmt_lab.reproduce.stored import stored
+from pmt_lab.studies.gradient_quality import study_gradients
 
 # %% [markdown]
 # ## How many numbers are there to find?
@@ -144,7 +144,7 @@ _ = plot_cosines(cosines("weight+mu4", "node+mu4", "pooled+mu2"), ax=ax)
 # %% [markdown]
 # ## At the paper's scale
 #
-# MCUNet under severe Gaussian noise, drawn from [versioned results](../docs/lab/reproduction.md).
+# MCUNet under severe Gaussian noise, drawn from [versioned results](../lab/pages/reproduction.md).
 # First the cosines of all layers, the paper's figure 4, with its steps and baseline, and in the
 # last panel one sign per channel as in the default. Layer-wise, each of the 42 layers gets as many
 # queries as all layers together get model-wise:

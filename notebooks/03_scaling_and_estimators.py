@@ -27,9 +27,9 @@
 import numpy as np
 
 import pmt
-from pmt.research.plots import plot_curves
-from pmt.research.report import Curve
-from pmt.research.reproduce.stored import stored
+from pmt_lab.plots import plot_curves
+from pmt_lab.report import Curve
+from pmt_lab.reproduce.stored import stored
 
 model = pmt.load("fashion_mnist_dscnn")
 foggy = pmt.corruptions.corrupt(pmt.datasets.bundled("train"), "fog", severity=5, seed=1)
@@ -121,7 +121,7 @@ draw(estimators)
 # %% [markdown]
 # ## At the paper's scale
 #
-# The same for MCUNet, drawn from [versioned results](../docs/lab/reproduction.md): four pointwise
+# The same for MCUNet, drawn from [versioned results](../lab/pages/reproduction.md): four pointwise
 # layers, two with more inputs than weights and two with fewer, under severe Gaussian noise. Each
 # line has the best of four or five rates and shows one of its three seeds. First the scalings, of
 # node perturbation; `both scalings` is the published recipe:

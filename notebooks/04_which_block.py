@@ -28,9 +28,9 @@
 import matplotlib.pyplot as plt
 
 import pmt
-from pmt.research.plots import plot_selection
-from pmt.research.reproduce.stored import stored
+from pmt.plots import plot_selection
 from pmt.train.choose import select
+from pmt_lab.reproduce.stored import stored
 
 model = pmt.load("fashion_mnist_dscnn")
 train, test = pmt.datasets.bundled("train"), pmt.datasets.bundled("test")
@@ -116,7 +116,7 @@ for kind, selection in found.items():
 # ## At the paper's scale
 #
 # MCUNet on CIFAR-10-C: each block fixed for all corruptions, and the one that the trial chooses
-# for each, drawn from [versioned results](../docs/lab/reproduction.md). Accuracy in percent, means
+# for each, drawn from [versioned results](../lab/pages/reproduction.md). Accuracy in percent, means
 # over the corruptions of each family; blue is the paper's accuracy.
 
 # %%

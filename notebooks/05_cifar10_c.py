@@ -28,8 +28,8 @@
 import matplotlib.pyplot as plt
 
 import pmt
-from pmt.research.reproduce.stored import stored
 from pmt.train.prepare import measure_statistics, with_statistics
+from pmt_lab.reproduce.stored import stored
 
 plain = pmt.load("fashion_mnist_dscnn")
 train, test = pmt.datasets.bundled("train"), pmt.datasets.bundled("test")
@@ -114,7 +114,7 @@ for kind, row in table.items():
 # ## At the paper's scale
 #
 # MCUNet and the paper's twelve corruptions, severity 5, drawn from [versioned
-# results](../docs/lab/reproduction.md): accuracy in percent; blue is the paper's accuracy. The
+# results](../lab/pages/reproduction.md): accuracy in percent; blue is the paper's accuracy. The
 # default and the preparation are means of three seeds, and so is the paper's method on Gaussian
 # noise; everything else has one. The plots below show training under Gaussian noise: the held-out
 # loss of the first seed over the work.
@@ -127,7 +127,7 @@ _ = full.plot_losses("gaussian_noise")
 
 # %% [markdown]
 # - Without adaptation the network is as accurate as the paper's, except under fog: 54 % instead of
-#   73 % ([why](../docs/lab/results.md)).
+#   73 % ([why](../lab/pages/results.md)).
 # - The paper's method, with all its 20 million forwards at a rate of 0.001, stays below the
 #   published accuracy on every corruption; on four of them no epoch is clearly better than the
 #   original model. Of four rates on Gaussian noise this is the best: 0.0003 is a little worse,

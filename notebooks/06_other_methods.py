@@ -30,7 +30,7 @@ import numpy as np
 
 import pmt
 from pmt.protocol import wilson_interval
-from pmt.research.reproduce.stored import stored
+from pmt_lab.reproduce.stored import stored
 
 model = pmt.load("fashion_mnist_dscnn")
 noisy = pmt.corruptions.corrupt(pmt.datasets.bundled("train"), "gaussian_noise", 5, seed=1)
@@ -97,7 +97,7 @@ _ = ax.legend(fontsize="small", loc="lower right", bbox_to_anchor=(1, 1))
 # %% [markdown]
 # ## At the paper's scale
 #
-# MCUNet under severe Gaussian noise, drawn from [versioned results](../docs/lab/reproduction.md).
+# MCUNet under severe Gaussian noise, drawn from [versioned results](../lab/pages/reproduction.md).
 # MeZO and DeepZero have the best of four learning rates and a twentieth of the paper's
 # multiply-accumulates: 2 % of the published forwards of MeZO, and about 1 % or less of those of
 # DeepZero, which needs one query per weight. The paper's method is the first of the three seeds in

@@ -31,9 +31,9 @@ import shutil
 
 import pmt
 from pmt.firmware.board.profile import profile_instructions, profile_methods
-from pmt.research.plots import plot_memory, plot_step_memory
-from pmt.research.reproduce.stored import stored
-from pmt.research.step_memory import step_memory
+from pmt.plots import plot_memory, plot_step_memory
+from pmt.profiling.step_memory import step_memory
+from pmt_lab.reproduce.stored import stored
 
 model = pmt.load("cifar10_mcunet")
 
@@ -153,7 +153,7 @@ if shutil.which("arm-none-eabi-g++") and shutil.which("qemu-system-arm"):
 # %% [markdown]
 # ## At the paper's scale
 #
-# The paper's figures, drawn from [versioned results](../docs/lab/reproduction.md). Memory by
+# The paper's figures, drawn from [versioned results](../lab/pages/reproduction.md). Memory by
 # method (figure 1b); black diamonds are the paper's numbers, dotted lines the SRAM of its boards:
 
 # %%

@@ -30,7 +30,7 @@
 import numpy as np
 
 import pmt
-from pmt.research.reproduce.stored import stored
+from pmt_lab.reproduce.stored import stored
 
 model = pmt.load("cifar10_small")
 
@@ -79,7 +79,7 @@ print(f"{result.after['valid_accuracy']:.1%} of the test images are right")
 # ## At the paper's scale
 #
 # MCUNet on the fine-grained data sets that were available, drawn from [versioned
-# results](../docs/lab/reproduction.md), for the runs finished so far, with 95 % intervals. Hollow
+# results](../lab/pages/reproduction.md), for the runs finished so far, with 95 % intervals. Hollow
 # marks are the paper's accuracies. Only Cars has all classes, as in the paper, but fewer images;
 # accuracies on fewer classes cannot be compared.
 

@@ -28,10 +28,10 @@
 import matplotlib.pyplot as plt
 
 import pmt
-from pmt.research.plots import plot_curves
-from pmt.research.report import results_curve
-from pmt.research.reproduce.stored import stored
 from pmt.train.prepare import align, measure_statistics, with_statistics
+from pmt_lab.plots import plot_curves
+from pmt_lab.report import results_curve
+from pmt_lab.reproduce.stored import stored
 
 train, test = pmt.datasets.bundled("train"), pmt.datasets.bundled("test")
 
@@ -119,7 +119,7 @@ print(runs["default"].verdict())
 # ## At the paper's scale
 #
 # MCUNet on CIFAR-10-C, the mean of twelve corruptions, drawn from [versioned
-# results](../docs/lab/reproduction.md), with 95 % intervals. `default` has a hundredth of the
+# results](../lab/pages/reproduction.md), with 95 % intervals. `default` has a hundredth of the
 # paper's multiply-accumulates.
 
 # %%

@@ -11,7 +11,7 @@ from pathlib import Path
 import pmt
 from pmt._util.progress import duration
 from pmt.cli.output import EpochLines, Output
-from pmt.research.plots import save_plot
+from pmt.plots import save_plot
 from pmt.train.costs.memory import arena_bytes
 
 CORRUPTION, SEVERITY = "fog", 5

@@ -114,7 +114,7 @@ CONFIGURATIONS = {
         ),
         corruptions=corruptions.names(),
     ),
-    # A cycle with crops makes MCUNet as robust to blur as the paper's (docs/lab/results.md).
+    # A cycle with crops makes MCUNet as robust to blur as the paper's (lab/pages/results.md).
     "cifar10_mcunet": Configuration(
         read=cifar10,
         network=_mcunet,

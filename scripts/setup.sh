@@ -11,7 +11,7 @@ purpose=${1:-}
 case $purpose in
   demo) extras=plot ;;
   docs) extras=docs ;;
-  test) extras=plot,data,tflite,tflm,onnx,notebook,docs,test,dev ;;
+  test) extras=plot,data,tflite,tflm,onnx,notebook,docs,test,dev lab=./lab[plot,bench,test] ;;
   *)
     echo "usage: scripts/setup.sh demo|docs|test" >&2
     exit 2
@@ -112,7 +112,7 @@ make_environment() {
   show_progress build/setup_tools.log "${pip[@]}" scikit-build-core pybind11 cmake ninja
   echo "3/3 Compiling pmt and installing it with ${extras//,/, } (minutes the first time)"
   PATH=$PWD/.venv/bin:$PATH \
-    show_progress build/setup_pmt.log "${pip[@]}" --verbose --no-build-isolation ".[$extras]"
+    show_progress build/setup_pmt.log "${pip[@]}" --verbose --no-build-isolation ".[$extras]" ${lab:+"$lab"}
 }
 
 echo "1/3 Looking for Debian packages that are missing"

@@ -9,7 +9,9 @@ from typing import Any
 from sphinx.application import Sphinx
 
 ROOT = Path(__file__).parents[2]
-NOTEBOOKS = "notebooks"
+# Folders of the repository, and where the site has them.
+OUTSIDE = {"notebooks": "notebooks", "lab/pages": "lab"}
+SUFFIXES = (".ipynb", ".md", ".png")
 
 
 def remove_old_reference(app: Sphinx) -> None:
@@ -17,32 +19,35 @@ def remove_old_reference(app: Sphinx) -> None:
     shutil.rmtree(Path(app.srcdir) / "reference" / "api", ignore_errors=True)
 
 
-def copy_notebooks(app: Sphinx) -> None:
-    """Copy the notebooks below the pages, for Sphinx reads one folder."""
-    folder = Path(app.srcdir) / NOTEBOOKS
-    folder.mkdir(exist_ok=True)
-    originals = {path.name: path for path in (ROOT / NOTEBOOKS).glob("*.ipynb")}
-    for copy in folder.iterdir():
-        if copy.name not in originals:
-            copy.unlink()
-    for name, path in originals.items():
-        copy = folder / name
-        if not copy.is_file() or copy.read_bytes() != path.read_bytes():
-            shutil.copyfile(path, copy)
+def copy_pages(app: Sphinx) -> None:
+    """Copy notebooks and the lab's pages below the others, for Sphinx reads one folder."""
+    for source, place in OUTSIDE.items():
+        folder = Path(app.srcdir) / place
+        folder.mkdir(exist_ok=True)
+        originals = {p.name: p for p in (ROOT / source).iterdir() if p.suffix in SUFFIXES}
+        for copy in folder.iterdir():
+            if copy.name not in originals:
+                copy.unlink()
+        for name, path in originals.items():
+            copy = folder / name
+            if not copy.is_file() or copy.read_bytes() != path.read_bytes():
+                shutil.copyfile(path, copy)
 
 
 def lead_links_inside(app: Sphinx, page: str, source: list[str]) -> None:
-    """Let links between a page and a notebook lead to where the site has them."""
-    if page.startswith(f"{NOTEBOOKS}/"):
-        source[0] = source[0].replace("](../docs/", "](../")
-    else:
-        up = "../" * page.count("/")
-        source[0] = source[0].replace(f"](../{up}{NOTEBOOKS}/", f"]({up}{NOTEBOOKS}/")
+    """Let links between pages of different folders lead to where the site has them."""
+    here, _, _ = page.rpartition("/")
+    at = {place: folder for folder, place in OUTSIDE.items()}.get(here, f"docs/{here}".rstrip("/"))
+    up, top = "../" * page.count("/"), "../" * (at.count("/") + 1)
+    for folder, place in {**OUTSIDE, "docs": ""}.items():
+        source[0] = source[0].replace(f"]({top}{folder}/", f"]({up}{place}/".replace("//", "/"))
+    for beside in ("benchmarks", "pmt_lab"):  # files that the lab's pages show
+        source[0] = source[0].replace(f"](../{beside}/", f"](../../lab/{beside}/")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register them."""
     app.connect("builder-inited", remove_old_reference, priority=100)
-    app.connect("builder-inited", copy_notebooks)
+    app.connect("builder-inited", copy_pages)
     app.connect("source-read", lead_links_inside)
     return {"parallel_read_safe": True}

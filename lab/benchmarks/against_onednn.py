@@ -26,10 +26,10 @@ import numpy as np
 import pmt
 from pmt import _core
 from pmt.cli.output import table
-from pmt.research.benchmark.forward import group_of, random_images
-from pmt.research.benchmark.timing import Machine
+from pmt_lab.benchmark.forward import group_of, random_images
+from pmt_lab.benchmark.timing import Machine
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build" / "onednn"
 
 
@@ -85,7 +85,7 @@ def arguments() -> argparse.Namespace:
 
 
 def build() -> None:
-    source = ROOT / "benchmarks" / "onednn"
+    source = ROOT / "lab" / "benchmarks" / "onednn"
     for command in (["cmake", "-S", source, "-B", BUILD], ["cmake", "--build", BUILD]):
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 

@@ -5,9 +5,9 @@
 The model holds statistics of clean images. Severity 5. For each seed other images adapt (from the
 5,000 of CIFAR-10's training images that the bundled models were not trained on) and another noise
 falls on the test images. No labels are used.
-docs/lab/results.md shows the table of docs/lab/results/alignment.json, which --results writes:
+lab/pages/results.md shows the table of results/alignment.json, which --results writes:
 
-    python benchmarks/alignment.py --table docs/lab/results/alignment.json
+    python benchmarks/alignment.py --table results/alignment.json
 """
 
 from __future__ import annotations

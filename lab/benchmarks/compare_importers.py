@@ -38,7 +38,7 @@ from pmt.formats.reading import read
 from pmt.model import Model
 from pmt.net.graph import Graph
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 KEYS = ("values", "differing")
 
 

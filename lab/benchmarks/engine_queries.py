@@ -16,7 +16,7 @@ import numpy as np
 
 import pmt
 from pmt import _core
-from pmt.research.benchmark.forward import random_images
+from pmt_lab.benchmark.forward import random_images
 
 BATCH, REPEAT = 25, 7
 

@@ -5,11 +5,11 @@ r"""Training by losses that back-propagation cannot use, or that need no labels,
 The bundled network and images, corrupted; test images have noise of their own. Without alignment
 and exact head, with the default's options and three epochs over 1,000 images: what is gained,
 perturbed forwards gain by this loss alone. The model of the last step is tested. `entropy` sees no
-label. docs/lab/results.md shows the table of docs/lab/results/losses-without-gradient.json, which
+label. lab/pages/results.md shows the table of results/losses-without-gradient.json, which
 --results writes:
 
     python benchmarks/losses_without_gradient.py --table \
-        docs/lab/results/losses-without-gradient.json
+        results/losses-without-gradient.json
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
     python benchmarks/measured_rule.py cifar10_mcunet --data cifar-10-batches-bin
 
 Measured on 25 corrupted training images with 32 queries of each candidate, from the network as it
-is and after alignment and the exact head. docs/lab/gradient_quality.md shows the tables of
-docs/lab/results/measured-rule.json, which --results writes:
+is and after alignment and the exact head. lab/pages/gradient_quality.md shows the tables of
+lab/results/measured-rule.json, which --results writes:
 
-    python benchmarks/measured_rule.py --table docs/lab/results/measured-rule.json
+    python benchmarks/measured_rule.py --table results/measured-rule.json
 """
 
 from __future__ import annotations

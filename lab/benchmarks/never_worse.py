@@ -13,9 +13,9 @@ Every run ends after the same multiply-accumulates. Each seed holds other images
 perturbations. "alone" is the preparation, on all the training images, with none held out. Each
 difference has the standard error of the differences image by image; both are means over the seeds.
 A stopped run continues: finished runs are read from the folder. The table of the page comes from
-docs/lab/results/never-worse.json, which --results writes:
+lab/results/never-worse.json, which --results writes:
 
-    python benchmarks/never_worse.py --table docs/lab/results/never-worse.json
+    python benchmarks/never_worse.py --table results/never-worse.json
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from pmt import corruptions, datasets, methods
 from pmt._util import atomic_file
 from pmt.cli.output import table
 from pmt.datasets import Dataset
-from pmt.research.sweep.result import pack, unpack
+from pmt_lab.sweep.result import pack, unpack
 
 SEEDS = (1, 2, 3)
 SEVERITY = 3

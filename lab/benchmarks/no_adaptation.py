@@ -3,9 +3,9 @@
     python benchmarks/no_adaptation.py cifar10_mcunet --data cifar-10-batches-bin
 
 Severity 5, seed 0. The interval is Wilson's, 95 %. The paper tests on 900 images.
-docs/lab/results.md shows the table of docs/lab/results/no-adaptation.json, which --results writes:
+lab/pages/results.md shows the table of results/no-adaptation.json, which --results writes:
 
-    python benchmarks/no_adaptation.py --table docs/lab/results/no-adaptation.json
+    python benchmarks/no_adaptation.py --table results/no-adaptation.json
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pmt.cli.output import table
 from pmt.datasets import Dataset
 from pmt.datasets.picture import Fit, resized
 from pmt.protocol import wilson_interval
-from pmt.research.reproduce.published import published
+from pmt_lab.reproduce.published import published
 
 SEVERITY = 5
 # "No Adaptation" in the table of CIFAR-10-C accuracies.

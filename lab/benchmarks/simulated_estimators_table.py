@@ -1,9 +1,9 @@
-r"""Run the simulations of docs/lab/simulated_estimators.md, or show what is kept of them.
+r"""Run the simulations of lab/pages/simulated_estimators.md, or show what is kept of them.
 
     python benchmarks/simulated_estimators_table.py cifar10_mcunet --data cifar-10-batches-bin \
-        --results docs/lab/results/simulated-estimators.json
+        --results results/simulated-estimators.json
     python benchmarks/simulated_estimators_table.py --table \
-        docs/lab/results/simulated-estimators.json
+        results/simulated-estimators.json
 
 Each row is one run of benchmarks/simulated_estimators.py for each seed, which --results joins as
 soon as it ends: a run that the file holds is not done again. A row takes one to two minutes.

@@ -1,7 +1,7 @@
-"""Measurements of benchmarks/speed_tables.py: a function for each file of docs/lab/results/speed.
+"""Measurements of lab/benchmarks/speed_tables.py: a function for each file of results/speed.
 
 Host figures come from commands, run one after the other, whose JSON is cut down to what the tables
-of docs/lab/performance.md show. Instructions of a Cortex-M7 are counted by QEMU.
+of lab/pages/performance.md show. Instructions of a Cortex-M7 are counted by QEMU.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from pmt.firmware.board.instructions import KERNELS, Instructions, count_instruc
 from pmt.firmware.export import export
 from pmt.firmware.export.report import project_latency
 from pmt.firmware.export.target import find_target
-from pmt.research.benchmark.forward import group_of
-from pmt.research.benchmark.timing import processor
+from pmt_lab.benchmark.forward import group_of
+from pmt_lab.benchmark.timing import processor
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 MODELS = {"MCUNet": "mcunet-5fps.pkl", "ResNet-8": "resnet8_cifar10_int8.tflite"}
-PLOT = ROOT / "docs" / "lab" / "performance_mcunet.png"
+PLOT = ROOT / "lab" / "pages" / "performance_mcunet.png"
 ONEDNN_VERSION = Path("/usr/include/oneapi/dnnl/dnnl_version.h")
 # Other programs get the instructions that pmt has, as far as they can be told.
 ENVIRONMENT = {
@@ -80,7 +80,7 @@ def onednn(models: Path, isa: str) -> dict[str, Any]:
     """Convolutions against oneDNN's, by inner loop; oneDNN may use the same instructions."""
     found, kept = {}, {}
     for name, file in MODELS.items():
-        program = str(ROOT / "benchmarks" / "against_onednn.py")
+        program = str(ROOT / "lab" / "benchmarks" / "against_onednn.py")
         figures = command(isa, program, str(models / file), "--repeat", str(REPEAT))
         found[name] = convolution_groups(figures["layers"])
         kept = machine(figures["machine"], isa)
@@ -268,7 +268,7 @@ def estimate(model: pmt.Model, options: pmt.TrainingOptions) -> int:
 
 
 def bench(isa: str, *words: str) -> dict[str, Any]:
-    """Return the figures of `pmt bench`."""
+    """Return the figures of `pmt-lab bench`."""
     return command(isa, "-m", "pmt", "bench", *words)
 
 

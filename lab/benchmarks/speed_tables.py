@@ -1,11 +1,11 @@
-"""Measure what docs/lab/performance.md shows, or show what is kept of it.
+"""Measure what lab/pages/performance.md shows, or show what is kept of it.
 
     python benchmarks/speed_tables.py FOLDER
     python benchmarks/speed_tables.py FOLDER --part onednn-avx2 --part steps-avx2
-    python benchmarks/speed_tables.py --table docs/lab/results/speed/onednn-avx2.json
+    python benchmarks/speed_tables.py --table results/speed/onednn-avx2.json
 
 FOLDER holds mcunet-5fps.pkl and resnet8_cifar10_int8.tflite. Each part is a file in
-docs/lab/results/speed; parts that are kept are not measured again unless they are named. The host's
+lab/results/speed; parts that are kept are not measured again unless they are named. The host's
 parts need an idle machine, and one with AVX-512 VNNI for both sections of the page: those that end
 with avx2 run with PMT_ISA=avx2. Those of the Cortex-M7 are counted by QEMU, on any machine.
 """
@@ -26,7 +26,7 @@ from pmt._util import atomic_file
 from pmt._util.spread_json import spread_json
 from pmt.firmware.export.report import INSTRUCTIONS_OF_A_MAC
 
-RESULTS = Path(__file__).parents[1] / "docs" / "lab" / "results" / "speed"
+RESULTS = Path(__file__).parents[1] / "results" / "speed"
 RULES = {"by_dimension": "by dimension", "weight": "weights"}
 KINDS = {
     "conv2d": "convolutions",

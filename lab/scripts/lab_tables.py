@@ -1,10 +1,10 @@
-"""Tables of a page in docs/lab, from the runs that are kept in docs/lab/results.
+"""Tables of a page in lab/pages, from the runs that are kept in lab/results.
 
-    python scripts/lab_tables.py docs/lab/results.md
+    python scripts/lab_tables.py pages/results.md
 
-A block of the page names a file of `pmt report --keep` and arguments of `pmt report`, whose output
-is put between its two lines; or a benchmark and the file of its figures, which it shows; or the
-name of a table of pmt.research.studies.gradient_tables and a file of `pmt study gradients --json`:
+A block of the page names a file of `pmt-lab report --keep` and arguments of `pmt-lab report`, whose
+output is put between its two lines; or a benchmark and the file of its figures, which it shows; or
+the name of a table of pmt_lab.studies.gradient_tables and a file of `pmt-lab study gradients`:
 
     <!-- table: sweeps/ablation.json --rows method --columns corruption -->
     <!-- end of table -->
@@ -35,13 +35,13 @@ from typing import Any
 from pmt._util import atomic_file
 from pmt._util.origin import origin
 from pmt._util.spread_json import spread_json
-from pmt.cli import main as pmt
-from pmt.research.studies.gradient_quality import Quality
-from pmt.research.studies.gradient_tables import estimator_table, layer_table, scope_table
-from pmt.research.studies.scope_variance import ScopeVariance
+from pmt_lab.cli import main as pmt_lab
+from pmt_lab.studies.gradient_quality import Quality
+from pmt_lab.studies.gradient_tables import estimator_table, layer_table, scope_table
+from pmt_lab.studies.scope_variance import ScopeVariance
 
-ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "docs" / "lab" / "results"
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "lab" / "results"
 FIRST = re.compile(r"<!-- table: (.*) -->")
 LAST = "<!-- end of table -->"
 TABLES = {"estimator_table": estimator_table, "layer_table": layer_table}
@@ -50,7 +50,7 @@ TABLES = {"estimator_table": estimator_table, "layer_table": layer_table}
 def main() -> None:
     parser = argparse.ArgumentParser(description="Fill the tables of a page from kept runs.")
     parser.add_argument("pages", metavar="PAGE", nargs="*", help="Markdown files")
-    help_text = "keep figures of `pmt study gradients --json`, in docs/lab/results"
+    help_text = "keep figures of `pmt-lab study gradients --json`, in lab/results"
     parser.add_argument("--keep", nargs=2, metavar=("STUDY", "FILE"), help=help_text)
     arguments = parser.parse_args()
     if arguments.keep:
@@ -82,7 +82,7 @@ def filled(text: str) -> str:
     Raises
     ------
     ValueError
-        If a block is left open or closed twice, or `pmt report` refuses it.
+        If a block is left open or closed twice, or `pmt-lab report` refuses it.
     """
     lines: list[str] = []
     block = ""
@@ -105,7 +105,7 @@ def filled(text: str) -> str:
 
 
 def table(arguments: str) -> str:
-    """Return what a block shows; files of results are those of docs/lab/results."""
+    """Return what a block shows; files of results are those of lab/results."""
     words = [str(RESULTS / w) if w.endswith(".json") else w for w in shlex.split(arguments)]
     if words[0].endswith(".py"):
         return shown(*words)
@@ -119,9 +119,9 @@ def table(arguments: str) -> str:
 
 def shown(benchmark: str, file: str) -> str:
     """Return the table that a benchmark makes of its figures, as code unless it is Markdown."""
-    sys.path.insert(0, str((ROOT / benchmark).parent))
+    sys.path.insert(0, str((ROOT / "lab" / benchmark).parent))
     try:
-        made = runpy.run_path(str(ROOT / benchmark))
+        made = runpy.run_path(str(ROOT / "lab" / benchmark))
     finally:
         del sys.path[0]
     kept = json.loads(Path(file).read_text(encoding="utf-8"))
@@ -140,10 +140,10 @@ def of_gradients(name: str, file: str) -> str:
 
 
 def reported(words: list[str]) -> str:
-    """Return what `pmt report` prints."""
+    """Return what `pmt-lab report` prints."""
     printed, error = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(error):
-        code = pmt(["report", *words])
+        code = pmt_lab(["report", *words])
     if code != 0:
         raise ValueError(error.getvalue().strip())
     return printed.getvalue()

@@ -5,17 +5,18 @@ import sys
 
 import numpy as np
 import pytest
-from cli_files import check_golden, write_model
+from cli_files import write_model
 from install_hints import install_hint
+from lab_files import check_golden
 from networks import residual_network
 
 import pmt
 from pmt import _core
-from pmt.cli import bench, main
-from pmt.research.benchmark import forward, timing
-from pmt.research.benchmark.against import Agreement, EngineTime, StepComparison
-from pmt.research.benchmark.forward import ForwardTime, OpTimes, StepTime, time_steps
-from pmt.research.benchmark.timing import Machine
+from pmt_lab.benchmark import forward, timing
+from pmt_lab.benchmark.against import Agreement, EngineTime, StepComparison
+from pmt_lab.benchmark.forward import ForwardTime, OpTimes, StepTime, time_steps
+from pmt_lab.benchmark.timing import Machine
+from pmt_lab.cli import bench, main
 
 QUICK = ["--images", "1,3", "--threads", "1", "--repeat", "1", "--batch", "2", "--queries", "2"]
 MACHINE = Machine(
@@ -215,16 +216,16 @@ BAD_INPUT = {
     "engine": (
         "--against tvm",
         "argument --against: 'tvm' is unknown; choose one of onnxruntime, litert, torch; "
-        "see `pmt bench --help`",
+        "see `pmt-lab bench --help`",
     ),
     "images": (
         "--images 1,none",
-        "argument --images: 'none' must be a whole number, 1..100000; see `pmt bench --help`",
+        "argument --images: 'none' must be a whole number, 1..100000; see `pmt-lab bench --help`",
     ),
     "step": (
         "--steps model",
         "argument --steps: 'model' is unknown; choose one of weight, node, pooled, by_dimension, "
-        "none; see `pmt bench --help`",
+        "none; see `pmt-lab bench --help`",
     ),
     "layer": (
         "--layers nose",

@@ -9,10 +9,10 @@ import pytest
 from networks import every_op, residual_network, smooth_network
 
 import pmt
-from pmt.cli import main
-from pmt.research.benchmark.against import outputs_agree
-from pmt.research.benchmark.forward import random_images
-from pmt.research.benchmark.rivals import RIVALS, open_rivals
+from pmt_lab.benchmark.against import outputs_agree
+from pmt_lab.benchmark.forward import random_images
+from pmt_lab.benchmark.rivals import RIVALS, open_rivals
+from pmt_lab.cli import main
 
 PACKAGES = {
     "onnxruntime": ("onnxruntime", "onnx"),
@@ -72,7 +72,7 @@ def test_float_logits_are_close_to_ours():
 
 def test_a_mezo_step_moves_along_its_perturbation():
     needs("torch")
-    from pmt.research.benchmark import torch_rival
+    from pmt_lab.benchmark import torch_rival
 
     model = smooth_network()
     images, labels = random_images(model, 30), np.zeros(30, np.int64)

@@ -10,22 +10,22 @@ import pytest
 from networks import labels, pixels, residual_network, smooth_network
 
 import pmt
-from pmt.cli import main
 from pmt.datasets import Dataset
+from pmt_lab.cli import main
 
 torch = pytest.importorskip("torch")
 
 from pmt.baselines.backprop import exact_gradient  # noqa: E402
-from pmt.research.studies.error_theory import (  # noqa: E402  # noqa: E402
+from pmt_lab.studies.error_theory import (  # noqa: E402  # noqa: E402
     LayerMoments,
     expected_error,
     layer_moments,
     paper_variance,
     pooled_moments,
 )
-from pmt.research.studies.estimators import WORDS, estimator_options  # noqa: E402
-from pmt.research.studies.gradient_quality import study_gradients  # noqa: E402
-from pmt.research.studies.scope_variance import compare_scopes  # noqa: E402
+from pmt_lab.studies.estimators import WORDS, estimator_options  # noqa: E402
+from pmt_lab.studies.gradient_quality import study_gradients  # noqa: E402
+from pmt_lab.studies.scope_variance import compare_scopes  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
@@ -241,7 +241,7 @@ def test_what_was_measured_is_not_measured_again(tmp_path, monkeypatch):
     first = study_gradients(model, data, estimators=["weight"], queries=[2], **kwargs)
     whole = study_gradients(model, data, estimators=["weight"], queries=[2, 4], **kwargs)
     assert whole.rows[0] == first.rows[0]
-    monkeypatch.setattr("pmt.research.studies.gradient_quality._Measurement.rows", None)
+    monkeypatch.setattr("pmt_lab.studies.gradient_quality._Measurement.rows", None)
     again = study_gradients(model, data, estimators=["weight"], queries=[2, 4], **kwargs)
     assert again.rows == whole.rows
     with pytest.raises(ValueError, match="holds a study of other data, layers or repeats"):

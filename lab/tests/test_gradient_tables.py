@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pmt.research.studies.gradient_quality import Quality
-from pmt.research.studies.gradient_tables import (
+from pmt_lab.studies.gradient_quality import Quality
+from pmt_lab.studies.gradient_tables import (
     estimator_table,
     layer_table,
     quality_table,
     scope_table,
 )
-from pmt.research.studies.scope_variance import ScopeVariance
+from pmt_lab.studies.scope_variance import ScopeVariance
 
 CONV = Quality(
     layer="conv1",

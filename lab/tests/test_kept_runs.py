@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from report_files import IMAGES, write_result, write_results
 
-from pmt.cli import main
-from pmt.research.report import ReportJob, make_report, mean_curve, read_runs
+from pmt_lab.cli import main
+from pmt_lab.report import ReportJob, make_report, mean_curve, read_runs
 
-RESULTS = Path(__file__).parents[2] / "docs" / "lab" / "results"
-REMEDY = "give the --out of a `pmt sweep`, or a file that `pmt report --keep` wrote"
+RESULTS = Path(__file__).parents[1] / "results"
+REMEDY = "give the --out of a `pmt-lab sweep`, or a file that `pmt-lab report --keep` wrote"
 
 
 @pytest.fixture

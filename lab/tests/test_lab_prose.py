@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-LAB = Path(__file__).parents[2] / "docs" / "lab"
+LAB = Path(__file__).parents[1] / "pages"
 PAGES = sorted(LAB.glob("*.md"))
 
 _MADE = re.compile(

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
-LAB = ROOT / "docs" / "lab"
-SCRIPT: dict[str, Any] = runpy.run_path(str(ROOT / "scripts" / "lab_tables.py"))
+LAB = ROOT / "lab" / "pages"
+SCRIPT: dict[str, Any] = runpy.run_path(str(ROOT / "lab" / "scripts" / "lab_tables.py"))
 BLOCK = "<!-- table: sweeps/pooled_long.json -->"
 END = "<!-- end of table -->"
 PAGES = ("gradient_quality.md", "performance.md", "results.md", "simulated_estimators.md")
@@ -21,14 +21,14 @@ PAGES = ("gradient_quality.md", "performance.md", "results.md", "simulated_estim
 @pytest.mark.parametrize("name", PAGES)
 def test_the_tables_are_made_from_what_is_kept(name: str) -> None:
     page = (LAB / name).read_text(encoding="utf-8")
-    assert SCRIPT["filled"](page) == page, f"run `python scripts/lab_tables.py docs/lab/{name}`"
+    assert SCRIPT["filled"](page) == page, f"run `python scripts/lab_tables.py pages/{name}`"
 
 
 def test_every_file_has_its_table() -> None:
     pages = "".join((LAB / name).read_text(encoding="utf-8") for name in PAGES)
     lines = re.findall(r"^<!-- table: (.*) -->$", pages, re.MULTILINE)
     named = {word for line in lines for word in line.split() if word.endswith(".json")}
-    results = LAB / "results"
+    results = LAB.parent / "results"
     folders = ("sweeps", "gradients", "speed")
     files = [path for folder in folders for path in results.glob(f"{folder}/*.json")]
     kept = {path.relative_to(results).as_posix() for path in files}
@@ -80,7 +80,7 @@ def test_the_sections_of_the_speeds_are_of_one_machine_and_kernels_each() -> Non
     found = set()
     for isa in ("avx512_vnni", "avx2"):
         for part in ("onednn", "engines", "layers", "steps"):
-            kept = json.loads((LAB / f"results/speed/{part}-{isa}.json").read_text())
+            kept = json.loads((LAB.parent / f"results/speed/{part}-{isa}.json").read_text())
             assert kept["kernels"] == isa
             found.add(kept["processor"])
     assert len(found) == 1

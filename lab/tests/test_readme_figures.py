@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pmt.research.reproduce import results
-from pmt.research.reproduce.published import published
-from pmt.research.reproduce.run_rows import find
+from pmt_lab.reproduce import results
+from pmt_lab.reproduce.published import published
+from pmt_lab.reproduce.run_rows import find
 
 ROOT = Path(__file__).parents[2]
 README = " ".join((ROOT / "README.md").read_text().split())
 
 
 def picture() -> dict[str, Any]:
-    return runpy.run_path(str(ROOT / "scripts" / "readme_picture.py"))
+    return runpy.run_path(str(ROOT / "lab" / "scripts" / "readme_picture.py"))
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,13 @@ import json
 
 import numpy as np
 import pytest
-from cli_files import check_golden
+from lab_files import check_golden
 from report_files import IMAGES, RIGHT, write_result, write_results
 
-from pmt.cli import main
 from pmt.protocol import wilson_interval
-from pmt.research.report import Figures, compare, pivot, read_runs
-from pmt.research.report.curves import mean_curve
+from pmt_lab.cli import main
+from pmt_lab.report import Figures, compare, pivot, read_runs
+from pmt_lab.report.curves import mean_curve
 
 
 @pytest.fixture
@@ -194,7 +194,7 @@ def test_failed_runs_are_told(out, tmp_path, capsys):
     assert main(["report", str(out)]) == 0
     printed = capsys.readouterr().out
     assert printed.endswith(
-        "\n- 1 run failed; the same `pmt sweep` tries it again. If the grid no longer has it, "
+        "\n- 1 run failed; the same `pmt-lab sweep` tries it again. If the grid no longer has it, "
         "remove HASH.failed.\n"
     )
     write_failure(out, "paper", "frost")
@@ -202,7 +202,8 @@ def test_failed_runs_are_told(out, tmp_path, capsys):
     assert main(["report", str(out), "--keep", str(kept)]) == 0
     printed = capsys.readouterr().out
     assert printed.endswith(
-        "\n- 3 runs failed; the same `pmt sweep` tries them again. If the grid no longer has them, "
+        "\n- 3 runs failed; the same `pmt-lab sweep` tries them again. If the grid no longer "
+        "has them, "
         "remove HASH.failed."
         "\n- No row for mine: runs failed and none is finished."
         f"\n- No column for frost: runs failed and none is finished.\n13 runs in {kept}\n"
@@ -287,7 +288,7 @@ def test_folders_that_hold_no_sweep(tmp_path, capsys):
     assert f"{tmp_path}: holds no finished run of a sweep" in capsys.readouterr().err
     assert main(["report", str(tmp_path / "nowhere")]) == 2
     error = capsys.readouterr().err
-    assert "nowhere: no such folder or file; give the --out of a `pmt sweep`" in error
+    assert "nowhere: no such folder or file; give the --out of a `pmt-lab sweep`" in error
 
 
 def test_figures_in_their_units():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pmt.protocol import wilson_interval
-from pmt.research.report.intervals import (
+from pmt_lab.report.intervals import (
     accuracy_interval,
     difference_interval,
     effective_images,

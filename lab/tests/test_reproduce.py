@@ -11,17 +11,17 @@ from install_hints import install_hint
 from study_data import grid_data, missing_run, run_record
 
 from pmt._util.extras import missing_extra
-from pmt.cli import main
-from pmt.research.report.run_record import thinned
-from pmt.research.reproduce import results
-from pmt.research.reproduce.curve_rows import loss_rows
-from pmt.research.reproduce.drawing import draw_curves, draw_groups, draw_sheet
-from pmt.research.reproduce.page import page, row_cells, summary, write_page
-from pmt.research.reproduce.published import published
-from pmt.research.reproduce.registry import STUDIES, study
-from pmt.research.reproduce.reproduce_job import ReproduceJob, forecast
-from pmt.research.reproduce.run_rows import Found, accuracy_row, find
-from pmt.research.reproduce.study import (
+from pmt_lab.cli import main
+from pmt_lab.report.run_record import thinned
+from pmt_lab.reproduce import results
+from pmt_lab.reproduce.curve_rows import loss_rows
+from pmt_lab.reproduce.drawing import draw_curves, draw_groups, draw_sheet
+from pmt_lab.reproduce.page import page, row_cells, summary, write_page
+from pmt_lab.reproduce.published import published
+from pmt_lab.reproduce.registry import STUDIES, study
+from pmt_lab.reproduce.reproduce_job import ReproduceJob, forecast
+from pmt_lab.reproduce.run_rows import Found, accuracy_row, find
+from pmt_lab.reproduce.study import (
     ACCURACY,
     COMPUTE,
     FORWARDS,
@@ -37,11 +37,11 @@ from pmt.research.reproduce.study import (
     projected,
     verdict,
 )
-from pmt.research.reproduce.study_grids import GRIDS, read_study_grid, small
+from pmt_lab.reproduce.study_grids import GRIDS, read_study_grid, small
 
 ROOT = Path(__file__).parents[2]
-RESULTS = ROOT / "docs" / "lab" / "results"
-PAGE = ROOT / "docs" / "lab" / "reproduction.md"
+RESULTS = ROOT / "lab" / "results"
+PAGE = ROOT / "lab" / "pages" / "reproduction.md"
 # Drawn by plot_curves, which needs a finished run.
 CURVES = ("learning-rate-scaling", "estimators", "bp-free-methods", "bp-free-methods-same-layers")
 TRAINING = [one.name for one in STUDIES.values() if one.forecast is not None]
@@ -548,7 +548,7 @@ def test_the_page_is_made_from_the_results_alone(tmp_path):
     copy.write_text(PAGE.read_text())
     write_page(RESULTS, copy)
     assert copy.read_text() == PAGE.read_text(), (
-        "run `pmt reproduce --page docs/lab/results --write docs/lab/reproduction.md`"
+        "run `pmt-lab reproduce --page lab/results --write lab/pages/reproduction.md`"
     )
 
 
@@ -570,7 +570,7 @@ def test_the_page_names_a_file_without_its_figures(tmp_path):
         page(tmp_path)
     assert str(error.value) == (
         f"{path}: figures are missing or damaged (KeyError: 'batches'); remove it, and "
-        "`pmt reproduce memory-formulas` makes it again"
+        "`pmt-lab reproduce memory-formulas` makes it again"
     )
 
 
@@ -581,4 +581,4 @@ def test_a_study_without_a_result_is_said_to_be_not_run(tmp_path):
     lines = page(tmp_path).splitlines()
     assert lines[:2] == ["| in the paper |  | verdicts |", "| --- | --- | --- |"]
     assert "| Table 3 | Peak memory by formula | not run |" in lines
-    assert "Not run: `pmt reproduce estimators`." in page(tmp_path)
+    assert "Not run: `pmt-lab reproduce estimators`." in page(tmp_path)

@@ -7,15 +7,15 @@ import json
 import pytest
 from firmware_tools import EMULATOR, need_firmware_tools
 
-from pmt.research.reproduce import (
+from pmt_lab.reproduce import (
     counted_instructions,
     full_model_cost,
     memory_formulas,
     memory_overview,
     sparse_cost,
 )
-from pmt.research.reproduce.published import published
-from pmt.research.reproduce.study import Context
+from pmt_lab.reproduce.published import published
+from pmt_lab.reproduce.study import Context
 
 
 def rows_of(study, data):

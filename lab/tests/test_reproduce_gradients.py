@@ -7,11 +7,11 @@ import json
 import numpy as np
 import pytest
 
-from pmt.research.reproduce import gradient_cosine, scopes_cosine, variance_formulas
-from pmt.research.reproduce.cosines import difference, mean_cosine, turns, wins
-from pmt.research.reproduce.gradient_batch import gradient_batch
-from pmt.research.reproduce.published import published
-from pmt.research.reproduce.study import Context
+from pmt_lab.reproduce import gradient_cosine, scopes_cosine, variance_formulas
+from pmt_lab.reproduce.cosines import difference, mean_cosine, turns, wins
+from pmt_lab.reproduce.gradient_batch import gradient_batch
+from pmt_lab.reproduce.published import published
+from pmt_lab.reproduce.study import Context
 
 
 def rows_of(study, data):
@@ -229,7 +229,7 @@ def test_small_studies_run_resume_and_draw(module, tmp_path, monkeypatch):
     assert data["network"] == "fashion_mnist_dscnn"
     rows = rows_of(study, json.loads(json.dumps(data, allow_nan=False)))
     assert all(np.isfinite(row.ours) for row in rows)
-    monkeypatch.setattr("pmt.research.studies.gradient_quality._Measurement.rows", None)
+    monkeypatch.setattr("pmt_lab.studies.gradient_quality._Measurement.rows", None)
     monkeypatch.setattr(variance_formulas, "compare_scopes", None)
     assert study.measure("small", Context(tmp_path, jobs=1)) == data
     given = plt.subplots()[1]

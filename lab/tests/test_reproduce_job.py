@@ -9,12 +9,12 @@ from types import SimpleNamespace
 import pytest
 from study_data import grid_data, run_record
 
-from pmt.research.reproduce import fgvc_accuracy, results
-from pmt.research.reproduce.page import write_page
-from pmt.research.reproduce.registry import STUDIES
-from pmt.research.reproduce.reproduce_job import ReproduceJob, reproduce
-from pmt.research.reproduce.stored import stored
-from pmt.research.reproduce.study import Context
+from pmt_lab.reproduce import fgvc_accuracy, results
+from pmt_lab.reproduce.page import write_page
+from pmt_lab.reproduce.registry import STUDIES
+from pmt_lab.reproduce.reproduce_job import ReproduceJob, reproduce
+from pmt_lab.reproduce.stored import stored
+from pmt_lab.reproduce.study import Context
 
 
 def test_a_run_with_other_options_replaces_the_one_at_its_place(tmp_path, monkeypatch):

@@ -9,9 +9,9 @@ import pytest
 from study_data import grid_data, run_record
 
 import pmt
-from pmt.research.reproduce import reproduce_job, results
-from pmt.research.reproduce.registry import STUDIES
-from pmt.research.reproduce.reproduce_job import ReproduceJob, reproduce
+from pmt_lab.reproduce import reproduce_job, results
+from pmt_lab.reproduce.registry import STUDIES
+from pmt_lab.reproduce.reproduce_job import ReproduceJob, reproduce
 
 
 def test_a_result_is_written_and_read(tmp_path):
@@ -29,7 +29,8 @@ def test_a_result_that_is_missing_or_damaged(tmp_path):
     with pytest.raises(FileNotFoundError) as error:
         results.load("estimators", tmp_path)
     assert str(error.value) == (
-        f"{tmp_path}/estimators.json: no result of estimators; `pmt reproduce estimators` makes it"
+        f"{tmp_path}/estimators.json: no result of estimators; "
+        "`pmt-lab reproduce estimators` makes it"
     )
     (tmp_path / "estimators.json").write_text("{}")
     with pytest.raises(ValueError, match="is not a result of a study; remove the file, and `pmt"):
@@ -59,7 +60,7 @@ def test_a_damaged_result_is_named_with_what_is_wrong(change, said, tmp_path):
     path.write_text(json.dumps({**made, **change}))
     with pytest.raises(ValueError, match=r"damaged|empty|is a result") as error:
         results.load("estimators", tmp_path)
-    remedy = "remove the file, and `pmt reproduce` makes it again"
+    remedy = "remove the file, and `pmt-lab reproduce` makes it again"
     assert str(error.value) == f"{path}: {said}{remedy}"
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pmt.research.reproduce import results
-from pmt.research.reproduce.published import published
-from pmt.research.reproduce.registry import study
-from pmt.research.reproduce.stored import stored
-from pmt.research.reproduce.study import Context
+from pmt_lab.reproduce import results
+from pmt_lab.reproduce.published import published
+from pmt_lab.reproduce.registry import study
+from pmt_lab.reproduce.stored import stored
+from pmt_lab.reproduce.study import Context
 
 NAME = "fixed-or-adaptive-blocks"
 
@@ -24,7 +24,7 @@ def test_a_study_without_a_result_says_how_to_get_one(tmp_path):
     found = stored(NAME, tmp_path)
     assert str(found) == (
         "Table 4: A fixed block, or one chosen for each corruption\n"
-        "not run yet: `pmt reproduce fixed-or-adaptive-blocks` does it"
+        "not run yet: `pmt-lab reproduce fixed-or-adaptive-blocks` does it"
     )
     assert found.rows == ()
     assert found.table() == ""
@@ -37,9 +37,9 @@ def test_a_folder_that_is_not_there_is_named(tmp_path, monkeypatch):
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(results, "checkout_folder", outside)
-    for found, folder in ((stored(NAME), "docs/lab/results"), (stored(NAME, "none"), "none")):
+    for found, folder in ((stored(NAME), "lab/results"), (stored(NAME, "none"), "none")):
         assert str(found).splitlines()[1] == (
-            f"no folder {folder}: results are in docs/lab/results of a checkout"
+            f"no folder {folder}: results are in lab/results of a checkout"
         )
         assert found.rows == ()
 

@@ -11,18 +11,18 @@ import time
 from types import SimpleNamespace
 
 import pytest
-from cli_files import program
+from lab_files import program
 from sweep_files import RUNS, SLOW, left_by, write_grid
 
 import pmt
 from pmt import methods
-from pmt.cli import main
 from pmt.protocol import split
 from pmt.protocol.data_source import DataSource
-from pmt.research.sweep import plan, read_grid, run_all
-from pmt.research.sweep.execution import Outcome, execute
-from pmt.research.sweep.failure import note_failure, read_failures
-from pmt.research.sweep.result import pack, unpack
+from pmt_lab.cli import main
+from pmt_lab.sweep import plan, read_grid, run_all
+from pmt_lab.sweep.execution import Outcome, execute
+from pmt_lab.sweep.failure import note_failure, read_failures
+from pmt_lab.sweep.result import pack, unpack
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_a_finished_sweep_does_nothing_more(grid, tmp_path, capsys):
     printed = capsys.readouterr()
     assert printed.err == (
         f"{RUNS} runs, {RUNS} finished, 0 left\n"
-        f"{RUNS} of {RUNS} runs are finished; `pmt report {tmp_path / 'out'}`\n"
+        f"{RUNS} of {RUNS} runs are finished; `pmt-lab report {tmp_path / 'out'}`\n"
     )
     assert {p: p.stat().st_mtime_ns for p in (tmp_path / "out").rglob("*")} == files
     figures = json.loads(printed.out)
@@ -211,7 +211,7 @@ def test_a_full_disk_is_named_with_its_path(grid, tmp_path, monkeypatch, where):
 
 
 def test_failed_runs_are_exit_code_1(grid, tmp_path, capsys, monkeypatch):
-    from pmt.research.sweep import execution
+    from pmt_lab.sweep import execution
 
     def out_of_memory(base, **options):
         if base == "paper":
@@ -227,7 +227,8 @@ def test_failed_runs_are_exit_code_1(grid, tmp_path, capsys, monkeypatch):
     monkeypatch.undo()
     assert main(["report", str(tmp_path / "out")]) == 0
     assert capsys.readouterr().out.endswith(
-        "\n- 4 runs failed; the same `pmt sweep` tries them again. If the grid no longer has them, "
+        "\n- 4 runs failed; the same `pmt-lab sweep` tries them again. If the grid no longer "
+        "has them, "
         "remove HASH.failed."
         "\n- No row for paper: runs failed and none is finished.\n"
     )
@@ -239,7 +240,7 @@ def test_failed_runs_are_exit_code_1(grid, tmp_path, capsys, monkeypatch):
 
 
 def test_an_error_that_names_a_file_in_another_encoding_is_kept(grid, tmp_path, monkeypatch):
-    from pmt.research.sweep import execution
+    from pmt_lab.sweep import execution
 
     def damaged(*_, **__):
         raise ValueError("/data/caf\udce9.png: is damaged")
@@ -254,7 +255,7 @@ def test_an_error_that_names_a_file_in_another_encoding_is_kept(grid, tmp_path, 
 
 
 def test_a_failure_is_noted_while_the_run_is_locked(grid, tmp_path, monkeypatch):
-    from pmt.research.sweep import execution
+    from pmt_lab.sweep import execution
 
     run = plan(read_grid(grid)).runs[0]
     record = tmp_path / f"{run.hash}.failed"

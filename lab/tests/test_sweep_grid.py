@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pmt
-from pmt.cli import main
-from pmt.research.sweep import (
+from pmt_lab.cli import main
+from pmt_lab.sweep import (
     GridError,
     Plan,
     RunSpec,
@@ -27,15 +27,15 @@ from pmt.research.sweep import (
     read_grid,
     shard,
 )
-from pmt.research.sweep.forecasting import estimate
-from pmt.research.sweep.grid_file import _TABLES
-from pmt.research.sweep.sweep_job import Sweep
-from pmt.research.sweep.sweeping import Summary
+from pmt_lab.sweep.forecasting import estimate
+from pmt_lab.sweep.grid_file import _TABLES
+from pmt_lab.sweep.sweep_job import Sweep
+from pmt_lab.sweep.sweeping import Summary
 
 ROOT = Path(__file__).parents[2]
-GRIDS = sorted((ROOT / "benchmarks" / "grids").glob("*.toml"))
-PAPER_TABLE = ROOT / "python/pmt/research/reproduce/grids/cifar10c_default.toml"
-PAGE = (ROOT / "docs" / "guides" / "sweeps.md").read_text()
+GRIDS = sorted((ROOT / "lab" / "benchmarks" / "grids").glob("*.toml"))
+PAPER_TABLE = ROOT / "lab/pmt_lab/reproduce/grids/cifar10c_default.toml"
+PAGE = (ROOT / "lab" / "pages" / "sweeps.md").read_text()
 GRID = """
 [model]
 path = "{model}"

@@ -9,16 +9,15 @@ import shutil
 from pathlib import Path
 
 import pytest
-from pages import DOCS
 from sweep_files import FAIR_RUNS, left_by, write_fair_grid, write_grid
 
 import pmt
 from pmt import methods
-from pmt.cli import main
 from pmt.protocol import split
 from pmt.protocol.data_source import DataSource
-from pmt.research.sweep import GridError, plan, read_grid, run_all
 from pmt.train.run.loop import Run
+from pmt_lab.cli import main
+from pmt_lab.sweep import GridError, plan, read_grid, run_all
 
 AXIS = 'preparations = ["none", "align+head"]'
 COLUMNS = ("--rows", "corruption", "--columns", "method,preparation")
@@ -187,7 +186,7 @@ def test_starts_are_not_averaged(swept, capsys):
     )
 
 
-PAGE = (DOCS / "guides" / "sweeps.md").read_text()
+PAGE = (Path(__file__).parents[1] / "pages" / "sweeps.md").read_text()
 
 
 def write_grid_of_the_page(folder):
@@ -212,7 +211,7 @@ def test_the_commands_of_the_page_run_on_its_grid(tmp_path, monkeypatch, capsys)
     pytest.importorskip("matplotlib")
     write_grid_of_the_page(tmp_path)
     monkeypatch.chdir(tmp_path)
-    commands = re.findall(r"^pmt (?:sweep grid\.toml --out|report) .*$", PAGE, re.MULTILINE)
+    commands = re.findall(r"^pmt-lab (?:sweep grid\.toml --out|report) .*$", PAGE, re.MULTILINE)
     assert len(commands) == 8
     for command in commands:
         arguments = shlex.split(command, comments=True)[1:]

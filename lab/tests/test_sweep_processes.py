@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli_files import program
+from lab_files import program
 from sweep_files import left_by, write_grid
 
 import pmt
-from pmt.cli import main
-from pmt.research.sweep import plan, read_grid, run_all
+from pmt_lab.cli import main
+from pmt_lab.sweep import plan, read_grid, run_all
 
 joblib = pytest.importorskip("joblib")
 
@@ -182,7 +182,7 @@ def test_a_killed_worker_of_a_dask_cluster_changes_no_table(grid, tmp_path, whol
 
 def test_a_scheduler_that_is_not_there(grid, tmp_path, monkeypatch, capsys):
     pytest.importorskip("distributed")
-    from pmt.research.sweep import sweeping
+    from pmt_lab.sweep import sweeping
 
     monkeypatch.setattr(sweeping, "_SECONDS_TO_CONNECT", 1)
     out = str(tmp_path / "out")

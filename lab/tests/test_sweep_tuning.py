@@ -7,17 +7,17 @@ import math
 from types import SimpleNamespace
 
 import pytest
-from cli_files import program
+from lab_files import program
 from sweep_files import FAIR_RATES, FAIR_RUNS, SLOW, left_by, write_fair_grid
 
 import pmt
 from pmt import methods
-from pmt.cli import main
-from pmt.research.report import FinishedRun, ReportJob, make_report
-from pmt.research.report.run_record import run_record
-from pmt.research.sweep import GridError, SweepJob, open_sweep, plan, read_grid, run_all, run_sweep
-from pmt.research.sweep.tuning import Choice, Trial, edge_line
 from pmt.train.run.loop import Run
+from pmt_lab.cli import main
+from pmt_lab.report import FinishedRun, ReportJob, make_report
+from pmt_lab.report.run_record import run_record
+from pmt_lab.sweep import GridError, SweepJob, open_sweep, plan, read_grid, run_all, run_sweep
+from pmt_lab.sweep.tuning import Choice, Trial, edge_line
 
 TUNING = "[tuning]\nfactors = [0.5, 1, 4.0]"
 TRIALS = 3 * FAIR_RATES
@@ -320,7 +320,7 @@ def test_a_finished_sweep_does_nothing_more_and_names_rates_at_the_edge(swept, c
     assert edges
     assert printed.err.splitlines() == [
         f"{ALL} runs, {TRIALS} of them trials, {ALL} finished, 0 left",
-        f"{ALL} of {ALL} runs are finished; `pmt report {out}`",
+        f"{ALL} of {ALL} runs are finished; `pmt-lab report {out}`",
         *(
             f"the rate of {rate['method']}, {rate['preparation']}, B2,head is at the edge of the "
             "factors tried"
@@ -377,7 +377,7 @@ def test_two_processes_share_the_trials(swept, grid, tmp_path):
 
 
 def test_a_failed_trial_keeps_its_runs_waiting(swept, grid, tmp_path, capsys, monkeypatch):
-    from pmt.research.sweep import execution
+    from pmt_lab.sweep import execution
 
     def out_of_memory(base, **options):
         if (base, options["learning_rate"]) == ("paper", 0.04):
@@ -457,7 +457,7 @@ def test_a_folder_of_trials_alone_has_no_table(grid, tmp_path, capsys):
     assert main(["report", str(tmp_path / "out")]) == 2
     assert capsys.readouterr().err == (
         f"pmt: error: {tmp_path / 'out'}: holds only trials of learning rates; continue with the "
-        "same `pmt sweep`\n"
+        "same `pmt-lab sweep`\n"
     )
 
 

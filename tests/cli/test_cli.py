@@ -442,7 +442,7 @@ def test_outputs_are_different_files(tmp_path, monkeypatch, capsys):
     )
     assert (tmp_path / "net.pmt").read_bytes() == before
     both = ["--json", "x.svg", "--plot", "x.svg"]
-    assert main(["reproduce", "memory-formulas", "--scale", "small", *both]) == 2
+    assert main(["profile", "net.pmt", *both]) == 2
     assert capsys.readouterr().err == (
         "pmt: error: --plot x.svg: is the file of --json too; give another name\n"
     )

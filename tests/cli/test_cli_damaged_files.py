@@ -27,8 +27,6 @@ MODEL_COMMANDS = {
                "--out", "OUT.json"],
     "convert": ["convert", "FILE", "OUT.pmt"],
     "export": ["export", "FILE", "--target", "generic", "--data", "bundled", "--out", "OUT"],
-    "study": ["study", "gradients", "FILE", "--data", "bundled", "--out", "OUT"],
-    "bench": ["bench", "FILE"],
 }  # fmt: skip
 DATA_COMMANDS = {
     "eval": ["eval", "NET", "--data", "FILE"],
@@ -42,10 +40,8 @@ DATA_COMMANDS = {
 }
 OTHER_COMMANDS = {
     "quantize.onnx": ["quantize", "FILE", "--calibrate", "bundled", "--out", "OUT.pmt"],
-    "sweep.toml": ["sweep", "FILE", "--out", "OUT"],
     "target.toml": ["export", "NET", "--target", "FILE", "--data", "bundled", "--out", "OUT"],
     "export_lock.lock": ["export", "--from", "FILE", "--out", "OUT"],
-    "report.json": ["report", "FILE"],
     "train_resume.run": ["train", "--resume", "FILE"],
     "profile_scheme.json": ["profile", "NET", "--method", "mcutrain", "--scheme", "FILE"],
     "train_scheme.json": ["train", "NET", "--data", "bundled", "--method", "mcutrain", "--set",
@@ -126,7 +122,7 @@ def refuse(
     error = capsys.readouterr().err
     assert code in (1, 2)
     lines = error.splitlines()
-    assert len(lines) == 1 or command[0] == "sweep"  # which has a line for each problem
+    assert len(lines) == 1
     assert all(line.startswith("pmt: error: ") and path.name in line for line in lines)
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
-from dataclasses import asdict
 from typing import Any
 
 import pytest
 from cli_files import same_weights, write_data, write_model
-from sweep_files import RUNS, write_grid
+from printed_figures import plain, printed_by
 
 import pmt
 from pmt.baselines.sparse_update import TinyTrainOptions, choose_scheme
@@ -18,19 +15,11 @@ from pmt.firmware.board.profile import profile_methods
 from pmt.firmware.export import export_files
 from pmt.methods import adapt
 from pmt.model import convert
+from pmt.profiling.model_info import describe_model
 from pmt.protocol import DataSource, SplitChoice, write_corrupted
-from pmt.research.benchmark.bench_job import BenchJob, run_benchmark
-from pmt.research.model_info import describe_model
-from pmt.research.report import ReportJob, make_report
-from pmt.research.reproduce.reproduce_job import ReproduceJob, reproduce
-from pmt.research.sheets import SheetJob, make_sheet, png
-from pmt.research.studies.gradient_job import GradientJob, run_gradient_study
-from pmt.research.sweep import SweepJob, run_sweep
+from pmt.sheets import SheetJob, make_sheet, png
 from pmt.train.choose import select_block
 from pmt.train.prepare import align_model, store_statistics
-
-# Values that change from run to run.
-_OF_THE_MOMENT = ("seconds", "train_seconds", "images_per_second")
 
 
 @pytest.fixture
@@ -44,26 +33,8 @@ def data(tmp_path) -> str:
 
 
 @pytest.fixture
-def printed(capsys) -> Callable[..., Any]:
-    """Run a command and return its JSON."""
-
-    def run(*arguments: object) -> Any:
-        capsys.readouterr()
-        assert main([*map(str, arguments), "--json", "-"]) == 0
-        return json.loads(capsys.readouterr().out)
-
-    return run
-
-
-def plain(figures: Any) -> Any:
-    """The figures as JSON gives them back, without what changes from run to run."""
-
-    def kept(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {k: kept(v) for k, v in value.items() if k not in _OF_THE_MOMENT}
-        return [kept(v) for v in value] if isinstance(value, list) else value
-
-    return kept(json.loads(json.dumps(figures)))
+def printed(capsys):
+    return printed_by(main, capsys)
 
 
 def noisy(data: str) -> DataSource:
@@ -238,89 +209,3 @@ def test_eval(model, data, printed):
     expected = printed("eval", model, "--data", data, *NOISE, "--limit", "7")
     loaded = pmt.load(model)
     assert vars(loaded.evaluate(noisy(data).load("test", loaded, limit=7))) == expected
-
-
-def test_bench(model, printed):
-    options = ("--images", "1,2", "--threads", "1", "--repeat", "1", "--batch", "2")
-    expected = printed("bench", model, *options, "--queries", "2", "--steps", "node")
-    job = BenchJob(
-        pmt.load(model),
-        model,
-        images=(1, 2),
-        threads=(1,),
-        repeat=1,
-        rules=("node",),
-        options=pmt.TrainingOptions(batch=2, queries=2),
-    )
-    result = run_benchmark(job)
-    found = plain(result.to_json())
-    assert list(found) == list(expected)
-    for part in ("forward", "layers", "steps", "engines"):
-        assert [list(row) for row in found[part]] == [
-            [key for key in row if key not in _OF_THE_MOMENT] for row in expected[part]
-        ]
-    assert result.steps[0].macs == expected["steps"][0]["macs"]
-
-
-def test_sweep_and_report(tmp_path, printed):
-    grid = write_grid(tmp_path, macs=1e7)
-    there, here = tmp_path / "a", tmp_path / "b"
-    expected = printed("sweep", grid, "--jobs", "1", "--out", there)
-    result = run_sweep(SweepJob(grid, here, jobs=1))
-    assert result.done == RUNS
-    assert plain(result.to_json()) == plain(expected)
-
-    options = ("--rows", "method", "--columns", "corruption,severity", "--baseline", "paper")
-    expected = printed("report", there, *options)
-    job = ReportJob([here], columns=("corruption", "severity"), baseline="paper")
-    assert plain(make_report(job).to_json()) == plain(expected)
-
-
-@pytest.mark.parametrize(
-    ("given", "error", "message"),
-    [
-        ({"shard": (0, 3)}, ValueError, "shard 0/3: the part must be 1..3"),
-        ({"shard": (4, 3)}, ValueError, "shard 4/3: the part must be 1..3"),
-        ({"shard": "2/3"}, TypeError, "shard='2' must be an integer"),
-        ({"jobs": -1}, ValueError, "jobs -1: must be 0 or more"),
-        ({"jobs": 1.5}, TypeError, "jobs=1.5 must be an integer"),
-    ],
-)
-def test_a_sweep_of_no_such_part_or_processes(tmp_path, given, error, message):
-    with pytest.raises(error) as raised:
-        run_sweep(SweepJob(write_grid(tmp_path), tmp_path / "out", **given))
-    assert str(raised.value) == message
-    assert not (tmp_path / "out").exists()
-
-
-def test_study(tmp_path, printed):
-    pytest.importorskip("torch")
-    there, here = tmp_path / "a", tmp_path / "b"
-    options = ("--layers", "head", "--queries", "4", "--estimators", "weight", "--images", "2")
-    options += ("--repeats", "2", "--no-plots", "--no-scopes", "--threads", "1", "--out", there)
-    study = ("study", "gradients", "fashion_mnist_dscnn", "--data", "bundled")
-    expected = printed(*study, *options)
-    job = GradientJob(
-        pmt.load("fashion_mnist_dscnn"),
-        DataSource("bundled"),
-        here,
-        layers="head",
-        queries=(4,),
-        estimators=("weight",),
-        images=2,
-        repeats=2,
-        scopes=False,
-        plots=False,
-        threads=1,
-    )
-    assert plain(run_gradient_study(job).to_json()) == plain(expected)
-    assert (here / "gradients.csv").read_bytes() == (there / "gradients.csv").read_bytes()
-
-
-def test_reproduce(tmp_path, printed):
-    expected = printed("reproduce", "bp-free-methods", "--scale", "small", "--out", tmp_path)
-    done = reproduce(ReproduceJob("bp-free-methods", "small", tmp_path, collect=True))
-    (found,) = expected["studies"]
-    assert plain({**done.result, "rows": [asdict(row) for row in done.rows]}) == plain(
-        {name: value for name, value in found.items() if name != "failed"}
-    )

@@ -21,8 +21,8 @@ from pmt._util import atomic_file
 from pmt.cli import main
 from pmt.corruptions import corrupt, names
 from pmt.datasets import Dataset, load, load_corrupted, save_npz
-from pmt.research.sheets import Group, Row, Sheet, corruption_sheet, dataset_sheet
-from pmt.research.sheets.drawing import BACKGROUND, draw, geometry, png
+from pmt.sheets import Group, Row, Sheet, corruption_sheet, dataset_sheet
+from pmt.sheets.drawing import BACKGROUND, draw, geometry, png
 
 
 def made(labels=(0, 1, 1, 0, 2), side=8, channels=3) -> Dataset:
@@ -197,7 +197,7 @@ def test_without_names_all_corruptions_are_shown(tmp_path, capsys, drawn, monkey
     write_overlays(tmp_path / "frost")
     monkeypatch.setenv("PMT_DATA", str(tmp_path))
     monkeypatch.setattr(
-        "pmt.research.sheets.sheet_job.corruptions.corrupt",
+        "pmt.sheets.sheet_job.corruptions.corrupt",
         lambda images, *arguments, **options: images,
     )
     data = write_data(tmp_path)

@@ -216,7 +216,7 @@ def test_files_of_the_real_converter(name: str) -> None:
 def test_benchmark_prints_a_table() -> None:
     root = Path(__file__).parents[2]
     files = [str(root / "tests" / "keras" / f"{name}.tflite") for name in ("positions", "signal")]
-    command = [sys.executable, "benchmarks/compare_importers.py", *files, "--images", "3"]
+    command = [sys.executable, "lab/benchmarks/compare_importers.py", *files, "--images", "3"]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
     lines = done.stdout.splitlines()
     assert lines[0].split() == [

@@ -19,24 +19,7 @@ from pmt.baselines.sparse_update.contribution import _Table
 from pmt.datasets.corrupted_arrays import read_manifest
 from pmt.firmware.export.folder import read_lock
 from pmt.firmware.export.target import find_target
-from pmt.research.studies.gradient_quality import _Store
-from pmt.research.sweep.grid_file import read_grid
-from pmt.research.sweep.result import read_result
 
-_GRID = b"""[model]
-path = "net.pmt"
-[data]
-path = "bundled"
-[budget]
-macs = 2e8
-[axes]
-methods = ["default", "mine"]
-corruptions = ["fog"]
-severities = [1, 5]
-seeds = [1]
-[method.mine]
-base = "mezo"
-"""
 _BOARD = firmware_folder() / "boards" / "stm32f746g-disco" / "target.toml"
 _MANIFEST = {
     "data": "x", "split": "test", "seed": 0, "constants": "cifar10", "images": 3,
@@ -46,18 +29,7 @@ _LOCK = {
     "version": 1, "pmt": "0.1.0", "arguments": {"steps": 3}, "inputs": {"model": "00"},
     "files": {"Makefile": "00"},
 }  # fmt: skip
-_MEASURED = {"accuracy": 0.5, "loss": 1.0, "n": 2, "correct": 1, "crc32": 7, "right": "gA=="}
-_RESULT = {
-    "hash": "a", "axes": {"seed": 1}, "base": "mezo", "trainer": "zeroth_order", "options": {},
-    "contents": {}, "protocol": {}, "before": {"test": _MEASURED}, "after": {"test": _MEASURED},
-}  # fmt: skip
 _IDENTITY = {"format": "pmt contributions 1", "model": 1}
-_ROW = {
-    "layer": "conv", "estimator": "node", "kind": "node_perturbation", "queries": 4, "weights": 9,
-    "nodes": 9, "cosine": 0.5, "cosine_error": 0.1, "squared_error": 1.0,
-    "squared_error_error": 0.1, "expected_cosine": 0.5, "expected_squared_error": 1.0,
-    "coherence": 1.0, "repeats": 2, "forwards": 8, "macs": 100,
-}  # fmt: skip
 
 
 def _dumped(value: Any) -> bytes:
@@ -94,18 +66,14 @@ def _coco() -> bytes:
         return path.read_bytes()
 
 
-def _read_rows(path: Path) -> object:
-    (path.parent / "study.json").write_text("{}")
-    return _Store(path.parent, {})
-
-
 TEXT_TARGETS = {
     "json": Target(
-        "a.json", lambda path: parse_json(path.read_bytes(), path), lambda: [_dumped(_RESULT)]
+        "a.json", lambda path: parse_json(path.read_bytes(), path), lambda: [_dumped(_LOCK)]
     ),
-    "toml": Target("a.toml", lambda path: parse_toml(path.read_bytes(), path), lambda: [_GRID]),
+    "toml": Target(
+        "a.toml", lambda path: parse_toml(path.read_bytes(), path), lambda: [_BOARD.read_bytes()]
+    ),
     "plain_toml": Target("a.toml", _plain_toml, lambda: [_BOARD.read_bytes()]),
-    "grid": Target("grid.toml", read_grid, lambda: [_GRID]),
     "board": Target(
         "mine.toml", lambda path: find_target(str(path)), lambda: [_BOARD.read_bytes()]
     ),
@@ -116,15 +84,10 @@ TEXT_TARGETS = {
     "manifest": Target(
         "manifest.json", lambda path: read_manifest(path.parent), lambda: [_dumped(_MANIFEST)]
     ),
-    "result": Target(
-        "result.json", lambda path: read_result(path.parent), lambda: [_dumped(_RESULT)]
-    ),
     "contributions": Target(
         "cache.json",
         lambda path: _Table(path, _IDENTITY),
         lambda: [_dumped({**_IDENTITY, "accuracies": {"before": 0.5}})],
     ),
-    "study": Target("study.json", lambda path: _Store(path.parent, {}), lambda: [b"{}"]),
-    "study_rows": Target("rows.jsonl", _read_rows, lambda: [_dumped(_ROW) + b"\n"]),
     "coco": Target("annotations/instances_train2014.json", _read_coco, lambda: [_coco()]),
 }

@@ -8,8 +8,8 @@ from networks import residual_network
 
 import pmt
 from pmt.cli import main
-from pmt.research.profile import profile_method
-from pmt.research.step_memory import KINDS, StepMemory, step_memory
+from pmt.profiling.profile import profile_method
+from pmt.profiling.step_memory import KINDS, StepMemory, step_memory
 from pmt.train.costs.memory import peak_moment
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from pages import DOCS, code_blocks, run_block
 
 EXAMPLE = DOCS.parent / "examples" / "own_embedding.py"

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pages import code_blocks, run_block
 from required import need
 from toy_trainer import Stop, stop_at
 
 import pmt
+from pages import code_blocks, run_block
 from pmt.cli import main
 from pmt.methods import plugins, registry
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from pages import code_blocks, run_block
 
 BLOCKS = code_blocks("tutorials/own_network.md")

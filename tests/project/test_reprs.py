@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from sweep_files import write_grid
-
 import pmt
 from pmt._util.text import shortened
-from pmt.research.profile import profile_method
-from pmt.research.sweep import plan, read_grid
+from pmt.profiling.profile import profile_method
 
 
 def test_a_model_prints_its_blocks():
@@ -84,18 +81,6 @@ def test_rows_that_are_left_out_are_counted():
     ]
     assert [row[0] for row in shortened(rows, 4, keep=[9])] == ["0", "1", "...", "9"]
     assert [row[0] for row in shortened(rows, 4, keep=[5])] == ["0", "1", "...", "5", "...", "9"]
-
-
-def test_a_plan_prints_its_methods(tmp_path):
-    found = plan(read_grid(write_grid(tmp_path, macs=1e7)))
-    macs = {m: sum(r.macs for r in found.runs if r.method == m) / 1e9 for m in ("default", "paper")}
-    assert repr(found) == (
-        "10 runs; residual, 8 held-out and 20 test images\n"
-        "method         layers  preparation  runs  GMAC\n"
-        "no_adaptation          none            2   0.0\n"
-        f"default        B2      align+head      4  {macs['default']:4.1f}\n"
-        f"paper          B2      none            4  {macs['paper']:4.1f}"
-    )
 
 
 def test_a_cost_says_that_it_is_of_a_step():

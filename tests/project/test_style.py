@@ -15,7 +15,7 @@ FOLDERS = (
     "scripts",
     "notebooks",
     "tests",
-    "benchmarks",
+    "lab",
     "docs",
 )
 SUFFIXES = {".py", ".pyi", ".cpp", ".hpp", ".S", ".in", ".sh", ".cmake", ".txt", ".md"}

@@ -41,7 +41,10 @@ def write_data(folder: Path, *, train: int = 60, test: int = 20, size: int = 8) 
 
 
 def program(
-    *arguments: object, code: str | None = None, ignored: Container[signal.Signals] = ()
+    *arguments: object,
+    code: str | None = None,
+    ignored: Container[signal.Signals] = (),
+    module: str = "pmt",
 ) -> subprocess.Popen[str]:
     """Start ``pmt`` as a process of its own, or a Python program that calls it.
 
@@ -53,7 +56,7 @@ def program(
         for number in (signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
 
-    start = [sys.executable, "-c", code] if code else [sys.executable, "-m", "pmt"]
+    start = [sys.executable, "-c", code] if code else [sys.executable, "-m", module]
     package = str(Path(pmt.__file__).parents[1])
     return subprocess.Popen(
         [*start, *map(str, arguments)],
@@ -65,9 +68,9 @@ def program(
     )
 
 
-def check_golden(name: str, text: str) -> None:
+def check_golden(name: str, text: str, folder: Path = GOLDEN) -> None:
     """Compare with tests/golden; PMT_UPDATE_GOLDEN=1 writes the file instead."""
-    path = GOLDEN / name
+    path = folder / name
     if os.environ.get("PMT_UPDATE_GOLDEN") == "1":
         path.write_text(text)
     assert text == path.read_text()

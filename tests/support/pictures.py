@@ -20,7 +20,7 @@ TOLERANCE = 1.0
 DOTS_PER_INCH = 45
 
 
-def check_picture(draw: Callable[[], Any], name: str, folder: Path) -> None:
+def check_picture(draw: Callable[[], Any], name: str, folder: Path, goldens: Path = STORED) -> None:
     """Compare what ``draw`` returns with tests/golden/plots, in matplotlib's own style and fonts.
 
     PMT_UPDATE_GOLDEN=1 writes the picture instead.
@@ -35,7 +35,7 @@ def check_picture(draw: Callable[[], Any], name: str, folder: Path) -> None:
     drawn = folder / f"{name}.png"
     with style.context({"font.family": "DejaVu Sans"}, after_reset=True):
         save_plot(draw(), drawn, dpi=DOTS_PER_INCH)
-    stored = STORED / f"{name}.png"
+    stored = goldens / f"{name}.png"
     if os.environ.get("PMT_UPDATE_GOLDEN") == "1":
         stored.write_bytes(drawn.read_bytes())
     assert stored.stat().st_size < 30_000

@@ -19,8 +19,6 @@ from pmt.baselines.backprop.options import BackpropOptions
 from pmt.baselines.sparse_update.options import MCUTrainOptions, TinyTrainOptions
 from pmt.cli import main
 from pmt.cli.arguments import add_training_options, training_options
-from pmt.research.sweep.grid_file import Problems, read_grid
-from pmt.research.sweep.methods import check_methods
 from pmt.train.option_fields import Options, Range, Values, Words, declared_options
 from pmt.train.run.config import RunConfig
 from pmt.train.run.folder import RunFolder
@@ -50,8 +48,6 @@ NEEDS: dict[str, dict[str, Any]] = {
     "top_k": {"loss": "zero_one"},
     "diversity": {"loss": "entropy"},
 }
-# Read by the grid from elsewhere: its axes and its budget.
-ELSEWHERE = ("layers", "seed", "macs")
 # `pmt select` decides these itself.
 NOT_IN_SELECT = ("layers", "epochs", "macs", "head_epochs", "head_learning_rate", *CHOICE)
 
@@ -94,22 +90,8 @@ def flag(name: str, value: Any) -> list[str]:
     return [f"--{dashed}={value}"]
 
 
-def grid_text(options: dict[str, Any]) -> str:
-    lines = [f"{name} = {_toml(value)}" for name, value in options.items()]
-    return "\n".join(["[model]", 'path = "m"', "[data]", 'path = "d"', "[method.default]", *lines])
-
-
 def _toml(value: Any) -> str:
     return f'"{value}"' if isinstance(value, str) else str(value).lower()
-
-
-def grid_options(path: Path, options: dict[str, Any]) -> dict[str, Any]:
-    path.write_text(grid_text(options))
-    problems = Problems(str(path))
-    grid = read_grid(path, problems)
-    found = check_methods(grid, problems)["default"]
-    problems.stop()
-    return found
 
 
 def create_run(folder: RunFolder, options: pmt.TrainingOptions) -> None:
@@ -130,10 +112,6 @@ def test_an_option_goes_the_whole_way_and_back(name: str, tmp_path: Path) -> Non
     folder = RunFolder(tmp_path / "run")
     create_run(folder, options)
     assert folder.read_config()[0] == options
-    # grid
-    if name not in ELSEWHERE:
-        found = grid_options(tmp_path / "grid.toml", wanted)
-        assert pmt.TrainingOptions(**found) == options
     # core and card
     if name in _core.option_values():
         core, default = options.to_core(), pmt.TrainingOptions(**NEEDS.get(name, {})).to_core()
@@ -174,10 +152,6 @@ def test_a_value_outside_is_refused_alike_at_every_entrance(
     config.write_text("\n".join(lines) + "\n")
     with pytest.raises(ValueError, match=f"{pattern}; the run cannot be resumed"):
         folder.read_config()
-    if name not in ELSEWHERE:
-        found = grid_options(tmp_path / "grid.toml", {name: value})
-        with pytest.raises(ValueError, match=f"^{pattern}$"):
-            pmt.methods.trainer("default", **found)
 
 
 def test_messages_by_their_words():

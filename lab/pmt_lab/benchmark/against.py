@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt.model import Model
-from pmt.research.benchmark.forward import random_images, training_step
-from pmt.research.benchmark.rivals import Rival
-from pmt.research.benchmark.timing import Machine, take_turns
 from pmt.train.options import TrainingOptions
+from pmt_lab.benchmark.forward import random_images, training_step
+from pmt_lab.benchmark.rivals import Rival
+from pmt_lab.benchmark.timing import Machine, take_turns
 
 __all__ = [
     "Agreement",
@@ -143,7 +143,7 @@ def compare_steps(
     model: Model, machine: Machine, options: TrainingOptions, *, rules: tuple[str, ...], repeat: int
 ) -> list[StepComparison]:
     """Time training steps and a MeZO step in PyTorch, in turns, by perturbed forward."""
-    from pmt.research.benchmark.torch_rival import MezoStep
+    from pmt_lab.benchmark.torch_rival import MezoStep
 
     images = random_images(model, options.batch)
     labels = np.random.default_rng(1).integers(0, model.classes, options.batch)

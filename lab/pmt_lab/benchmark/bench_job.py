@@ -8,7 +8,8 @@ from typing import Any
 
 from pmt import _core
 from pmt.model import Model
-from pmt.research.benchmark.against import (
+from pmt.train.options import TrainingOptions
+from pmt_lab.benchmark.against import (
     Agreement,
     EngineTime,
     StepComparison,
@@ -16,7 +17,7 @@ from pmt.research.benchmark.against import (
     compare_steps,
     outputs_agree,
 )
-from pmt.research.benchmark.forward import (
+from pmt_lab.benchmark.forward import (
     ForwardTime,
     OpTimes,
     StepTime,
@@ -24,9 +25,8 @@ from pmt.research.benchmark.forward import (
     time_forwards,
     time_steps,
 )
-from pmt.research.benchmark.rivals import open_rivals
-from pmt.research.benchmark.timing import Machine
-from pmt.train.options import TrainingOptions
+from pmt_lab.benchmark.rivals import open_rivals
+from pmt_lab.benchmark.timing import Machine
 
 __all__ = ["BenchJob", "BenchResult", "run_benchmark"]
 
@@ -52,7 +52,7 @@ class BenchJob:
     options : TrainingOptions
         Options of the training steps.
     against : tuple of str
-        Engines to compare with, of :data:`pmt.research.benchmark.rivals.RIVALS`.
+        Engines to compare with, of :data:`pmt_lab.benchmark.rivals.RIVALS`.
     """
 
     model: Model

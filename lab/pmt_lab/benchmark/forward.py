@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt.model import Model
-from pmt.research.benchmark.timing import Machine, median_seconds, take_turns
 from pmt.train.options import TrainingOptions
 from pmt.train.zo_trainer import Cost, ZOTrainer
+from pmt_lab.benchmark.timing import Machine, median_seconds, take_turns
 
 __all__ = [
     "ForwardTime",

@@ -60,7 +60,7 @@ def open_rivals(name: str, model: Model, path: str | Path) -> list[Rival]:
     if name == "litert":
         return [LiteRT(model, path)]
     if name == "torch":
-        from pmt.research.benchmark.torch_rival import TorchFloat
+        from pmt_lab.benchmark.torch_rival import TorchFloat
 
         return [TorchFloat(model)]
     raise ValueError(f"--against {name!r} is unknown{did_you_mean(name, RIVALS)}")

@@ -112,7 +112,7 @@ class TorchFloat:
     def runner(
         self, images: npt.NDArray[np.int8], batch: int, threads: int
     ) -> Callable[[], npt.NDArray[np.generic]]:
-        """Prepare a forward; see :class:`pmt.research.benchmark.rivals.Rival`."""
+        """Prepare a forward; see :class:`pmt_lab.benchmark.rivals.Rival`."""
         torch, network = self.torch, self.network
         parts = [network.real(images[i : i + batch]) for i in range(0, len(images), batch)]
 

@@ -1,4 +1,4 @@
-"""``pmt bench``: how fast a model runs and trains on this machine."""
+"""``pmt-lab bench``: how fast a model runs and trains on this machine."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ from pmt.cli.arguments import (
 )
 from pmt.cli.output import Output, check_plot, table
 from pmt.model.loading import BUNDLED_MODELS
-from pmt.research.benchmark.against import Agreement, EngineTime, StepComparison
-from pmt.research.benchmark.bench_job import BenchJob, BenchResult, run_benchmark
-from pmt.research.benchmark.forward import ForwardTime, OpTimes, StepTime, totals
-from pmt.research.benchmark.rivals import RIVALS
-from pmt.research.benchmark.timing import Machine
-from pmt.research.plots import plot_speed, save_plot
+from pmt.plots import save_plot
+from pmt_lab.benchmark.against import Agreement, EngineTime, StepComparison
+from pmt_lab.benchmark.bench_job import BenchJob, BenchResult, run_benchmark
+from pmt_lab.benchmark.forward import ForwardTime, OpTimes, StepTime, totals
+from pmt_lab.benchmark.rivals import RIVALS
+from pmt_lab.benchmark.timing import Machine
+from pmt_lab.plots import plot_speed
 
-USAGE = "pmt bench [MODEL] [--images N,N] [--threads T,T] [--against NAMES] [options]"
+USAGE = "pmt-lab bench [MODEL] [--images N,N] [--threads T,T] [--against NAMES] [options]"
 SUMMARY = "speed of a model: forward, layers, training step; and of other engines"
 DESCRIPTION = """\
 Time a model (default: the bundled one) on random images: the forward, each layer, and a training

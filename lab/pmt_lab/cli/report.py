@@ -1,4 +1,4 @@
-"""``pmt report``: tables and curves of sweeps."""
+"""``pmt-lab report``: tables and curves of sweeps."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from pmt._util import atomic_file
 from pmt._util.text import counted
 from pmt.cli.arguments import add_json, add_plot, job_of, parts
 from pmt.cli.output import Output, check_file, check_plot
-from pmt.research.plots import plot_report, save_plot
-from pmt.research.report import FORMATS, METRICS, ReportJob, make_report
+from pmt.plots import save_plot
+from pmt_lab.plots import plot_report
+from pmt_lab.report import FORMATS, METRICS, ReportJob, make_report
 
-USAGE = "pmt report DIR [DIR ...] [--rows FIELDS] [--columns FIELDS] [options]"
+USAGE = "pmt-lab report DIR [DIR ...] [--rows FIELDS] [--columns FIELDS] [options]"
 SUMMARY = "tables and curves of a sweep: mean, spread over seeds, intervals"
 DESCRIPTION = """\
-Arrange the finished runs of `pmt sweep` in a table. A cell is the mean over seeds, with the spread
-over seeds and, for accuracies, the 95 % Wilson interval over the test images. Runs in one cell may
-differ only in the seed. The same runs give the same bytes."""
+Arrange the finished runs of `pmt-lab sweep` in a table. A cell is the mean over seeds, with the
+spread over seeds and, for accuracies, the 95 % Wilson interval over the test images. Runs in one
+cell may differ only in the seed. The same runs give the same bytes."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -100,7 +101,7 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--keep",
         metavar="FILE",
-        help="write the runs, without weights, to this JSON file, from which `pmt report FILE` "
+        help="write the runs, without weights, to this JSON file, from which `pmt-lab report FILE` "
         "makes the same tables; of curves 12 points are kept",
     )
     add_plot(

@@ -1,4 +1,4 @@
-"""``pmt reproduce``: the paper's tables and figures, measured again."""
+"""``pmt-lab reproduce``: the paper's tables and figures, measured again."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from pmt.cli.output import (
     is_of_stream,
     table,
 )
-from pmt.cli.sweep_arguments import add_workers, check_workers
-from pmt.research.plots import save_plot
-from pmt.research.reproduce.page import TITLES, page, row_cells, summary, write_page
-from pmt.research.reproduce.registry import STUDIES, study
-from pmt.research.reproduce.reproduce_job import ReproduceJob, Reproduction, forecast, reproduce
-from pmt.research.reproduce.study import Unfinished
+from pmt.plots import save_plot
+from pmt_lab.cli.sweep_arguments import add_workers, check_workers
+from pmt_lab.reproduce.page import TITLES, page, row_cells, summary, write_page
+from pmt_lab.reproduce.registry import STUDIES, study
+from pmt_lab.reproduce.reproduce_job import ReproduceJob, Reproduction, forecast, reproduce
+from pmt_lab.reproduce.study import Unfinished
 
 Made = TypeVar("Made")
 
-USAGE = "pmt reproduce NAME [NAME ...] | --all | --list | --page DIR [options]"
+USAGE = "pmt-lab reproduce NAME [NAME ...] | --all | --list | --page DIR [options]"
 SUMMARY = "the paper's tables and figures, measured again and compared"
 DESCRIPTION = """\
 Measure a table or figure of the paper again and compare it with the published numbers: difference,

@@ -1,4 +1,4 @@
-"""``pmt study``: measurements of the method itself."""
+"""``pmt-lab study``: measurements of the method itself."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from pmt.cli.arguments import (
     parts,
 )
 from pmt.cli.output import Output
-from pmt.research.studies.estimators import DEFAULT_ESTIMATORS
-from pmt.research.studies.gradient_job import GradientJob, run_gradient_study
-from pmt.research.studies.gradient_quality import QUERIES, GradientStudy
-from pmt.research.studies.gradient_tables import estimator_table, quality_table, scope_table
+from pmt_lab.studies.estimators import DEFAULT_ESTIMATORS
+from pmt_lab.studies.gradient_job import GradientJob, run_gradient_study
+from pmt_lab.studies.gradient_quality import QUERIES, GradientStudy
+from pmt_lab.studies.gradient_tables import estimator_table, quality_table, scope_table
 
 STUDIES = ("gradients",)
-USAGE = "pmt study gradients MODEL --data DIR --out DIR [options]"
+USAGE = "pmt-lab study gradients MODEL --data DIR --out DIR [options]"
 SUMMARY = "measure the quality of gradient estimates"
 DESCRIPTION = """\
 gradients: cosine and squared error of each estimator against the exact (straight-through) gradient,

@@ -1,4 +1,4 @@
-"""``pmt sweep``: all runs of a grid."""
+"""``pmt-lab sweep``: all runs of a grid."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from pmt._util.progress import duration
 from pmt._util.text import counted
 from pmt.cli.arguments import add_json, add_plugin
 from pmt.cli.output import EXIT_FAILED, EXIT_INTERRUPTED, Output, complain
-from pmt.cli.sweep_arguments import add_workers, check_workers
-from pmt.research.sweep import SweepForecast, SweepJob, open_sweep
+from pmt_lab.cli.sweep_arguments import add_workers, check_workers
+from pmt_lab.sweep import SweepForecast, SweepJob, open_sweep
 
-USAGE = "pmt sweep FILE --out DIR [--jobs N] [--shard I/N] [--dry-run] [options]"
+USAGE = "pmt-lab sweep FILE --out DIR [--jobs N] [--shard I/N] [--dry-run] [options]"
 SUMMARY = "train many methods on many corruptions, in processes or on a cluster"
 DESCRIPTION = """\
 Run every configuration in a grid file: methods x preparations x corruptions x severities x layers x
 seeds, each in a folder of DIR that is named by a hash of everything that decides its bytes. If the
 grid tunes learning rates, its trials run first. Finished runs are skipped, and unfinished ones
 continue bit for bit: after Ctrl-C or a crash, or on another machine, run the same command again.
-`pmt report DIR` makes the tables."""
+`pmt-lab report DIR` makes the tables."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument(
-        "grid", metavar="FILE", help="TOML file of the grid, see docs/guides/sweeps.md"
+        "grid", metavar="FILE", help="TOML file of the grid, see lab/pages/sweeps.md"
     )
     parser.add_argument(
         "--out", metavar="DIR", required=True, help="folder of the runs; created if it is missing"
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     except KeyboardInterrupt:
         complain("interrupted; the same command continues")
         return EXIT_INTERRUPTED
-    output.text(f"{result.done} of {runs} runs are finished; `pmt report {job.out}`")
+    output.text(f"{result.done} of {runs} runs are finished; `pmt-lab report {job.out}`")
     for line in result.sweep.edges:
         output.text(line)
     output.figures(result.to_json())

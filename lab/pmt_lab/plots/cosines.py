@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util.plots import SMALL, line_style, one_axes, panels
-from pmt.research.studies.gradient_quality import GradientStudy, Quality
+from pmt_lab.studies.gradient_quality import GradientStudy, Quality
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,7 +31,7 @@ def plot_cosines(
     Parameters
     ----------
     study : GradientStudy
-        See :func:`pmt.research.studies.gradient_quality.study_gradients`.
+        See :func:`pmt_lab.studies.gradient_quality.study_gradients`.
     queries : int, optional
         Number of queries to show; by default the most that were measured.
     ax : matplotlib.axes.Axes or sequence of two, optional
@@ -108,7 +108,7 @@ def plot_errors(
     Parameters
     ----------
     study : GradientStudy
-        See :func:`pmt.research.studies.gradient_quality.study_gradients`.
+        See :func:`pmt_lab.studies.gradient_quality.study_gradients`.
     ax : sequence of matplotlib.axes.Axes, optional
         As many axes as the study has layers; those of a new figure by default.
 

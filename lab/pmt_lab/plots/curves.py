@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from pmt._util.extras import import_extra
 from pmt._util.plots import FAINT, SMALL, add_legend, line_style, one_axes, panels, plain_text
-from pmt.research.report.curves import Curve, mean_curve
-from pmt.research.report.formats import name
-from pmt.research.report.pivot import Pivot
+from pmt_lab.report.curves import Curve, mean_curve
+from pmt_lab.report.formats import name
+from pmt_lab.report.pivot import Pivot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -98,7 +98,7 @@ def plot_report(
     Parameters
     ----------
     table : Pivot
-        See :func:`pmt.research.report.pivot`.
+        See :func:`pmt_lab.report.pivot`.
     measure, band : str
         As in :func:`plot_curves`.
     ax : sequence of matplotlib.axes.Axes, optional

@@ -12,8 +12,8 @@ from pmt._util.extras import import_extra
 from pmt._util.plots import SMALL, bar_style, line_style, panels
 from pmt._util.text import counted
 from pmt.model import Model
-from pmt.research.benchmark.forward import OpTimes
-from pmt.research.benchmark.timing import Machine
+from pmt_lab.benchmark.forward import OpTimes
+from pmt_lab.benchmark.timing import Machine
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,7 +39,7 @@ def plot_speed(
     machine : Machine
         Machine that it ran on.
     ops : sequence of OpTimes
-        Times of its ops, see :func:`pmt.research.benchmark.bench_job.run_benchmark`.
+        Times of its ops, see :func:`pmt_lab.benchmark.bench_job.run_benchmark`.
     ax : sequence of matplotlib.axes.Axes, optional
         Two axes to draw on; those of a new figure by default.
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pmt.research.report.curves import Curve, mean_curve, results_curve
-from pmt.research.report.finished_runs import METRICS, FinishedRun, chosen
-from pmt.research.report.formats import (
+from pmt_lab.report.curves import Curve, mean_curve, results_curve
+from pmt_lab.report.finished_runs import METRICS, FinishedRun, chosen
+from pmt_lab.report.formats import (
     FORMATS,
     Figures,
     comparison_text,
@@ -13,10 +13,10 @@ from pmt.research.report.formats import (
     to_markdown,
     to_tex,
 )
-from pmt.research.report.pivot import Cell, Comparison, Difference, Pivot, compare, pivot
-from pmt.research.report.rates import ChosenRate
-from pmt.research.report.report_job import Report, ReportJob, make_report
-from pmt.research.report.run_sources import read_runs
+from pmt_lab.report.pivot import Cell, Comparison, Difference, Pivot, compare, pivot
+from pmt_lab.report.rates import ChosenRate
+from pmt_lab.report.report_job import Report, ReportJob, make_report
+from pmt_lab.report.run_sources import read_runs
 
 __all__ = [
     "FORMATS",

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pmt.research.report.intervals import student_t
-from pmt.research.report.pivot import Cell
 from pmt.train.run.result import RunResult
+from pmt_lab.report.intervals import student_t
+from pmt_lab.report.pivot import Cell
 
 __all__ = ["Curve", "mean_curve", "results_curve"]
 

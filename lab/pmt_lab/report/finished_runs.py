@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt.research.sweep.result import unpack
 from pmt.train.run.folder import RunFolder
+from pmt_lab.sweep.result import unpack
 
 __all__ = ["METRICS", "FinishedRun", "chosen", "higher_is_better", "matching"]
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pmt._util.text import counted, printable
-from pmt.research.report.pivot import Cell, Comparison, Difference, Key, Pivot
+from pmt_lab.report.pivot import Cell, Comparison, Difference, Key, Pivot
 
 __all__ = [
     "FORMATS",
@@ -42,7 +42,7 @@ class Figures:
     Parameters
     ----------
     metric : str
-        One of :data:`pmt.research.report.METRICS`.
+        One of :data:`pmt_lab.report.METRICS`.
     spread : {"std", "range"}
         Figure after the mean: the standard deviation over seeds, or the smallest and largest value.
     """
@@ -236,8 +236,8 @@ def _notes_of_missing(table: Pivot) -> tuple[str, ...]:
     if table.failed:
         they = "it" if table.failed == 1 else "them"
         notes.append(
-            f"{counted(table.failed, 'run')} failed; the same `pmt sweep` tries {they} again. If "
-            f"the grid no longer has {they}, remove HASH.failed."
+            f"{counted(table.failed, 'run')} failed; the same `pmt-lab sweep` tries {they} again. "
+            f"If the grid no longer has {they}, remove HASH.failed."
         )
     for what, keys in (("row", table.absent_rows), ("column", table.absent_columns)):
         if keys:

@@ -16,16 +16,16 @@ from pmt._util import atomic_file
 from pmt._util.origin import origin
 from pmt._util.parsing import parse_json
 from pmt._util.spread_json import spread_json
-from pmt.research.report.finished_runs import FinishedRun
-from pmt.research.report.run_record import finished_run, whole_record
-from pmt.research.sweep.failure import is_failure
-from pmt.research.sweep.result import is_result
+from pmt_lab.report.finished_runs import FinishedRun
+from pmt_lab.report.run_record import finished_run, whole_record
+from pmt_lab.sweep.failure import is_failure
+from pmt_lab.sweep.result import is_result
 
 __all__ = ["keep_runs", "read_kept"]
 
 Record = Mapping[str, Any]
 
-_REMEDY = "give the --out of a `pmt sweep`, or a file that `pmt report --keep` wrote"
+_REMEDY = "give the --out of a `pmt-lab sweep`, or a file that `pmt-lab report --keep` wrote"
 _SHARED = ("options", "contents", "protocol")
 _IMAGES = ("n", "crc32")
 _KEYS = {"unfinished": list, "shared": dict, "starts": list, "runs": list}
@@ -44,7 +44,7 @@ def keep_runs(
     Parameters
     ----------
     runs : sequence of FinishedRun
-        The runs, see :func:`pmt.research.report.read_runs`.
+        The runs, see :func:`pmt_lab.report.read_runs`.
     path : str or pathlib.Path
         The file. Its tables are those of the runs; of their curves 12 points are kept.
     unfinished : iterable of str

@@ -10,8 +10,8 @@ import numpy as np
 
 from pmt._util.text import did_you_mean
 from pmt.protocol import wilson_of_share
-from pmt.research.report.finished_runs import METRICS, FinishedRun, higher_is_better
-from pmt.research.report.intervals import accuracy_interval, difference_interval
+from pmt_lab.report.finished_runs import METRICS, FinishedRun, higher_is_better
+from pmt_lab.report.intervals import accuracy_interval, difference_interval
 
 __all__ = ["Cell", "Comparison", "Difference", "Key", "Pivot", "compare", "default_rows", "pivot"]
 
@@ -174,9 +174,9 @@ def pivot(
     rows, columns : sequence of str
         Fields of the runs.
     metric : str
-        One of :data:`pmt.research.report.METRICS`.
+        One of :data:`pmt_lab.report.METRICS`.
     unfinished : int
-        Number of unfinished runs, see :func:`pmt.research.report.read_runs`.
+        Number of unfinished runs, see :func:`pmt_lab.report.read_runs`.
     failed : sequence of FinishedRun
         Runs that ended with an error, without measurements: the table says how many there are, and
         which rows and columns it lacks because of them.

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pmt._util.text import printable
-from pmt.research.report.finished_runs import FinishedRun
-from pmt.research.report.formats import CellText, TableText
-from pmt.research.sweep.tuning import edge_line
+from pmt_lab.report.finished_runs import FinishedRun
+from pmt_lab.report.formats import CellText, TableText
+from pmt_lab.sweep.tuning import edge_line
 
 __all__ = ["ChosenRate", "chosen_rates", "rates_text"]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pmt.research.report.finished_runs import FinishedRun, chosen, matching
-from pmt.research.report.formats import (
+from pmt_lab.report.finished_runs import FinishedRun, chosen, matching
+from pmt_lab.report.formats import (
     Figures,
     comparison_text,
     pivot_text,
@@ -16,10 +16,10 @@ from pmt.research.report.formats import (
     to_markdown,
     to_tex,
 )
-from pmt.research.report.kept_runs import keep_runs
-from pmt.research.report.pivot import Comparison, Pivot, compare, default_rows, pivot
-from pmt.research.report.rates import ChosenRate, chosen_rates, rates_text
-from pmt.research.report.run_sources import gather_runs
+from pmt_lab.report.kept_runs import keep_runs
+from pmt_lab.report.pivot import Comparison, Pivot, compare, default_rows, pivot
+from pmt_lab.report.rates import ChosenRate, chosen_rates, rates_text
+from pmt_lab.report.run_sources import gather_runs
 
 __all__ = ["Report", "ReportJob", "make_report"]
 
@@ -40,7 +40,7 @@ class ReportJob:
     where : dict of str to list of str
         Only runs whose field has one of these values.
     metric : str
-        Content of the cells, one of :data:`pmt.research.report.METRICS`.
+        Content of the cells, one of :data:`pmt_lab.report.METRICS`.
     baseline : str, optional
         Row that all others are compared with, paired by seed and image; its first values are
         enough if only one row has them.

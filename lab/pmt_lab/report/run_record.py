@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pmt.research.report.finished_runs import FinishedRun
-from pmt.research.sweep.methods import changed_options
+from pmt_lab.report.finished_runs import FinishedRun
+from pmt_lab.sweep.methods import changed_options
 
 __all__ = ["CURVE_POINTS", "finished_run", "run_record", "thinned", "whole_record"]
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pmt.research.report.finished_runs import FinishedRun
-from pmt.research.report.kept_runs import read_kept
-from pmt.research.sweep.failure import read_failures
-from pmt.research.sweep.result import read_result
+from pmt_lab.report.finished_runs import FinishedRun
+from pmt_lab.report.kept_runs import read_kept
+from pmt_lab.sweep.failure import read_failures
+from pmt_lab.sweep.result import read_result
 
 __all__ = ["Found", "gather_runs", "read_runs"]
 
@@ -42,7 +42,7 @@ def read_runs(folders: Iterable[str | Path]) -> tuple[list[FinishedRun], int]:
     Parameters
     ----------
     folders : iterable of str or pathlib.Path
-        Folders of sweeps, and files of :meth:`pmt.research.report.Report.keep`. A run that is in
+        Folders of sweeps, and files of :meth:`pmt_lab.report.Report.keep`. A run that is in
         several counts once.
 
     Returns
@@ -77,8 +77,8 @@ def gather_runs(folders: Iterable[str | Path]) -> Found:
             here = _read_folder(path)
         else:
             raise FileNotFoundError(
-                f"{path}: no such folder or file; give the --out of a `pmt sweep`, or a file that "
-                "`pmt report --keep` wrote"
+                f"{path}: no such folder or file; give the --out of a `pmt-lab sweep`, or a file "
+                "that `pmt-lab report --keep` wrote"
             )
         for runs, known in ((here.runs, found), (here.failed, failed)):
             for run in runs:
@@ -89,7 +89,9 @@ def gather_runs(folders: Iterable[str | Path]) -> Found:
         names = ", ".join(map(str, paths))
         what = "only trials of learning rates" if trials else "no finished run of a sweep"
         begun = trials or failed or unfinished
-        remedy = "continue with the same `pmt sweep`" if begun else "start one with `pmt sweep`"
+        remedy = (
+            "continue with the same `pmt-lab sweep`" if begun else "start one with `pmt-lab sweep`"
+        )
         raise ValueError(f"{names}: holds {what}; {remedy}")
     return Found(
         [found[name] for name in sorted(found)],

@@ -6,10 +6,10 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pmt.research.reproduce.drawing import draw_curves
-from pmt.research.reproduce.grid_study import grid_study
-from pmt.research.reproduce.run_rows import Found, accuracy_row, find
-from pmt.research.reproduce.study import (
+from pmt_lab.reproduce.drawing import draw_curves
+from pmt_lab.reproduce.grid_study import grid_study
+from pmt_lab.reproduce.run_rows import Found, accuracy_row, find
+from pmt_lab.reproduce.study import (
     FORWARDS,
     Context,
     Quantity,
@@ -19,8 +19,8 @@ from pmt.research.reproduce.study import (
     compared,
     not_run,
 )
-from pmt.research.reproduce.study_grids import cifar10_grid
-from pmt.research.sweep import Grid
+from pmt_lab.reproduce.study_grids import cifar10_grid
+from pmt_lab.sweep import Grid
 
 __all__ = ["ALL_LAYERS", "SAME_LAYERS"]
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from pmt.research.reproduce.curve_rows import plot_losses_of_lines
-from pmt.research.reproduce.drawing import draw_sheet
-from pmt.research.reproduce.grid_study import grid_study
-from pmt.research.reproduce.published import published
-from pmt.research.reproduce.run_rows import Found, accuracy_row, find
-from pmt.research.reproduce.study import ACCURACY, Quantity, Row, compared
+from pmt_lab.reproduce.curve_rows import plot_losses_of_lines
+from pmt_lab.reproduce.drawing import draw_sheet
+from pmt_lab.reproduce.grid_study import grid_study
+from pmt_lab.reproduce.published import published
+from pmt_lab.reproduce.run_rows import Found, accuracy_row, find
+from pmt_lab.reproduce.study import ACCURACY, Quantity, Row, compared
 
 __all__ = ["STUDY"]
 

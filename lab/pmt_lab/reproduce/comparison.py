@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pmt.research.reproduce.published import published
-from pmt.research.reproduce.study import Row, Study
+from pmt_lab.reproduce.published import published
+from pmt_lab.reproduce.study import Row, Study
 
 __all__ = ["compared_rows"]
 
@@ -19,7 +19,7 @@ def compared_rows(study: Study, result: Mapping[str, Any], where: str) -> Sequen
     study : Study
         The table or figure.
     result : dict
-        Its result, as :func:`pmt.research.reproduce.results.record` makes it.
+        Its result, as :func:`pmt_lab.reproduce.results.record` makes it.
     where : str
         File or folder of the result, for the error.
 
@@ -38,5 +38,5 @@ def compared_rows(study: Study, result: Mapping[str, Any], where: str) -> Sequen
     except (LookupError, TypeError, AttributeError, ArithmeticError, ValueError) as error:
         raise ValueError(
             f"{where}: figures are missing or damaged ({type(error).__name__}: {error}); remove "
-            f"it, and `pmt reproduce {study.name}` makes it again"
+            f"it, and `pmt-lab reproduce {study.name}` makes it again"
         ) from error

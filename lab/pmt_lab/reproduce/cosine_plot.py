@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from pmt._util.plots import add_legend, panels
-from pmt.research.plots.cosines import draw_cosines, draw_dimensions
-from pmt.research.reproduce.cosines import series
+from pmt_lab.plots.cosines import draw_cosines, draw_dimensions
+from pmt_lab.reproduce.cosines import series
 
 __all__ = ["draw_study", "draw_study_cosines"]
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from pmt.research.report.intervals import student_t
-from pmt.research.reproduce.gradient_batch import GradientBatch
-from pmt.research.reproduce.study import Context, Interval
-from pmt.research.studies.gradient_quality import Quality, study_gradients
+from pmt_lab.report.intervals import student_t
+from pmt_lab.reproduce.gradient_batch import GradientBatch
+from pmt_lab.reproduce.study import Context, Interval
+from pmt_lab.studies.gradient_quality import Quality, study_gradients
 
 __all__ = [
     "beyond_chance",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pmt.research.reproduce.study import (
+from pmt_lab.reproduce.study import (
     COMPUTE,
     MEMORY,
     Quantity,
@@ -14,7 +14,7 @@ from pmt.research.reproduce.study import (
     beside,
     compared,
 )
-from pmt.research.reproduce.training_costs import kilobytes
+from pmt_lab.reproduce.training_costs import kilobytes
 
 __all__ = ["BP_MEMORY", "compute_rows", "inference_peak_row"]
 
@@ -29,7 +29,7 @@ def inference_peak_row(data: Mapping[str, Any], paper: Mapping[str, Any], method
     Parameters
     ----------
     data : mapping
-        Result of :func:`~pmt.research.reproduce.training_costs.training_costs`.
+        Result of :func:`~pmt_lab.reproduce.training_costs.training_costs`.
     paper : mapping
         Published numbers of the table.
     method : str
@@ -63,7 +63,7 @@ def compute_rows(
     Parameters
     ----------
     data : mapping
-        Result of :func:`~pmt.research.reproduce.training_costs.training_costs`, with
+        Result of :func:`~pmt_lab.reproduce.training_costs.training_costs`, with
         ``printed_macs``.
     paper : mapping
         Published numbers of the table.

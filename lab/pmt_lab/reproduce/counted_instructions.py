@@ -8,8 +8,8 @@ from typing import Any
 
 from pmt._util.parsing import parse_json
 from pmt._util.processes import run_process
-from pmt.research.reproduce.kept_parts import find_kept, kept
-from pmt.research.reproduce.study import Context
+from pmt_lab.reproduce.kept_parts import find_kept, kept
+from pmt_lab.reproduce.study import Context
 
 __all__ = ["counted_instructions"]
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from pmt._util.text import did_you_mean
-from pmt.research.report.intervals import student_t
-from pmt.research.reproduce.drawing import draw_curves
-from pmt.research.reproduce.run_rows import Found, find
-from pmt.research.reproduce.study import LOSS, Interval, Row, beside, claim, not_run
+from pmt_lab.report.intervals import student_t
+from pmt_lab.reproduce.drawing import draw_curves
+from pmt_lab.reproduce.run_rows import Found, find
+from pmt_lab.reproduce.study import LOSS, Interval, Row, beside, claim, not_run
 
 __all__ = ["FIGURE_7", "loss_rows", "plot_losses", "plot_losses_of_lines"]
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pmt._util.plots import COLORS, FAINT, SMALL, line_style, one_axes
-from pmt.research.plots import plot_curves
-from pmt.research.report.curves import Curve
+from pmt_lab.plots import plot_curves
+from pmt_lab.report.curves import Curve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pmt.research.reproduce.curve_rows import FIGURE_7, loss_rows, plot_losses
-from pmt.research.reproduce.grid_study import grid_study
-from pmt.research.reproduce.study import Row
+from pmt_lab.reproduce.curve_rows import FIGURE_7, loss_rows, plot_losses
+from pmt_lab.reproduce.grid_study import grid_study
+from pmt_lab.reproduce.study import Row
 
 __all__ = ["STUDY"]
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from pmt.datasets import image_files
-from pmt.research.reproduce.drawing import draw_groups
-from pmt.research.reproduce.grid_runs import forecast_grids, measure_grids
-from pmt.research.reproduce.published import published
-from pmt.research.reproduce.run_rows import Found, accuracy_row, find
-from pmt.research.reproduce.study import ACCURACY, Context, Forecast, Row, Scale, Study, not_run
-from pmt.research.reproduce.study_grids import read_study_grid, small
-from pmt.research.sweep import Grid
+from pmt_lab.reproduce.drawing import draw_groups
+from pmt_lab.reproduce.grid_runs import forecast_grids, measure_grids
+from pmt_lab.reproduce.published import published
+from pmt_lab.reproduce.run_rows import Found, accuracy_row, find
+from pmt_lab.reproduce.study import ACCURACY, Context, Forecast, Row, Scale, Study, not_run
+from pmt_lab.reproduce.study_grids import read_study_grid, small
+from pmt_lab.sweep import Grid
 
 __all__ = ["STUDY"]
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from pmt.research.reproduce.drawing import draw_sheet
-from pmt.research.reproduce.grid_study import grid_study
-from pmt.research.reproduce.published import published
-from pmt.research.reproduce.run_rows import Found, accuracy_row, find
-from pmt.research.reproduce.study import ACCURACY, Row, claim, not_run
+from pmt_lab.reproduce.drawing import draw_sheet
+from pmt_lab.reproduce.grid_study import grid_study
+from pmt_lab.reproduce.published import published
+from pmt_lab.reproduce.run_rows import Found, accuracy_row, find
+from pmt_lab.reproduce.study import ACCURACY, Row, claim, not_run
 
 __all__ = ["STUDY"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pmt.research.reproduce.cost_rows import BP_MEMORY, compute_rows, inference_peak_row
-from pmt.research.reproduce.counted_instructions import counted_instructions
-from pmt.research.reproduce.latency import latency_rows
-from pmt.research.reproduce.memory_bars import draw_memory
-from pmt.research.reproduce.published import published
-from pmt.research.reproduce.study import (
+from pmt_lab.reproduce.cost_rows import BP_MEMORY, compute_rows, inference_peak_row
+from pmt_lab.reproduce.counted_instructions import counted_instructions
+from pmt_lab.reproduce.latency import latency_rows
+from pmt_lab.reproduce.memory_bars import draw_memory
+from pmt_lab.reproduce.published import published
+from pmt_lab.reproduce.study import (
     MEMORY,
     Context,
     Row,
@@ -21,7 +21,7 @@ from pmt.research.reproduce.study import (
     compared,
     not_run,
 )
-from pmt.research.reproduce.training_costs import (
+from pmt_lab.reproduce.training_costs import (
     NETWORK,
     kilobytes,
     paper_network,

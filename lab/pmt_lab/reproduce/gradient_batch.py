@@ -10,7 +10,7 @@ from pmt.datasets import Dataset
 from pmt.datasets.dataset import checksums
 from pmt.model import Model, load
 from pmt.protocol import DataSource, balanced_order
-from pmt.research.reproduce.study import Context, Scale
+from pmt_lab.reproduce.study import Context, Scale
 
 __all__ = ["GradientBatch", "gradient_batch"]
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from pmt._util.plots import one_axes
-from pmt.research.reproduce.cosine_plot import draw_study, draw_study_cosines
-from pmt.research.reproduce.cosines import (
+from pmt_lab.reproduce.cosine_plot import draw_study, draw_study_cosines
+from pmt_lab.reproduce.cosines import (
     beyond_chance,
     difference,
     mean_cosine,
@@ -18,8 +18,8 @@ from pmt.research.reproduce.cosines import (
     turns,
     wins,
 )
-from pmt.research.reproduce.gradient_batch import gradient_batch
-from pmt.research.reproduce.study import Context, Row, Scale, Study, beside, claim
+from pmt_lab.reproduce.gradient_batch import gradient_batch
+from pmt_lab.reproduce.study import Context, Row, Scale, Study, beside, claim
 
 __all__ = ["STUDY"]
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pmt._util.progress import duration
-from pmt.research.report import FinishedRun
-from pmt.research.report.run_record import run_record
-from pmt.research.reproduce.results import settings_of
-from pmt.research.reproduce.study import Context, Forecast
-from pmt.research.sweep import (
+from pmt_lab.report import FinishedRun
+from pmt_lab.report.run_record import run_record
+from pmt_lab.reproduce.results import settings_of
+from pmt_lab.reproduce.study import Context, Forecast
+from pmt_lab.sweep import (
     Grid,
     RunSpec,
     Sweep,
@@ -37,7 +37,7 @@ def measure_grids(grids: Mapping[str, Grid], context: Context) -> dict[str, Any]
     -------
     dict
         ``grids``: by name ``model``, ``protocol``, ``macs`` (the budget), ``runs``
-        (:func:`pmt.research.report.run_record.run_record`; those that earlier results hold come
+        (:func:`pmt_lab.report.run_record.run_record`; those that earlier results hold come
         last), ``missing`` (axes of the runs that are not there, the ``seconds`` each takes here,
         and the ``error`` of one that failed) and ``failed`` (titles and errors).
         ``seconds``: of all finished runs.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pmt.research.reproduce.grid_runs import forecast_grids, measure_grids
-from pmt.research.reproduce.study import Context, Forecast, Row, Scale, Study
-from pmt.research.reproduce.study_grids import cifar10_grid
-from pmt.research.sweep import Grid
+from pmt_lab.reproduce.grid_runs import forecast_grids, measure_grids
+from pmt_lab.reproduce.study import Context, Forecast, Row, Scale, Study
+from pmt_lab.reproduce.study_grids import cifar10_grid
+from pmt_lab.sweep import Grid
 
 __all__ = ["grid_study"]
 

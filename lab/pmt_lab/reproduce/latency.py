@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pmt.research.reproduce.study import Row, beside, not_run, projected
+from pmt_lab.reproduce.study import Row, beside, not_run, projected
 
 __all__ = ["ITERATIONS", "latency_rows"]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pmt._util.plots import add_legend, mark_sizes, one_axes
-from pmt.research.plots.memory import draw_parts
+from pmt.plots.memory import draw_parts
 
 __all__ = ["draw_memory"]
 
@@ -23,7 +23,7 @@ def draw_memory(
     Parameters
     ----------
     costs : mapping
-        See :func:`pmt.research.reproduce.training_costs.training_costs`.
+        See :func:`pmt_lab.reproduce.training_costs.training_costs`.
     printed : mapping of str to float
         The paper's KB by method, drawn as diamonds.
     boards : sequence of float

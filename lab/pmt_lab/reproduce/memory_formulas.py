@@ -10,8 +10,8 @@ import numpy as np
 from pmt._util.plots import SMALL, add_legend, line_style, one_axes
 from pmt._util.text import counted
 from pmt.model import Model
-from pmt.research.profile import Profile, profile_method
-from pmt.research.reproduce.study import (
+from pmt.profiling.profile import Profile, profile_method
+from pmt_lab.reproduce.study import (
     Context,
     Quantity,
     Row,
@@ -22,7 +22,7 @@ from pmt.research.reproduce.study import (
     compared,
     not_run,
 )
-from pmt.research.reproduce.training_costs import NETWORK, kilobytes, paper_network
+from pmt_lab.reproduce.training_costs import NETWORK, kilobytes, paper_network
 
 __all__ = ["STUDY"]
 

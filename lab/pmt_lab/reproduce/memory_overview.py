@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pmt.research.reproduce.memory_bars import draw_memory
-from pmt.research.reproduce.published import published
-from pmt.research.reproduce.study import (
+from pmt_lab.reproduce.memory_bars import draw_memory
+from pmt_lab.reproduce.published import published
+from pmt_lab.reproduce.study import (
     MEMORY,
     Context,
     Quantity,
@@ -19,8 +19,8 @@ from pmt.research.reproduce.study import (
     compared,
     not_run,
 )
-from pmt.research.reproduce.torch_memory import torch_step_bytes
-from pmt.research.reproduce.training_costs import (
+from pmt_lab.reproduce.torch_memory import torch_step_bytes
+from pmt_lab.reproduce.training_costs import (
     NETWORK,
     kilobytes,
     paper_network,

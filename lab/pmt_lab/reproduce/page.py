@@ -10,10 +10,10 @@ from typing import Any
 from pmt._util import atomic_file
 from pmt._util.progress import duration
 from pmt._util.text import printable
-from pmt.research.reproduce import results
-from pmt.research.reproduce.comparison import compared_rows
-from pmt.research.reproduce.registry import STUDIES
-from pmt.research.reproduce.study import Row, Study, Verdict
+from pmt_lab.reproduce import results
+from pmt_lab.reproduce.comparison import compared_rows
+from pmt_lab.reproduce.registry import STUDIES
+from pmt_lab.reproduce.study import Row, Study, Verdict
 
 __all__ = ["TITLES", "page", "row_cells", "summary", "write_page"]
 
@@ -127,7 +127,7 @@ def _section(study: Study, folder: Path) -> str:
     try:
         result = results.load(study.name, folder)
     except FileNotFoundError:
-        return f"{title}\nNot run: `pmt reproduce {study.name}`.\n"
+        return f"{title}\nNot run: `pmt-lab reproduce {study.name}`.\n"
     rows = _compared(study, result, folder)
     lines = [
         title,
@@ -148,7 +148,7 @@ def _origin(study: Study, result: Mapping[str, Any]) -> str:
     commit = f" ({result['commit']})" if result["commit"] else ""
     scale = f", at {result['scale']} scale" if result["scale"] != "full" else ""
     return printable(
-        f"`pmt reproduce {study.name}`{scale}: pmt {result['pmt']}{commit}, {result['date']}, "
+        f"`pmt-lab reproduce {study.name}`{scale}: pmt {result['pmt']}{commit}, {result['date']}, "
         f"{result['machine']}, {duration(result['seconds'])}."
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pmt._util.text import did_you_mean
-from pmt.research.reproduce import (
+from pmt_lab.reproduce import (
     bp_free_methods,
     cifar10c_accuracy,
     estimators,
@@ -18,7 +18,7 @@ from pmt.research.reproduce import (
     sparse_cost,
     variance_formulas,
 )
-from pmt.research.reproduce.study import Study
+from pmt_lab.reproduce.study import Study
 
 __all__ = ["STUDIES", "study"]
 

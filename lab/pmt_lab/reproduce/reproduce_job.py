@@ -1,4 +1,4 @@
-"""``pmt reproduce``: studies measured, compared with the paper and kept as results."""
+"""``pmt-lab reproduce``: studies measured, compared with the paper and kept as results."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import Any
 from pmt._util.checks import checked_integer
 from pmt._util.folder_lock import FolderLock
 from pmt.datasets.storage import named
-from pmt.research.reproduce import results
-from pmt.research.reproduce.comparison import compared_rows
-from pmt.research.reproduce.registry import STUDIES
-from pmt.research.reproduce.registry import study as find_study
-from pmt.research.reproduce.study import Context, Forecast, Row, Scale, Study, Unfinished
+from pmt_lab.reproduce import results
+from pmt_lab.reproduce.comparison import compared_rows
+from pmt_lab.reproduce.registry import STUDIES
+from pmt_lab.reproduce.registry import study as find_study
+from pmt_lab.reproduce.study import Context, Forecast, Row, Scale, Study, Unfinished
 
 __all__ = ["ReproduceJob", "Reproduction", "forecast", "reproduce"]
 
@@ -41,7 +41,7 @@ class ReproduceJob:
     Parameters
     ----------
     study : str
-        Name of the study, of :data:`pmt.research.reproduce.registry.STUDIES`.
+        Name of the study, of :data:`pmt_lab.reproduce.registry.STUDIES`.
     scale : {"small", "full"}
         The paper's budget, or the share of it that the study states; or seconds, on what comes with
         pmt, whose figures are not comparable.

@@ -11,7 +11,7 @@ from pmt._util import atomic_file
 from pmt._util.origin import origin
 from pmt._util.parsing import parse_json
 from pmt._util.spread_json import spread_json
-from pmt.research.benchmark.timing import processor
+from pmt_lab.benchmark.timing import processor
 
 __all__ = [
     "checkout_folder",
@@ -25,7 +25,7 @@ __all__ = [
     "with_sources",
 ]
 
-_REMEDY = "remove the file, and `pmt reproduce` makes it again"
+_REMEDY = "remove the file, and `pmt-lab reproduce` makes it again"
 _KEYS: dict[str, tuple[type, ...]] = {
     "study": (str,),
     "scale": (str,),
@@ -94,7 +94,7 @@ def load(study: str, folder: str | Path | None = None) -> dict[str, Any]:
     study : str
         Name of the study, such as ``"cifar10c-accuracy"``.
     folder : str or pathlib.Path, optional
-        Folder of results; by default ``docs/lab/results`` of the checkout.
+        Folder of results; by default ``lab/results`` of the checkout.
 
     Returns
     -------
@@ -113,7 +113,7 @@ def load(study: str, folder: str | Path | None = None) -> dict[str, Any]:
         text = path.read_bytes()
     except FileNotFoundError:
         raise FileNotFoundError(
-            f"{path}: no result of {study}; `pmt reproduce {study}` makes it"
+            f"{path}: no result of {study}; `pmt-lab reproduce {study}` makes it"
         ) from None
     result = parse_json(text, path, _REMEDY)
     if not isinstance(result, dict) or not all(key in result for key in _KEYS):
@@ -265,7 +265,7 @@ def path_of(study: str, folder: str | Path) -> Path:
 
 
 def checkout_folder() -> Path:
-    """Return ``docs/lab/results`` of the checkout that holds the package or the working directory.
+    """Return ``lab/results`` of the checkout that holds the package or the working directory.
 
     Raises
     ------
@@ -274,8 +274,8 @@ def checkout_folder() -> Path:
     """
     for start in (Path(__file__), Path.cwd() / "file"):
         for parent in start.absolute().parents:
-            if (parent / "docs" / "lab" / "results").is_dir():
-                return parent / "docs" / "lab" / "results"
+            if (parent / "lab" / "results").is_dir():
+                return parent / "lab" / "results"
     raise FileNotFoundError(
-        "docs/lab/results is not found; run in a checkout of pmt, or give the folder of results"
+        "lab/results is not found; run in a checkout of pmt, or give the folder of results"
     )

@@ -10,11 +10,11 @@ import numpy as np
 
 from pmt._util.progress import duration
 from pmt.protocol import wilson_of_share
-from pmt.research.report import FinishedRun
-from pmt.research.report.intervals import accuracy_interval
-from pmt.research.report.run_record import finished_run
-from pmt.research.reproduce.study import ACCURACY, Row, beside, compared, not_run
-from pmt.research.reproduce.study_grids import SMALL_MODEL
+from pmt_lab.report import FinishedRun
+from pmt_lab.report.intervals import accuracy_interval
+from pmt_lab.report.run_record import finished_run
+from pmt_lab.reproduce.study import ACCURACY, Row, beside, compared, not_run
+from pmt_lab.reproduce.study_grids import SMALL_MODEL
 
 __all__ = ["Found", "accuracy_row", "find"]
 

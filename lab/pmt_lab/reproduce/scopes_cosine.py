@@ -7,8 +7,8 @@ from typing import Any
 
 from pmt._util.plots import one_axes, panels
 from pmt._util.text import counted
-from pmt.research.reproduce.cosine_plot import draw_study_cosines
-from pmt.research.reproduce.cosines import (
+from pmt_lab.reproduce.cosine_plot import draw_study_cosines
+from pmt_lab.reproduce.cosines import (
     difference,
     mean_cosine,
     mean_expected,
@@ -16,8 +16,8 @@ from pmt.research.reproduce.cosines import (
     series,
     wins,
 )
-from pmt.research.reproduce.gradient_batch import gradient_batch
-from pmt.research.reproduce.study import Context, Row, Scale, Study, beside, claim
+from pmt_lab.reproduce.gradient_batch import gradient_batch
+from pmt_lab.reproduce.study import Context, Row, Scale, Study, beside, claim
 
 __all__ = ["STUDY"]
 

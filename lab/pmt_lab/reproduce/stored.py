@@ -9,11 +9,11 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from pmt._util.text import table
-from pmt.research.reproduce import results
-from pmt.research.reproduce.comparison import compared_rows
-from pmt.research.reproduce.page import TITLES, row_cells, summary
-from pmt.research.reproduce.registry import study as find_study
-from pmt.research.reproduce.study import Row, Study
+from pmt_lab.reproduce import results
+from pmt_lab.reproduce.comparison import compared_rows
+from pmt_lab.reproduce.page import TITLES, row_cells, summary
+from pmt_lab.reproduce.registry import study as find_study
+from pmt_lab.reproduce.study import Row, Study
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,7 +34,7 @@ class StoredStudy:
     study : Study
         The table or figure of the paper.
     result : dict or None
-        What was measured, as :func:`pmt.research.reproduce.results.load` returns it; None where it
+        What was measured, as :func:`pmt_lab.reproduce.results.load` returns it; None where it
         has not been run.
     folder : pathlib.Path
         Where results are looked for.
@@ -58,10 +58,10 @@ class StoredStudy:
     def __str__(self) -> str:
         title = f"{self.study.item}: {self.study.title}"
         if not self.folder.is_dir():
-            where = "results are in docs/lab/results of a checkout"
+            where = "results are in lab/results of a checkout"
             return f"{title}\nno folder {self.folder}: {where}"
         if self.result is None:
-            return f"{title}\nnot run yet: `pmt reproduce {self.study.name}` does it"
+            return f"{title}\nnot run yet: `pmt-lab reproduce {self.study.name}` does it"
         made = f"{self.result['scale']} scale, pmt {self.result['pmt']}, {self.result['date']}"
         conditions = fill(self.study.conditions, _WIDTH)
         return "\n".join(filter(None, (title, f"{made}: {summary(self.rows)}", conditions)))
@@ -133,7 +133,7 @@ def stored(name: str, folder: str | Path | None = None) -> StoredStudy:
     name : str
         Name of the study, such as ``"cifar10c-accuracy"``.
     folder : str or pathlib.Path, optional
-        Folder of results; by default ``docs/lab/results`` of the checkout.
+        Folder of results; by default ``lab/results`` of the checkout.
 
     Raises
     ------
@@ -147,7 +147,7 @@ def stored(name: str, folder: str | Path | None = None) -> StoredStudy:
     study = find_study(name)
     if folder is not None and Path(folder).is_file():
         raise NotADirectoryError(f"folder={str(folder)!r} must be a folder, and is a file")
-    place = Path("docs/lab/results") if folder is None else Path(folder)
+    place = Path("lab/results") if folder is None else Path(folder)
     try:
         place = results.checkout_folder() if folder is None else place
         return StoredStudy(study, results.load(name, place), place)

@@ -9,9 +9,9 @@ from typing import Any
 
 from pmt import methods
 from pmt.protocol.data_source import BUNDLED
-from pmt.research.reproduce.study import Context, Scale
-from pmt.research.sweep import Grid, read_grid
-from pmt.research.sweep.run_spec import NO_ADAPTATION
+from pmt_lab.reproduce.study import Context, Scale
+from pmt_lab.sweep import Grid, read_grid
+from pmt_lab.sweep.run_spec import NO_ADAPTATION
 
 __all__ = ["GRIDS", "SMALL_MODEL", "cifar10_grid", "read_study_grid", "small"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pmt.baselines.backprop.scheme import head_layer
 from pmt.model import Model, load
-from pmt.research.profile import analytic_bytes, profile_method, profiled_method
+from pmt.profiling.profile import analytic_bytes, profile_method, profiled_method
 from pmt.train.costs.memory import PARTS, inference_moments
 
 __all__ = ["KB", "NETWORK", "kilobytes", "paper_network", "printed_macs", "training_costs"]

@@ -11,12 +11,12 @@ import numpy as np
 
 from pmt._util.plots import add_legend, line_style, one_axes
 from pmt._util.text import counted
-from pmt.research.report.intervals import student_t
-from pmt.research.reproduce.gradient_batch import GradientBatch, gradient_batch
-from pmt.research.reproduce.kept_parts import kept
-from pmt.research.reproduce.study import Context, Quantity, Row, Scale, Study, claim, compared
-from pmt.research.studies.error_theory import LayerMoments, layer_moments, paper_variance
-from pmt.research.studies.scope_variance import ScopeVariance, compare_scopes
+from pmt_lab.report.intervals import student_t
+from pmt_lab.reproduce.gradient_batch import GradientBatch, gradient_batch
+from pmt_lab.reproduce.kept_parts import kept
+from pmt_lab.reproduce.study import Context, Quantity, Row, Scale, Study, claim, compared
+from pmt_lab.studies.error_theory import LayerMoments, layer_moments, paper_variance
+from pmt_lab.studies.scope_variance import ScopeVariance, compare_scopes
 
 __all__ = ["STUDY"]
 

@@ -14,10 +14,10 @@ from pmt._util.plots import save_plot
 from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.protocol import DataSource, balanced_order
-from pmt.research.plots.cosines import plot_cosines, plot_errors
-from pmt.research.studies.estimators import DEFAULT_ESTIMATORS, estimator_options
-from pmt.research.studies.gradient_quality import QUERIES, GradientStudy, Quality, study_gradients
-from pmt.research.studies.scope_variance import ScopeVariance, compare_scopes
+from pmt_lab.plots.cosines import plot_cosines, plot_errors
+from pmt_lab.studies.estimators import DEFAULT_ESTIMATORS, estimator_options
+from pmt_lab.studies.gradient_quality import QUERIES, GradientStudy, Quality, study_gradients
+from pmt_lab.studies.scope_variance import ScopeVariance, compare_scopes
 
 __all__ = ["GradientJob", "GradientResult", "run_gradient_study"]
 
@@ -37,7 +37,7 @@ class GradientJob:
     layers : str
         Names of blocks or layers, separated by commas.
     estimators : tuple of str
-        See :func:`pmt.research.studies.estimators.estimator_options`.
+        See :func:`pmt_lab.studies.estimators.estimator_options`.
     queries : tuple of int
         For each image and layer.
     images : int

@@ -18,7 +18,9 @@ from pmt._util.progress import ProgressLine
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import checksum
 from pmt.model import Model
-from pmt.research.studies.error_theory import (
+from pmt.train.options import TrainingOptions
+from pmt.train.zo_trainer import ZOTrainer
+from pmt_lab.studies.error_theory import (
     LayerMoments,
     expected_bias,
     expected_cosine,
@@ -26,13 +28,11 @@ from pmt.research.studies.error_theory import (
     layer_moments,
     pooled_moments,
 )
-from pmt.research.studies.estimators import (
+from pmt_lab.studies.estimators import (
     DEFAULT_ESTIMATORS,
     estimator_options,
     layer_trainers,
 )
-from pmt.train.options import TrainingOptions
-from pmt.train.zo_trainer import ZOTrainer
 
 __all__ = ["QUERIES", "GradientStudy", "Quality", "study_gradients"]
 
@@ -129,7 +129,7 @@ def study_gradients(
         Names of blocks or layers. With an estimator that is ``model_wise`` all of them are
         perturbed together.
     estimators : sequence of str
-        See :func:`pmt.research.studies.estimators.estimator_options`.
+        See :func:`pmt_lab.studies.estimators.estimator_options`.
     queries : sequence of int
         For each image and layer.
     repeats : int

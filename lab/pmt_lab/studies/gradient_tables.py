@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from statistics import fmean, geometric_mean
 
 from pmt._util.text import table
-from pmt.research.studies.gradient_quality import Quality
-from pmt.research.studies.scope_variance import ScopeVariance
+from pmt_lab.studies.gradient_quality import Quality
+from pmt_lab.studies.scope_variance import ScopeVariance
 
 __all__ = ["estimator_table", "layer_table", "quality_table", "scope_table"]
 

@@ -12,14 +12,14 @@ from pmt import _core
 from pmt._util.processes import thread_count
 from pmt.datasets import Dataset
 from pmt.model import Model
-from pmt.research.studies.error_theory import (
+from pmt.train.options import TrainingOptions
+from pmt_lab.studies.error_theory import (
     LayerMoments,
     expected_error,
     layer_moments,
     paper_variance,
 )
-from pmt.research.studies.estimators import estimator_options, layer_trainers
-from pmt.train.options import TrainingOptions
+from pmt_lab.studies.estimators import estimator_options, layer_trainers
 
 __all__ = ["ScopeVariance", "compare_scopes"]
 
@@ -66,7 +66,7 @@ def compare_scopes(
 ) -> list[ScopeVariance]:
     """Measure the four entries of the table: weight and node, model-wise and layer-wise.
 
-    Arguments are those of :func:`pmt.research.studies.gradient_quality.study_gradients`, and
+    Arguments are those of :func:`pmt_lab.studies.gradient_quality.study_gradients`, and
     ``words``, further words of the estimators. ``queries`` is Q, a multiple of the L layers, at
     least 2 L; 0 takes 4 L. Needs torch.
     """

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pmt.research.sweep.forecasting import Estimate, estimate
-from pmt.research.sweep.grid_file import Grid, GridError, Problems, Tuning, read_grid
-from pmt.research.sweep.planning import Plan, plan, shard
-from pmt.research.sweep.result import read_result
-from pmt.research.sweep.run_spec import RunSpec, fingerprint
-from pmt.research.sweep.sweep_job import (
+from pmt_lab.sweep.forecasting import Estimate, estimate
+from pmt_lab.sweep.grid_file import Grid, GridError, Problems, Tuning, read_grid
+from pmt_lab.sweep.planning import Plan, plan, shard
+from pmt_lab.sweep.result import read_result
+from pmt_lab.sweep.run_spec import RunSpec, fingerprint
+from pmt_lab.sweep.sweep_job import (
     Sweep,
     SweepForecast,
     SweepJob,
@@ -15,8 +15,8 @@ from pmt.research.sweep.sweep_job import (
     open_sweep,
     run_sweep,
 )
-from pmt.research.sweep.sweeping import Summary, finished_results, run_all
-from pmt.research.sweep.tuning import Choice, Trial
+from pmt_lab.sweep.sweeping import Summary, finished_results, run_all
+from pmt_lab.sweep.tuning import Choice, Trial
 
 __all__ = [
     "Choice",

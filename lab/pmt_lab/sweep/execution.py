@@ -17,14 +17,14 @@ from pmt.datasets import Dataset
 from pmt.model import ImageScores, Model
 from pmt.model.loading import load
 from pmt.protocol import Split
-from pmt.research.sweep.failure import forget_failure, note_failure
-from pmt.research.sweep.result import RESULT, Measured, measure, measure_with, read_result
-from pmt.research.sweep.run_data import at_size, checksums, load_split, pools
-from pmt.research.sweep.run_spec import RunSpec
 from pmt.train.run.folder import RunFolder
 from pmt.train.run.loop import stepper_state
 from pmt.train.run.result import RunResult
 from pmt.train.trainer import Trainer
+from pmt_lab.sweep.failure import forget_failure, note_failure
+from pmt_lab.sweep.result import RESULT, Measured, measure, measure_with, read_result
+from pmt_lab.sweep.run_data import at_size, checksums, load_split, pools
+from pmt_lab.sweep.run_spec import RunSpec
 
 __all__ = ["Outcome", "execute"]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from pmt._util import atomic_file
 from pmt._util.parsing import parse_json
-from pmt.research.sweep.run_spec import RunSpec
+from pmt_lab.sweep.run_spec import RunSpec
 
 __all__ = ["forget_failure", "is_failure", "note_failure", "read_failures"]
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pmt.model import Model
-from pmt.research.sweep.run_spec import RunSpec
+from pmt_lab.sweep.run_spec import RunSpec
 
 __all__ = ["Estimate", "estimate"]
 

@@ -179,7 +179,7 @@ def read_grid(path: str | Path, problems: Problems | None = None) -> Grid:
     Parameters
     ----------
     path : str or pathlib.Path
-        A TOML file; docs/guides/sweeps.md describes its tables.
+        A TOML file; lab/pages/sweeps.md describes its tables.
     problems : Problems, optional
         Collects what is wrong, which is then not raised: the grid lacks it.
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
-from pmt.research.sweep.methods import changed_options
-from pmt.research.sweep.run_spec import RunSpec
-from pmt.research.sweep.tuning import Group, group
+from pmt_lab.sweep.methods import changed_options
+from pmt_lab.sweep.run_spec import RunSpec
+from pmt_lab.sweep.tuning import Group, group
 
 __all__ = ["Records", "divided", "kept_rates"]
 
-# As pmt.research.report.run_record.run_record makes them.
+# As pmt_lab.report.run_record.run_record makes them.
 Records = Sequence[Mapping[str, Any]]
 
 

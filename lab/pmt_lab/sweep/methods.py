@@ -8,8 +8,8 @@ from typing import Any
 
 from pmt import methods
 from pmt._util.text import did_you_mean
-from pmt.research.sweep.grid_file import TYPE_NAMES, Grid, MethodTable, Problems
-from pmt.research.sweep.run_spec import NO_ADAPTATION
+from pmt_lab.sweep.grid_file import TYPE_NAMES, Grid, MethodTable, Problems
+from pmt_lab.sweep.run_spec import NO_ADAPTATION
 
 __all__ = ["changed_options", "check_methods", "preparations_of", "takes_steps"]
 

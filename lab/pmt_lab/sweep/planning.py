@@ -18,12 +18,12 @@ from pmt.model import Model
 from pmt.model.loading import load
 from pmt.protocol import Split
 from pmt.protocol.data_source import data_path, model_path
-from pmt.research.sweep.grid_file import CLEAN, Grid, MethodTable, Problems
-from pmt.research.sweep.methods import check_methods, preparations_of, takes_steps
-from pmt.research.sweep.run_data import checksums, drawn, load_split, pools
-from pmt.research.sweep.run_spec import NO_ADAPTATION, RunSpec
-from pmt.research.sweep.tuning import trials_of
 from pmt.train.prepare.preparation import PREPARATIONS
+from pmt_lab.sweep.grid_file import CLEAN, Grid, MethodTable, Problems
+from pmt_lab.sweep.methods import check_methods, preparations_of, takes_steps
+from pmt_lab.sweep.run_data import checksums, drawn, load_split, pools
+from pmt_lab.sweep.run_spec import NO_ADAPTATION, RunSpec
+from pmt_lab.sweep.tuning import trials_of
 
 __all__ = ["Plan", "check_corruptions", "plan", "shard"]
 

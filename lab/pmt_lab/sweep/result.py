@@ -15,7 +15,7 @@ from pmt._util.parsing import parse_json
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import checksum
 from pmt.model import ImageScores, Model
-from pmt.research.sweep.run_data import at_size
+from pmt_lab.sweep.run_data import at_size
 
 __all__ = [
     "RESULT",
@@ -74,7 +74,7 @@ def is_result(result: Any) -> bool:
 
 
 def _is_tuning(tuning: Any) -> bool:
-    """Whether it tells of a choice among trials, see :class:`pmt.research.sweep.tuning.Choice`."""
+    """Whether it tells of a choice among trials, see :class:`pmt_lab.sweep.tuning.Choice`."""
     if not isinstance(tuning, dict) or not isinstance(tuning.get("trials"), list):
         return False
     return (

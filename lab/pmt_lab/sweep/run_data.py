@@ -13,7 +13,7 @@ from pmt.datasets.picture import Fit
 from pmt.model import Model
 from pmt.protocol import ImagePool, Split, split
 from pmt.protocol.data_source import DataSource, data_path
-from pmt.research.sweep.grid_file import CLEAN
+from pmt_lab.sweep.grid_file import CLEAN
 
 __all__ = ["at_size", "checksums", "drawn", "load_split", "pools"]
 

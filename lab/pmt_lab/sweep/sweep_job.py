@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from pmt._util.checks import OptionError, checked_integer
-from pmt.research.sweep.forecasting import Estimate, estimate
-from pmt.research.sweep.grid_file import Grid, Problems, read_grid
-from pmt.research.sweep.kept_runs import Records, divided, kept_rates
-from pmt.research.sweep.planning import Plan, check_corruptions, plan, shard
-from pmt.research.sweep.run_spec import RunSpec
-from pmt.research.sweep.sweeping import Summary, finished_results, run_all
-from pmt.research.sweep.tuning import Choice, choices, edge_line, group, tuned
+from pmt_lab.sweep.forecasting import Estimate, estimate
+from pmt_lab.sweep.grid_file import Grid, Problems, read_grid
+from pmt_lab.sweep.kept_runs import Records, divided, kept_rates
+from pmt_lab.sweep.planning import Plan, check_corruptions, plan, shard
+from pmt_lab.sweep.run_spec import RunSpec
+from pmt_lab.sweep.sweeping import Summary, finished_results, run_all
+from pmt_lab.sweep.tuning import Choice, choices, edge_line, group, tuned
 
 __all__ = ["Sweep", "SweepForecast", "SweepJob", "SweepResult", "open_sweep", "run_sweep"]
 
@@ -49,7 +49,7 @@ class SweepJob:
         """Return the context in which the runs are done."""
         if self.dask is None:
             return contextlib.nullcontext()
-        from pmt.research.sweep.sweeping import dask_backend
+        from pmt_lab.sweep.sweeping import dask_backend
 
         return dask_backend(self.dask)
 
@@ -113,7 +113,7 @@ class Sweep:
         Parameters
         ----------
         kept : sequence of dict
-            Records, as :func:`pmt.research.report.run_record.run_record` makes them, of runs with
+            Records, as :func:`pmt_lab.report.run_record.run_record` makes them, of runs with
             the same model, data, protocol and budget. Runs that are finished here stay.
         """
         return _opened(self.job, self.plan, kept)
@@ -281,6 +281,6 @@ def run_sweep(job: SweepJob, *, tell: Callable[[str], None] | None = None) -> Sw
     ValueError, TypeError
         If `jobs` or `shard` is out of range or not a number.
     ImportError, OSError, KeyboardInterrupt
-        As :func:`pmt.research.sweep.run_all`.
+        As :func:`pmt_lab.sweep.run_all`.
     """
     return open_sweep(job).run(tell)

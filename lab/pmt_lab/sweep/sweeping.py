@@ -16,10 +16,10 @@ from typing import Any
 from pmt._util.extras import missing_extra
 from pmt._util.folder_lock import FolderLock
 from pmt._util.progress import ProgressLine, duration
-from pmt.research.sweep.execution import Outcome, execute
-from pmt.research.sweep.failure import forget_failure
-from pmt.research.sweep.result import read_result
-from pmt.research.sweep.run_spec import RunSpec
+from pmt_lab.sweep.execution import Outcome, execute
+from pmt_lab.sweep.failure import forget_failure
+from pmt_lab.sweep.result import read_result
+from pmt_lab.sweep.run_spec import RunSpec
 
 __all__ = ["Summary", "dask_backend", "finished_results", "run_all"]
 
@@ -68,7 +68,7 @@ def run_all(
     Parameters
     ----------
     runs : sequence of RunSpec
-        The runs, see :func:`pmt.research.sweep.plan`. None may await a learning rate.
+        The runs, see :func:`pmt_lab.sweep.plan`. None may await a learning rate.
     out : str or pathlib.Path
         Folder of the sweep; created if it is missing. Each run gets a folder in it, named by its
         hash. Several processes, on several machines, may work in one folder at once: a run is done
@@ -261,7 +261,7 @@ class _RunProgress:
         total = sum(_gmacs(run.macs) for run in self.runs.values())
         self._line = ProgressLine(total, done=self._done(), unit="GMAC")
         if self.runs and self._line.terminal is not None:
-            self._thread = threading.Thread(target=self._watch, name="pmt sweep", daemon=True)
+            self._thread = threading.Thread(target=self._watch, name="pmt-lab sweep", daemon=True)
             self._thread.start()
         return self
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pmt.research.sweep.grid_file import Tuning
-from pmt.research.sweep.run_spec import RunSpec
+from pmt_lab.sweep.grid_file import Tuning
+from pmt_lab.sweep.run_spec import RunSpec
 
 __all__ = ["Choice", "Group", "Trial", "choices", "edge_line", "group", "trials_of", "tuned"]
 

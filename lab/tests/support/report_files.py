@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from pmt.research.sweep import fingerprint
-from pmt.research.sweep.result import pack
+from pmt_lab.sweep import fingerprint
+from pmt_lab.sweep.result import pack
 
 METHODS = ("none", "paper", "default")
 CORRUPTIONS = ("gaussian_noise", "fog")

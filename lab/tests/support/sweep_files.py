@@ -64,7 +64,7 @@ RUNS = 10  # 2 corruptions, 2 methods with 2 seeds and one that has none
 SLOW = """
 import sys, time
 import pmt.train.run.loop
-from pmt.cli import main
+from pmt_lab.cli import main
 from pmt.train.run.folder import RunFolder
 pmt.train.run.loop._SECONDS_BETWEEN_CHECKPOINTS = 0.0
 def slow(self, record, append=RunFolder.append):

@@ -18,7 +18,7 @@ from pmt.cli.arguments import (
 from pmt.cli.output import Output, table
 from pmt.formats.layers import input_formula
 from pmt.model import Model
-from pmt.research.model_info import ModelInfo, describe_model
+from pmt.profiling.model_info import ModelInfo, describe_model
 from pmt.train.options import preset
 
 USAGE = "pmt info MODEL [--layers SPEC] [--batch N] [--queries Q] [--plan] [options]"

@@ -32,9 +32,9 @@ from pmt.firmware.board.profile import (
 from pmt.firmware.export.report import Latency, PlannedSizes
 from pmt.firmware.export.target import Target
 from pmt.model import Model
-from pmt.research.plots import plot_memory, plot_step_memory, save_plot
-from pmt.research.profile import METHODS, Profile
-from pmt.research.step_memory import step_memory
+from pmt.plots import plot_memory, plot_step_memory, save_plot
+from pmt.profiling.profile import METHODS, Profile
+from pmt.profiling.step_memory import step_memory
 from pmt.train.costs.memory import PARTS, PlanMoment, inference_moments, peak_moment
 
 USAGE = """\

@@ -11,7 +11,8 @@ import threading
 import warnings
 from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from types import FrameType
+from dataclasses import dataclass
+from types import FrameType, ModuleType
 from typing import Any, NoReturn
 
 from pmt import __version__
@@ -19,7 +20,6 @@ from pmt._util.checks import FileProblems, OptionError, OptionWarning
 from pmt._util.text import did_you_mean, nearest
 from pmt.cli import (
     align,
-    bench,
     convert,
     corrupt,
     download,
@@ -29,14 +29,10 @@ from pmt.cli import (
     predict,
     profile,
     quantize,
-    report,
-    reproduce,
     scheme,
     select,
     show,
     statistics,
-    study,
-    sweep,
     train,
 )
 from pmt.cli import eval as eval_command
@@ -53,7 +49,7 @@ from pmt.cli.output import (
 )
 from pmt.methods import load_plugins
 
-__all__ = ["describe", "main", "termination_interrupts"]
+__all__ = ["PMT", "Program", "describe", "main", "make_parser", "termination_interrupts"]
 
 _SAVES_MEMORY = {
     "batch": "a smaller --batch",
@@ -63,7 +59,7 @@ _SAVES_MEMORY = {
     "jobs": "fewer --jobs",
 }
 
-# In the order that help lists them; a module has the name of its command.
+# In the order that help lists them.
 COMMANDS = (
     info,
     profile,
@@ -74,16 +70,11 @@ COMMANDS = (
     statistics,
     select,
     scheme,
-    sweep,
-    report,
-    reproduce,
     convert,
     export,
     monitor,
     corrupt,
     show,
-    study,
-    bench,
     quantize,
     download,
 )
@@ -101,13 +92,42 @@ BASIC = (
 )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+@dataclass(frozen=True)
+class Program:
+    """A program of commands.
+
+    Parameters
+    ----------
+    name : str
+        The name by which a shell calls it.
+    version : str
+        What ``--version`` prints behind the name.
+    description : str
+        The first line of the help.
+    commands : sequence of module
+        In the order of the help. A module has the name of its command, the texts ``USAGE``,
+        ``SUMMARY`` and ``DESCRIPTION``, and the functions ``add_arguments(parser)`` and
+        ``run(arguments, output)``.
+    """
+
+    name: str
+    version: str
+    description: str
+    commands: Sequence[ModuleType]
+
+
+PMT = Program("pmt", __version__, "Train int8 networks without back-propagation.", COMMANDS)
+
+
+def main(argv: Sequence[str] | None = None, program: Program | None = None) -> int:
     """Run ``pmt``.
 
     Parameters
     ----------
     argv : sequence of str, optional
         The arguments; by default those of the process.
+    program : Program, optional
+        Another program, with the same manners.
 
     Returns
     -------
@@ -118,16 +138,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     closed = prepare_streams()
     try:
-        return _run(argv, closed)
+        return _run(argv, closed, program or PMT)
     except BrokenPipeError:
         return EXIT_OUTPUT_CLOSED
 
 
-def _run(argv: Sequence[str] | None, closed: Sequence[str]) -> int:
+def _run(argv: Sequence[str] | None, closed: Sequence[str], program: Program) -> int:
     arguments = argparse.Namespace()
     try:
         load_plugins(named_plugins(sys.argv[1:] if argv is None else argv))
-        arguments = _parser().parse_args(argv)
+        arguments = make_parser(program).parse_args(argv)
         if arguments.json == "-" and "stdout" in closed:
             raise ValueError("--json -: standard output is closed; give a file")
         check_output_files(arguments)
@@ -287,17 +307,19 @@ class _HelpAll(argparse.Action):
         parser.exit()
 
 
-def _parser() -> Parser:
+def make_parser(program: Program) -> Parser:
+    """Return the parser of a program and of all its commands."""
+    name = program.name
     parser = Parser(
-        prog="pmt",
-        usage="pmt COMMAND [arguments]",
-        description="Train int8 networks without back-propagation.",
-        epilog="`pmt COMMAND --help` explains a command.",
+        prog=name,
+        usage=f"{name} COMMAND [arguments]",
+        description=program.description,
+        epilog=f"`{name} COMMAND --help` explains a command.",
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=f"pmt {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", prog="pmt", required=True)
-    for command in COMMANDS:
+    parser.add_argument("--version", action="version", version=f"{name} {program.version}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", prog=name, required=True)
+    for command in program.commands:
         name = command.__name__.rpartition(".")[2]
         sub = commands.add_parser(
             name,

@@ -24,8 +24,8 @@ from pmt.cli.arguments import (
 )
 from pmt.cli.output import EXIT_INTERRUPTED, Output, check_plot, complain, table
 from pmt.model import Model
+from pmt.plots import plot_selection, save_plot
 from pmt.protocol import DataSource, Split
-from pmt.research.plots import plot_selection, save_plot
 from pmt.train.choose import CRITERIA, Candidate, Selection, select_block
 from pmt.train.options import TrainingOptions
 from pmt.train.run.keep_best import CHOICE

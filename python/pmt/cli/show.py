@@ -25,8 +25,8 @@ from pmt.cli.arguments import (
     parts,
 )
 from pmt.cli.output import Output, check_folder
-from pmt.research.sheets import Sheet, SheetJob, make_sheet
-from pmt.research.sheets.drawing import png
+from pmt.sheets import Sheet, SheetJob, make_sheet
+from pmt.sheets.drawing import png
 
 USAGE = "pmt show DATA --out SHEET.png [--corruptions [NAMES]] [options]"
 SUMMARY = "a contact sheet of a data set, or of its images corrupted"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pmt._util.plots import add_legend, bar_style, mark_sizes, one_axes, plain_text
-from pmt.research.profile import Profile
+from pmt.profiling.profile import Profile
 from pmt.train.costs.memory import PARTS
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def plot_memory(
     Parameters
     ----------
     profiles : sequence of Profile
-        The methods, see :func:`pmt.research.profile.profile_method`.
+        The methods, see :func:`pmt.profiling.profile.profile_method`.
     limits : sequence of int
         Sizes of SRAM in KB (1,024 bytes), each marked by a dotted line.
     ax : matplotlib.axes.Axes, optional

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util.plots import SMALL, one_axes, plain_text
-from pmt.research.sheets import Sheet
+from pmt.sheets import Sheet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,8 +25,8 @@ def plot_sheet(sheet: Sheet, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     sheet : Sheet
-        See :func:`pmt.research.sheets.make_sheet`. For a picture in which every pixel of an image
-        is a whole number of pixels, take :func:`pmt.research.sheets.draw`.
+        See :func:`pmt.sheets.make_sheet`. For a picture in which every pixel of an image
+        is a whole number of pixels, take :func:`pmt.sheets.draw`.
     ax : matplotlib.axes.Axes, optional
         Axes to draw on; new ones by default.
 

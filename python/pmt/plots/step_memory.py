@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from pmt._util.extras import import_extra
 from pmt._util.plots import SMALL, add_legend, one_axes
-from pmt.research.plots.memory import part_style
-from pmt.research.step_memory import KINDS, StepMemory, Stretch
+from pmt.plots.memory import part_style
+from pmt.profiling.step_memory import KINDS, StepMemory, Stretch
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +26,7 @@ def plot_step_memory(step: StepMemory, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     step : StepMemory
-        See :func:`pmt.research.step_memory.step_memory`.
+        See :func:`pmt.profiling.step_memory.step_memory`.
     ax : matplotlib.axes.Axes, optional
         Axes to draw on; new ones by default.
 

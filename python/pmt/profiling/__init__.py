@@ -1,1 +1,1 @@
-"""Studies over many runs: sweeps, reports, gradients, speed, memory."""
+"""A model and its training in figures: layers, work, memory of each method and of each step."""

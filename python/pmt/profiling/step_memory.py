@@ -13,7 +13,7 @@ from pmt import _core
 from pmt.baselines.backprop.cost import backward_moments
 from pmt.baselines.backprop.trainer import BackpropTrainer
 from pmt.model import Model
-from pmt.research.profile import Profile, backward_arithmetic, method_trainer, profile
+from pmt.profiling.profile import Profile, backward_arithmetic, method_trainer, profile
 from pmt.train.costs.memory import Moment, device_options
 
 __all__ = ["KINDS", "Buffer", "StepMemory", "Stretch", "step_memory"]
@@ -112,9 +112,9 @@ def step_memory(
     model : Model
         The network.
     method : str
-        One of :data:`pmt.research.profile.METHODS`.
+        One of :data:`pmt.profiling.profile.METHODS`.
     scheme : str, optional
-        As in :func:`pmt.research.profile.profile_method`.
+        As in :func:`pmt.profiling.profile.profile_method`.
     **changes
         Options that differ from the method's.
 
@@ -126,7 +126,7 @@ def step_memory(
     Raises
     ------
     ValueError, OSError
-        As :func:`pmt.research.profile.profile_method`.
+        As :func:`pmt.profiling.profile.profile_method`.
     """
     trainer = method_trainer(model, method, scheme, changes)
     if isinstance(trainer, BackpropTrainer):

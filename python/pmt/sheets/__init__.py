@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pmt.research.sheets.drawing import draw, png
-from pmt.research.sheets.sheet import Group, Row, Sheet, corruption_sheet, dataset_sheet
-from pmt.research.sheets.sheet_job import SheetJob, make_sheet
+from pmt.sheets.drawing import draw, png
+from pmt.sheets.sheet import Group, Row, Sheet, corruption_sheet, dataset_sheet
+from pmt.sheets.sheet_job import SheetJob, make_sheet
 
 __all__ = [
     "Group",

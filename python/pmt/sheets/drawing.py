@@ -10,7 +10,7 @@ from typing import Any
 
 from pmt._util.extras import import_extra
 from pmt.datasets.picture import to_picture
-from pmt.research.sheets.sheet import Image, Sheet
+from pmt.sheets.sheet import Image, Sheet
 
 MARGIN = 20
 GAP = 4

@@ -19,7 +19,7 @@ from pmt.datasets.cifar import has_cifar
 from pmt.datasets.corrupted_arrays import find_corrupted, read_corrupted, stored_names
 from pmt.protocol import load_clean
 from pmt.protocol.data_source import BUNDLED
-from pmt.research.sheets.sheet import Image, Sheet, corruption_sheet, dataset_sheet
+from pmt.sheets.sheet import Image, Sheet, corruption_sheet, dataset_sheet
 
 __all__ = ["SheetJob", "make_sheet"]
 

@@ -23,7 +23,7 @@ from pmt.firmware.export.report import PlannedSizes, planned_sizes
 from pmt.firmware.export.target import Target
 from pmt.formats.tflite.exporter import tflite_model
 from pmt.model import Model
-from pmt.research.profile import Profile, analytic_bytes
+from pmt.profiling.profile import Profile, analytic_bytes
 from pmt.train.costs.memory import device_options, zeroth_order_memory
 from pmt.train.options import TrainingOptions
 from pmt.train.prepare import without_statistics
@@ -62,7 +62,7 @@ class BoardMemory:
     target : Target
         The board.
     analytic : int
-        RAM by :func:`pmt.research.profile.analytic_bytes`.
+        RAM by :func:`pmt.profiling.profile.analytic_bytes`.
     frozen : int
         Frozen weights and biases in flash, the least that it takes.
     planned : PlannedSizes or None

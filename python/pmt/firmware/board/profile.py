@@ -19,7 +19,7 @@ from pmt.firmware.board.memory import (
 from pmt.firmware.export.report import Latency, project_latency
 from pmt.firmware.export.target import Target, find_target
 from pmt.model import Model
-from pmt.research.profile import (
+from pmt.profiling.profile import (
     METHODS,
     Profile,
     profile_method,
@@ -128,7 +128,7 @@ def profile_methods(
     model : Model
         The network.
     method : str
-        One of :data:`pmt.research.profile.METHODS`.
+        One of :data:`pmt.profiling.profile.METHODS`.
     against : tuple of str or "all"
         Methods beside it, with the same batch, and the same layers and queries where they have no
         own; "all" leaves out those that the model cannot have.

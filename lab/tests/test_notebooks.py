@@ -13,7 +13,7 @@ import nbformat
 import pytest
 from PIL import Image
 
-from pmt.research.reproduce.stored import stored
+from pmt_lab.reproduce.stored import stored
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "notebooks"
@@ -43,7 +43,7 @@ every_notebook = pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: pat
 
 @pytest.fixture
 def runner(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    monkeypatch.syspath_prepend(str(ROOT / "lab" / "scripts"))
     import run_notebooks
 
     yield run_notebooks
@@ -146,7 +146,7 @@ def test_results_that_are_shown_are_those_that_are_versioned(script):
         names = STORED.findall(cell.source) if cell.cell_type == "code" else []
         assert len(names) <= 1
         for name in names:
-            study = stored(name, ROOT / "docs" / "lab" / "results")
+            study = stored(name, ROOT / "lab" / "results")
             table = study.table()
             parts = [f"{study}\n", f"{table}\n" if ".table()" in cell.source else ""]
             assert text_of(cell) == "".join(parts)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Run the notebooks and write their outputs: scripts/run_notebooks.py [--stored] [NAME...].
+"""Run the notebooks and write their outputs: lab/scripts/run_notebooks.py [--stored] [NAME...].
 
 The .py file of a pair is the source; the .ipynb is made from it. Each notebook runs in a folder of
 its own, beside which lie the versioned results, as in a checkout. With --stored only the cells run
@@ -27,12 +27,12 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from PIL import Image
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "notebooks"
 TIMEOUT = 600  # seconds of a cell
 STORED = 'stored("'  # in every cell that shows a versioned result
 _IMPORTS = """import matplotlib.pyplot as plt
-from pmt.research.reproduce.stored import stored"""
+from pmt_lab.reproduce.stored import stored"""
 COLORS = 64  # plots have few, and a palette takes a quarter of the bytes
 # Root mean square over all pixels and channels, 0..255: another build of the same libraries rounds
 # an edge otherwise; a marker that moves by three pixels makes 1.5.
@@ -92,9 +92,9 @@ def run_stored(script: Path, folder: Path) -> nbformat.NotebookNode:
 
 def _execute(notebook: nbformat.NotebookNode, folder: Path) -> None:
     """Run all cells in place; pictures become light."""
-    beside = folder / "docs" / "lab"
+    beside = folder / "lab" / "pages"
     beside.mkdir(parents=True)
-    (beside / "results").symlink_to(ROOT / "docs" / "lab" / "results")
+    (beside / "results").symlink_to(ROOT / "lab" / "results")
     place = folder / "notebooks"
     place.mkdir()
     client = NotebookClient(

@@ -1,0 +1,3 @@
+from __future__ import annotations
+
+pytest_plugins = ["workers", "shared_fixtures"]

@@ -1,0 +1,115 @@
+"""Each command is one public function: called as a notebook calls it, it gives the same figures."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import pytest
+from cli_files import write_model
+from printed_figures import OF_THE_MOMENT, plain, printed_by
+from sweep_files import RUNS, write_grid
+
+import pmt
+from pmt.protocol import DataSource
+from pmt_lab.benchmark.bench_job import BenchJob, run_benchmark
+from pmt_lab.cli import main
+from pmt_lab.report import ReportJob, make_report
+from pmt_lab.reproduce.reproduce_job import ReproduceJob, reproduce
+from pmt_lab.studies.gradient_job import GradientJob, run_gradient_study
+from pmt_lab.sweep import SweepJob, run_sweep
+
+
+@pytest.fixture
+def model(tmp_path) -> str:
+    return str(write_model(tmp_path))
+
+
+@pytest.fixture
+def printed(capsys):
+    return printed_by(main, capsys)
+
+
+def test_bench(model, printed):
+    options = ("--images", "1,2", "--threads", "1", "--repeat", "1", "--batch", "2")
+    expected = printed("bench", model, *options, "--queries", "2", "--steps", "node")
+    job = BenchJob(
+        pmt.load(model),
+        model,
+        images=(1, 2),
+        threads=(1,),
+        repeat=1,
+        rules=("node",),
+        options=pmt.TrainingOptions(batch=2, queries=2),
+    )
+    result = run_benchmark(job)
+    found = plain(result.to_json())
+    assert list(found) == list(expected)
+    for part in ("forward", "layers", "steps", "engines"):
+        assert [list(row) for row in found[part]] == [
+            [key for key in row if key not in OF_THE_MOMENT] for row in expected[part]
+        ]
+    assert result.steps[0].macs == expected["steps"][0]["macs"]
+
+
+def test_sweep_and_report(tmp_path, printed):
+    grid = write_grid(tmp_path, macs=1e7)
+    there, here = tmp_path / "a", tmp_path / "b"
+    expected = printed("sweep", grid, "--jobs", "1", "--out", there)
+    result = run_sweep(SweepJob(grid, here, jobs=1))
+    assert result.done == RUNS
+    assert plain(result.to_json()) == plain(expected)
+
+    options = ("--rows", "method", "--columns", "corruption,severity", "--baseline", "paper")
+    expected = printed("report", there, *options)
+    job = ReportJob([here], columns=("corruption", "severity"), baseline="paper")
+    assert plain(make_report(job).to_json()) == plain(expected)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"shard": (0, 3)}, ValueError, "shard 0/3: the part must be 1..3"),
+        ({"shard": (4, 3)}, ValueError, "shard 4/3: the part must be 1..3"),
+        ({"shard": "2/3"}, TypeError, "shard='2' must be an integer"),
+        ({"jobs": -1}, ValueError, "jobs -1: must be 0 or more"),
+        ({"jobs": 1.5}, TypeError, "jobs=1.5 must be an integer"),
+    ],
+)
+def test_a_sweep_of_no_such_part_or_processes(tmp_path, given, error, message):
+    with pytest.raises(error) as raised:
+        run_sweep(SweepJob(write_grid(tmp_path), tmp_path / "out", **given))
+    assert str(raised.value) == message
+    assert not (tmp_path / "out").exists()
+
+
+def test_study(tmp_path, printed):
+    pytest.importorskip("torch")
+    there, here = tmp_path / "a", tmp_path / "b"
+    options = ("--layers", "head", "--queries", "4", "--estimators", "weight", "--images", "2")
+    options += ("--repeats", "2", "--no-plots", "--no-scopes", "--threads", "1", "--out", there)
+    study = ("study", "gradients", "fashion_mnist_dscnn", "--data", "bundled")
+    expected = printed(*study, *options)
+    job = GradientJob(
+        pmt.load("fashion_mnist_dscnn"),
+        DataSource("bundled"),
+        here,
+        layers="head",
+        queries=(4,),
+        estimators=("weight",),
+        images=2,
+        repeats=2,
+        scopes=False,
+        plots=False,
+        threads=1,
+    )
+    assert plain(run_gradient_study(job).to_json()) == plain(expected)
+    assert (here / "gradients.csv").read_bytes() == (there / "gradients.csv").read_bytes()
+
+
+def test_reproduce(tmp_path, printed):
+    expected = printed("reproduce", "bp-free-methods", "--scale", "small", "--out", tmp_path)
+    done = reproduce(ReproduceJob("bp-free-methods", "small", tmp_path, collect=True))
+    (found,) = expected["studies"]
+    assert plain({**done.result, "rows": [asdict(row) for row in done.rows]}) == plain(
+        {name: value for name, value in found.items() if name != "failed"}
+    )
