@@ -93,7 +93,7 @@ def align(
         New images, of the model's input size; some hundred are enough. No labels.
     reference : CleanStatistics, optional
         Statistics of clean images
-        (:func:`pmt.train.prepare.clean_statistics.measure_statistics`); by default those stored in
+        (:func:`pmt.train.prepare.measure_statistics`); by default those stored in
         the model.
     windows : bool
         Align covariances too, in the layers whose clean ones are known; without, no int8 weight

@@ -118,7 +118,9 @@ class Refit(Observer):
         seconds = time.monotonic() - start
         macs = replace(preparation.head, epochs=epochs).macs(run.model, len(data))
         refit = {
-            **{"kind": "refit", "phase": "refit", "step": run.step - 1},
+            "kind": "refit",
+            "phase": "refit",
+            "step": run.step - 1,
             **figures_of(run.scores("valid")),
             **run.history.totals(seconds, macs),
         }

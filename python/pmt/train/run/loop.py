@@ -80,14 +80,10 @@ class Run:
         self.whole = False
         self.history = RunHistory(trainer.cost(model))
         self.store = MemoryStore() if folder is None else FolderStore(folder)
-        self.observers: list[Observer] = [
-            *self._judges(),
-            Callbacks(callbacks),
-            ShownProgress(progress),
-            self.store,
-        ]
-        if not self.keeps_best:
-            self.observers.append(Divergence())
+        reports: list[Observer] = [Callbacks(callbacks), ShownProgress(progress), self.store]
+        self.observers = (
+            [*self._judges(), *reports] if self.keeps_best else [*reports, Divergence()]
+        )
 
     @property
     def keeps_best(self) -> bool:
@@ -95,15 +91,15 @@ class Run:
         return self.images.held_out is not None and self.trainer.chooses_state
 
     def _judges(self) -> list[Observer]:
-        held_out, options = self.images.held_out, self.trainer.options
-        if not self.keeps_best or held_out is None:
-            return []
-        judges: list[Observer] = [KeepBest(bool(getattr(options, "backtrack", False)))]
-        if self.images.were_parted:
-            judges.append(Refit())
-            if len(held_out) < FEW and any(phase.name == "head" for phase in self.phases):
-                judges.insert(0, CrossValidation(self.images.data, options.seed))
-        return judges
+        """Return who judges the states on held-out images, the judge of the head first."""
+        options, images = self.trainer.options, self.images
+        keep_best = KeepBest(bool(getattr(options, "backtrack", False)))
+        if not images.were_parted:
+            return [keep_best]
+        few = len(images.held_out or ()) < FEW
+        if few and any(phase.name == "head" for phase in self.phases):
+            return [CrossValidation(images.data, options.seed), keep_best, Refit()]
+        return [keep_best, Refit()]
 
     def execute(self, source: dict[str, Any]) -> RunResult:
         """Train to the end, or return the result of a run that is finished."""
@@ -190,7 +186,9 @@ class Run:
         name, kind = ("start", "start") if phase is None else (phase.name, "phase")
         state = self._judged(name, phase)
         record = {
-            **{"kind": kind, "phase": name, "step": -1},
+            "kind": kind,
+            "phase": name,
+            "step": -1,
             **state.figures,
             **work.figures,
             **_verdict(state),
@@ -248,7 +246,8 @@ class Run:
         """Measure, judge and record the epoch; keep the state, or take it back."""
         state = self._judged("epoch")
         record = {
-            **{"kind": "epoch", "step": self.step - 1},
+            "kind": "epoch",
+            "step": self.step - 1,
             "epoch": self.schedule.epochs_after(self.step),
             **self.history.training_figures(self.trainer.options.batch),
             **state.figures,
