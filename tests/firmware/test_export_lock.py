@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli_files import write_data, write_model
-from firmware_tools import TARGET, random_dataset
+from firmware_tools import TARGET, random_dataset, small_export
 from networks import residual_network
 
 import pmt
 from pmt.cli import main
-from pmt.firmware.export import export, read_lock
+from pmt.firmware.export import read_lock
 from pmt.firmware.export.folder import inputs_of
 from pmt.firmware.export.task import make_task
 
@@ -172,11 +172,7 @@ def test_the_lock_knows_every_option(change: dict[str, object]) -> None:
             residual_network(),
             dataset=random_dataset(residual_network(), 9),
             options=chosen,
-            layers=None,
             steps=2,
-            batch=None,
-            learning_rates=None,
-            inferences=None,
         )
         for chosen in (options, options.replace(**change))
     )
@@ -239,18 +235,12 @@ def test_without_a_lock_everything_is_needed(
 
 
 def test_python_makes_an_export_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    model = residual_network()
-    given = {
-        "target": TARGET,
-        "dataset": random_dataset(model, 9),
-        "options": pmt.preset("default", batch=3, queries=4),
-    }
-    export(model, out=tmp_path / "a", **given)
+    small_export(tmp_path / "a")
     lock = read_lock(tmp_path / "a" / "pmt.lock")
     assert lock.arguments is None
-    export(model, out=tmp_path / "b", lock=lock, **given)
+    small_export(tmp_path / "b", lock=lock)
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
     with pytest.raises(ValueError, match="the training differs: SHA-256"):
-        export(model, out=tmp_path / "c", lock=lock, steps=3, **given)
+        small_export(tmp_path / "c", lock=lock, steps=3)
     error = refused(["--from", str(tmp_path / "a" / "pmt.lock")], tmp_path / "d", capsys)
     assert "the folder was exported from Python; call export(..., lock=read_lock(path))" in error

@@ -61,10 +61,7 @@ def check_same_bytes(
         model,
         dataset=data,
         options=options,
-        layers=None,
         steps=5,
-        batch=None,
-        learning_rates=None,
         inferences=0,
     )
     expected = compute_expected(task)

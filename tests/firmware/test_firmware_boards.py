@@ -5,21 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from firmware_tools import (
-    EMULATOR,
-    TARGET,
-    make,
-    need_firmware_tools,
-    random_dataset,
-    share_objects,
-)
-from networks import residual_network
+from firmware_tools import EMULATOR, TARGET, make, need_firmware_tools, share_objects, small_export
 
-import pmt
 from pmt.firmware.board.memory import linked_sizes
-from pmt.firmware.export import export
 
-OPTIONS = pmt.preset("default", batch=3, queries=4)
 BOARDS = ("stm32f746g-disco", "stm32h7b3i-dk")
 # Writes or reads one byte, `offset` bytes from the end of a region, through the linker's symbols.
 REACH = """
@@ -64,15 +53,9 @@ def _tools() -> None:
     need_firmware_tools(EMULATOR, "make")
 
 
-def write(out: Path, target: str, like: str | None = None) -> None:
-    model = residual_network()
-    data = random_dataset(model, 9)
-    export(model, target=target, like=like, out=out, dataset=data, options=OPTIONS)
-
-
 def project(out: Path, firmware_objects: Path, target: str, like: str | None = None) -> Path:
     """A project of which what the boards share is compiled already."""
-    write(out, target, like)
+    small_export(out, target=target, like=like)
     share_objects(firmware_objects, out)
     return out
 

@@ -6,14 +6,13 @@ import shutil
 import sys
 from pathlib import Path
 
-from firmware_tools import EMULATOR, TARGET, need_firmware_tools, random_dataset, succeed
+from firmware_tools import EMULATOR, need_firmware_tools, small_export, succeed
 from networks import residual_network
 from required import need_tools
 
 import pmt
 from pmt.firmware.export import export
 
-OPTIONS = pmt.preset("default", batch=3, queries=4)
 QEMU = (
     *(EMULATOR, "-M", "mps2-an500", "-display", "none", "-monitor", "none", "-serial", "none"),
     *("-chardev", "stdio,id=console", "-semihosting-config"),
@@ -28,15 +27,13 @@ def run(folder: Path, *command: str) -> str:
 
 def test_the_preset_builds_firmware_that_verifies(tmp_path: Path) -> None:
     need_firmware_tools(EMULATOR)
-    model = residual_network()
     out = tmp_path / "fw"
-    data = random_dataset(model, 9)
-    export(model, target=TARGET, like="stm32f746g-disco", out=out, dataset=data, options=OPTIONS)
+    small_export(out, like="stm32f746g-disco")
     run(out, "cmake", "--preset", "firmware")
     built = run(out, "cmake", "--build", "--preset", "firmware")
     assert "Memory region" in built  # the linker's table of the budgets
     folder = out / "build" / "cmake"
-    assert (folder / "fw.bin").stat().st_size > len(model.image())
+    assert (folder / "fw.bin").stat().st_size > len(residual_network().image())
     shutil.copyfile(out / "card.img", folder / "card.img")
     log = run(folder, *QEMU).splitlines()
     assert log[-1] == "verify: ok (5 steps, 6 layers, 16 activations)"

@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from firmware_tools import EMULATOR, TARGET, emulate, make, need_firmware_tools, random_dataset
+from firmware_tools import (
+    EMULATOR,
+    TARGET,
+    emulate,
+    make,
+    need_firmware_tools,
+    random_dataset,
+    small_export,
+)
 from networks import residual_network
 
 import pmt
@@ -25,9 +33,7 @@ OPTIONS = pmt.preset("default", batch=3, queries=4, preparation="align")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     need_firmware_tools(EMULATOR, "make")
     folder = tmp_path_factory.mktemp("firmware") / "fw"
-    model = residual_network()
-    data = random_dataset(model, 9)
-    export(model, target=TARGET, out=folder, dataset=data, options=OPTIONS)
+    small_export(folder, options=OPTIONS)
     return folder
 
 
@@ -35,16 +41,7 @@ def make_card(change: Callable[[Expected], Expected]) -> bytes:
     """The project's card with other expected results."""
     model = residual_network()
     data = random_dataset(model, 9)
-    task = make_task(
-        model,
-        dataset=data,
-        options=OPTIONS,
-        layers=None,
-        steps=5,
-        batch=None,
-        learning_rates=None,
-        inferences=2,
-    )
+    task = make_task(model, dataset=data, options=OPTIONS, steps=5)
     return build_card(task, change(compute_expected(task)))
 
 
@@ -216,9 +213,7 @@ def test_a_card_of_another_model_is_refused(project: Path, tmp_path: Path) -> No
 
 def exported(folder: Path, **budgets: int) -> pmt.firmware.export.ExportReport:
     need_firmware_tools(EMULATOR, "make")
-    model = residual_network()
-    data = random_dataset(model, 9)
-    return export(model, target=TARGET, out=folder, dataset=data, options=OPTIONS, **budgets)
+    return small_export(folder, options=OPTIONS, **budgets)
 
 
 def test_an_arena_that_is_too_small_says_how_much_it_takes(tmp_path: Path) -> None:

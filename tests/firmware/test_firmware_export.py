@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from firmware_tools import TARGET, random_dataset
+from firmware_tools import TARGET, random_dataset, small_export
 from networks import residual_network
 
 import pmt
@@ -26,9 +26,7 @@ OPTIONS = pmt.preset("default", batch=3, queries=4, preparation="align")
 
 
 def write(out: Path, **arguments: Any) -> ExportReport:
-    model = residual_network()
-    given = {"target": TARGET, "dataset": random_dataset(model, 9), "options": OPTIONS}
-    return export(model, out=out, **{**given, **arguments})
+    return small_export(out, **{"options": OPTIONS, **arguments})
 
 
 def test_the_core_is_copied_unchanged(tmp_path: Path) -> None:
@@ -80,8 +78,7 @@ def test_a_run_by_an_estimator_of_ones_own_is_a_model_to_begin_with(tmp_path: Pa
     data = random_dataset(model, 9)
     own = pmt.ZOTrainer(OPTIONS, epochs=1, estimator=lambda *_: {})
     own.fit(model, data, out=tmp_path / "run", progress=False)
-    nothing_else = {"layers": None, "batch": 3, "learning_rates": None, "inferences": None}
-    task = make_task(tmp_path / "run", dataset=data, options=None, steps=2, **nothing_else)
+    task = make_task(tmp_path / "run", dataset=data, steps=2, batch=3)
     assert [step.step for step in task.steps] == [0, 1]
     assert task.options.queries == pmt.TrainingOptions().queries
 
@@ -94,8 +91,7 @@ def test_a_run_goes_on_with_the_images_that_it_trains_on(
     data = random_dataset(model, images)
     trainer = pmt.ZOTrainer(OPTIONS, epochs=1, batch=1, keep_best=True)
     trainer.fit(model, data, out=tmp_path / "run", progress=False)
-    others = {"options": None, "layers": None, "learning_rates": None, "inferences": None}
-    task = make_task(tmp_path / "run", dataset=data, steps=trained, batch=1, **others)
+    task = make_task(tmp_path / "run", dataset=data, steps=trained, batch=1)
     assert len(task.dataset) == trained
     steps = trainer.schedule_on(model, data)
     kept = part(data, images - trained, seed=1)[0] if trained < images else data
@@ -105,7 +101,7 @@ def test_a_run_goes_on_with_the_images_that_it_trains_on(
         assert (task.images[sample] == model.prepare(kept.images[[index]])[0]).all()
     # From images that are not the run's none are left out.
     other = data.shuffled(7)
-    task = make_task(tmp_path / "run", dataset=other, steps=2, batch=1, **others)
+    task = make_task(tmp_path / "run", dataset=other, steps=2, batch=1)
     assert len(task.dataset) == images
 
 

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from firmware_tools import random_dataset
+from firmware_tools import small_export
 from networks import residual_network
 from required import need_tools
 
 import pmt
-from pmt.firmware.export import ExportReport, export
+from pmt.firmware.export import ExportReport
 
 OPTIONS = pmt.preset("default", batch=3, queries=4, preparation="align")
 ZEPHYR = {
@@ -64,11 +64,7 @@ ARDUINO = {
 
 
 def report_of(out: Path, target: str, build_system: str) -> ExportReport:
-    model = residual_network()
-    data = random_dataset(model, 9)
-    return export(
-        model, target=target, out=out, dataset=data, options=OPTIONS, steps=2, format=build_system
-    )
+    return small_export(out, target=target, options=OPTIONS, steps=2, format=build_system)
 
 
 def write(out: Path, target: str, build_system: str) -> Path:

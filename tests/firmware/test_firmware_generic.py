@@ -7,25 +7,20 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from firmware_tools import make, need_firmware_tools, random_dataset
+from firmware_tools import SMALL, make, need_firmware_tools, small_export
 from networks import residual_network
 from required import need_tools
 
 import pmt
 from pmt import _core
-from pmt.firmware.export import export
 from pmt.train.costs.memory import device_options, portable_arena_excess
-
-OPTIONS = pmt.preset("default", batch=3, queries=4)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     need_tools("make", "g++", packages="make g++")
     out = tmp_path_factory.mktemp("generic") / "fw"
-    model = residual_network()
-    data = random_dataset(model, 9)
-    report = export(model, target="generic", out=out, dataset=data, options=OPTIONS, steps=3)
+    report = small_export(out, target="generic", steps=3)
     assert report.run == f"make -C {out} run"
     built = make(out, "build/fw")
     assert built.returncode == 0, built.stdout
@@ -80,9 +75,7 @@ def test_the_documents_list_what_it_takes_of_a_c_library(
         ("-mcpu=cortex-m0plus -mthumb", functions | without_fpu),
     ):
         out = tmp_path / flags.split()[0]
-        model = residual_network()
-        data = random_dataset(model, 9)
-        export(model, target="generic", out=out, dataset=data, options=OPTIONS)
+        small_export(out, target="generic")
         tools = ("CXX=arm-none-eabi-g++", "AR=arm-none-eabi-ar", f"TARGET_FLAGS={flags}")
         built = make(out, "build/libpmt.a", *tools)
         assert built.returncode == 0, built.stdout
@@ -110,17 +103,13 @@ def test_it_has_neither_start_up_code_nor_a_c_library(folder: Path) -> None:
 
 def test_its_arena_suffices_for_the_kernels_of_any_processor(tmp_path: Path) -> None:
     """Without Arm's DSP extension the kernels' scratch is laid out in another way."""
-    model = residual_network()
-    data = random_dataset(model, 9)
     arenas = {
-        target: export(
-            model, target=target, out=tmp_path / target, dataset=data, options=OPTIONS
-        ).arena_bytes
+        target: small_export(tmp_path / target, target=target).arena_bytes
         for target in ("generic", "qemu-mps2-an500")
     }
-    options = device_options(OPTIONS)
-    layers = model.select_layers(OPTIONS.layers)
-    excess = portable_arena_excess(model.core, options, layers, OPTIONS.batch)
+    model, options = residual_network(), device_options(SMALL)
+    layers = model.select_layers(SMALL.layers)
+    excess = portable_arena_excess(model.core, options, layers, SMALL.batch)
     assert arenas["generic"] - arenas["qemu-mps2-an500"] == excess > 0
 
 

@@ -11,6 +11,7 @@ from types import ModuleType
 import pytest
 from firmware_tools import (
     EMULATOR,
+    SMALL,
     TARGET,
     check_linked,
     emulate,
@@ -63,7 +64,6 @@ def test_the_arenas_that_the_documents_give(layers: str, arena: int) -> None:
         layers=layers,
         steps=1,
         batch=1,
-        learning_rates=None,
         inferences=0,
     )
     given = (task.model.core, task.options, task.layers, task.batch, task.settings)
@@ -166,7 +166,7 @@ def test_a_write_beyond_the_arena_is_no_success(tmp_path: Path, firmware_objects
         like="stm32f746g-disco",
         out=tmp_path / "fw",
         dataset=random_dataset(model, 9),
-        options=pmt.preset("default", batch=3, queries=4),
+        options=SMALL,
         steps=1,
     )
     share_objects(firmware_objects, report.path)

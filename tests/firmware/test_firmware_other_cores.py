@@ -8,16 +8,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from firmware_tools import EMULATOR, emulate, make, need_firmware_tools, random_dataset
+from firmware_tools import (
+    EMULATOR,
+    SMALL,
+    emulate,
+    make,
+    need_firmware_tools,
+    random_dataset,
+    small_export,
+)
 from networks import residual_network
 from required import need_tools
 
-import pmt
 from pmt._util.native_files import firmware_folder
 from pmt.firmware.export import export
 
 HERE = Path(__file__).parents[1] / "firmware"
-OPTIONS = pmt.preset("default", batch=3, queries=4)
 VERDICT = "verify: ok (3 steps, 6 layers, 16 activations)"
 CORTEX_M4 = """
 board = "qemu-mps2-an500"
@@ -69,9 +75,7 @@ def test_the_library_trains_the_same_bytes(tmp_path: Path, name: str) -> None:
     packages = "gcc-arm-none-eabi gcc-riscv64-unknown-elf qemu-system-arm qemu-user-static make"
     need_tools(core.prefix + "g++", core.run[0], "make", packages=packages)
     out = tmp_path / "fw"
-    model = residual_network()
-    data = random_dataset(model, 9)
-    export(model, target="generic", out=out, dataset=data, options=OPTIONS, steps=3)
+    small_export(out, target="generic", steps=3)
     (out / "port").mkdir()
     shutil.copy(HERE / "emulated_port.cpp", out / "port")
     # There is no C library: what the compiler calls on its own must not call itself.
@@ -107,7 +111,7 @@ def test_a_target_file_makes_firmware_for_a_cortex_m4(tmp_path: Path) -> None:
     model = residual_network()
     data = random_dataset(model, 9)
     out = tmp_path / "fw"
-    options = OPTIONS.replace(rule="by_dimension")
+    options = SMALL.replace(rule="by_dimension")
     export(model, target=str(target), out=out, dataset=data, options=options, steps=3)
     ok, log = emulate(out)
     assert log[-1] == VERDICT, log

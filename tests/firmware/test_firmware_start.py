@@ -10,6 +10,7 @@ import pytest
 from firmware_tools import (
     COMPILER,
     EMULATOR,
+    SMALL,
     TARGET,
     make,
     need_firmware_tools,
@@ -19,11 +20,9 @@ from firmware_tools import (
 )
 from networks import residual_network
 
-import pmt
 from pmt.firmware.export import export
 
 LOADER = Path(__file__).parents[1] / "firmware" / "boot_loader.S"
-OPTIONS = pmt.preset("default", batch=3, queries=4)
 ORIGIN = 0x10000
 BEHIND_A_LOADER = f"""
 board = "{TARGET}"
@@ -103,7 +102,7 @@ def _tools() -> None:
 
 def project(out: Path, target: str, objects: Path) -> Path:
     model = residual_network()
-    export(model, target=target, out=out, dataset=random_dataset(model, 9), options=OPTIONS)
+    export(model, target=target, out=out, dataset=random_dataset(model, 9), options=SMALL)
     share_objects(objects, out)
     return out
 

@@ -10,22 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from firmware_tools import (
-    COMPILER,
-    make,
-    need_firmware_tools,
-    random_dataset,
-    share_objects,
-    succeed,
-)
-from networks import residual_network
+from firmware_tools import COMPILER, make, need_firmware_tools, share_objects, small_export, succeed
 
-import pmt
 from pmt._util.native_files import firmware_folder
-from pmt.firmware.export import ExportReport, export, target
+from pmt.firmware.export import target
 from pmt.firmware.export.target import find_target
 
-OPTIONS = pmt.preset("default", batch=3, queries=4, preparation="align")
 BOARDS = firmware_folder() / "boards"
 BASE = 'board = "qemu-mps2-an500"\n'
 HOSTILE = (
@@ -69,12 +59,6 @@ def written(folder: Path, field: str, value: Any) -> str:
     return str(path)
 
 
-def write(out: Path, path: str, **arguments: Any) -> ExportReport:
-    model = residual_network()
-    data = random_dataset(model, 9)
-    return export(model, target=path, out=out, dataset=data, options=OPTIONS, **arguments)
-
-
 def test_the_schema_is_found() -> None:
     assert {"description", "run", "chip", "flashing.openocd", "emulator.machine"} <= set(
         fields(str)
@@ -104,9 +88,9 @@ def test_a_description_is_shown_and_no_more(tmp_path: Path, value: str) -> None:
         return
     need_firmware_tools("make")
     out = tmp_path / "fw"
-    write(out, written(tmp_path, "description", value))
+    small_export(out, target=written(tmp_path, "description", value))
     harmless = written(tmp_path, "description", "harmless")
-    write(tmp_path / "other", harmless)
+    small_export(tmp_path / "other", target=harmless)
     differ = subprocess.run(
         ["diff", "-rq", str(tmp_path / "other"), str(out)], capture_output=True, text=True
     ).stdout
@@ -179,7 +163,7 @@ def test_the_files_own_name_is_a_word(tmp_path: Path, name: str) -> None:
     with pytest.raises(
         ValueError, match="the target's name, that of its file or folder, "
     ) as error:
-        write(tmp_path / "fw", str(path))
+        small_export(tmp_path / "fw", target=str(path))
     assert "must be up to 64 letters, digits, '.', '_' and '-'" in str(error.value)
     assert not (tmp_path / "fw").exists()
 
@@ -189,10 +173,10 @@ def test_the_names_of_a_boards_own_sources_are_words(tmp_path: Path) -> None:
     board.mkdir()
     (board / "target.toml").write_text((BOARDS / "qemu-mps2-an500" / "target.toml").read_text())
     (board / "board.cpp").write_text("")
-    write(tmp_path / "fw", str(board / "target.toml"))
+    small_export(tmp_path / "fw", target=str(board / "target.toml"))
     (board / "$(touch pwned).cpp").write_text("")
     with pytest.raises(ValueError, match=r"the name of a source, '\$\(touch pwned\).cpp' must be"):
-        write(tmp_path / "fw", str(board / "target.toml"))
+        small_export(tmp_path / "fw", target=str(board / "target.toml"))
 
 
 def test_folders_of_any_name_hold_the_target_and_the_project(
@@ -205,7 +189,7 @@ def test_folders_of_any_name_hold_the_target_and_the_project(
     need_firmware_tools("make", "cmake", COMPILER)
     folder = tmp_path / "a b $(touch pwned) `x` #1 it's"
     folder.mkdir()
-    report = write(folder / "f w", written(folder, "description", "mine"), steps=1)
+    report = small_export(folder / "f w", target=written(folder, "description", "mine"), steps=1)
     share_objects(firmware_objects, report.path)
     assert make(report.path, "build/fw.elf").returncode == 0
     copy = tmp_path / "it's a copy"

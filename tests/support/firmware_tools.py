@@ -8,19 +8,22 @@ import shutil
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
-from networks import labels, pixels
+from networks import labels, pixels, residual_network
 from required import need_tools
 
+import pmt
 from pmt.datasets import Dataset
 from pmt.firmware.board.memory import linked_sizes
-from pmt.firmware.export import ExportReport
+from pmt.firmware.export import ExportReport, export
 from pmt.firmware.monitor import TrainingLog
 from pmt.model import Model
 
 COMPILER = "arm-none-eabi-g++"
 EMULATOR = "qemu-system-arm"
 TARGET = "qemu-mps2-an500"
+SMALL = pmt.preset("default", batch=3, queries=4)
 
 
 def need_firmware_tools(*tools: str) -> None:
@@ -124,3 +127,10 @@ def random_dataset(model: Model, count: int) -> Dataset:
     """Random images and labels that fit a model."""
     names = tuple(f"class {i}" for i in range(model.classes))
     return Dataset(pixels(model, count), labels(model, count), names, "random")
+
+
+def small_export(out: Path, **arguments: Any) -> ExportReport:
+    """Export a residual network and nine samples, for the emulated board if no other is named."""
+    model = residual_network()
+    given = {"target": TARGET, "dataset": random_dataset(model, 9), "options": SMALL}
+    return export(model, out=out, **{**given, **arguments})

@@ -134,12 +134,12 @@ def make_task(
     source: Model | RunFolder | str | Path,
     *,
     dataset: Dataset,
-    options: TrainingOptions | None,
-    layers: str | Sequence[str | int] | None,
     steps: int,
-    batch: int | None,
-    learning_rates: Sequence[float] | None,
-    inferences: int | None,
+    options: TrainingOptions | None = None,
+    layers: str | Sequence[str | int] | None = None,
+    batch: int | None = None,
+    learning_rates: Sequence[float] | None = None,
+    inferences: int | None = None,
     selects: bool = False,
 ) -> Task:
     """Resolve the arguments of :func:`pmt.firmware.export.export`; see there.
