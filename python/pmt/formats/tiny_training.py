@@ -35,16 +35,9 @@ MAX_RATIO = 100
 _WIDER = {np.dtype(np.float32): np.dtype(np.float64), np.dtype(np.int32): np.dtype(np.int64)}
 # RuntimeError: an encrypted member; ValueError: names that are not UTF-8.
 _DAMAGE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    EOFError,
-    OSError,
-    RuntimeError,
-    ValueError,
+    *(zipfile.BadZipFile, zlib.error, struct.error),
+    *(EOFError, OSError, RuntimeError, ValueError),
 )
-
-
 # Far above the 6,000 of a 50-layer network; bounds time, memory and the depth of nested tuples.
 MAX_INSTRUCTIONS = 100_000
 _INSTRUCTIONS = {
@@ -55,6 +48,13 @@ _INSTRUCTIONS = {
     "SHORT_BINUNICODE", "BINBYTES", "SHORT_BINBYTES",
 }  # fmt: skip
 _DTYPES = {"i1": "i1", "u1": "u1", "i4": "<i4", "i8": "<i8", "f4": "<f4", "f8": "<f8"}
+_MAX_STEPS = 2  # more never helps: two roundings lose less than two units in the last place
+# The paper trains first_conv and the 13 expanding pointwise convolutions of its MCUNet.
+_PAPER_LAYERS = 14
+_MAX_BLOCKS = 200
+_MAX_KERNEL = 15
+_MAX_STRIDE = 8
+_MOST_WEIGHTS = 2**24  # with zeros for groups: an archive must not become a huge network
 
 
 def read_pickle(path: Path) -> Any:
@@ -234,15 +234,6 @@ def _short(value: Any) -> str:
     return text[:60]
 
 
-_MAX_STEPS = 2  # more never helps: two roundings lose less than two units in the last place
-# The paper trains first_conv and the 13 expanding pointwise convolutions of its MCUNet.
-_PAPER_LAYERS = 14
-_MAX_BLOCKS = 200
-_MAX_KERNEL = 15
-_MAX_STRIDE = 8
-_MOST_WEIGHTS = 2**24  # with zeros for groups: an archive must not become a huge network
-
-
 def read(path: str | Path, *, resolution: int = 128) -> Graph:
     """Read a tiny-training archive.
 
@@ -273,7 +264,10 @@ def read(path: str | Path, *, resolution: int = 128) -> Graph:
     TypeError
         If it is not an integer.
     """
-    _check_integer("resolution", resolution, 32, 512)
+    if isinstance(resolution, bool) or not isinstance(resolution, int | np.integer):
+        raise TypeError(f"resolution={resolution!r}: must be an integer")
+    if not 32 <= resolution <= 512:
+        raise ValueError(f"resolution={resolution}: must be in [32, 512]")
     path = Path(path)
     archive = Node(read_pickle(path), path.name)
     try:
@@ -284,13 +278,6 @@ def read(path: str | Path, *, resolution: int = 128) -> Graph:
         raise ValueError(f"{path.name}: {error}") from None
     check_limits(graph, path.name)
     return graph
-
-
-def _check_integer(name: str, value: Any, low: int, high: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name}={value!r}: must be an integer")
-    if not low <= value <= high:
-        raise ValueError(f"{name}={value}: must be in [{low}, {high}]")
 
 
 @dataclass

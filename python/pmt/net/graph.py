@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Generic, Literal, TypeVar
 
@@ -344,10 +344,7 @@ def _check_op(graph: Graph, op: Op) -> None:
     _require(min(op.padding) >= 0, what, f"padding {op.padding} must not be negative")
     source = graph.tensors[op.inputs[0]]
     target = graph.tensors[op.output]
-    if op.kind in _WINDOW_KINDS:
-        _check_window(what, op)
-    else:
-        _check_no_window(what, op)
+    _check_window(what, op)
     if is_layer(op):
         _check_parameters(what, op, source, target)
     else:
@@ -356,7 +353,7 @@ def _check_op(graph: Graph, op: Op) -> None:
             what,
             "only layers (convolutions, fully connected) have weights, bias and weight scales",
         )
-    expected = _EXPECTED_SHAPE[op.kind](op, source, target)
+    expected = _expected_shape(op, source, target)
     _require(
         target.shape == expected,
         what,
@@ -376,25 +373,18 @@ def _check_op(graph: Graph, op: Op) -> None:
 
 
 def _check_window(what: str, op: Op) -> None:
-    top, left, bottom, right = op.padding
-    _require(
-        max(*op.kernel, *op.stride) <= 255,
-        what,
-        f"kernel {op.kernel} and stride {op.stride} must be at most 255",
-    )
-    _require(
-        max(top, bottom) < op.kernel[0] and max(left, right) < op.kernel[1],
-        what,
-        f"padding {op.padding} must be smaller than the kernel {op.kernel}",
-    )
-
-
-def _check_no_window(what: str, op: Op) -> None:
-    _require(
-        op.kernel == (1, 1) and op.stride == (1, 1),
-        what,
-        f"kernel {op.kernel} and stride {op.stride} must be (1, 1), the op has no window",
-    )
+    window = f"kernel {op.kernel} and stride {op.stride}"
+    if op.kind in _WINDOW_KINDS:
+        top, left, bottom, right = op.padding
+        _require(max(*op.kernel, *op.stride) <= 255, what, f"{window} must be at most 255")
+        _require(
+            max(top, bottom) < op.kernel[0] and max(left, right) < op.kernel[1],
+            what,
+            f"padding {op.padding} must be smaller than the kernel {op.kernel}",
+        )
+        return
+    plain = op.kernel == (1, 1) and op.stride == (1, 1)
+    _require(plain, what, f"{window} must be (1, 1), the op has no window")
     _require(
         op.kind == "pad" or not any(op.padding),
         what,
@@ -450,27 +440,14 @@ def _check_blocks(graph: Graph) -> None:
         )
 
 
-def _window_size(op: Op, source: Tensor) -> Pair:
-    return output_size((source.height, source.width), op.kernel, op.stride, op.padding)
-
-
-def _reshaped(_: Op, source: Tensor, target: Tensor) -> Shape:
-    return target.shape if target.elements == source.elements else source.shape
-
-
-def _padded(op: Op, source: Tensor, _: Tensor) -> Shape:
-    top, left, bottom, right = op.padding
-    return (source.height + top + bottom, source.width + left + right, source.channels)
-
-
-_EXPECTED_SHAPE: dict[str, Callable[[Op, Tensor, Tensor], Shape]] = {
-    "conv2d": lambda op, source, target: (*_window_size(op, source), target.channels),
-    "depthwise_conv2d": lambda op, source, target: (*_window_size(op, source), target.channels),
-    "fully_connected": lambda op, source, target: (1, 1, target.channels),
-    "add": lambda op, source, target: source.shape,
-    "average_pool": lambda op, source, target: (*_window_size(op, source), source.channels),
-    "max_pool": lambda op, source, target: (*_window_size(op, source), source.channels),
-    "mean": lambda op, source, target: (1, 1, source.channels),
-    "pad": _padded,
-    "reshape": _reshaped,
-}
+def _expected_shape(op: Op, source: Tensor, target: Tensor) -> Shape:
+    if op.kind in _WINDOW_KINDS:
+        size = output_size(source.shape[:2], op.kernel, op.stride, op.padding)
+        return (*size, target.channels if is_layer(op) else source.channels)
+    if op.kind in ("fully_connected", "mean"):
+        return (1, 1, target.channels if is_layer(op) else source.channels)
+    if op.kind == "pad":
+        top, left, bottom, right = op.padding
+        return (source.height + top + bottom, source.width + left + right, source.channels)
+    reshaped = op.kind == "reshape" and target.elements == source.elements
+    return target.shape if reshaped else source.shape

@@ -18,6 +18,16 @@ from pmt.net.graph import Shape
 
 Array = npt.NDArray[Any]
 
+_PLAIN = re.compile(r"[A-Za-z0-9_.\-]{1,48}")
+# Last parts of the names that frameworks give to weights.
+_WEIGHT_WORDS = re.compile(
+    r"([./_](weight|weights|kernel|Conv2D|MatMul|BiasAdd|depthwise|quantized|ReadVariableOp|"
+    r"depthwise_kernel|DequantizeLinear(_Output)?)(:0)?)+$"
+)
+# Integer types by their numbers in ONNX.
+_TYPES = {2: "uint8", 3: "int8", 6: "int32"}
+_STATIC_INT8 = "quantize with onnxruntime.quantization.quantize_static, int8 or uint8"
+
 
 @dataclass(frozen=True)
 class QuantizedConstant:
@@ -41,12 +51,6 @@ class QuantizedConstant:
 
 
 Value = View | QuantizedConstant | Array
-_PLAIN = re.compile(r"[A-Za-z0-9_.\-]{1,48}")
-# Last parts of the names that frameworks give to weights.
-_WEIGHT_WORDS = re.compile(
-    r"([./_](weight|weights|kernel|Conv2D|MatMul|BiasAdd|depthwise|quantized|ReadVariableOp|"
-    r"depthwise_kernel|DequantizeLinear(_Output)?)(:0)?)+$"
-)
 
 
 @dataclass
@@ -210,10 +214,6 @@ def memory_view(call: Call, view: View, size: Shape, order: str) -> View:
     """Reshape in memory order: a new activation of another height, width and channels."""
     result = call.draft.emit("reshape", call.name("reshape"), [view], size)
     return image_view(result.tensor, view.batch, size, order, raw=view.raw)
-
-
-_TYPES = {2: "uint8", 3: "int8", 6: "int32"}
-_STATIC_INT8 = "quantize with onnxruntime.quantization.quantize_static, int8 or uint8"
 
 
 def quantize(call: Call) -> View | Array:

@@ -35,7 +35,13 @@ from pmt.net.graph import (
     is_layer,
 )
 
+Array = npt.NDArray[Any]
+Vector = npt.NDArray[np.float64]
+Quantization = tuple[float, int]  # scale, zero point of int8
+
+OPEN: Bounds = (-np.inf, np.inf)
 _MEMORY_ORDER = "HWC"
+_MOVING_KINDS = ("max_pool", "pad", "reshape")  # no value is computed
 
 
 @dataclass(frozen=True)
@@ -125,14 +131,6 @@ def reshaped(view: View, shape: Sequence[int]) -> View | None:
             return None
         axes.append(letters)
     return replace(view, axes=tuple(axes)) if not remaining else None
-
-
-Array = npt.NDArray[Any]
-Vector = npt.NDArray[np.float64]
-Quantization = tuple[float, int]  # scale, zero point of int8
-
-OPEN: Bounds = (-np.inf, np.inf)
-_MOVING_KINDS = ("max_pool", "pad", "reshape")  # no value is computed
 
 
 @dataclass

@@ -18,7 +18,12 @@ from pmt.formats.onnx.call import Call, memory_view
 from pmt.formats.onnx.draft import View, flattened, reshaped, transposed
 from pmt.formats.onnx.file import MAX_RANK, Unsupported
 
+Array = npt.NDArray[Any]
 Vector = npt.NDArray[np.float64]
+
+# Data types by their numbers in ONNX: floats, and what constants are cast to.
+_FLOATS = (1, 10, 11, 16)
+_CAST = {1: "float32", 6: "int32", 7: "int64", 9: "bool", 10: "float32", 11: "float32"}
 
 
 def addition(call: Call) -> View:
@@ -94,9 +99,9 @@ def clip(call: Call) -> View:
     """Convert Clip, its bounds being attributes or constants."""
     low, high = call.attribute("min", -np.inf), call.attribute("max", np.inf)
     if call.has(1):
-        low = _scalar(call, 1)
+        low = _number(call.constant(1, "bound"))
     if call.has(2):
-        high = _scalar(call, 2)
+        high = _number(call.constant(2, "bound"))
     return _clipped(call, call.view(), low, high)
 
 
@@ -116,10 +121,6 @@ def _clipped(call: Call, view: View, low: float, high: float) -> View:
     if not low < high:
         raise Unsupported(f"it clips to [{low}, {high}]", "the lower bound must be the smaller")
     return call.draft.clip(view, low, high, call.name("clip"))
-
-
-def _scalar(call: Call, index: int) -> float:
-    return _number(call.constant(index, "bound"))
 
 
 def _number(values: npt.NDArray[Any]) -> float:
@@ -181,14 +182,6 @@ def _by_channel(view: View, constant: Vector) -> Vector:
             )
         values = np.asarray(first.squeeze(axis))
     return values
-
-
-_FLOATS = (1, 10, 11, 16)
-
-
-def copy(call: Call) -> View:
-    """Convert Identity."""
-    return call.view()
 
 
 def cast(call: Call) -> View:
@@ -315,10 +308,6 @@ def softmax(call: Call) -> View:
     return replace(view, dropped=call.node.name)
 
 
-Array = npt.NDArray[Any]
-_CAST = {1: "float32", 6: "int32", 7: "int64", 9: "bool", 10: "float32", 11: "float32"}
-
-
 def fold(call: Call) -> Array:
     """Compute a node whose inputs are constants.
 
@@ -416,10 +405,6 @@ def _slice(call: Call, inputs: list[Array]) -> Array:
     return inputs[0][tuple(cut)]
 
 
-def _cast(call: Call, inputs: list[Array]) -> Array:
-    return inputs[0].astype(_CAST[call.attribute("to", 1)])
-
-
 def _reshape(call: Call, inputs: list[Array]) -> Array:
     wanted = [int(size) for size in inputs[1].ravel()[:9]]
     return inputs[0].reshape(target_shape(inputs[0].shape, wanted, False))
@@ -447,7 +432,7 @@ def _flatten(call: Call, inputs: list[Array]) -> Array:
 
 FOLDERS: dict[str, Callable[[Call, list[Array]], Array]] = {
     "Add": _elementwise(np.add),
-    "Cast": _cast,
+    "Cast": lambda call, inputs: inputs[0].astype(_CAST[call.attribute("to", 1)]),
     "Concat": _concat,
     "Constant": _constant,
     "ConstantOfShape": _constant_of_shape,

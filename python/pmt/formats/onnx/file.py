@@ -328,16 +328,14 @@ class _Reader:
 
 def _check_text(source: str, graph: Any) -> None:
     """Refuse names that are not UTF-8: protobuf hands them out as bytes."""
+    texts = [value.name for value in (*graph.input, *graph.output)]
     for node in graph.node:
-        texts = [node.op_type, node.name, node.domain, *node.input, *node.output]
+        texts += [node.op_type, node.name, node.domain, *node.input, *node.output]
         texts += [attribute.name for attribute in node.attribute]
-        if not all(isinstance(text, str) for text in texts):
-            raise ValueError(f"{source}: has names that are not UTF-8; export again")
     for tensor in graph.initializer:
-        entries = [text for entry in tensor.external_data for text in (entry.key, entry.value)]
-        if not all(isinstance(text, str) for text in (tensor.name, *entries)):
-            raise ValueError(f"{source}: has names that are not UTF-8; export again")
-    if not all(isinstance(value.name, str) for value in (*graph.input, *graph.output)):
+        texts += [text for entry in tensor.external_data for text in (entry.key, entry.value)]
+        texts.append(tensor.name)
+    if not all(isinstance(text, str) for text in texts):
         raise ValueError(f"{source}: has names that are not UTF-8; export again")
 
 

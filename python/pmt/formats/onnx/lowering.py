@@ -54,7 +54,7 @@ _CONVERTERS: dict[str, Callable[[Call], Value]] = {
     "Gemm": windows.gemm,
     "GlobalAveragePool": windows.global_average_pool,
     "GlobalMaxPool": windows.global_max_pool,
-    "Identity": elementwise.copy,
+    "Identity": Call.view,
     "LogSoftmax": elementwise.softmax,
     "MatMul": windows.matrix_product,
     "Max": elementwise.maximum,

@@ -14,6 +14,9 @@ from pmt.formats.onnx.draft import View
 from pmt.formats.onnx.file import Unsupported
 from pmt.net.graph import OpKind, Padding, Pair, Shape
 
+Array = npt.NDArray[Any]
+MOST_ZEROS = 64  # how often the stored weights a layer may have once zeros are written out
+
 
 def node_window(call: Call, kernel: Pair, size: Shape) -> Window:
     """Return the window of a node, its kernel spread by the dilations.
@@ -206,10 +209,6 @@ def _pool(call: Call, view: View, window: Window) -> View:
     )
 
 
-Array = npt.NDArray[Any]
-MOST_ZEROS = 64  # how often the stored weights a layer may have once zeros are written out
-
-
 def convolution(call: Call) -> View:
     """Convert Conv: any group and dilation, weights (out, in / group, height, width)."""
     view = call.image()
@@ -234,7 +233,7 @@ def convolution(call: Call) -> View:
             f"{zeros:.0f} times the weights, at most {MOST_ZEROS} times is supported",
             "use depthwise convolutions, fewer groups, or smaller dilations",
         )
-    parameters = _parameters(call, weights, scales, axis, 0)
+    parameters = _parameters(call, weights, scales, axis)
     if kind == "conv2d":
         parameters["weights"] = dense_kernel(weights.transpose(0, 2, 3, 1), groups, window.dilation)
     else:
@@ -285,7 +284,7 @@ def matrix_product(call: Call) -> View:
             f"it multiplies a value of shape {view.shape}, not (batch, features)",
             "flatten before the layer",
         )
-    parameters = _parameters(call, weights, scales, axis, 0, bias=False)
+    parameters = _parameters(call, weights, scales, axis, bias=False)
     size = (view.size[0], view.size[1], weights.shape[0])
     ohwi = np.ascontiguousarray(weights[:, None, None, :])
     result = call.draft.emit(
@@ -312,7 +311,7 @@ def _dense_layer(
         )
     if 0 in weights.shape:
         raise Unsupported(f"its weights have shape {weights.shape}", "export again")
-    parameters = _parameters(call, weights, scales, axis, 0, bias=beta != 0)
+    parameters = _parameters(call, weights, scales, axis, bias=beta != 0)
     if beta not in (0, 1) and parameters["bias"] is not None:
         parameters["bias"] = parameters["bias"] * beta
     result = call.draft.emit(
@@ -331,12 +330,11 @@ def _parameters(
     weights: Array,
     scales: npt.NDArray[np.float64] | None,
     axis: int | None,
-    out_axis: int,
     *,
     bias: bool = True,
 ) -> dict[str, Any]:
     """Return scales and bias, one of each for every output channel."""
-    channels = weights.shape[out_axis]
+    channels = len(weights)
     parameters: dict[str, Any] = {"bias": None}
     if bias and call.has(2):
         values = call.constant(2, "bias").astype(np.float64).ravel()
@@ -347,7 +345,7 @@ def _parameters(
             )
         parameters["bias"] = np.broadcast_to(values, (channels,)).copy()
     if scales is not None:
-        if axis not in (None, out_axis) or scales.size not in (1, channels):
+        if axis not in (None, 0) or scales.size not in (1, channels):
             raise Unsupported(
                 f"its {scales.size} weight scales run along axis {axis}, not along the {channels} "
                 "output channels",

@@ -18,13 +18,12 @@ from pmt.formats.tflite.file import CONVERT_INT8, Unsupported
 from pmt.formats.tflite.network import Step, layout, quantization
 from pmt.net.graph import Pair
 
-_ACTIVATIONS: dict[int, tuple[float | None, float | None]] = {
-    0: (None, None),
-    1: (0.0, None),
-    2: (-1.0, 1.0),
-    3: (0.0, 6.0),
-}
+Sizes = npt.NDArray[np.int64]
+
+_ACTIVATIONS = {0: (-math.inf, math.inf), 1: (0.0, math.inf), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
 _FOLD = "fold it into the layer before, or into its bias"
+_MOST_SIZES = 64
+_FIXED_SIZE = "convert with a fixed input size, so that every shape is a constant"
 
 
 def add(step: Step) -> None:
@@ -51,7 +50,6 @@ def add(step: Step) -> None:
 
 def subtract(step: Step) -> None:
     """Lower SUB of an activation and one constant for each channel, either way round."""
-    _require_constant(step)
     position, values = _channel_constant(step)
     if position == 1:
         _emit_channelwise(step, 0, 1.0, -values, "subtract")
@@ -61,7 +59,6 @@ def subtract(step: Step) -> None:
 
 def multiply(step: Step) -> None:
     """Lower MUL of an activation and one constant for each channel."""
-    _require_constant(step)
     position, factor = _channel_constant(step)
     _emit_channelwise(step, 1 - position, factor, 0.0, "multiply")
 
@@ -75,7 +72,7 @@ def requantize(step: Step) -> None:
         _emit_channelwise(step, 0, 1.0, 0.0, "requantize")
 
 
-def bounded(step: Step, low: float | None, high: float | None) -> None:
+def bounded(step: Step, low: float, high: float) -> None:
     """Lower RELU and its kin: into the producer's clamp, else a 1x1 max pool, else a layer."""
     step.source()
     clamp = bounds_clamp(step, low, high)
@@ -87,10 +84,8 @@ def bounded(step: Step, low: float | None, high: float | None) -> None:
 
 def limited(step: Step, *, below: bool) -> None:
     """Lower MAXIMUM (``below``) and MINIMUM of an activation and one constant, as RELU."""
-    _require_constant(step)
-    position = _constant_position(step)
-    constant = step.constant(position or 0)
-    source = step.tensor(1 - (position or 0))
+    position = _required_position(step)
+    constant, source = step.constant(position), step.tensor(1 - position)
     assert constant is not None
     if constant.dtype != "INT8" or constant.data is None or constant.data.size != 1:
         raise Unsupported(
@@ -104,7 +99,7 @@ def limited(step: Step, *, below: bool) -> None:
     clamp = (value, 127) if below else (-128, value)
     if clamp[0] == clamp[1]:
         raise Unsupported(f"its constant leaves the single value {value}", "remove the operator")
-    _emit_clamp(step, 1 - (position or 0), clamp)
+    _emit_clamp(step, 1 - position, clamp)
 
 
 def _emit_clamp(step: Step, position: int, clamp: Pair) -> None:
@@ -152,18 +147,19 @@ def _constant_position(step: Step) -> int | None:
     return next((i for i in range(2) if step.is_constant(i)), None)
 
 
-def _require_constant(step: Step) -> None:
-    if _constant_position(step) is None:
+def _required_position(step: Step) -> int:
+    position = _constant_position(step)
+    if position is None:
         raise Unsupported(
             "has two activations as inputs",
             "only a constant for each channel is imported here; of two activations only ADD",
         )
+    return position
 
 
 def _channel_constant(step: Step) -> tuple[int, npt.NDArray[np.float64]]:
     """Return where the constant stands, and its real values, one for each channel."""
-    position = _constant_position(step)
-    assert position is not None
+    position = _required_position(step)
     source, constant = step.tensor(1 - position), step.constant(position)
     assert constant is not None
     if constant.dtype != "INT8" or constant.data is None or len(constant.scales) != 1:
@@ -188,18 +184,16 @@ def fused_clamp(step: Step) -> Pair:
     return bounds_clamp(step, *_ACTIVATIONS[activation])
 
 
-def bounds_clamp(step: Step, low: float | None, high: float | None) -> Pair:
+def bounds_clamp(step: Step, low: float, high: float) -> Pair:
     """Return the int8 bounds of the output for real bounds, rounded as TFLite does."""
     scale, zero_point = step.target_quantization()
 
-    def quantized(real: float | None, otherwise: int) -> int:
-        if real is None:
-            return otherwise
-        steps = abs(real) / scale
-        rounded = math.copysign(math.floor(min(steps, 1e6) + 0.5), real)  # halves away from zero
+    def quantized(real: float) -> int:
+        steps = min(abs(real) / scale, 1e6)
+        rounded = math.copysign(math.floor(steps + 0.5), real)  # halves away from zero
         return int(min(127, max(-128, zero_point + rounded)))
 
-    clamp = quantized(low, -128), quantized(high, 127)
+    clamp = quantized(low), quantized(high)
     if clamp[0] >= clamp[1]:
         raise Unsupported(
             f"its activation leaves the single value {clamp[0]} of its output (scale {scale}, "
@@ -207,11 +201,6 @@ def bounds_clamp(step: Step, low: float | None, high: float | None) -> Pair:
             "calibrate the output range and convert the model again",
         )
     return clamp
-
-
-Sizes = npt.NDArray[np.int64]
-_MOST_SIZES = 64
-_FIXED_SIZE = "convert with a fixed input size, so that every shape is a constant"
 
 
 def reshape(step: Step) -> None:

@@ -19,7 +19,7 @@ from pmt._util.extras import import_extra
 from pmt.formats.layers import bounded_bias, input_formula, same_sides
 from pmt.net.graph import Graph, Op, Tensor, check_graph
 
-__all__ = ["OPERATORS", "TfliteFile"]
+__all__ = ["OPERATORS", "Band", "bands", "tflite_model"]
 
 # Each operator's first version that takes int8, and the table of its options.
 OPERATORS = {
@@ -42,181 +42,6 @@ _SCHEMA_VERSION = 3
 _IDENTIFIER = b"TFL3"
 _DATA_ALIGNMENT = 16  # of constants, as the schema asks
 _SIGNATURE = "serving_default"  # the key that converters give
-
-
-@dataclass(frozen=True)
-class _Tensor:
-    name: str
-    shape: tuple[int, ...]
-    dtype: str
-    scales: npt.NDArray[np.float32]
-    zero_point: int
-    axis: int
-    data: bytes | None
-
-
-@dataclass(frozen=True)
-class _Operator:
-    kind: str
-    inputs: Sequence[int]
-    output: int
-    options: dict[str, int]
-
-
-class TfliteFile:
-    """A .tflite file in the making; every method that adds a tensor returns its index."""
-
-    def __init__(self) -> None:
-        need = "writing .tflite needs the package tflite"
-        self.schema: Any = import_extra("tflite", need, "tflite")
-        self._builder: Any = import_extra("flatbuffers", need, "tflite").Builder(1 << 16)
-        self._tensors: list[_Tensor] = []
-        self._operators: list[_Operator] = []
-
-    def activation(self, name: str, shape: tuple[int, ...], scale: float, zero_point: int) -> int:
-        """Add an int8 activation; ``shape`` has the batch."""
-        scales = np.array([scale], np.float32)
-        return self._add(_Tensor(name, shape, "INT8", scales, zero_point, 0, None))
-
-    def constant(
-        self,
-        name: str,
-        values: npt.NDArray[Any],
-        scales: npt.ArrayLike = (),
-        *,
-        zero_point: int = 0,
-        axis: int = 0,
-    ) -> int:
-        """Add an int8 or int32 constant, with one scale or one for each index along ``axis``."""
-        dtype = {"int8": "INT8", "int32": "INT32"}[values.dtype.name]
-        data = np.ascontiguousarray(values, values.dtype.newbyteorder("<")).tobytes()
-        scales = np.asarray(scales, np.float32)
-        return self._add(_Tensor(name, values.shape, dtype, scales, zero_point, axis, data))
-
-    def operator(self, kind: str, inputs: Sequence[int], output: int, **options: int) -> None:
-        """Add an operator; ``options`` are fields of its table, named as in the schema's API."""
-        self._operators.append(_Operator(kind, inputs, output, options))
-
-    def finish(self, source: int, output: int, description: str, metadata: bytes) -> bytes:
-        """Lay everything out; equal parts give equal bytes.
-
-        ``source`` and ``output`` are the tensors that the file takes and gives, ``description`` is
-        for people, ``metadata`` is kept as the metadata entry ``pmt``.
-        """
-        b = self._builder
-        kinds = sorted({operator.kind for operator in self._operators})
-        payloads = [t.data for t in self._tensors if t.data is not None] + [metadata]
-        buffers = [self._table("Buffer")] + [
-            self._table("Buffer", Data=self._data(payload)) for payload in payloads
-        ]
-        codes = [self._operator_code(kind) for kind in kinds]
-        graph = self._subgraph(kinds, source, output)
-        entry = self._table("Metadata", Name=b.CreateString("pmt"), Buffer=len(payloads))
-        signature = self._signature(source, output)
-        model = self._table(
-            "Model",
-            Version=_SCHEMA_VERSION,
-            OperatorCodes=self._offsets(codes),
-            Subgraphs=self._offsets([graph]),
-            Description=b.CreateString(description),
-            Buffers=self._offsets(buffers),
-            Metadata=self._offsets([entry]),
-            SignatureDefs=self._offsets([signature]),
-        )
-        b.Finish(model, _IDENTIFIER)
-        return bytes(b.Output())
-
-    def _add(self, tensor: _Tensor) -> int:
-        self._tensors.append(tensor)
-        return len(self._tensors) - 1
-
-    def _operator_code(self, kind: str) -> int:
-        number = int(getattr(self.schema.BuiltinOperator, kind))
-        version = OPERATORS[kind][0]
-        # Readers of schemas before 3a look only at the deprecated field.
-        return self._table(
-            "OperatorCode", DeprecatedBuiltinCode=number, BuiltinCode=number, Version=version
-        )
-
-    def _subgraph(self, kinds: list[str], source: int, output: int) -> int:
-        buffer = 0
-        tensors = []
-        for tensor in self._tensors:
-            buffer += tensor.data is not None
-            tensors.append(self._write_tensor(tensor, buffer if tensor.data is not None else 0))
-        operators = [self._write_operator(o, kinds.index(o.kind)) for o in self._operators]
-        return self._table(
-            "SubGraph",
-            Tensors=self._offsets(tensors),
-            Inputs=self._integers([source]),
-            Outputs=self._integers([output]),
-            Operators=self._offsets(operators),
-            Name=self._builder.CreateString("main"),
-        )
-
-    def _write_tensor(self, tensor: _Tensor, buffer: int) -> int:
-        fields = {
-            "Shape": self._integers(tensor.shape),
-            "Type": int(getattr(self.schema.TensorType, tensor.dtype)),
-            "Buffer": buffer,
-            "Name": self._builder.CreateString(tensor.name),
-        }
-        if len(tensor.scales):
-            zeros = np.full(len(tensor.scales), tensor.zero_point, np.int64)
-            fields["Quantization"] = self._table(
-                "QuantizationParameters",
-                Scale=self._builder.CreateNumpyVector(tensor.scales),
-                ZeroPoint=self._builder.CreateNumpyVector(zeros),
-                QuantizedDimension=tensor.axis,
-            )
-        return self._table("Tensor", **fields)
-
-    def _write_operator(self, operator: _Operator, code: int) -> int:
-        table = OPERATORS[operator.kind][1]
-        return self._table(
-            "Operator",
-            OpcodeIndex=code,
-            Inputs=self._integers(operator.inputs),
-            Outputs=self._integers([operator.output]),
-            BuiltinOptionsType=int(getattr(self.schema.BuiltinOptions, table)),
-            BuiltinOptions=self._table(table, **operator.options),
-        )
-
-    def _signature(self, source: int, output: int) -> int:
-        b = self._builder
-        ends = [
-            self._table("TensorMap", Name=b.CreateString(name), TensorIndex=index)
-            for name, index in (("input", source), ("output", output))
-        ]
-        return self._table(
-            "SignatureDef",
-            Inputs=self._offsets(ends[:1]),
-            Outputs=self._offsets(ends[1:]),
-            SignatureKey=b.CreateString(_SIGNATURE),
-        )
-
-    def _data(self, payload: bytes) -> int:
-        self._builder.Prep(_DATA_ALIGNMENT, len(payload))
-        return int(self._builder.CreateByteVector(payload))
-
-    def _table(self, table: str, **fields: int) -> int:
-        getattr(self.schema, f"{table}Start")(self._builder)
-        for name, value in fields.items():
-            getattr(self.schema, f"{table}Add{name}")(self._builder, value)
-        return int(getattr(self.schema, f"{table}End")(self._builder))
-
-    def _offsets(self, items: list[int]) -> int:
-        self._builder.StartVector(4, len(items), 4)
-        for item in reversed(items):
-            self._builder.PrependUOffsetTRelative(item)
-        return int(self._builder.EndVector())
-
-    def _integers(self, values: Sequence[int]) -> int:
-        return int(self._builder.CreateNumpyVector(np.array(values, np.int32)))
-
-
-__all__ = ["Band", "bands", "tflite_model"]
-
 _SAME, _VALID = 0, 1
 _NONE, _RELU, _RELU_N1_TO_1, _RELU6 = 0, 1, 2, 3
 _ALL = (-128, 127)
@@ -342,7 +167,7 @@ class _Lowering:
                 self._piece(op, f"{op.name}/{i}_{j}", row, column)
                 for j, column in enumerate(columns)
             ]
-            strip = self._like(f"{op.name}/{i}", target, row.count, target.width)
+            strip = self._activation(f"{op.name}/{i}", target, row.count, target.width)
             self.tflite.operator("CONCATENATION", pieces, strip, Axis=2)
             strips.append(strip)
         unclamped = self._unclamped(op)
@@ -352,7 +177,7 @@ class _Lowering:
     def _piece(self, op: Op, name: str, row: Band, column: Band) -> int:
         source = self.graph.tensors[op.inputs[0]]
         size = (row.stop - row.start, column.stop - column.start)
-        part = self._like(f"{name}/part", source, *size)
+        part = self._activation(f"{name}/part", source, *size)
         corners = [
             self._integers(f"{name}/begin", [0, row.start, column.start, 0]),
             self._integers(f"{name}/end", [0, row.stop, column.stop, 0]),
@@ -360,7 +185,7 @@ class _Lowering:
         ]
         whole = {"BeginMask": _BATCH_AND_CHANNELS, "EndMask": _BATCH_AND_CHANNELS}
         self.tflite.operator("STRIDED_SLICE", [op.inputs[0], *corners], part, **whole)
-        average = self._like(name, source, row.count, column.count)
+        average = self._activation(name, source, row.count, column.count)
         options = _pool_options(op, (row.kernel, column.kernel))
         self.tflite.operator("AVERAGE_POOL_2D", [part], average, Padding=_VALID, **options)
         return average
@@ -382,7 +207,7 @@ class _Lowering:
         source = self.graph.tensors[op.inputs[0]]
         top, left, bottom, right = op.padding
         size = (source.height + top + bottom, source.width + left + right)
-        padded = self._like(f"{op.name}/padded", source, *size)
+        padded = self._activation(f"{op.name}/padded", source, *size)
         inputs = [op.inputs[0], self._paddings(op)]
         # PAD pads with the zero point; a maximum must not see more than the lowest value.
         if kind == "PADV2" and source.zero_point > -128:
@@ -433,12 +258,9 @@ class _Lowering:
             self.tflite.operator(kind, [source, value], to)
             source = to
 
-    def _activation(self, name: str, like: Tensor, *, flat: bool) -> int:
-        shape = (1, like.channels) if flat else (1, like.height, like.width, like.channels)
-        return self.tflite.activation(name, shape, like.scale, like.zero_point)
-
-    def _like(self, name: str, like: Tensor, height: int, width: int) -> int:
-        shape = (1, height, width, like.channels)
+    def _activation(self, name: str, like: Tensor, *size: int, flat: bool = False) -> int:
+        """Add an activation of another's quantization and channels, of its size unless given."""
+        shape = (1, like.channels) if flat else (1, *(size or like.shape[:2]), like.channels)
         return self.tflite.activation(name, shape, like.scale, like.zero_point)
 
     def _value(self, name: str, value: int, like: Tensor) -> int:
@@ -531,3 +353,170 @@ def bands(size: int, outputs: int, kernel: int, stride: int, padding: int) -> li
         else:
             found.append(Band(1, stop - start, start, stop))
     return found
+
+
+@dataclass(frozen=True)
+class _Tensor:
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    scales: npt.NDArray[np.float32]
+    zero_point: int
+    axis: int
+    data: bytes | None
+
+
+_Operator = tuple[str, Sequence[int], int, dict[str, int]]  # kind, inputs, output, options
+
+
+class TfliteFile:
+    """A .tflite file in the making; every method that adds a tensor returns its index."""
+
+    def __init__(self) -> None:
+        need = "writing .tflite needs the package tflite"
+        self.schema: Any = import_extra("tflite", need, "tflite")
+        self._builder: Any = import_extra("flatbuffers", need, "tflite").Builder(1 << 16)
+        self._tensors: list[_Tensor] = []
+        self._operators: list[_Operator] = []
+
+    def activation(self, name: str, shape: tuple[int, ...], scale: float, zero_point: int) -> int:
+        """Add an int8 activation; ``shape`` has the batch."""
+        scales = np.array([scale], np.float32)
+        return self._add(_Tensor(name, shape, "INT8", scales, zero_point, 0, None))
+
+    def constant(
+        self,
+        name: str,
+        values: npt.NDArray[Any],
+        scales: npt.ArrayLike = (),
+        *,
+        zero_point: int = 0,
+        axis: int = 0,
+    ) -> int:
+        """Add an int8 or int32 constant, with one scale or one for each index along ``axis``."""
+        dtype = {"int8": "INT8", "int32": "INT32"}[values.dtype.name]
+        data = np.ascontiguousarray(values, values.dtype.newbyteorder("<")).tobytes()
+        scales = np.asarray(scales, np.float32)
+        return self._add(_Tensor(name, values.shape, dtype, scales, zero_point, axis, data))
+
+    def operator(self, kind: str, inputs: Sequence[int], output: int, **options: int) -> None:
+        """Add an operator; ``options`` are fields of its table, named as in the schema's API."""
+        self._operators.append((kind, inputs, output, options))
+
+    def finish(self, source: int, output: int, description: str, metadata: bytes) -> bytes:
+        """Lay everything out; equal parts give equal bytes.
+
+        ``source`` and ``output`` are the tensors that the file takes and gives, ``description`` is
+        for people, ``metadata`` is kept as the metadata entry ``pmt``.
+        """
+        b = self._builder
+        kinds = sorted({kind for kind, *_ in self._operators})
+        payloads = [t.data for t in self._tensors if t.data is not None] + [metadata]
+        buffers = [self._table("Buffer")] + [
+            self._table("Buffer", Data=self._data(payload)) for payload in payloads
+        ]
+        codes = [self._operator_code(kind) for kind in kinds]
+        graph = self._subgraph(kinds, source, output)
+        entry = self._table("Metadata", Name=b.CreateString("pmt"), Buffer=len(payloads))
+        signature = self._signature(source, output)
+        model = self._table(
+            "Model",
+            Version=_SCHEMA_VERSION,
+            OperatorCodes=self._offsets(codes),
+            Subgraphs=self._offsets([graph]),
+            Description=b.CreateString(description),
+            Buffers=self._offsets(buffers),
+            Metadata=self._offsets([entry]),
+            SignatureDefs=self._offsets([signature]),
+        )
+        b.Finish(model, _IDENTIFIER)
+        return bytes(b.Output())
+
+    def _add(self, tensor: _Tensor) -> int:
+        self._tensors.append(tensor)
+        return len(self._tensors) - 1
+
+    def _operator_code(self, kind: str) -> int:
+        number = int(getattr(self.schema.BuiltinOperator, kind))
+        version = OPERATORS[kind][0]
+        # Readers of schemas before 3a look only at the deprecated field.
+        return self._table(
+            "OperatorCode", DeprecatedBuiltinCode=number, BuiltinCode=number, Version=version
+        )
+
+    def _subgraph(self, kinds: list[str], source: int, output: int) -> int:
+        buffer = 0
+        tensors = []
+        for tensor in self._tensors:
+            buffer += tensor.data is not None
+            tensors.append(self._write_tensor(tensor, buffer if tensor.data is not None else 0))
+        operators = [self._write_operator(operator, kinds) for operator in self._operators]
+        return self._table(
+            "SubGraph",
+            Tensors=self._offsets(tensors),
+            Inputs=self._integers([source]),
+            Outputs=self._integers([output]),
+            Operators=self._offsets(operators),
+            Name=self._builder.CreateString("main"),
+        )
+
+    def _write_tensor(self, tensor: _Tensor, buffer: int) -> int:
+        fields = {
+            "Shape": self._integers(tensor.shape),
+            "Type": int(getattr(self.schema.TensorType, tensor.dtype)),
+            "Buffer": buffer,
+            "Name": self._builder.CreateString(tensor.name),
+        }
+        if len(tensor.scales):
+            zeros = np.full(len(tensor.scales), tensor.zero_point, np.int64)
+            fields["Quantization"] = self._table(
+                "QuantizationParameters",
+                Scale=self._builder.CreateNumpyVector(tensor.scales),
+                ZeroPoint=self._builder.CreateNumpyVector(zeros),
+                QuantizedDimension=tensor.axis,
+            )
+        return self._table("Tensor", **fields)
+
+    def _write_operator(self, operator: _Operator, kinds: list[str]) -> int:
+        kind, inputs, output, options = operator
+        table = OPERATORS[kind][1]
+        return self._table(
+            "Operator",
+            OpcodeIndex=kinds.index(kind),
+            Inputs=self._integers(inputs),
+            Outputs=self._integers([output]),
+            BuiltinOptionsType=int(getattr(self.schema.BuiltinOptions, table)),
+            BuiltinOptions=self._table(table, **options),
+        )
+
+    def _signature(self, source: int, output: int) -> int:
+        b = self._builder
+        ends = [
+            self._table("TensorMap", Name=b.CreateString(name), TensorIndex=index)
+            for name, index in (("input", source), ("output", output))
+        ]
+        return self._table(
+            "SignatureDef",
+            Inputs=self._offsets(ends[:1]),
+            Outputs=self._offsets(ends[1:]),
+            SignatureKey=b.CreateString(_SIGNATURE),
+        )
+
+    def _data(self, payload: bytes) -> int:
+        self._builder.Prep(_DATA_ALIGNMENT, len(payload))
+        return int(self._builder.CreateByteVector(payload))
+
+    def _table(self, table: str, **fields: int) -> int:
+        getattr(self.schema, f"{table}Start")(self._builder)
+        for name, value in fields.items():
+            getattr(self.schema, f"{table}Add{name}")(self._builder, value)
+        return int(getattr(self.schema, f"{table}End")(self._builder))
+
+    def _offsets(self, items: list[int]) -> int:
+        self._builder.StartVector(4, len(items), 4)
+        for item in reversed(items):
+            self._builder.PrependUOffsetTRelative(item)
+        return int(self._builder.EndVector())
+
+    def _integers(self, values: Sequence[int]) -> int:
+        return int(self._builder.CreateNumpyVector(np.array(values, np.int32)))

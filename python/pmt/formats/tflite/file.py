@@ -24,8 +24,6 @@ CONVERT_INT8 = (
     "convert the float model again with full-integer int8 quantization: a representative_dataset "
     "and supported_ops = [TFLITE_BUILTINS_INT8]"
 )
-
-
 MAX_FILE_BYTES = 256 * 2**20
 _MAX_RECORDS = 20_000  # tensors, ops, buffers: far above any network for a microcontroller
 _MAX_RANK = 8
@@ -191,9 +189,8 @@ def _copy_model(tflite: Any, data: bytes) -> FileModel:
         _op_kind(tflite, model.OperatorCodes(i), budget)
         for i in range(_bounded(model.OperatorCodesLength(), "operator codes"))
     ]
-    buffers = _Buffers(model)
     tensors = [
-        _copy_tensor(tflite, buffers, graph.Tensors(i), budget)
+        _copy_tensor(tflite, model, graph.Tensors(i), budget)
         for i in range(_bounded(graph.TensorsLength(), "tensors"))
     ]
     ops = [
@@ -218,29 +215,6 @@ class _Budget:
         self._left -= count
         if self._left < 0:
             raise _Damaged("its names and scales claim more bytes than the file has")
-
-
-class _Buffers:
-    """Values of the constants: views of the file, so that shared ones cost nothing."""
-
-    def __init__(self, model: Any) -> None:
-        self._model = model
-        self._count = model.BuffersLength()
-
-    def values(self, index: int) -> npt.NDArray[np.uint8] | None:
-        """Return the bytes of a buffer, ``None`` if it is empty."""
-        buffer = self._buffer(index)
-        return np.asarray(buffer.DataAsNumpy(), np.uint8) if buffer.DataLength() else None
-
-    def is_outside(self, index: int) -> bool:
-        """Whether the bytes stand after the flatbuffer, as in files of more than 2 GB."""
-        size = getattr(self._buffer(index), "Size", None)  # the package tflite 2.10 has no field
-        return size is not None and size() > 1
-
-    def _buffer(self, index: int) -> Any:
-        if index >= self._count:
-            raise _Damaged(f"buffer {index} does not exist")
-        return self._model.Buffers(index)
 
 
 def _bounded(count: int, what: str, limit: int = _MAX_RECORDS) -> int:
@@ -276,14 +250,14 @@ def _indices(table: Any, field: str, limit: int) -> tuple[int, ...]:
     return tuple(int(getattr(table, field)(i)) for i in range(length))
 
 
-def _copy_tensor(tflite: Any, buffers: _Buffers, tensor: Any, budget: _Budget) -> FileTensor:
+def _copy_tensor(tflite: Any, model: Any, tensor: Any, budget: _Budget) -> FileTensor:
     dtype = _enum_name(tflite.TensorType, tensor.Type())
     shape = _indices(tensor, "Shape", _MAX_RANK)
     quantization = tensor.Quantization()
     count = 0 if quantization is None else quantization.ScaleLength()
     zeros = 0 if quantization is None else quantization.ZeroPointLength()
     budget.take(4 * count + 8 * zeros)
-    data, storage = _values(buffers, tensor, dtype, shape)
+    data, storage = _values(model, tensor, dtype, shape)
     return FileTensor(
         name=_text(tensor.Name(), budget),
         shape=shape,
@@ -298,16 +272,24 @@ def _copy_tensor(tflite: Any, buffers: _Buffers, tensor: Any, budget: _Budget) -
 
 
 def _values(
-    buffers: _Buffers, tensor: Any, dtype: str, shape: tuple[int, ...]
+    model: Any, tensor: Any, dtype: str, shape: tuple[int, ...]
 ) -> tuple[npt.NDArray[Any] | None, str]:
-    """Return the values of a constant, and how they are kept if not as a plain array."""
-    raw = buffers.values(tensor.Buffer())
+    """Return the values of a constant, and how they are kept if not as a plain array.
+
+    They are views of the file, so that shared ones cost nothing.
+    """
+    if tensor.Buffer() >= model.BuffersLength():
+        raise _Damaged(f"buffer {tensor.Buffer()} does not exist")
+    buffer = model.Buffers(tensor.Buffer())
+    raw = np.asarray(buffer.DataAsNumpy(), np.uint8) if buffer.DataLength() else None
     if tensor.Sparsity() is not None:
         return raw, "sparse"
     if tensor.IsVariable():
         return None, "variable"
     if raw is None:
-        outside = buffers.is_outside(tensor.Buffer())
+        size = getattr(buffer, "Size", None)  # the package tflite 2.10 has no field
+        # In files of more than 2 GB the bytes stand after the flatbuffer.
+        outside = size is not None and size() > 1
         return (np.zeros(0, np.uint8), "outside of the flatbuffer") if outside else (None, "")
     if dtype not in _ITEM_TYPES:
         return raw, ""

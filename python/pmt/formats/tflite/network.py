@@ -17,18 +17,9 @@ from pmt.net.graph import Op, OpKind, Padding, Pair, Shape, Tensor
 _LONGEST = 32  # characters of a layer's name
 # Last parts that name the operator, not the layer. "conv2d" is the default name of a layer.
 _OPERATORS = ("Conv2D", "DepthwiseConv2D", "MatMul", "convolution", "depthwise")
-_GENERIC = frozenset(
-    [
-        *_OPERATORS,
-        "BiasAdd",
-        "ReadVariableOp",
-        "Squeeze",
-        "resource",
-        "kernel",
-        "weights",
-        "depthwise_kernel",
-        "depthwise_weights",
-    ]
+_GENERIC = (
+    *(*_OPERATORS, "BiasAdd", "ReadVariableOp", "Squeeze", "resource"),
+    *("kernel", "weights", "depthwise_kernel", "depthwise_weights"),
 )
 _LARGEST = 2**28  # values that all activations of an image may have
 _FLOATS = ("FLOAT32", "FLOAT16", "FLOAT64", "BFLOAT16")
