@@ -11,7 +11,7 @@ import pmt
 from pmt.cli import main
 from pmt.cli.program import BASIC, COMMANDS, LONG
 from pmt.datasets import Dataset, load, save_npz
-from pmt.datasets.image_layouts import OFFICIAL
+from pmt.datasets.layouts import OFFICIAL
 from pmt.firmware.export import targets
 
 pytestmark = pytest.mark.usefixtures("wide_terminal")

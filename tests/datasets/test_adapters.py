@@ -12,12 +12,12 @@ import pytest
 
 from pmt.datasets import (
     Dataset,
+    adapters,
     bundled,
     from_batches,
     from_hugging_face,
     from_stream,
     from_torch,
-    samples,
 )
 
 SOME = bundled("train").take(60)
@@ -120,7 +120,7 @@ def test_a_limit_is_a_number_of_images() -> None:
 
 
 def test_more_than_the_free_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(samples, "free_memory", lambda: 30_000)
+    monkeypatch.setattr(adapters, "free_memory", lambda: 30_000)
     message = (
         "batches: 50 inputs take 0.0 GB, and joining them as much again, but 0.0 GB of memory are "
         "free; take fewer with limit=N or smaller ones, or write them to a file "

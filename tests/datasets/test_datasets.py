@@ -156,16 +156,16 @@ def test_split_refuses_a_fraction_out_of_range(fraction: float) -> None:
 def test_bundled_images_are_fashion_mnist_or_a_clear_error(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from pmt.datasets import FASHION_MNIST_CLASSES, save_npz, storage
+    from pmt.datasets import FASHION_MNIST_CLASSES, downloading, save_npz
 
-    monkeypatch.setattr(storage.resources, "files", lambda package: tmp_path)
+    monkeypatch.setattr(downloading.resources, "files", lambda package: tmp_path)
     with pytest.raises(FileNotFoundError, match="bundled images are not installed"):
-        storage.bundled("test")
+        downloading.bundled("test")
     (tmp_path / "data").mkdir()
     save_npz(made(10, classes=8), tmp_path / "data" / "fashion_mnist_test.npz")
-    assert storage.bundled("test").class_names == FASHION_MNIST_CLASSES
+    assert downloading.bundled("test").class_names == FASHION_MNIST_CLASSES
     with pytest.raises(ValueError, match="split='valid' must be 'train' or 'test'"):
-        storage.bundled("valid")
+        downloading.bundled("valid")
 
 
 @given(st.integers(1, 300), st.integers(1, 9), st.integers(0, 99))

@@ -17,7 +17,7 @@ from cifar_files import (
 )
 
 from pmt.datasets import CIFAR100_CLASSES, CIFAR100_COARSE_CLASSES, load
-from pmt.datasets.class_names import CIFAR100_COARSE_OF_FINE
+from pmt.datasets.catalog import CIFAR100_COARSE_OF_FINE
 
 
 def write_python_100(folder: Path) -> Path:

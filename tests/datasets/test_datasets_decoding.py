@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import time
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +15,9 @@ import pytest
 from PIL import Image
 from problems import problem_of
 
-from pmt.datasets import decoding, image_files, load
+from pmt.datasets import image_files, load
 
+MODULE = import_module("pmt.datasets.image_files")
 RED, GREEN, BLUE = (255, 0, 0), (0, 255, 0), (0, 0, 255)
 
 
@@ -216,12 +218,12 @@ def test_more_images_than_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     many(tmp_path, 3)
     told = tmp_path / "meminfo"
     told.write_text("MemTotal: 9 kB\nMemAvailable:       3000 kB\n")
-    monkeypatch.setattr(decoding, "MEMORY_INFO", told)
+    monkeypatch.setattr(MODULE, "MEMORY_INFO", told)
     with pytest.raises(ValueError, match=r"3 images of 1000x1000x3 take 0.0 GB, 0.0 GB .*limit=N"):
         load(tmp_path, size=1000)
     assert len(load(tmp_path, size=10)) == 3
     told.unlink()
-    assert decoding.free_memory() is None
+    assert MODULE.free_memory() is None
 
 
 def test_interrupted_decoding_ends_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,7 +237,7 @@ def test_interrupted_decoding_ends_at_once(tmp_path: Path, monkeypatch: pytest.M
         time.sleep(0.005)
         return np.zeros((4, 6, 3), np.uint8)
 
-    monkeypatch.setattr(decoding, "decoded", interrupt)
+    monkeypatch.setattr(MODULE, "decoded", interrupt)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background
     try:
         with pytest.raises(KeyboardInterrupt):

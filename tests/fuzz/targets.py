@@ -18,7 +18,7 @@ from fuzz.image_targets import IMAGE_TARGETS
 from fuzz.target import Target
 from fuzz.text_targets import TEXT_TARGETS
 from pmt import datasets
-from pmt.datasets.npz import map_npy
+from pmt.datasets.array_files import map_npy
 from pmt.formats import tiny_training
 from pmt.formats.onnx import float_importer as onnx_float
 from pmt.formats.onnx import importer as onnx_qdq

@@ -10,9 +10,10 @@ import pytest
 from networks import residual_network
 from PIL import Image
 
-from pmt.datasets import decoding
-from pmt.datasets.decoding import have_one_size
+from pmt.datasets.image_files import have_one_size
 from pmt.protocol.data_source import DataSource
+
+MODULE = import_module("pmt.datasets.image_files")
 
 
 def write(path: Path, size: tuple[int, int], *, orientation: int = 1) -> Path:
@@ -36,13 +37,13 @@ def folder_of(root: Path, *sizes: tuple[int, int]) -> Path:
 )
 def test_images_are_read_once_at_their_own_size_or_resized(tmp_path, monkeypatch, sizes, read):
     calls = []
-    original = decoding.decode_files
+    original = MODULE.decode_files
 
     def noted(folder, paths, fit, boxes, threads=0):
         calls.append(fit.size)
         return original(folder, paths, fit, boxes, threads)
 
-    monkeypatch.setattr(import_module("pmt.datasets.image_files"), "decode_files", noted)
+    monkeypatch.setattr(MODULE, "decode_files", noted)
     source = DataSource(str(folder_of(tmp_path, *sizes)), "fog", 5)
     model = residual_network()
     assert source.pool("train", model).clean.images.shape[1:3] == read
@@ -52,7 +53,7 @@ def test_images_are_read_once_at_their_own_size_or_resized(tmp_path, monkeypatch
 
 def test_the_error_of_the_only_read_is_told(tmp_path, monkeypatch):
     """A folder too large for the memory is no reason to corrupt smaller images than elsewhere."""
-    monkeypatch.setattr(decoding, "free_memory", lambda: 100)
+    monkeypatch.setattr(MODULE, "free_memory", lambda: 100)
     source = DataSource(str(folder_of(tmp_path, (12, 12))), "fog", 5)
     with pytest.raises(ValueError, match=r"2 images of 12x12x3 take 0.0 GB, 0.0 GB of memory"):
         source.load("train", residual_network())

@@ -14,7 +14,7 @@ from networks import residual_network
 from required import need
 
 import pmt
-from pmt.datasets import image_layouts
+from pmt.datasets import layouts
 from pmt.firmware.export import export
 
 
@@ -32,7 +32,7 @@ def shared() -> Path:
 def few_names(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two methods and two official data sets: a help's golden shows how names are listed."""
     monkeypatch.setattr("pmt.methods.METHODS", ("default", "mezo"))
-    monkeypatch.setattr("pmt.datasets.image_layouts.OFFICIAL", image_layouts.OFFICIAL[:2])
+    monkeypatch.setattr("pmt.datasets.layouts.OFFICIAL", layouts.OFFICIAL[:2])
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from networks import residual_network
 from toy_trainer import Stop, stop_at
 
 import pmt
-from pmt.datasets import Dataset, mapped
+from pmt.datasets import Dataset, arrays
 
 OPTIONS = {"batch": 10, "epochs": 2, "queries": 4, "learning_rate": 0.3}
 IMAGES = np.random.default_rng(1).integers(0, 256, (80, 8, 8, 3)).astype(np.uint8)
@@ -26,7 +26,7 @@ def in_a_file(folder: Path, images: np.ndarray) -> Dataset:
 def test_an_interrupted_run_goes_on_bit_for_bit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mapped, "_HELD", 0)  # parts lie in files, too
+    monkeypatch.setattr(arrays, "_HELD", 0)  # parts lie in files, too
     expected = residual_network()
     held = Dataset.from_arrays(IMAGES, np.arange(80) % 4)
     pmt.ZOTrainer(**OPTIONS).fit(expected, held, progress=False)
@@ -69,9 +69,9 @@ def test_parts_of_a_data_set_in_a_file_are_in_files(tmp_path: Path) -> None:
     finally:
         tracemalloc.stop()
     assert peak < 30_000_000 < data.images.nbytes
-    assert mapped.is_mapped(first.images)
-    assert mapped.is_mapped(shuffled.images)
-    assert not mapped.is_mapped(second[:10].subset([1, 0]).images)
+    assert arrays.is_mapped(first.images)
+    assert arrays.is_mapped(shuffled.images)
+    assert not arrays.is_mapped(second[:10].subset([1, 0]).images)
     assert [path.name for path in tmp_path.iterdir()] == ["images.npy"]
     order = np.random.Generator(np.random.PCG64(1)).permutation(3000)
     np.testing.assert_array_equal(first.labels, data.labels[order[:2400]])

@@ -12,7 +12,7 @@ from typing import Any
 
 from pmt._util.checks import checked_integer
 from pmt._util.folder_lock import FolderLock
-from pmt.datasets.storage import named
+from pmt.datasets.downloading import named
 from pmt_lab.reproduce import results
 from pmt_lab.reproduce.comparison import compared_rows
 from pmt_lab.reproduce.registry import STUDIES

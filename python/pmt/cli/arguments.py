@@ -15,7 +15,7 @@ from pmt._core import MOST_CHANNELS
 from pmt._util.checks import OptionError, checked_candidates
 from pmt._util.text import did_you_mean
 from pmt.corruptions import CONSTANTS
-from pmt.datasets.image_layouts import official_titles
+from pmt.datasets.layouts import official_titles
 from pmt.model import Model
 from pmt.model.loading import BUNDLED_MODELS
 from pmt.protocol import DataSource, SplitChoice

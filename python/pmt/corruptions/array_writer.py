@@ -14,9 +14,9 @@ import numpy.typing as npt
 from pmt._util import atomic_file
 from pmt.corruptions.apply import corrupt, split_seed
 from pmt.corruptions.catalog import SEVERITIES, Images, checked_constants
+from pmt.datasets.array_files import map_npy, write_npy
 from pmt.datasets.corrupted_arrays import LABELS, REMEDY, CorruptionManifest, read_manifest
 from pmt.datasets.dataset import Dataset, checksum
-from pmt.datasets.npz import map_npy, write_npy
 
 # Bounds the memory and sets the pace of the progress: about a thousand CIFAR images.
 VALUES_A_PART = 1 << 22

@@ -23,7 +23,7 @@ from pmt.corruptions.image_operations import (
     uniform,
     zoomed,
 )
-from pmt.datasets.storage import VARIABLE
+from pmt.datasets.downloading import VARIABLE
 
 # Flakes fall straight down, give or take 45 degrees.
 ANGLES = (-135.0, -45.0)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pmt.datasets.adapters import from_batches, from_hugging_face, from_stream, from_torch
-from pmt.datasets.catalog import CATALOG
-from pmt.datasets.class_names import (
+from pmt.datasets.array_files import save_npz
+from pmt.datasets.catalog import (
+    CATALOG,
     CIFAR10_CLASSES,
     CIFAR100_CLASSES,
     CIFAR100_COARSE_CLASSES,
@@ -13,12 +14,10 @@ from pmt.datasets.class_names import (
 )
 from pmt.datasets.corrupted_arrays import load_corrupted
 from pmt.datasets.dataset import Dataset, concatenate
-from pmt.datasets.downloading import download
+from pmt.datasets.downloading import bundled, data_folder, download
 from pmt.datasets.image_files import ImageFiles
 from pmt.datasets.layouts import image_files, load
-from pmt.datasets.npz import save_npz
 from pmt.datasets.simulated_motion import simulated_motion
-from pmt.datasets.storage import bundled, data_folder
 
 __all__ = [
     "CATALOG",

@@ -17,12 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util import safe_pickle
-from pmt.datasets.class_names import (
-    CIFAR10_CLASSES,
-    CIFAR100_CLASSES,
-    CIFAR100_COARSE_CLASSES,
-    names_for,
-)
+from pmt.datasets.arrays import names_for
+from pmt.datasets.catalog import CIFAR10_CLASSES, CIFAR100_CLASSES, CIFAR100_COARSE_CLASSES
 from pmt.datasets.dataset import Dataset
 from pmt.datasets.files import damaged, missing, read_bytes
 

@@ -22,18 +22,17 @@ import numpy.typing as npt
 from pmt._util import atomic_file
 from pmt._util.checks import checked_integer, checked_split
 from pmt._util.parsing import parse_json
-from pmt.datasets.array_checks import has_channels_first, with_four_axes
-from pmt.datasets.cifar import varieties
-from pmt.datasets.class_names import (
+from pmt.datasets.array_files import channels_first, map_npy
+from pmt.datasets.arrays import has_channels_first, names_for, with_four_axes
+from pmt.datasets.catalog import (
     CIFAR10_CLASSES,
     CIFAR100_CLASSES,
     CIFAR100_COARSE_CLASSES,
     CIFAR100_COARSE_OF_FINE,
-    names_for,
 )
+from pmt.datasets.cifar import varieties
 from pmt.datasets.dataset import Dataset
 from pmt.datasets.files import damaged, missing, read_bytes
-from pmt.datasets.npz import channels_first, map_npy
 
 LABELS = "labels.npy"
 SEVERITIES = 5

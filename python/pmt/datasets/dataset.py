@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util.checks import checked_integer, checked_seed, checked_size
-from pmt.datasets.array_checks import (
+from pmt.datasets.arrays import (
     NO_LABEL,
     PIXELS,
     are_missing,
@@ -21,12 +21,12 @@ from pmt.datasets.array_checks import (
     checked_images,
     checked_indices,
     checked_labels,
+    chosen_rows,
     input_array,
     label_array,
+    names_for,
     target_array,
 )
-from pmt.datasets.class_names import names_for
-from pmt.datasets.mapped import chosen_rows
 from pmt.datasets.picture import Fit, resized
 
 Scalar = TypeVar("Scalar", bound=np.generic)

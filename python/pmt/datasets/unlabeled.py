@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util.text import counted
-from pmt.datasets.decoding import decode_files
+from pmt.datasets.array_files import read_npz_images
 from pmt.datasets.files import damaged, missing
-from pmt.datasets.image_layouts import SUFFIXES
-from pmt.datasets.npz import read_npz_images
+from pmt.datasets.image_files import decode_files
+from pmt.datasets.layouts import SUFFIXES
 from pmt.datasets.picture import Fit, resized
 
 __all__ = ["NamedImages", "find_files", "read_in_blocks"]

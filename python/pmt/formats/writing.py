@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util import atomic_file
-from pmt._util.npz import npz_bytes
+from pmt.datasets.array_files import npz_bytes
 from pmt.formats.c_array import c_header, c_source
 from pmt.net.graph import Graph, Op
 from pmt.net.image import build_image

@@ -18,9 +18,9 @@ from pmt.datasets import Dataset
 from pmt.datasets.cifar import has_cifar
 from pmt.datasets.corrupted_arrays import find_corrupted, read_corrupted
 from pmt.datasets.dataset import checksum
+from pmt.datasets.downloading import named
 from pmt.datasets.layouts import chosen_indices, fitted, load_at_own_size, load_for_input
 from pmt.datasets.picture import Fit
-from pmt.datasets.storage import named
 from pmt.model import Model
 from pmt.model.loading import BUNDLED_MODELS
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt.datasets import Dataset
-from pmt.datasets.array_checks import has_labels
+from pmt.datasets.arrays import has_labels
 from pmt.model import ImageScores, Model
 from pmt.model.scores import scores_of_logits
 from pmt.train.costs.work import Work, zeroth_order_work

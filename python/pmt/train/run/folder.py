@@ -26,8 +26,8 @@ import numpy.typing as npt
 from pmt import _core
 from pmt._util import atomic_file
 from pmt._util.folder_lock import FolderLock
-from pmt._util.npz import npz_bytes
 from pmt._util.text import html_table
+from pmt.datasets.array_files import npz_bytes
 from pmt.model import Model
 from pmt.model.loading import BEST, CHECKPOINT, DONE, run_model
 from pmt.train.run.config import RunConfig, RunOptions

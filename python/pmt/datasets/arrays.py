@@ -1,14 +1,17 @@
-"""Checks of what a data set is made of: arrays, labels, class names and indices."""
+"""Arrays of a data set: checks of images, labels, class names and indices; arrays in files."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pmt.datasets.mapped import all_finite
+from pmt import _core
+from pmt.datasets.files import damaged
 
 PIXELS = np.dtype(np.uint8)
 # A network's inputs that are not pixels: int8 as it reads them, float32 before quantization.
@@ -206,3 +209,79 @@ def checked_class_names(class_names: Sequence[str]) -> tuple[str, ...]:
             raise ValueError(f"class_names holds {name!r} twice or blank: names must differ")
         seen.add(name)
     return checked
+
+
+def names_for(
+    path: Path | str,
+    labels: npt.NDArray[np.integer],
+    class_names: Sequence[str] | None,
+    *,
+    at_least: int = 1,
+) -> tuple[str, ...]:
+    """Return `class_names`, or the numbers "0", "1", ... as names; check that the labels fit.
+
+    With numbers as names there are `at_least` so many classes; `path` names the labels' file in
+    errors.
+    """
+    low, high = int(labels.min()), int(labels.max())
+    if low < 0:
+        raise damaged(path, f"label {low} is below 0", "number the classes from 0")
+    if class_names is None:
+        if high >= _core.MOST_CHANNELS:
+            raise damaged(
+                path,
+                f"label {high} is above {_core.MOST_CHANNELS - 1}, the largest of any model",
+                "number the classes from 0, without gaps",
+            )
+        return tuple(str(label) for label in range(max(at_least, high + 1)))
+    if high >= len(class_names):
+        raise damaged(
+            path,
+            f"label {high} is out of range 0 to {len(class_names) - 1} of the "
+            f"{len(class_names)} class names",
+            "correct the label or give a name for every class",
+        )
+    return tuple(class_names)
+
+
+Array = npt.NDArray[Any]
+
+_AT_ONCE = 1 << 22  # bytes that are read or copied at once
+_HELD = 1 << 24  # bytes of chosen rows that are copied into memory; more go to a file
+
+
+def is_mapped(array: Array) -> bool:
+    """Whether an array lies in a file."""
+    return isinstance(array, np.memmap) and getattr(array, "filename", None) is not None
+
+
+def all_finite(array: Array) -> bool:
+    """Whether no number is infinite or NaN; a file is read part by part."""
+    return all(bool(np.isfinite(array[part]).all()) for part in _parts(array))
+
+
+def chosen_rows(array: Array, indices: npt.NDArray[np.integer]) -> Array:
+    """Return a read-only copy of some rows.
+
+    Of an array in a file they are in memory where they are few, and otherwise in a file without a
+    name, beside that file, which is gone with the array.
+    """
+    row_bytes = array[:1].nbytes
+    if not is_mapped(array) or len(indices) * row_bytes <= _HELD:
+        rows: Array = np.asarray(array)[indices]
+        rows.flags.writeable = False
+        return rows
+    shape = (len(indices), *array.shape[1:])
+    with tempfile.TemporaryFile(dir=Path(array.filename).parent) as file:  # type: ignore[attr-defined]
+        for part in _parts(array, len(indices)):
+            file.write(np.ascontiguousarray(array[indices[part]]).data)
+        file.flush()
+        mapped = np.memmap(file, array.dtype, "r", shape=shape)
+    mapped.filename = array.filename  # type: ignore[attr-defined]
+    return mapped
+
+
+def _parts(array: Array, count: int | None = None) -> Iterator[slice]:
+    rows = max(1, _AT_ONCE // max(1, array[:1].nbytes))
+    for first in range(0, len(array) if count is None else count, rows):
+        yield slice(first, first + rows)

@@ -1,12 +1,18 @@
-"""Data sets in .npz files, and single arrays in .npy files."""
+"""Arrays in files: .npz, .npy, and the idx files of MNIST.
+
+Source of the idx format: http://yann.lecun.com/exdb/mnist, "File formats for this dataset".
+"""
 
 from __future__ import annotations
 
+import gzip
+import io
 import math
 import os
 import warnings
 import zipfile
-from collections.abc import Iterable, Sequence
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -14,11 +20,42 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util import atomic_file
-from pmt._util.npz import write_npz
-from pmt.datasets.array_checks import FEATURES, PIXELS, has_channels_first, with_four_axes
-from pmt.datasets.class_names import names_for
+from pmt.datasets.arrays import FEATURES, PIXELS, has_channels_first, names_for, with_four_axes
 from pmt.datasets.dataset import Dataset
-from pmt.datasets.files import damaged, largest_unpacked, reading
+from pmt.datasets.files import damaged, largest_unpacked, missing, read_bytes, reading
+
+_ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip can hold
+
+
+def write_npz(
+    file: IO[bytes],
+    arrays: Mapping[str, npt.NDArray[Any]],
+    *,
+    compressed: bool = False,
+    mode: int = 0o644,
+) -> None:
+    """Write arrays as ``numpy.savez`` does, little-endian; `mode` is that of the files inside.
+
+    Compressed bytes depend on the version of zlib.
+    """
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, values in arrays.items():
+            entry = zipfile.ZipInfo(f"{name}.npy", _ZIP_EPOCH)
+            entry.compress_type = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
+            entry.create_system = 3
+            entry.external_attr = mode << 16
+            content = io.BytesIO()
+            little = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
+            np.lib.format.write_array(content, little.reshape(values.shape), allow_pickle=False)
+            archive.writestr(entry, content.getvalue())
+
+
+def npz_bytes(arrays: Mapping[str, npt.NDArray[Any]], *, mode: int = 0o644) -> bytes:
+    """Return what :func:`write_npz` writes."""
+    file = io.BytesIO()
+    write_npz(file, arrays, mode=mode)
+    return file.getvalue()
+
 
 MAGIC = np.lib.format.MAGIC_PREFIX
 REMEDY = "write it again, for instance with pmt.datasets.save_npz"
@@ -238,3 +275,85 @@ def _listed_names(label: str, arrays: dict[str, npt.NDArray[Any]]) -> list[str] 
     if len(set(names)) != len(names) or not all(name.strip() for name in names):
         raise damaged(label, "class_names holds a name twice or a blank one", REMEDY)
     return names
+
+
+PREFIXES = {"train": "train", "test": "t10k"}
+UNSIGNED_BYTE = 0x08
+IDX_REMEDY = "download the data set again"
+IDX_CHUNK = 1 << 20
+
+
+def has_idx(folder: Path) -> bool:
+    """Whether the folder holds an idx file of images for any split."""
+    return any(_find(folder, split, "images", 3) is not None for split in PREFIXES)
+
+
+def read_idx(folder: Path, split: str, class_names: Sequence[str] | None = None) -> Dataset:
+    """Read ``train-images-idx3-ubyte`` and its labels, or the ``t10k-`` pair, ``.gz`` or not.
+
+    Without `class_names` the names are "0", "1", ..., at least ten.
+    """
+    image_path, images = _read_file(folder, split, "images", 3)
+    label_path, labels = _read_file(folder, split, "labels", 1)
+    if len(images) != len(labels):
+        problem = f"{len(labels)} labels for {len(images)} images in {image_path.name}"
+        raise damaged(label_path, problem, f"{IDX_REMEDY}, both files")
+    return Dataset(
+        images=images[..., None],
+        labels=labels.astype(np.int64),
+        class_names=names_for(label_path, labels, class_names, at_least=10),
+        name=folder.name or "idx",
+    )
+
+
+def _find(folder: Path, split: str, kind: str, dimensions: int) -> Path | None:
+    for dot in ("-", "."):
+        for suffix in ("", ".gz"):
+            path = folder / f"{PREFIXES[split]}-{kind}{dot}idx{dimensions}-ubyte{suffix}"
+            if path.is_file():
+                return path
+    return None
+
+
+def _read_file(
+    folder: Path, split: str, kind: str, dimensions: int
+) -> tuple[Path, npt.NDArray[np.uint8]]:
+    path = _find(folder, split, kind, dimensions)
+    if path is None:
+        expected = folder / f"{PREFIXES[split]}-{kind}-idx{dimensions}-ubyte"
+        raise missing(expected, f"no such file, nor with .gz, for the {split} split", IDX_REMEDY)
+    data = _decompressed(path) if path.suffix == ".gz" else read_bytes(path)
+    return path, _parsed(path, data, dimensions)
+
+
+def _decompressed(path: Path) -> bytes:
+    data = bytearray()
+    try:
+        largest = largest_unpacked(path.stat().st_size)
+        with gzip.open(path) as stream:
+            while chunk := stream.read(IDX_CHUNK):
+                data += chunk
+                if len(data) > largest:
+                    raise damaged(path, f"unpacks to more than {largest} bytes", IDX_REMEDY)
+        return bytes(data)
+    except (OSError, EOFError, zlib.error) as error:
+        raise damaged(path, f"not a whole gzip file ({error})", IDX_REMEDY) from None
+
+
+def _parsed(path: Path, data: bytes, dimensions: int) -> npt.NDArray[np.uint8]:
+    start = 4 + 4 * dimensions
+    if len(data) < start or data[:4] != bytes((0, 0, UNSIGNED_BYTE, dimensions)):
+        raise damaged(path, f"not an idx file of bytes with {dimensions} dimensions", IDX_REMEDY)
+    shape = tuple(int(extent) for extent in np.frombuffer(data, ">u4", dimensions, 4))
+    size = 1
+    for extent in shape:
+        size *= extent
+    if size == 0:
+        raise damaged(path, f"holds nothing (shape {shape})", IDX_REMEDY)
+    if len(data) - start != size:
+        raise damaged(
+            path,
+            f"has {len(data) - start} bytes of data, its header says {size} (shape {shape})",
+            IDX_REMEDY,
+        )
+    return np.frombuffer(data, np.uint8, offset=start).reshape(shape)

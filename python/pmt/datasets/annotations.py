@@ -1,0 +1,467 @@
+"""The image sets that are annotated in files of their own.
+
+Sources of the formats: C. Wah, S. Branson, P. Welinder, P. Perona and S. Belongie, "The
+Caltech-UCSD Birds-200-2011 Dataset", 2011, and the README of CUB_200_2011.tgz (11,788 images of 200
+species of birds, with bounding boxes); L. Bossard, M. Guillaumin and L. Van Gool, "Food-101 -
+Mining Discriminative Components with Random Forests", 2014, and the README.txt of food-101.tar.gz
+(101,000 images of 101 dishes); O. M. Parkhi, A. Vedaldi, A. Zisserman and C. V. Jawahar, "Cats and
+Dogs", 2012, and the README of annotations.tar.gz (7,349 images of 37 breeds); J. Krause, M. Stark,
+J. Deng and L. Fei-Fei, "3D Object Representations for Fine-Grained Categorization", 2013, and the
+README.txt of car_devkit.tgz (16,185 images of 196 models of cars, with bounding boxes); M.-E.
+Nilsback and A. Zisserman, "Automated Flower Classification over a Large Number of Classes", 2008,
+and https://www.robots.ox.ac.uk/~vgg/data/flowers/102/ (8,189 images of 102 flowers); A. Chowdhery,
+P. Warden, J. Shlens, A. Howard and R. Rhodes, "Visual Wake Words Dataset", 2019 (arXiv:1906.05721),
+and https://cocodataset.org/#format-data (images of COCO, each with or without a person).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt._util.extras import import_extra
+from pmt._util.parsing import parse_json
+from pmt.datasets.catalog import FLOWERS102_CLASSES
+from pmt.datasets.files import REMEDY, Problems, damaged, missing, read_bytes
+from pmt.datasets.image_files import ImageFiles, listed_files, unpacked_root
+
+CUB200_FOLDER = "CUB_200_2011"
+FOOD101_FOLDER = "food-101"
+PETS_LISTS = {"train": "trainval.txt", "test": "test.txt"}
+
+
+def has_cub200(folder: Path) -> bool:
+    """Whether the folder, or CUB_200_2011 in it, holds the annotation files."""
+    return (unpacked_root(folder, CUB200_FOLDER) / "image_class_labels.txt").is_file()
+
+
+def list_cub200(folder: Path, split: str) -> ImageFiles:
+    """List the images that ``train_test_split.txt`` puts into the split (5,994 and 5,794).
+
+    The folder holds ``images/``, ``images.txt``, ``image_class_labels.txt``,
+    ``train_test_split.txt``, ``classes.txt`` and, for boxes, ``bounding_boxes.txt``; or
+    CUB_200_2011 with them.
+    """
+    root = unpacked_root(folder, CUB200_FOLDER)
+    names = _read_numbered(root / "images.txt")
+    labels = _one_each(root / "image_class_labels.txt", names)
+    in_train = _one_each(root / "train_test_split.txt", names)
+    classes = _read_numbered(root / "classes.txt")
+    wanted = "1" if split == "train" else "0"
+    chosen = [number for number in sorted(names) if in_train[number] == wanted]
+    label_path = root / "image_class_labels.txt"
+    return listed_files(
+        root,
+        [root / "images" / names[number] for number in chosen],
+        [_whole(label_path, labels[number]) - 1 for number in chosen],
+        # Folders are called 001.Black_footed_Albatross.
+        [classes[number].partition(".")[2] or classes[number] for number in sorted(classes)],
+        "cub200",
+        annotation=root / "images.txt",
+        boxes=_cub200_boxes(root / "bounding_boxes.txt", names, chosen),
+    )
+
+
+def _one_each(path: Path, names: dict[int, str]) -> dict[int, str]:
+    """Read a file that must say something about each image, and about no other."""
+    values = _read_numbered(path)
+    _check_numbers(path, set(values), names)
+    return values
+
+
+def _check_numbers(path: Path, numbers: set[int], names: dict[int, str]) -> None:
+    apart = sorted(numbers ^ set(names))
+    if apart:
+        problem = f"does not number the same images as images.txt, for instance {apart[0]}"
+        raise damaged(path, problem, REMEDY)
+
+
+def _cub200_boxes(
+    path: Path, names: dict[int, str], chosen: list[int]
+) -> npt.NDArray[np.float64] | None:
+    if not path.is_file():
+        return None
+    corners = {}
+    for number, *words in _read_rows(path, 5):
+        left, top, width, height = (_real(path, word) for word in words)
+        corners[_whole(path, number)] = (left, top, left + width, top + height)
+    _check_numbers(path, set(corners), names)
+    return np.array([corners[number] for number in chosen]).reshape(-1, 4)
+
+
+def has_food101(folder: Path) -> bool:
+    """Whether the folder, or food-101 in it, holds the lists of Food-101."""
+    return (unpacked_root(folder, FOOD101_FOLDER) / "meta" / "classes.txt").is_file()
+
+
+def list_food101(folder: Path, split: str) -> ImageFiles:
+    """List the images of ``meta/train.txt`` (75,750) or ``meta/test.txt`` (25,250).
+
+    The folder holds ``images/CLASS/NUMBER.jpg`` and ``meta/`` with ``classes.txt`` and both lists;
+    or food-101 with them.
+    """
+    root = unpacked_root(folder, FOOD101_FOLDER)
+    classes = [name for (name,) in _read_rows(root / "meta" / "classes.txt", 1)]
+    path = root / "meta" / f"{split}.txt"
+    keys = [key for (key,) in _read_rows(path, 1)]
+    label_of = {name: label for label, name in enumerate(classes)}
+    problems = Problems(root)
+    for name in dict.fromkeys(key.partition("/")[0] for key in keys):
+        if name not in label_of:
+            problem = f"lists class {name!r}, which classes.txt does not"
+            problems.add(path, problem, "download the lists again")
+    problems.raise_if_any()
+    return listed_files(
+        root,
+        [root / "images" / f"{key}.jpg" for key in keys],
+        [label_of[key.partition("/")[0]] for key in keys],
+        classes,
+        "food101",
+        annotation=path,
+    )
+
+
+def has_oxford_pets(folder: Path) -> bool:
+    """Whether the folder holds the lists of Oxford-IIIT Pets."""
+    return (folder / "annotations" / PETS_LISTS["train"]).is_file()
+
+
+def list_oxford_pets(folder: Path, split: str) -> ImageFiles:
+    """List the images of ``annotations/trainval.txt`` (3,680) or ``test.txt`` (3,669).
+
+    A line is ``Abyssinian_100 1 1 1``: image, breed 1 to 37, species, breed within the species.
+    """
+    path = folder / "annotations" / PETS_LISTS[split]
+    rows = [(image, _whole(path, breed)) for image, breed, *_ in _read_rows(path, 4)]
+    return listed_files(
+        folder,
+        [folder / "images" / f"{image}.jpg" for image, _ in rows],
+        [breed - 1 for _, breed in rows],
+        _breeds(folder),
+        "oxford-pets",
+        annotation=path,
+    )
+
+
+def _breeds(folder: Path) -> list[str]:
+    """Names of the breeds, which only the images' names tell, over both lists."""
+    names: dict[int, str] = {}
+    problems = Problems(folder)
+    for list_name in PETS_LISTS.values():
+        path = folder / "annotations" / list_name
+        if not path.is_file():
+            continue
+        for image, breed, *_ in _read_rows(path, 4):
+            name = image.rpartition("_")[0]
+            known = names.setdefault(_whole(path, breed), name)
+            if known != name:
+                problem = f"breed {breed} is {known!r}, but {image} has it, too"
+                problems.add(path, problem, "download the lists again")
+    for number in range(1, max(names) + 1):
+        if number not in names:
+            path = folder / "annotations"
+            problems.add(path, f"no image of breed {number}", "download the lists again")
+    problems.raise_if_any()
+    return [names[number] for number in sorted(names)]
+
+
+def _read_rows(path: Path, columns: int) -> list[tuple[str, ...]]:
+    """Read lines of `columns` words, the last of which may hold blanks.
+
+    Empty lines and those that begin with ``#`` are left out.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If lines have fewer words, all of them told at once, or there is no line at all.
+    """
+    problems = Problems(path)
+    rows = []
+    text = read_bytes(path).decode("utf-8", errors="replace")
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        words = tuple(line.strip().split(None, columns - 1))
+        if len(words) != columns:
+            problem = f"line {number} has {len(words)} words instead of {columns}"
+            problems.add(f"{path}:{number}", problem, REMEDY)
+            continue
+        rows.append(words)
+    problems.raise_if_any()
+    if not rows:
+        raise damaged(path, "holds no line", REMEDY)
+    return rows
+
+
+def _read_numbered(path: Path) -> dict[int, str]:
+    """Read lines of a whole number and a text; the numbers are the keys, each once."""
+    rows = _read_rows(path, 2)
+    numbered = {_whole(path, number): text for number, text in rows}
+    if len(numbered) != len(rows):
+        raise damaged(path, "holds a number twice", REMEDY)
+    return numbered
+
+
+def _whole(path: Path, text: str) -> int:
+    """Return a word as a whole number, or raise a ValueError that names the file."""
+    try:
+        return int(text)
+    except ValueError:
+        raise damaged(path, f"holds {text!r} in place of a whole number", REMEDY) from None
+
+
+def _real(path: Path, text: str) -> float:
+    """Return a word as a finite number, or raise a ValueError that names the file."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = float("nan")
+    if abs(number) < 1e9:
+        return number
+    raise damaged(path, f"holds {text!r} in place of a number", REMEDY) from None
+
+
+CARS_CORNERS = ("bbox_x1", "bbox_y1", "bbox_x2", "bbox_y2")
+CARS_ANNOTATIONS = {"train": "cars_train_annos.mat", "test": "cars_test_annos_withlabels.mat"}
+FLOWERS102_FOLDER = "flowers-102"
+# The published split is 1,020 + 1,020 + 6,149; work on transfer trains on the first two.
+# The largest of the annotation files has 185,758 bytes.
+LARGEST_MAT = 1 << 20
+Values = npt.NDArray[Any]
+FLOWERS102_SETS = {"train": ("trnid", "valid"), "test": ("tstid",)}
+
+
+def has_stanford_cars(folder: Path) -> bool:
+    """Whether the folder holds the images or the annotations of Stanford Cars."""
+    return any((folder / f"cars_{split}").is_dir() for split in CARS_ANNOTATIONS) or any(
+        (place / "cars_meta.mat").is_file() for place in (folder, folder / "devkit")
+    )
+
+
+def list_stanford_cars(folder: Path, split: str) -> ImageFiles:
+    """List the images of ``cars_train/`` or ``cars_test/`` with their classes and boxes.
+
+    The ``.mat`` files lie in ``devkit/`` or beside the image folders. There are 8,144 and 8,041
+    images; the test labels are in ``cars_test_annos_withlabels.mat``, which is not in the devkit.
+    """
+    path = _annotation_file(folder, CARS_ANNOTATIONS[split])
+    (annotations,) = read_mat(path, "annotations")
+    meta_path = _annotation_file(folder, "cars_meta.mat")
+    (names,) = read_mat(meta_path, "class_names")
+    corners = [_whole_numbers(path, name, _field(path, annotations, name)) for name in CARS_CORNERS]
+    # Both corners are pixels inside, counted from 1.
+    boxes = np.stack(corners, axis=1) - np.array([1, 1, 0, 0])
+    images = folder / f"cars_{split}"
+    if (images / images.name).is_dir():  # as some mirrors pack it
+        images = images / images.name
+    return listed_files(
+        folder,
+        [images / name for name in _texts(path, "fname", _field(path, annotations, "fname"))],
+        _whole_numbers(path, "class", _field(path, annotations, "class")) - 1,
+        _texts(meta_path, "class_names", names),
+        "stanford-cars",
+        annotation=path,
+        boxes=boxes.astype(np.float64),
+    )
+
+
+def _annotation_file(folder: Path, name: str) -> Path:
+    for place in (folder / "devkit", folder):
+        if (place / name).is_file():
+            return place / name
+    remedy = "put it there, from car_devkit.tgz"
+    if name == CARS_ANNOTATIONS["test"]:
+        remedy = "put it there; cars_test_annos.mat of the devkit has no labels"
+    raise missing(folder / "devkit" / name, "no such file", remedy)
+
+
+def has_flowers102(folder: Path) -> bool:
+    """Whether the folder, or flowers-102 in it, holds the annotation files."""
+    root = unpacked_root(folder, FLOWERS102_FOLDER)
+    return any((root / name).is_file() for name in ("imagelabels.mat", "setid.mat"))
+
+
+def list_flowers102(folder: Path, split: str) -> ImageFiles:
+    """List the images ``jpg/image_00001.jpg``, ... of one split.
+
+    The folder holds ``jpg/``, ``imagelabels.mat`` and ``setid.mat``; or flowers-102 with them.
+    "train" is the published training and validation sets, 2,040 images; "test" has 6,149.
+    """
+    root = unpacked_root(folder, FLOWERS102_FOLDER)
+    label_path, set_path = root / "imagelabels.mat", root / "setid.mat"
+    (values,) = read_mat(label_path, "labels")
+    labels = _whole_numbers(label_path, "labels", values)
+    sets = zip(FLOWERS102_SETS[split], read_mat(set_path, *FLOWERS102_SETS[split]), strict=True)
+    numbers = np.concatenate([_whole_numbers(set_path, name, values) for name, values in sets])
+    wrong = numbers[(numbers < 1) | (numbers > len(labels))]
+    if wrong.size:
+        problem = f"lists image {wrong[0]}, imagelabels.mat has {len(labels)}"
+        raise damaged(set_path, problem, REMEDY)
+    return listed_files(
+        root,
+        [root / "jpg" / f"image_{number:05d}.jpg" for number in numbers.tolist()],
+        labels[numbers - 1] - 1,
+        FLOWERS102_CLASSES,
+        "flowers102",
+        annotation=set_path,
+        every_class=False,
+    )
+
+
+def read_mat(path: Path, *names: str) -> list[Values]:
+    """Read variables of a .mat file; a file too large for annotations is refused."""
+    if not path.is_file():
+        raise missing(path, "no such file", "download the annotation files, too")
+    if path.stat().st_size > LARGEST_MAT:
+        problem = f"has {path.stat().st_size:,} bytes, too many for an annotation file"
+        raise damaged(path, problem, REMEDY)
+    scipy = import_extra("scipy.io", "reading .mat files needs SciPy", "data")
+    try:
+        content = scipy.loadmat(path, variable_names=names)
+    except Exception as error:  # whatever stumbles over the damage
+        raise damaged(path, f"not a readable .mat file ({error})", REMEDY) from None
+    for name in names:
+        if name not in content:
+            raise damaged(path, f"holds no variable {name!r}", REMEDY)
+    return [np.asarray(content[name]) for name in names]
+
+
+def _field(path: Path, struct: Values, name: str) -> Values:
+    if name not in (struct.dtype.names or ()):
+        raise damaged(path, f"its annotations have no field {name!r}", REMEDY)
+    return np.asarray(struct[name])
+
+
+def _whole_numbers(path: Path, what: str, values: Values) -> npt.NDArray[np.int64]:
+    """Return numbers, each in an array of its own or all in one, as int64 of shape (N,)."""
+    try:
+        numbers = np.array([np.asarray(value).item() for value in values.flat], np.float64)
+    except (ValueError, TypeError):
+        raise damaged(path, f"{what} holds something else than numbers", REMEDY) from None
+    if not np.all((numbers == np.rint(numbers)) & (abs(numbers) < 2**31)):
+        raise damaged(path, f"{what} holds something else than whole numbers", REMEDY)
+    return numbers.astype(np.int64)
+
+
+def _texts(path: Path, what: str, values: Values) -> list[str]:
+    """Return the texts of a cell array or of a field."""
+    found = [np.ravel(np.asarray(value)) for value in values.flat]
+    if any(value.size > 1 or (value.size and value.dtype.kind != "U") for value in found):
+        raise damaged(path, f"{what} holds something else than texts", REMEDY)
+    return [str(value[0]).strip() if value.size else "" for value in found]
+
+
+CLASS_NAMES = ("not-person", "person")
+# A person counts if it takes more than this share of the image.
+SMALLEST_SHARE = 0.005
+# In this order: the Visual Wake Words files, the usual split of COCO 2014, COCO itself.
+LISTS = {
+    "train": ("train", "maxitrain", "train2014", "train2017"),
+    "test": ("val", "minival", "val2014", "val2017"),
+}
+IMAGE_FOLDERS = ("", "images", "all", "all2014", "all2017", "train", "val", "train2014", "val2014",
+                 "train2017", "val2017")  # fmt: skip
+
+
+def has_visual_wake_words(folder: Path) -> bool:
+    """Whether the folder holds COCO annotations of instances."""
+    return any(_find(folder, split) is not None for split in LISTS)
+
+
+def list_visual_wake_words(folder: Path, split: str) -> ImageFiles:
+    """List the images of COCO's or Visual Wake Words' annotations, in the order of their numbers.
+
+    The label is 1 where an annotation of a person has an `area` above 0.5 % of the image, else 0.
+
+    The folder holds ``annotations/instances_train.json`` (or maxitrain, train2014, train2017; for
+    the test split val, minival, val2014, val2017) and the images, in ``images/``, ``all/``,
+    ``train2014/`` and the like, or beside them.
+    """
+    path = _find(folder, split)
+    if path is None:
+        path = folder / "annotations" / f"instances_{LISTS[split][0]}.json"
+        raise missing(path, f"no such file, so there is no {split} split", "add it")
+    images, with_person = _read(path)
+    places = {
+        name: folder / place / name
+        for place in reversed(IMAGE_FOLDERS)
+        if (folder / place).is_dir()
+        for name in os.listdir(folder / place)
+    }
+    numbers = sorted(images)
+    names = [images[number] for number in numbers]
+    return listed_files(
+        folder,
+        [places.get(name, folder / "images" / name) for name in names],
+        [int(number in with_person) for number in numbers],
+        CLASS_NAMES,
+        "visual-wake-words",
+        annotation=path,
+        every_class=False,
+    )
+
+
+def _find(folder: Path, split: str) -> Path | None:
+    names = [f"instances_{name}.json" for name in LISTS[split]]
+    paths = [place / name for name in names for place in (folder / "annotations", folder)]
+    return next((path for path in paths if path.is_file()), None)
+
+
+def _read(path: Path) -> tuple[dict[int, str], set[int]]:
+    """Return the file name of each image, and the numbers of those with a person."""
+    content = _json(path)
+    problems = Problems(path.parent)
+    names: dict[int, str] = {}
+    areas: dict[int, float] = {}
+    for position, image in enumerate(content["images"]):
+        try:
+            number, name = int(image["id"]), str(image["file_name"])
+            areas[number] = float(image["width"]) * float(image["height"])
+            if areas[number] <= 0 or Path(name).name != name or not name:
+                raise ValueError
+            names[number] = name
+        except (KeyError, TypeError, ValueError, OverflowError):
+            problem = "no id, plain file_name, width or height"
+            problems.add(f"{path}: images[{position}]", problem, REMEDY)
+    person = _person(path, content["categories"])
+    found: set[int] = set()
+    for position, entry in enumerate(content["annotations"]):
+        try:
+            number, area = int(entry["image_id"]), float(entry.get("area", 0))
+            if int(entry["category_id"]) == person and area > SMALLEST_SHARE * areas[number]:
+                found.add(number)
+        except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
+            problem = "no category_id, or an image_id that is not listed"
+            problems.add(f"{path}: annotations[{position}]", problem, REMEDY)
+    problems.raise_if_any()
+    return names, found
+
+
+def _person(path: Path, categories: list[Any]) -> int:
+    for category in categories:
+        if isinstance(category, dict) and category.get("name") == "person":
+            number = category.get("id")
+            if isinstance(number, int):
+                return number
+    raise damaged(path, "has no category 'person'", REMEDY)
+
+
+def _json(path: Path) -> dict[str, list[Any]]:
+    def without_outlines(content: dict[str, Any]) -> dict[str, Any]:
+        # Most of COCO's half a gigabyte of text: dropped as it is read.
+        content.pop("segmentation", None)
+        return content
+
+    content = parse_json(read_bytes(path), path, REMEDY, object_hook=without_outlines)
+    lists: dict[str, list[Any]] = {}
+    for key in ("images", "annotations", "categories"):
+        if not isinstance(content, dict) or not isinstance(content.get(key), list):
+            raise damaged(path, f"has no list {key!r}", REMEDY)
+        lists[key] = content[key]
+    return lists
