@@ -91,7 +91,7 @@ def test_select(model, data, printed):
         threads=1,
     )
     assert plain(result.to_json()) == plain(expected)
-    assert result.selection.best.name == expected["best"]
+    assert result.best.name == expected["best"]
 
 
 def test_a_selection_needs_held_out_images(model, data):

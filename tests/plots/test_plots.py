@@ -59,7 +59,7 @@ CANDIDATES = (
     candidate("B2", 1.10, 0.61, 0.0),
     candidate("B3", 1.15, 0.62, 0.05),
 )
-SELECTION = Selection("loss", CANDIDATES[1], CANDIDATES, 1.6, 0.4, 200, 2)
+SELECTION = Selection("loss", CANDIDATES[1], CANDIDATES, 1.6, 0.4, 200, 2, pmt.TrainingOptions())
 
 PROFILES = [
     Profile(

@@ -85,7 +85,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     model = load_model(arguments)
     data = data_source(arguments)
     try:
-        result = select_block(
+        found = select_block(
             model,
             data,
             split=split_choice(arguments),
@@ -103,11 +103,11 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
             complain(f"interrupted; continue with: {command}")
             return EXIT_INTERRUPTED
         raise
-    _report(result.selection, output)
+    _report(found, output)
     if arguments.plot is not None:
-        save_plot(plot_selection(result.selection), arguments.plot)
+        save_plot(plot_selection(found), arguments.plot)
         output.text(f"plot    {arguments.plot}")
-    output.figures(result.to_json())
+    output.figures(found.to_json())
     return 0
 
 

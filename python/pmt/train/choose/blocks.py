@@ -20,7 +20,7 @@ from pmt.model import ImageScores, Model
 from pmt.model.model import check_model
 from pmt.protocol import DataSource, Split, SplitChoice
 from pmt.protocol.comparison import paired_margin
-from pmt.train.choose.selection import Candidate, Selection, SelectionResult
+from pmt.train.choose.selection import Candidate, Selection
 from pmt.train.costs.memory import arena_bytes, device_options
 from pmt.train.options import TrainingOptions
 from pmt.train.prepare.preparation import without_head
@@ -121,8 +121,9 @@ def select(
     check_model(model)
     if options is not None and not isinstance(options, TrainingOptions):
         raise TypeError(f"options is {type(options).__name__}: must be pmt.TrainingOptions")
+    options = (options or TrainingOptions()).replace(epochs=epochs)
     names = list(candidates) if candidates is not None else default_candidates(model)
-    trainers = _trainers(model, names, options or TrainingOptions(), epochs, seeds, threads)
+    trainers = _trainers(model, names, options, seeds, threads)
     if criterion not in CRITERIA:
         raise ValueError(f"criterion={criterion!r} is unknown{did_you_mean(criterion, CRITERIA)}")
     train, held_out = Dataset.of(train, "train"), Dataset.of(held_out, "held_out")
@@ -131,7 +132,7 @@ def select(
     start = model.score_images(held_out, threads=threads)
     folder = Path(out) if out is not None else None
     trials = _run_trials(model, train, held_out, trainers, folder, progress)
-    return _chosen(model, train, names, start, trials, criterion)
+    return _chosen(model, train, names, start, trials, criterion, options)
 
 
 def select_block(
@@ -146,7 +147,7 @@ def select_block(
     out: str | Path | None = None,
     threads: int = 0,
     opened: Callable[[Split], None] | None = None,
-) -> SelectionResult:
+) -> Selection:
     """Train each candidate for a short time and choose on held-out images of a data source.
 
     Parameters
@@ -167,7 +168,7 @@ def select_block(
 
     Returns
     -------
-    SelectionResult
+    Selection
         The best candidate, with what sets it off from the others.
 
     Raises
@@ -185,7 +186,7 @@ def select_block(
     images = (split or SplitChoice()).of(data, model)
     if opened is not None:
         opened(images)
-    found = select(
+    return select(
         model,
         images.train,
         images.choosing(),
@@ -197,7 +198,6 @@ def select_block(
         out=out,
         threads=threads,
     )
-    return SelectionResult(found, options)
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,6 @@ def _trainers(
     model: Model,
     names: Sequence[str],
     options: TrainingOptions,
-    epochs: int,
     seeds: int,
     threads: int,
 ) -> list[tuple[str, ZOTrainer]]:
@@ -229,7 +228,6 @@ def _trainers(
         for seed in range(options.seed, options.seed + seeds):
             changed = options.replace(
                 layers=layers,
-                epochs=epochs,
                 macs=0,
                 seed=seed,
                 preparation=without_head(options.preparation),
@@ -313,6 +311,7 @@ def _chosen(
     start: ImageScores,
     trials: Sequence[_Trial],
     criterion: str,
+    options: TrainingOptions,
 ) -> Selection:
     seeds = len(trials) // len(names)
     runs = [trials[first : first + seeds] for first in range(0, len(trials), seeds)]
@@ -323,13 +322,13 @@ def _chosen(
     best = int(np.argmin([table.mean() for table in tables]))
     candidates = []
     for name, own, table in zip(names, runs, tables, strict=True):
-        options = own[0].trainer.options
+        own_options = own[0].trainer.options
         spent = sum(trial.macs for trial in own)
         candidates.append(
             Candidate(
                 name=name,
-                **_size(model, options),
-                macs=spent // (seeds * _steps(options, train) * options.batch),
+                **_size(model, own_options),
+                macs=spent // (seeds * _steps(own_options, train) * options.batch),
                 forwards=sum(trial.forwards for trial in own),
                 total_macs=spent,
                 loss=float(np.mean([trial.scores.losses.mean() for trial in own])),
@@ -346,6 +345,7 @@ def _chosen(
         accuracy=float(start.correct.mean()),
         held_out=len(start.losses),
         seeds=seeds,
+        options=options,
     )
 
 

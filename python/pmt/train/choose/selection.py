@@ -8,7 +8,7 @@ from typing import Any
 from pmt.protocol.comparison import PairedMargin
 from pmt.train.options import TrainingOptions
 
-__all__ = ["Candidate", "Selection", "SelectionResult"]
+__all__ = ["Candidate", "Selection"]
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,8 @@ class Selection:
         Held-out images.
     seeds : int
         Trial runs of each candidate.
+    options : TrainingOptions
+        Options of the trial runs, but for their layers and seeds.
     """
 
     criterion: str
@@ -80,6 +82,7 @@ class Selection:
     accuracy: float
     held_out: int
     seeds: int
+    options: TrainingOptions
 
     @property
     def forwards(self) -> int:
@@ -108,33 +111,24 @@ class Selection:
             return "chosen" if self.significant else "chosen, not significant"
         return "worse" if candidate.margin.significant else "cannot be told apart"
 
-
-@dataclass(frozen=True)
-class SelectionResult:
-    """Outcome of a selection from a data source, and the options of its trial runs."""
-
-    selection: Selection
-    options: TrainingOptions
-
     def to_json(self) -> dict[str, Any]:
         """Return the figures for JSON."""
-        found = self.selection
         rows = []
-        for candidate in found.candidates:
+        for candidate in self.candidates:
             row = asdict(candidate)
             row["margin"]["significant"] = candidate.margin.significant
             row["gain"]["significant"] = candidate.gain.significant
-            rows.append({**row, "layers": candidate.layers, "verdict": found.verdict(candidate)})
+            rows.append({**row, "layers": candidate.layers, "verdict": self.verdict(candidate)})
         return {
-            "best": found.best.name,
-            "criterion": found.criterion,
-            "significant": found.significant,
-            "rivals": [candidate.name for candidate in found.rivals],
-            "before": {"loss": found.loss, "accuracy": found.accuracy},
-            "held_out": found.held_out,
-            "seeds": found.seeds,
+            "best": self.best.name,
+            "criterion": self.criterion,
+            "significant": self.significant,
+            "rivals": [candidate.name for candidate in self.rivals],
+            "before": {"loss": self.loss, "accuracy": self.accuracy},
+            "held_out": self.held_out,
+            "seeds": self.seeds,
             "candidates": rows,
-            "forwards": found.forwards,
-            "macs": found.macs,
+            "forwards": self.forwards,
+            "macs": self.macs,
             "options": {k: v for k, v in asdict(self.options).items() if k != "layers"},
         }
