@@ -197,7 +197,7 @@ def test_without_names_all_corruptions_are_shown(tmp_path, capsys, drawn, monkey
     write_overlays(tmp_path / "frost")
     monkeypatch.setenv("PMT_DATA", str(tmp_path))
     monkeypatch.setattr(
-        "pmt.sheets.sheet_job.corruptions.corrupt",
+        "pmt.sheets.data_sheet.corrupt",
         lambda images, *arguments, **options: images,
     )
     data = write_data(tmp_path)

@@ -14,8 +14,8 @@ from PIL import Image
 from scipy import ndimage
 
 from pmt.corruptions import corrupt
+from pmt.corruptions.catalog import bilinear
 from pmt.corruptions.digital import Elastic, elastic_transform
-from pmt.corruptions.image_operations import bilinear
 
 
 @pytest.mark.parametrize(

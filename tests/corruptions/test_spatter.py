@@ -8,7 +8,7 @@ from corruption_inputs import constants_of
 from scipy import ndimage
 
 from pmt.corruptions import corrupt
-from pmt.corruptions.image_operations import canny_edges, chamfer_distance
+from pmt.corruptions.catalog import canny_edges, chamfer_distance
 from pmt.corruptions.weather import RELIEF, Spatter, _correlated, _equalized, spatter
 
 

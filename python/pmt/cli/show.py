@@ -16,16 +16,16 @@ from pmt.cli.arguments import (
     add_json,
     add_size,
     add_split,
+    call,
     checked_constants,
     chosen_corruptions,
     chosen_labels,
     chosen_severities,
     data_help,
-    job_of,
     parts,
 )
 from pmt.cli.output import Output, check_folder
-from pmt.sheets import Sheet, SheetJob, make_sheet
+from pmt.sheets import Sheet, make_sheet
 from pmt.sheets.drawing import png
 
 USAGE = "pmt show DATA --out SHEET.png [--corruptions [NAMES]] [options]"
@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     if Path(arguments.out).suffix != ".png":
         raise ValueError(f"--out {arguments.out}: must end in .png")
     path = check_folder("--out", arguments.out)
-    sheet = _made(_job(arguments))
+    sheet = _made(arguments)
     atomic_file.write_bytes(path, png(sheet))
     rows, images = counted(len(sheet.rows), "row"), counted(sheet.columns, "image")
     output.text(f"{printable(sheet.title)}\n{rows} of {images}, in {path}")
@@ -96,27 +96,14 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     return 0
 
 
-def _job(arguments: argparse.Namespace) -> SheetJob:
+def _made(arguments: argparse.Namespace) -> Sheet:
+    """Lay out the sheet after a progress line."""
     chosen = arguments.corruptions
     for option in ("severities", "index", "constants"):
         if chosen is None and getattr(arguments, option) is not None:
             raise ValueError(f"--{option} needs --corruptions")
     if chosen is not None:
         chosen = chosen_corruptions("--corruptions", chosen)
-    index = arguments.index
-    return job_of(
-        SheetJob,
-        arguments,
-        corruptions=chosen,
-        severities=chosen_severities("--severities", arguments.severities or "1,2,3,4,5"),
-        index=None if index is None else parts(index),
-        labels=chosen_labels(arguments),
-        constants=checked_constants(arguments),
-    )
-
-
-def _made(job: SheetJob) -> Sheet:
-    """Lay out the sheet after a progress line."""
     line: ProgressLine | None = None
 
     def after_tile(done: int, tiles: int, name: str) -> None:
@@ -125,7 +112,16 @@ def _made(job: SheetJob) -> Sheet:
         line.update(done, name)
 
     try:
-        return make_sheet(job, progress=after_tile)
+        return call(
+            make_sheet,
+            arguments,
+            corruptions=chosen,
+            severities=chosen_severities("--severities", arguments.severities or "1,2,3,4,5"),
+            index=None if arguments.index is None else parts(arguments.index),
+            labels=chosen_labels(arguments),
+            constants=checked_constants(arguments),
+            progress=after_tile,
+        )
     finally:
         if line is not None:
             line.clear()

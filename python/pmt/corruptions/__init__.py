@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 # Imported to be declared.
-from pmt.corruptions import blur, digital, noise, weather  # noqa: F401
+from pmt.corruptions import blur, digital, weather  # noqa: F401
 from pmt.corruptions.apply import corrupt, split_seed
 from pmt.corruptions.array_writer import ArrayWriter
 from pmt.corruptions.catalog import CONSTANTS, SEVERITIES, names

@@ -8,8 +8,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from pmt.corruptions.catalog import Generators, Images, Pixels, corruption
-from pmt.corruptions.image_operations import zoomed, zoomed_side
+from pmt.corruptions.catalog import Generators, Images, Pixels, corruption, zoomed, zoomed_side
 
 
 def gaussian_weights(distances: npt.NDArray[np.int64], deviation: float) -> npt.NDArray[np.float64]:

@@ -14,10 +14,13 @@ import numpy.typing as npt
 
 from pmt._util.extras import import_extra
 from pmt.corruptions.blur import trail
-from pmt.corruptions.catalog import Generators, Images, Pixels, corruption
-from pmt.corruptions.image_operations import (
+from pmt.corruptions.catalog import (
+    Generators,
+    Images,
+    Pixels,
     canny_edges,
     chamfer_distance,
+    corruption,
     luma,
     standard_normal,
     uniform,

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from pmt.sheets.data_sheet import make_sheet
 from pmt.sheets.drawing import draw, png
 from pmt.sheets.sheet import Group, Row, Sheet, corruption_sheet, dataset_sheet
-from pmt.sheets.sheet_job import SheetJob, make_sheet
 
 __all__ = [
     "Group",
     "Row",
     "Sheet",
-    "SheetJob",
     "corruption_sheet",
     "dataset_sheet",
     "draw",

@@ -9,10 +9,10 @@ from typing import Literal
 
 import numpy as np
 
-from pmt import corruptions
 from pmt._util.checks import OptionError
 from pmt._util.text import counted
-from pmt.corruptions import SEVERITIES
+from pmt.corruptions import SEVERITIES, corrupt, split_seed
+from pmt.corruptions import names as known_names
 from pmt.corruptions.apply import unavailable
 from pmt.datasets import Dataset
 from pmt.datasets.cifar import has_cifar
@@ -21,12 +21,24 @@ from pmt.protocol import load_clean
 from pmt.protocol.data_source import BUNDLED
 from pmt.sheets.sheet import Image, Sheet, corruption_sheet, dataset_sheet
 
-__all__ = ["SheetJob", "make_sheet"]
+__all__ = ["make_sheet"]
 
 
-@dataclass(frozen=True)
-class SheetJob:
-    """A contact sheet, see :func:`make_sheet`.
+def make_sheet(
+    data: str,
+    *,
+    corruptions: tuple[str, ...] | Literal["all"] | None = None,
+    severities: tuple[int, ...] = SEVERITIES,
+    split: str = "test",
+    images: int | None = None,
+    index: tuple[int | str, ...] | None = None,
+    seed: int = 0,
+    size: int | None = None,
+    labels: str = "fine",
+    constants: str = "cifar10",
+    progress: Callable[[int, int, str], None] | None = None,
+) -> Sheet:
+    """Lay out a data set, or its images corrupted.
 
     Parameters
     ----------
@@ -52,31 +64,6 @@ class SheetJob:
         Labels of CIFAR-100.
     constants : {"cifar10", "imagenet"}
         Constants of the corruptions.
-    """
-
-    data: str
-    corruptions: tuple[str, ...] | Literal["all"] | None = None
-    severities: tuple[int, ...] = SEVERITIES
-    split: str = "test"
-    images: int | None = None
-    index: tuple[int | str, ...] | None = None
-    seed: int = 0
-    size: int | None = None
-    labels: str = "fine"
-    constants: str = "cifar10"
-
-    def clean(self) -> Dataset:
-        """Read the images without corruption."""
-        return load_clean(self.data, split=self.split, size=self.size, labels=self.labels)
-
-
-def make_sheet(job: SheetJob, *, progress: Callable[[int, int, str], None] | None = None) -> Sheet:
-    """Lay out a data set, or its images corrupted.
-
-    Parameters
-    ----------
-    job : SheetJob
-        Sheet to draw.
     progress : callable, optional
         Called as ``progress(done, tiles, corruption)`` after each corrupted tile.
 
@@ -91,23 +78,38 @@ def make_sheet(job: SheetJob, *, progress: Callable[[int, int, str], None] | Non
         As :func:`pmt.datasets.load` and :func:`pmt.corruptions.corrupt`; or if an index is
         not that of an image.
     """
-    if job.corruptions is not None:
-        return _corruption_sheet(job, progress)
-    data = job.clean()
-    height, width, channels = data.images.shape[1:]
-    images = counted(len(data), f"{job.split} image")
-    title = f"{data.name}: {images}, {height}x{width}x{channels}"
-    return dataset_sheet(data, images=job.images or 10, title=title)
+    path = Path(data)
+    stored = None
+    if corruptions is not None and data != BUNDLED:
+        stored = find_corrupted(path, split)
+    if stored is not None and size is not None:
+        raise OptionError("size", f" {size}: {stored} holds corrupted arrays; leave it")
+    clean = None
+    if stored is None or has_cifar(path):
+        clean = load_clean(data, split=split, size=size, labels=labels)
+    if corruptions is not None:
+        source = _Source(path, clean, stored, corruptions, split, seed, labels, constants)
+        return _corruption_sheet(source, severities, images, index, progress)
+    assert clean is not None
+    height, width, channels = clean.images.shape[1:]
+    count = counted(len(clean), f"{split} image")
+    title = f"{clean.name}: {count}, {height}x{width}x{channels}"
+    return dataset_sheet(clean, images=images or 10, title=title)
 
 
-def _corruption_sheet(job: SheetJob, progress: Callable[[int, int, str], None] | None) -> Sheet:
-    source = _Source.opened(job)
-    names, severities = source.names(), job.severities
+def _corruption_sheet(
+    source: _Source,
+    severities: Sequence[int],
+    images: int | None,
+    index: Sequence[int | str] | None,
+    progress: Callable[[int, int, str], None] | None,
+) -> Sheet:
+    names = source.names()
     labeled = source.clean or source.corrupted(names[0], severities[0])
-    indices = _chosen_images(job, len(source.clean or source.corrupted(names[0], 1)))
+    indices = _chosen_images(images, index, len(source.clean or source.corrupted(names[0], 1)))
     classes = [labeled.class_names[int(labeled.labels[index])] for index in indices]
     number = "image" if len(indices) == 1 else "images"
-    title = f"{source.title}, {job.split} {number} {', '.join(map(str, indices))}"
+    title = f"{source.title}, {source.split} {number} {', '.join(map(str, indices))}"
     captions = [f"{index}: {name}" for index, name in zip(indices, classes, strict=True)]
     if len(indices) == 1:
         captions = [""]
@@ -130,12 +132,12 @@ def _corruption_sheet(job: SheetJob, progress: Callable[[int, int, str], None] |
     return replace(sheet, left_out=source.left_out())
 
 
-def _chosen_images(job: SheetJob, count: int) -> list[int]:
-    if job.index is None:
-        return list(range(min(job.images or 1, count)))
-    if job.images is not None:
+def _chosen_images(images: int | None, index: Sequence[int | str] | None, count: int) -> list[int]:
+    if index is None:
+        return list(range(min(images or 1, count)))
+    if images is not None:
         raise OptionError("images", " and ", "index", " exclude each other: leave one out")
-    parts = [str(part) for part in job.index]
+    parts = [str(part) for part in index]
     wrong = [repr(part) for part in parts if not part.isdecimal() or int(part) >= count]
     if wrong:
         raise OptionError("index", f" {', '.join(wrong)}: must be 0 to {count - 1}")
@@ -146,42 +148,38 @@ def _chosen_images(job: SheetJob, count: int) -> list[int]:
 class _Source:
     """Corrupted images: from stored arrays, or made here from the clean ones."""
 
-    job: SheetJob
+    path: Path
     clean: Dataset | None
     stored: Path | None
-
-    @classmethod
-    def opened(cls, job: SheetJob) -> _Source:
-        path = Path(job.data)
-        stored = None if job.data == BUNDLED else find_corrupted(path, job.split)
-        if stored is not None and job.size is not None:
-            raise OptionError("size", f" {job.size}: {stored} holds corrupted arrays; leave it")
-        clean = job.clean() if stored is None or has_cifar(path) else None
-        return cls(job, clean, stored)
+    wanted: tuple[str, ...] | Literal["all"]
+    split: str
+    seed: int
+    labels: str
+    constants: str
 
     @property
     def title(self) -> str:
-        return str(self.stored or (self.clean.name if self.clean else Path(self.job.data)))
+        return str(self.stored or (self.clean.name if self.clean else self.path))
 
     def names(self) -> tuple[str, ...]:
-        if self.job.corruptions is not None and self.job.corruptions != "all":
-            return self.job.corruptions
+        if self.wanted != "all":
+            return self.wanted
         if self.stored is None:
             out = self.left_out()
-            return tuple(name for name in corruptions.names() if name not in out)
+            return tuple(name for name in known_names() if name not in out)
         there = stored_names(self.stored)
-        known = tuple(name for name in corruptions.names() if name in there)
+        known = tuple(name for name in known_names() if name in there)
         return known + tuple(name for name in there if name not in known)
 
     def left_out(self) -> dict[str, str]:
         """Corruptions of ``"all"`` that cannot be made here, each with what it needs."""
-        if self.job.corruptions != "all" or self.stored is not None:
+        if self.wanted != "all" or self.stored is not None:
             return {}
-        return unavailable(corruptions.names())
+        return unavailable(known_names())
 
     def corrupted(self, name: str, severity: int) -> Dataset:
         assert self.stored is not None
-        return read_corrupted(self.stored, name, severity, labels=self.job.labels)
+        return read_corrupted(self.stored, name, severity, labels=self.labels)
 
     def images(self, name: str, severity: int, indices: Sequence[int]) -> list[Image]:
         if self.stored is not None:
@@ -189,12 +187,12 @@ class _Source:
             return [np.asarray(data.images[index]) for index in indices]
         assert self.clean is not None
         chosen = np.array(indices)
-        images = corruptions.corrupt(
+        images = corrupt(
             self.clean.images[chosen],
             name,
             severity,
-            seed=corruptions.split_seed(self.job.seed, self.job.split),
+            seed=split_seed(self.seed, self.split),
             indices=chosen,
-            constants=self.job.constants,
+            constants=self.constants,
         )
         return list(images)
