@@ -1,6 +1,6 @@
 """Memory of the firmware that trains the paper's MCUNet: planned, linked, and used in QEMU.
 
-    python benchmarks/firmware_memory.py --data cifar-10-batches-bin
+    python lab/benchmarks/firmware_memory.py --data cifar-10-batches-bin
 
 Needs arm-none-eabi-g++, make and qemu-system-arm; takes about 15 minutes. For each row: exports
 with the limits of the board (linker regions and memory protection), builds, trains three steps in

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from functools import cache
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from firmware_tools import (
@@ -28,19 +24,6 @@ from pmt.firmware.export import export
 from pmt.firmware.export.task import make_task
 from pmt.firmware.monitor import TrainingLog
 from pmt.train.costs.memory import arena_bytes
-
-PROGRAM = Path(__file__).resolve().parents[2] / "benchmarks" / "firmware_memory.py"
-
-
-@cache
-def benchmark() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("firmware_memory", PROGRAM)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # where its dataclasses look
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.mark.parametrize(
@@ -68,12 +51,6 @@ def test_the_arenas_that_the_documents_give(layers: str, arena: int) -> None:
     )
     given = (task.model.core, task.options, task.layers, task.batch, task.settings)
     assert arena_bytes(*given) == arena
-
-
-def test_every_row_has_its_planned_arena_above() -> None:
-    assert [row.layers for row in benchmark().ROWS] == [
-        "all", "paper14", "B1", "B2", "B3", "B4", "head",
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -85,23 +85,18 @@ class TrainingLog:
     @property
     def loss(self) -> float | None:
         """Mean loss of the last ten steps, in nats."""
-        recent = self._recent("loss")
-        return sum(recent) / len(recent) if recent else None
+        return self._mean("loss")
 
     @property
     def accuracy(self) -> float | None:
         """Mean accuracy of the last ten steps, 0..1."""
-        recent = self._recent("accuracy")
-        return sum(recent) / len(recent) if recent else None
+        return self._mean("accuracy")
 
     @property
     def seconds_left(self) -> float | None:
         """Expected time to the last step, by that of the last ten."""
-        recent = self._recent("milliseconds")
-        if not recent:
-            return None
-        left: int = self.steps[max(self.steps)]["left"]
-        return left * sum(recent) / len(recent) / 1000
+        mean = self._mean("milliseconds")
+        return None if mean is None else int(self.steps[max(self.steps)]["left"]) * mean / 1000
 
     def read(self, line: str) -> str:
         """Take a line; return what to show for it.
@@ -116,7 +111,7 @@ class TrainingLog:
         for kind, pattern in _LINES.items():
             match = pattern.fullmatch(line)
             if match is not None:
-                return str(getattr(self, f"_{kind}")(line, **match.groupdict()))
+                return self._take(kind, match.groupdict(), line)
         if _KNOWN_START.match(line):
             self.unreadable += 1
             return f"{line}  [unreadable]"
@@ -155,67 +150,49 @@ class TrainingLog:
             "equal": self.equal,
         }
 
-    def _recent(self, quantity: str) -> list[float]:
-        return [self.steps[step][quantity] for step in sorted(self.steps)[-_RECENT:]]
+    def _mean(self, quantity: str) -> float | None:
+        recent = [self.steps[step][quantity] for step in sorted(self.steps)[-_RECENT:]]
+        return sum(recent) / len(recent) if recent else None
 
-    def _model(self, line: str, **_: str) -> str:
-        self.verdict = None  # a new start of the board
+    def _take(self, kind: str, found: dict[str, str], line: str) -> str:
+        match kind:
+            case "model":
+                self.verdict = None  # a new start of the board
+            case "train":
+                self.total = int(found["steps"])
+            case "resume":
+                self.total = int(found["steps"])
+                self.resumed.append(int(found["done"]))
+            case "step":
+                return self._step(found)
+            case "checkpoint":
+                self.checkpoints += 1
+            case "arena" | "stack":
+                self.memory[kind] = int(found["used"]), int(found["bytes"])
+            case "card":
+                self.retries += int(found["retries"])
+            case "error":
+                self.errors.append(found["text"])
+            case "verdict":
+                self.verdict = found["text"]
         return line
 
-    def _train(self, line: str, steps: str, **_: str) -> str:
-        self.total = int(steps)
-        return line
-
-    def _resume(self, line: str, done: str, steps: str, **_: str) -> str:
-        self.total = int(steps)
-        self.resumed.append(int(done))
-        return line
-
-    def _step(
-        self, line: str, step: str, loss: str, accuracy: str, changed: str, milliseconds: str,
-        left: str,
-    ) -> str:  # fmt: skip
-        self.steps[int(step)] = {
-            "loss": float(loss),
-            "accuracy": float(accuracy),
-            "changed": int(changed),
-            "milliseconds": int(milliseconds),
-            "left": int(left),
+    def _step(self, found: dict[str, str]) -> str:
+        step, *counts = (int(found[name]) for name in ("step", "changed", "milliseconds", "left"))
+        changed, milliseconds, left = counts
+        self.steps[step] = {
+            "loss": float(found["loss"]),
+            "accuracy": float(found["accuracy"]),
+            "changed": changed,
+            "milliseconds": milliseconds,
+            "left": left,
         }
-        self.total = int(step) + 1 + int(left)
-        done = f"{int(step) + 1}/{self.total}"
+        self.total = step + 1 + left
         return (
-            f"{done:>11}  loss {loss} (mean {self.loss:.4f})  accuracy {accuracy} "
-            f"(mean {self.accuracy:.3f})  {int(changed):>7,} changed  "
-            f"{int(milliseconds) / 1000:.2f} s  {_time(self.seconds_left or 0.0)} left"
+            f"{f'{step + 1}/{self.total}':>11}  loss {found['loss']} (mean {self.loss:.4f})  "
+            f"accuracy {found['accuracy']} (mean {self.accuracy:.3f})  {changed:>7,} changed  "
+            f"{milliseconds / 1000:.2f} s  {_time(self.seconds_left or 0.0)} left"
         )
-
-    def _checkpoint(self, line: str, **_: str) -> str:
-        self.checkpoints += 1
-        return line
-
-    def _arena(self, line: str, used: str, bytes: str) -> str:
-        self.memory["arena"] = int(used), int(bytes)
-        return line
-
-    def _stack(self, line: str, used: str, bytes: str) -> str:
-        self.memory["stack"] = int(used), int(bytes)
-        return line
-
-    def _card(self, line: str, retries: str) -> str:
-        self.retries += int(retries)
-        return line
-
-    def _error(self, line: str, text: str) -> str:
-        self.errors.append(text)
-        return line
-
-    def _compared(self, line: str, **_: str) -> str:
-        return line
-
-    def _verdict(self, line: str, text: str) -> str:
-        self.verdict = text
-        return line
 
     def _steps_text(self) -> str:
         if self.total is None:
@@ -227,11 +204,9 @@ class TrainingLog:
         if not self.steps:
             return "none"
         first, last = (self.steps[step][quantity] for step in (min(self.steps), max(self.steps)))
-        recent = self._recent(quantity)
-        mean = sum(recent) / len(recent)
         return (
-            f"{first:.{digits}f} first, {last:.{digits}f} last, {mean:.{digits}f} mean of the last "
-            f"{len(recent)}"
+            f"{first:.{digits}f} first, {last:.{digits}f} last, {self._mean(quantity):.{digits}f} "
+            f"mean of the last {min(len(self.steps), _RECENT)}"
         )
 
     def _memory_text(self) -> str:
