@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
-from pmt._util.processes import deferred_signals, run_process
+from pmt._util.processes import deferred_signals, is_running, run_process
 
 ALL = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
@@ -90,3 +92,16 @@ def test_a_failure_says_what_failed_and_why(script, said):
     assert str(error.value) == f"a count: {said}; count again"
     with pytest.raises(OSError, match=f"^a count: {said}$"):
         run_process([sys.executable, "-c", script], "a count")
+
+
+def test_a_process_that_ended_runs_no_more():
+    child = subprocess.Popen([sys.executable, "-c", "pass"], stdout=subprocess.PIPE)
+    assert child.stdout.read() == b""
+    deadline = time.monotonic() + 30
+    while is_running(child.pid):  # until it is a zombie
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    child.wait()
+    child.stdout.close()
+    assert not is_running(child.pid)
+    assert is_running(os.getpid())

@@ -132,7 +132,7 @@ def is_left(stray: Path) -> bool:
     if not pid.isdecimal():
         return False
     if tag == processes.machine_tag():
-        return not processes.started(int(pid))
+        return not processes.is_running(int(pid))
     try:
         return time.time() - stray.stat().st_mtime > _SECONDS_UNTIL_STRAY
     except OSError:

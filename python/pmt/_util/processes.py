@@ -20,10 +20,8 @@ from pmt._util.checks import checked_integer
 __all__ = [
     "deferred_signals",
     "is_running",
-    "machine",
     "machine_tag",
     "run_process",
-    "started",
     "thread_count",
 ]
 
@@ -32,38 +30,30 @@ _SIGNALS = [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
 
 
 @cache
-def machine() -> str:
-    """Return what two processes share that see each other's numbers: host, boot, container."""
+def machine_tag() -> str:
+    """Return eight hexadecimal digits that processes share which see each other's numbers.
+
+    They stand for host, boot and container.
+    """
     parts = [platform.node()]
     with suppress(OSError):
         parts.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
         parts.append(os.readlink("/proc/self/ns/pid"))
-    return " ".join(parts)
-
-
-def machine_tag() -> str:
-    """Return :func:`machine` in eight hexadecimal digits, for the names of files."""
-    return f"{zlib.crc32(machine().encode()):08x}"
-
-
-def started(pid: int) -> str:
-    """Return when a process started, to tell it from a later one of its number; empty if gone."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return "" if fields[0] in "ZX" else fields[19]
-    except OSError:
-        if Path("/proc/self/stat").exists():
-            return ""
-    return "running" if is_running(pid) else ""
+    return f"{zlib.crc32(' '.join(parts).encode()):08x}"
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process of this machine has that number, a zombie included."""
+    """Whether a process of this machine has that number and has not ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        if Path("/proc/self/stat").exists():
+            return False
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
         return False
-    except OSError:
+    except OSError:  # another user's
         return True
     return True
 

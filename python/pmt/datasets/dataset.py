@@ -240,11 +240,10 @@ class Dataset:
         return self.is_labeled and not self.has_targets
 
     @cached_property
-    def _checksums(self) -> tuple[int, int]:
-        little = self.images.dtype.newbyteorder("<")
-        images = zlib.crc32(np.ascontiguousarray(self.images, little).data)
-        stored = "<f4" if self.has_targets else "<i8"
-        return images, zlib.crc32(self.labels.astype(stored).tobytes())
+    def _checksums(self) -> tuple[int, int, int]:
+        images = np.ascontiguousarray(self.images, self.images.dtype.newbyteorder("<")).data
+        labels = zlib.crc32(self.labels.astype("<f4" if self.has_targets else "<i8").tobytes())
+        return zlib.crc32(images), labels, zlib.crc32(images, labels)
 
     def __len__(self) -> int:
         """Return the number of images."""
@@ -490,31 +489,9 @@ def _frozen(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
 
 def checksum(data: Dataset) -> int:
     """Return the CRC-32 of the labels (int64, little-endian) followed by the images."""
-    images, labels = checksums(data)
-    return _crc_of_both(labels, images, data.images.nbytes)
+    return data._checksums[2]
 
 
 def checksums(data: Dataset) -> tuple[int, int]:
     """Return the CRC-32 of the images, and that of the labels (int64 or float32, little-endian)."""
-    return data._checksums
-
-
-def _crc_of_both(first: int, second: int, length: int) -> int:
-    """Return the CRC-32 of two parts from theirs; the second is so many bytes long."""
-    # Each further bit multiplies the first part's remainder by x.
-    factor, power = 1 << 31, 1 << 30  # 1 and x, the highest power in the lowest bit
-    for digit in reversed(bin(8 * length)[2:]):
-        if digit == "1":
-            factor = _product(factor, power)
-        power = _product(power, power)
-    return _product(factor, first) ^ second
-
-
-def _product(a: int, b: int) -> int:
-    """Multiply two remainders modulo the polynomial of CRC-32."""
-    product = 0
-    for bit in range(31, -1, -1):
-        if a >> bit & 1:
-            product ^= b
-        b = b >> 1 ^ (0xEDB88320 if b & 1 else 0)
-    return product
+    return data._checksums[:2]

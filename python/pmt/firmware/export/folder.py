@@ -367,7 +367,7 @@ def _recover(real: Path) -> None:
 def _is_being_replaced(old: Path) -> bool:
     """Whether a living process of this machine stands between its two renames."""
     *_, tag, pid, _ = old.name.split(".")
-    return tag == processes.machine_tag() and bool(processes.started(int(pid)))
+    return tag == processes.machine_tag() and processes.is_running(int(pid))
 
 
 def _siblings(real: Path) -> Iterable[Path]:
