@@ -58,7 +58,9 @@ def build_image(graph: Graph) -> bytes:
     """
     check_graph(graph)
     names = _Names()
-    tensors = b"".join(_pack_tensor(tensor, names) for tensor in graph.tensors)
+    tensors = b"".join(
+        _TENSOR.pack(*t.shape, t.scale, t.zero_point, names.offset(t.name)) for t in graph.tensors
+    )
     data = bytearray()
     ops = b"".join(_pack_op(graph, op, names, data) for op in graph.ops)
     blocks, members = bytearray(), bytearray()
@@ -101,7 +103,8 @@ def read_graph(image: bytes) -> Graph:
     names = sections["names"]
     try:
         tensors = [
-            _unpack_tensor(record, names) for record in _TENSOR.iter_unpack(sections["tensors"])
+            Tensor(_name(names, name), *fields)
+            for *fields, name in _TENSOR.iter_unpack(sections["tensors"])
         ]
         ops = [
             _unpack_op(record, names, tensors, sections["data"])
@@ -179,17 +182,6 @@ def _metadata_json(metadata: dict[str, Any]) -> bytes:
             "metadata: must hold only what JSON can (str, int, finite float, bool, list, dict): "
             f"{error}"
         ) from None
-
-
-def _pack_tensor(tensor: Tensor, names: _Names) -> bytes:
-    return _TENSOR.pack(
-        tensor.height,
-        tensor.width,
-        tensor.channels,
-        tensor.scale,
-        tensor.zero_point,
-        names.offset(tensor.name),
-    )
 
 
 def _append(data: bytearray, array: npt.NDArray[Any], dtype: str) -> int:
@@ -287,11 +279,6 @@ def _name(names: bytes, offset: int) -> str:
         return name.decode()
     except UnicodeDecodeError:
         raise ValueError(f"name {name!r} is not UTF-8 text; {_IMPORT_AGAIN}") from None
-
-
-def _unpack_tensor(record: tuple[Any, ...], names: bytes) -> Tensor:
-    height, width, channels, scale, zero_point, name = record
-    return Tensor(_name(names, name), height, width, channels, scale, zero_point)
 
 
 def _unpack_op(record: tuple[Any, ...], names: bytes, tensors: list[Tensor], data: bytes) -> Op:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -112,13 +112,11 @@ def equalize(
     )
 
 
-@dataclass(frozen=True)
-class Pair:
-    """Two layers, as positions in the graph's ops, and the tensors that lie between them."""
+class Pair(NamedTuple):
+    """Two layers, as positions in the graph's ops."""
 
     first: int
     second: int
-    between: tuple[int, ...]
 
 
 def scalable_pairs(graph: FloatGraph) -> list[Pair]:
@@ -131,32 +129,25 @@ def scalable_pairs(graph: FloatGraph) -> list[Pair]:
     for position, op in enumerate(graph.ops):
         for index in op.inputs:
             readers.setdefault(index, []).append(position)
-    pairs = []
-    for position, op in enumerate(graph.ops):
-        if is_layer(op):
-            pair = _pair_from(graph, position, readers)
-            if pair is not None:
-                pairs.append(pair)
-    return pairs
+    pairs = (
+        (i, _sole_reader(graph, op, readers)) for i, op in enumerate(graph.ops) if is_layer(op)
+    )
+    return [Pair(first, second) for first, second in pairs if second is not None]
 
 
-def _pair_from(graph: FloatGraph, first: int, readers: dict[int, list[int]]) -> Pair | None:
-    channels = graph.tensors[graph.ops[first].output].channels
-    tensor = graph.ops[first].output
-    between = [tensor]
-    flattened = False
+def _sole_reader(graph: FloatGraph, layer: FloatOp, readers: dict[int, list[int]]) -> int | None:
+    tensor, flattened = layer.output, False
+    channels = graph.tensors[tensor].channels
     while tensor != graph.output and len(readers.get(tensor, [])) == 1:
         (position,) = readers[tensor]
         op = graph.ops[position]
         if is_layer(op):
-            fits = op.kind == "fully_connected" or not flattened
-            return Pair(first, position, tuple(between)) if fits else None
+            return position if op.kind == "fully_connected" or not flattened else None
         if op.kind == "reshape":
             flattened = flattened or graph.tensors[op.output].channels != channels
         elif op.kind not in _TRANSPARENT or flattened or op.activation != "none":
             return None
         tensor = op.output
-        between.append(tensor)
     return None
 
 

@@ -166,14 +166,10 @@ def _result(op: FloatOp, sources: list[FloatArray]) -> FloatArray:
 
 def _convolve(x: Array, weights: Array, op: BaseOp) -> Array:
     """Sums of a ``conv2d`` without bias: ``(N, H, W, in)`` to ``(N, OH, OW, out)``."""
-    total: Array | None = None
-    for row, column, tap in taps(x, op, 0):
-        term = tap @ weights[:, row, column, :].T
-        if total is None:
-            total = term
-        else:
-            total += term
-    assert total is not None
+    terms = (tap @ weights[:, row, column, :].T for row, column, tap in taps(x, op, 0))
+    total: Array = next(terms)
+    for term in terms:
+        total += term
     return total
 
 
@@ -182,15 +178,12 @@ def _convolve_depthwise(x: Array, weights: Array, op: BaseOp) -> Array:
     multiplier = weights.shape[-1] // x.shape[-1]
     if multiplier > 1:
         x = np.repeat(x, multiplier, axis=-1)
-    total: Array | None = None
-    term: Array | None = None
-    for row, column, tap in taps(x, op, 0):
-        if total is None:
-            total = tap * weights[row, column]
-            term = np.empty_like(total)
-        else:
-            total += np.multiply(tap, weights[row, column], out=term)
-    assert total is not None
+    windows = taps(x, op, 0)
+    row, column, tap = next(windows)
+    total: Array = tap * weights[row, column]
+    term = np.empty_like(total)
+    for row, column, tap in windows:
+        total += np.multiply(tap, weights[row, column], out=term)
     return total
 
 
@@ -217,20 +210,13 @@ def pad(x: Array, padding: tuple[int, int, int, int], fill: float) -> Array:
 
 def taps(x: Array, op: BaseOp, fill: float) -> Iterator[tuple[int, int, Array]]:
     """Row and column of each kernel tap, and what it reads: a view of shape (N, OH, OW, C)."""
-    padded = pad(x, op.padding, fill)
-    rows = (padded.shape[1] - op.kernel[0]) // op.stride[0] + 1
-    columns = (padded.shape[2] - op.kernel[1]) // op.stride[1] + 1
+    padded, (down, right) = pad(x, op.padding, fill), op.stride
+    rows = padded.shape[1] - op.kernel[0] + 1
+    columns = padded.shape[2] - op.kernel[1] + 1
     for row in range(op.kernel[0]):
         for column in range(op.kernel[1]):
-            yield (
-                row,
-                column,
-                padded[
-                    :,
-                    row : row + (rows - 1) * op.stride[0] + 1 : op.stride[0],
-                    column : column + (columns - 1) * op.stride[1] + 1 : op.stride[1],
-                ],
-            )
+            window = padded[:, row : row + rows : down, column : column + columns : right]
+            yield row, column, window
 
 
 @dataclass(frozen=True)

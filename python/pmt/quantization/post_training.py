@@ -429,17 +429,11 @@ def _dequantized_op(op: Op, graph: Graph, clamps: Clamps) -> FloatOp:
     if is_layer(op):
         if op.weights is None or op.weight_scales is None or op.bias is None:
             raise ValueError(f"op {op.name!r}: weights, weight_scales or bias are missing")
-        result.weights, result.bias = _parameters(op, graph.tensors[op.inputs[0]].scale)
+        scales = op.weight_scales.astype(np.float64)
+        weights = op.weights * scales.reshape(channel_shape(op, op.weights.ndim))
+        bias = op.bias * (graph.tensors[op.inputs[0]].scale * scales)
+        result.weights, result.bias = weights.astype(np.float32), bias.astype(np.float32)
     return result
-
-
-def _parameters(op: Op, input_scale: float) -> tuple[FloatArray, FloatArray]:
-    assert op.weights is not None
-    assert op.weight_scales is not None
-    assert op.bias is not None
-    scales = op.weight_scales.astype(np.float64)
-    weights = op.weights * scales.reshape(channel_shape(op, op.weights.ndim))
-    return weights.astype(np.float32), (op.bias * (input_scale * scales)).astype(np.float32)
 
 
 def _activation(clamp: tuple[int, int], output: Tensor, clamps: Clamps) -> Activation | Bounds:

@@ -367,10 +367,6 @@ def _elementwise(function: Callable[[Array, Array], Array]) -> Callable[[Call, l
     return compute
 
 
-def _divide(first: Array, second: Array) -> Array:
-    return first / second if first.dtype.kind == "f" else first // second
-
-
 def _concat(call: Call, inputs: list[Array]) -> Array:
     _require(call, sum(value.size for value in inputs))
     return np.concatenate(inputs, call.attribute("axis", 0))
@@ -421,10 +417,6 @@ def _unsqueeze(call: Call, inputs: list[Array]) -> Array:
     return np.expand_dims(inputs[0], tuple(axes or ()))
 
 
-def _transpose(call: Call, inputs: list[Array]) -> Array:
-    return inputs[0].transpose(call.attribute("perm", list(range(inputs[0].ndim))[::-1]))
-
-
 def _flatten(call: Call, inputs: list[Array]) -> Array:
     head = math.prod(inputs[0].shape[: call.attribute("axis", 1)])
     return inputs[0].reshape(head, -1)
@@ -436,7 +428,7 @@ FOLDERS: dict[str, Callable[[Call, list[Array]], Array]] = {
     "Concat": _concat,
     "Constant": _constant,
     "ConstantOfShape": _constant_of_shape,
-    "Div": _elementwise(_divide),
+    "Div": _elementwise(lambda a, b: a / b if a.dtype.kind == "f" else a // b),
     "Dropout": lambda _call, inputs: inputs[0],
     "Exp": lambda _call, inputs: np.exp(inputs[0]),
     "Flatten": _flatten,
@@ -452,6 +444,8 @@ FOLDERS: dict[str, Callable[[Call, list[Array]], Array]] = {
     "Sqrt": lambda _call, inputs: np.sqrt(inputs[0]),
     "Squeeze": _squeeze,
     "Sub": _elementwise(np.subtract),
-    "Transpose": _transpose,
+    "Transpose": lambda call, inputs: inputs[0].transpose(
+        call.attribute("perm", list(range(inputs[0].ndim))[::-1])
+    ),
     "Unsqueeze": _unsqueeze,
 }

@@ -62,6 +62,7 @@ class _Writer:
     def write(self) -> bytes:
         helper = self.onnx.helper
         first = self.graph.input
+        shift = f", + {self.offset} as uint8" if self.offset else ""
         for index in range(len(self.graph.tensors)):
             self._quantization(index)
         self._node("DequantizeLinear", ["input", *self._names(first)], f"x{first}")
@@ -79,13 +80,10 @@ class _Writer:
             ir_version=_IR_VERSION,
             producer_name="pmt",
             producer_version=_core.__version__,
-            doc_string=f"input {input_formula(self.graph)}" + self._shift(),
+            doc_string=f"input {input_formula(self.graph)}{shift}",
         )
         serialized: bytes = model.SerializeToString()
         return serialized
-
-    def _shift(self) -> str:
-        return f", + {self.offset} as uint8" if self.offset else ""
 
     def _quantized(self, index: int) -> str:
         """Return the name of a tensor's int8 values."""

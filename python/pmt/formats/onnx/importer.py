@@ -64,7 +64,10 @@ def read(
     else:
         statistics = input_statistics(draft, input_mean, input_std)
     graph = Graph(
-        tensors=[_tensor(draft, index) for index in range(len(draft.tensors))],
+        tensors=[
+            Tensor(tensor.name, *tensor.size, *_quantization(draft, index))
+            for index, tensor in enumerate(draft.tensors)
+        ],
         ops=[_op(draft, op) for op in draft.ops],
         **graph_fields(draft, output, statistics, path.name),
     )
@@ -134,11 +137,6 @@ def _quantization(draft: Draft, index: int) -> Quantization:
     found = draft.tensors[index].quantization
     assert found is not None  # by _settle_scales
     return found
-
-
-def _tensor(draft: Draft, index: int) -> Tensor:
-    tensor = draft.tensors[index]
-    return Tensor(tensor.name, *tensor.size, *_quantization(draft, index))
 
 
 def _op(draft: Draft, op: DraftOp) -> Op:

@@ -229,7 +229,10 @@ class _Lowering:
         result: Value | None = None
         try:
             constant = not failed and not any(isinstance(value, View) for value in values)
-            if constant and (node.kind in FOLDERS or any(map(_is_quantized, values))):
+            if constant and (
+                node.kind in FOLDERS
+                or any(isinstance(value, QuantizedConstant) for value in values)
+            ):
                 result = _folded(call)
             elif unknown:
                 raise Unsupported("this operator is not supported", _REMEDIES.get(node.kind, _ELSE))
@@ -283,10 +286,6 @@ class _Lowering:
                 "end the network with a pool or a dense layer, or with the map itself",
             )
         return value.tensor
-
-
-def _is_quantized(value: Any) -> bool:
-    return isinstance(value, QuantizedConstant)
 
 
 def _folded(call: Call) -> Value:

@@ -299,10 +299,6 @@ def _sizes(step: Step, position: int) -> Sizes:
     raise Unsupported(f"input {position} is not a known vector of sizes", _FIXED_SIZE)
 
 
-def _shape(step: Step) -> Sizes:
-    return np.array(step.shape(), np.int64)
-
-
 def _strided_slice(step: Step) -> Sizes:
     values = _sizes(step, 0)
     begin, end, stride = (int(_sizes(step, i).reshape(-1)[0]) for i in (1, 2, 3))
@@ -322,14 +318,6 @@ def _pack(step: Step) -> Sizes:
     return np.array(parts, np.int64)
 
 
-def _gather(step: Step) -> Sizes:
-    return np.asarray(_sizes(step, 0)[_sizes(step, 1)])
-
-
-def _concatenate(step: Step) -> Sizes:
-    return np.concatenate([_sizes(step, i).reshape(-1) for i in range(len(step.op.inputs))])
-
-
 def _product(step: Step) -> Sizes:
     product = math.prod(int(size) for size in _sizes(step, 0).reshape(-1))
     if abs(product) >= 2**31:
@@ -337,23 +325,15 @@ def _product(step: Step) -> Sizes:
     return np.array([product] if step.op.options.get("KeepDims") else product, np.int64)
 
 
-def _multiply(step: Step) -> Sizes:
-    return np.asarray(_sizes(step, 0) * _sizes(step, 1))
-
-
-def _same(step: Step) -> Sizes:
-    return _sizes(step, 0)
-
-
 SIZE_OPERATORS: dict[str, Callable[[Step], Sizes]] = {
-    "SHAPE": _shape,
+    "SHAPE": lambda step: np.array(step.shape(), np.int64),
     "STRIDED_SLICE": _strided_slice,
     "PACK": _pack,
-    "GATHER": _gather,
-    "CONCATENATION": _concatenate,
+    "GATHER": lambda step: np.asarray(_sizes(step, 0)[_sizes(step, 1)]),
+    "CONCATENATION": lambda step: np.concatenate(
+        [_sizes(step, i).reshape(-1) for i in range(len(step.op.inputs))]
+    ),
     "REDUCE_PROD": _product,
-    "MUL": _multiply,
-    "CAST": _same,
-    "RESHAPE": _same,
-    "SQUEEZE": _same,
+    "MUL": lambda step: np.asarray(_sizes(step, 0) * _sizes(step, 1)),
+    **dict.fromkeys(("CAST", "RESHAPE", "SQUEEZE"), lambda step: _sizes(step, 0)),
 }

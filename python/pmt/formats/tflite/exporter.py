@@ -412,9 +412,10 @@ class TfliteFile:
         b = self._builder
         kinds = sorted({kind for kind, *_ in self._operators})
         payloads = [t.data for t in self._tensors if t.data is not None] + [metadata]
-        buffers = [self._table("Buffer")] + [
-            self._table("Buffer", Data=self._data(payload)) for payload in payloads
-        ]
+        buffers = [self._table("Buffer")]
+        for payload in payloads:
+            b.Prep(_DATA_ALIGNMENT, len(payload))
+            buffers.append(self._table("Buffer", Data=b.CreateByteVector(payload)))
         codes = [self._operator_code(kind) for kind in kinds]
         graph = self._subgraph(kinds, source, output)
         entry = self._table("Metadata", Name=b.CreateString("pmt"), Buffer=len(payloads))
@@ -501,10 +502,6 @@ class TfliteFile:
             Outputs=self._offsets(ends[1:]),
             SignatureKey=b.CreateString(_SIGNATURE),
         )
-
-    def _data(self, payload: bytes) -> int:
-        self._builder.Prep(_DATA_ALIGNMENT, len(payload))
-        return int(self._builder.CreateByteVector(payload))
 
     def _table(self, table: str, **fields: int) -> int:
         getattr(self.schema, f"{table}Start")(self._builder)

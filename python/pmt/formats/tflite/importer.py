@@ -236,7 +236,9 @@ class _Lowering:
                 failed = True
         try:
             if not failed and not self._reads_what_failed(step):
-                _convert(step)
+                sizes = is_shape_value(self._model.tensors[step.output])
+                convert = elementwise.evaluate_sizes if sizes else _CONVERTERS[step.op.kind]
+                convert(step)
         except Unsupported as problem:
             self._problems.add(problem, step.number, step.op.kind)
             failed = True
@@ -318,14 +320,6 @@ def _check_kind(step: Step) -> None:
         raise Unsupported(
             "this operator has no counterpart here", _REMEDIES.get(step.op.kind, _ELSE)
         )
-
-
-def _convert(step: Step) -> None:
-    """Append what an operator computes to the network."""
-    if is_shape_value(step.network.model.tensors[step.output]):
-        elementwise.evaluate_sizes(step)
-    else:
-        _CONVERTERS[step.op.kind](step)
 
 
 @dataclass

@@ -139,7 +139,8 @@ def pad(step: Step) -> None:
     step.require_same_quantization()
     amounts, shape = _amounts(step)
     value = _value(step)
-    if _readers_take(step, amounts, value):
+    readers = step.network.readers.get(step.output, [])
+    if readers and all(_takes(step, op, amounts, value) for op in readers):
         step.alias(step.shape())
         step.network.absorbed[step.output] = amounts
     elif value == step.tensor().zero_point:
@@ -181,11 +182,6 @@ def _value(step: Step) -> int:
     if constant.dtype != "INT8":
         raise Unsupported(f"the value to pad with is {constant.dtype}", "store one INT8 value")
     return int(constant.data.ravel()[0])
-
-
-def _readers_take(step: Step, amounts: Padding, value: int) -> bool:
-    readers = step.network.readers.get(step.output, [])
-    return bool(readers) and all(_takes(step, op, amounts, value) for op in readers)
 
 
 def _takes(step: Step, op: FileOp, amounts: Padding, value: int) -> bool:
