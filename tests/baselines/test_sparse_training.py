@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 from networks import labels, pixels, residual_network, smooth_network
+from toy_trainer import Stop, stop_at
 from trained_weights import weight_masks
 
 import pmt
@@ -126,18 +127,6 @@ def test_mcutrain_learns():
     result = trainer.fit(model, data, valid=data, progress=False)
     assert result.epochs[-1]["valid_loss"] < 0.8 * result.before["valid_loss"]
     assert result.epochs[-1]["macs"] == trainer.cost(model).macs * 4 * 6
-
-
-class Stop(Exception):
-    pass
-
-
-def stop_at(stop: int):
-    def progress(step, record):
-        if step == stop:
-            raise Stop
-
-    return progress
 
 
 @pytest.mark.parametrize("kind", ["mcutrain", "tinytrain"])

@@ -1,4 +1,4 @@
-"""Methods that a user registers: by name in Python, on the command line, in sweeps and reports."""
+"""Methods that a user registers: by name in Python and on the command line."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 from cli_files import program, write_data, write_model
 from networks import residual_network
-from sweep_files import GRID
 from toy_trainer import Stop, data, stop_at
 
 import pmt
 from pmt import methods
 from pmt.cli import main
-from pmt.methods import plugins, registry
+from pmt.methods import registry
 from pmt.methods.baselines import NoAdaptation
 
 PLUGIN = """
@@ -42,7 +41,7 @@ TRAIN = ["--block", "2", "--epochs", "2", "--batch", "10", "--preparation", "non
 def own_registry(monkeypatch):
     """Let each test begin with pmt's own methods, and leave no other."""
     before = [(known, dict(known)) for known in (registry.METHODS, registry.KINDS)]
-    monkeypatch.setattr(plugins, "_LOADED", set())
+    monkeypatch.setattr(registry, "_LOADED", set())
     monkeypatch.setenv("PMT_PLUGINS", "")
     yield
     for known, its in before:
@@ -147,21 +146,6 @@ def test_a_plugin_trains_and_resumes_from_the_command_line(tmp_path, plugin, mon
 
 def test_help_lists_the_methods_of_plugins(plugin, capsys):
     assert main(["train", f"--plugin={plugin}", "--help"]) == 0
-    assert "own_signs" in capsys.readouterr().out
-
-
-def test_sweeps_and_reports_have_a_plugins_method(tmp_path, plugin, capsys):
-    model, images = write_model(tmp_path), write_data(tmp_path)
-    text = GRID.format(model=model, data=images, macs=2.5e7, seeds="[1]")
-    text = text.replace('"default", "paper"', '"own_signs"').replace(', "contrast"', "")
-    (tmp_path / "grid.toml").write_text(text + 'preparation = "none"\n')
-    sweep = program(
-        *("sweep", tmp_path / "grid.toml", "--out", tmp_path / "runs"),
-        *("--jobs", 2, "--plugin", plugin),
-    )
-    _, error = sweep.communicate()
-    assert sweep.returncode == 0, error
-    assert main(["report", str(tmp_path / "runs")]) == 0
     assert "own_signs" in capsys.readouterr().out
 
 

@@ -17,7 +17,7 @@ from toy_trainer import Stop, stop_at
 import pmt
 from pages import code_blocks, run_block
 from pmt.cli import main
-from pmt.methods import plugins, registry
+from pmt.methods import registry
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "guides" / "extending.md").read_text()
@@ -30,7 +30,7 @@ def own_folder(tmp_path, monkeypatch):
     """Run in an empty folder, and register nothing for other tests."""
     known = [(one, dict(one)) for one in (registry.METHODS, registry.KINDS)]
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(plugins, "_LOADED", set())
+    monkeypatch.setattr(registry, "_LOADED", set())
     monkeypatch.setenv("PMT_PLUGINS", "")
     yield
     for one, before in known:

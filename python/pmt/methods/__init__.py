@@ -13,8 +13,15 @@ from pmt.methods.adaptation import (
     resume_run,
 )
 from pmt.methods.method import Method
-from pmt.methods.plugins import load_plugins
-from pmt.methods.registry import METHODS, method, options_of, register, resumed_trainer, trainer
+from pmt.methods.registry import (
+    METHODS,
+    load_plugins,
+    method,
+    options_of,
+    register,
+    resumed_trainer,
+    trainer,
+)
 
 __all__ = [
     "METHODS",
