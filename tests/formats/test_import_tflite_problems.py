@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from tflite_builder import SAME, VALID, TfliteBuilder, ramp, refused, saved
-from tflite_networks import NetworkBuilder
+from tflite_networks import NetworkBuilder, Value
 
 from pmt.formats.tflite import importer as tflite
 
@@ -145,69 +146,98 @@ def test_input_shapes(
     assert reason in refused(tmp_path, b.bytes([x], [y]))
 
 
-def test_operators_of_two_activations(tmp_path: Path) -> None:
-    b = NetworkBuilder()
-    x = b.image(6, 6, 4)
-    y = b.conv(x, 4, 3, stride=2)
-    z = b.output(x.shape, 1.0)
-    b.file.op("ADD", [x.index, y.index], [z.index])
-    u = b.output(x.shape, 1.0)
+Part = Callable[[NetworkBuilder, Value], Value]
+
+
+def two_activations(b: NetworkBuilder, x: Value) -> Value:
+    z, u = b.output(x.shape, 1.0), b.output(x.shape, 1.0)
+    b.file.op("ADD", [x.index, b.conv(x, 4, 3, stride=2).index], [z.index])
     b.file.op("MUL", [x.index, z.index], [u.index])
-    message = refused(tmp_path, b.bytes(x, b.dense(u, 2)))
-    assert "op 1 ADD: broadcasts (6, 6, 4) + (3, 3, 4) (two activations must have" in message
-    assert "op 2 MUL: has two activations as inputs (only a constant for each channel" in message
+    return u
 
 
-def test_constants_that_are_not_one_a_channel(tmp_path: Path) -> None:
-    b = NetworkBuilder()
-    x = b.image(6, 6, 4)
-    whole = b.file.constant(ramp(6, 6, 4), scales=[0.1])
+def whole_constant(b: NetworkBuilder, x: Value) -> Value:
     y = b.output(x.shape, 1.0)
-    b.file.op("ADD", [x.index, whole], [y.index])
-    message = refused(tmp_path, b.bytes(x, b.dense(y, 2)))
-    assert "op 0 ADD: its constant has shape (6, 6, 4) for 4 channels (one value" in message
+    b.file.op("ADD", [x.index, b.file.constant(ramp(6, 6, 4), scales=[0.1])], [y.index])
+    return y
 
 
-def test_limits_that_are_not_one_value(tmp_path: Path) -> None:
+def mean_over(*axes: int) -> Part:
+    def build(b: NetworkBuilder, x: Value) -> Value:
+        y = b.output((1, 4), 1.0)
+        b.file.op("MEAN", [x.index, b.integers(*axes)], [y.index])
+        return y
+
+    return build
+
+
+def computed_by(kind: str, *others: int, **options: int) -> Part:
+    """A RESHAPE whose shape an operator computes of the activation's."""
+
+    def build(b: NetworkBuilder, x: Value) -> Value:
+        sizes, other, y = b.file.sizes(4), b.file.sizes(4), b.like(x, 1, 144)
+        b.file.op("SHAPE", [x.index], [sizes])
+        operands = [b.integers(*values) for values in others] or [sizes]
+        b.file.op(kind, [sizes, *operands], [other], **options)
+        b.file.op("RESHAPE", [x.index, other], [y.index])
+        return y
+
+    return build
+
+
+def many(b: NetworkBuilder, x: Value) -> Value:
+    y = x
+    for _ in range(1100):
+        y = b.add(y, x)
+    return y
+
+
+FAR = [99, 100]
+BEYOND = "computes sizes from places that do not exist (convert with"
+# What stands between a 6x6x4 image and a dense layer, and what is said of it.
+NETWORKS = [
+    (two_activations, "op 1 ADD: broadcasts (6, 6, 4) + (3, 3, 4) (two activations must have"),
+    (two_activations, "op 2 MUL: has two activations as inputs (only a constant for each channel"),
+    (whole_constant, "op 0 ADD: its constant has shape (6, 6, 4) for 4 channels (one value"),
+    (
+        lambda b, x: b.limit("MAXIMUM", b.conv(x, 4), 127),
+        "op 1 MAXIMUM: its constant leaves the single value 127 (remove",
+    ),
+    (mean_over(1), "op 0 MEAN: reduces axes [1] of shape (1, 6, 6, 4)"),
+    (mean_over(3), "op 0 MEAN: reduces axes [3] of shape"),
+    (mean_over(0, 1, 2), "op 0 MEAN: reduces axes [0, 1, 2] of shape"),
+    (mean_over(1, 9), "op 0 MEAN: reduces axes [1, 9] of shape"),
+    (
+        lambda b, x: b.batch_to_space(b.space_to_batch(x, 2, (0, 0)), 2, 6, (0, 0)),
+        "ops 0-1 (BATCH_TO_SPACE_ND, SPACE_TO_BATCH_ND): this operator has no counterpart here "
+        "(only one convolution, VALID and of stride 1, may stand between the two",
+    ),
+    (
+        lambda b, x: b.renamed("TRANSPOSE", b.conv(x, 4), (1, 6, 6, 4), b.integers(0, 2, 1, 3)),
+        "op 1 TRANSPOSE: moves values: order [0, 2, 1, 3] for shape (1, 6, 6, 4)",
+    ),
+    (
+        computed_by("FLOOR_DIV"),
+        "op 1 FLOOR_DIV: computes sizes in a way that is not known here (convert with",
+    ),
+    (computed_by("GATHER", FAR), f"op 1 GATHER: {BEYOND}"),
+    (computed_by("MUL", FAR), f"op 1 MUL: {BEYOND}"),
+    (
+        computed_by("STRIDED_SLICE", FAR, FAR, [1], ShrinkAxisMask=1),
+        f"op 1 STRIDED_SLICE: {BEYOND}",
+    ),
+    (
+        many,
+        "net.tflite: beyond the limits of an image: 1101 ops, an image holds 1024; use a smaller",
+    ),
+]
+
+
+@pytest.mark.parametrize(("build", "message"), NETWORKS)
+def test_networks(tmp_path: Path, build: Part, message: str) -> None:
     b = NetworkBuilder()
     x = b.image(6, 6, 4)
-    y = b.limit("MAXIMUM", b.conv(x, 4), 127)
-    message = refused(tmp_path, b.bytes(x, b.dense(y, 2)))
-    assert "op 1 MAXIMUM: its constant leaves the single value 127 (remove" in message
-
-
-@pytest.mark.parametrize(
-    ("axes", "reason"),
-    [
-        ((1,), "reduces axes [1] of shape (1, 6, 6, 4)"),
-        ((3,), "reduces axes [3] of shape"),
-        ((0, 1, 2), "reduces axes [0, 1, 2] of shape"),
-        ((1, 9), "reduces axes [1, 9] of shape"),
-    ],
-)
-def test_partial_means(tmp_path: Path, axes: tuple[int, ...], reason: str) -> None:
-    b = NetworkBuilder()
-    x = b.image(6, 6, 4)
-    y = b.output((1, 4), 1.0)
-    b.file.op("MEAN", [x.index, b.integers(*axes)], [y.index])
-    assert f"op 0 MEAN: {reason}" in refused(tmp_path, b.bytes(x, b.dense(y, 2)))
-
-
-def test_dilation_that_is_not_one_convolution(tmp_path: Path) -> None:
-    b = NetworkBuilder()
-    x = b.image(6, 6, 4)
-    y = b.batch_to_space(b.space_to_batch(x, 2, (0, 0)), 2, 6, (0, 0))
-    message = refused(tmp_path, b.bytes(x, b.dense(y, 2)))
-    assert "ops 0-1 (BATCH_TO_SPACE_ND, SPACE_TO_BATCH_ND): this operator has no counter" in message
-    assert "only one convolution, VALID and of stride 1, may stand between the two" in message
-
-
-def test_transposed_activations(tmp_path: Path) -> None:
-    b = NetworkBuilder()
-    x = b.image(6, 5, 4)
-    y = b.renamed("TRANSPOSE", b.conv(x, 4), (1, 5, 6, 4), b.integers(0, 2, 1, 3))
-    message = refused(tmp_path, b.bytes(x, b.dense(y, 2)))
-    assert "op 1 TRANSPOSE: moves values: order [0, 2, 1, 3] for shape (1, 6, 5, 4)" in message
+    assert message in refused(tmp_path, b.bytes(x, b.dense(build(b, x), 2)))
 
 
 def test_cycles_and_wrong_order(tmp_path: Path) -> None:
@@ -229,43 +259,6 @@ def test_several_inputs_and_nothing_to_train(tmp_path: Path) -> None:
     b.op("ADD", [x, x], [y])
     assert "there is no layer with weights (nothing to train)" in refused(
         tmp_path, b.bytes([x], [y])
-    )
-
-
-def test_shape_arithmetic_that_is_not_known(tmp_path: Path) -> None:
-    b = NetworkBuilder()
-    x = b.image(6, 6, 4)
-    sizes, y = b.file.sizes(4), b.like(x, 1, 144)
-    b.file.op("SHAPE", [x.index], [sizes])
-    b.file.op("FLOOR_DIV", [sizes, sizes], [other := b.file.sizes(4)])
-    b.file.op("RESHAPE", [x.index, other], [y.index])
-    message = refused(tmp_path, b.bytes(x, b.dense(y, 2)))
-    assert "op 1 FLOOR_DIV: computes sizes in a way that is not known here (convert with" in message
-
-
-@pytest.mark.parametrize("kind", ["GATHER", "STRIDED_SLICE", "MUL"])
-def test_shape_arithmetic_beyond_the_vector(tmp_path: Path, kind: str) -> None:
-    b = NetworkBuilder()
-    x = b.image(6, 6, 4)
-    sizes, other, y = b.file.sizes(4), b.file.sizes(1), b.like(x, 1, 144)
-    b.file.op("SHAPE", [x.index], [sizes])
-    far = b.integers(99, 100)
-    operands = [far, far, b.integers(1)] if kind == "STRIDED_SLICE" else [far]
-    options = {"ShrinkAxisMask": 1} if kind == "STRIDED_SLICE" else {}
-    b.file.op(kind, [sizes, *operands], [other], **options)
-    b.file.op("RESHAPE", [x.index, other], [y.index])
-    message = refused(tmp_path, b.bytes(x, b.dense(y, 2)))
-    assert f"op 1 {kind}: computes sizes from places that do not exist (convert with" in message
-
-
-def test_image_limits(tmp_path: Path) -> None:
-    b = NetworkBuilder()
-    x = y = b.image(2, 2, 4)
-    for _ in range(1100):
-        y = b.add(y, x)
-    message = refused(tmp_path, b.bytes(x, b.dense(y, 2)))
-    assert message.startswith(
-        "net.tflite: beyond the limits of an image: 1101 ops, an image holds 1024; use a smaller"
     )
 
 
