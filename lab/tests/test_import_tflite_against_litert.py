@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -211,27 +209,6 @@ def test_files_of_the_real_converter(name: str) -> None:
     whole = compare_top_one(network_classes(graph, reference.images), reference.logits)
     assert whole.equal >= 19 - whole.tied
     assert whole.widest <= 2
-
-
-def test_benchmark_prints_a_table() -> None:
-    root = Path(__file__).parents[2]
-    files = [str(root / "tests" / "keras" / f"{name}.tflite") for name in ("positions", "signal")]
-    command = [sys.executable, "lab/benchmarks/compare_importers.py", *files, "--images", "3"]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
-    lines = done.stdout.splitlines()
-    assert lines[0].split() == [
-        "network",
-        "operator",
-        "ops",
-        "values",
-        "differ",
-        "steps",
-        "at",
-        "most",
-    ]
-    assert any(line.startswith("positions  REDUCE_MAX ") for line in lines)
-    assert any(line.startswith("all ") for line in lines)
-    assert "Equal classes of images that are not tied:" in lines
 
 
 def test_resnet8_on_real_images(resnet8_path: Path, cifar10_dir: Path) -> None:

@@ -15,7 +15,7 @@ LAB = ROOT / "lab" / "pages"
 SCRIPT: dict[str, Any] = runpy.run_path(str(ROOT / "lab" / "scripts" / "lab_tables.py"))
 BLOCK = "<!-- table: sweeps/pooled_long.json -->"
 END = "<!-- end of table -->"
-PAGES = ("gradient_quality.md", "performance.md", "results.md", "simulated_estimators.md")
+PAGES = ("gradient_quality.md", "performance.md", "results.md")
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -33,11 +33,7 @@ def test_every_file_has_its_table() -> None:
     files = [path for folder in folders for path in results.glob(f"{folder}/*.json")]
     kept = {path.relative_to(results).as_posix() for path in files}
     benchmarks = {
-        "alignment.json",
-        "losses-without-gradient.json",
         "measured-rule.json",
-        "no-adaptation.json",
-        "simulated-estimators.json",
     }
     assert named == kept | benchmarks
 
@@ -50,15 +46,7 @@ def test_a_block_is_filled_with_what_the_report_prints() -> None:
     assert filled[-5:] == ["- Bold: best of its column.", "", END, "", "after"]
 
 
-def test_blocks_of_a_benchmark_and_of_a_study_of_gradients() -> None:
-    block = "<!-- table: benchmarks/no_adaptation.py no-adaptation.json -->"
-    filled = SCRIPT["filled"](f"{block}\n{END}\n").splitlines()
-    assert filled[2:6] == [
-        "```",
-        "cifar10_mcunet, 1,000 test images, severity 5; in %",
-        "images             accuracy    interval  paper  difference",
-        "clean                  90.9  89.0..92.5",
-    ]
+def test_a_block_of_a_study_of_gradients() -> None:
     block = "<!-- table: estimator_table gradients/fashion.json -->"
     filled = SCRIPT["filled"](f"{block}\n{END}\n").splitlines()
     assert filled[2:4] == ["```", "estimator         queries  cosine  expected  error / expected"]

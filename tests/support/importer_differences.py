@@ -21,8 +21,6 @@ from pmt.net.graph import Graph, Op, Tensor, graph_of_activations
 Int8Array = npt.NDArray[np.int8]
 IntArray = npt.NDArray[np.int64]
 
-_FLOAT_STEPS = 2**20
-
 
 @dataclass(frozen=True)
 class OpDifference:
@@ -173,7 +171,7 @@ def litert_activations(path: Path, images: Int8Array) -> LiteRTActivations:
     input the pixels ``value + 128``.
     """
     lowered = lower(path)
-    interpreter = _interpreter(path, reference=True)
+    interpreter = _interpreter(path)
     collected: dict[int, list[npt.NDArray[Any]]] = {i: [] for i in lowered.file_tensors}
     source = lowered.graph.tensors[lowered.graph.input]
     entry = interpreter.get_input_details()[0]
@@ -189,34 +187,15 @@ def litert_activations(path: Path, images: Int8Array) -> LiteRTActivations:
     return LiteRTActivations(lowered, values)
 
 
-def default_outputs(path: Path, graph: Graph, images: Int8Array) -> npt.NDArray[Any]:
-    """Return a file's outputs, shape (N, classes), by LiteRT's default kernels (XNNPACK).
-
-    They are integers: float outputs are given in steps of 2^-20.
-    """
-    interpreter = _interpreter(path, reference=False)
-    entry, end = interpreter.get_input_details()[0], interpreter.get_output_details()[0]
-    outputs = []
-    for image in images:
-        interpreter.set_tensor(
-            entry["index"], _file_input(entry, graph.tensors[graph.input], image)
-        )
-        interpreter.invoke()
-        outputs.append(interpreter.get_tensor(end["index"]).ravel())
-    stacked = np.stack(outputs)
-    is_float = stacked.dtype.kind == "f"
-    return np.rint(stacked * _FLOAT_STEPS).astype(np.int64) if is_float else stacked
-
-
-def _interpreter(path: Path, *, reference: bool) -> Any:
+def _interpreter(path: Path) -> Any:
+    """Return LiteRT with its reference kernels, whose every tensor can be read."""
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
-    kernels = OpResolverType.BUILTIN_REF if reference else OpResolverType.AUTO
     interpreter = Interpreter(
         model_path=str(path),
         num_threads=1,
-        experimental_op_resolver_type=kernels,
-        experimental_preserve_all_tensors=reference,
+        experimental_op_resolver_type=OpResolverType.BUILTIN_REF,
+        experimental_preserve_all_tensors=True,
     )
     interpreter.allocate_tensors()
     return interpreter
