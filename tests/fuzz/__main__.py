@@ -18,8 +18,7 @@ from pathlib import Path
 import atheris
 
 with atheris.instrument_imports(include=["pmt", "tflite", "onnx"]):
-    from fuzz.target import check
-    from fuzz.targets import TARGETS
+    from fuzz.targets import TARGETS, check
 
 FINDINGS = Path(__file__).parent / "findings"
 MEMORY_BYTES = 512 * 2**20

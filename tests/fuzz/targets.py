@@ -1,34 +1,157 @@
-"""The readers that are fuzzed, and small sound files to start from."""
+"""The readers that are fuzzed, small sound files to start from, and the rule that they keep.
+
+A reader may return, or raise a ValueError that names the file. Anything else is a finding.
+"""
 
 from __future__ import annotations
 
 import gzip
 import io
+import json
 import pickle
+import struct
+import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tflite_seeds
-from networks import residual_network
+from firmware_tools import TARGET, random_dataset
+from image_sections import with_section
+from made_layouts import write_wake_words
+from networks import residual_network, smooth_network
 from tiny_training_builder import small_network
 
-from fuzz.image_targets import IMAGE_TARGETS
-from fuzz.target import Target
-from fuzz.text_targets import TEXT_TARGETS
+import pmt
 from pmt import datasets
+from pmt._util.checks import FileProblems
+from pmt._util.native_files import firmware_folder
+from pmt._util.parsing import parse_json, parse_plain_toml, parse_toml
+from pmt.baselines.backprop.scheme import LayerUpdate, UpdateScheme
+from pmt.baselines.sparse_update.contribution import _Table
 from pmt.datasets.array_files import map_npy
+from pmt.datasets.corrupted_arrays import read_manifest
+from pmt.firmware.export import export, read_card
+from pmt.firmware.export.folder import read_lock
+from pmt.firmware.export.target import find_target
 from pmt.formats import tiny_training
 from pmt.formats.onnx import float_importer as onnx_float
 from pmt.formats.onnx import importer as onnx_qdq
 from pmt.formats.onnx.exporter import onnx_model
 from pmt.formats.tflite import importer as tflite
+from pmt.model.card_format import BLOCK, PAYLOAD, pack_blocks
 from pmt.net.image import build_image
 
+_BOARD = firmware_folder() / "boards" / "stm32f746g-disco" / "target.toml"
+_MANIFEST = {
+    "data": "x", "split": "test", "seed": 0, "constants": "cifar10", "images": 3,
+    "shape": [32, 32, 3], "data_crc32": 0, "class_names": ["a", "b"],
+}  # fmt: skip
+_LOCK = {
+    "version": 1, "pmt": "0.1.0", "arguments": {"steps": 3}, "inputs": {"model": "00"},
+    "files": {"Makefile": "00"},
+}  # fmt: skip
+_IDENTITY = {"format": "pmt contributions 1", "model": 1}
+_IMAGES = np.arange(2 * 4 * 4 * 3, dtype=np.uint8).reshape(2, 4, 4, 3)
 
-def _read_tflite(path: Path) -> object:
-    return build_image(tflite.read(path))
+
+@dataclass(frozen=True)
+class Target:
+    """One reader. ``wrap`` makes the file of the fuzzed bytes, where a checksum would stop them."""
+
+    file_name: str
+    read: Callable[[Path], object]
+    seeds: Callable[[], list[bytes]]
+    wrap: Callable[[bytes], bytes] = bytes
+
+
+def check(target: Target, folder: Path, data: bytes) -> bool:
+    """Read `data`; return whether it was accepted. Anything but a clear refusal is raised."""
+    path = folder / target.file_name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(target.wrap(data))
+    try:
+        target.read(path)
+    except ValueError as error:
+        if type(error) not in (ValueError, FileProblems) or path.name not in str(error):
+            raise AssertionError(
+                f"an error that does not say which file is damaged: {error!r}"
+            ) from error
+        return False
+    return True
+
+
+def _with_crc(data: bytes) -> bytes:
+    if len(data) < 16:
+        return data
+    return data[:8] + struct.pack("<2I", len(data), zlib.crc32(data[16:])) + data[16:]
+
+
+def _read_image(path: Path) -> object:
+    model = pmt.load(path)
+    return repr(model), model.layers, model.blocks, model.metadata
+
+
+def _names() -> bytes:
+    names = ("image", "nodes", "logits", "conv", "head", "B1", "all", "caf\u00e9")
+    return b"".join(name.encode() + b"\0" for name in names)
+
+
+@cache
+def _card() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        model = residual_network()
+        options = pmt.preset("default", layers="head", batch=1, queries=2, preparation="align")
+        out = Path(folder) / "fw"
+        export(
+            model, target=TARGET, out=out, dataset=random_dataset(model, 1), options=options,
+            steps=1, inferences=1,
+        )  # fmt: skip
+        return (out / "card.img").read_bytes()
+
+
+def _payloads() -> bytes:
+    card = _card()
+    return b"".join(card[i : i + PAYLOAD] for i in range(0, len(card), BLOCK))
+
+
+def _dumped(value: Any) -> bytes:
+    return json.dumps(value).encode()
+
+
+def _plain_toml(path: Path) -> object:
+    try:
+        return parse_plain_toml(path.read_bytes().decode())
+    except (ValueError, RecursionError) as error:  # as pmt._util.parsing hands them on
+        raise ValueError(f"{path}: {error}") from None
+
+
+def _scheme() -> bytes:
+    model = smooth_network()
+    return UpdateScheme((LayerUpdate(0, 2, True, (0, 2)),)).text(model).encode()
+
+
+def _read_coco(path: Path) -> object:
+    root = path.parent.parent
+    if not (root / "train2014").is_dir():
+        content = path.read_bytes()
+        path.unlink()
+        path.parent.rmdir()
+        write_wake_words(root)
+        path.write_bytes(content)
+    return datasets.load(root, split="train", size=4)
+
+
+def _coco() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        write_wake_words(Path(folder) / "coco")
+        path = Path(folder) / "coco" / "annotations" / "instances_train2014.json"
+        return path.read_bytes()
 
 
 def _read_tiny_training(path: Path) -> object:
@@ -51,10 +174,6 @@ def _onnx_networks() -> list[bytes]:
 def _qdq_networks() -> list[bytes]:
     graph = residual_network().to_graph()
     return [onnx_model(graph, unsigned=unsigned) for unsigned in (False, True)]
-
-
-def _read_qdq(path: Path) -> object:
-    return build_image(onnx_qdq.read(path))
 
 
 def _zip_of(member: str) -> Callable[[bytes], bytes]:
@@ -86,9 +205,6 @@ def _npz_with_images(images_npy: bytes) -> bytes:
         archive.writestr("images.npy", images_npy)
         archive.writestr("labels.npy", _npy(np.array([0, 1])))
     return file.getvalue()
-
-
-_IMAGES = np.arange(2 * 4 * 4 * 3, dtype=np.uint8).reshape(2, 4, 4, 3)
 
 
 def _read_beside_labels(path: Path) -> object:
@@ -127,14 +243,48 @@ def _pictures() -> list[bytes]:
     return result
 
 
-def _read_picture(path: Path) -> object:
-    return datasets.load(path.parent.parent, size=4)
-
-
 TARGETS = {
-    **TEXT_TARGETS,
-    **IMAGE_TARGETS,
-    "tflite": Target("net.tflite", _read_tflite, tflite_seeds.files),
+    "json": Target(
+        "a.json", lambda path: parse_json(path.read_bytes(), path), lambda: [_dumped(_LOCK)]
+    ),
+    "toml": Target(
+        "a.toml", lambda path: parse_toml(path.read_bytes(), path), lambda: [_BOARD.read_bytes()]
+    ),
+    "plain_toml": Target("a.toml", _plain_toml, lambda: [_BOARD.read_bytes()]),
+    "board": Target(
+        "mine.toml", lambda path: find_target(str(path)), lambda: [_BOARD.read_bytes()]
+    ),
+    "lock": Target("pmt.lock", read_lock, lambda: [_dumped(_LOCK)]),
+    "scheme": Target(
+        "scheme.json", lambda path: UpdateScheme.load(path, smooth_network()), lambda: [_scheme()]
+    ),
+    "manifest": Target(
+        "manifest.json", lambda path: read_manifest(path.parent), lambda: [_dumped(_MANIFEST)]
+    ),
+    "contributions": Target(
+        "cache.json",
+        lambda path: _Table(path, _IDENTITY),
+        lambda: [_dumped({**_IDENTITY, "accuracies": {"before": 0.5}})],
+    ),
+    "coco": Target("annotations/instances_train2014.json", _read_coco, lambda: [_coco()]),
+    "image_sealed": Target("net.pmt", _read_image, lambda: [smooth_network().image()], _with_crc),
+    "image_metadata": Target(
+        "net.pmt",
+        _read_image,
+        lambda: [b'{"class_names":["a","caf\xc3\xa9"],"accuracy":0.5,"made":{"by":[1,null]}}', b""],
+        lambda data: with_section(smooth_network(), "metadata", data),
+    ),
+    "image_names": Target(
+        "net.pmt",
+        _read_image,
+        lambda: [_names()],
+        lambda data: with_section(smooth_network(), "names", data),
+    ),
+    "card": Target("card.img", read_card, lambda: [_card()]),
+    "card_sealed": Target(
+        "card.img", read_card, lambda: [_payloads()], lambda p: pack_blocks(p, 0)
+    ),
+    "tflite": Target("net.tflite", lambda path: build_image(tflite.read(path)), tflite_seeds.files),
     "tiny_training_archive": Target(
         "net.pkl",
         _read_tiny_training,
@@ -147,7 +297,7 @@ TARGETS = {
         _zip_of("archive/data.pkl"),
     ),
     "onnx_float": Target("net.onnx", onnx_float.read, _onnx_networks),
-    "onnx_qdq": Target("net.onnx", _read_qdq, _qdq_networks),
+    "onnx_qdq": Target("net.onnx", lambda path: build_image(onnx_qdq.read(path)), _qdq_networks),
     "npy": Target(
         "data.npy", lambda path: map_npy(path, "write it again"), lambda: [_npy(_IMAGES)]
     ),
@@ -166,5 +316,7 @@ TARGETS = {
     "cifar_pickle": Target(
         "test_batch", lambda path: datasets.load(path.parent, split="test"), _cifar_batch
     ),
-    "picture": Target("class/picture.png", _read_picture, _pictures),
+    "picture": Target(
+        "class/picture.png", lambda path: datasets.load(path.parent.parent, size=4), _pictures
+    ),
 }

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fuzz.target import check
-from fuzz.targets import TARGETS
+from fuzz.targets import TARGETS, check
 
 FINDINGS = sorted((Path(__file__).parents[1] / "fuzz" / "findings").glob("*-*"))
 MUTATIONS = 300
