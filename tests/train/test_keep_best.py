@@ -105,14 +105,10 @@ def test_a_run_ends_in_its_best_state(tmp_path, losses, best):
     run = iter(losses)
     for stop in (2, 4, 7):
         with pytest.raises(Stop):
-            Toy(losses=run).fit(
-                residual_network(), data(), held_out=held_out, out=out, progress=stop_at(stop)
-            )
+            Toy(losses=run).run(held_out=held_out, out=out, progress=stop_at(stop))
         assert pmt.load(out).image() == pmt.load(out / "checkpoint.pmt").image()
-    resumed = Toy(losses=run).fit(
-        residual_network(), data(), held_out=held_out, out=out, progress=False
-    )
-    again = Toy().fit(residual_network(), data(), held_out=held_out, out=out, progress=False)
+    resumed = Toy(losses=run).run(held_out=held_out, out=out)
+    again = Toy().run(held_out=held_out, out=out)
     weights = pmt.Model(images[best]).core.weights(HEAD)
     for result in (resumed, again):
         assert {k: v for k, v in result.kept.items() if k != "seconds"} == {
@@ -136,12 +132,8 @@ def test_a_worse_epoch_is_taken_back_and_the_rate_cut(tmp_path):
         arguments = {"held_out": data(5), "out": out}
         for stop in stops:
             with pytest.raises(Stop):
-                Toy(losses=losses, backtrack=True).fit(
-                    residual_network(), data(), **arguments, progress=stop_at(stop)
-                )
-        Toy(losses=losses, backtrack=True).fit(
-            residual_network(), data(), **arguments, progress=False
-        )
+                Toy(losses=losses, backtrack=True).run(**arguments, progress=stop_at(stop))
+        Toy(losses=losses, backtrack=True).run(**arguments)
         folders.append(pmt.RunFolder(out))
     records = folders[0].read_metrics()
     epochs = [r for r in records if r["kind"] == "epoch"]
@@ -154,9 +146,7 @@ def test_a_worse_epoch_is_taken_back_and_the_rate_cut(tmp_path):
 
 
 def test_without_backtrack_a_worse_epoch_goes_on(tmp_path):
-    Toy(losses=WORSE).fit(
-        residual_network(), data(), held_out=data(5), out=tmp_path / "run", progress=False
-    )
+    Toy(losses=WORSE).run(held_out=data(5), out=tmp_path / "run")
     records = pmt.RunFolder(tmp_path / "run").read_metrics()
     assert [r["rate"] for r in records if r["kind"] == "step"] == [1.0] * 9
     assert "taken_back" not in {name for record in records for name in record}
@@ -164,9 +154,7 @@ def test_without_backtrack_a_worse_epoch_goes_on(tmp_path):
 
 def test_the_verdict_names_the_state(tmp_path):
     def verdict(losses) -> str:
-        result = Toy(losses=losses).fit(
-            residual_network(), data(), held_out=data(5), progress=False
-        )
+        result = Toy(losses=losses).run(held_out=data(5))
         assert str(result).splitlines()[-1] == result.verdict()
         return result.verdict()
 
@@ -177,13 +165,13 @@ def test_the_verdict_names_the_state(tmp_path):
         "kept the original model: on the 5 held-out images no phase was better by more than one "
         "standard error, no epoch by more than two"
     )
-    assert Toy(losses=flat(4)).fit(residual_network(), data(), progress=False).verdict() == ""
+    assert Toy(losses=flat(4)).run().verdict() == ""
 
 
 def watch(losses, **arguments):
     """Fit with images to watch, of such losses and accuracies."""
     toy = Toy(losses=losses)
-    return toy.fit(residual_network(), data(), valid=data(5), **{"progress": False, **arguments})
+    return toy.run(valid=data(5), **{"progress": False, **arguments})
 
 
 def test_a_run_that_ends_worse_than_it_began_says_so_where_nothing_is_kept():

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from networks import residual_network
-from toy_trainer import HEAD, Toy, data
+from toy_trainer import HEAD, Toy
 
 import pmt
 from pmt.model import ImageScores
@@ -121,7 +121,7 @@ def test_progress_is_told_after_each_step():
 
 def test_a_store_gives_back_what_it_keeps(tmp_path):
     out = tmp_path / "run"
-    Toy().fit(residual_network(), data(), out=out, progress=False)
+    Toy().run(out=out)
     for store in (MemoryStore(), FolderStore(pmt.RunFolder(out))):
         model = residual_network()
         weights = model.core.weights(HEAD) // 2

@@ -25,16 +25,12 @@ BYTES = b'{}[]"9e\n\0\xff\x01=-'
 
 def begun(out, stop=4):
     with pytest.raises(Stop):
-        Toy(losses=flat(9)).fit(
-            residual_network(), data(), valid=data(5), out=out, progress=stop_at(stop)
-        )
+        Toy(losses=flat(9)).run(valid=data(5), out=out, progress=stop_at(stop))
     return pmt.RunFolder(out)
 
 
 def resume(out, **changes):
-    return Toy(losses=flat(9), **changes).fit(
-        residual_network(), data(), valid=data(5), out=out, progress=False
-    )
+    return Toy(losses=flat(9), **changes).run(valid=data(5), out=out)
 
 
 def refusal(out):
@@ -109,7 +105,7 @@ def test_a_figure_that_is_not_finite_ends_the_run(tmp_path):
         stepper.step = lambda *arguments: {**step(*arguments), "loss": float("inf")}
 
     with pytest.raises(ValueError, match="loss = inf must be finite"):
-        Toy(change=diverged).fit(residual_network(), data(), out=tmp_path / "run", progress=False)
+        Toy(change=diverged).run(out=tmp_path / "run")
     assert pmt.RunFolder(tmp_path / "run").read_metrics() == []
 
 
@@ -213,7 +209,7 @@ def test_a_folder_that_vanishes_in_mid_run_is_an_error(tmp_path, left, step):
                 out.mkdir()
 
     with pytest.raises(FileNotFoundError) as caught:
-        Toy().fit(residual_network(), data(), out=out, progress=vanish)
+        Toy().run(out=out, progress=vanish)
     assert caught.value.filename == str(out)
     assert caught.value.strerror == (
         "the run folder was removed or emptied while the run trained in it; start the run again"
@@ -232,9 +228,9 @@ def test_a_full_disk_in_mid_run_names_the_file(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "open", full)
     with pytest.raises(OSError, match=r"No space left on device: '.*metrics\.jsonl'"):
-        Toy().fit(residual_network(), data(), out=tmp_path / "run", progress=False)
+        Toy().run(out=tmp_path / "run")
     monkeypatch.undo()
-    Toy().fit(residual_network(), data(), out=tmp_path / "run", progress=False)
+    Toy().run(out=tmp_path / "run")
 
 
 def test_two_runs_in_one_folder_are_one_too_many(tmp_path):
@@ -245,14 +241,12 @@ def test_two_runs_in_one_folder_are_one_too_many(tmp_path):
         first.set()
         assert second.wait(60)
 
-    thread = threading.Thread(
-        target=lambda: Toy().fit(residual_network(), data(), out=out, progress=wait)
-    )
+    thread = threading.Thread(target=lambda: Toy().run(out=out, progress=wait))
     thread.start()
     assert first.wait(60)
     try:
         with pytest.raises(BlockingIOError) as caught:
-            Toy().fit(residual_network(), data(), out=out, progress=False)
+            Toy().run(out=out)
     finally:
         second.set()
         thread.join()
@@ -268,7 +262,7 @@ def test_two_runs_in_one_folder_are_one_too_many(tmp_path):
 def test_a_lock_that_is_held_outside_stays_held(tmp_path):
     folder = pmt.RunFolder(tmp_path / "run")
     with folder.lock.holding("the sweep's run"):
-        Toy().fit(residual_network(), data(), out=folder, progress=False)
+        Toy().run(out=folder)
         assert not FolderLock.of_folder(folder.path).acquire()
     assert FolderLock.of_folder(folder.path).holder() == ""
 

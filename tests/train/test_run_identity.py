@@ -100,28 +100,26 @@ def test_the_model_may_be_the_one_that_the_run_saved(tmp_path):
 def test_another_trainer_is_named(tmp_path):
     fit(tmp_path / "run")
     with pytest.raises(ValueError, match=r"trainer: there 'zeroth_order', here 'toy'$"):
-        Toy().fit(residual_network(), data(), out=tmp_path / "run", progress=False)
+        Toy().run(out=tmp_path / "run")
 
 
 def test_a_trainer_of_the_users_own_resumes_and_its_options_are_read(tmp_path):
-    whole = Toy().fit(residual_network(), data(), out=tmp_path / "whole", progress=False)
+    whole = Toy().run(out=tmp_path / "whole")
     with pytest.raises(Stop):
-        Toy().fit(residual_network(), data(), out=tmp_path / "run", progress=stop_at(4))
-    run = Toy().fit(residual_network(), data(), out=tmp_path / "run", progress=False)
+        Toy().run(out=tmp_path / "run", progress=stop_at(4))
+    run = Toy().run(out=tmp_path / "run")
     assert run.model.image() == whole.model.image()
-    again = Toy().fit(residual_network(), data(), out=tmp_path / "run", progress=False)
+    again = Toy().run(out=tmp_path / "run")
     assert again.epochs == run.epochs
     folder = pmt.RunFolder(tmp_path / "run")
     assert folder.read_config(options=ToyOptions) == (ToyOptions(), {})
     with pytest.raises(ValueError, match=r"or the class of its options: read_config\(options="):
         folder.read_config()
     with pytest.raises(ValueError, match=r"option seed: there 1, here 2$"):
-        Toy(seed=2).fit(residual_network(), data(), out=tmp_path / "run", progress=False)
+        Toy(seed=2).run(out=tmp_path / "run")
 
 
 def test_a_run_that_chooses_on_given_images_is_another(tmp_path):
-    Toy(losses=flat(4)).fit(
-        residual_network(), data(), held_out=data(5), out=tmp_path / "run", progress=False
-    )
+    Toy(losses=flat(4)).run(held_out=data(5), out=tmp_path / "run")
     with pytest.raises(ValueError, match=r"held-out images: there CRC-32 \w+, here none"):
-        Toy().fit(residual_network(), data(), out=tmp_path / "run")
+        Toy().run(out=tmp_path / "run")

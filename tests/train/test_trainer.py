@@ -18,11 +18,6 @@ from pmt.cli.output import EpochLines, Output
 from pmt.train.schedule import Schedule
 
 
-@pytest.fixture
-def model():
-    return residual_network()
-
-
 def contents(folder):
     files = {p.name: p.read_bytes() for p in folder.iterdir()}
     files["metrics.jsonl"] = [
@@ -33,90 +28,82 @@ def contents(folder):
 
 
 @pytest.mark.parametrize("stop", [1, 3, 5, 8])
-def test_a_run_with_state_resumes_bit_for_bit(tmp_path, model, stop):
-    Toy().fit(model, data(), out=tmp_path / "whole", progress=False)
+def test_a_run_with_state_resumes_bit_for_bit(tmp_path, stop):
+    Toy().run(out=tmp_path / "whole")
     with pytest.raises(Stop):
-        Toy().fit(residual_network(), data(), out=tmp_path / "run", progress=stop_at(stop))
+        Toy().run(out=tmp_path / "run", progress=stop_at(stop))
     assert (tmp_path / "run" / f"checkpoint-{stop}.npz").is_file()
-    Toy().fit(residual_network(), data(), out=tmp_path / "run", progress=False)
+    Toy().run(out=tmp_path / "run")
     assert contents(tmp_path / "run") == contents(tmp_path / "whole")
     assert "checkpoint-9.npz" in contents(tmp_path / "run")
 
 
-def test_a_kill_between_the_state_and_the_model_leaves_the_last_checkpoint(tmp_path, model):
-    Toy().fit(model, data(), out=tmp_path / "whole", progress=False)
+def test_a_kill_between_the_state_and_the_model_leaves_the_last_checkpoint(tmp_path):
+    Toy().run(out=tmp_path / "whole")
     out = tmp_path / "run"
     for stop in (2, 5):
         with pytest.raises(Stop):
-            Toy().fit(residual_network(), data(), out=out, progress=stop_at(stop))
+            Toy().run(out=out, progress=stop_at(stop))
         if stop == 2:
             shutil.copytree(out, tmp_path / "two")
     # As if the state of step 5 had been written, but not yet the model.
     (tmp_path / "two" / "checkpoint-5.npz").write_bytes((out / "checkpoint-5.npz").read_bytes())
     (tmp_path / "two" / ".checkpoint-5.npz.3.00000000.1.part").touch()
-    Toy().fit(residual_network(), data(), out=tmp_path / "two", progress=False)
+    Toy().run(out=tmp_path / "two")
     assert contents(tmp_path / "two") == contents(tmp_path / "whole")
 
 
 def test_a_state_that_is_gone_or_damaged_is_named(tmp_path):
     out = tmp_path / "run"
     with pytest.raises(Stop):
-        Toy().fit(residual_network(), data(), out=out, progress=stop_at(4))
+        Toy().run(out=out, progress=stop_at(4))
     state = out / "checkpoint-4.npz"
     whole = state.read_bytes()
     state.write_bytes(whole[:-30])
     with pytest.raises(ValueError, match=r"checkpoint-4\.npz: .*; the run cannot be resumed"):
-        Toy().fit(residual_network(), data(), out=out, progress=False)
+        Toy().run(out=out)
     state.unlink()
     with pytest.raises(ValueError, match=r"checkpoint-4\.npz is missing; the run cannot be"):
-        Toy().fit(residual_network(), data(), out=out, progress=False)
+        Toy().run(out=out)
     with (out / "checkpoint-4.npz").open("wb") as file:
         np.savez(file, other=np.zeros(3))
     with pytest.raises(ValueError, match="velocity is missing from the checkpoint; the run cannot"):
-        Toy().fit(residual_network(), data(), out=out, progress=False)
+        Toy().run(out=out)
 
 
-def test_a_step_torn_by_ctrl_c_is_not_saved(tmp_path, model, monkeypatch):
+def test_a_step_torn_by_ctrl_c_is_not_saved(tmp_path, monkeypatch):
     monkeypatch.setattr("pmt.train.run.loop._SECONDS_BETWEEN_CHECKPOINTS", 0.0)
-    Toy().fit(model, data(), out=tmp_path / "whole", progress=False)
+    Toy().run(out=tmp_path / "whole")
 
     def torn(stepper):
         stepper.stop_in_step = 6
 
     with pytest.raises(KeyboardInterrupt):
-        Toy(change=torn).fit(residual_network(), data(), out=tmp_path / "run", progress=False)
+        Toy(change=torn).run(out=tmp_path / "run")
     assert pmt.RunFolder(tmp_path / "run").load_checkpoint()[1] == 6
-    Toy().fit(residual_network(), data(), out=tmp_path / "run", progress=False)
+    Toy().run(out=tmp_path / "run")
     assert contents(tmp_path / "run") == contents(tmp_path / "whole")
 
 
-def test_an_epoch_whose_evaluation_was_interrupted_is_evaluated_on_resuming(tmp_path, model):
-    whole = Toy(losses=flat(4)).fit(
-        model, data(), valid=data(5), out=tmp_path / "whole", progress=False
-    )
+def test_an_epoch_whose_evaluation_was_interrupted_is_evaluated_on_resuming(tmp_path):
+    whole = Toy(losses=flat(4)).run(valid=data(5), out=tmp_path / "whole")
 
     def torn(stepper):
         stepper.stop_in_evaluation = True
 
     with pytest.raises(Stop):
-        Toy(losses=flat(1)).fit(
-            residual_network(), data(), valid=data(5), out=tmp_path / "run", progress=stop_at(2)
-        )
+        Toy(losses=flat(1)).run(valid=data(5), out=tmp_path / "run", progress=stop_at(2))
     with pytest.raises(KeyboardInterrupt):
-        Toy(change=torn).fit(
-            residual_network(), data(), valid=data(5), out=tmp_path / "run", progress=False
-        )
+        Toy(change=torn).run(valid=data(5), out=tmp_path / "run")
     assert pmt.RunFolder(tmp_path / "run").load_checkpoint()[1] == 3
-    resumed = Toy(losses=flat(3)).fit(
-        residual_network(), data(), valid=data(5), out=tmp_path / "run", progress=False
-    )
+    resumed = Toy(losses=flat(3)).run(valid=data(5), out=tmp_path / "run")
     assert [r["epoch"] for r in resumed.epochs] == [1, 2, 3]
     assert contents(tmp_path / "run") == contents(tmp_path / "whole")
     assert resumed.before == whole.before == {"valid_loss": 1.0, "valid_accuracy": 0.5}
 
 
-def test_an_epoch_sums_up_its_steps_by_their_mean_losses(model):
-    result = Toy().fit(model, data(), progress=False)
+def test_an_epoch_sums_up_its_steps_by_their_mean_losses():
+    result = Toy().run()
     assert [r["train_loss"] for r in result.epochs] == [2.0, 5.0, 8.0]
     assert [r["train_accuracy"] for r in result.epochs] == [0.25] * 3
     assert [r["changed"] for r in result.epochs] == [9] * 3
@@ -128,10 +115,8 @@ def test_an_epoch_sums_up_its_steps_by_their_mean_losses(model):
     ("macs", "steps", "epochs"),
     [(4999, 4, [1, 1.3333]), (6000, 6, [1, 2]), (2000, 2, [0.6667]), (1000, 1, [0.3333])],
 )
-def test_a_budget_ends_the_run_after_its_last_whole_step(tmp_path, model, macs, steps, epochs):
-    result = Toy(macs=macs, losses=flat(9)).fit(
-        model, data(), valid=data(5), out=tmp_path / "run", progress=False
-    )
+def test_a_budget_ends_the_run_after_its_last_whole_step(tmp_path, macs, steps, epochs):
+    result = Toy(macs=macs, losses=flat(9)).run(valid=data(5), out=tmp_path / "run")
     assert [r["epoch"] for r in result.epochs] == epochs
     assert result.epochs[-1]["macs"] == 1000 * steps <= macs
     assert all("valid_loss" in r for r in result.epochs)
@@ -139,19 +124,15 @@ def test_a_budget_ends_the_run_after_its_last_whole_step(tmp_path, model, macs, 
     assert result.epochs[-1]["changed"] == 3 * (steps - 3 * (len(epochs) - 1))
     assert f"{epochs[-1]}" in str(result)
     with pytest.raises(Stop):
-        Toy(macs=macs, losses=flat(9)).fit(
-            residual_network(), data(), valid=data(5), out=tmp_path / "two", progress=stop_at(1)
-        )
-    Toy(macs=macs, losses=flat(9)).fit(
-        residual_network(), data(), valid=data(5), out=tmp_path / "two", progress=False
-    )
+        Toy(macs=macs, losses=flat(9)).run(valid=data(5), out=tmp_path / "two", progress=stop_at(1))
+    Toy(macs=macs, losses=flat(9)).run(valid=data(5), out=tmp_path / "two")
     assert contents(tmp_path / "two") == contents(tmp_path / "run")
 
 
-def test_a_budget_that_holds_no_step_is_refused(model):
+def test_a_budget_that_holds_no_step_is_refused():
     message = "macs=999 is less than the 1000 multiply-accumulates of one step; raise it, or use a"
     with pytest.raises(ValueError, match=message):
-        Toy(macs=999).fit(model, data(), progress=False)
+        Toy(macs=999).run()
     message = "macs=999 is less than the 1500 multiply-accumulates of the preparation and one step"
     with pytest.raises(ValueError, match=message):
         Schedule(ToyOptions(macs=999), 13, 1000, 500)
@@ -189,8 +170,8 @@ def test_the_learning_rate_warms_up_along_a_line_and_then_follows_the_cosine():
         Schedule(dataclasses.replace(options, warmup_epochs=6), 8)
 
 
-def test_a_folder_says_what_trains_in_it(tmp_path, model):
-    Toy().fit(model, data(), out=tmp_path / "run", progress=False)
+def test_a_folder_says_what_trains_in_it(tmp_path):
+    Toy().run(out=tmp_path / "run")
     folder = pmt.RunFolder(tmp_path / "run")
     assert folder.trainer() == "toy"
     assert folder.read_config(ToyOptions) == (ToyOptions(), {})
@@ -200,7 +181,7 @@ def test_a_folder_says_what_trains_in_it(tmp_path, model):
         "",
     ]
     with pytest.raises(ValueError, match="holds a run with other options or data"):
-        pmt.ZOTrainer(layers="head", batch=4).fit(model, data(), out=tmp_path / "run")
+        pmt.ZOTrainer(layers="head", batch=4).fit(residual_network(), data(), out=tmp_path / "run")
     with pytest.raises(ValueError, match="trainer 'toy' is unknown; it may need a newer version"):
         folder.read_config()
 
