@@ -64,7 +64,7 @@ def test_headers_are_guarded():
     assert [str(path) for path in headers if "#pragma once" not in text(path)] == []
 
 
-def test_package_imports_numpy_alone():
+def test_package_imports_its_dependencies_alone():
     """Other packages are imported where they are used, with a hint what to install."""
     wrong = {}
     for path in SOURCES:

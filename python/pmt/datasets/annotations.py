@@ -230,10 +230,10 @@ def _real(path: Path, text: str) -> float:
 CARS_CORNERS = ("bbox_x1", "bbox_y1", "bbox_x2", "bbox_y2")
 CARS_ANNOTATIONS = {"train": "cars_train_annos.mat", "test": "cars_test_annos_withlabels.mat"}
 FLOWERS102_FOLDER = "flowers-102"
-# The published split is 1,020 + 1,020 + 6,149; work on transfer trains on the first two.
 # The largest of the annotation files has 185,758 bytes.
 LARGEST_MAT = 1 << 20
 Values = npt.NDArray[Any]
+# The published split is 1,020 + 1,020 + 6,149; work on transfer trains on the first two.
 FLOWERS102_SETS = {"train": ("trnid", "valid"), "test": ("tstid",)}
 
 

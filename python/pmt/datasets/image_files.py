@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +22,7 @@ from pmt.datasets.picture import Box, Fit, UndecodableError, decoded, pillow, up
 # Files that a thread takes at a time: also how often progress is shown and Ctrl-C heard.
 BLOCK = 16
 MEMORY_INFO = Path("/proc/meminfo")
-_Images = npt.NDArray[np.uint8]
-_Found = tuple[int, str, str]
+Result = TypeVar("Result")
 
 
 def decode_files(
@@ -31,7 +31,7 @@ def decode_files(
     fit: Fit,
     boxes: npt.NDArray[np.float64] | None,
     threads: int = 0,
-) -> _Images:
+) -> npt.NDArray[np.uint8]:
     """Decode all files into one read-only array.
 
     The array is uint8 of shape (N, H, W, C), with C = 1 if every image is gray, else 3. Without a
@@ -42,15 +42,51 @@ def decode_files(
     pillow()
     height, width = fit.size or _first_size(paths, fit, boxes)
     _refuse_too_large(folder, (len(paths), height, width, 3), fit)
-    work = _Work(paths, fit, boxes, np.empty((len(paths), height, width, 3), np.uint8))
+    images = np.empty((len(paths), height, width, 3), np.uint8)
+    is_gray = np.zeros(len(paths), np.bool_)
+
+    def fill(index: int) -> tuple[int, str, str] | None:
+        """Decode into the row of an index; return it with the problem and the remedy, if any."""
+        try:
+            image = decoded(paths[index], fit, _box(boxes, index))
+        except UndecodableError as error:
+            problem, remedy = error.args
+            return index, problem, remedy
+        if image.shape[:2] != (height, width):
+            own = "x".join(map(str, image.shape[:2]))
+            problem = f"is {own} (height x width) but {paths[0].name} is {height}x{width}"
+            return index, problem, "give one size for all, as in size=(32, 32)"
+        images[index] = image
+        is_gray[index] = image.shape[2] == 1
+        return None
+
     problems = Problems(folder)
-    for index, problem, remedy in work.run(thread_count(threads) or os.cpu_count() or 1):
-        problems.add(paths[index], problem, remedy)
+    for found in _in_threads(fill, len(paths), thread_count(threads) or os.cpu_count() or 1):
+        if found is not None:
+            index, problem, remedy = found
+            problems.add(paths[index], problem, remedy)
     problems.raise_if_any()
     # Gray images are in all three channels alike.
-    images = np.ascontiguousarray(work.images[..., :1]) if work.is_gray.all() else work.images
+    images = np.ascontiguousarray(images[..., :1]) if is_gray.all() else images
     images.flags.writeable = False
     return images
+
+
+def _in_threads(call: Callable[[int], Result], count: int, threads: int) -> list[Result]:
+    """Return what a call returns for 0 to count - 1, with a progress line."""
+    line = ProgressLine(count, unit="image")
+    results: list[Result] = []
+    pool = ThreadPoolExecutor(min(threads, count), thread_name_prefix="pmt-decode")
+    blocks = [range(start, min(start + BLOCK, count)) for start in range(0, count, BLOCK)]
+    try:
+        for block in pool.map(lambda indices: [call(index) for index in indices], blocks):
+            results += block
+            line.update(len(results), "decoding")
+    finally:
+        # After an error or Ctrl-C, what waits is dropped and only the images at hand end.
+        pool.shutdown(cancel_futures=True)
+        line.clear()
+    return results
 
 
 def have_one_size(paths: Sequence[Path]) -> bool:
@@ -59,60 +95,6 @@ def have_one_size(paths: Sequence[Path]) -> bool:
     known = (size for size in sizes if size is not None)
     first = next(known, None)
     return all(size == first for size in known)
-
-
-class _Work:
-    """The files, and the array that the threads fill, each its own rows."""
-
-    def __init__(
-        self,
-        paths: Sequence[Path],
-        fit: Fit,
-        boxes: npt.NDArray[np.float64] | None,
-        images: _Images,
-    ) -> None:
-        self.paths = paths
-        self.fit = fit
-        self.boxes = boxes
-        self.images = images
-        self.is_gray = np.zeros(len(paths), np.bool_)
-
-    def run(self, threads: int) -> list[_Found]:
-        count = len(self.paths)
-        line = ProgressLine(count, unit="image")
-        found: list[_Found] = []
-        pool = ThreadPoolExecutor(min(threads, count), thread_name_prefix="pmt-decode")
-        try:
-            for start, block in enumerate(pool.map(self._block, range(0, count, BLOCK))):
-                found += block
-                line.update(min(count, (start + 1) * BLOCK), "decoding")
-        finally:
-            # After an error or Ctrl-C, what waits is dropped and only the images at hand end.
-            pool.shutdown(cancel_futures=True)
-            line.clear()
-        return found
-
-    def _block(self, start: int) -> list[_Found]:
-        stop = min(start + BLOCK, len(self.paths))
-        return [found for i in range(start, stop) if (found := self._one(i)) is not None]
-
-    def _one(self, index: int) -> _Found | None:
-        try:
-            image = decoded(self.paths[index], self.fit, _box(self.boxes, index))
-        except UndecodableError as error:
-            problem, remedy = error.args
-            return index, problem, remedy
-        if image.shape[:2] != self.images.shape[1:3]:
-            first = "x".join(map(str, self.images.shape[1:3]))
-            own = "x".join(map(str, image.shape[:2]))
-            return (
-                index,
-                f"is {own} (height x width) but {self.paths[0].name} is {first}",
-                "give one size for all, as in size=(32, 32)",
-            )
-        self.images[index] = image
-        self.is_gray[index] = image.shape[2] == 1
-        return None
 
 
 def _first_size(
