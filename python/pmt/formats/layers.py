@@ -151,7 +151,12 @@ class Window:
 
     def output(self, size: Sequence[int]) -> Pair:
         """Return the output's height and width."""
-        return output_size((size[0], size[1]), self.kernel, self.stride, self.padding)
+        return output_size(size, self.kernel, self.stride, self.padding)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The fields of an op with this window."""
+        return {"kernel": self.kernel, "stride": self.stride, "padding": self.padding}
 
     @property
     def padding_fits(self) -> bool:

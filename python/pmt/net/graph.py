@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Generic, Literal, TypeVar
 
@@ -184,13 +184,16 @@ def weight_shape(op: BaseOp, source: BaseTensor, channels: int) -> tuple[int, ..
     return (channels, source.elements)
 
 
-def output_size(size: Pair, kernel: Pair, stride: Pair, padding: Padding) -> Pair:
-    """Return the height and width that windows over an input of a height and width give."""
+def padded_size(size: Sequence[int], padding: Padding) -> Pair:
+    """Return a height and width with the rows and columns of a padding."""
     top, left, bottom, right = padding
-    return (
-        (size[0] + top + bottom - kernel[0]) // stride[0] + 1,
-        (size[1] + left + right - kernel[1]) // stride[1] + 1,
-    )
+    return size[0] + top + bottom, size[1] + left + right
+
+
+def output_size(size: Sequence[int], kernel: Pair, stride: Pair, padding: Padding) -> Pair:
+    """Return the height and width that windows over an input of a height and width give."""
+    height, width = padded_size(size, padding)
+    return (height - kernel[0]) // stride[0] + 1, (width - kernel[1]) // stride[1] + 1
 
 
 def with_new_head(graph: Graph, classes: int) -> Graph:
@@ -442,12 +445,11 @@ def _check_blocks(graph: Graph) -> None:
 
 def _expected_shape(op: Op, source: Tensor, target: Tensor) -> Shape:
     if op.kind in _WINDOW_KINDS:
-        size = output_size(source.shape[:2], op.kernel, op.stride, op.padding)
+        size = output_size(source.shape, op.kernel, op.stride, op.padding)
         return (*size, target.channels if is_layer(op) else source.channels)
     if op.kind in ("fully_connected", "mean"):
         return (1, 1, target.channels if is_layer(op) else source.channels)
     if op.kind == "pad":
-        top, left, bottom, right = op.padding
-        return (source.height + top + bottom, source.width + left + right, source.channels)
+        return (*padded_size(source.shape, op.padding), source.channels)
     reshaped = op.kind == "reshape" and target.elements == source.elements
     return target.shape if reshaped else source.shape

@@ -12,7 +12,7 @@ from pmt.formats.layers import Window, dense_kernel, kernel_extent, same_sides, 
 from pmt.formats.onnx.call import Call
 from pmt.formats.onnx.draft import View
 from pmt.formats.onnx.file import Unsupported
-from pmt.net.graph import OpKind, Padding, Pair, Shape
+from pmt.net.graph import OpKind, Padding, Pair, Shape, padded_size
 
 Array = npt.NDArray[Any]
 MOST_ZEROS = 64  # how often the stored weights a layer may have once zeros are written out
@@ -77,8 +77,7 @@ def pad_first(call: Call, view: View, padding: Padding) -> View:
     """Add an op that pads with zeros; it is joined with the layer after it where that is exact."""
     if not any(padding):
         return view
-    top, left, bottom, right = padding
-    size = (view.size[0] + top + bottom, view.size[1] + left + right, view.size[2])
+    size = (*padded_size(view.size, padding), view.size[2])
     if max(size) > 2**16:
         raise Unsupported(f"it pads to {size[0]}x{size[1]}", "the file is damaged, export again")
     return call.draft.emit("pad", call.name("pad"), [view], size, padding=padding)
@@ -203,9 +202,7 @@ def _pool(call: Call, view: View, window: Window) -> View:
         call.name(kind),
         [view],
         (*window.output(view.size), view.size[2]),
-        kernel=window.kernel,
-        stride=window.stride,
-        padding=window.padding,
+        **window.settings,
     )
 
 
@@ -246,9 +243,7 @@ def convolution(call: Call) -> View:
         call.layer_name("depthwise" if kind == "depthwise_conv2d" else "conv"),
         [view],
         (*window.output(view.size), out),
-        kernel=window.kernel,
-        stride=window.stride,
-        padding=window.padding,
+        **window.settings,
         **parameters,
     )
 

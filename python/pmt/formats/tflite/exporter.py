@@ -17,7 +17,7 @@ import numpy.typing as npt
 from pmt import _core
 from pmt._util.extras import import_extra
 from pmt.formats.layers import bounded_bias, input_formula, same_sides
-from pmt.net.graph import Graph, Op, Tensor, check_graph
+from pmt.net.graph import Graph, Op, Tensor, check_graph, padded_size
 
 __all__ = ["OPERATORS", "Band", "bands", "tflite_model"]
 
@@ -205,9 +205,9 @@ class _Lowering:
         if padding is not None:
             return op.inputs[0], padding
         source = self.graph.tensors[op.inputs[0]]
-        top, left, bottom, right = op.padding
-        size = (source.height + top + bottom, source.width + left + right)
-        padded = self._activation(f"{op.name}/padded", source, *size)
+        padded = self._activation(
+            f"{op.name}/padded", source, *padded_size(source.shape, op.padding)
+        )
         inputs = [op.inputs[0], self._paddings(op)]
         # PAD pads with the zero point; a maximum must not see more than the lowest value.
         if kind == "PADV2" and source.zero_point > -128:

@@ -20,7 +20,9 @@ from pmt.formats.layers import (
 from pmt.formats.tflite.elementwise import fused_clamp
 from pmt.formats.tflite.file import CONVERT_INT8, FileOp, FileTensor, Unsupported
 from pmt.formats.tflite.network import Step, StoredLayer
-from pmt.net.graph import Op, Padding, Pair, Tensor
+from pmt.net.graph import Op, OpKind, Padding, Pair, Tensor, padded_size
+
+Int8Array = npt.NDArray[np.int8]
 
 SAME, VALID = 0, 1
 _LARGEST_KERNEL = 255
@@ -76,8 +78,9 @@ def _padding(
         raise Unsupported(f"padding {options['Padding']}", "use SAME or VALID")
     if options["Padding"] == VALID:
         return (0, 0, 0, 0)
-    sizes = (source.height + before[0] + before[2], source.width + before[1] + before[3])
-    (top, bottom), (left, right) = map(same_sides, sizes, extent, stride)
+    (top, bottom), (left, right) = map(
+        same_sides, padded_size(source.shape, before), extent, stride
+    )
     return top, left, bottom, right
 
 
@@ -89,9 +92,7 @@ def pool(step: Step, kind: Literal["average_pool", "max_pool"]) -> None:
         kind,
         (1, *shape.output(step.tensor().shape), step.tensor().channels),
         stem=kind,
-        kernel=shape.kernel,
-        stride=shape.stride,
-        padding=shape.padding,
+        **shape.settings,
         clamp=fused_clamp(step),
     )
 
@@ -166,9 +167,10 @@ def _amounts(step: Step) -> tuple[Padding, tuple[int, ...]]:
             f"only height and width can be padded, by 0 to {LARGEST_SIDE}",
         )
     (top, bottom), (left, right) = inner
-    height, width = source.height + top + bottom, source.width + left + right
+    padding = (top, left, bottom, right)
+    height, width = padded_size(source.shape, padding)
     size = (1, height, width, source.channels)
-    return (top, left, bottom, right), size if rank == 4 else (1, width, source.channels)
+    return padding, size if rank == 4 else (1, width, source.channels)
 
 
 def _value(step: Step) -> int:
@@ -207,13 +209,9 @@ def _pad_with(step: Step, shape: tuple[int, ...], amounts: Padding, value: int) 
     network, source = step.network, step.tensor()
     network.reserve(2 * source.channels)
     offset = (source.zero_point - value) * float(source.scale)
-    size = (
-        source.height + amounts[0] + amounts[2],
-        source.width + amounts[1] + amounts[3],
-        source.channels,
-    )
+    height, width = padded_size(source.shape, amounts)
     relabeled = replace(source, name=f"{source.name}_relabeled", zero_point=value)
-    padded = replace(relabeled, name=f"{source.name}_padded", height=size[0], width=size[1])
+    padded = replace(relabeled, name=f"{source.name}_padded", height=height, width=width)
     first, second = network.intermediate(relabeled), network.intermediate(padded)
     forth = Op(
         "depthwise_conv2d",
@@ -229,20 +227,15 @@ def _pad_with(step: Step, shape: tuple[int, ...], amounts: Padding, value: int) 
         shape,
         stem="relabel",
         sources=(second,),
-        size=size,
+        size=padded.shape,
         **channelwise_layer(padded, 1.0, -offset),
     )
     network.helpers |= {forth.name, back.name}
 
 
-Int8Array = npt.NDArray[np.int8]
-
-
 def conv_2d(step: Step) -> None:
     """Lower CONV_2D: one group as it is, one channel a group as depthwise, else with zeros."""
-    stored = _weights(step, 0, 4)
-    weights = stored.data
-    assert weights is not None
+    stored, weights = _weights(step, 0, 4)
     out, height, width, inner = weights.shape
     channels = step.tensor().channels
     if inner == 0 or channels % inner or out % (channels // inner):
@@ -265,9 +258,7 @@ def conv_2d(step: Step) -> None:
 
 def depthwise_conv_2d(step: Step) -> None:
     """Lower DEPTHWISE_CONV_2D, with any channel multiplier."""
-    stored = _weights(step, 3, 4)
-    weights = stored.data
-    assert weights is not None
+    stored, weights = _weights(step, 3, 4)
     one, height, width, out = weights.shape
     channels = step.tensor().channels
     multiplier = step.op.options.get("DepthMultiplier", 0)
@@ -284,43 +275,36 @@ def depthwise_conv_2d(step: Step) -> None:
 
 def fully_connected(step: Step) -> None:
     """Lower FULLY_CONNECTED: on all values, or on the channels of each position as a 1x1 conv2d."""
-    stored = _weights(step, 0, 2)
-    weights = stored.data
-    assert weights is not None
+    stored, weights = _weights(step, 0, 2)
     if step.op.options.get("WeightsFormat", 0) != 0:
         raise Unsupported("its weights are shuffled", "convert the model without that option")
     out, inner = weights.shape
     source, shape = step.tensor(), step.shape()
     step.network.reserve(weights.size)
-    plain = weights.astype(np.int8)
-    settings: dict[str, Any] = {**_parameters(step, stored, out), "clamp": fused_clamp(step)}
+    parameters = _parameters(step, stored, out)
+    size = None
+    kind: OpKind = "fully_connected"
     if inner == source.elements:
         keeps_rank = len(step.network.model.tensors[step.output].shape) == len(shape)
         lead = (1,) * (len(shape) - 1) if keeps_rank else (1,)
-        op = step.emit(
-            "fully_connected",
-            (*lead, out),
-            stem="dense",
-            named_by=stored,
-            weights=plain,
-            **settings,
-        )
     elif inner == source.channels:
-        op = step.emit(
-            "conv2d",
-            (*shape[:-1], out),
-            stem="dense",
-            named_by=stored,
-            size=(source.height, source.width, out),
-            weights=plain.reshape(out, 1, 1, inner),
-            **settings,
-        )
+        kind, lead, size = "conv2d", shape[:-1], (source.height, source.width, out)
+        weights = weights.reshape(out, 1, 1, inner)
     else:
         raise Unsupported(
             f"{inner} weights per row for an input of {source.height}x{source.width}x"
             f"{source.channels}",
             "a row must take all values, or the channels of one position",
         )
+    op = step.emit(
+        kind,
+        (*lead, out),
+        stem="dense",
+        named_by=stored,
+        size=size,
+        weights=weights.astype(np.int8),
+        **parameters,
+    )
     step.network.layers[op.name] = StoredLayer(step.number, step.op.inputs[1], _bias_index(step))
 
 
@@ -334,7 +318,7 @@ def _emit(
     groups: int = 1,
 ) -> None:
     out = weights.shape[2] if kind == "depthwise_conv2d" else weights.shape[0]
-    parameters: dict[str, Any] = _parameters(step, stored, out)
+    parameters = _parameters(step, stored, out)
     rank = len(step.network.model.tensors[step.output].shape)
     # Folding dilation can leave a convolution between activations of rank 3.
     height, width = shape.output(step.tensor().shape)
@@ -344,11 +328,8 @@ def _emit(
         (1, *rows, width, out),
         stem="depthwise" if kind == "depthwise_conv2d" else "conv",
         named_by=stored,
-        kernel=shape.kernel,
-        stride=shape.stride,
-        padding=shape.padding,
-        clamp=fused_clamp(step),
         weights=weights,
+        **shape.settings,
         **parameters,
     )
     step.network.layers[op.name] = StoredLayer(
@@ -359,7 +340,7 @@ def _emit(
         step.network.operators[op.output] += f" ({', '.join(how)})"
 
 
-def _weights(step: Step, axis: int, rank: int) -> FileTensor:
+def _weights(step: Step, axis: int, rank: int) -> tuple[FileTensor, npt.NDArray[Any]]:
     tensor = step.constant(1)
     if tensor is None or tensor.data is None:
         raise Unsupported("its weights are not a constant", "store them in the file")
@@ -375,15 +356,15 @@ def _weights(step: Step, axis: int, rank: int) -> FileTensor:
             f"its weight scales run along dimension {tensor.quantized_dimension}, not {axis}",
             "convert the model again",
         )
-    return tensor
+    return tensor, tensor.data
 
 
 def _bias_index(step: Step) -> int:
     return step.op.inputs[2] if len(step.op.inputs) > 2 else -1
 
 
-def _parameters(step: Step, weights: FileTensor, channels: int) -> dict[str, npt.NDArray[Any]]:
-    """Return bias (zeros if missing) and one weight scale per output channel."""
+def _parameters(step: Step, weights: FileTensor, channels: int) -> dict[str, Any]:
+    """Return bias (zeros if missing), one weight scale per output channel, and the clamp."""
     scales = weights.scales
     if len(scales) not in (1, channels) or not np.all(np.isfinite(scales) & (scales > 0)):
         raise Unsupported(
@@ -401,7 +382,8 @@ def _parameters(step: Step, weights: FileTensor, channels: int) -> dict[str, npt
             )
         _check_bias_scale(step, stored, scales)
         bias = stored.data.reshape(channels).astype(np.int32)
-    return {"bias": bias, "weight_scales": np.resize(scales, channels).astype(np.float32)}
+    weight_scales = np.resize(scales, channels).astype(np.float32)
+    return {"bias": bias, "weight_scales": weight_scales, "clamp": fused_clamp(step)}
 
 
 def _check_bias_scale(step: Step, bias: FileTensor, scales: npt.NDArray[np.float32]) -> None:
