@@ -1,4 +1,4 @@
-"""Tools of importers and exporters: layers as this engine has them, blocks, pixels, limits.
+"""Tools of importers and exporters: layers as this engine has them, pixels, limits, problems.
 
 Image ops have neither groups nor dilation. The zeros cost multiplications, and training may change
 them as any other weight: a trained network is a dense one.
@@ -6,7 +6,7 @@ them as any other weight: a trained network is a dense one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
+from pmt._util.checks import FileProblems
 from pmt.net.graph import (
     Graph,
     Op,
@@ -33,6 +34,44 @@ _SHOWN = 6  # problems in one message
 Array = npt.NDArray[Any]
 Vector = npt.NDArray[np.float64]
 Numbers = float | Sequence[float] | None  # one number, one per channel, or what is usual
+
+
+class Unsupported(Exception):
+    """The reason that one operator cannot be imported, and a remedy for the user."""
+
+    def __init__(self, reason: str, remedy: str) -> None:
+        super().__init__(reason, remedy)
+
+
+class Problems:
+    """Problems and the operators that have them; equal problems of a kind are named once.
+
+    ``form`` has places for reason and remedy; ``place`` says in words which operators of a kind
+    have a problem; with ``lines`` each problem is a line of its own.
+    """
+
+    def __init__(
+        self, form: str, place: Callable[[str, list[Any]], str], *, lines: bool = False
+    ) -> None:
+        self._form, self._place, self._lines = form, place, lines
+        self._found: dict[tuple[str, str], list[Any]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
+    def add(self, problem: Unsupported, kind: str = "", operator: Any = None) -> None:
+        """Note a problem of an operator, or of the file as a whole."""
+        operators = self._found.setdefault((kind, self._form.format(*problem.args)), [])
+        if operator is not None:
+            operators.append(operator)
+
+    def error(self, source: str) -> FileProblems:
+        """Return the one error about the file ``source``."""
+        things = "1 thing is" if len(self._found) == 1 else f"{len(self._found)} things are"
+        found = [self._place(kind, where) + text for (kind, text), where in self._found.items()]
+        head = f"{source}: {things} not supported:"
+        message = "\n- ".join([head, *found]) if self._lines else f"{head} {'; '.join(found)}"
+        return FileProblems(source, found, message, "not supported")
 
 
 def consecutive_blocks(layers: Sequence[int]) -> dict[str, list[int]]:

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt.formats.layers import Unsupported
 from pmt.formats.onnx.draft import Draft, Quantization, View, image_view
-from pmt.formats.onnx.file import Node, Unsupported
+from pmt.formats.onnx.file import Node
 from pmt.net.graph import Shape
 
 Array = npt.NDArray[Any]

@@ -22,8 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._core import LARGEST_SIDE, MOST_CHANNELS, MOST_OPS
-from pmt.formats.layers import unit_layer
-from pmt.formats.onnx.file import Unsupported
+from pmt.formats.layers import Unsupported, unit_layer
 from pmt.net.float_graph import ACTIVATED_KINDS, Bounds, fold_batch_norm
 from pmt.net.graph import (
     KEEPING_KINDS,

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt.formats.layers import Unsupported
 from pmt.formats.onnx.call import Call, memory_view
 from pmt.formats.onnx.draft import View, flattened, reshaped, transposed
-from pmt.formats.onnx.file import MAX_RANK, Unsupported
+from pmt.formats.onnx.file import MAX_RANK
 
 Array = npt.NDArray[Any]
 Vector = npt.NDArray[np.float64]

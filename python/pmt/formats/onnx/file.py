@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.checks import FileProblems
 from pmt._util.extras import import_extra
+from pmt.formats.layers import Problems, Unsupported
 from pmt.formats.reading import require_file
 
 MAX_RANK = 8
@@ -41,35 +41,6 @@ _OTHER_TYPES = {4: "uint16", 5: "int16", 8: "string", 12: "uint32", 13: "uint64"
 _OTHER_TYPES |= {14: "complex64", 15: "complex128", 17: "float8", 18: "float8", 22: "int4"}
 _LARGEST = float(np.finfo(np.float32).max)
 _NAMED = 3  # nodes in one line of a message
-
-
-class Unsupported(Exception):
-    """The reason that one node cannot be imported, and a remedy for the user."""
-
-    def __init__(self, reason: str, remedy: str) -> None:
-        super().__init__(f"{reason}: {remedy}")
-
-
-class Problems:
-    """Problems and the nodes that have them; equal problems of equal ops are named once."""
-
-    def __init__(self) -> None:
-        self._nodes: dict[tuple[str, str], list[str]] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._nodes)
-
-    def add(self, problem: Unsupported | str, kind: str = "", node: str = "") -> None:
-        """Note a problem of the node ``node`` of op ``kind``, or of the file as a whole."""
-        self._nodes.setdefault((kind, str(problem)), []).append(node)
-
-    def error(self, source: str) -> FileProblems:
-        """Return the one error about the file ``source``."""
-        count = len(self._nodes)
-        things = "1 thing is" if count == 1 else f"{count} things are"
-        found = [f"{_place(kind, nodes)}{text}" for (kind, text), nodes in self._nodes.items()]
-        lines = [f"{source}: {things} not supported:", *(f"- {problem}" for problem in found)]
-        return FileProblems(source, found, "\n".join(lines), "not supported")
 
 
 def _place(kind: str, nodes: list[str]) -> str:
@@ -169,7 +140,7 @@ class _Reader:
         self._path, self._model, self._proto = path, model, model.graph
         self._source = path.name
         self._reader = ConstantReader(path.parent)
-        self._problems = Problems()
+        self._problems = Problems("{}: {}", _place, lines=True)
 
     def read(self) -> FileModel:
         _check_text(self._source, self._proto)

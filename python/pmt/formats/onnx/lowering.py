@@ -11,12 +11,12 @@ import numpy as np
 
 from pmt._core import LARGEST_SIDE
 from pmt._util.text import printable
-from pmt.formats.layers import Numbers, layer_blocks, per_channel
+from pmt.formats.layers import Numbers, Unsupported, layer_blocks, per_channel
 from pmt.formats.onnx import elementwise, windows
 from pmt.formats.onnx.call import Call, QuantizedConstant, Value, dequantize, moved, quantize
 from pmt.formats.onnx.draft import Draft, View, clean, image_view
 from pmt.formats.onnx.elementwise import FOLDERS, fold, shape_of
-from pmt.formats.onnx.file import FileModel, Node, Problems, Unsupported, read_file
+from pmt.formats.onnx.file import FileModel, Node, read_file
 from pmt.formats.onnx.windows import MOST_ZEROS
 from pmt.net.graph import is_layer
 
@@ -171,7 +171,7 @@ def _require_quantized(model: FileModel, source: str) -> None:
 class _Lowering:
     def __init__(self, model: FileModel, quantized: bool) -> None:
         self._model = model
-        self._problems: Problems = model.problems
+        self._problems = model.problems
         self._values: dict[str, Value | None] = dict(model.constants)  # None: not converted
         self._budget = max(_SMALL_CONSTANT, model.size)
         # Room for the zeros of groups and dilations, and for small layers that ops become.

@@ -8,10 +8,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt.formats.layers import Window, dense_kernel, kernel_extent, same_sides, spread_depthwise
+from pmt.formats.layers import (
+    Unsupported,
+    Window,
+    dense_kernel,
+    kernel_extent,
+    same_sides,
+    spread_depthwise,
+)
 from pmt.formats.onnx.call import Call
 from pmt.formats.onnx.draft import View
-from pmt.formats.onnx.file import Unsupported
 from pmt.net.graph import OpKind, Padding, Pair, Shape, padded_size
 
 Array = npt.NDArray[Any]

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt.formats.layers import channelwise_layer
-from pmt.formats.tflite.file import CONVERT_INT8, Unsupported
+from pmt.formats.layers import Unsupported, channelwise_layer
+from pmt.formats.tflite.file import CONVERT_INT8
 from pmt.formats.tflite.network import Step, layout, quantization
 from pmt.net.graph import Pair
 

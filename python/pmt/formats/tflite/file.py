@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.checks import FileProblems
 from pmt._util.extras import import_extra
 from pmt.formats.reading import require_file
 
@@ -54,42 +53,12 @@ _OPTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
 _NEEDS_OPTIONS = ("CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D")
 
 
-class Unsupported(Exception):
-    """The reason that one operator cannot be imported, and a remedy for the user."""
-
-    def __init__(self, reason: str, remedy: str) -> None:
-        super().__init__(f"{reason} ({remedy})")
-
-
 class _Damaged(Exception):
     """The damage of a file, in words for the user."""
 
 
-class Problems:
-    """Problems and the operators that have them; equal problems are named once."""
-
-    def __init__(self) -> None:
-        self._operators: dict[str, list[tuple[int, str]]] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._operators)
-
-    def add(self, problem: Unsupported, number: int = -1, kind: str = "") -> None:
-        """Note a problem of operator ``number``, or of the file as a whole."""
-        operators = self._operators.setdefault(str(problem), [])
-        if number >= 0:
-            operators.append((number, kind))
-
-    def error(self, source: str) -> FileProblems:
-        """Return the one error about the file ``source``."""
-        count = len(self._operators)
-        things = "1 thing is" if count == 1 else f"{count} things are"
-        found = [f"{_place(operators)}{text}" for text, operators in self._operators.items()]
-        message = f"{source}: {things} not supported: {'; '.join(found)}"
-        return FileProblems(source, found, message, "not supported")
-
-
-def _place(operators: list[tuple[int, str]]) -> str:
+def place(_: str, operators: list[tuple[int, str]]) -> str:
+    """Return the numbers and kinds of operators as a message begins with them."""
     if not operators:
         return ""
     if len(operators) == 1:

@@ -21,6 +21,8 @@ import numpy as np
 from pmt._util.text import printable
 from pmt.formats.layers import (
     Numbers,
+    Problems,
+    Unsupported,
     check_imported,
     check_limits,
     layer_blocks,
@@ -28,7 +30,7 @@ from pmt.formats.layers import (
     raw_pixels,
 )
 from pmt.formats.tflite import elementwise, windows
-from pmt.formats.tflite.file import FileModel, FileOp, Problems, Unsupported, read_file
+from pmt.formats.tflite.file import FileModel, FileOp, place, read_file
 from pmt.formats.tflite.network import Network, Step, StoredLayer, check_types, is_shape_value
 from pmt.formats.tflite.windows import VALID
 from pmt.net.graph import FEATURES_ENTRY, Graph, is_layer
@@ -168,7 +170,7 @@ class _Lowering:
     def __init__(self, model: FileModel, source: str) -> None:
         self._model = model
         self._source = source
-        self._problems = Problems()
+        self._problems = Problems("{} ({})", place)
 
     def run(self) -> Lowered:
         self._check_file()
@@ -232,7 +234,7 @@ class _Lowering:
             try:
                 check(step)
             except Unsupported as problem:
-                self._problems.add(problem, step.number, step.op.kind)
+                self._problems.add(problem, operator=(step.number, step.op.kind))
                 failed = True
         try:
             if not failed and not self._reads_what_failed(step):
@@ -240,7 +242,7 @@ class _Lowering:
                 convert = elementwise.evaluate_sizes if sizes else _CONVERTERS[step.op.kind]
                 convert(step)
         except Unsupported as problem:
-            self._problems.add(problem, step.number, step.op.kind)
+            self._problems.add(problem, operator=(step.number, step.op.kind))
             failed = True
         if failed:
             self._stand_in(step)

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt.formats.tflite.file import CONVERT_INT8, FileModel, FileOp, FileTensor, Unsupported
+from pmt.formats.layers import Unsupported
+from pmt.formats.tflite.file import CONVERT_INT8, FileModel, FileOp, FileTensor
 from pmt.net.graph import Op, OpKind, Padding, Pair, Shape, Tensor
 
 _LONGEST = 32  # characters of a layer's name

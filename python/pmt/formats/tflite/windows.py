@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from pmt._core import LARGEST_SIDE
 from pmt.formats.layers import (
+    Unsupported,
     Window,
     channelwise_layer,
     dense_kernel,
@@ -18,7 +19,7 @@ from pmt.formats.layers import (
     spread_depthwise,
 )
 from pmt.formats.tflite.elementwise import fused_clamp
-from pmt.formats.tflite.file import CONVERT_INT8, FileOp, FileTensor, Unsupported
+from pmt.formats.tflite.file import CONVERT_INT8, FileOp, FileTensor
 from pmt.formats.tflite.network import Step, StoredLayer
 from pmt.net.graph import Op, OpKind, Padding, Pair, Tensor, padded_size
 
