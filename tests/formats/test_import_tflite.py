@@ -19,7 +19,7 @@ RELU, RELU6 = 1, 3
 
 
 def imported(tmp_path: Path, data: bytes, **options: object) -> Graph:
-    return tflite.read(saved(tmp_path, data), **options)  # type: ignore[arg-type]
+    return tflite.read(saved(tmp_path, data), **options)
 
 
 def small_network() -> bytes:
@@ -78,18 +78,14 @@ def test_every_supported_operator(tmp_path: Path) -> None:
     assert pad.padding == (0, 1, 1, 0)
     assert (conv.stride, conv.padding) == ((2, 2), (0, 0, 1, 1))  # TFLite SAME at stride 2
     assert conv.clamp == (-128, -68)  # 6 / 0.1 steps above zero point -128
-    assert conv.bias is not None
     assert conv.bias.tolist() == [1, -2, 3, 4]
     assert depthwise.padding == (1, 1, 1, 1)
-    assert depthwise.weights is not None
     assert depthwise.weights.shape == (3, 3, 4)
     np.testing.assert_allclose(depthwise.weight_scales, [0.5, 0.6, 0.7, 0.8], rtol=1e-7)
-    assert depthwise.bias is not None
     assert depthwise.bias.tolist() == [0, 0, 0, 0]
     assert add.clamp == (1, 127)
     assert (largest.kernel, largest.stride, largest.padding) == ((2, 2), (2, 2), (0, 0, 0, 0))
     assert average.padding == (0, 0, 1, 1)
-    assert dense.weight_scales is not None
     assert dense.weight_scales.tolist() == [0.25, 0.25]
     assert graph.tensors[graph.output].zero_point == 9
     assert graph.metadata["dropped_operators"] == ["op 0 QUANTIZE", "op 10 SOFTMAX"]
@@ -206,7 +202,6 @@ def test_zeros_stand_for_groups_and_dilation(tmp_path: Path) -> None:
     conv = imported(tmp_path, b.bytes([x], [y])).ops[0]
     assert (conv.kernel, conv.padding) == ((5, 1), (2, 0, 2, 0))
     weights = conv.weights
-    assert weights is not None
     assert (weights != 0).reshape(2, 5, 4).tolist() == [
         [[True, True, False, False], [False] * 4] * 2 + [[True, True, False, False]],
         [[False, False, True, True], [False] * 4] * 2 + [[False, False, True, True]],

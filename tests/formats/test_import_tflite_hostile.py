@@ -9,10 +9,9 @@ from pathlib import Path
 import flatbuffers
 import numpy as np
 import pytest
-import tflite as schema
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tflite_builder import TfliteBuilder, refused, saved
+from tflite_builder import TfliteBuilder, offsets, refused, saved, table
 from tflite_networks import GENERATED, generated
 
 from pmt.formats.tflite import importer as tflite
@@ -131,31 +130,13 @@ def test_a_name_that_all_tensors_share_is_not_copied_for_each(tmp_path: Path) ->
     """A file of 100 KB whose 2,000 tensors claim one name of 80 KB would make 160 MB."""
     b = flatbuffers.Builder(1024)
     name = b.CreateString("x" * 80_000)
-    tensors = []
-    for _ in range(2000):
-        schema.TensorStart(b)
-        schema.TensorAddName(b, name)
-        tensors.append(schema.TensorEnd(b))
-    vector = offsets(b, tensors)
-    schema.SubGraphStart(b)
-    schema.SubGraphAddTensors(b, vector)
-    graph = offsets(b, [schema.SubGraphEnd(b)])
-    schema.BufferStart(b)
-    buffers = offsets(b, [schema.BufferEnd(b)])
-    schema.ModelStart(b)
-    schema.ModelAddSubgraphs(b, graph)
-    schema.ModelAddBuffers(b, buffers)
-    b.Finish(schema.ModelEnd(b), b"TFL3")
+    tensors = [table(b, "Tensor", Name=name) for _ in range(2000)]
+    graph = table(b, "SubGraph", Tensors=offsets(b, tensors))
+    buffers = offsets(b, [table(b, "Buffer")])
+    b.Finish(table(b, "Model", Subgraphs=offsets(b, [graph]), Buffers=buffers), b"TFL3")
     path = saved(tmp_path, bytes(b.Output()))
     with pytest.raises(ValueError, match="its names and scales claim more bytes than the file"):
         read_file(path)
-
-
-def offsets(b: flatbuffers.Builder, items: list[int]) -> int:
-    b.StartVector(4, len(items), 4)
-    for item in reversed(items):
-        b.PrependUOffsetTRelative(item)
-    return int(b.EndVector())
 
 
 def test_many_useless_operators_take_no_long_time(tmp_path: Path) -> None:

@@ -82,8 +82,6 @@ def test_mcunet_residual_adds_the_block_input(mcunet: Graph) -> None:
 
 def test_dead_channels_pass_through(mcunet: Graph) -> None:
     first = mcunet.ops[0]
-    assert first.bias is not None
-    assert first.weight_scales is not None
     dead = first.weight_scales < 1e-6
     assert dead.sum() == 2
     assert first.bias.min() == -(2**31)
@@ -144,13 +142,10 @@ def test_whole_network_runs(mcunet: Graph) -> None:
 def test_new_head(mcunet: Graph) -> None:
     graph = with_new_head(mcunet, 10)
     head, old = graph.ops[-1], mcunet.ops[-1]
-    assert head.weights is not None
-    assert head.bias is not None
-    assert head.weight_scales is not None
     assert head.weights.shape == (10, 1, 1, 160)
     assert not head.weights.any()
     assert head.bias.tolist() == [0] * 10
-    scale = np.float32(np.median(old.weight_scales))  # type: ignore[arg-type]
+    scale = np.float32(np.median(old.weight_scales))
     assert head.weight_scales.tolist() == [scale] * 10
     assert graph.tensors[graph.output].channels == 10
     build_image(graph)
@@ -197,10 +192,8 @@ def test_small_network_of_any_protocol(tmp_path: Path, protocol: int) -> None:
     assert "paper14" not in graph.blocks
     stored = network["first_conv"]["params"]["weight"]
     weights = graph.ops[0].weights
-    assert weights is not None
     assert weights[2, 0, 1, 2] == stored[2, 2, 0, 1]
     depthwise = graph.ops[2].weights
-    assert depthwise is not None
     kernels = network["blocks"][0]["depthwise"]["params"]["weight"]
     assert depthwise[0, 2, 5] == kernels[5, 0, 0, 2]
 

@@ -93,32 +93,32 @@ class TfliteBuilder:
         b = flatbuffers.Builder(1024)
         kinds = sorted({op[0] for op in self.ops})
         codes = [
-            _table(b, "OperatorCode", BuiltinCode=_code(kind), DeprecatedBuiltinCode=_code(kind))
+            table(b, "OperatorCode", BuiltinCode=_code(kind), DeprecatedBuiltinCode=_code(kind))
             for kind in kinds
         ]
-        buffers = [_table(b, "Buffer")]
+        buffers = [table(b, "Buffer")]
         for tensor in self.tensors:
             if tensor["data"] is not None:
                 data = b.CreateByteVector(tensor["data"])
-                buffers.append(_table(b, "Buffer", Data=data))
+                buffers.append(table(b, "Buffer", Data=data))
                 tensor["buffer"] = len(buffers) - 1
         tensors = [_write_tensor(b, tensor) for tensor in self.tensors]
         ops = [_write_op(b, kinds.index(op[0]), op) for op in self.ops]
-        graph = _table(
+        graph = table(
             b,
             "SubGraph",
-            Tensors=_offsets(b, tensors),
-            Operators=_offsets(b, ops),
+            Tensors=offsets(b, tensors),
+            Operators=offsets(b, ops),
             Inputs=_ints(b, inputs),
             Outputs=_ints(b, outputs),
         )
-        model = _table(
+        model = table(
             b,
             "Model",
             Version=3,
-            OperatorCodes=_offsets(b, codes),
-            Subgraphs=_offsets(b, [graph] * subgraphs),
-            Buffers=_offsets(b, buffers),
+            OperatorCodes=offsets(b, codes),
+            Subgraphs=offsets(b, [graph] * subgraphs),
+            Buffers=offsets(b, buffers),
         )
         b.Finish(model, b"TFL3")
         return bytes(b.Output())
@@ -128,14 +128,14 @@ def _code(kind: str) -> int:
     return int(getattr(tflite.BuiltinOperator, kind))
 
 
-def _table(b: flatbuffers.Builder, table: str, **fields: int) -> int:
-    getattr(tflite, f"{table}Start")(b)
+def table(b: flatbuffers.Builder, kind: str, **fields: int) -> int:
+    getattr(tflite, f"{kind}Start")(b)
     for name, value in fields.items():
-        getattr(tflite, f"{table}Add{name}")(b, value)
-    return int(getattr(tflite, f"{table}End")(b))
+        getattr(tflite, f"{kind}Add{name}")(b, value)
+    return int(getattr(tflite, f"{kind}End")(b))
 
 
-def _offsets(b: flatbuffers.Builder, items: list[int]) -> int:
+def offsets(b: flatbuffers.Builder, items: list[int]) -> int:
     b.StartVector(4, len(items), 4)
     for item in reversed(items):
         b.PrependUOffsetTRelative(item)
@@ -148,7 +148,7 @@ def _ints(b: flatbuffers.Builder, values: Any) -> int:
 
 def _write_tensor(b: flatbuffers.Builder, tensor: dict[str, Any]) -> int:
     shape, name = _ints(b, tensor["shape"]), b.CreateString(tensor["name"])
-    quantization = _table(
+    quantization = table(
         b,
         "QuantizationParameters",
         Scale=b.CreateNumpyVector(np.array(tensor["scales"], np.float32)),
@@ -157,7 +157,7 @@ def _write_tensor(b: flatbuffers.Builder, tensor: dict[str, Any]) -> int:
     )
     signature = tensor.get("signature") or ()
     more = {"ShapeSignature": _ints(b, signature)} if signature else {}
-    return _table(
+    return table(
         b,
         "Tensor",
         Shape=shape,
@@ -195,8 +195,8 @@ def _write_op(b: flatbuffers.Builder, code: int, op: tuple[str, Any, Any, dict[s
     kind, inputs, outputs, options = op
     fields = {"Inputs": _ints(b, inputs), "Outputs": _ints(b, outputs), "OpcodeIndex": code}
     if kind in _OPTION_TABLES:
-        table = _OPTION_TABLES[kind]
-        fields["BuiltinOptionsType"] = int(getattr(tflite.BuiltinOptions, table))
+        options_kind = _OPTION_TABLES[kind]
+        fields["BuiltinOptionsType"] = int(getattr(tflite.BuiltinOptions, options_kind))
         stored = {k: _ints(b, v) if isinstance(v, list) else v for k, v in options.items()}
-        fields["BuiltinOptions"] = _table(b, table, **stored)
-    return _table(b, "Operator", **fields)
+        fields["BuiltinOptions"] = table(b, options_kind, **stored)
+    return table(b, "Operator", **fields)
