@@ -2,10 +2,46 @@
 // autocovariances of every group (see autocovariance.hpp). Exact integer sums of the int8 inputs.
 #pragma once
 
-#include "align/autocovariance.hpp"
 #include "align/layer_forwards.hpp"
+#include "core/image/model.hpp"
 
 namespace pmt {
+
+// Autocovariances of a layer's input: the covariance of two positions, for every distance inside the layer's
+// window. Channels that a layer mixes form a group: all channels of a convolution, each single channel of a
+// depthwise one.
+
+struct WindowGroups {
+  int32_t count;     // 0: the layer has no windows
+  int32_t channels;  // of a group
+  int32_t kernel_h, kernel_w;
+
+  int32_t window() const { return channels * kernel_h * kernel_w; }
+  // Distances: (dy, dx) stands for (-dy, -dx), too. (0, 0) is the first.
+  int32_t lags() const { return kernel_w + (kernel_h - 1) * (2 * kernel_w - 1); }
+  // Values of a group: [lag][channel][channel of the second position].
+  int32_t values() const { return lags() * channels * channels; }
+};
+
+// Larger windows stay as they are: their matrices would take much memory and time.
+constexpr int32_t largest_window = 160;
+
+// Returns a count of 0 for a pointwise or fully connected layer, one whose window is too large, and the last.
+WindowGroups window_groups(const Model& model, int32_t op);
+
+// The distance from one position of the input to another.
+struct Lag {
+  int32_t dy, dx;
+};
+Lag lag_at(const WindowGroups& groups, int32_t index);
+
+// sums[group][lag][i][j] += over positions p: values[p][i] * values[p + lag][j]. Outside the map all is 0.
+// `map` holds height x width x channels values of at most 255 in magnitude.
+void add_products(const WindowGroups& groups, const int16_t* map, const TensorRecord& shape, int64_t* sums);
+
+// The covariance matrix of a window's values, in the order of the layer's weights ([y][x][channel]),
+// from one group's values.
+void window_covariance(const WindowGroups& groups, const float* values, float* matrix);
 
 class WindowMeter {
  public:

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "reference/patch.hpp"
+#include "reference/ops.hpp"
 #include "reference/perturbation.hpp"
 
 namespace pmt::reference {

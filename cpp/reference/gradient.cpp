@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "reference/patch.hpp"
+#include "reference/ops.hpp"
 #include "reference/perturbation.hpp"
 
 namespace pmt::reference {

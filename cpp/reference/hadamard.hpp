@@ -1,7 +1,7 @@
 // Hadamard matrices and the directions made of them.
 #pragma once
 
-#include "reference/rademacher.hpp"
+#include "reference/random.hpp"
 
 namespace pmt::reference {
 

@@ -3,7 +3,7 @@
 #include <array>
 #include <cstddef>
 
-#include "reference/random_numbers.hpp"
+#include "reference/random.hpp"
 
 namespace pmt::reference {
 namespace {

@@ -7,9 +7,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "reference/conv2d.hpp"
-#include "reference/depthwise_conv2d.hpp"
-#include "reference/fully_connected.hpp"
+#include "reference/ops.hpp"
 #include "tests/simulated_kernels.hpp"
 
 namespace pmt::tests {

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "reference/hadamard.hpp"
-#include "reference/random_numbers.hpp"
+#include "reference/random.hpp"
 #include "reference/sparsity.hpp"
 #include "tests/reference_estimate.hpp"
 

@@ -1,14 +1,7 @@
 #include "tests/reference_network.hpp"
 
 #include "core/net/network.hpp"
-#include "reference/add.hpp"
-#include "reference/conv2d.hpp"
-#include "reference/depthwise_conv2d.hpp"
-#include "reference/fully_connected.hpp"
-#include "reference/mean.hpp"
-#include "reference/pad.hpp"
-#include "reference/pooling.hpp"
-#include "reference/reshape.hpp"
+#include "reference/ops.hpp"
 #include "tests/linear_case.hpp"
 
 namespace pmt::tests {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "reference/add.hpp"
+#include "reference/ops.hpp"
 #include "tests/linear_case.hpp"
 #include "tests/simulated_kernels.hpp"
 

@@ -5,7 +5,7 @@
 
 #include "align/channel_reliability.hpp"
 #include "core/zo/layer.hpp"
-#include "reference/reliability.hpp"
+#include "reference/alignment.hpp"
 #include "tests/layer_inputs.hpp"
 #include "tests/meter.hpp"
 #include "tests/random_network.hpp"

@@ -3,10 +3,8 @@
 #include <cmath>
 
 #include "align/channel_statistics.hpp"
-#include "reference/channel_statistics.hpp"
-#include "reference/conv2d.hpp"
-#include "reference/depthwise_conv2d.hpp"
-#include "reference/fully_connected.hpp"
+#include "reference/alignment.hpp"
+#include "reference/ops.hpp"
 #include "tests/layer_inputs.hpp"
 #include "tests/linear_case.hpp"
 #include "tests/meter.hpp"

@@ -6,7 +6,7 @@
 
 #include "core/zo/perturbation.hpp"
 #include "reference/perturbation.hpp"
-#include "reference/rademacher.hpp"
+#include "reference/random.hpp"
 #include "tests/random_source.hpp"
 #include "tests/simulated_kernels.hpp"
 

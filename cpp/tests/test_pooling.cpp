@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "reference/mean.hpp"
-#include "reference/pooling.hpp"
+#include "reference/ops.hpp"
 #include "tests/linear_case.hpp"
 #include "tests/simulated_kernels.hpp"
 

@@ -3,16 +3,16 @@
 #include <array>
 
 #include "core/base/random.hpp"
-#include "reference/random_numbers.hpp"
+#include "reference/random.hpp"
 #include "tests/random_source.hpp"
 
 using namespace pmt;
 
 namespace {
 
-using Words = std::array<uint32_t, 4>;
+using Words128 = std::array<uint32_t, 4>;
 
-Words core_philox(const Words& counter, const std::array<uint32_t, 2>& key) {
+Words128 core_philox(const Words128& counter, const std::array<uint32_t, 2>& key) {
   const Random128 block = philox4x32(counter.data(), key.data());
   return {block.word[0], block.word[1], block.word[2], block.word[3]};
 }
@@ -21,9 +21,9 @@ Words core_philox(const Words& counter, const std::array<uint32_t, 2>& key) {
 
 TEST_CASE("philox4x32 gives the known answers of Random123") {
   struct Vector {
-    Words counter;
+    Words128 counter;
     std::array<uint32_t, 2> key;
-    Words expected;
+    Words128 expected;
   };
   const Vector vectors[] = {
       {{0, 0, 0, 0}, {0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
@@ -44,7 +44,7 @@ TEST_CASE("philox4x32 equals its definition in 32-bit arithmetic") {
   tests::RandomSource random(11);
   const auto word = [&] { return static_cast<uint32_t>(random.bits()); };
   for (int i = 0; i < 2000; ++i) {
-    const Words counter = {word(), word(), word(), word()};
+    const Words128 counter = {word(), word(), word(), word()};
     const std::array<uint32_t, 2> key = {word(), word()};
     CHECK(core_philox(counter, key) == reference::philox4x32(counter, key));
   }

@@ -3,7 +3,7 @@
 #include <climits>
 
 #include "core/kernels/requantize.hpp"
-#include "reference/requantize.hpp"
+#include "reference/ops.hpp"
 #include "tests/random_source.hpp"
 
 using namespace pmt;

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "reference/random_numbers.hpp"
+#include "reference/random.hpp"
 #include "tests/random_source.hpp"
 #include "tests/simulated_kernels.hpp"
 

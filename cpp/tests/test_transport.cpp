@@ -3,8 +3,7 @@
 #include <cmath>
 #include <vector>
 
-#include "align/symmetric_eigen.hpp"
-#include "align/transport.hpp"
+#include "align/covariance_alignment.hpp"
 #include "tests/random_source.hpp"
 
 using namespace pmt;

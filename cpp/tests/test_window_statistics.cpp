@@ -3,9 +3,8 @@
 #include <cmath>
 
 #include "align/covariance_alignment.hpp"
-#include "align/transport.hpp"
 #include "align/window_statistics.hpp"
-#include "reference/autocovariance.hpp"
+#include "reference/alignment.hpp"
 #include "tests/layer_inputs.hpp"
 #include "tests/linear_case.hpp"
 #include "tests/meter.hpp"
