@@ -129,4 +129,4 @@ def test_a_store_gives_back_what_it_keeps(tmp_path):
         store.keep(run(model=model, step=2), refit=True)
         assert (store.best().core.weights(HEAD) == weights).all()
         assert store.best_is_refit() is (store.folder is not None)
-        assert store.is_done is (store.folder is not None)
+        assert store.is_done() is (store.folder is not None)

@@ -105,7 +105,7 @@ class Run:
         """Train to the end, or return the result of a run that is finished."""
         self.store.open(self, source)
         complete = self.step == self.schedule.steps == self.history.recorded_to
-        if self.store.is_done and (complete or self.stopped):
+        if self.store.is_done() and (complete or self.stopped):
             return self._result()
         self._make_stepper()
         if self.whole:

@@ -24,10 +24,13 @@ class MemoryStore(Observer):
     """Keeps the best state of a run in memory, and nothing of a run that is interrupted."""
 
     folder: RunFolder | None = None
-    is_done = False  # whether the run was finished before
 
     def __init__(self) -> None:
         self._best: bytes | None = None
+
+    def is_done(self) -> bool:
+        """Whether the run was finished before."""
+        return False
 
     def open(self, run: Run, source: Mapping[str, Any]) -> None:
         """Begin the run, or take it back to its last checkpoint."""
@@ -64,8 +67,7 @@ class FolderStore(MemoryStore):
         self.folder = folder
         self._arrays: dict[str, npt.NDArray[Any]] = {}
 
-    @property
-    def is_done(self) -> bool:  # type: ignore[override]
+    def is_done(self) -> bool:
         """Whether the run was finished before."""
         return self.folder.done
 
