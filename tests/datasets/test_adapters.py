@@ -14,7 +14,6 @@ from pmt.datasets import (
     Dataset,
     adapters,
     bundled,
-    from_batches,
     from_hugging_face,
     from_stream,
     from_torch,
@@ -33,15 +32,9 @@ def assert_same(data: Dataset, expected: Dataset = SOME) -> None:
     np.testing.assert_array_equal(data.labels, expected.labels)
 
 
-def test_batches_are_joined_in_their_order() -> None:
-    data = from_batches(batches())
-    assert_same(data)
-    assert repr(data) == "Dataset('batches', 60 images 28x28x1, 10 classes)"
-
-
 def test_float_pixels_of_0_to_1_become_uint8() -> None:
-    assert_same(from_batches((x / np.float32(255), y) for x, y in batches()))
-    assert_same(from_batches((x[..., 0] / 255, y) for x, y in batches()))
+    assert_same(from_stream((x / np.float32(255), y) for x, y in batches()))
+    assert_same(from_stream((x[..., 0] / 255, y) for x, y in batches()))
 
 
 def test_a_limit_ends_an_endless_generator() -> None:
@@ -52,82 +45,33 @@ def test_a_limit_ends_an_endless_generator() -> None:
             taken.append(number)
             yield SOME.images[:25], SOME.labels[:25]
 
-    data = from_batches(endless(), limit=30)
+    data = from_stream(endless(), limit=30)
     assert_same(data, SOME[:25] + SOME[:5])
     assert taken == [0, 1]
 
 
 def test_features_stay_float_and_channels_become_last() -> None:
     x = np.arange(2 * 5 * 3, dtype=np.float64).reshape(2, 5, 3)
-    data = from_batches([(x, [0, 1])], features=True)
-    assert repr(data) == "Dataset('batches', 2 float32 inputs 1x5x3, 2 classes)"
-    turned = from_batches([(x.transpose(0, 2, 1), [0, 1])], features=True, channels_first=True)
+    data = from_stream([(x, [0, 1])], features=True)
+    assert repr(data) == "Dataset('stream', 2 float32 inputs 1x5x3, 2 classes)"
+    turned = from_stream([(x.transpose(0, 2, 1), [0, 1])], features=True, channels_first=True)
     np.testing.assert_array_equal(turned.images, data.images)
-
-
-@pytest.mark.parametrize(
-    ("given", "error", "message"),
-    [
-        (
-            [(SOME.images[:2].astype(np.float32) / 127.5 - 1, [0, 1])],
-            ValueError,
-            "batches: float images must lie in 0..1, these in -1..1: leave out "
-            "transforms.Normalize, for the model normalizes pixels itself; or give features=True, "
-            "where the numbers are what the network was trained on",
-        ),
-        (
-            [(SOME.images[:2].astype(np.int32), [0, 1])],
-            TypeError,
-            "batches: images are int32: must be uint8 (0..255) or float (0..1); give features=True "
-            "for what is not an image",
-        ),
-        ([], ValueError, "batches gives nothing: a data set holds at least one image"),
-        (
-            [{"image": SOME.images[:2]}],
-            TypeError,
-            "batches gives a dict of 1: must be pairs (input, label); give from_batches a "
-            "generator of such pairs",
-        ),
-        (
-            [(SOME.images[:2], [0])],
-            ValueError,
-            "batches: a batch of 2 inputs has labels of shape (1,): must be (2,)",
-        ),
-        (
-            [(SOME.images[:2], [0, 1]), (SOME.images[:2, :9], [0, 1])],
-            ValueError,
-            "batches: inputs of 28x28x1 and 9x28x1: all must have one shape; give size=(height, "
-            "width) for pictures, or a transform that resizes",
-        ),
-        (
-            [(SOME.images[:2].transpose(0, 3, 1, 2), [0, 1])],
-            ValueError,
-            "x has shape (2, 1, 28, 28): images must be (N, H, W, C), channels last; "
-            "use x.transpose(0, 2, 3, 1)",
-        ),
-    ],
-)
-def test_batches_that_break_a_rule_are_refused(
-    given: Any, error: type[Exception], message: str
-) -> None:
-    with pytest.raises(error, match=f"^{re.escape(message)}$"):
-        from_batches(given)
 
 
 def test_a_limit_is_a_number_of_images() -> None:
     with pytest.raises(ValueError, match=r"^limit=-1 must be 0 \(all\) or more$"):
-        from_batches(batches(), limit=-1)
+        from_stream(batches(), limit=-1)
 
 
 def test_more_than_the_free_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adapters, "free_memory", lambda: 30_000)
     message = (
-        "batches: 50 inputs take 0.0 GB, and joining them as much again, but 0.0 GB of memory are "
+        "stream: 50 inputs take 0.0 GB, and joining them as much again, but 0.0 GB of memory are "
         "free; take fewer with limit=N or smaller ones, or write them to a file "
         "and give numpy.load(file, mmap_mode='r') to Dataset.from_arrays"
     )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        from_batches(batches())
+        from_stream(batches())
 
 
 class Features(dict[str, Any]):
@@ -385,10 +329,26 @@ def test_inputs_of_a_stream_may_be_floats_or_pictures() -> None:
         ([(SOME.images[0], np.array([np.nan]))], ValueError,
          "labels holds targets that are not finite: each must be a number"),
         ([SOME.images[0]], TypeError,
-         "stream gives a ndarray: must be pairs (input, label); give (input, None) for a sample "
-         "without a label"),
+         "stream gives a ndarray: must be pairs (input, label); give from_stream a generator of "
+         "such pairs, (input, None) without labels"),
         ([(np.full((4, 4, 3), np.nan), 0)], ValueError,
          "stream: float images hold values that are not finite: remove or replace them"),
+        ([(SOME.images[:2].astype(np.float32) / 127.5 - 1, [0, 1])], ValueError,
+         "stream: float images must lie in 0..1, these in -1..1: leave out transforms.Normalize, "
+         "for the model normalizes pixels itself; or give features=True, where the numbers are "
+         "what the network was trained on"),
+        ([(SOME.images[:2].astype(np.int32), [0, 1])], TypeError,
+         "stream: images are int32: must be uint8 (0..255) or float (0..1); give features=True for "
+         "what is not an image"),
+        ([{"image": SOME.images[:2]}], TypeError,
+         "stream gives a dict of 1: must be pairs (input, label); give from_stream a generator of "
+         "such pairs, (input, None) without labels"),
+        ([(SOME.images[:2], [0, 1]), (SOME.images[:2, :9], [0, 1])], ValueError,
+         "stream: inputs of 28x28x1 and 9x28x1: all must have one shape; give size=(height, width) "
+         "for pictures, or a transform that resizes"),
+        ([(SOME.images[:2].transpose(0, 3, 1, 2), [0, 1])], ValueError,
+         "x has shape (2, 1, 28, 28): images must be (N, H, W, C), channels last; use "
+         "x.transpose(0, 2, 3, 1)"),
     ],
 )  # fmt: skip
 def test_samples_of_a_stream_that_break_a_rule_are_refused(

@@ -263,7 +263,7 @@ def test_a_pair_of_arrays_stands_for_a_data_set() -> None:
     assert repr(pair) == "Dataset('valid', 6 images 4x4x1, 3 classes)"
     message = (
         "valid is list: must be a pmt.datasets.Dataset or a tuple (x, y) of two arrays; "
-        "pmt.datasets.from_torch, from_hugging_face and from_batches read other kinds"
+        "pmt.datasets.from_torch, from_hugging_face and from_stream read other kinds"
     )
     with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
         Dataset.of([GRAY, LABELS], "valid")  # type: ignore[arg-type]

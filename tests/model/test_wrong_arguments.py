@@ -21,7 +21,7 @@ DTYPE = (
     "pixels"
 )
 NO_DATA = ": must be a pmt.datasets.Dataset or a tuple (x, y) of two arrays; "
-OTHERS = NO_DATA + "pmt.datasets.from_torch, from_hugging_face and from_batches read other kinds"
+OTHERS = NO_DATA + "pmt.datasets.from_torch, from_hugging_face and from_stream read other kinds"
 BUNDLED = "fashion_mnist_dscnn, cifar10_mcunet, cifar10_small"
 
 

@@ -29,7 +29,7 @@ def test_an_adapter_takes_a_loader_to_a_trained_model(
     assert len(program.splitlines()) <= 30
     run_block("python", program, {})
     printed = capsys.readouterr().out
-    assert printed.endswith("Dataset('batches', 120 images 28x28x1, 10 classes)\n")
+    assert printed.endswith("Dataset('stream', 120 images 28x28x1, 10 classes)\n")
     accuracies = re.findall(r"^ *(?:start|1) .* (0\.\d{4}) ", printed, re.MULTILINE)
     assert float(accuracies[1]) > float(accuracies[0]) + 0.02
 
@@ -37,11 +37,11 @@ def test_an_adapter_takes_a_loader_to_a_trained_model(
 def test_the_page_names_every_adapter() -> None:
     page = (Path(__file__).parents[2] / "docs" / "guides" / "datasets.md").read_text()
     rows = re.findall(r"^\| `(from_\w+)` \|", page, re.MULTILINE)
-    assert rows == ["from_torch", "from_hugging_face", "from_batches", "from_stream"]
+    assert rows == ["from_torch", "from_hugging_face", "from_stream"]
 
 
 def test_a_stream_becomes_a_data_set(capsys: pytest.CaptureFixture[str]) -> None:
-    (program,) = (text for text in PROGRAMS if "from_stream" in text)
+    (program,) = (text for text in PROGRAMS if "from_stream(camera, limit=400" in text)
     run_block("python", program, {})
     expected = "Dataset('stream', 400 images 28x28x1, 10 classes) 400\n"
     assert capsys.readouterr().out == expected

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pmt.datasets.adapters import from_batches, from_hugging_face, from_stream, from_torch
+from pmt.datasets.adapters import from_hugging_face, from_stream, from_torch
 from pmt.datasets.array_files import save_npz
 from pmt.datasets.catalog import (
     CATALOG,
@@ -32,7 +32,6 @@ __all__ = [
     "concatenate",
     "data_folder",
     "download",
-    "from_batches",
     "from_hugging_face",
     "from_stream",
     "from_torch",

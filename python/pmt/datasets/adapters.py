@@ -40,15 +40,12 @@ class SampleReader:
         Whether arrays are (C, H, W) or (C, T); None takes tensors so, other arrays not.
     size : tuple of int, optional
         Height and width that images are resized to.
-    remedy : str
-        Way to give samples that are not pairs, for errors.
     """
 
     source: str
     features: bool = False
     channels_first: bool | None = None
     size: tuple[int, int] | None = None
-    remedy: str = "give from_batches a generator of such pairs"
 
     def __post_init__(self) -> None:
         """Check that what is resized is an image, and note that no picture was seen."""
@@ -139,7 +136,7 @@ class SampleReader:
         count = f" of {len(sample)}" if isinstance(sample, tuple | list | dict) else ""
         raise TypeError(
             f"{self.source} gives a {type(sample).__name__}{count}: must be pairs (input, label); "
-            f"{self.remedy}"
+            "give from_stream a generator of such pairs, (input, None) without labels"
         )
 
 
@@ -217,56 +214,6 @@ def _refuse_too_large(source: str, count: int, size: int) -> None:
         )
 
 
-def from_batches(
-    batches: Iterable[tuple[Any, Any]],
-    *,
-    limit: int = 0,
-    features: bool = False,
-    channels_first: bool | None = None,
-    class_names: Sequence[str] | None = None,
-    name: str = "batches",
-) -> Dataset:
-    """Collect batches of any iterable, a generator for instance, in memory.
-
-    Parameters
-    ----------
-    batches : iterable of tuple of two arrays
-        Pairs (x, y) of a batch each: arrays or tensors, y of shape (B,). Images are uint8, or
-        float in 0..1, which become ``round(255 x)``, of shape (B, H, W, C), as tensors (B, C, H,
-        W); gray ones may lack C.
-    limit : int
-        Stop after this many images; 0 continues to the end. A generator without an end needs it.
-    features : bool
-        Whether the inputs are not pixels (spectrograms, windows of sensors): float or int8, kept
-        as :meth:`Dataset.from_arrays` keeps them, channels last.
-    channels_first : bool, optional
-        Whether x is (B, C, H, W) or (B, C, T), which become channels last; by default tensors
-        are, and arrays are not.
-    class_names : sequence of str, optional
-        Names in the order of the labels; by default "0", "1", ...
-    name : str
-        Short name for reports.
-
-    Returns
-    -------
-    Dataset
-        All images in the order in which they came. N x H x W x C bytes are held, four times as
-        many of float32, and twice of that while they are joined; more than the free memory is
-        refused.
-
-    Raises
-    ------
-    TypeError
-        If anything but pairs came, or another dtype.
-    ValueError
-        If nothing came, shapes differ, float images lie outside of 0..1 (normalized ones), or more
-        came than fits into memory.
-    """
-    reader = SampleReader(name, features, channels_first)
-    images, labels = joined(reader, reader.batches(batches), checked_limit(limit))
-    return Dataset.from_arrays(images, labels, class_names=class_names, name=name)
-
-
 def from_torch(
     data: Any,
     *,
@@ -292,7 +239,7 @@ def from_torch(
         At most this many images: of a Dataset evenly at random and always the same, of a DataLoader
         or an IterableDataset the first. 0 takes all.
     features, channels_first : bool, optional
-        As :func:`from_batches`: with `features`, tensors (C, T) or (C, H, W) become channels last.
+        As :func:`from_stream`: with `features`, tensors (C, T) or (C, H, W) become channels last.
     size : int or tuple of int, optional
         Side, or height and width, that images are resized to (needs Pillow).
     class_names : sequence of str, optional
@@ -304,12 +251,12 @@ def from_torch(
     Returns
     -------
     Dataset
-        The images; memory as in :func:`from_batches`.
+        The images; memory as in :func:`from_stream`.
 
     Raises
     ------
     TypeError, ValueError
-        As :func:`from_batches`.
+        As :func:`from_stream`.
     """
     reader = SampleReader(name, features, channels_first, checked_size(size))
     limit = checked_limit(limit)
@@ -358,12 +305,12 @@ def from_hugging_face(
     -------
     Dataset
         The images; gray pictures among colored ones become colored. Memory as in
-        :func:`from_batches`.
+        :func:`from_stream`.
 
     Raises
     ------
     TypeError, ValueError
-        As :func:`from_batches`, or if all splits are given, or a column is unknown.
+        As :func:`from_stream`, or if all splits are given, or a column is unknown.
     """
     if isinstance(data, dict):
         raise TypeError(
@@ -395,20 +342,26 @@ def from_stream(
     class_names: Sequence[str] | None = None,
     name: str = "stream",
 ) -> Dataset:
-    """Collect a stream of samples or batches, with labels, targets or neither, in memory.
+    """Collect samples or batches of any iterable, a generator for instance, in memory.
 
     Parameters
     ----------
     source : iterable or callable
-        Pairs (input, label), one sample or one batch each: an iterable, or a callable that returns
-        one. A sample's label is an integer, a vector of float targets, or None; a batch's labels
-        have shape (B,), its targets (B, K). Inputs are those of :func:`from_batches`, or pictures
-        (Pillow).
+        Pairs (x, y), one sample or one batch each: an iterable, or a callable that returns one. A
+        sample's y is an integer, a vector of float targets, or None; a batch's labels have shape
+        (B,), its targets (B, K). Images are uint8, or float in 0..1, which become ``round(255
+        x)``, of shape (H, W, C) or (B, H, W, C), as tensors with C first; gray ones may lack C.
+        A sample may also be a picture (Pillow).
     limit : int
-        End after this many samples; 0 continues to the end of the stream, and one without an end
-        needs a limit.
-    features, channels_first, size : bool, int or tuple of int, optional
-        As :func:`from_torch`.
+        Stop after this many samples; 0 continues to the end. A stream without an end needs it.
+    features : bool
+        Whether the inputs are not pixels (spectrograms, windows of sensors): float or int8, kept
+        as :meth:`Dataset.from_arrays` keeps them, channels last.
+    channels_first : bool, optional
+        Whether a batch x is (B, C, H, W) or (B, C, T), which become channels last; by default
+        tensors are, and arrays are not.
+    size : int or tuple of int, optional
+        Side, or height and width, that images are resized to (needs Pillow).
     class_names : sequence of str, optional
         Names in the order of the labels; by default "0", "1", ...
     name : str
@@ -417,16 +370,19 @@ def from_stream(
     Returns
     -------
     Dataset
-        The samples, in the order in which they came; memory as in :func:`from_batches`. A stream
-        that breaks off with an error gives nothing, and is read again from its beginning.
+        The samples, in the order in which they came. N x H x W x C bytes are held, four times as
+        many of float32, and twice of that while they are joined; more than the free memory is
+        refused. A stream that breaks off with an error gives nothing.
 
     Raises
     ------
-    TypeError, ValueError
-        As :func:`from_batches`, or if labels, targets and None are mixed.
+    TypeError
+        If anything but pairs came, or another dtype.
+    ValueError
+        If nothing came, shapes differ, labels, targets and None are mixed, float images lie outside
+        of 0..1 (normalized ones), or more came than fits into memory.
     """
-    remedy = "give (input, None) for a sample without a label"
-    reader = SampleReader(name, features, channels_first, checked_size(size), remedy)
+    reader = SampleReader(name, features, channels_first, checked_size(size))
     pairs = source() if callable(source) else source
     images, labels = joined(reader, (_rows(reader, pair) for pair in pairs), checked_limit(limit))
     if labels.dtype == _UNLABELED.dtype:

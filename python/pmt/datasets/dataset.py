@@ -162,7 +162,7 @@ class Dataset:
             return data
         if isinstance(data, tuple) and len(data) == 2:
             return cls.from_arrays(*data, name=argument)
-        remedy = "pmt.datasets.from_torch, from_hugging_face and from_batches read other kinds"
+        remedy = "pmt.datasets.from_torch, from_hugging_face and from_stream read other kinds"
         if isinstance(data, (str, PathLike)):
             remedy = f"pmt.datasets.load({str(data)!r}) reads files"
         found = repr(data) if isinstance(data, str) else type(data).__name__
