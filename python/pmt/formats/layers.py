@@ -79,15 +79,8 @@ def consecutive_blocks(layers: Sequence[int]) -> dict[str, list[int]]:
 
     The larger groups come first. Fewer than four layers give fewer than four blocks: none is empty.
     """
-    base, larger = divmod(len(layers), _BLOCK_COUNT)
-    blocks: dict[str, list[int]] = {}
-    first = 0
-    for number in range(_BLOCK_COUNT):
-        count = base + (number < larger)
-        if count:
-            blocks[f"B{number + 1}"] = list(layers[first : first + count])
-        first += count
-    return blocks
+    parts = np.array_split(np.asarray(layers, np.int64), _BLOCK_COUNT)
+    return {f"B{number}": part.tolist() for number, part in enumerate(parts, 1) if part.size}
 
 
 def layer_blocks(layers: Sequence[int]) -> dict[str, list[int]]:
