@@ -19,9 +19,9 @@ import numpy as np
 import pmt
 from pmt._util.plots import COLORS, FAINT, SMALL, new_axes, save_plot
 from pmt_lab.reproduce import results
-from pmt_lab.reproduce.published import published
-from pmt_lab.reproduce.run_rows import Found, find
-from pmt_lab.reproduce.training_costs import kilobytes, training_costs
+from pmt_lab.reproduce.costs import kilobytes, training_costs
+from pmt_lab.reproduce.runs import Found, find
+from pmt_lab.reproduce.study import published
 
 # The paper's 2e7 perturbed forwards of block 2.
 PAPER_MACS = 2.4e14

@@ -14,7 +14,7 @@ from pmt.protocol import DataSource
 from pmt_lab.benchmark.bench_job import BenchJob, run_benchmark
 from pmt_lab.cli import main
 from pmt_lab.report import ReportJob, make_report
-from pmt_lab.reproduce.reproduce_job import ReproduceJob, reproduce
+from pmt_lab.reproduce.reproduce_job import reproduce
 from pmt_lab.studies.gradient_job import GradientJob, run_gradient_study
 from pmt_lab.sweep import SweepJob, run_sweep
 
@@ -108,7 +108,7 @@ def test_study(tmp_path, printed):
 
 def test_reproduce(tmp_path, printed):
     expected = printed("reproduce", "bp-free-methods", "--scale", "small", "--out", tmp_path)
-    done = reproduce(ReproduceJob("bp-free-methods", "small", tmp_path, collect=True))
+    done = reproduce("bp-free-methods", "small", out=tmp_path, collect=True)
     (found,) = expected["studies"]
     assert plain({**done.result, "rows": [asdict(row) for row in done.rows]}) == plain(
         {name: value for name, value in found.items() if name != "failed"}

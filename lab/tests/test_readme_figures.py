@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from pmt_lab.reproduce import results
-from pmt_lab.reproduce.published import published
-from pmt_lab.reproduce.run_rows import find
+from pmt_lab.reproduce.runs import find
+from pmt_lab.reproduce.study import published
 
 ROOT = Path(__file__).parents[2]
 README = " ".join((ROOT / "README.md").read_text().split())

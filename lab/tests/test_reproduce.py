@@ -13,14 +13,11 @@ from study_data import grid_data, missing_run, run_record
 from pmt._util.extras import missing_extra
 from pmt_lab.cli import main
 from pmt_lab.report.run_record import thinned
-from pmt_lab.reproduce import results
-from pmt_lab.reproduce.curve_rows import loss_rows
+from pmt_lab.reproduce import STUDIES, find_study, results
 from pmt_lab.reproduce.drawing import draw_curves, draw_groups, draw_sheet
+from pmt_lab.reproduce.figure_7 import loss_rows
 from pmt_lab.reproduce.page import page, row_cells, summary, write_page
-from pmt_lab.reproduce.published import published
-from pmt_lab.reproduce.registry import STUDIES, study
-from pmt_lab.reproduce.reproduce_job import ReproduceJob, forecast
-from pmt_lab.reproduce.run_rows import Found, accuracy_row, find
+from pmt_lab.reproduce.runs import GRIDS, Found, accuracy_row, find, read_study_grid, small
 from pmt_lab.reproduce.study import (
     ACCURACY,
     COMPUTE,
@@ -35,16 +32,16 @@ from pmt_lab.reproduce.study import (
     compared,
     not_run,
     projected,
+    published,
     verdict,
 )
-from pmt_lab.reproduce.study_grids import GRIDS, read_study_grid, small
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "lab" / "results"
 PAGE = ROOT / "lab" / "pages" / "reproduction.md"
 # Drawn by plot_curves, which needs a finished run.
 CURVES = ("learning-rate-scaling", "estimators", "bp-free-methods", "bp-free-methods-same-layers")
-TRAINING = [one.name for one in STUDIES.values() if one.forecast is not None]
+TRAINING = [one.name for one in STUDIES.values() if one.sweeps]
 
 
 @pytest.mark.parametrize(
@@ -109,21 +106,21 @@ def test_rows_as_text():
 
 def test_an_accuracy_row_says_what_is_missing():
     runs = [run_record("default", 30, seed=1), run_record("default", 32, seed=2)]
-    data = {"grids": {"g": grid_data(runs, [missing_run("default", 90, seed=3)])}}
+    data = {"grids": {"g": grid_data(runs, [missing_run("default", seed=3)])}}
     row = accuracy_row("noise", find(data, "g", method="default"), 66.0)
     assert (row.ours, row.verdict) == (77.5, "reproduced")
     # Shares 1, 0.5 and 0 of 30, 2 and 8 images: variance 0.161875, so worth 43.09 images, not 80.
     assert row.interval == pytest.approx((63.09, 87.41), abs=0.01)
-    assert row.why == "1 of 3 runs missing, 1 min 30 s each on a thread"
+    assert row.why == "1 of 3 runs missing"
     absent = accuracy_row("noise", find(data, "g", method="default", seed=3), 66.0)
-    assert absent == Row("noise", None, 66.0, "%", "not run", None, "1 min 30 s on a thread")
+    assert absent == Row("noise", None, 66.0, "%", "not run", None, "1 run missing")
     assert accuracy_row("x", find(data, "g", method="x"), 66.0).why == "no run of it"
 
 
 def test_a_mean_over_corruptions_says_how_many_seeds_it_has():
     corruptions = published("cifar10c-accuracy")["corruptions"]
-    once = [missing_run("paper", 60, corruption=name) for name in corruptions]
-    more = [missing_run("paper", 60, corruption=corruptions[0], seed=seed) for seed in (2, 3)]
+    once = [missing_run("paper", corruption=name) for name in corruptions]
+    more = [missing_run("paper", corruption=corruptions[0], seed=seed) for seed in (2, 3)]
     data = {
         "grids": {
             "cifar10c_paper": grid_data([], once),
@@ -131,7 +128,7 @@ def test_a_mean_over_corruptions_says_how_many_seeds_it_has():
             "cifar10c_default": grid_data(
                 [],
                 [
-                    missing_run("default", 60, corruption=name, seed=seed)
+                    missing_run("default", corruption=name, seed=seed)
                     for name in corruptions
                     for seed in (1, 2, 3)
                 ],
@@ -141,14 +138,12 @@ def test_a_mean_over_corruptions_says_how_many_seeds_it_has():
     (paper, default) = [
         row
         for row in STUDIES["cifar10c-accuracy"].compare(data, published("cifar10c-accuracy"))
-        if " runs of " in row.why
+        if " runs missing" in row.why
     ]
     assert paper.what == "paper's method, rate 0.001: mean of 12 corruptions"
-    assert paper.why == (
-        "the first of 3 seeds of gaussian_noise; 12 runs of 1 min 00 s on a thread"
-    )
+    assert paper.why == "the first of 3 seeds of gaussian_noise; 12 runs missing"
     assert default.what == "unprepared default, 2.4e12 MACs: mean of 12 corruptions"
-    assert default.why == "3 seeds of each corruption; 36 runs of 1 min 00 s on a thread"
+    assert default.why == "3 seeds of each corruption; 36 runs missing"
 
 
 @pytest.mark.parametrize("name", [name for name in STUDIES if name not in CURVES])
@@ -237,7 +232,7 @@ def test_the_rate_that_was_chosen_and_the_share_of_forwards_are_said():
         "grids": {
             "bp_free_methods": grid_data(
                 [run_record("mezo", 10, tuning=tuning)],
-                [missing_run("deepzero_sparse", 3600)],
+                [missing_run("deepzero_sparse")],
             ),
             "cifar10c_paper": grid_data([run_record("paper", 26, forwards=20_000_000, epochs=50)]),
         }
@@ -292,7 +287,9 @@ def test_a_curve_keeps_its_ends():
     assert thinned(curve[:3]) == [[0, 1.0], [1, 0.5], [2, 1 / 3]]
 
 
-def test_data_that_is_missing_is_named_with_its_remedy(tmp_path):
+def test_data_that_is_missing_is_named_with_its_remedy(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PMT_DATA", str(tmp_path))
     context = Context(tmp_path)
     with pytest.raises(FileNotFoundError) as error:
         context.need_cifar10()
@@ -302,23 +299,25 @@ def test_data_that_is_missing_is_named_with_its_remedy(tmp_path):
     )
     with pytest.raises(FileNotFoundError, match=r"mcunet-5fps.pkl is not found; take it from"):
         context.need_mcunet()
-    given = ReproduceJob("cifar10c-accuracy", data=tmp_path).context(print)
+    given = Context(tmp_path, data=tmp_path)
     with pytest.raises(FileNotFoundError) as error:
         given.need_cifar10()
     assert str(error.value).startswith(f"cifar-10-batches-bin is not in --data {tmp_path}; fetch")
+    (tmp_path / "food10").mkdir()
+    assert given.fine_grained() == {"food": tmp_path / "food10"}
 
 
 def test_the_registry_and_the_published_numbers():
     with pytest.raises(
         ValueError, match=r"'estimator' is not a study; did you mean 'estimators'\?"
     ):
-        study("estimator")
+        find_study("estimator")
     with pytest.raises(
         ValueError, match=r"'cifar10c' is not a study; did you mean 'cifar10c-accuracy'\?"
     ):
-        study("cifar10c")
+        find_study("cifar10c")
     with pytest.raises(ValueError, match="'bp' is not a study") as error:
-        study("bp")
+        find_study("bp")
     assert str(error.value) == (
         "'bp' is not a study; did you mean 'bp-free-methods' or 'bp-free-methods-same-layers'?"
     )
@@ -346,22 +345,20 @@ def test_every_study_that_trains_is_done_at_small_scale(name, tmp_path, capsys):
     pytest.importorskip("torch")
     out, kept = tmp_path / "runs", tmp_path / "results"
     command = ["reproduce", name, "--scale", "small", "--out", str(out), "--results", str(kept)]
-    assert main([*command, "--dry-run"]) == 0
-    assert f"{name}: " in capsys.readouterr().out
     assert main(command) == 0
     text = capsys.readouterr().out
-    assert study(name).title in text
-    assert " runs left, about " in text
+    assert STUDIES[name].title in text
+    assert " runs left\n" in text
     first = results.load(name, kept)
     assert all(grid["runs"] and not grid["missing"] for grid in first["data"]["grids"].values())
     # The same command goes on from there: nothing is left, and the figures are the same.
     assert main(command) == 0
-    assert " runs left, about " not in capsys.readouterr().out
+    assert " runs left\n" not in capsys.readouterr().out
     assert results.load(name, kept)["data"] == first["data"]
     # So does a machine that has the result alone; each run says where it was done.
     elsewhere = [*command[:-3], str(tmp_path / "elsewhere"), *command[-2:]]
     assert main(elsewhere) == 0
-    assert " runs left, about " not in capsys.readouterr().out
+    assert " runs left\n" not in capsys.readouterr().out
     for grid, joined in zip(*map(_grids, (first, results.load(name, kept))), strict=True):
         assert joined["runs"] == grid["runs"]  # nothing was added, so that the file is as it was
     # A run that is missing in it is done, and the others say where they are from.
@@ -369,12 +366,12 @@ def test_every_study_that_trains_is_done_at_small_scale(name, tmp_path, capsys):
     part = {**whole, "runs": whole["runs"][1:]}
     results.save({**first, "data": {"grids": {**first["data"]["grids"], name_of_grid: part}}}, kept)
     assert main(elsewhere) == 0
-    assert f"{name_of_grid}: 1 of 1 runs left, about " in capsys.readouterr().out
+    assert f"{name_of_grid}: 1 of 1 runs left\n" in capsys.readouterr().out
     source = {key: first[key] for key in ("commit", "date", "machine")}
     done, *others = results.load(name, kept)["data"]["grids"][name_of_grid]["runs"]
     assert done["after"] == whole["runs"][0]["after"]
     assert others == [{**source, **run} for run in whole["runs"][1:]]
-    rows = study(name).compare(first["data"], published(name))
+    rows = STUDIES[name].compare(first["data"], published(name))
     trained = [row for row in rows if name != "sparse-cost" or row.unit == "%"]  # costs are counted
     assert {row.verdict for row in trained} <= {"not published", "not run"}
     assert all(row.ours is not None for row in rows if row.verdict == "not published")
@@ -423,25 +420,6 @@ def test_a_row_says_that_runs_were_taken_back_to_their_start():
     assert both.why == "1 of 2 runs were reverted to the original model"
 
 
-def test_earlier_results_tell_how_long_runs_take(tmp_path, capsys):
-    """Runs of another study do, which cannot stand for those that are left."""
-    axes = {"method": "paper", "layers": "B2", "preparation": "none", "seed": 1}
-    run = {"axes": axes, "trainer": "zeroth_order", "threads": 1, "base": "paper"}
-    none = {"options": {}, "before": {}, "after": {}, "curve": []}
-    hours = []
-    for seconds in (3600, 7200):
-        one = {**run, **none, "macs": 10**6, "train_seconds": seconds}
-        grid = {"model": "m", "protocol": {}, "macs": 0, "runs": [one], "missing": []}
-        data = {"grids": {"estimators_small": grid | {"failed": {}}}}
-        results.save(results.record("estimators", "small", data, 1.0), tmp_path)
-        job = ReproduceJob(
-            "bp-free-methods", "small", out=tmp_path / "runs", results=tmp_path, jobs=2
-        )
-        hours.append(forecast(job).hours)
-    assert hours[0] > 10
-    assert hours[1] == pytest.approx(2 * hours[0], rel=0.01)
-
-
 def test_what_is_finished_is_collected_and_drawn(tmp_path, capsys):
     pytest.importorskip("matplotlib")
     out = ["--scale", "small", "--out", str(tmp_path)]
@@ -480,9 +458,7 @@ def test_a_study_that_cannot_be_done_is_named_and_the_next_one_follows(
         raise missing_extra("the exact gradient needs torch", "torch")
 
     for name in ("gradient-cosine", "estimators"):
-        monkeypatch.setitem(
-            STUDIES, name, replace(STUDIES[name], measure=missing, forecast=missing)
-        )
+        monkeypatch.setitem(STUDIES, name, replace(STUDIES[name], measure=missing))
     names = ["gradient-cosine", "estimators", "memory-formulas"]
     command = ["reproduce", *names, "--scale", "small", "--out", str(tmp_path)]
     need = f"the exact gradient needs torch: {install_hint('torch')}"
@@ -491,17 +467,16 @@ def test_a_study_that_cannot_be_done_is_named_and_the_next_one_follows(
         f"pmt: error: estimators: {need}\n"
         "pmt: error: not done: gradient-cosine, estimators\n"
     )
-    for more in ([], ["--dry-run"]):
-        assert main([*command, *more]) == 1
-        told = capsys.readouterr()
-        assert "memory-formulas: " in told.out
-        assert told.err == complaint
+    assert main(command) == 1
+    told = capsys.readouterr()
+    assert "memory-formulas: " in told.out
+    assert told.err == complaint
     assert main(["reproduce", "estimators", "--scale", "small", "--out", str(tmp_path)]) == 2
     assert capsys.readouterr().err == f"pmt: error: {need}\n"
 
 
 def test_a_run_that_failed_stays_in_the_table():
-    failed = {**missing_run("bp_fp32", 60), "error": "training needs torch"}
+    failed = {**missing_run("bp_fp32"), "error": "training needs torch"}
     grids = {"cifar10c_backprop": grid_data([], [failed])}
     small_grids = {name: {**grid, "model": "fashion_mnist_dscnn"} for name, grid in grids.items()}
     for data, theirs in (({"grids": grids}, 73.89), ({"grids": small_grids}, None)):
@@ -509,7 +484,7 @@ def test_a_run_that_failed_stays_in_the_table():
         (row,) = [row for row in rows if "failed" in row.why]
         assert row.what == "all layers, float32: gaussian_noise"
         assert (row.theirs, row.verdict) == (theirs, "not run")
-        assert row.why == "1 min 00 s on a thread; failed: training needs torch"
+        assert row.why == "1 run missing; failed: training needs torch"
 
 
 def test_the_command_refuses_what_does_not_go_together(tmp_path, capsys):
@@ -529,9 +504,8 @@ def test_the_command_refuses_what_does_not_go_together(tmp_path, capsys):
     )
     for given, message in (
         (["--list", "--force"], "--list does no work; leave out --force"),
-        (["--page", "r", "--dry-run"], "--page does no work; leave out --dry-run"),
+        (["--page", "r", "--collect"], "--page does no work; leave out --collect"),
         (["--page", "r", "--json", "-"], "--page prints Markdown and has no figures for --json"),
-        (["estimators", "--dry-run", "--plot", "x.png"], "--dry-run has nothing to draw"),
         (["estimators", "--dask", "a", "--jobs", "3"], "--jobs 3: the cluster of --dask has its"),
         (["estimators", "--force"], "--force replaces a file of --results; give the folder"),
     ):

@@ -8,14 +8,13 @@ import pytest
 from firmware_tools import EMULATOR, need_firmware_tools
 
 from pmt_lab.reproduce import (
-    counted_instructions,
+    costs,
     full_model_cost,
     memory_formulas,
     memory_overview,
     sparse_cost,
 )
-from pmt_lab.reproduce.published import published
-from pmt_lab.reproduce.study import Context
+from pmt_lab.reproduce.study import Context, published
 
 
 def rows_of(study, data):
@@ -61,9 +60,7 @@ COUNTED = {
 def test_full_model_cost(tmp_path, monkeypatch):
     study = full_model_cost.STUDY
     asked = []
-    monkeypatch.setattr(
-        full_model_cost, "counted_instructions", lambda *given: asked.append(given[:4]) or COUNTED
-    )
+    monkeypatch.setattr(costs, "_instructions", lambda *given: asked.append(given[:4]) or COUNTED)
     data = as_kept(study.measure("full", Context(tmp_path)))
     assert asked == [("cifar10_mcunet", "paper14", 50, "stm32h7b3i-dk")]
     every = "all convolutions' outputs in float32, int8 network and image"
@@ -99,8 +96,6 @@ def test_full_model_cost(tmp_path, monkeypatch):
 def test_sparse_cost(tmp_path, monkeypatch):
     study = sparse_cost.STUDY
     context = Context(tmp_path / "sparse-cost", jobs=1, collect=True)
-    left = study.forecast("small", context)
-    assert (left.runs, left.of) == (6, 6)
     data = as_kept(study.measure("small", context))
     assert rows_of(study, data) == [
         ("BP accuracy, float32", None, None, "not run"),
@@ -126,7 +121,7 @@ def test_sparse_cost(tmp_path, monkeypatch):
         ("BP end-to-end time", None, 2.48e4, "not run"),
     ]  # fmt: skip
     counted = {**COUNTED, "megahertz": 216.0, "step": 1_600_984_894}
-    monkeypatch.setattr(sparse_cost, "counted_instructions", lambda *given: counted)
+    monkeypatch.setattr(costs, "_instructions", lambda *given: counted)
     monkeypatch.setattr(sparse_cost, "measure_grids", lambda *given: {"grids": {}})
     monkeypatch.setattr(sparse_cost, "cifar10_grid", lambda *given: None)
     full = rows_of(study, study.measure("full", context))
@@ -151,13 +146,12 @@ def test_the_accuracies_of_sparse_cost_come_from_its_sweeps(tmp_path):
         ("BP-free accuracy, unprepared default", None, "not published"),
     ]
     assert all(0 <= ours <= 100 for _, ours, _, _ in rows)
-    assert sparse_cost.STUDY.forecast("small", context).runs == 0
 
 
 def test_without_tools_no_instruction_is_counted(tmp_path, monkeypatch):
     monkeypatch.setattr("shutil.which", lambda tool: None)
-    counted = counted_instructions.counted_instructions
-    assert counted("cifar10_mcunet", "B3", 2, "stm32f746g-disco", Context(tmp_path)) is None
+    given = ("cifar10_mcunet", "B3", 2, "stm32f746g-disco", Context(tmp_path))
+    assert costs._instructions(*given) is None
     data = full_model_cost.STUDY.measure("full", Context(tmp_path))
     latency = ("BP-free latency", None, 72839, "not run")
     assert latency in rows_of(full_model_cost.STUDY, data)
@@ -166,13 +160,11 @@ def test_without_tools_no_instruction_is_counted(tmp_path, monkeypatch):
 def test_counted_instructions_are_kept(tmp_path, monkeypatch):
     monkeypatch.setattr("shutil.which", lambda tool: tool)
     counts = []
-    monkeypatch.setattr(
-        counted_instructions, "_counted", lambda words, target: counts.append(target) or COUNTED
-    )
+    monkeypatch.setattr(costs, "_counted", lambda words, target: counts.append(target) or COUNTED)
 
     def count(target):
         given = ("cifar10_mcunet", "B3", 50, target, Context(tmp_path))
-        return counted_instructions.counted_instructions(*given)
+        return costs._instructions(*given)
 
     assert count("stm32f746g-disco") == COUNTED
     assert count("stm32f746g-disco") == COUNTED
@@ -186,7 +178,7 @@ def test_instructions_are_those_of_pmt_profile(tmp_path):
     told = []
     context = Context(tmp_path, tell=told.append)
     given = ("fashion_mnist_dscnn", "B4", 2, "stm32f746g-disco", context)
-    counted = counted_instructions.counted_instructions(*given)
+    counted = costs._instructions(*given)
     assert told == [
         "pmt profile fashion_mnist_dscnn --instructions --method paper --layers B4 --queries 2 "
         "--target stm32f746g-disco"

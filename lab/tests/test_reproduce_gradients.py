@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 
 from pmt_lab.reproduce import gradient_cosine, scopes_cosine, variance_formulas
-from pmt_lab.reproduce.cosines import difference, mean_cosine, turns, wins
-from pmt_lab.reproduce.gradient_batch import gradient_batch
-from pmt_lab.reproduce.published import published
-from pmt_lab.reproduce.study import Context
+from pmt_lab.reproduce.cosines import difference, gradient_batch, mean_cosine, turns, wins
+from pmt_lab.reproduce.study import Context, published
 
 
 def rows_of(study, data):
@@ -206,8 +204,8 @@ def test_formulas_of_variance_are_told_where_they_hold():
 
 def test_full_scale_needs_cifar10(tmp_path):
     for module in (gradient_cosine, scopes_cosine, variance_formulas):
-        with pytest.raises(FileNotFoundError, match="cifar-10-batches-bin is not found; fetch"):
-            module.STUDY.measure("full", Context(tmp_path))
+        with pytest.raises(FileNotFoundError, match="cifar-10-batches-bin is not in --data"):
+            module.STUDY.measure("full", Context(tmp_path, data=tmp_path))
 
 
 def test_the_batch_is_balanced_and_leaves_out_the_head(tmp_path):

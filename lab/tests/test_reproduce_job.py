@@ -9,10 +9,9 @@ from types import SimpleNamespace
 import pytest
 from study_data import grid_data, run_record
 
-from pmt_lab.reproduce import fgvc_accuracy, results
+from pmt_lab.reproduce import STUDIES, fgvc_accuracy, results
 from pmt_lab.reproduce.page import write_page
-from pmt_lab.reproduce.registry import STUDIES
-from pmt_lab.reproduce.reproduce_job import ReproduceJob, reproduce
+from pmt_lab.reproduce.reproduce_job import reproduce
 from pmt_lab.reproduce.stored import stored
 from pmt_lab.reproduce.study import Context
 
@@ -25,51 +24,49 @@ def test_a_run_with_other_options_replaces_the_one_at_its_place(tmp_path, monkey
     made = {"data": result(0.5, counted=7)}
     measured = replace(STUDIES["estimators"], measure=lambda *given: dict(made["data"]))
     monkeypatch.setitem(STUDIES, "estimators", measured)
-    job = ReproduceJob("estimators", results=tmp_path, out=tmp_path / "runs", collect=True)
-    reproduce(job)
+    given = {"results": tmp_path, "out": tmp_path / "runs", "collect": True}
+    reproduce("estimators", **given)
     path = results.path_of("estimators", tmp_path)
     first = path.read_bytes()
 
-    reproduce(job)
+    reproduce("estimators", **given)
     assert path.read_bytes() == first  # the same runs, so the file keeps its date
     made["data"] = result(0.25, counted=7)
-    reproduce(job)
+    reproduce("estimators", **given)
     (run,) = results.load("estimators", tmp_path)["data"]["grids"]["g"]["runs"]
     assert run["options"] == {"learning_rate": 0.25}
 
     before = path.read_bytes()
     made["data"] = result(0.25, counted=None)
     with pytest.raises(ValueError, match="holds counted, which could not be measured here"):
-        reproduce(job)
+        reproduce("estimators", **given)
     assert path.read_bytes() == before
     made["data"] = result(0.25, counted=7, drawn=3)
-    reproduce(job)
+    reproduce("estimators", **given)
     assert results.load("estimators", tmp_path)["data"]["drawn"] == 3
 
 
-def test_fine_grained_data_that_is_not_at_hand_keeps_its_runs(tmp_path, monkeypatch):
+def test_fine_grained_data_that_is_not_at_hand_keeps_its_classes(tmp_path, monkeypatch):
     study = STUDIES["fgvc-accuracy"]
     with pytest.raises(FileNotFoundError, match=r"^no fine-grained data set is found; `pmt down"):
-        study.measure("full", Context(tmp_path))
-    cars, food = ({"grids": {f"fgvc_{name}": grid_data([])}} for name in ("cars", "food"))
-    monkeypatch.setattr(fgvc_accuracy, "_grids", lambda *given: {})
-    monkeypatch.setattr(fgvc_accuracy, "measure_grids", lambda *given: {**food, "seconds": 1.0})
+        study.measure("full", Context(tmp_path, data=tmp_path))
+    (tmp_path / "food10").mkdir()
+    monkeypatch.setattr(fgvc_accuracy, "_on", lambda *given: None)
+    monkeypatch.setattr(fgvc_accuracy, "measure_grids", lambda grids, context: {"grids": grids})
     monkeypatch.setattr(
         fgvc_accuracy, "image_files", lambda *given, **more: SimpleNamespace(class_names="ab")
     )
-    earlier = {**cars, "classes": {"cars": 196}}
-    context = Context(tmp_path, fine_grained={"food": tmp_path}, earlier=earlier)
+    context = Context(tmp_path, data=tmp_path, earlier={"classes": {"cars": 196}})
     data = study.measure("full", context)
     assert data["classes"] == {"cars": 196, "food": 2}
-    assert set(data["grids"]) == {"fgvc_cars", "fgvc_food"}
+    assert set(data["grids"]) == {"fgvc_food", "fgvc_backprop_food"}
 
 
 def test_a_study_that_had_nothing_left_keeps_its_origin(tmp_path):
-    job = ReproduceJob("memory-formulas", "small", out=tmp_path)
-    first = reproduce(job).result
+    first = reproduce("memory-formulas", "small", out=tmp_path).result
     path = results.path_of("memory-formulas", tmp_path / "small" / "memory-formulas")
     path.write_text(path.read_text().replace(first["date"], "2020-01-02"))
-    assert reproduce(job).result["date"] == "2020-01-02"
+    assert reproduce("memory-formulas", "small", out=tmp_path).result["date"] == "2020-01-02"
 
 
 @pytest.mark.parametrize(
@@ -80,15 +77,14 @@ def test_a_study_that_had_nothing_left_keeps_its_origin(tmp_path):
         ({"jobs": -1}, ValueError, "jobs=-1 must be 0 (one for each CPU) or more"),
         ({"shard": (1,)}, TypeError, "shard=(1,) must be (I, N), the I-th of N parts"),
         ({"shard": (0, 1)}, ValueError, "shard=(0, 1) must be (I, N) with I from 1 to N"),
-        ({"collect": "no"}, TypeError, "collect='no' must be True or False"),
         ({"results": 3}, TypeError, "results=3 must be the path of a folder"),
         ({"data": "/nope"}, FileNotFoundError, "data='/nope': there is no such folder"),
         ({"study": 3}, TypeError, "study=3 must be the name of a study; there are memory-overview"),
     ],
 )
-def test_a_job_checks_what_it_is_given(given, kind, message):
+def test_what_is_given_is_checked(given, kind, message):
     with pytest.raises(kind, match="^" + re.escape(message)):
-        ReproduceJob(**{"study": "estimators", **given})
+        reproduce(**{"study": "estimators", **given})
 
 
 def test_a_file_is_no_folder_of_results(tmp_path):
@@ -96,7 +92,7 @@ def test_a_file_is_no_folder_of_results(tmp_path):
     file.touch()
     message = f"results={str(file)!r} must be a folder, and is a file"
     with pytest.raises(NotADirectoryError, match=re.escape(message)):
-        ReproduceJob("estimators", results=file)
+        reproduce("estimators", results=file)
     with pytest.raises(NotADirectoryError, match="must be a folder, and is a file"):
         stored("estimators", file)
 
@@ -104,10 +100,8 @@ def test_a_file_is_no_folder_of_results(tmp_path):
 def test_force_replaces_a_damaged_file(tmp_path):
     path = results.path_of("memory-formulas", tmp_path)
     path.write_text('{"study": ')
-    job = ReproduceJob(
-        "memory-formulas", "small", out=tmp_path / "runs", results=tmp_path, force=True
-    )
-    reproduce(job)
+    given = {"out": tmp_path / "runs", "results": tmp_path, "force": True}
+    reproduce("memory-formulas", "small", **given)
     assert results.load("memory-formulas", tmp_path)["scale"] == "small"
 
 

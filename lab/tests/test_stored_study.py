@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pmt_lab.reproduce import results
-from pmt_lab.reproduce.published import published
-from pmt_lab.reproduce.registry import study
+from pmt_lab.reproduce import STUDIES, results
 from pmt_lab.reproduce.stored import stored
-from pmt_lab.reproduce.study import Context
+from pmt_lab.reproduce.study import Context, published
 
 NAME = "fixed-or-adaptive-blocks"
 
@@ -72,7 +70,7 @@ def test_a_damaged_result_is_refused(tmp_path):
 
 def test_rows_that_were_run_are_a_table_and_a_plot(tmp_path):
     pyplot = pytest.importorskip("matplotlib.pyplot")
-    data = study("memory-formulas").measure("small", Context(tmp_path))
+    data = STUDIES["memory-formulas"].measure("small", Context(tmp_path))
     results.save(results.record("memory-formulas", "small", data, 1.0), tmp_path)
     found = stored("memory-formulas", tmp_path)
     first, *others = found.table().splitlines()

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any, TypeVar
 
-from pmt._util.progress import duration
-from pmt.cli.arguments import add_json, add_plot, flag, job_of
+from pmt.cli.arguments import add_json, add_plot, flag
 from pmt.cli.output import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
@@ -20,12 +17,10 @@ from pmt.cli.output import (
 )
 from pmt.plots import save_plot
 from pmt_lab.cli.sweep_arguments import add_workers, check_workers
+from pmt_lab.reproduce import STUDIES, find_study
 from pmt_lab.reproduce.page import TITLES, page, row_cells, summary, write_page
-from pmt_lab.reproduce.registry import STUDIES, study
-from pmt_lab.reproduce.reproduce_job import ReproduceJob, Reproduction, forecast, reproduce
+from pmt_lab.reproduce.reproduce_job import Reproduction, reproduce
 from pmt_lab.reproduce.study import Unfinished
-
-Made = TypeVar("Made")
 
 USAGE = "pmt-lab reproduce NAME [NAME ...] | --all | --list | --page DIR [options]"
 SUMMARY = "the paper's tables and figures, measured again and compared"
@@ -33,8 +28,7 @@ DESCRIPTION = """\
 Measure a table or figure of the paper again and compare it with the published numbers: difference,
 95 % interval and verdict. After Ctrl-C, the same command continues. --scale small checks in seconds
 that everything works, with the model and data that come with pmt; its figures are not comparable.
-Full scale takes minutes for the studies without training and many hours for the others: see
---dry-run."""
+Full scale takes minutes for the studies without training and many hours for the others."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,15 +46,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scale",
         choices=("small", "full"),
-        default=ReproduceJob.scale,
+        default="full",
         help="full: the paper's budget, or the share that the study states; small: seconds "
         "(default: full)",
     )
     parser.add_argument(
         "--out",
         metavar="DIR",
-        default=ReproduceJob.out,
-        help=f"folder of the runs (default: {ReproduceJob.out})",
+        default="runs/reproduce",
+        help="folder of the runs (default: runs/reproduce)",
     )
     parser.add_argument(
         "--data",
@@ -68,11 +62,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="folder of cifar-10-batches-bin, mcunet-5fps.pkl and the fine-grained data sets, "
         "whichever are present (default: the working directory, and what was downloaded)",
     )
-    _add_work(parser)
+    add_workers(parser)
+    parser.add_argument(
+        "--collect", action="store_true", help="run nothing: compare what is finished so far"
+    )
     parser.add_argument(
         "--results",
         metavar="DIR",
-        help="write the results to DIR/NAME.json; runs in the results of DIR are not repeated",
+        help="write the results to DIR/NAME.json; runs that the file holds are not repeated",
     )
     parser.add_argument(
         "--force",
@@ -83,161 +80,112 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
 
 
-def _add_work(parser: argparse.ArgumentParser) -> None:
-    """Declare how much is run, and on which workers."""
-    add_workers(parser)
-    done = parser.add_mutually_exclusive_group()
-    done.add_argument("--dry-run", action="store_true", help="say what is left, without running it")
-    done.add_argument(
-        "--collect", action="store_true", help="run nothing: compare what is finished so far"
-    )
-
-
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
     _check_together(arguments)
     if arguments.list:
-        if arguments.studies:
-            raise ValueError("--list shows all studies; give no name")
         rows = [[one.name, one.item, one.title] for one in STUDIES.values()]
-        output.text(table(["study", "of the paper", "subject"], rows, left=_LEFT))
-        output.figures({"studies": [dict(zip(_KEYS, row, strict=True)) for row in rows]})
+        titles = ["study", "of the paper", "subject"]
+        output.text(table(titles, rows, left=titles))
+        keys = ("name", "item", "title")
+        output.figures({"studies": [dict(zip(keys, row, strict=True)) for row in rows]})
         return 0
     if arguments.page is not None:
-        return _page(arguments, output)
-    names = _names(arguments)
+        if arguments.write is None:
+            output.text(page(arguments.page).rstrip("\n"))
+        else:
+            write_page(arguments.page, arguments.write)
+            output.text(f"tables in {arguments.write}")
+        return 0
     check_plot(arguments.plot)
-    jobs = [job_of(ReproduceJob, arguments, study=name) for name in names]
-    if arguments.dry_run:
-        return _forecast(jobs, output)
     try:
-        done, undone = _each(jobs, lambda job: _done(job, output), output)
+        done, undone = _reproduce(arguments, output)
     except KeyboardInterrupt:
         complain("interrupted; the same command continues")
         return EXIT_INTERRUPTED
-    output.figures({"studies": [_figures(one) for one in done]})
-    if arguments.plot is not None and not (done or undone):
-        raise ValueError(f"--plot {arguments.plot}: no run of {names[0]} is finished; leave it out")
-    if arguments.plot is not None and done:
-        _draw(done[0], arguments.plot)
+    output.figures(
+        {
+            "studies": [
+                {**one.result, "rows": [asdict(row) for row in one.rows], "failed": one.failed}
+                for one in done
+            ]
+        }
+    )
+    if arguments.plot is not None and not undone:
+        if not any(row.ours is not None for one in done for row in one.rows):
+            raise ValueError(
+                f"--plot {arguments.plot}: no run of {arguments.studies[0]} is finished; leave it "
+                "out"
+            )
+        save_plot(done[0].study.plot(done[0].result["data"]), arguments.plot)
         output.text(f"plot in {arguments.plot}")
     failed = sum(len(one.failed) for one in done)
     if failed:
         complain(f"error: runs that failed: {failed}; the same command tries them again")
-        return EXIT_FAILED
-    return _code(undone)
+    if undone:
+        complain(f"error: not done: {', '.join(undone)}")
+    return EXIT_FAILED if failed or undone else 0
 
 
 # Options that have no effect with one that runs nothing.
-_OF_WORK = ("results", "force", "plot", "dask", "collect", "dry_run")
+_OF_WORK = ("results", "force", "plot", "dask", "collect")
 
 
 def _check_together(arguments: argparse.Namespace) -> None:
-    """Refuse options that would be ignored."""
+    """Refuse options that would be ignored, and studies that do not exist."""
     given = [name for name in _OF_WORK if getattr(arguments, name)]
     for other in ("list", "page"):
         if getattr(arguments, other) and given:
             raise ValueError(f"--{other} does no work; leave out {flag(given[0])}")
+        if getattr(arguments, other) and arguments.studies:
+            raise ValueError(f"--{other} shows all studies; give no name")
     if arguments.write is not None and arguments.page is None:
         raise ValueError(f"--write {arguments.write}: goes only with --page")
     if arguments.page is not None and arguments.json is not None:
         raise ValueError("--page prints Markdown and has no figures for --json; leave it out")
-    if arguments.dry_run and arguments.plot is not None:
-        raise ValueError("--dry-run has nothing to draw; leave out --plot")
     check_workers(arguments)
     if arguments.force and arguments.results is None:
         raise ValueError("--force replaces a file of --results; give the folder")
-
-
-_KEYS = ("name", "item", "title")
-_LEFT = ("study", "of the paper", "subject")
-
-
-def _names(arguments: argparse.Namespace) -> list[str]:
+    if arguments.list or arguments.page is not None:
+        return
     if bool(arguments.studies) == arguments.all:
         raise ValueError("give one or more studies, or --all; --list shows which there are")
-    names = [study(name).name for name in arguments.studies] or list(STUDIES)
-    if arguments.plot is not None:
-        if len(names) > 1:
-            raise ValueError(f"--plot {arguments.plot}: give one study to draw")
-        if study(names[0]).plot is None:
-            raise ValueError(f"--plot {arguments.plot}: {names[0]} has no plot; leave it out")
-    return names
+    for name in arguments.studies:
+        find_study(name)
+    if arguments.plot is not None and len(arguments.studies) != 1:
+        raise ValueError(f"--plot {arguments.plot}: give one study to draw")
 
 
-def _page(arguments: argparse.Namespace, output: Output) -> int:
-    if arguments.studies:
-        raise ValueError(f"--page {arguments.page}: shows all studies; give no name")
-    if arguments.write is None:
-        output.text(page(arguments.page).rstrip("\n"))
-    else:
-        write_page(arguments.page, arguments.write)
-        output.text(f"tables in {arguments.write}")
-    return 0
+def _reproduce(
+    arguments: argparse.Namespace, output: Output
+) -> tuple[list[Reproduction], list[str]]:
+    """Do every study; return those that were done and the names of those that were refused.
 
-
-def _each(
-    jobs: list[ReproduceJob],
-    do: Callable[[ReproduceJob], Made],
-    output: Output,
-) -> tuple[list[Made], list[str]]:
-    """Run every job; return what they made and the names of those that were refused.
-
-    The error of a single job is the command's; of several jobs the others are still run.
+    The error of a single study is the command's; of several the others are still done.
     """
-    made, refused = [], []
-    for job in jobs:
+    done, refused = [], []
+    names = arguments.studies or list(STUDIES)
+    keywords = ("out", "data", "jobs", "shard", "dask", "collect", "results", "force")
+    for name in names:
+        found = STUDIES[name]
+        output.text(f"{found.item}: {found.title}")
         try:
-            made.append(do(job))
+            one = reproduce(
+                name,
+                arguments.scale,
+                tell=output.text,
+                **{keyword: getattr(arguments, keyword) for keyword in keywords},
+            )
         except Unfinished as nothing:
             output.text(str(nothing))
         except (ValueError, OSError, ImportError) as error:
-            if len(jobs) == 1 or is_of_stream(error):
+            if len(names) == 1 or is_of_stream(error):
                 raise
-            complain(f"error: {job.study}: {error}")
-            refused.append(job.study)
-    return made, refused
-
-
-def _code(refused: list[str]) -> int:
-    if not refused:
-        return 0
-    complain(f"error: not done: {', '.join(refused)}")
-    return EXIT_FAILED
-
-
-def _forecast(jobs: list[ReproduceJob], output: Output) -> int:
-    figures, refused = _each(jobs, lambda job: _left(job, output), output)
-    output.figures({"studies": figures})
-    return _code(refused)
-
-
-def _left(job: ReproduceJob, output: Output) -> dict[str, Any]:
-    left = forecast(job)
-    entry: dict[str, Any] = {"study": job.study, "scale": job.scale}
-    if left is None:
-        output.text(f"{job.study}: minutes")
-        return entry
-    output.text(f"{job.study}: {left.runs} of {left.of} runs left, {duration(left.hours * 3600)}")
-    return entry | asdict(left)
-
-
-def _done(job: ReproduceJob, output: Output) -> Reproduction:
-    found = study(job.study)
-    output.text(f"{found.item}: {found.title}")
-    done = reproduce(job, tell=output.text)
-    rows = [row_cells(row) for row in done.rows]
-    output.text(table(TITLES, rows, left=[*TITLES[:1], *TITLES[3:4], *TITLES[5:]]))
-    output.text(f"{job.study}: {summary(done.rows)}")
-    return done
-
-
-def _draw(done: Reproduction, path: str) -> None:
-    assert done.study.plot is not None
-    if not any(row.ours is not None for row in done.rows):
-        raise ValueError(f"--plot {path}: no run of {done.study.name} is finished; leave it out")
-    save_plot(done.study.plot(done.result["data"]), path)
-
-
-def _figures(done: Reproduction) -> dict[str, Any]:
-    return {**done.result, "rows": [asdict(row) for row in done.rows], "failed": dict(done.failed)}
+            complain(f"error: {name}: {error}")
+            refused.append(name)
+        else:
+            rows = [row_cells(row) for row in one.rows]
+            output.text(table(TITLES, rows, left=[*TITLES[:1], *TITLES[3:4], *TITLES[5:]]))
+            output.text(f"{name}: {summary(one.rows)}")
+            done.append(one)
+    return done, refused

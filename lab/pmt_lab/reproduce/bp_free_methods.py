@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
 from typing import Any
 
 from pmt_lab.reproduce.drawing import draw_curves
-from pmt_lab.reproduce.grid_study import grid_study
-from pmt_lab.reproduce.run_rows import Found, accuracy_row, find
+from pmt_lab.reproduce.runs import Found, accuracy_row, cifar10_grid, find, grid_study
 from pmt_lab.reproduce.study import (
     FORWARDS,
     Context,
+    Data,
     Quantity,
     Row,
     Scale,
@@ -19,12 +18,9 @@ from pmt_lab.reproduce.study import (
     compared,
     not_run,
 )
-from pmt_lab.reproduce.study_grids import cifar10_grid
 from pmt_lab.sweep import Grid
 
 __all__ = ["ALL_LAYERS", "SAME_LAYERS"]
-
-Data = Mapping[str, Any]
 
 # Fewer coordinates are not better.
 _OF_A_STEP = Quantity(FORWARDS.unit, FORWARDS.tolerance, relative=True)
@@ -39,42 +35,23 @@ _TITLES = {
 }
 
 
-def _grids(grid: str) -> Callable[[Scale, Context], dict[str, Grid]]:
-    """Return what makes the grids of a table: its own, and the runs of the paper's method."""
-
-    def made(scale: Scale, context: Context) -> dict[str, Grid]:
-        paper = cifar10_grid(_PAPER, scale, context)
-        return {
-            grid: cifar10_grid(grid, scale, context),
-            _PAPER: dataclasses.replace(paper, corruptions=(_CORRUPTION,)),
-        }
-
-    return made
-
-
 def _rows(data: Data, paper: Data, grid: str) -> list[Row]:
     """Return forwards per step and image, all forwards, and accuracy of every method."""
     rows = []
     for place, method in enumerate(paper["methods"]):
-        found = _found(data, grid, method)
-        title = _TITLES[method]
-        each, every = paper["forwards_of_a_step"][place], paper["forwards"][place]
-        share = ""
+        found, title, why = _found(data, grid, method), _TITLES[method], ""
+        each, what = paper["forwards_of_a_step"][place], f"{_TITLES[method]}: forwards per step"
         if found.runs and not found.small:
-            ours = found.runs[0]["forwards"]
-            rows.append(_forwards_row(title, _of_a_step(data, found), each))
-            share = _share(ours, every)
+            ours = _of_a_step(data, found.runs[0])
+            reason = "the published count fits no number of parameters of the network"
+            fits = _OF_A_STEP.near(ours, each)
+            rows.append(compared(what, ours, each, _OF_A_STEP, why="" if fits else reason))
+            why = _share(found.runs[0]["forwards"], paper["forwards"][place])
         elif not found.small:
-            rows.append(not_run(f"{title}: forwards per step", each, FORWARDS.unit, found.state))
+            rows.append(not_run(what, each, FORWARDS.unit, found.state))
         theirs = paper["accuracy"][place]
-        rows.append(accuracy_row(f"{title}: accuracy", found, theirs, why=share))
+        rows.append(accuracy_row(f"{title}: accuracy", found, theirs, why=why))
     return rows
-
-
-def _plot(data: Data, grid: str, *, ax: Any = None) -> Any:
-    """Draw the held-out loss of every method over its multiply-accumulates."""
-    found = {title: _found(data, grid, method) for method, title in _TITLES.items()}
-    return draw_curves({name: one.runs[0] for name, one in found.items() if one.runs}, ax=ax)
 
 
 def _found(data: Data, grid: str, method: str) -> Found:
@@ -83,17 +60,9 @@ def _found(data: Data, grid: str, method: str) -> Found:
     return find(data, grids, corruption=_CORRUPTION, method=method)
 
 
-def _forwards_row(title: str, ours: float, theirs: float) -> Row:
-    fits = _OF_A_STEP.near(ours, theirs)
-    why = "" if fits else "the published count fits no number of parameters of the network"
-    return compared(f"{title}: forwards per step", ours, theirs, _OF_A_STEP, why=why)
-
-
-def _of_a_step(data: Data, found: Found) -> float:
+def _of_a_step(data: Data, run: Data) -> float:
     """Return the forwards of an image in a step: those of the run over the images it saw."""
-    run = found.runs[0]
-    protocols = (grid["protocol"] for grid in data["grids"].values() if run in grid["runs"])
-    protocol = next(protocols)
+    protocol = next(g["protocol"] for g in data["grids"].values() if run in g["runs"])
     images = run["epochs"] * (protocol["images"] - protocol["held_out"])
     return float(run["forwards"] / images)
 
@@ -106,15 +75,29 @@ def _share(ours: int, every: float) -> str:
 
 
 def _study(name: str, number: str, layers: str, conditions: str = "") -> Study:
+    """Return the study of a table: of its own grid, and of the runs of the paper's method."""
     grid = name.replace("-", "_")
+
+    def grids(scale: Scale, context: Context) -> dict[str, Grid]:
+        paper = cifar10_grid(_PAPER, scale, context)
+        own = cifar10_grid(grid, scale, context)
+        return {grid: own, _PAPER: dataclasses.replace(paper, corruptions=(_CORRUPTION,))}
+
+    def plot(data: Data, *, ax: Any = None) -> Any:
+        """Draw the held-out loss of every method over its multiply-accumulates."""
+        found = {title: _found(data, grid, method) for method, title in _TITLES.items()}
+        return draw_curves({name: one.runs[0] for name, one in found.items() if one.runs}, ax=ax)
+
+    title = f"Other methods without back-propagation, {layers}"
     return grid_study(
         name,
         number,
-        f"Other methods without back-propagation, {layers}",
-        _grids(grid),
+        title,
+        grids,
         lambda data, paper: _rows(data, paper, grid),
-        lambda data, ax=None: _plot(data, grid, ax=ax),
-        conditions=conditions,
+        plot,
+        None,
+        conditions,
     )
 
 

@@ -8,12 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from pmt_lab.reproduce.curve_rows import plot_losses_of_lines
-from pmt_lab.reproduce.drawing import draw_sheet
-from pmt_lab.reproduce.grid_study import grid_study
-from pmt_lab.reproduce.published import published
-from pmt_lab.reproduce.run_rows import Found, accuracy_row, find
-from pmt_lab.reproduce.study import ACCURACY, Quantity, Row, compared
+from pmt_lab.reproduce.drawing import draw_sheet, plot_losses_of_lines
+from pmt_lab.reproduce.runs import Found, accuracy_row, find, grid_study
+from pmt_lab.reproduce.study import ACCURACY, Data, Quantity, Row, compared, published
 
 __all__ = ["STUDY"]
 
@@ -35,7 +32,7 @@ class _Line:
     preparation: str = "none"
     why: str = ""
 
-    def found(self, data: Mapping[str, Any], **axes: Any) -> Found:
+    def found(self, data: Data, **axes: Any) -> Found:
         return find(data, self.grids, method=self.method, preparation=self.preparation, **axes)
 
 
@@ -68,7 +65,7 @@ _PUBLISHED = {
 }
 
 
-def _compare(data: Mapping[str, Any], paper: Mapping[str, Any]) -> list[Row]:
+def _compare(data: Data, paper: Data) -> list[Row]:
     """Return for each line the mean of the corruptions, and each of them that was run."""
     rows = []
     for line in _LINES:
@@ -90,7 +87,7 @@ def _compare(data: Mapping[str, Any], paper: Mapping[str, Any]) -> list[Row]:
     return [*rows, *_over_int8(rows, paper)]
 
 
-def _over_int8(rows: Sequence[Row], paper: Mapping[str, Any]) -> list[Row]:
+def _over_int8(rows: Sequence[Row], paper: Data) -> list[Row]:
     """Return the gain over back-propagation in int8 that the paper's introduction claims."""
     known = {row.what: row.ours for row in rows if row.ours is not None}
     ending = f": mean of {len(paper['corruptions'])} corruptions"
@@ -111,7 +108,12 @@ def _over_int8(rows: Sequence[Row], paper: Mapping[str, Any]) -> list[Row]:
 
 def _even(found: Mapping[str, Found]) -> tuple[Found, str]:
     """Return as many seeds of each corruption, so that all weigh alike in a mean, and say which."""
-    seeds = {name: _seeds(one) for name, one in found.items()}
+    seeds = {
+        name: sorted(
+            {*(run["axes"]["seed"] for run in one.runs), *(r["seed"] for r in one.missing)}
+        )
+        for name, one in found.items()
+    }
     least = min(map(len, seeds.values()))
     taken = {name: own[:least] for name, own in seeds.items()}
     even = Found(
@@ -125,14 +127,7 @@ def _even(found: Mapping[str, Found]) -> tuple[Found, str]:
     return even, f"{least} seeds of each corruption" if least > 1 else ""
 
 
-def _seeds(found: Found) -> list[int]:
-    """Return the seeds of all runs, finished or not, in order."""
-    return sorted(
-        {*(run["axes"]["seed"] for run in found.runs), *(r["seed"] for r in found.missing)}
-    )
-
-
-def _plot(data: Mapping[str, Any], *, ax: Any = None) -> Any:
+def _plot(data: Data, *, ax: Any = None) -> Any:
     """Draw the accuracy of each line on each corruption, and the published line below it."""
     paper = published("cifar10c-accuracy")
     names = paper["corruptions"]
@@ -151,7 +146,7 @@ def _plot(data: Mapping[str, Any], *, ax: Any = None) -> Any:
     return draw_sheet(lines, [*names, "mean"], set(_PUBLISHED.values()), whole=names, ax=ax)
 
 
-def _plot_losses(data: Mapping[str, Any], corruption: str, *, ax: Any = None) -> Any:
+def _plot_losses(data: Data, corruption: str, *, ax: Any = None) -> Any:
     """Draw the held-out losses of every line on a corruption."""
     found = {line.title: line.found(data, corruption=corruption) for line in _LINES}
     return plot_losses_of_lines(data, found, corruption, ax=ax)

@@ -1,21 +1,28 @@
-"""Cosines of estimates with the exact gradient, layer by layer, and what they say."""
+"""Estimates of gradients: the images of studies, cosines layer by layer, and what they say."""
 
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from pmt.baselines.backprop.scheme import head_layer
+from pmt.datasets import Dataset
+from pmt.model import Model, load
+from pmt.protocol import DataSource, balanced_order
 from pmt_lab.report.intervals import student_t
-from pmt_lab.reproduce.gradient_batch import GradientBatch
-from pmt_lab.reproduce.study import Context, Interval
+from pmt_lab.reproduce.study import Context, Data, Interval, Scale
 from pmt_lab.studies.gradient_quality import Quality, study_gradients
 
 __all__ = [
+    "GradientBatch",
     "beyond_chance",
     "difference",
+    "gradient_batch",
     "mean_cosine",
     "mean_expected",
     "measured_cosines",
@@ -24,16 +31,53 @@ __all__ = [
     "wins",
 ]
 
+# The distribution shift of the paper's ablations (section 4.2.1).
+_CORRUPTION, _SEVERITY = "gaussian_noise", 5
+
+
+@dataclass(frozen=True)
+class GradientBatch:
+    """A network, a batch of corrupted training images, and both in a few words."""
+
+    network: str
+    model: Model
+    images: Dataset
+    source: str
+
+    @property
+    def contents(self) -> list[int]:
+        """Checksums of the network, the images and their labels."""
+        parts = (self.images.images, self.images.labels)
+        return [zlib.crc32(part) for part in (self.model.image(), *(p.tobytes() for p in parts))]
+
+    @property
+    def convolutions(self) -> str:
+        """Names of all layers but the head: the paper's network has no other."""
+        head = head_layer(self.model)
+        return ",".join(layer.name for layer in self.model.layers if layer.index != head)
+
+
+def gradient_batch(scale: Scale, context: Context, images: int) -> GradientBatch:
+    """Return MCUNet with noisy images of CIFAR-10, or at small scale what comes with pmt.
+
+    Images are balanced over the classes. Raises FileNotFoundError where CIFAR-10 is missing.
+    """
+    full = scale == "full"
+    network = "cifar10_mcunet" if full else "fashion_mnist_dscnn"
+    data = str(context.need_cifar10()) if full else "bundled"
+    model = load(network)
+    pool = DataSource(data, _CORRUPTION, _SEVERITY).pool("train", model)
+    batch = pool.take(balanced_order(pool.labels, 0)[:images])
+    name = "CIFAR-10" if full else "Fashion-MNIST"
+    return GradientBatch(network, model, batch, f"{name}, {_CORRUPTION} severity {_SEVERITY}")
+
+
 # Probability that a value lies beyond one end of its 95 % interval.
 _ONE_SIDE = 0.025
 
 
 def measured_cosines(
-    batch: GradientBatch,
-    layers: str,
-    queries: Mapping[str, int],
-    repeats: int,
-    context: Context,
+    batch: GradientBatch, layers: str, queries: Mapping[str, int], repeats: int, context: Context
 ) -> dict[str, Any]:
     """Measure estimators at their numbers of queries; what is in the folder is not measured again.
 
@@ -77,25 +121,25 @@ def _figures(rows: Sequence[Quality]) -> dict[str, Any]:
     }
 
 
-def series(data: Mapping[str, Any], estimator: str) -> tuple[Any, Any]:
+def series(data: Data, estimator: str) -> tuple[Any, Any]:
     """Return an estimator's cosines and their standard errors, one of each per layer."""
     found = data["estimators"][estimator]
     return np.array(found["cosine"]), np.array(found["error"])
 
 
-def mean_cosine(data: Mapping[str, Any], estimator: str) -> tuple[float, Interval]:
+def mean_cosine(data: Data, estimator: str) -> tuple[float, Interval]:
     """Return an estimator's mean over the layers, and its 95 % interval."""
     cosines, errors = series(data, estimator)
     return _mean(cosines, errors**2, data["repeats"] - 1)
 
 
-def mean_expected(data: Mapping[str, Any], estimator: str) -> float:
+def mean_expected(data: Data, estimator: str) -> float:
     """Return the mean over the layers of the cosine that theory expects without rounding."""
     return float(np.mean(data["estimators"][estimator]["expected"]))
 
 
 def difference(
-    data: Mapping[str, Any], one: str, other: str, layers: Sequence[int] | None = None
+    data: Data, one: str, other: str, layers: Sequence[int] | None = None
 ) -> tuple[float, Interval]:
     """Return by how much the mean cosine of one exceeds the other's, and its 95 % interval.
 
@@ -114,7 +158,7 @@ def _mean(values: Any, variances: Any, freedom: int) -> tuple[float, Interval]:
     return mean, (mean - half, mean + half)
 
 
-def wins(data: Mapping[str, Any], one: str, other: str) -> list[int]:
+def wins(data: Data, one: str, other: str) -> list[int]:
     """Return the layers where one has the larger cosine, beyond the 95 % interval of that layer."""
     (a, a_error), (b, b_error) = series(data, one), series(data, other)
     margin = student_t(2 * (data["repeats"] - 1)) * np.sqrt(a_error**2 + b_error**2)
@@ -128,7 +172,7 @@ def beyond_chance(count: int, layers: int) -> bool:
     return 1 - below < 2 * share
 
 
-def turns(data: Mapping[str, Any], estimator: str) -> float:
+def turns(data: Data, estimator: str) -> float:
     """Return the share of inner layers above or below both neighbors, beyond 95 % intervals."""
     cosines, errors = series(data, estimator)
     margin = student_t(2 * (data["repeats"] - 1)) * np.sqrt(errors[1:] ** 2 + errors[:-1] ** 2)

@@ -1,4 +1,4 @@
-"""Common parts of the plots of studies: groups of points, sheets of figures, curves over MACs."""
+"""Common parts of the plots of studies: points, sheets, curves over MACs, bars, cosines."""
 
 from __future__ import annotations
 
@@ -7,14 +7,37 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pmt._util.plots import COLORS, FAINT, SMALL, line_style, one_axes
+from pmt._util.plots import (
+    COLORS,
+    FAINT,
+    SMALL,
+    add_legend,
+    line_style,
+    mark_sizes,
+    one_axes,
+    panels,
+)
+from pmt._util.text import did_you_mean
+from pmt.plots.memory import draw_parts
 from pmt_lab.plots import plot_curves
+from pmt_lab.plots.cosines import draw_cosines, draw_dimensions
 from pmt_lab.report.curves import Curve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw_curves", "draw_groups", "draw_sheet"]
+    from pmt_lab.reproduce.runs import Found
+    from pmt_lab.reproduce.study import Data
+
+__all__ = [
+    "draw_curves",
+    "draw_groups",
+    "draw_memory",
+    "draw_sheet",
+    "draw_study",
+    "draw_study_cosines",
+    "plot_losses_of_lines",
+]
 
 # An accuracy and its interval.
 Bar = tuple[float, tuple[float, float]]
@@ -131,9 +154,78 @@ def draw_curves(runs: Mapping[str, Mapping[str, Any]], *, ax: Axes | None = None
     return plot_curves(curves, ax=ax)
 
 
+def plot_losses_of_lines(
+    data: Data, found: Mapping[str, Found], corruption: str, *, ax: Axes | None = None
+) -> Axes:
+    """Draw the held-out losses of the first seed of each line of a table that takes steps.
+
+    ``found`` has the runs of the corruption by the line's title; a ValueError if there is none.
+    """
+    firsts = {title: one.runs[0] for title, one in found.items() if one.runs}
+    if not firsts:
+        runs = (run for grid in data["grids"].values() for run in grid["runs"])
+        known = dict.fromkeys(run["axes"]["corruption"] for run in runs)
+        raise ValueError(
+            f"corruption={corruption!r}: no run of it{did_you_mean(corruption, known)}"
+        )
+    return draw_curves({title: run for title, run in firsts.items() if run["steps"]}, ax=ax)
+
+
 def _curve(points: Sequence[tuple[int, float | None]]) -> Curve:
     """Return a curve of one seed; a loss that is not finite leaves a gap."""
     trained = [(macs / 1e9, np.nan if loss is None else loss) for macs, loss in points if macs]
     gmacs, losses = np.array(trained, np.float64).reshape(-1, 2).T
     before = points[0][1] if points and not points[0][0] else None
     return Curve(gmacs, losses[np.newaxis], before)
+
+
+def draw_memory(
+    costs: Mapping[str, Any],
+    *,
+    printed: Mapping[str, float],
+    boards: Sequence[float],
+    ax: Any = None,
+) -> Any:
+    """Draw training memory of methods as bars, stacked by what lies in it.
+
+    Parameters
+    ----------
+    costs : mapping
+        See :func:`pmt_lab.reproduce.costs.training_costs`.
+    printed : mapping of str to float
+        The paper's KB by method, drawn as diamonds.
+    boards : sequence of float
+        KB of boards, each a dotted line with its size.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on; new ones by default.
+    """
+    methods = costs["methods"]
+    axes = one_axes(ax, 8, 0.5 * len(methods) + 1.5)
+    draw_parts(axes, [(name, cost["parts"]) for name, cost in methods.items()])
+    places = [list(methods).index(name) for name in printed]
+    axes.plot(list(printed.values()), places, "kD", markersize=6, label="the paper's")
+    mark_sizes(axes, boards)
+    axes.invert_yaxis()
+    axes.set_xlabel("peak memory of a step of one image (KB)")
+    add_legend(axes, beside=ax is None)
+    return axes
+
+
+def draw_study(data: Mapping[str, Any], names: Mapping[str, str]) -> Any:
+    """Draw dimensions above cosines in a figure of its own; return the axes of the cosines."""
+    above, below = panels(None, 2, 1, (8, 4.6), sharex=True, height_ratios=(1, 2)).ravel()
+    draw_dimensions(above, data["weights"], data["nodes"])
+    add_legend(above, beside=False)
+    return draw_study_cosines(data, names, below)
+
+
+def draw_study_cosines(data: Mapping[str, Any], names: Mapping[str, str], ax: Any) -> Any:
+    """Draw the cosines of estimators by layer; names are the legend's."""
+    pairs = {}
+    for one, label in names.items():
+        found = data["estimators"][one]
+        pairs[label] = list(zip(found["cosine"], found["error"], strict=True))
+    draw_cosines(ax, data["layers"], pairs)
+    ax.tick_params("x", rotation=90, labelsize="x-small")
+    add_legend(ax, beside=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
+    return ax

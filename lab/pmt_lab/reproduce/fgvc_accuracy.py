@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from pmt.datasets import image_files
 from pmt_lab.reproduce.drawing import draw_groups
-from pmt_lab.reproduce.grid_runs import forecast_grids, measure_grids
-from pmt_lab.reproduce.published import published
-from pmt_lab.reproduce.run_rows import Found, accuracy_row, find
-from pmt_lab.reproduce.study import ACCURACY, Context, Forecast, Row, Scale, Study, not_run
-from pmt_lab.reproduce.study_grids import read_study_grid, small
+from pmt_lab.reproduce.runs import Found, accuracy_row, find, measure_grids, read_study_grid, small
+from pmt_lab.reproduce.study import (
+    ACCURACY,
+    Context,
+    Data,
+    Row,
+    Scale,
+    Study,
+    not_run,
+    published,
+)
 from pmt_lab.sweep import Grid
 
 __all__ = ["STUDY"]
-
-Data = Mapping[str, Any]
 
 _NAME = "fgvc-accuracy"
 _GRIDS = ("fgvc", "fgvc_backprop")
@@ -39,28 +42,34 @@ _LINES = {
 }
 
 
-def _grids(scale: Scale, context: Context) -> dict[str, Grid]:
-    """Return both grids of every data set that the user has, by grid and data set."""
+def _measure(scale: Scale, context: Context) -> dict[str, Any]:
+    """Measure both grids on every data set that the user has."""
     read = {name: read_study_grid(name) for name in _GRIDS}
     if scale == "small":
-        return {f"{name}_small": small(grid) for name, grid in read.items()}
-    if not context.fine_grained:
+        grids = {f"{name}_small": small(grid) for name, grid in read.items()}
+        return {**measure_grids(grids, context), "classes": {}}
+    folders = context.fine_grained()
+    if not folders:
         raise FileNotFoundError(
             "no fine-grained data set is found; `pmt download cub200` fetches one, `pmt download` "
             "lists the others; or give --data the folder that holds them"
         )
-    return {
+    grids = {
         f"{name}_{data}": _on(grid, data, path, context)
-        for data, path in context.fine_grained.items()
+        for data, path in folders.items()
         for name, grid in read.items()
     }
+    classes = {
+        name: len(image_files(path, split="train").class_names) for name, path in folders.items()
+    }
+    earlier = context.earlier.get("classes", {})
+    return {**measure_grids(grids, context), "classes": {**earlier, **classes}}
 
 
 def _on(grid: Grid, data: str, path: Path, context: Context) -> Grid:
     """Return a grid on a data set: its classes, all its training images, its share of MACs."""
     train, test = (image_files(path, split=split) for split in ("train", "test"))
-    share = _SHARES.get(data, _SHARE)
-    epochs = round(_EPOCHS * share)
+    epochs = round(_EPOCHS * _SHARES.get(data, _SHARE))
     macs = _MACS_AN_IMAGE * epochs * (len(train) - _HELD_OUT)
     chosen = {"images": len(train), "held_out": _HELD_OUT}
     if len(test) > _MOST_TEST_IMAGES:
@@ -75,27 +84,6 @@ def _on(grid: Grid, data: str, path: Path, context: Context) -> Grid:
     )
 
 
-def _measure(scale: Scale, context: Context) -> dict[str, Any]:
-    found = measure_grids(_grids(scale, context), context)
-    if scale == "small":
-        return {**found, "classes": {}}
-    classes = {
-        name: len(image_files(path, split="train").class_names)
-        for name, path in context.fine_grained.items()
-    }
-    absent = {n: c for n, c in context.earlier.get("classes", {}).items() if n not in classes}
-    kept = {
-        grid: runs
-        for grid, runs in context.earlier.get("grids", {}).items()
-        if grid.rpartition("_")[2] in absent
-    }
-    return {**found, "grids": {**kept, **found["grids"]}, "classes": {**absent, **classes}}
-
-
-def _forecast(scale: Scale, context: Context) -> Forecast:
-    return forecast_grids(_grids(scale, context), context)
-
-
 def _compare(data: Data, paper: Data) -> list[Row]:
     """Return the accuracy of every line on every data set."""
     if "fgvc_small" in data.get("grids", {}):
@@ -106,13 +94,11 @@ def _compare(data: Data, paper: Data) -> list[Row]:
     for title, (line, _, _) in _LINES.items():
         for place, name in enumerate(paper["data"]):
             theirs = paper[line][place] if line else None
-            classes = data.get("classes", {}).get(name)
-            if classes is None:
-                if theirs is not None:
-                    rows.append(_absent(title, name, theirs))
-            else:
-                published_classes = paper["classes"][place]
-                rows.append(_row(title, name, data, theirs, published_classes))
+            if name in data.get("classes", {}):
+                rows.append(_row(title, name, data, theirs, place))
+            elif theirs is not None:
+                absent = "the images are not at hand"
+                rows.append(not_run(f"{title}: {name}", theirs, ACCURACY.unit, absent))
     return rows
 
 
@@ -121,72 +107,47 @@ def _found(data: Data, title: str, name: str) -> Found:
     return find(data, f"{grid}_{name}", method=method)
 
 
-def _absent(title: str, name: str, theirs: float) -> Row:
-    return not_run(f"{title}: {name}", theirs, ACCURACY.unit, "the images are not at hand")
-
-
-def _row(title: str, name: str, data: Data, theirs: float | None, published_classes: int) -> Row:
+def _row(title: str, name: str, data: Data, theirs: float | None, place: int) -> Row:
     """Compare with the paper only where the data has the same classes."""
-    found, classes = _found(data, title, name), data["classes"][name]
-    share = _SHARES.get(name, _SHARE)
-    why = [] if title == "head alone" else [f"{100 * share:.3g} % of the paper's budget"]
-    if classes == published_classes:
-        why.append(_images(title, name, data, found))
-        return accuracy_row(f"{title}: {name}", found, theirs, why="; ".join(why))
-    other = f"{classes} classes, the paper has {published_classes}"
+    found, classes, paper = _found(data, title, name), data["classes"][name], published(_NAME)
+    share = f"{100 * _SHARES.get(name, _SHARE):.3g} % of the paper's budget"
+    why = [] if title == "head alone" else [share]
+    if classes == paper["classes"][place]:
+        protocol = data["grids"][f"{_LINES[title][1]}_{name}"]["protocol"]
+        images = f"{protocol['images'] - protocol['held_out']:,} training images"
+        if found.runs:
+            test, every = found.runs[0]["after"]["test"]["n"], paper["test_images"][place]
+            images += f", {test:,} test images of {every:,}"
+        return accuracy_row(f"{title}: {name}", found, theirs, why="; ".join([*why, images]))
+    other = f"{classes} classes, the paper has {paper['classes'][place]}"
     return accuracy_row(f"{title}: {name}", found, None, why="; ".join([*why, other]))
-
-
-def _images(title: str, name: str, data: Data, found: Found) -> str:
-    """Say how many images there are, and how many test images the data set has as published."""
-    protocol = data["grids"][f"{_LINES[title][1]}_{name}"]["protocol"]
-    train = f"{protocol['images'] - protocol['held_out']:,} training images"
-    if not found.runs:
-        return train
-    paper = published(_NAME)
-    test = found.runs[0]["after"]["test"]["n"]
-    every = dict(zip(paper["data"], paper["test_images"], strict=True))[name]
-    return f"{train}, {test:,} test images of {every:,}"
 
 
 def _plot(data: Data, *, ax: Any = None) -> Any:
     """Draw the accuracy of every line on every data set, and the published one."""
-    paper = published(_NAME)
-    names = list(data.get("classes", {})) or ["small"]
+    paper, classes = published(_NAME), data.get("classes", {})
+    names = list(classes) or ["small"]
+    places = {name: place for place, name in enumerate(paper["data"])}
+    same = [name in classes and paper["classes"][places[name]] == classes[name] for name in names]
     groups, theirs = {}, {}
     for title, (line, _, _) in _LINES.items():
         label = f"{title}; published: paper's method" if line == "bp_free" else title
         found = [_found(data, title, name) for name in names]
         groups[label] = [one.accuracy() if one.runs else None for one in found]
         if line:
-            theirs[label] = [_published(data, paper, line, name) for name in names]
-    return draw_groups(groups, [_with_classes(data, paper, name) for name in names], theirs, ax=ax)
-
-
-def _published(data: Data, paper: Data, line: str, name: str) -> float | None:
-    """Return the published accuracy of a data set; None where the paper has other classes."""
-    if name not in paper["data"]:
-        return None
-    place = paper["data"].index(name)
-    same = paper["classes"][place] == data["classes"][name]
-    return float(paper[line][place]) if same else None
-
-
-def _with_classes(data: Data, paper: Data, name: str) -> str:
-    """Return a data set's name, its classes, and how many the paper has if they are others."""
-    classes = data.get("classes", {}).get(name)
-    if classes is None:
-        return name
-    theirs = dict(zip(paper["data"], paper["classes"], strict=True)).get(name, classes)
-    return f"{name}, {classes} classes" + (f"\n(paper: {theirs})" if theirs != classes else "")
+            theirs[label] = [
+                float(paper[line][places[name]]) if alike else None
+                for name, alike in zip(names, same, strict=True)
+            ]
+    shown = []
+    for name, alike in zip(names, same, strict=True):
+        other = (
+            "" if alike or name not in classes else f"\n(paper: {paper['classes'][places[name]]})"
+        )
+        shown.append(f"{name}, {classes[name]} classes{other}" if name in classes else name)
+    return draw_groups(groups, shown, theirs, ax=ax)
 
 
 STUDY = Study(
-    _NAME,
-    "Table 10",
-    "Transfer to fine-grained data sets",
-    _measure,
-    _compare,
-    _plot,
-    _forecast,
+    _NAME, "Table 10", "Transfer to fine-grained data sets", _measure, _compare, _plot, sweeps=True
 )

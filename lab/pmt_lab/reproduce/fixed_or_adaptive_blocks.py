@@ -8,14 +8,10 @@ from typing import Any
 import numpy as np
 
 from pmt_lab.reproduce.drawing import draw_sheet
-from pmt_lab.reproduce.grid_study import grid_study
-from pmt_lab.reproduce.published import published
-from pmt_lab.reproduce.run_rows import Found, accuracy_row, find
-from pmt_lab.reproduce.study import ACCURACY, Row, claim, not_run
+from pmt_lab.reproduce.runs import Found, accuracy_row, find, grid_study
+from pmt_lab.reproduce.study import ACCURACY, Data, Row, claim, not_run, published
 
 __all__ = ["STUDY"]
-
-Data = Mapping[str, Any]
 
 _BLOCKS = ("B1", "B2", "B3", "B4")
 _FAMILIES = {

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from pmt_lab.reproduce.cost_rows import BP_MEMORY, compute_rows, inference_peak_row
-from pmt_lab.reproduce.counted_instructions import counted_instructions
-from pmt_lab.reproduce.latency import latency_rows
-from pmt_lab.reproduce.memory_bars import draw_memory
-from pmt_lab.reproduce.published import published
+from pmt_lab.reproduce.costs import (
+    BP_MEMORY,
+    compute_rows,
+    inference_peak_row,
+    kilobytes,
+    latency_rows,
+    step_costs,
+)
+from pmt_lab.reproduce.drawing import draw_memory
 from pmt_lab.reproduce.study import (
     MEMORY,
     Context,
+    Data,
     Row,
     Scale,
     Study,
@@ -20,18 +24,11 @@ from pmt_lab.reproduce.study import (
     beside,
     compared,
     not_run,
-)
-from pmt_lab.reproduce.training_costs import (
-    NETWORK,
-    kilobytes,
-    paper_network,
-    printed_macs,
-    training_costs,
+    published,
 )
 
 __all__ = ["STUDY"]
 
-_QUERIES = 50
 _OURS, _ALL = "BP-free", "BP-free, all layers"
 _FLOAT, _INT8 = "BP float32", "BP int8"
 # The table's "full model" are fourteen convolutions by its multiply-accumulates, and all
@@ -44,32 +41,37 @@ _METHODS = {
     _ALL: ("paper", "all"),
 }
 _BOARD = "stm32h7b3i-dk"
+_TFLITE = (
+    ("BP latency", "bp_ms", "ms"),
+    ("BP-free latency", "bp_free_ms", "ms"),
+    ("BP end-to-end time", "bp_s", "s"),
+    ("BP-free end-to-end time", "bp_free_s", "s"),
+)
 
 
 def _measure(scale: Scale, context: Context) -> dict[str, Any]:
-    model = paper_network()
-    counted = None
-    if scale == "full":
-        counted = counted_instructions(NETWORK, _LAYERS, _QUERIES, _BOARD, context)
-    return {
-        **training_costs(model, _METHODS, _QUERIES),
-        "printed_macs": printed_macs(model, _LAYERS, _QUERIES),
-        "instructions": counted,
-    }
+    return step_costs(_METHODS, _LAYERS, _BOARD, scale, context)
 
 
-def _compare(data: Mapping[str, Any], paper: Mapping[str, Any]) -> list[Row]:
-    return [
-        *_memory(data, paper),
-        *_compute(data, paper),
-        *latency_rows(data["instructions"], paper, "tinyengine_bp_free"),
-        *_other_backends(paper),
+def _compare(data: Data, paper: Data) -> list[Row]:
+    compute = compute_rows(
+        data,
+        paper,
+        backward=(_FLOAT, "BP compute, 14 layers"),
+        ours=_OURS,
+        uncounted="with forwards to the inputs of node perturbation, its gradients by weights, and "
+        "what line buffers compute again",
+    )
+    latency = latency_rows(data["instructions"], paper, "tinyengine_bp_free")
+    why = "of the paper's kernels on its board; projected there, too"
+    tflite = [
+        not_run(f"{what}, TF-Lite", paper[f"tflite_{k}"], unit, why) for what, k, unit in _TFLITE
     ]
+    return [*_memory(data, paper), *compute, *latency, *tflite]
 
 
-def _memory(data: Mapping[str, Any], paper: Mapping[str, Any]) -> list[Row]:
-    methods = data["methods"]
-    size = {name: kilobytes(cost["bytes"]) for name, cost in methods.items()}
+def _memory(data: Data, paper: Data) -> list[Row]:
+    size = {name: kilobytes(cost["bytes"]) for name, cost in data["methods"].items()}
     counted = 4 * data["output_values"] + data["parameter_bytes"] + data["image_bytes"]
     return [
         compared(
@@ -112,35 +114,7 @@ def _memory(data: Mapping[str, Any], paper: Mapping[str, Any]) -> list[Row]:
     ]
 
 
-def _compute(data: Mapping[str, Any], paper: Mapping[str, Any]) -> list[Row]:
-    return compute_rows(
-        data,
-        paper,
-        backward=(_FLOAT, "BP compute, 14 layers"),
-        ours=_OURS,
-        uncounted="with forwards to the inputs of node perturbation, its gradients by weights, and "
-        "what line buffers compute again",
-    )
-
-
-def _other_backends(paper: Mapping[str, Any]) -> list[Row]:
-    return [
-        not_run(
-            f"{what}, TF-Lite",
-            paper[f"tflite_{key}"],
-            unit,
-            "of the paper's kernels on its board; projected there, too",
-        )
-        for what, key, unit in (
-            ("BP latency", "bp_ms", "ms"),
-            ("BP-free latency", "bp_free_ms", "ms"),
-            ("BP end-to-end time", "bp_s", "s"),
-            ("BP-free end-to-end time", "bp_free_s", "s"),
-        )
-    ]
-
-
-def _plot(data: Mapping[str, Any], *, ax: Any = None) -> Any:
+def _plot(data: Data, *, ax: Any = None) -> Any:
     """Draw the memory of every method beside the paper's."""
     paper = published(STUDY.name)
     printed = {_FLOAT: paper["bp_kb"], _INT8: paper["bp_kb"], _ALL: paper["bp_free_kb"]}

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from pmt._util.plots import one_axes
-from pmt_lab.reproduce.cosine_plot import draw_study, draw_study_cosines
 from pmt_lab.reproduce.cosines import (
     beyond_chance,
     difference,
+    gradient_batch,
     mean_cosine,
     measured_cosines,
     series,
     turns,
     wins,
 )
-from pmt_lab.reproduce.gradient_batch import gradient_batch
-from pmt_lab.reproduce.study import Context, Row, Scale, Study, beside, claim
+from pmt_lab.reproduce.drawing import draw_study, draw_study_cosines
+from pmt_lab.reproduce.study import Context, Data, Row, Scale, Study, beside, claim
 
 __all__ = ["STUDY"]
 
@@ -49,7 +48,7 @@ def _measure(scale: Scale, context: Context) -> dict[str, Any]:
     return measured_cosines(batch, batch.convolutions, asked, repeats, context)
 
 
-def _compare(data: Mapping[str, Any], paper: Mapping[str, Any]) -> list[Row]:
+def _compare(data: Data, paper: Data) -> list[Row]:
     return [
         *_dimensions(data),
         *_weight_or_node(data, "model-wise", _WEIGHT, _NODE),
@@ -60,7 +59,7 @@ def _compare(data: Mapping[str, Any], paper: Mapping[str, Any]) -> list[Row]:
     ]
 
 
-def _dimensions(data: Mapping[str, Any]) -> list[Row]:
+def _dimensions(data: Data) -> list[Row]:
     fewer_weights = np.array(data["weights"]) < np.array(data["nodes"])
     half = len(fewer_weights) // 2
     first, last = fewer_weights[:half].mean(), 1 - fewer_weights[half:].mean()
@@ -73,7 +72,7 @@ def _dimensions(data: Mapping[str, Any]) -> list[Row]:
     ]  # fmt: skip
 
 
-def _weight_or_node(data: Mapping[str, Any], scope: str, weight: str, node: str) -> list[Row]:
+def _weight_or_node(data: Data, scope: str, weight: str, node: str) -> list[Row]:
     fewer_nodes = np.array(data["nodes"]) < np.array(data["weights"])
     by_weight, by_node = wins(data, weight, node), wins(data, node, weight)
     rows = [
@@ -91,14 +90,14 @@ def _weight_or_node(data: Mapping[str, Any], scope: str, weight: str, node: str)
     return rows
 
 
-def _some_layers(data: Mapping[str, Any], what: str, count: int, none: str) -> Row:
+def _some_layers(data: Data, what: str, count: int, none: str) -> Row:
     """Return whether more layers are better than chance gives; `none` says why there is none."""
     holds = beyond_chance(count, len(data["weights"]))
     why = "" if holds else (not count and none) or "no more than chance gives"
     return claim(what, count, "some", "layers", holds=holds, why=why)
 
 
-def _node_why(data: Mapping[str, Any]) -> str:
+def _node_why(data: Data) -> str:
     loo, clean = (mean_cosine(data, name)[0] for name in ("node", _NODE_ALONE))
     return (
         f"with all layers at once the signal is lost: layer by layer nodes have {clean:.3f} with "
@@ -106,7 +105,7 @@ def _node_why(data: Mapping[str, Any]) -> str:
     )
 
 
-def _zigzag(data: Mapping[str, Any]) -> list[Row]:
+def _zigzag(data: Data) -> list[Row]:
     together, alone = turns(data, _NODE), turns(data, _NODE_ALONE)
     fewer_nodes = np.array(data["nodes"]) < np.array(data["weights"])
     cosines = series(data, _NODE_ALONE)[0]
@@ -127,7 +126,7 @@ def _zigzag(data: Mapping[str, Any]) -> list[Row]:
     ]
 
 
-def _alone(data: Mapping[str, Any]) -> list[Row]:
+def _alone(data: Data) -> list[Row]:
     rows = []
     for kind, alone, together in (
         ("weight", _WEIGHT_ALONE, _WEIGHT),
@@ -146,7 +145,7 @@ def _alone(data: Mapping[str, Any]) -> list[Row]:
     return rows
 
 
-def _ours(data: Mapping[str, Any]) -> list[Row]:
+def _ours(data: Data) -> list[Row]:
     best = max((_WEIGHT, _NODE), key=lambda name: mean_cosine(data, name)[0])
     reached = mean_cosine(data, best)[0]
     rows = []
@@ -165,7 +164,7 @@ def _ours(data: Mapping[str, Any]) -> list[Row]:
     return rows
 
 
-def _plot(data: Mapping[str, Any], *, ax: Any = None) -> Any:
+def _plot(data: Data, *, ax: Any = None) -> Any:
     """Draw cosines by layer, and on axes of our own the dimensions above them."""
     shown = {name: _NAMES[name] for name in _DRAWN}
     return (

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from pmt._util.plots import SMALL, add_legend, line_style, one_axes
 from pmt._util.text import counted
-from pmt.model import Model
+from pmt.model import Model, load
 from pmt.profiling.profile import Profile, profile_method
+from pmt_lab.reproduce.costs import NETWORK, kilobytes
+from pmt_lab.reproduce.costs import QUERIES as _QUERIES
 from pmt_lab.reproduce.study import (
     Context,
+    Data,
     Quantity,
     Row,
     Scale,
@@ -22,11 +24,9 @@ from pmt_lab.reproduce.study import (
     compared,
     not_run,
 )
-from pmt_lab.reproduce.training_costs import NETWORK, kilobytes, paper_network
 
 __all__ = ["STUDY"]
 
-_QUERIES = 50
 _BATCHES = (1, 8)
 _SCALAR = 4  # bytes of a loss
 # A formula is of the largest terms alone.
@@ -40,7 +40,7 @@ _METHODS = {_WEIGHT: "weight_layer_wise", _NODE: "node_layer_wise", _BP: "bp_int
 
 
 def _measure(scale: Scale, context: Context) -> dict[str, Any]:
-    model = paper_network()
+    model = load(NETWORK)
     return {
         "network": NETWORK,
         "queries": _QUERIES,
@@ -110,7 +110,7 @@ _WHY = {
 }
 
 
-def _compare(data: Mapping[str, Any], paper: Mapping[str, Any]) -> list[Row]:
+def _compare(data: Data, paper: Data) -> list[Row]:
     single = data["batches"][0]
     rows = [
         compared(
@@ -127,7 +127,7 @@ def _compare(data: Mapping[str, Any], paper: Mapping[str, Any]) -> list[Row]:
     return [*rows, *_order(single)]
 
 
-def _row(batch: Mapping[str, Any], name: str) -> Row:
+def _row(batch: Data, name: str) -> Row:
     method = name.split(",")[0]
     images = counted(batch["images"], "image")
     why = _WHY.get(name, "")
@@ -142,7 +142,7 @@ def _row(batch: Mapping[str, Any], name: str) -> Row:
     return compared(what, ours, theirs, _FORMULA, why=why)
 
 
-def _order(batch: Mapping[str, Any]) -> list[Row]:
+def _order(batch: Data) -> list[Row]:
     size = {name: kilobytes(sram) for name, sram in batch["all"].items()}
     above, below = size[_NODE] - size[_WEIGHT], size[_BP] / size[_NODE]
     return [
@@ -163,7 +163,7 @@ def _order(batch: Mapping[str, Any]) -> list[Row]:
     ]
 
 
-def _plot(data: Mapping[str, Any], *, ax: Any = None) -> Any:
+def _plot(data: Data, *, ax: Any = None) -> Any:
     """Draw the planned bytes and the printed formulas of a step of one image."""
     axes = one_axes(ax, 8, 3.5)
     batch = data["batches"][0]

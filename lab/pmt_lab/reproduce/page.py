@@ -10,9 +10,7 @@ from typing import Any
 from pmt._util import atomic_file
 from pmt._util.progress import duration
 from pmt._util.text import printable
-from pmt_lab.reproduce import results
-from pmt_lab.reproduce.comparison import compared_rows
-from pmt_lab.reproduce.registry import STUDIES
+from pmt_lab.reproduce import STUDIES, compared_rows, results
 from pmt_lab.reproduce.study import Row, Study, Verdict
 
 __all__ = ["TITLES", "page", "row_cells", "summary", "write_page"]
@@ -38,7 +36,7 @@ _SQUARES = "|g|^2"
 
 
 def page(folder: str | Path) -> str:
-    """Return the tables of all studies as Markdown.
+    """Return the tables of all studies as Markdown, after a line for each that says its verdicts.
 
     Parameters
     ----------
@@ -56,8 +54,23 @@ def page(folder: str | Path) -> str:
         raise FileNotFoundError(
             f"{folder}: holds no result of a study; give the folder that --results wrote to"
         )
-    sections = [_section(study, Path(folder)) for study in STUDIES.values()]
-    return "\n".join([_overview(Path(folder)), *sections])
+    overview, sections = [("in the paper", "", "verdicts"), ("---",) * 3], []
+    for study in STUDIES.values():
+        try:
+            result = results.load(study.name, folder)
+        except FileNotFoundError:
+            said, body = "not run", [f"Not run: `pmt-lab reproduce {study.name}`."]
+        else:
+            rows = compared_rows(study, result, results.path_of(study.name, folder))
+            said = summary(rows)
+            body = [
+                f"{_origin(study, result)} {said.capitalize()}.\n",
+                *([f"{study.conditions}\n"] if study.conditions else []),
+                *map(_line, (TITLES, ["---"] * len(TITLES), *map(row_cells, rows))),
+            ]
+        overview.append((study.item, study.title, said))
+        sections.append("\n".join([f"## {study.item}: {study.title}\n", *body, ""]))
+    return "\n".join([*map(_line, overview), "", *sections])
 
 
 def write_page(folder: str | Path, path: str | Path) -> None:
@@ -81,21 +94,17 @@ def write_page(folder: str | Path, path: str | Path) -> None:
 
 def row_cells(row: Row) -> list[str]:
     """Return a row as text, in the order of TITLES; empty where there is nothing."""
-    theirs = row.theirs
-    difference = (
-        row.ours - theirs if row.ours is not None and isinstance(theirs, float | int) else None
-    )
-    interval = row.interval and "..".join(_number(end, row.unit) for end in row.interval)
+    ours, theirs = row.ours, row.theirs
+    printed, difference = str(theirs or ""), ""
+    if isinstance(theirs, float | int):
+        printed = _published(theirs, row.unit)
+        difference = "" if ours is None else _number(ours - theirs, row.unit, "+")
     return [
         row.what,
-        "" if row.ours is None else _number(row.ours, row.unit),
-        interval or "",
-        theirs
-        if isinstance(theirs, str)
-        else ""
-        if theirs is None
-        else _published(theirs, row.unit),
-        "" if difference is None else _number(difference, row.unit, "+"),
+        "" if ours is None else _number(ours, row.unit),
+        "..".join(_number(end, row.unit) for end in row.interval or ()),
+        printed,
+        difference,
         row.unit,
         row.verdict,
         row.why,
@@ -106,42 +115,6 @@ def summary(rows: Sequence[Row]) -> str:
     """Return how many rows have which verdict: ``"3 reproduced, 1 not run"``."""
     counts = Counter(str(row.verdict) for row in rows)
     return ", ".join(f"{counts[name]} {name}" for name in _ORDER if counts[name])
-
-
-def _overview(folder: Path) -> str:
-    """Return a line for each study: what its rows say."""
-    lines = [_line(("in the paper", "", "verdicts")), _line(["---"] * 3)]
-    for study in STUDIES.values():
-        try:
-            result = results.load(study.name, folder)
-        except FileNotFoundError:
-            verdicts = "not run"
-        else:
-            verdicts = summary(_compared(study, result, folder))
-        lines.append(_line((study.item, study.title, verdicts)))
-    return "\n".join(lines) + "\n"
-
-
-def _section(study: Study, folder: Path) -> str:
-    title = f"## {study.item}: {study.title}\n"
-    try:
-        result = results.load(study.name, folder)
-    except FileNotFoundError:
-        return f"{title}\nNot run: `pmt-lab reproduce {study.name}`.\n"
-    rows = _compared(study, result, folder)
-    lines = [
-        title,
-        f"{_origin(study, result)} {summary(rows).capitalize()}.\n",
-        *([f"{study.conditions}\n"] if study.conditions else []),
-        _line(TITLES),
-        _line(["---"] * len(TITLES)),
-        *(_line(row_cells(row)) for row in rows),
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _compared(study: Study, result: Mapping[str, Any], folder: Path) -> Sequence[Row]:
-    return compared_rows(study, result, str(results.path_of(study.name, folder)))
 
 
 def _origin(study: Study, result: Mapping[str, Any]) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pmt
 from pmt._util import atomic_file
 from pmt._util.origin import origin
 from pmt._util.parsing import parse_json
@@ -15,11 +16,12 @@ from pmt_lab.benchmark.timing import processor
 
 __all__ = [
     "checkout_folder",
+    "joined",
+    "kept",
     "load",
     "path_of",
     "record",
-    "refuse_loss",
-    "same_runs",
+    "same_figures",
     "save",
     "settings_of",
     "with_sources",
@@ -36,37 +38,19 @@ _KEYS: dict[str, tuple[type, ...]] = {
     "seconds": (int, float),
     "data": (dict,),
 }
-_RUN_KEYS: dict[str, type | tuple[type, ...]] = {
-    "axes": dict,
-    "base": str,
-    "options": dict,
-    "train_seconds": (int, float),
-    "before": dict,
-    "after": dict,
-    "curve": list,
-}
 _AXES = ("method", "layers", "preparation", "seed")
-_TUNING_KEYS = ("at_edge", "learning_rate", "trials")
 _SETTINGS = ("model", "protocol", "macs")
 _SOURCE = ("commit", "date", "machine")
 # Levels of the JSON that are spread over lines: down to one line per run.
 _SPREAD = 5
 
+Result = Mapping[str, Any]
+
 
 def record(study: str, scale: str, data: Mapping[str, Any], seconds: float) -> dict[str, Any]:
     """Return a study's result: what was measured, by which version, when, where and how long.
 
-    Parameters
-    ----------
-    study : str
-        Name of the study.
-    scale : {"small", "full"}
-        Its budget.
-    data : dict
-        What its ``measure`` returned. ``seconds`` in it, the time of its runs, goes before the
-        argument of that name.
-    seconds : float
-        How long it took.
+    ``seconds`` in the data, the time of its runs, goes before the argument of that name.
     """
     return {
         "study": study,
@@ -78,7 +62,7 @@ def record(study: str, scale: str, data: Mapping[str, Any], seconds: float) -> d
     }
 
 
-def save(result: Mapping[str, Any], folder: str | Path) -> Path:
+def save(result: Result, folder: str | Path) -> Path:
     """Write a result into a folder, which is made if it is missing; the file is whole or absent."""
     path = path_of(result["study"], folder)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -118,134 +102,98 @@ def load(study: str, folder: str | Path | None = None) -> dict[str, Any]:
     result = parse_json(text, path, _REMEDY)
     if not isinstance(result, dict) or not all(key in result for key in _KEYS):
         raise ValueError(f"{path}: is not a result of a study; {_REMEDY}")
-    for key, types in _KEYS.items():
-        if not isinstance(result[key], types) or isinstance(result[key], bool):
-            raise ValueError(f"{path}: {key} {result[key]!r} is damaged; {_REMEDY}")
-    if result["scale"] not in ("small", "full"):
-        raise ValueError(f"{path}: scale {result['scale']!r} is damaged; {_REMEDY}")
-    if result["study"] != study:
-        raise ValueError(f"{path}: is a result of {result['study']}; {_REMEDY}")
-    if not result["data"]:
-        raise ValueError(f"{path}: data is empty; {_REMEDY}")
-    wrong = _damage(result["data"].get("grids", {}))
+    wrong = _damage(result)
     if wrong:
         raise ValueError(f"{path}: {wrong} is damaged; {_REMEDY}")
+    if result["study"] != study:
+        raise ValueError(f"{path}: is a result of {result['study']}; {_REMEDY}")
     return result
 
 
-def _damage(grids: Any) -> str:
-    """Return which part of the grids lacks what every reader takes for granted."""
-    if not isinstance(grids, dict):
-        return "grids"
-    for name, grid in grids.items():
-        lists = ("runs", "missing")
-        if not isinstance(grid, dict) or not all(key in grid for key in _SETTINGS):
-            return f"grid {name}"
-        if not all(isinstance(grid.get(key), list) for key in lists):
-            return f"grid {name}"
-        if not isinstance(grid.get("failed"), dict):
-            return f"grid {name}"
-        for place, run in enumerate(grid["runs"]):
-            if not _is_run(run):
-                return f"run {place} of grid {name}"
+def _damage(result: Result) -> str:
+    """Return which part of a result lacks what every reader takes for granted."""
+    for key, types in _KEYS.items():
+        if not isinstance(result[key], types) or isinstance(result[key], bool):
+            return f"{key} {result[key]!r}"
+    if result["scale"] not in ("small", "full"):
+        return f"scale {result['scale']!r}"
+    if not result["data"]:
+        return "data"
+    what = "grids"
+    try:
+        for name, grid in result["data"].get("grids", {}).items():
+            what = f"grid {name}"
+            _ = settings_of(grid), [*grid["missing"]], dict(grid["failed"])
+            for place, run in enumerate(grid["runs"]):
+                what = f"run {place} of grid {name}"
+                _check_run(run)
+    except (LookupError, TypeError, AttributeError, ValueError):
+        return what
     return ""
 
 
-def _is_run(run: Any) -> bool:
-    if not isinstance(run, dict):
-        return False
-    tuning = run.get("tuning", dict.fromkeys(_TUNING_KEYS))
-    return (
-        all(isinstance(run.get(key), kind) for key, kind in _RUN_KEYS.items())
-        and all(key in run["axes"] for key in _AXES)
-        and isinstance(tuning, dict)
-        and all(key in tuning for key in _TUNING_KEYS)
-        and all(
-            _is_share(one) for part in ("before", "after") for one in run.get(part, {}).values()
-        )
-    )
+def _check_run(run: Result) -> None:
+    _ = [run["axes"][name] for name in _AXES], run["base"], dict(run["options"]), [*run["curve"]]
+    _ = float(run["train_seconds"]), run.get("tuning", {"trials": []})["trials"]
+    shares = [one["accuracy"] for part in ("before", "after") for one in run[part].values()]
+    if not all(0 <= share <= 1 for share in shares):
+        raise ValueError
 
 
-def _is_share(measured: Any) -> bool:
-    """Whether a measurement has an accuracy from 0 to 1."""
-    accuracy = measured.get("accuracy") if isinstance(measured, dict) else None
-    return isinstance(accuracy, int | float) and 0 <= accuracy <= 1
+def joined(result: dict[str, Any], earlier: dict[str, Any], path: Path) -> dict[str, Any]:
+    """Return a result with the runs of an earlier one that it lacks.
 
-
-def refuse_loss(path: Path, scale: str, new: Mapping[str, Any] | None = None) -> None:
-    """Raise a ValueError if a result would be lost.
-
-    That is one of another scale or grid, with more runs, or with a measurement that the new one
-    lacks.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        File that is about to be replaced; without it nothing is lost.
-    scale : {"small", "full"}
-        Scale of the new result.
-    new : dict, optional
-        The new result; by default only scales are compared.
+    Runs say the commit, date and machine that they are from where these are not the result's. With
+    nothing new it is the earlier one. A ValueError says what would be lost: grids with another
+    model, protocol or budget, or a measurement that could not be made.
     """
-    if not path.exists():
-        return
-    found = load(path.stem, path.parent)
     remedy = "give --results another folder, or --force to replace the file"
-    if found["scale"] != scale:
-        raise ValueError(f"{path}: is of {found['scale']} scale, the new one {scale}; {remedy}")
-    if new is None:
-        return
-    left = _runs_of_grids(new)
-    for grid, runs in _runs_of_grids(found).items():
-        if runs > left.get(grid, 0):
-            raise ValueError(
-                f"{path}: holds {runs} runs of {grid}, the new one {left.get(grid, 0)}; {remedy}"
-            )
-    lost = sorted(_measured(found) - _measured(new))
+    lost = sorted(_measured(earlier).keys() - _measured(result).keys())
     if lost:
         raise ValueError(
             f"{path}: holds {', '.join(lost)}, which could not be measured here; {remedy}"
         )
-    for grid, one in new["data"].get("grids", {}).items():
-        old = found["data"].get("grids", {}).get(grid)
-        if old and old["runs"] and settings_of(old) != settings_of(one):
+    grids = dict(result["data"].get("grids", {}))
+    for name, old in with_sources(earlier).items():
+        new = grids.get(name)
+        if new is None or not new["runs"]:
+            grids[name] = old
+            continue
+        if settings_of(old) != settings_of(new):
             raise ValueError(
-                f"{path}: its runs of {grid} have another model, protocol or budget; {remedy}"
+                f"{path}: its runs of {name} have another model, protocol or budget; {remedy}"
             )
+        have = [run["axes"] for run in new["runs"]]
+        more = [run for run in old["runs"] if run["axes"] not in have]
+        places = [run["axes"] for run in more]
+        missing = [m for m in new["missing"] if not any(p.items() <= m.items() for p in places)]
+        grids[name] = {**new, "runs": [*new["runs"], *more], "missing": missing}
+    both = {**result, "data": {**result["data"], **({"grids": grids} if grids else {})}}
+    return earlier if same_figures(both, earlier) else both
 
 
-def _runs_of_grids(result: Mapping[str, Any]) -> dict[str, int]:
-    return {name: len(grid["runs"]) for name, grid in result["data"].get("grids", {}).items()}
+def same_figures(one: Result, other: Result) -> bool:
+    """Whether two results say the same; runs are the same by their axes, method and options."""
+    return bool(_figures(one) == _figures(other))
 
 
-def same_runs(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Return whether two results of sweeps have the same runs, and measured the same beside them.
-
-    Runs are the same by their place in the grid, method and options.
-    """
-    grids, others = one["data"].get("grids"), other["data"].get("grids")
-    if grids is None or others is None or _measured(one) != _measured(other):
-        return False
-    return _known_runs(grids) == _known_runs(others)
-
-
-def _known_runs(grids: Mapping[str, Any]) -> dict[str, Any]:
+def _figures(result: Result) -> Any:
+    grids = result["data"].get("grids", {})
     keys = ("axes", "base", "options")
-    return {
-        name: (
-            settings_of(grid),
-            sorted(json.dumps([run[key] for key in keys], sort_keys=True) for run in grid["runs"]),
-        )
+    runs = {
+        name: sorted(json.dumps([run[key] for key in keys], sort_keys=True) for run in grid["runs"])
         for name, grid in grids.items()
     }
+    return json.loads(json.dumps([_measured(result), runs]))
 
 
-def _measured(result: Mapping[str, Any]) -> set[str]:
-    """Return the names of what a study measured beside its runs."""
-    return {name for name, value in result["data"].items() if name != "grids" and value is not None}
+def _measured(result: Result) -> dict[str, Any]:
+    """Return what a study measured beside its runs."""
+    data = result["data"]
+    return {name: one for name, one in data.items() if name != "grids" and one is not None}
 
 
-def with_sources(result: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def with_sources(result: Result) -> dict[str, dict[str, Any]]:
     """Return the grids of a result, whose runs say the commit, date and machine they are from."""
     source = {name: result[name] for name in _SOURCE}
     return {
@@ -254,7 +202,29 @@ def with_sources(result: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     }
 
 
-def settings_of(grid: Mapping[str, Any]) -> dict[str, Any]:
+def kept(
+    folder: Path, name: str, of: Mapping[str, Any], measure: Callable[[], dict[str, Any] | None]
+) -> dict[str, Any] | None:
+    """Return a part of a study from its folder, so that the same command continues.
+
+    One that is missing, of other JSON values ``of`` or of another version of pmt is measured and
+    kept; None is what could not be measured.
+    """
+    path, whole = folder / f"{name}.json", {"pmt": pmt.__version__, **of}
+    part = parse_json(path.read_bytes(), path, "remove it") if path.exists() else None
+    if not isinstance(part, dict) or part.get("of") != whole:
+        found = measure()
+        if found is None:
+            return None
+        folder.mkdir(parents=True, exist_ok=True)
+        text = json.dumps({"of": whole, "found": found}, indent=1)
+        atomic_file.write_text(path, text + "\n")
+        part = json.loads(text)
+    found = part["found"]
+    return found if isinstance(found, dict) else None
+
+
+def settings_of(grid: Result) -> dict[str, Any]:
     """Return model, protocol and budget of a result's grid; grids alike in them compare."""
     return {name: grid[name] for name in _SETTINGS}
 

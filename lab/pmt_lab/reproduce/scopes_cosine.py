@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from pmt._util.plots import one_axes, panels
 from pmt._util.text import counted
-from pmt_lab.reproduce.cosine_plot import draw_study_cosines
 from pmt_lab.reproduce.cosines import (
     difference,
+    gradient_batch,
     mean_cosine,
     mean_expected,
     measured_cosines,
     series,
     wins,
 )
-from pmt_lab.reproduce.gradient_batch import gradient_batch
-from pmt_lab.reproduce.study import Context, Row, Scale, Study, beside, claim
+from pmt_lab.reproduce.drawing import draw_study_cosines
+from pmt_lab.reproduce.study import Context, Data, Row, Scale, Study, beside, claim
 
 __all__ = ["STUDY"]
 
@@ -45,7 +44,7 @@ def _measure(scale: Scale, context: Context) -> dict[str, Any]:
     return measured_cosines(batch, layers, queries, repeats, context)
 
 
-def _compare(data: Mapping[str, Any], paper: Mapping[str, Any]) -> list[Row]:
+def _compare(data: Data, paper: Data) -> list[Row]:
     rows: list[Row] = []
     for words, setting in _SETTINGS.items():
         rows += [_layer_wise(data, kind, words, setting) for kind in _KINDS]
@@ -53,7 +52,7 @@ def _compare(data: Mapping[str, Any], paper: Mapping[str, Any]) -> list[Row]:
     return [*rows, _ours(data)]
 
 
-def _layer_wise(data: Mapping[str, Any], kind: str, words: str, setting: str) -> Row:
+def _layer_wise(data: Data, kind: str, words: str, setting: str) -> Row:
     alone, together = (_name(kind, scope, words) for scope in ("layer_wise", "model_wise"))
     mean, interval = difference(data, alone, together)
     better, worse = wins(data, alone, together), wins(data, together, alone)
@@ -70,12 +69,12 @@ def _layer_wise(data: Mapping[str, Any], kind: str, words: str, setting: str) ->
     )
 
 
-def _beside_theory(data: Mapping[str, Any], name: str) -> str:
+def _beside_theory(data: Data, name: str) -> str:
     """Return the mean cosine, and what theory expects without rounding."""
     return f"{mean_cosine(data, name)[0]:.3f} of expected {mean_expected(data, name):.3f}"
 
 
-def _mixture(data: Mapping[str, Any], words: str, setting: str) -> Row:
+def _mixture(data: Data, words: str, setting: str) -> Row:
     mixed, weight, node = (
         _name(kind, "layer_wise", words) for kind in ("by_dimension", "weight", "node")
     )
@@ -93,7 +92,7 @@ def _mixture(data: Mapping[str, Any], words: str, setting: str) -> Row:
     )
 
 
-def _where_nodes(data: Mapping[str, Any], mixed: str, node: str, weight: str) -> str:
+def _where_nodes(data: Data, mixed: str, node: str, weight: str) -> str:
     """Say what both have in the layers where the mixture takes nodes."""
     perturbed = data["estimators"][mixed]["perturbed"]
     nodes = [k for k, kind in enumerate(perturbed) if kind == "node"]
@@ -106,7 +105,7 @@ def _where_nodes(data: Mapping[str, Any], mixed: str, node: str, weight: str) ->
     )
 
 
-def _picks(data: Mapping[str, Any], words: str, setting: str) -> Row:
+def _picks(data: Data, words: str, setting: str) -> Row:
     """Count the layers in which the rule of dimensions takes what is worse for certain."""
     weight, node = (_name(kind, "layer_wise", words) for kind in ("weight", "node"))
     chosen = data["estimators"][_name("by_dimension", "layer_wise", words)]["perturbed"]
@@ -124,7 +123,7 @@ def _picks(data: Mapping[str, Any], words: str, setting: str) -> Row:
     )
 
 
-def _ours(data: Mapping[str, Any]) -> Row:
+def _ours(data: Data) -> Row:
     theirs = _name("by_dimension", "layer_wise", "mu1+clean")
     mean, interval = mean_cosine(data, _OURS)
     return beside(
@@ -137,7 +136,7 @@ def _ours(data: Mapping[str, Any]) -> Row:
     )
 
 
-def _plot(data: Mapping[str, Any], *, ax: Any = None) -> Any:
+def _plot(data: Data, *, ax: Any = None) -> Any:
     """Draw both scopes of weight, node and mixture, with the paper's mu, and ours.
 
     On axes of our own each of the three has a panel, as in the paper; the first one is returned.

@@ -2,41 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from pmt_lab.reproduce.cost_rows import BP_MEMORY, compute_rows, inference_peak_row
-from pmt_lab.reproduce.counted_instructions import counted_instructions
-from pmt_lab.reproduce.curve_rows import plot_losses_of_lines
-from pmt_lab.reproduce.grid_runs import forecast_grids, measure_grids
-from pmt_lab.reproduce.latency import latency_rows
-from pmt_lab.reproduce.memory_bars import draw_memory
-from pmt_lab.reproduce.published import published
-from pmt_lab.reproduce.run_rows import accuracy_row, find
+from pmt_lab.reproduce.costs import (
+    BP_MEMORY,
+    compute_rows,
+    inference_peak_row,
+    kilobytes,
+    latency_rows,
+    step_costs,
+)
+from pmt_lab.reproduce.drawing import draw_memory, plot_losses_of_lines
+from pmt_lab.reproduce.runs import accuracy_row, cifar10_grid, find, measure_grids
 from pmt_lab.reproduce.study import (
     MEMORY,
     Context,
-    Forecast,
+    Data,
     Row,
     Scale,
     Study,
     at_least,
     compared,
     not_run,
+    published,
 )
-from pmt_lab.reproduce.study_grids import cifar10_grid
-from pmt_lab.reproduce.training_costs import (
-    NETWORK,
-    kilobytes,
-    paper_network,
-    printed_macs,
-    training_costs,
-)
-from pmt_lab.sweep import Grid
 
 __all__ = ["STUDY"]
 
-_QUERIES = 50
 _OURS, _FLOAT, _INT8 = "BP-free, block 3", "BP float32, block 3", "BP int8, block 3"
 _OTHER_BLOCK = "BP-free, block 2"
 _LAYERS = "B3"
@@ -58,54 +50,41 @@ _ACCURACIES = (
 )
 
 
-def _grids(scale: Scale, context: Context) -> dict[str, Grid]:
-    return {name: cifar10_grid(name, scale, context) for name in (_FORWARD, _BACKWARD)}
-
-
 def _measure(scale: Scale, context: Context) -> dict[str, Any]:
-    model = paper_network()
-    counted = None
-    if scale == "full":
-        counted = counted_instructions(NETWORK, _LAYERS, _QUERIES, _BOARD, context)
-    return {
-        **training_costs(model, _METHODS, _QUERIES),
-        "printed_macs": printed_macs(model, _LAYERS, _QUERIES),
-        "instructions": counted,
-        **measure_grids(_grids(scale, context), context),
-    }
+    grids = {name: cifar10_grid(name, scale, context) for name in (_FORWARD, _BACKWARD)}
+    costs = step_costs(_METHODS, _LAYERS, _BOARD, scale, context)
+    return {**costs, **measure_grids(grids, context)}
 
 
-def _forecast(scale: Scale, context: Context) -> Forecast:
-    return forecast_grids(_grids(scale, context), context)
-
-
-def _compare(data: Mapping[str, Any], paper: Mapping[str, Any]) -> list[Row]:
+def _compare(data: Data, paper: Data) -> list[Row]:
+    compute = compute_rows(
+        data,
+        paper,
+        backward=(_FLOAT, "BP compute"),
+        ours=_OURS,
+        uncounted="with forwards to the inputs of node perturbation and its gradients by weights",
+    )
+    no_firmware = "pmt has no firmware for back-propagation"
     return [
-        *_accuracy(data, paper),
+        *(accuracy_row(w, find(data, g, method=m), paper[key]) for w, g, m, key in _ACCURACIES),
         *_memory(data, paper),
-        *_compute(data, paper),
+        *compute,
         *latency_rows(data["instructions"], paper, "bp_free"),
-        *_backward_latency(paper),
+        not_run("BP latency", paper["bp_ms"], "ms", no_firmware),
+        not_run("BP end-to-end time", paper["bp_s"], "s", no_firmware),
     ]
 
 
-def _accuracy(data: Mapping[str, Any], paper: Mapping[str, Any]) -> list[Row]:
-    return [
-        accuracy_row(what, find(data, grid, method=method), paper[key])
-        for what, grid, method, key in _ACCURACIES
-    ]
-
-
-def _memory(data: Mapping[str, Any], paper: Mapping[str, Any]) -> list[Row]:
+def _memory(data: Data, paper: Data) -> list[Row]:
     methods = data["methods"]
     size = {name: kilobytes(cost["bytes"]) for name, cost in methods.items()}
-    analytic = {name: kilobytes(cost["analytic_bytes"]) for name, cost in methods.items()}
     bound = (
         "what must be alive at once for these layers; the paper prints the figure of full training"
     )
     # The paper's own peak of inference, with the trained parameters of a block.
     with_theirs = {
-        name: analytic[name] - kilobytes(data["inference_bytes"]) + paper["inference_kb"]
+        name: kilobytes(methods[name]["analytic_bytes"] - data["inference_bytes"])
+        + paper["inference_kb"]
         for name in (_OURS, _OTHER_BLOCK)
     }
     return [
@@ -130,32 +109,14 @@ def _memory(data: Mapping[str, Any], paper: Mapping[str, Any]) -> list[Row]:
     ]
 
 
-def _compute(data: Mapping[str, Any], paper: Mapping[str, Any]) -> list[Row]:
-    return compute_rows(
-        data,
-        paper,
-        backward=(_FLOAT, "BP compute"),
-        ours=_OURS,
-        uncounted="with forwards to the inputs of node perturbation and its gradients by weights",
-    )
-
-
-def _backward_latency(paper: Mapping[str, Any]) -> list[Row]:
-    why = "pmt has no firmware for back-propagation"
-    return [
-        not_run("BP latency", paper["bp_ms"], "ms", why),
-        not_run("BP end-to-end time", paper["bp_s"], "s", why),
-    ]
-
-
-def _plot(data: Mapping[str, Any], *, ax: Any = None) -> Any:
+def _plot(data: Data, *, ax: Any = None) -> Any:
     """Draw the memory of every method beside the paper's."""
     paper = published(STUDY.name)
     printed = {_FLOAT: paper["bp_kb"], _INT8: paper["bp_kb"], _OURS: paper["bp_free_kb"]}
     return draw_memory(data, printed=printed, boards=(256,), ax=ax)
 
 
-def _plot_losses(data: Mapping[str, Any], corruption: str, *, ax: Any = None) -> Any:
+def _plot_losses(data: Data, corruption: str, *, ax: Any = None) -> Any:
     """Draw the held-out losses of every method on a corruption."""
     found = {
         what.replace(" accuracy", ""): find(data, grid, method=method, corruption=corruption)
@@ -165,9 +126,15 @@ def _plot_losses(data: Mapping[str, Any], corruption: str, *, ax: Any = None) ->
 
 
 STUDY = Study(
-    "sparse-cost", "Table 9", "Accuracy and hardware cost of sparse training",
-    _measure, _compare, _plot, _forecast, _plot_losses,
-    conditions="Accuracies are of Gaussian noise; the paper names no corruption for its own. Its "
-    "method trains image by image with 50 queries, as published; back-propagation and the default "
-    "take batches of 100.",
-)  # fmt: skip
+    "sparse-cost",
+    "Table 9",
+    "Accuracy and hardware cost of sparse training",
+    _measure,
+    _compare,
+    _plot,
+    _plot_losses,
+    True,
+    "Accuracies are of Gaussian noise; the paper names no corruption for its own. Its method "
+    "trains image by image with 50 queries, as published; back-propagation and the default take "
+    "batches of 100.",
+)

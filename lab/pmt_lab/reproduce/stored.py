@@ -9,10 +9,8 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from pmt._util.text import table
-from pmt_lab.reproduce import results
-from pmt_lab.reproduce.comparison import compared_rows
+from pmt_lab.reproduce import compared_rows, find_study, results
 from pmt_lab.reproduce.page import TITLES, row_cells, summary
-from pmt_lab.reproduce.registry import study as find_study
 from pmt_lab.reproduce.study import Row, Study
 
 if TYPE_CHECKING:
@@ -52,7 +50,7 @@ class StoredStudy:
         """
         if self.result is None:
             return ()
-        where = str(results.path_of(self.study.name, self.folder))
+        where = results.path_of(self.study.name, self.folder)
         return tuple(compared_rows(self.study, self.result, where))
 
     def __str__(self) -> str:
@@ -78,20 +76,9 @@ class StoredStudy:
         return table(titles, rows, left=("", "unit", "verdict")) if ran else ""
 
     def plot(self, *, ax: Axes | None = None) -> Axes | None:
-        """Draw the study on new axes, or on ``ax``.
-
-        Returns
-        -------
-        matplotlib.axes.Axes or None
-            The axes; None where nothing has been run, or it has no plot.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is missing.
-        """
+        """Draw the study on new axes, or on ``ax``; None where nothing has been run."""
         ran = any(row.ours is not None for row in self.rows)
-        if self.result is None or self.study.plot is None or not ran:
+        if self.result is None or not ran:
             return None
         drawn: Axes = self.study.plot(self.result["data"], ax=ax)
         return drawn

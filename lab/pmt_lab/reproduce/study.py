@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
+
+from pmt.datasets.downloading import named
 
 __all__ = [
     "ACCURACY",
@@ -18,7 +23,8 @@ __all__ = [
     "MEMORY",
     "TIME",
     "Context",
-    "Forecast",
+    "Data",
+    "Interval",
     "Quantity",
     "Row",
     "Scale",
@@ -31,6 +37,7 @@ __all__ = [
     "compared",
     "not_run",
     "projected",
+    "published",
     "verdict",
 ]
 
@@ -40,6 +47,18 @@ Verdict = Literal[
     "reproduced", "better", "not reproduced", "lower bound", "projected", "not run", "not published"
 ]
 Interval = tuple[float, float]
+Data = Mapping[str, Any]
+
+_tomllib = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+_PUBLISHED = Path(__file__).with_name("published.toml")
+# Folders by the names that they have as downloads, or as subsets.
+_FINE_GRAINED = {
+    "cars": ("cars", "stanford_cars", "cars196"),
+    "cub": ("cub200", "CUB_200_2011", "cub100"),
+    "flowers": ("flowers102", "oxford-102-flowers"),
+    "food": ("food101", "food-101", "food10"),
+    "pets": ("oxford-pets", "oxford-iiit-pet", "pets"),
+}
 
 
 @dataclass(frozen=True)
@@ -117,22 +136,9 @@ def verdict(
 ) -> Verdict:
     """Decide what a figure says about the published one.
 
-    Parameters
-    ----------
-    ours : float or None
-        Our figure; None or not finite where there is none.
-    theirs : float
-        The published figure.
-    quantity : Quantity
-        How the two are compared.
-    interval : (float, float), optional
-        95 % interval of ours.
-
-    Returns
-    -------
-    {"reproduced", "better", "not reproduced", "not run"}
-        Reproduced if ours is within the quantity's tolerance, or the published figure within our
-        interval; beyond both it is better on the better side, and else not reproduced.
+    Reproduced if ours is within the quantity's tolerance, or the published figure within our 95 %
+    interval; beyond both it is better on the better side, and else not reproduced. Without ours it
+    is not run.
     """
     if ours is None:
         return "not run"
@@ -199,21 +205,20 @@ def beside(
     return Row(what, ours, None, unit, "not published", interval, why)
 
 
+def published(study: str) -> dict[str, Any]:
+    """Return the paper's numbers of a study; empty where the paper shows no number."""
+    table: dict[str, Any] = _tables().get(study, {})
+    return table
+
+
+@cache
+def _tables() -> dict[str, Any]:
+    tables: dict[str, Any] = _tomllib.loads(_PUBLISHED.read_text(encoding="utf-8"))
+    return tables
+
+
 class Unfinished(Exception):
     """A study of which there is nothing to collect."""
-
-
-@dataclass(frozen=True)
-class Forecast:
-    """The work that is left of a study: ``runs`` of ``of``, and ``hours`` on this machine."""
-
-    runs: int
-    of: int
-    hours: float
-
-
-def _silent(text: str) -> None:
-    """Tell nobody."""
 
 
 @dataclass(frozen=True)
@@ -223,15 +228,10 @@ class Context:
     Attributes
     ----------
     folder : pathlib.Path
-        Folder of the study: whatever takes minutes is kept there.
+        Folder of the study: whatever takes minutes is kept there. Sweeps, which studies share, have
+        folders beside it.
     data : pathlib.Path or None
-        Folder that the user gave for data and models, for errors.
-    cifar10 : pathlib.Path or None
-        Folder of CIFAR-10 (``cifar-10-batches-bin``); None where the user has none.
-    models : pathlib.Path or None
-        Folder of ``mcunet-5fps.pkl``, the paper's network.
-    fine_grained : dict of str to pathlib.Path
-        Folders of fine-grained data sets, by ``cars``, ``cub``, ``flowers``, ``food``, ``pets``.
+        Folder of data and models; by default the working directory and what was downloaded.
     jobs : int
         Processes; 0 for one per CPU.
     shard : (int, int)
@@ -242,53 +242,49 @@ class Context:
         Gets lines of progress.
     collect : bool
         Do no run: take what is finished.
-    kept : dict of str to list
-        Grids of earlier results, by name: their runs are not done again.
     earlier : dict
-        ``data`` of this study's earlier result; empty without one.
-    timed : sequence of sequences of dict
-        Earlier runs of this study, then of the others: they tell how long a method takes.
+        ``data`` of this study's earlier result, whose runs are not done again; empty without one.
     """
 
     folder: Path
     data: Path | None = None
-    cifar10: Path | None = None
-    models: Path | None = None
-    fine_grained: Mapping[str, Path] = field(default_factory=dict)
     jobs: int = 0
     shard: tuple[int, int] = (1, 1)
     dask: str | None = None
-    tell: Callable[[str], None] = _silent
+    tell: Callable[[str], None] = lambda text: None
     collect: bool = False
-    kept: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
-    earlier: Mapping[str, Any] = field(default_factory=dict)
-    timed: Sequence[Sequence[Mapping[str, Any]]] = ()
-
-    @property
-    def runs(self) -> Path:
-        """Folder of the sweeps' folders, which studies share."""
-        return self.folder.parent
+    earlier: Data = field(default_factory=dict)
 
     def need_cifar10(self) -> Path:
         """Return the folder of CIFAR-10; a FileNotFoundError says how to get it."""
-        if self.cifar10 is None:
-            raise FileNotFoundError(
-                f"cifar-10-batches-bin is not {self._place()}; fetch it with `pmt download "
-                "cifar10`, or give --data the folder that holds it"
-            )
-        return self.cifar10
+        return self._need(
+            ("cifar-10-batches-bin", "cifar10"),
+            "fetch it with `pmt download cifar10`, or give --data the folder that holds it",
+        )
 
     def need_mcunet(self) -> Path:
         """Return the paper's network as a file; a FileNotFoundError says how to get it."""
-        if self.models is None:
-            raise FileNotFoundError(
-                f"mcunet-5fps.pkl is not {self._place()}; take it from tiny-training's assets "
-                "(github.com/mit-han-lab/tiny-training) and give --data the folder that holds it"
-            )
-        return self.models / "mcunet-5fps.pkl"
+        return self._need(
+            ("mcunet-5fps.pkl",),
+            "take it from tiny-training's assets (github.com/mit-han-lab/tiny-training) and give "
+            "--data the folder that holds it",
+        )
 
-    def _place(self) -> str:
-        return "found" if self.data is None else f"in --data {self.data}"
+    def fine_grained(self) -> dict[str, Path]:
+        """Return the folders of the fine-grained data sets that the user has, by their names."""
+        found = {name: self._find(names) for name, names in _FINE_GRAINED.items()}
+        return {name: path for name, path in found.items() if path is not None}
+
+    def _find(self, names: Sequence[str]) -> Path | None:
+        paths = [named(name) if self.data is None else self.data / name for name in names]
+        return next((path.absolute() for path in paths if path.exists()), None)
+
+    def _need(self, names: Sequence[str], remedy: str) -> Path:
+        found = self._find(names)
+        if found is None:
+            place = "found" if self.data is None else f"in --data {self.data}"
+            raise FileNotFoundError(f"{names[0]} is not {place}; {remedy}")
+        return found
 
 
 @dataclass(frozen=True)
@@ -310,14 +306,13 @@ class Study:
     compare : callable
         ``compare(data, published)`` puts what was measured beside the paper's numbers, the
         study's table of ``published.toml``.
-    plot : callable or None
+    plot : callable
         ``plot(data, ax=None)`` draws what was measured and returns the Axes.
-    forecast : callable or None
-        ``forecast(scale, context)`` says what is left, and does none of it; None for a study of
-        minutes.
     plot_losses : callable or None
         ``plot_losses(data, corruption, ax=None)`` draws held-out losses over multiply-accumulates
         and returns the Axes.
+    sweeps : bool
+        Whether it trains, in sweeps that can be collected as far as they are finished.
     conditions : str
         Sentences that say where the measurement differs from the paper's, for the page.
     """
@@ -326,8 +321,8 @@ class Study:
     item: str
     title: str
     measure: Callable[[Scale, Context], dict[str, Any]]
-    compare: Callable[[Mapping[str, Any], Mapping[str, Any]], Sequence[Row]]
-    plot: Callable[..., Any] | None = None
-    forecast: Callable[[Scale, Context], Forecast] | None = None
+    compare: Callable[[Data, Data], Sequence[Row]]
+    plot: Callable[..., Any]
     plot_losses: Callable[..., Any] | None = None
+    sweeps: bool = False
     conditions: str = ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -12,9 +12,9 @@ import numpy as np
 from pmt._util.plots import add_legend, line_style, one_axes
 from pmt._util.text import counted
 from pmt_lab.report.intervals import student_t
-from pmt_lab.reproduce.gradient_batch import GradientBatch, gradient_batch
-from pmt_lab.reproduce.kept_parts import kept
-from pmt_lab.reproduce.study import Context, Quantity, Row, Scale, Study, claim, compared
+from pmt_lab.reproduce.cosines import GradientBatch, gradient_batch
+from pmt_lab.reproduce.results import kept
+from pmt_lab.reproduce.study import Context, Data, Quantity, Row, Scale, Study, claim, compared
 from pmt_lab.studies.error_theory import LayerMoments, layer_moments, paper_variance
 from pmt_lab.studies.scope_variance import ScopeVariance, compare_scopes
 
@@ -32,37 +32,33 @@ _NAMES = {"mu4": "mu 4", "mu1+clean": "the paper's mu (1), clean baseline"}
 
 def _measure(scale: Scale, context: Context) -> dict[str, Any]:
     full = scale == "full"
-    cases = []
+    cases, repeats = [], 8 if full else 2
     for images, words in _CASES:
-        what = f"{images}_{words.replace('+', '_')}"
         context.tell(f"{counted(images, 'image')}, {words}")
         batch = gradient_batch(scale, context, images)
-        of = {**batch.contents, "repeats": _repeats(scale)}
-        measure = partial(_case, scale, batch, context.jobs, words)
-        cases.append(kept(context.folder, what, of, measure))
-    return {
-        "network": "cifar10_mcunet" if full else "fashion_mnist_dscnn",
-        "repeats": _repeats(scale),
-        "cases": cases,
-    }
+        of = {"contents": batch.contents, "repeats": repeats}
+        measure = partial(_case, scale, batch, context.jobs, words, repeats)
+        cases.append(kept(context.folder, f"{images}_{words.replace('+', '_')}", of, measure))
+    network = "cifar10_mcunet" if full else "fashion_mnist_dscnn"
+    return {"network": network, "repeats": repeats, "cases": cases}
 
 
-def _repeats(scale: Scale) -> int:
-    return 8 if scale == "full" else 2
-
-
-def _case(scale: Scale, batch: GradientBatch, threads: int, words: str) -> dict[str, Any]:
-    layers = "paper14" if scale == "full" else "B1,B2"
+def _case(
+    scale: Scale, batch: GradientBatch, threads: int, words: str, repeats: int
+) -> dict[str, Any]:
+    layers, each = ("paper14", 4) if scale == "full" else ("B1,B2", 2)
     chosen = batch.model.select_layers(layers)
-    queries = (4 if scale == "full" else 2) * len(chosen)
-    moments = _moments(batch, chosen)
+    queries = each * len(chosen)
+    images = batch.model.prepare(batch.images.images)
+    labels = np.ascontiguousarray(batch.images.labels)
+    moments = [layer_moments(batch.model, images, labels, layer) for layer in chosen]
     rows = compare_scopes(
         batch.model,
         batch.images,
         layers=layers,
         queries=queries,
         words=words,
-        repeats=_repeats(scale),
+        repeats=repeats,
         threads=threads,
     )
     return {
@@ -73,12 +69,6 @@ def _case(scale: Scale, batch: GradientBatch, threads: int, words: str) -> dict[
         "scatter": _scatter(moments),
         "rows": [_figures(row, moments, queries) for row in rows],
     }
-
-
-def _moments(batch: GradientBatch, layers: Sequence[int]) -> list[LayerMoments]:
-    images = batch.model.prepare(batch.images.images)
-    labels = np.ascontiguousarray(batch.images.labels)
-    return [layer_moments(batch.model, images, labels, layer) for layer in layers]
 
 
 def _scatter(moments: Sequence[LayerMoments]) -> float:
@@ -96,12 +86,12 @@ def _figures(row: ScopeVariance, moments: Sequence[LayerMoments], queries: int) 
     return {**own, "printed": printed / sum(layer.squares for layer in moments)}
 
 
-def _compare(data: Mapping[str, Any], paper: Mapping[str, Any]) -> list[Row]:
+def _compare(data: Data, paper: Data) -> list[Row]:
     rows = [_row(data, case, row) for case in data["cases"] for row in case["rows"]]
     return [*rows, *(_scopes(case, kind) for case in data["cases"] for kind in ("weight", "node"))]
 
 
-def _scopes(case: Mapping[str, Any], kind: str) -> Row:
+def _scopes(case: Data, kind: str) -> Row:
     """Return by what layer-wise perturbation changes the error at equal cost."""
     error = {row["scope"]: row for row in case["rows"] if row["estimator"] == kind}
     alone, together = error["layer_wise"], error["model_wise"]
@@ -117,7 +107,7 @@ def _scopes(case: Mapping[str, Any], kind: str) -> Row:
     )
 
 
-def _row(data: Mapping[str, Any], case: Mapping[str, Any], row: Mapping[str, Any]) -> Row:
+def _row(data: Data, case: Data, row: Data) -> Row:
     half = student_t(data["repeats"] - 1) * row["measured_error"]
     scope = row["scope"].replace("_", "-")
     return compared(
@@ -130,12 +120,12 @@ def _row(data: Mapping[str, Any], case: Mapping[str, Any], row: Mapping[str, Any
     )
 
 
-def _about(case: Mapping[str, Any]) -> str:
+def _about(case: Data) -> str:
     images = counted(case["images"], "image")
     return f"{images}, {_NAMES[case['words']]}"
 
 
-def _why(case: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+def _why(case: Data, row: Data) -> str:
     exact = f"{_EXACT}: {row['expected']:,.0f}"
     reasons = []
     if row["estimator"] == "node":
@@ -150,7 +140,7 @@ def _why(case: Mapping[str, Any], row: Mapping[str, Any]) -> str:
     return "; ".join([exact, *reasons])
 
 
-def _plot(data: Mapping[str, Any], *, ax: Any = None) -> Any:
+def _plot(data: Data, *, ax: Any = None) -> Any:
     """Draw measured, exact and printed squared errors of every row."""
     axes = one_axes(ax, 7, 3.8)
     rows = [(case, row) for case in data["cases"] for row in case["rows"]]
@@ -170,7 +160,7 @@ def _plot(data: Mapping[str, Any], *, ax: Any = None) -> Any:
     return axes
 
 
-def _label(case: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+def _label(case: Data, row: Data) -> str:
     scope = row["scope"].replace("_", "-")
     return f"{row['estimator']}, {scope}\nN = {case['images']}, {case['words']}"
 

@@ -198,7 +198,7 @@ KERAS = {
 
 @pytest.mark.parametrize("name", KERAS)
 def test_files_of_the_real_converter(name: str) -> None:
-    path = Path(__file__).parents[2] / "tests" / "keras" / f"{name}.tflite"
+    path = Path(__file__).parents[1] / "keras" / f"{name}.tflite"
     reference = computed(path, images=20)
     graph = reference.lowered.graph
     helpers = graph.metadata.get("helper_layers", [])

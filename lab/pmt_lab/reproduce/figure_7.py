@@ -1,4 +1,4 @@
-"""Rows and curves of losses: which of two methods ends with the smaller one."""
+"""Figure 7: scalings of the learning rate, and estimators of the gradient, on four layers."""
 
 from __future__ import annotations
 
@@ -7,22 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from pmt._util.text import did_you_mean
 from pmt_lab.report.intervals import student_t
 from pmt_lab.reproduce.drawing import draw_curves
-from pmt_lab.reproduce.run_rows import Found, find
-from pmt_lab.reproduce.study import LOSS, Interval, Row, beside, claim, not_run
+from pmt_lab.reproduce.runs import Found, find, grid_study, joined_reasons
+from pmt_lab.reproduce.study import LOSS, Data, Interval, Row, Study, beside, claim, not_run
 
-__all__ = ["FIGURE_7", "loss_rows", "plot_losses", "plot_losses_of_lines"]
+__all__ = ["ESTIMATORS", "LEARNING_RATE_SCALING", "loss_rows"]
 
-Data = Mapping[str, Any]
-
-FIGURE_7 = (
+_CONDITIONS = (
     "Four pointwise convolutions, those of B2: of the blocks it alone has the dimensions that the "
     "paper's text gives for its block 1. 10 queries instead of 100, a sixtieth of the paper's "
     "multiply-accumulates, 10 epochs of back-propagation, and the loss on held-out images where "
     "the figure has that of training."
 )
+# The comparison of each estimator: with itself layer by layer, and the mixture.
+_BETTER = {
+    "weight_model_wise": "weight_layer_wise",
+    "node_model_wise": "node_layer_wise",
+    "weight_layer_wise": "paper",
+    "node_layer_wise": "paper",
+}
 # Methods of grids in words.
 _LINES = {
     "weight_model_wise": "weight perturbation, model-wise",
@@ -63,44 +67,11 @@ def loss_rows(data: Data, grids: Sequence[str], shown: Mapping[str, tuple[str, s
             rows.append(not_run(what, None, LOSS.unit, one.state or "not finite"))
         else:
             mean, interval = _mean(losses)
-            why = "; ".join(filter(None, (one.rate, _ends(one), one.state)))
+            why = joined_reasons(one.rate, _ends(one), one.state)
             rows.append(beside(what, mean, LOSS.unit, interval=interval, why=why))
     for name, (better, words) in shown.items():
         rows.append(_difference(found[name], found[better], f"{name} less {better}", words))
     return rows
-
-
-def plot_losses(data: Data, grids: Sequence[str], *, ax: Any = None) -> Any:
-    """Draw the held-out loss of each method's first seed over its multiply-accumulates."""
-    found = {name: find(data, grids, method=name) for name in _methods(data, grids, {})}
-    firsts = {_LINES.get(name, name): one.runs[0] for name, one in found.items() if one.runs}
-    return draw_curves(firsts, ax=ax)
-
-
-def plot_losses_of_lines(
-    data: Data, found: Mapping[str, Found], corruption: str, *, ax: Any = None
-) -> Any:
-    """Draw the held-out losses of the first seed of each line of a table that takes steps.
-
-    Parameters
-    ----------
-    data : dict
-        Measurements of the study.
-    found : dict of str to Found
-        Runs of the corruption by the line's title.
-    corruption : str
-        Corruption; a ValueError if no line was run on it.
-    ax : matplotlib.axes.Axes, optional
-        Axes to draw on; new ones by default.
-    """
-    firsts = {title: one.runs[0] for title, one in found.items() if one.runs}
-    if not firsts:
-        runs = (run for grid in data["grids"].values() for run in grid["runs"])
-        known = dict.fromkeys(run["axes"]["corruption"] for run in runs)
-        raise ValueError(
-            f"corruption={corruption!r}: no run of it{did_you_mean(corruption, known)}"
-        )
-    return draw_curves({title: run for title, run in firsts.items() if run["steps"]}, ax=ax)
 
 
 def _methods(data: Data, grids: Sequence[str], shown: Mapping[str, tuple[str, str]]) -> list[str]:
@@ -132,14 +103,13 @@ def _why(high: Found, low: Found, mean: float, interval: Interval | None) -> str
         return "the same run: the estimators of all layers are the same here"
     unsure = interval[1] > 0 if interval else abs(mean) <= LOSS.tolerance
     edges = [run["axes"]["method"] for run in (one, other) if run.get("tuning", {}).get("at_edge")]
-    said = (
-        f"{len(high.runs)} seeds do not tell them apart" if unsure and interval else "",
-        f"within {LOSS.tolerance:g} nats, which one seed does not tell apart"
-        if unsure and not interval
-        else "",
-        f"at the edge of the rates tried: {', '.join(edges)}" if edges else "",
+    seeds = (
+        f"{len(high.runs)} seeds do not tell them apart"
+        if interval
+        else f"within {LOSS.tolerance:g} nats, which one seed does not tell apart"
     )
-    return "; ".join(filter(None, said))
+    at_edge = f"at the edge of the rates tried: {', '.join(edges)}" if edges else ""
+    return joined_reasons(seeds if unsure else "", at_edge)
 
 
 def _mean(values: Sequence[float]) -> tuple[float, Interval | None]:
@@ -175,3 +145,36 @@ def _ended_above(run: Data) -> bool:
     first, last = run["curve"][0], run["curve"][-1]
     start = first[1] if not first[0] else None
     return start is not None and (last[1] is None or last[1] > start)
+
+
+def _study(
+    name: str, side: str, title: str, grids: tuple[str, ...], better: Mapping[str, str]
+) -> Study:
+    """Return the study of one side of the figure; ``better`` is the method below each."""
+
+    def compare(data: Data, paper: Data) -> list[Row]:
+        return loss_rows(data, grids, {m: (better[m], shows) for m, shows in paper.items()})
+
+    def plot(data: Data, *, ax: Any = None) -> Any:
+        """Draw the held-out loss of each method's first seed over its multiply-accumulates."""
+        found = {name: find(data, grids, method=name) for name in _methods(data, grids, {})}
+        firsts = {_LINES.get(name, name): one.runs[0] for name, one in found.items() if one.runs}
+        return draw_curves(firsts, ax=ax)
+
+    return grid_study(name, f"Figure 7, {side}", title, grids, compare, plot, None, _CONDITIONS)
+
+
+LEARNING_RATE_SCALING = _study(
+    "learning-rate-scaling",
+    "left",
+    "Scaling of the learning rate, Gaussian noise",
+    ("learning_rate_scaling", "learning_rate_scaling_backprop"),
+    dict.fromkeys(("quantization_aware", "gradient_norm", "no_scaling", "adam"), "both_scalings"),
+)
+ESTIMATORS = _study(
+    "estimators",
+    "right",
+    "Estimators at the same cost, Gaussian noise",
+    ("estimators",),
+    _BETTER,
+)
