@@ -368,15 +368,16 @@ def require_linked(target: Target) -> None:
 
 
 def _project(target: Target, image: bytes, arena: int) -> dict[str, bytes]:
-    sizes = layout.values_of_sizes(
-        model=len(image),
-        arena=arena,
-        stack=target.stack_bytes,
-        ram=target.ram.bytes,
-        flash=target.flash.bytes,
-        timeout=MAKE_SECONDS,
-    )
-    values = {**layout.values_of(target), **sizes}
+    values = {
+        **layout.values_of(target),
+        "MODEL_BYTES": len(image),
+        "ARENA_BYTES": arena,
+        "STACK_BYTES": target.stack_bytes,
+        "RAM_BYTES": target.ram.bytes,
+        "FLASH_BYTES": target.flash.bytes,
+        "TIMEOUT": MAKE_SECONDS,
+        "MEMORY": "",
+    }
     files = {**layout.source_files(target), **layout.build_files(target, values)}
     return {**files, "model/model.pmt": image}
 

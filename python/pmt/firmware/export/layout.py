@@ -23,7 +23,6 @@ __all__ = [
     "run_command",
     "source_files",
     "values_of",
-    "values_of_sizes",
 ]
 
 FORMATS = ("make", "platformio", "zephyr", "arduino")
@@ -116,21 +115,6 @@ def values_of(target: Target) -> dict[str, object]:
         "FLASH_ORIGIN": f"0x{target.flash.origin:08X}",
         "RAM_ORIGIN": f"0x{target.ram.origin:08X}",
         "CLOCK_HZ": target.clock_hz,
-    }
-
-
-def values_of_sizes(
-    *, model: int, arena: int, stack: int, ram: int, flash: int, timeout: int, table: str = ""
-) -> dict[str, object]:
-    """Return what templates take of a training, in bytes and seconds."""
-    return {
-        "MODEL_BYTES": model,
-        "ARENA_BYTES": arena,
-        "STACK_BYTES": stack,
-        "RAM_BYTES": ram,
-        "FLASH_BYTES": flash,
-        "TIMEOUT": timeout,
-        "MEMORY": table,
     }
 
 

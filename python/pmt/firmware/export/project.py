@@ -347,16 +347,16 @@ def _project(
     selection: BlockSelection | None,
 ) -> dict[str, bytes]:
     """Return all files of the project: name -> content."""
-    sizes = layout.values_of_sizes(
-        model=report.model_bytes,
-        arena=report.arena_bytes,
-        stack=report.stack_bytes,
-        ram=report.ram_bytes,
-        flash=report.flash_bytes,
-        timeout=_LEAST_TIMEOUT + round(10 * report.seconds),
-        table=f"{report.memory_table()}\n\n{report.verdict()}.",
-    )
-    values = {**layout.values_of(board), **sizes}
+    values = {
+        **layout.values_of(board),
+        "MODEL_BYTES": report.model_bytes,
+        "ARENA_BYTES": report.arena_bytes,
+        "STACK_BYTES": report.stack_bytes,
+        "RAM_BYTES": report.ram_bytes,
+        "FLASH_BYTES": report.flash_bytes,
+        "TIMEOUT": _LEAST_TIMEOUT + round(10 * report.seconds),
+        "MEMORY": f"{report.memory_table()}\n\n{report.verdict()}.",
+    }
     if selection is not None:
         values.update(selection.values())
     build_files = layout.build_files(board, values, selects=selection is not None)
