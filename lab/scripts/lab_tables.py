@@ -9,7 +9,7 @@ the name of a table of pmt_lab.studies.gradient_tables and a file of `pmt-lab st
     <!-- table: sweeps/ablation.json --rows method --columns corruption -->
     <!-- end of table -->
 
-    <!-- table: benchmarks/speed_tables.py speed/cortex-steps.json -->
+    <!-- table: benchmarks/measured_rule.py measured-rule.json -->
     <!-- end of table -->
 
     <!-- table: estimator_table gradients/paper14.json -->

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import runpy
 from pathlib import Path
@@ -15,7 +14,7 @@ LAB = ROOT / "lab" / "pages"
 SCRIPT: dict[str, Any] = runpy.run_path(str(ROOT / "lab" / "scripts" / "lab_tables.py"))
 BLOCK = "<!-- table: sweeps/pooled_long.json -->"
 END = "<!-- end of table -->"
-PAGES = ("gradient_quality.md", "performance.md", "results.md")
+PAGES = ("gradient_quality.md", "results.md")
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -29,7 +28,7 @@ def test_every_file_has_its_table() -> None:
     lines = re.findall(r"^<!-- table: (.*) -->$", pages, re.MULTILINE)
     named = {word for line in lines for word in line.split() if word.endswith(".json")}
     results = LAB.parent / "results"
-    folders = ("sweeps", "gradients", "speed")
+    folders = ("sweeps", "gradients")
     files = [path for folder in folders for path in results.glob(f"{folder}/*.json")]
     kept = {path.relative_to(results).as_posix() for path in files}
     benchmarks = {
@@ -50,28 +49,6 @@ def test_a_block_of_a_study_of_gradients() -> None:
     block = "<!-- table: estimator_table gradients/fashion.json -->"
     filled = SCRIPT["filled"](f"{block}\n{END}\n").splitlines()
     assert filled[2:4] == ["```", "estimator         queries  cosine  expected  error / expected"]
-
-
-def test_a_block_of_speeds_is_a_table_of_the_page() -> None:
-    block = "<!-- table: benchmarks/speed_tables.py speed/cortex-forward.json -->"
-    filled = SCRIPT["filled"](f"{block}\n{END}\n").splitlines()
-    assert filled[2:5] == [
-        "| layers | MMAC | portable | arm_dsp | per MAC, `arm_dsp` |",
-        "| --- | --- | --- | --- | --- |",
-        "| conv2d 3x3 first | 1.77 | 13.0 M | 3.3 M | 1.87 |",
-    ]
-    assert "| all layers | 22.61 | 146.9 M | 36.6 M | 1.62 |" in filled
-    assert filled[-3].startswith("GCC 12.2.1; pmt 0.1.0 of ")
-
-
-def test_the_sections_of_the_speeds_are_of_one_machine_and_kernels_each() -> None:
-    found = set()
-    for isa in ("avx512_vnni", "avx2"):
-        for part in ("onednn", "engines", "layers", "steps"):
-            kept = json.loads((LAB.parent / f"results/speed/{part}-{isa}.json").read_text())
-            assert kept["kernels"] == isa
-            found.add(kept["processor"])
-    assert len(found) == 1
 
 
 @pytest.mark.parametrize(

@@ -140,10 +140,7 @@ def test_the_estimate_of_a_small_network_is_as_far_off_as_the_documents_say():
     (head,) = [op for op in count.ops if op.kind == "fully_connected"]
     estimated = INSTRUCTIONS_OF_A_MAC["arm_dsp"]["fully_connected"]
     assert estimated == pytest.approx(head.instructions / head.macs, rel=0.05)
-    file = Path(__file__).parents[2] / "lab/results/speed/cortex-estimates.json"
-    rows = json.loads(file.read_text())["rows"]
-    (row,) = [row for row in rows if row["model"] == "fashion_mnist_dscnn"]
-    assert row["counted"] == pytest.approx(count.step_total, rel=0.02)
+    assert count.step_total == pytest.approx(569e6, rel=0.02)  # lab/pages/performance.md
 
 
 @pytest.mark.parametrize("kernels", KERNELS)
