@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from firmware_tools import (
     EMULATOR,
-    SMALL,
     TARGET,
     check_linked,
     emulate,
@@ -15,8 +14,8 @@ from firmware_tools import (
     need_firmware_tools,
     random_dataset,
     share_objects,
+    small_export,
 )
-from networks import residual_network
 
 import pmt
 from pmt.firmware.board.memory import linked_sizes
@@ -136,16 +135,7 @@ def test_mcunet_links_for_the_papers_boards(
 
 def test_a_write_beyond_the_arena_is_no_success(tmp_path: Path, firmware_objects: Path) -> None:
     need_firmware_tools(EMULATOR, "make")
-    model = residual_network()
-    report = export(
-        model,
-        target=TARGET,
-        like="stm32f746g-disco",
-        out=tmp_path / "fw",
-        dataset=random_dataset(model, 9),
-        options=SMALL,
-        steps=1,
-    )
+    report = small_export(tmp_path / "fw", like="stm32f746g-disco", steps=1)
     share_objects(firmware_objects, report.path)
     program = report.path / "app" / "main.cpp"
     text = program.read_text()

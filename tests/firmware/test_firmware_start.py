@@ -10,17 +10,13 @@ import pytest
 from firmware_tools import (
     COMPILER,
     EMULATOR,
-    SMALL,
     TARGET,
     make,
     need_firmware_tools,
-    random_dataset,
     share_objects,
+    small_export,
     succeed,
 )
-from networks import residual_network
-
-from pmt.firmware.export import export
 
 LOADER = Path(__file__).parents[1] / "firmware" / "boot_loader.S"
 ORIGIN = 0x10000
@@ -101,8 +97,7 @@ def _tools() -> None:
 
 
 def project(out: Path, target: str, objects: Path) -> Path:
-    model = residual_network()
-    export(model, target=target, out=out, dataset=random_dataset(model, 9), options=SMALL)
+    small_export(out, target=target)
     share_objects(objects, out)
     return out
 
