@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pmt._util import atomic_file
-from pmt._util.origin import origin
-from pmt._util.spread_json import spread_json
+from pmt_lab.kept_files import origin, spread_json
 
 
 def parser_of(doc: str) -> argparse.ArgumentParser:

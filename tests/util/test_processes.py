@@ -1,4 +1,4 @@
-"""Commands that pmt runs, and signals that wait until a short piece of work is whole."""
+"""Which processes run, and signals that wait until a short piece of work is whole."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from pmt._util.processes import deferred_signals, is_running, run_process
+from pmt._util.processes import deferred_signals, is_running
 
 ALL = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
@@ -72,26 +72,6 @@ def test_other_threads_change_nothing():
     thread.start()
     thread.join()
     assert seen == [signal.default_int_handler]
-
-
-def test_the_output_of_a_command_is_returned():
-    assert run_process([sys.executable, "-c", "print(3)"], "a count") == "3\n"
-
-
-@pytest.mark.parametrize(
-    ("script", "said"),
-    [
-        ("raise SystemExit('first\\nno such image')", "no such image"),
-        ("raise SystemExit(7)", "ended with 7"),
-        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "ended with -9"),
-    ],
-)
-def test_a_failure_says_what_failed_and_why(script, said):
-    with pytest.raises(OSError, match=r"^a count: ") as error:
-        run_process([sys.executable, "-c", script], "a count", "count again")
-    assert str(error.value) == f"a count: {said}; count again"
-    with pytest.raises(OSError, match=f"^a count: {said}$"):
-        run_process([sys.executable, "-c", script], "a count")
 
 
 def test_a_process_that_ended_runs_no_more():

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from pmt._util import atomic_file
-from pmt._util.origin import origin
 from pmt._util.parsing import parse_json
-from pmt._util.spread_json import spread_json
+from pmt_lab.kept_files import origin, spread_json
 from pmt_lab.report.finished_runs import FinishedRun
 from pmt_lab.report.run_record import finished_run, whole_record
 from pmt_lab.sweep.failure import is_failure

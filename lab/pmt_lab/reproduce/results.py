@@ -9,10 +9,9 @@ from typing import Any
 
 import pmt
 from pmt._util import atomic_file
-from pmt._util.origin import origin
 from pmt._util.parsing import parse_json
-from pmt._util.spread_json import spread_json
 from pmt_lab.benchmark.timing import processor
+from pmt_lab.kept_files import origin, spread_json
 
 __all__ = [
     "checkout_folder",

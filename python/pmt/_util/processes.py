@@ -1,4 +1,4 @@
-"""The processes of this machine: which still run, new ones, this one's threads and signals."""
+"""The processes of this machine: which still run; this one's threads and signals."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import multiprocessing
 import os
 import platform
 import signal
-import subprocess
 import threading
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -21,7 +20,6 @@ __all__ = [
     "deferred_signals",
     "is_running",
     "machine_tag",
-    "run_process",
     "thread_count",
 ]
 
@@ -72,21 +70,6 @@ def thread_count(requested: int) -> int:
     if threads == 0 and in_a_pool and not os.environ.get("OMP_NUM_THREADS"):
         return 1
     return threads
-
-
-def run_process(command: Sequence[str], what: str, remedy: str = "") -> str:
-    """Run a command, and return what it writes to standard output.
-
-    Raises
-    ------
-    OSError
-        If it fails: names ``what``, with the last line of standard error, and the remedy.
-    """
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    if done.returncode == 0:
-        return done.stdout
-    last = done.stderr.strip().rpartition("\n")[2] or f"ended with {done.returncode}"
-    raise OSError(f"{what}: {last}{remedy and f'; {remedy}'}")
 
 
 @contextmanager

@@ -1,11 +1,37 @@
-"""JSON text with a line for each small part, so that two versions of a file can be compared."""
+"""Files of results that are kept in the repository: where they are from, and their JSON.
+
+The JSON has a line for each small part, so that two versions of a file can be compared.
+"""
 
 from __future__ import annotations
 
+import datetime
 import json
+import subprocess
+from pathlib import Path
 from typing import Any
 
-__all__ = ["spread_json"]
+import pmt
+
+__all__ = ["origin", "spread_json"]
+
+
+def origin() -> dict[str, Any]:
+    """Return ``pmt``, the version, ``commit``, None outside of a checkout, and ``date``, in UTC."""
+    return {
+        "pmt": pmt.__version__,
+        "commit": _commit(),
+        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+    }
+
+
+def _commit() -> str | None:
+    """Return the commit of the checkout that holds the package; None outside of one."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short=12", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
 
 
 def spread_json(value: Any, levels: int, *, allow_nan: bool = False) -> str:
