@@ -6,7 +6,7 @@
 
 #include "host/kernels/depthwise.hpp"
 #include "host/kernels/isa_avx2.hpp"
-#include "host/kernels/pixel_x86.hpp"
+#include "host/kernels/x86.hpp"
 
 namespace pmt::host {
 namespace {

@@ -3,9 +3,9 @@
 #pragma once
 
 #include "host/kernels/depthwise_packing_avx512_vnni.hpp"
-#include "host/kernels/pixel_x86.hpp"
 #include "host/kernels/requantize_bounds.hpp"
 #include "host/kernels/unrolled.hpp"
+#include "host/kernels/x86.hpp"
 
 namespace pmt::host {
 namespace {

@@ -2,8 +2,8 @@
 // are int16, so that vpmaddwd is exact (vpmaddubsw would saturate).
 #pragma once
 
-#include "host/kernels/pack_x86.hpp"
 #include "host/kernels/requantize_avx2.hpp"
+#include "host/kernels/x86.hpp"
 
 namespace pmt::host {
 namespace {

@@ -1,7 +1,7 @@
 // AVX-512 with VNNI: vpdpbusd on sixteen lanes of int32.
 #pragma once
 
-#include "host/kernels/vnni_x86.hpp"
+#include "host/kernels/x86.hpp"
 
 namespace pmt::host {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "host/kernels/requantize_avx2.hpp"
-#include "host/kernels/vnni_x86.hpp"
+#include "host/kernels/x86.hpp"
 
 namespace pmt::host {
 namespace {
