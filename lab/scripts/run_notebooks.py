@@ -92,8 +92,8 @@ def run_stored(script: Path, folder: Path) -> nbformat.NotebookNode:
 
 def _execute(notebook: nbformat.NotebookNode, folder: Path) -> None:
     """Run all cells in place; pictures become light."""
-    beside = folder / "lab" / "pages"
-    beside.mkdir(parents=True)
+    beside = folder / "lab"
+    beside.mkdir()
     (beside / "results").symlink_to(ROOT / "lab" / "results")
     place = folder / "notebooks"
     place.mkdir()

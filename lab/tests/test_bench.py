@@ -266,16 +266,8 @@ def test_bad_input_is_one_line_and_exit_code_2(name, model, tmp_path, capsys):
             "ai_edge_litert",
             f"--against needs the package ai-edge-litert: {install_hint('bench')}",
         ),
-        (
-            "--against=torch",
-            "torch",
-            f"--against needs the package torch: {install_hint('torch')}",
-        ),
-        (
-            "--plot=x.png",
-            "matplotlib.pyplot",
-            f"plots need matplotlib: {install_hint('plot')}",
-        ),
+        ("--against=torch", "torch", f"--against needs the package torch: {install_hint('torch')}"),
+        ("--plot=x.png", "matplotlib.pyplot", f"plots need matplotlib: {install_hint('plot')}"),
     ],
 )
 def test_a_missing_package_is_named(option, package, message, model, monkeypatch, capsys):

@@ -5,12 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pmt_lab.studies.gradient_quality import Quality
-from pmt_lab.studies.gradient_tables import (
-    estimator_table,
-    layer_table,
-    quality_table,
-    scope_table,
-)
+from pmt_lab.studies.gradient_tables import estimator_table, layer_table, quality_table, scope_table
 from pmt_lab.studies.scope_variance import ScopeVariance
 
 CONV = Quality(

@@ -224,8 +224,7 @@ def test_the_rate_that_was_chosen_and_the_share_of_forwards_are_said():
     data = {
         "grids": {
             "bp_free_methods": grid_data(
-                [run_record("mezo", 10, tuning=tuning)],
-                [missing_run("deepzero_sparse")],
+                [run_record("mezo", 10, tuning=tuning)], [missing_run("deepzero_sparse")]
             ),
             "cifar10c_paper": grid_data([run_record("paper", 26, forwards=20_000_000, epochs=50)]),
         }

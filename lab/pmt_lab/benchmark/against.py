@@ -68,12 +68,7 @@ class StepComparison:
 
 
 def compare_forwards(
-    model: Model,
-    machine: Machine,
-    rivals: list[Rival],
-    *,
-    images: tuple[int, ...],
-    repeat: int,
+    model: Model, machine: Machine, rivals: list[Rival], *, images: tuple[int, ...], repeat: int
 ) -> list[EngineTime]:
     """Time the forward in every engine, with every number of images and of threads.
 

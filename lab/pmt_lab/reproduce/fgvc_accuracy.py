@@ -9,16 +9,7 @@ from typing import Any
 from pmt.datasets import image_files
 from pmt_lab.reproduce.drawing import draw_groups
 from pmt_lab.reproduce.runs import Found, accuracy_row, find, measure_grids, read_study_grid, small
-from pmt_lab.reproduce.study import (
-    ACCURACY,
-    Context,
-    Data,
-    Row,
-    Scale,
-    Study,
-    not_run,
-    published,
-)
+from pmt_lab.reproduce.study import ACCURACY, Context, Data, Row, Scale, Study, not_run, published
 from pmt_lab.sweep import Grid
 
 __all__ = ["STUDY"]

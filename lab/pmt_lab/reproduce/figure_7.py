@@ -172,9 +172,5 @@ LEARNING_RATE_SCALING = _study(
     dict.fromkeys(("quantization_aware", "gradient_norm", "no_scaling", "adam"), "both_scalings"),
 )
 ESTIMATORS = _study(
-    "estimators",
-    "right",
-    "Estimators at the same cost, Gaussian noise",
-    ("estimators",),
-    _BETTER,
+    "estimators", "right", "Estimators at the same cost, Gaussian noise", ("estimators",), _BETTER
 )

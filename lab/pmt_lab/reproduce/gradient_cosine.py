@@ -128,10 +128,7 @@ def _zigzag(data: Data) -> list[Row]:
 
 def _alone(data: Data) -> list[Row]:
     rows = []
-    for kind, alone, together in (
-        ("weight", _WEIGHT_ALONE, _WEIGHT),
-        ("node", _NODE_ALONE, _NODE),
-    ):
+    for kind, alone, together in (("weight", _WEIGHT_ALONE, _WEIGHT), ("node", _NODE_ALONE, _NODE)):
         mean, interval = difference(data, alone, together)
         rows.append(
             beside(

@@ -16,12 +16,9 @@ from pmt.datasets.downloading import named
 __all__ = [
     "ACCURACY",
     "COMPUTE",
-    "COSINE",
     "FORWARDS",
-    "LATENCY",
     "LOSS",
     "MEMORY",
-    "TIME",
     "Context",
     "Data",
     "Interval",
@@ -89,13 +86,10 @@ class Quantity:
 
 
 ACCURACY = Quantity("%", 2.0, better="higher")
-COSINE = Quantity("cosine", 0.05, better="higher")
 LOSS = Quantity("nats", 0.05, better="lower")
 MEMORY = Quantity("KB", 0.01, relative=True, better="lower")
 COMPUTE = Quantity("MMAC", 0.01, relative=True, better="lower")
 FORWARDS = Quantity("forwards", 0.01, relative=True, better="lower")
-LATENCY = Quantity("ms", 0.01, relative=True, better="lower")
-TIME = Quantity("s", 0.01, relative=True, better="lower")
 
 
 @dataclass(frozen=True)
