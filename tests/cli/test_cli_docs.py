@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import pmt
+from pages import own_pages
 from pmt.cli import main
 from pmt.train.options import PRESETS
 
@@ -62,7 +63,7 @@ def test_the_table_of_presets_is_current():
 
 
 def test_every_link_between_the_documents_leads_somewhere():
-    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+    for page in [ROOT / "README.md", *own_pages(), *sorted((ROOT / "lab").rglob("*.md"))]:
         for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
             if not target.startswith("http"):
                 assert (page.parent / target).is_file(), f"{page.name}: {target}"

@@ -11,6 +11,7 @@ import pytest
 from documents import ROOT, check_page, examples, masked
 
 import pmt
+from pages import own_pages
 
 PAGES = (
     "README.md",
@@ -28,7 +29,7 @@ ELSEWHERE = {
 
 
 def test_every_page_with_output_is_run_by_a_test() -> None:
-    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    pages = [ROOT / "README.md", *own_pages()]
     shown = {str(page.relative_to(ROOT)) for page in pages if examples(page)}
     assert shown == {*PAGES, *ELSEWHERE}
     assert [test for test in ELSEWHERE.values() if not (ROOT / test).is_file()] == []

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import pmt
-from pages import DOCS, code_blocks, run_block
+from pages import DOCS, code_blocks, own_pages, run_block
 from pmt.cli import main
 from pmt.quantization import dequantize
 
@@ -93,11 +93,6 @@ PAGES: dict[str, Callable[[], Names]] = {
     "reference/python.md": python,
     "reference/sparse_backprop.md": dict,
 }
-
-
-def own_pages() -> list[Path]:
-    """The pages, without those that a build of the site copies from elsewhere."""
-    return [path for path in DOCS.rglob("*.md") if path.parent.name != "lab"]
 
 
 def programs(page: str) -> list[str]:

@@ -12,6 +12,11 @@ from pmt.cli import main
 DOCS = Path(__file__).parents[2] / "docs"
 
 
+def own_pages() -> list[Path]:
+    """The pages in docs/, without those that a build of the site copies there."""
+    return sorted(path for path in DOCS.rglob("*.md") if path.parent.name != "lab")
+
+
 def code_blocks(page: str) -> list[tuple[str, str]]:
     """Code blocks of a page in docs/, in order: Python programs, and commands of pmt."""
     text = (DOCS / page).read_text()
