@@ -14,7 +14,7 @@ void register_card_format(py::module_& m) {
   PYBIND11_NUMPY_DTYPE(CardSection, first, bytes);
   PYBIND11_NUMPY_DTYPE(CardHeader, magic, version, blocks, model_crc32, result_crc32, image_bytes, samples, batch,
                        steps, layers, ops, inferences, save_interval, optimizer_values, slot_blocks, first_slot,
-                       options, layer_list, settings, streams, step_list, sample_list, activations, results, parameters,
+                       options, layer_list, streams, step_list, sample_list, activations, results, parameters,
                        optimizer_state, model);
   PYBIND11_NUMPY_DTYPE(SlotHeader, magic, sequence, steps, bytes, model_crc32, image_crc32);
   PYBIND11_NUMPY_DTYPE(StepRecord, step, learning_rate, samples);

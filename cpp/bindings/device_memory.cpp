@@ -113,8 +113,7 @@ py::tuple peak(DeviceMemory& memory, const std::vector<int32_t>& layers) {
 }
 
 std::unique_ptr<DeviceMemory> device_memory(std::shared_ptr<HostModel> model, const TrainerOptions& options,
-                                            std::vector<int32_t> layers, int32_t batch,
-                                            std::vector<LayerSettings> settings, bool portable,
+                                            std::vector<int32_t> layers, int32_t batch, bool portable,
                                             const std::optional<std::vector<std::array<int32_t, 3>>>& streams) {
   std::optional<std::vector<StreamedOps>> chosen;
   if (streams.has_value()) {
@@ -122,8 +121,8 @@ std::unique_ptr<DeviceMemory> device_memory(std::shared_ptr<HostModel> model, co
     for (const auto& [first, last, band] : *streams) chosen->push_back({first, last, band});
   }
   const Kernels& kernels = portable ? portable_kernels() : arm_dsp_kernels();
-  return std::make_unique<DeviceMemory>(std::move(model), options, std::move(layers), batch, std::move(settings),
-                                        kernels, std::move(chosen));
+  return std::make_unique<DeviceMemory>(std::move(model), options, std::move(layers), batch, kernels,
+                                        std::move(chosen));
 }
 
 }  // namespace
@@ -131,8 +130,7 @@ std::unique_ptr<DeviceMemory> device_memory(std::shared_ptr<HostModel> model, co
 void register_device_memory(py::module_& m) {
   py::class_<DeviceMemory>(m, "DeviceMemory", "What training takes on a device, computed without running anything.")
       .def(py::init(&device_memory), py::arg("model"), py::arg("options"), py::arg("layers"), py::arg("batch"),
-           py::arg("settings") = std::vector<LayerSettings>{}, py::kw_only(), py::arg("portable") = false,
-           py::arg("streams") = std::nullopt)
+           py::kw_only(), py::arg("portable") = false, py::arg("streams") = std::nullopt)
       .def("plan", &main_plan)
       .def("query_plan", &query_plan, py::arg("layer"))
       .def("peak", &peak, py::arg("layers"))

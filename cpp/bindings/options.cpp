@@ -1,6 +1,3 @@
-#include <pybind11/native_enum.h>
-
-#include "core/base/arithmetic.hpp"
 #include "core/zo/layer.hpp"
 #include "register.hpp"
 #include "words.hpp"
@@ -39,9 +36,6 @@ py::dict losses(const py::object& traits) {
   return found;
 }
 
-// A value that does not fit stays out of every range.
-int16_t narrowed(int32_t mu) { return static_cast<int16_t>(clamp(mu, INT16_MIN, INT16_MAX)); }
-
 }  // namespace
 
 std::string option_name(int32_t index) {
@@ -53,26 +47,6 @@ std::string option_name(int32_t index) {
 }
 
 void register_options(py::module_& m) {
-  py::native_enum<Estimator>(m, "Estimator", "enum.IntEnum")
-      .value("weight_perturbation", Estimator::weight_perturbation)
-      .value("node_perturbation", Estimator::node_perturbation)
-      .value("closed_form", Estimator::closed_form)
-      .value("pooled_perturbation", Estimator::pooled_perturbation)
-      .finalize();
-  py::class_<LayerSettings>(m, "LayerSettings", "What may differ from layer to layer.")
-      .def(py::init([](int32_t queries, int32_t mu_weight, int32_t mu_node, Estimator estimator, int32_t regions) {
-             return LayerSettings{queries, narrowed(mu_weight), narrowed(mu_node), estimator, regions};
-           }),
-           py::kw_only(), py::arg("queries"), py::arg("mu_weight"), py::arg("mu_node"), py::arg("estimator"),
-           py::arg("regions") = 1)
-      .def_readonly("queries", &LayerSettings::queries)
-      .def_readonly("mu_weight", &LayerSettings::mu_weight)
-      .def_readonly("mu_node", &LayerSettings::mu_node)
-      .def_readonly("estimator", &LayerSettings::estimator)
-      .def_readonly("regions", &LayerSettings::regions)
-      .def("pack", [](const LayerSettings& settings) {
-        return py::bytes(reinterpret_cast<const char*>(&settings), sizeof settings);
-      });
   py::class_<TrainerOptions> options(m, "Options", "Every choice of the trainer; see pmt.ZOTrainer.");
   options.def(py::init<>()).def("pack", [](const TrainerOptions& packed) {
     return py::bytes(reinterpret_cast<const char*>(&packed), sizeof packed);

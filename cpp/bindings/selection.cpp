@@ -17,9 +17,6 @@ std::vector<std::pair<int64_t, int32_t>> select_layers(const std::shared_ptr<Hos
                                                        const py::object& rates_object,
                                                        const py::object& held_out_images_object,
                                                        const py::object& held_out_labels_object, int32_t threads) {
-  if (is_measured(options)) {
-    throw py::value_error("options must be fixed, not measured: allocation=\"uniform\", mu=\"fixed\" and another rule");
-  }
   const CheckedSamples taught(images_object, labels_object, model->model());
   const auto rates = checked<float>(rates_object, "learning_rates", "float32");
   const CheckedSamples held_out(held_out_images_object, held_out_labels_object, model->model());

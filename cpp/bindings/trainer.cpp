@@ -1,7 +1,6 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
-#include <iterator>
 
 #include "arrays.hpp"
 #include "core/zo/loss_units.hpp"
@@ -27,14 +26,13 @@ const char* estimator_name(Estimator estimator) {
 // A trainer whose loss is a Python callable, unless that is None.
 std::unique_ptr<HostTrainer> make_trainer(std::shared_ptr<HostModel> model, const TrainerOptions& options,
                                           std::vector<int32_t> layers, int32_t batch, int32_t threads,
-                                          std::vector<LayerSettings> settings, const py::object& loss) {
+                                          const py::object& loss) {
   host::OwnLoss own;
   if (!loss.is_none()) {
     const auto python = std::make_shared<PythonLoss>(loss, model->model().classes());
     own = [python](const host::LogitBlock& block, int32_t* losses) { python->write(block, losses); };
   }
-  return std::make_unique<HostTrainer>(std::move(model), options, std::move(layers), batch, threads,
-                                       std::move(settings), std::move(own));
+  return std::make_unique<HostTrainer>(std::move(model), options, std::move(layers), batch, threads, std::move(own));
 }
 
 py::dict step(HostTrainer& trainer, const py::object& images_object, const py::object& labels_object, uint32_t step,
@@ -110,76 +108,22 @@ py::list layer_list(const HostTrainer& host) {
   return list;
 }
 
-py::dict calibrate(HostTrainer& trainer, const py::object& images_object, const py::object& labels_object,
-                   uint32_t step) {
-  const TrainingSamples checked_samples(images_object, labels_object, trainer.model());
-  const host::SampleArray samples = checked_samples.array();
-  host::Calibrated all;
-  {
-    const py::gil_scoped_release release;
-    all = trainer.calibrate(step, samples, interrupted);
-  }
-  py::list measurements;
-  for (size_t i = 0; i < all.settings.size(); ++i) {
-    const LayerMeasurement& measured = all.measurements[i];
-    const auto variance = [&](size_t candidate) {
-      return py::make_tuple(measured.variance[candidate][0], measured.variance[candidate][1]);
-    };
-    py::dict d;
-    d["weight_variance"] = variance(by_weight);
-    d["node_variance"] = variance(by_node);
-    py::list regions;
-    for (size_t k = 0; k < std::size(measured.regions); ++k) {
-      py::dict one;
-      one["variance"] = variance(by_region + k);
-      one["mean_squares"] = measured.regions[k].mean_squares;
-      one["columns"] = measured.regions[k].columns;
-      regions.append(one);
-    }
-    d["regions"] = regions;
-    d["input_squares"] = measured.input_squares;
-    d["nodes"] = measured.nodes;
-    d["error"] = all.demands[i].error;
-    measurements.append(d);
-  }
-  py::dict d;
-  d["settings"] = all.settings;
-  d["measurements"] = measurements;
-  d["forwards"] = all.forwards;
-  d["macs"] = all.macs;
-  return d;
-}
-
-std::vector<int32_t> allocate(const std::vector<std::pair<float, int64_t>>& demands, int32_t queries) {
-  std::vector<QueryDemand> layers;
-  for (const auto& [error, macs] : demands) layers.push_back({error, macs, 0});
-  allocate_queries(layers.data(), static_cast<int32_t>(layers.size()), queries);
-  std::vector<int32_t> result;
-  for (const QueryDemand& layer : layers) result.push_back(layer.queries);
-  return result;
-}
-
 }  // namespace
 
 void register_trainer(py::module_& m) {
-  m.attr("COMPARED_REGIONS") =
-      py::tuple(py::cast(std::vector<int32_t>(std::begin(compared_regions), std::end(compared_regions))));
   py::class_<HostTrainer>(m, "Trainer", "Trains layers of a model in place, one step at a time.")
       .def(py::init(&make_trainer), py::arg("model"), py::arg("options"), py::arg("layers"), py::arg("batch"),
-           py::arg("threads") = 0, py::arg("settings") = std::vector<LayerSettings>{}, py::arg("loss") = py::none())
+           py::arg("threads") = 0, py::arg("loss") = py::none())
       .def("step", &step, py::arg("images"), py::arg("labels"), py::arg("step"), py::arg("learning_rate"))
       .def("estimate", &estimate, py::arg("images"), py::arg("labels"), py::arg("step"), py::arg("layer"))
       .def("losses", &losses, py::arg("logits"), py::arg("labels"),
            "The loss of each row of logits, as steps have it, in units of 1 / LOSS_ONE.")
       .def("layers", &layer_list)
-      .def("calibrate", &calibrate, py::arg("images"), py::arg("labels"), py::arg("step"))
-      .def("configure", &HostTrainer::configure, py::arg("settings"))
       .def("optimizer_state", &optimizer_state)
       .def("restore_optimizer_state", &restore_optimizer_state, py::arg("values"))
       .def_property_readonly("steps_begun", &HostTrainer::steps_begun)
       .def_property_readonly("arena_bytes", &HostTrainer::arena_bytes)
       .def_property_readonly("threads", &HostTrainer::threads);
-  m.def("allocate_queries", &allocate, py::arg("demands"), py::arg("queries"));
 }
 
 }  // namespace pmt::bindings

@@ -55,16 +55,13 @@ void add_scratch(AliveBytes& alive, const Plan& plan, int32_t begin, int32_t ops
 }  // namespace
 
 DeviceMemory::DeviceMemory(std::shared_ptr<HostModel> model, const TrainerOptions& options, std::vector<int32_t> layers,
-                           int32_t batch, std::vector<LayerSettings> settings, const Kernels& kernels,
-                           std::optional<std::vector<StreamedOps>> streams)
+                           int32_t batch, const Kernels& kernels, std::optional<std::vector<StreamedOps>> streams)
     : model_(std::move(model)),
       options_(options),
       layers_(std::move(layers)),
       storage_(layers_.size()),
-      settings_(std::move(settings)),
       streams_(std::move(streams)) {
   const Access::Shared use(model_->access());
-  if (!settings_.empty() && settings_.size() != layers_.size()) check({Code::layer_settings});
   const TrainerSetup all = setup(batch, kernels);
   tables_ = AlignedMemory(Trainer::table_bytes(this->model(), all.layer_count));
   open_tables(trainer_, all, tables_);
@@ -81,7 +78,6 @@ TrainerSetup DeviceMemory::setup(int32_t batch, const Kernels& kernels) const {
                         storage_.data(),
                         batch,
                         sequential_executor()};
-  setup.settings = settings_.empty() ? nullptr : settings_.data();
   setup.compact = true;
   if (streams_.has_value()) {
     setup.streams = streams_->empty() ? &none : streams_->data();

@@ -18,10 +18,9 @@ struct PlanMoment {
 
 class DeviceMemory {
  public:
-  // Without settings the layers have the options'. `streams` are the ops that stream; without them they are
-  // searched.
+  // `streams` are the ops that stream; without them they are searched.
   DeviceMemory(std::shared_ptr<HostModel> model, const TrainerOptions& options, std::vector<int32_t> layers,
-               int32_t batch, std::vector<LayerSettings> settings, const Kernels& kernels = arm_dsp_kernels(),
+               int32_t batch, const Kernels& kernels = arm_dsp_kernels(),
                std::optional<std::vector<StreamedOps>> streams = std::nullopt);
   // The trainer has pointers to what is here.
   DeviceMemory(const DeviceMemory&) = delete;
@@ -48,7 +47,6 @@ class DeviceMemory {
   TrainerOptions options_;
   std::vector<int32_t> layers_;
   std::vector<LayerStorage> storage_;  // of nothing
-  std::vector<LayerSettings> settings_;
   std::optional<std::vector<StreamedOps>> streams_;
   AlignedMemory tables_;
   Trainer trainer_;

@@ -11,75 +11,22 @@ constexpr int32_t query_bytes = 1 << 17;
 }  // namespace
 
 HostTrainer::HostTrainer(std::shared_ptr<HostModel> model, const TrainerOptions& options, std::vector<int32_t> layers,
-                         int32_t batch, int32_t threads, std::vector<LayerSettings> settings, OwnLoss loss)
+                         int32_t batch, int32_t threads, OwnLoss loss)
     : model_(std::move(model)),
       options_(options),
       layers_(std::move(layers)),
-      settings_(std::move(settings)),
       batch_(batch),
       loss_(std::move(loss)),
       loss_function_(loss_.function()) {
   const Access::Shared use(model_->access());
   storage_ = model_->storage(layers_);
   team_ = std::make_unique<Team>(threads, [this] { return should_stop_ && should_stop_(); });
-  open();
-}
-
-void HostTrainer::open() {
-  if (!settings_.empty() && settings_.size() != layers_.size()) check({Code::layer_settings});
-  const TrainerSetup task = setup();
-  memory_ = open_measured(trainer_, task, Trainer::table_bytes(model(), task.layer_count));
-}
-
-TrainerSetup HostTrainer::setup() {
   const Network& network = model_->network();
-  const LayerSettings* settings = settings_.empty() ? nullptr : settings_.data();
-  TrainerSetup setup = {network.model,
-                        network.kernels,
-                        &options_,
-                        layers_.data(),
-                        static_cast<int32_t>(layers_.size()),
-                        storage_.data(),
-                        batch_,
-                        team_->executor(),
-                        network.packed,
-                        query_bytes,
-                        settings,
-                        is_measured(options_)};
+  TrainerSetup setup = {
+      network.model,   network.kernels, &options_,         layers_.data(), static_cast<int32_t>(layers_.size()),
+      storage_.data(), batch_,          team_->executor(), network.packed, query_bytes};
   if (!loss_.empty()) setup.loss_function = &loss_function_;
-  return setup;
-}
-
-// The optimizer state does not depend on the settings, and outlives them.
-void HostTrainer::configure(std::vector<LayerSettings> settings) {
-  const Access::Exclusive use(model_->access());
-  const std::vector<float> kept = kept_state();
-  const auto keep = [&] { std::copy(kept.begin(), kept.end(), trainer_.optimizer_state().values); };
-  settings_.swap(settings);
-  try {
-    open();
-  } catch (const StatusError&) {
-    settings_.swap(settings);
-    open();
-    keep();
-    throw;
-  }
-  keep();
-}
-
-Calibrated HostTrainer::calibrate(uint32_t step, const SampleArray& samples, std::function<bool()> should_stop) {
-  const Access::Exclusive use(model_->access());
-  should_stop_ = std::move(should_stop);
-  SampleReader reader(samples, model());
-  const size_t count = layers_.size();
-  Calibrated all = {std::vector<LayerMeasurement>(count), std::vector<QueryDemand>(count),
-                    std::vector<LayerSettings>(count), 0, 0};
-  CalibrationResult result = {all.measurements.data(), all.demands.data(), all.settings.data(), 0, 0};
-  loss_.begin(samples);
-  check_step(pmt::calibrate(trainer_, step, samples.count, reader.source(), result));
-  all.forwards = result.forwards;
-  all.macs = result.macs;
-  return all;
+  memory_ = open_measured(trainer_, setup, Trainer::table_bytes(this->model(), setup.layer_count));
 }
 
 StepResult HostTrainer::step(uint32_t step, float learning_rate, const SampleArray& samples,

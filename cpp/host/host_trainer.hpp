@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/train/calibration.hpp"
+#include "core/train/trainer.hpp"
 #include "host/host_loss.hpp"
 #include "host/host_model.hpp"
 #include "host/sample_array.hpp"
@@ -13,24 +13,11 @@
 
 namespace pmt::host {
 
-// A CalibrationResult and its memory.
-struct Calibrated {
-  std::vector<LayerMeasurement> measurements;
-  std::vector<QueryDemand> demands;
-  std::vector<LayerSettings> settings;
-  int64_t forwards, macs;
-};
-
 class HostTrainer {
  public:
-  // The trainer shares the model, whose weights it trains in place. Without settings the layers have
-  // the options'. `loss` goes with Loss::function.
+  // The trainer shares the model, whose weights it trains in place. `loss` goes with Loss::function.
   HostTrainer(std::shared_ptr<HostModel> model, const TrainerOptions& options, std::vector<int32_t> layers,
-              int32_t batch, int32_t threads, std::vector<LayerSettings> settings, OwnLoss loss = nullptr);
-
-  // Other settings from the next step on. When they are refused, the old ones stay.
-  void configure(std::vector<LayerSettings> settings);
-  Calibrated calibrate(uint32_t step, const SampleArray& samples, std::function<bool()> should_stop);
+              int32_t batch, int32_t threads, OwnLoss loss = nullptr);
 
   StepResult step(uint32_t step, float learning_rate, const SampleArray& samples, std::function<bool()> should_stop);
   // The mean loss's gradient by the stored integers: weights in the layer's memory order, biases.
@@ -53,8 +40,6 @@ class HostTrainer {
   int32_t threads() const { return team_->threads(); }
 
  private:
-  TrainerSetup setup();
-  void open();
   std::vector<float> kept_state() const;
   // Throws what a loss function threw, or the status if it is not ok.
   void check_step(const Status& status);
@@ -63,7 +48,6 @@ class HostTrainer {
   TrainerOptions options_;
   std::vector<int32_t> layers_;
   std::vector<LayerStorage> storage_;
-  std::vector<LayerSettings> settings_;
   int32_t batch_;
   std::function<bool()> should_stop_;
   std::unique_ptr<Team> team_;

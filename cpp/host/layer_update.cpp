@@ -7,10 +7,9 @@ void update_layer(const HostModel& host, const TrainerOptions& options, int32_t 
   const Access::Shared use(host.access());
   check(check_options(options));
   if (options.optimizer != Optimizer::sgd) check({Code::optimizer_state});
-  const LayerSettings settings = {options.queries, static_cast<int16_t>(options.mu_weight),
-                                  static_cast<int16_t>(options.mu_node), Estimator::weight_perturbation};
-  check(check_settings(host.model(), op, options, settings));
-  const Layer layer = make_layer(host.model(), op, options, settings, parameters);
+  TrainerOptions by_weight = options;
+  by_weight.rule = EstimatorRule::weight;
+  const Layer layer = make_layer(host.model(), op, by_weight, parameters);
   const StepContext context = {&host.network(), &host.plan(), &options, &layer, 1, step};
   LayerUpdate update(context, layer, input);
   if (update.needs_all_sums()) update.accumulate(sums);

@@ -43,37 +43,6 @@ xt::xtensor<double, 3> pooled_node_gradient(const Vector<double>& differences, c
   return gradient;
 }
 
-double pooled_factor_squares(const Image& input, int32_t input_zero, const Window& window, const Image& nodes,
-                             int32_t clamp_min, int32_t clamp_max, const Vector<float>& scales, size_t rows,
-                             size_t columns, bool depthwise, bool by_bias) {
-  const size_t channels = nodes.shape(2), multiplier = depthwise ? channels / input.shape(2) : 1;
-  double total = 0.0;
-  for (size_t row = 0; row < rows; ++row) {
-    for (size_t column = 0; column < columns; ++column) {
-      xt::xtensor<double, 3> sums = xt::zeros<double>(
-          {static_cast<size_t>(window.kernel_h), static_cast<size_t>(window.kernel_w), input.shape(2)});
-      Vector<double> free = xt::zeros<double>({channels});
-      double positions = 0.0;
-      for (size_t y = 0; y < nodes.shape(0); ++y) {
-        for (size_t x = 0; x < nodes.shape(1); ++x) {
-          if (region_of(y, nodes.shape(0), rows) != row || region_of(x, nodes.shape(1), columns) != column) continue;
-          sums += patch(input, input_zero, window, static_cast<int32_t>(y), static_cast<int32_t>(x));
-          for (size_t c = 0; c < channels; ++c) free(c) += nodes(y, x, c) > clamp_min && nodes(y, x, c) < clamp_max;
-          positions += 1.0;
-        }
-      }
-      for (size_t c = 0; c < channels; ++c) {
-        if (free(c) == 0.0 || scales(c) < 1e-6f) continue;
-        const auto own =
-            xt::view(sums, xt::all(), xt::all(),
-                     depthwise ? xt::range(c / multiplier, c / multiplier + 1) : xt::range(size_t{0}, input.shape(2)));
-        total += by_bias ? 1.0 : std::round(xt::sum(own * own)() / (positions * positions));
-      }
-    }
-  }
-  return total;
-}
-
 xt::xtensor<double, 4> conv2d_gradient(const xt::xtensor<double, 3>& nodes, const Image& input, int32_t input_zero,
                                        const Window& window) {
   const std::array<size_t, 4> shape = {nodes.shape(2), static_cast<size_t>(window.kernel_h),

@@ -19,13 +19,6 @@ xt::xtensor<double, 3> node_gradient(const Vector<double>& differences, const xt
 xt::xtensor<double, 3> pooled_node_gradient(const Vector<double>& differences, const xt::xtensor<int8_t, 4>& signs,
                                             const Image& nodes, int32_t clamp_min, int32_t clamp_max);
 
-// The squared factors from the gradient by a channel and region to that by the channel's weights: of the mean
-// patch of the region, rounded for each region (depthwise: and channel), where the channel has a free node there;
-// or, by the bias, 1. Channels whose scale is dead do not count.
-double pooled_factor_squares(const Image& input, int32_t input_zero, const Window& window, const Image& nodes,
-                             int32_t clamp_min, int32_t clamp_max, const Vector<float>& scales, size_t rows,
-                             size_t columns, bool depthwise, bool by_bias);
-
 // Chain rule through a convolution: weights[c][k] = sum over positions of nodes[..][c] * patch[k].
 xt::xtensor<double, 4> conv2d_gradient(const xt::xtensor<double, 3>& nodes, const Image& input, int32_t input_zero,
                                        const Window& window);

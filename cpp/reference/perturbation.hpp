@@ -18,13 +18,4 @@ size_t region_of(size_t position, size_t side, size_t regions);
 // signs[row][column][channel] of regions as one sign for each node of a plane, in order.
 Vector<int8_t> node_signs(const xt::xtensor<int8_t, 3>& signs, size_t height, size_t width);
 
-// The same in every channel with its own mu: one for each output channel of a convolution's or fully
-// connected layer's weights, out channel first, or of a depthwise convolution's, out channel last.
-Vector<int8_t> perturb_channels(const Vector<int8_t>& values, const Vector<int8_t>& signs,
-                                const Vector<int32_t>& channel_mu, bool channel_last, int32_t low, int32_t high);
-
-// mu of every channel: clamp(round(mu * mean / scale), 1, 8) with the mean scale of the channels that
-// are not dead, 0 for a dead one.
-Vector<int32_t> channel_mu(const Vector<float>& scales, int32_t mu);
-
 }  // namespace pmt::reference

@@ -6,24 +6,19 @@
 
 namespace pmt::tests {
 
-// Takes back what does not go with the scope, the sharing or measured settings of `options`.
+// Takes back what does not go with the scope or the sharing of `options`.
 inline void make_consistent(TrainerOptions& options) {
   if (options.directions == Directions::coordinate) {
     options.pairs = Pairs::one_sided;
-    if (options.scope == Scope::model_wise || is_measured(options)) options.directions = Directions::rademacher;
+    if (options.scope == Scope::model_wise) options.directions = Directions::rademacher;
   }
   if (options.directions != Directions::hadamard || options.sharing == Sharing::batch) {
     options.hadamard_index = HadamardIndex::per_sample;
   }
-  if (options.allocation != Allocation::uniform) options.pairs = Pairs::one_sided;
   if (options.pairs == Pairs::antithetic) options.queries += options.queries % 2;
 }
 
-// Any but what is measured.
-inline EstimatorRule random_rule(RandomSource& random) {
-  return random.pick<EstimatorRule>(
-      {EstimatorRule::by_dimension, EstimatorRule::weight, EstimatorRule::node, EstimatorRule::pooled});
-}
+inline EstimatorRule random_rule(RandomSource& random) { return static_cast<EstimatorRule>(random.integer(0, 3)); }
 
 inline void random_directions(RandomSource& random, TrainerOptions& options) {
   options.directions = random.pick<Directions>({Directions::rademacher, Directions::rademacher, Directions::hadamard,

@@ -61,13 +61,6 @@ std::vector<int32_t> ReferenceEstimate::active_weights(const Layer& layer) const
   return order;
 }
 
-int32_t ReferenceEstimate::mu_of_weight(const Layer& layer, size_t weight) const {
-  if (options_.mu_per_channel == 0) return layer.mu_weight;
-  const auto channels = static_cast<size_t>(layer.channels), count = static_cast<size_t>(layer.weight_count);
-  const bool depthwise = model_.op(layer.op).kind == OpKind::depthwise_conv2d;
-  return channel_mu(layer)(depthwise ? weight % channels : weight / (count / channels));
-}
-
 Vector<int8_t> ReferenceEstimate::direction(const Layer& layer, const QueryId& id, Purpose purpose,
                                             int32_t count) const {
   if (options_.directions == Directions::coordinate) return coordinate(layer, id, purpose, count);
@@ -130,7 +123,7 @@ Vector<int8_t> ReferenceEstimate::coordinate(const Layer& layer, const QueryId& 
   const OpParameters& own = parameters_[static_cast<size_t>(layer.op)];
   if (purpose == Purpose::weight_signs && query < active.size()) {
     const auto weight = static_cast<size_t>(active[query]);
-    values(weight) = way(own.weights[weight], mu_of_weight(layer, weight), -127, 127);
+    values(weight) = way(own.weights[weight], layer.mu_weight, -127, 127);
   }
   if (purpose == Purpose::bias_signs && query >= active.size()) {
     const size_t channel = query - active.size();

@@ -6,7 +6,6 @@
 #include <functional>
 
 #include "core/zo/loss.hpp"
-#include "reference/calibration.hpp"
 #include "reference/gradient.hpp"
 #include "reference/perturbation.hpp"
 #include "tests/linear_case.hpp"
@@ -36,12 +35,6 @@ Window window_of(const OpRecord& op, const reference::Image& input) {
     return {static_cast<int32_t>(input.shape(0)), static_cast<int32_t>(input.shape(1)), 1, 1, 0, 0};
   }
   return {op.kernel_h, op.kernel_w, op.stride_h, op.stride_w, op.pad_top, op.pad_left};
-}
-
-reference::Vector<float> weight_scales(const Model& model, const Layer& layer) {
-  const float* scales = model.weight_scales(model.op(layer.op));
-  const std::vector<float> all(scales, scales + layer.channels);
-  return tensor_of<reference::Vector<float>>(all, {all.size()});
 }
 
 }  // namespace
@@ -80,10 +73,7 @@ std::vector<OpParameters> ReferenceEstimate::perturbed_parameters(const LayerRan
     if (options_.train_weights != 0) {
       const auto signs = direction(one, id, Purpose::weight_signs, one.weight_count);
       const auto weights = tensor_of<reference::Vector<int8_t>>(own.weights, {own.weights.size()});
-      const auto moved = options_.mu_per_channel == 0
-                             ? reference::perturb(weights, signs, one.mu_weight, -127, 127)
-                             : reference::perturb_channels(weights, signs, channel_mu(one),
-                                                           op.kind == OpKind::depthwise_conv2d, -127, 127);
+      const auto moved = reference::perturb(weights, signs, one.mu_weight, -127, 127);
       std::copy(moved.begin(), moved.end(), own.weights.begin());
     }
     if (options_.train_bias == 0) continue;
@@ -94,12 +84,6 @@ std::vector<OpParameters> ReferenceEstimate::perturbed_parameters(const LayerRan
     }
   }
   return parameters;
-}
-
-reference::Vector<int32_t> ReferenceEstimate::channel_mu(const Layer& layer) const {
-  const float* scales = model_.weight_scales(model_.op(layer.op));
-  const std::vector<float> all(scales, scales + layer.channels);
-  return reference::channel_mu(tensor_of<reference::Vector<float>>(all, {all.size()}), layer.mu_weight);
 }
 
 reference::Vector<int8_t> ReferenceEstimate::node_signs(const Layer& layer, const QueryId& id) const {
@@ -180,25 +164,6 @@ Sums ReferenceEstimate::through_layer(const Layer& layer, const xt::xtensor<doub
   return {in_order(reference::conv2d_gradient(nodes, input, input_zero, window)), bias};
 }
 
-double ReferenceEstimate::free_input_squares(int32_t index, uint32_t sample) const {
-  const Layer& one = layer(index);
-  const OpRecord& op = model_.op(one.op);
-  const reference::Image& input = clean_[sample][op.input[0]];
-  return reference::free_input_squares(input, model_.input_of(op).zero_point, window_of(op, input),
-                                       clean_[sample][op.output], op.clamp_min, op.clamp_max,
-                                       weight_scales(model_, one), op.kind == OpKind::depthwise_conv2d);
-}
-
-reference::RegionInputs ReferenceEstimate::region_inputs(int32_t index, uint32_t sample, const Regions& regions) const {
-  const Layer& one = layer(index);
-  const OpRecord& op = model_.op(one.op);
-  const reference::Image& input = clean_[sample][op.input[0]];
-  return reference::region_inputs(input, model_.input_of(op).zero_point, window_of(op, input),
-                                  clean_[sample][op.output], op.clamp_min, op.clamp_max, weight_scales(model_, one),
-                                  static_cast<size_t>(regions.rows), static_cast<size_t>(regions.columns),
-                                  op.kind == OpKind::depthwise_conv2d);
-}
-
 xt::xtensor<double, 3> ReferenceEstimate::node_gradient(const Layer& layer, uint32_t sample,
                                                         const std::vector<double>& differences) const {
   const OpRecord& op = model_.op(layer.op);
@@ -222,16 +187,6 @@ xt::xtensor<double, 3> ReferenceEstimate::node_gradient(const Layer& layer, uint
 Sums ReferenceEstimate::node_sums(int32_t index, uint32_t sample, const std::vector<double>& differences) const {
   const Layer& one = layer(index);
   return through_layer(one, node_gradient(one, sample, differences), clean_[sample][model_.op(one.op).input[0]]);
-}
-
-double ReferenceEstimate::pooled_factor_squares(int32_t index, uint32_t sample) const {
-  const Layer& one = layer(index);
-  const OpRecord& op = model_.op(one.op);
-  const reference::Image& input = clean_[sample][op.input[0]];
-  return reference::pooled_factor_squares(
-      input, model_.input_of(op).zero_point, window_of(op, input), clean_[sample][op.output], op.clamp_min,
-      op.clamp_max, weight_scales(model_, one), static_cast<size_t>(one.region_rows),
-      static_cast<size_t>(one.region_columns), op.kind == OpKind::depthwise_conv2d, options_.train_weights == 0);
 }
 
 const reference::Image& ReferenceEstimate::clean_nodes(int32_t index, uint32_t sample) const {

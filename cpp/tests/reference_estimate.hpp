@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "core/train/trainer.hpp"
-#include "reference/calibration.hpp"
 #include "tests/reference_network.hpp"
 #include "tests/training_run.hpp"
 
@@ -34,11 +33,6 @@ class ReferenceEstimate {
   Sums node_sums(int32_t layer, uint32_t sample, const std::vector<double>& differences) const;
   Sums head_sums(int32_t layer, uint32_t sample) const;
 
-  // See core/zo/shrinkage.hpp.
-  double free_input_squares(int32_t layer, uint32_t sample) const;
-  reference::RegionInputs region_inputs(int32_t layer, uint32_t sample, const Regions& regions) const;
-  // See core/zo/region_gradient.hpp.
-  double pooled_factor_squares(int32_t layer, uint32_t sample) const;
   // Losses of a sample's queries without the baseline, [query].
   std::vector<double> differences(int32_t layer, uint32_t sample) const;
 
@@ -57,13 +51,11 @@ class ReferenceEstimate {
   const Layer& layer(int32_t index) const { return trainer_.layer(index); }
   uint32_t owner(const Layer& layer, uint32_t sample) const;
   int32_t query_count(const Layer& layer) const;
-  int32_t mu_of_weight(const Layer& layer, size_t weight) const;
   std::vector<int32_t> active_weights(const Layer& layer) const;
   reference::Vector<int8_t> direction(const Layer& layer, const QueryId& id, Purpose purpose, int32_t count) const;
   reference::Vector<int8_t> hadamard(const Layer& layer, const QueryId& id, Purpose purpose, int32_t count) const;
   reference::Vector<int8_t> coordinate(const Layer& layer, const QueryId& id, Purpose purpose, int32_t count) const;
   std::vector<OpParameters> perturbed_parameters(const LayerRange& perturbed, const QueryId& id) const;
-  reference::Vector<int32_t> channel_mu(const Layer& layer) const;
   reference::Vector<int8_t> node_signs(const Layer& layer, const QueryId& id) const;
   xt::xtensor<double, 3> node_gradient(const Layer& layer, uint32_t sample,
                                        const std::vector<double>& differences) const;

@@ -30,7 +30,6 @@ TrainerOptions random_options(RandomSource& random) {
   random_directions(random, options);
   random_loss(random, options);
   options.int8_logits = random.chance(3) ? 1 : 0;
-  options.mu_per_channel = static_cast<uint32_t>(random.integer(0, 1));
   options.weight_tile_bytes = random.pick<int32_t>({10, 100, 65536});
   return options;
 }
@@ -48,9 +47,7 @@ struct Setting {
     }
     if (layers.empty()) layers = trainable_layers(model);
     samples = random_samples(random, model, random.integer(1, 3));
-    std::vector<LayerSettings> settings;
-    if (random.chance(2)) settings = random_settings(random, model, options, layers);
-    run = std::make_unique<TrainingRun>(model, options, layers, samples.count(), Machine{}, settings);
+    run = std::make_unique<TrainingRun>(model, options, layers, samples.count(), Machine{});
   }
 
   const Trainer& trainer() const { return run->trainer(); }

@@ -40,9 +40,6 @@ TEST_CASE("options outside their ranges are refused") {
   CHECK(code_of([](Options& o) { o.node_ratio = 0.0f; }) == Code::option_value);
   CHECK(code_of([](Options& o) { o.node_ratio = std::numeric_limits<float>::quiet_NaN(); }) == Code::option_value);
   CHECK(code_of([](Options& o) { o.weight_tile_bytes = -1; }) == Code::option_value);
-  CHECK(code_of([](Options& o) { o.allocation = beyond<Allocation>; }) == Code::option_value);
-  CHECK(code_of([](Options& o) { o.mu = beyond<MuRule>; }) == Code::option_value);
-  CHECK(code_of([](Options& o) { o.mu_per_channel = 2; }) == Code::option_value);
   CHECK(code_of([](Options& o) { o.rule = beyond<EstimatorRule>; }) == Code::option_value);
   CHECK(code_of([](Options& o) { o.regions = 0; }) == Code::option_value);
   CHECK(code_of([](Options& o) { o.regions = 17; }) == Code::option_value);
@@ -56,17 +53,4 @@ TEST_CASE("options outside their ranges are refused") {
   CHECK(code_of([](Options& o) { o.top_k = 0; }) == Code::option_value);
   CHECK(code_of([](Options& o) { o.diversity = 10.5f; }) == Code::option_value);
   CHECK(code_of([](Options& o) { o.diversity = 10.0f; }) == Code::ok);
-  CHECK(code_of([](Options& o) { o.probe_queries = 1; }) == Code::option_value);
-  CHECK(code_of([](Options& o) { o.probe_queries = 4097; }) == Code::option_value);
-}
-
-TEST_CASE("what is measured layer by layer needs the scope layer_wise") {
-  using Options = TrainerOptions;
-  CHECK(code_of([](Options& o) { o.scope = Scope::model_wise, o.mu = MuRule::calibrated; }) == Code::option_scope);
-  CHECK(code_of([](Options& o) { o.scope = Scope::model_wise, o.rule = EstimatorRule::measured; }) ==
-        Code::option_scope);
-  CHECK(code_of([](Options& o) { o.scope = Scope::model_wise, o.allocation = Allocation::variance; }) ==
-        Code::option_scope);
-  CHECK(code_of([](Options& o) { o.mu = MuRule::calibrated; }) == Code::ok);
-  CHECK(code_of([](Options& o) { o.rule = EstimatorRule::pooled, o.mu = MuRule::calibrated; }) == Code::ok);
 }

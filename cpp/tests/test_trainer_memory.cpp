@@ -126,18 +126,19 @@ TEST_CASE("sums lie over what is alive where losses are all they need, else besi
   Model model;
   REQUIRE(model.open(image.data(), image.size()).ok());
   TrainerOptions options;
-  options.int8_logits = 1;
+  options.loss = Loss::zero_one;  // no exact gradient of the head
   Machine device;
   device.compact = true;
-  const auto activations = [&](Estimator estimator, int32_t sum_bytes) {
+  const auto activations = [&](EstimatorRule rule, int32_t sum_bytes) {
+    options.rule = rule;
     device.sum_bytes = sum_bytes;
-    TrainingRun run(model, options, {0}, 1, device, {{options.queries, 4, 4, estimator}});
+    TrainingRun run(model, options, {0}, 1, device);
     return run.trainer().plan().bytes();
   };
   // Image, logits and a patch of int16 take 128 + 16 + 256 bytes; a channel's sums, 128 weights and a bias of
   // 8 bytes each, 1,032.
-  CHECK(activations(Estimator::weight_perturbation, 0) == 10320);
-  CHECK(activations(Estimator::weight_perturbation, 2100) == 2064);
-  CHECK(activations(Estimator::node_perturbation, 0) == 400 + 10320);
-  CHECK(activations(Estimator::node_perturbation, 2100) == 400 + 2064);
+  CHECK(activations(EstimatorRule::weight, 0) == 10320);
+  CHECK(activations(EstimatorRule::weight, 2100) == 2064);
+  CHECK(activations(EstimatorRule::node, 0) == 400 + 10320);
+  CHECK(activations(EstimatorRule::node, 2100) == 400 + 2064);
 }

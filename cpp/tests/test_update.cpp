@@ -54,8 +54,7 @@ struct LayerCase {
              options.mu_weight,
              static_cast<int16_t>(options.mu_node),
              1,
-             1,
-             0.0f};
+             1};
   }
 
   AlignedBytes image;
@@ -364,24 +363,6 @@ TEST_CASE("Adam's first step is the learning rate against the sign of the gradie
     const auto i = static_cast<size_t>(c);
     const double steps = 0.1 / (static_cast<double>(input_scale) * scale_of(one, c));
     CHECK(std::abs(one.bias[i] - bias[i] + (bias_sums[i] > 0 ? steps : -steps)) <= 1.0);
-  }
-}
-
-TEST_CASE("the shrinkage is a factor of the step, normalized or not") {
-  for (const Step step : {Step::gradient, Step::normalized}) {
-    RandomSource random(33);
-    LayerCase one(random, OpKind::conv2d);
-    one.options.step = step;
-    const std::vector<int8_t> start = one.weights;
-    std::vector<int64_t> sums = random_sums(random, one.weights.size(), 1e5), bias_sums(6, 0);
-    UpdateInput input = {step == Step::gradient ? 0.3f : 1.0f, 1, 1};
-    update_layer(one.context, one.layer, input, {sums.data(), bias_sums.data()});
-    const std::vector<int8_t> expected = one.weights;
-    std::copy(start.begin(), start.end(), one.weights.begin());
-    input.learning_rate *= 4.0f;
-    input.shrinkage = 0.25f;
-    CHECK(update_layer(one.context, one.layer, input, {sums.data(), bias_sums.data()}) > 30);
-    CHECK(one.weights == expected);
   }
 }
 

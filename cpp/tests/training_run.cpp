@@ -35,7 +35,7 @@ std::vector<StreamedOps> streams_of(const Plan& plan, const Model& model) {
 }
 
 TrainingRun::TrainingRun(const Model& model, const TrainerOptions& options, std::vector<int32_t> layers, int32_t batch,
-                         const Machine& machine, const std::vector<LayerSettings>& settings)
+                         const Machine& machine)
     : layers_(std::move(layers)) {
   for (const int32_t index : layers_) {
     const OpRecord& op = model.op(index);
@@ -47,9 +47,6 @@ TrainingRun::TrainingRun(const Model& model, const TrainerOptions& options, std:
   pack(model, *machine.kernels);
   TrainerSetup setup = {&model,          machine.kernels, &options,         layers_.data(), count,
                         storage_.data(), batch,           machine.executor, packed_,        machine.query_bytes};
-  settings_ = settings;
-  if (!settings_.empty()) setup.settings = settings_.data();
-  setup.probing = is_measured(options);
   setup.compact = machine.compact;
   setup.sum_bytes = machine.sum_bytes;
   AlignedBytes tables(Trainer::table_bytes(model, count));
@@ -93,25 +90,6 @@ std::vector<int32_t> TrainingRun::parameters() const {
   std::vector<int32_t> all;
   for (const auto& weights : weights_) all.insert(all.end(), weights.begin(), weights.end());
   for (const auto& biases : biases_) all.insert(all.end(), biases.begin(), biases.end());
-  return all;
-}
-
-std::vector<LayerSettings> random_settings(RandomSource& random, const Model& model, const TrainerOptions& options,
-                                           const std::vector<int32_t>& layers) {
-  std::vector<LayerSettings> all;
-  for (const int32_t op : layers) {
-    LayerSettings one = default_settings(model, op, options);
-    if (options.scope == Scope::layer_wise) one.queries = random.integer(2, 9);
-    if (options.pairs == Pairs::antithetic) one.queries += one.queries % 2;
-    one.mu_weight = static_cast<int16_t>(random.integer(1, 8));
-    one.mu_node = static_cast<int16_t>(random.integer(1, 8));
-    if (one.estimator != Estimator::closed_form) {
-      one.estimator = random.pick<Estimator>(
-          {Estimator::weight_perturbation, Estimator::node_perturbation, Estimator::pooled_perturbation});
-    }
-    one.regions = random.integer(1, 6);
-    all.push_back(one);
-  }
   return all;
 }
 

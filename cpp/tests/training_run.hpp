@@ -38,7 +38,7 @@ std::vector<StreamedOps> streams_of(const Plan& plan, const Model& model);
 class TrainingRun {
  public:
   TrainingRun(const Model& model, const TrainerOptions& options, std::vector<int32_t> layers, int32_t batch,
-              const Machine& machine, const std::vector<LayerSettings>& settings = {});
+              const Machine& machine);
 
   Trainer& trainer() { return trainer_; }
 
@@ -55,17 +55,12 @@ class TrainingRun {
   std::vector<std::vector<int8_t>> weights_;
   std::vector<std::vector<int32_t>> biases_;
   std::vector<LayerStorage> storage_;
-  std::vector<LayerSettings> settings_;
   std::vector<Parameters> parameters_;
   std::unique_ptr<AlignedBytes> packed_memory_;
   PackedLayer* packed_ = nullptr;
   std::unique_ptr<AlignedBytes> memory_;
   Trainer trainer_;
 };
-
-// For every layer its own queries, mu and estimator, from what the options allow.
-std::vector<LayerSettings> random_settings(RandomSource& random, const Model& model, const TrainerOptions& options,
-                                           const std::vector<int32_t>& layers);
 
 // Ops with weights.
 std::vector<int32_t> trainable_layers(const Model& model);

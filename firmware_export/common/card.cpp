@@ -63,7 +63,6 @@ Problem Card::check_sections() const {
   } expected[] = {
       {h.options, sizeof(TrainerOptions)},
       {h.layer_list, 4 * int64_t{h.layers}},
-      {h.settings, int64_t{sizeof(LayerSettings)} * h.layers},
       {h.streams, int64_t{sizeof(StreamedOps)} * stream_count()},
       {h.step_list, step_bytes() * h.steps},
       {h.sample_list, sample_bytes() * h.samples},
@@ -115,10 +114,6 @@ bool Card::read(const CardSection& section, int64_t offset, void* bytes, size_t 
 }
 
 bool Card::options(TrainerOptions* options) const { return read(header_.options, 0, options, sizeof *options); }
-
-bool Card::settings(int32_t index, LayerSettings* settings) const {
-  return read(header_.settings, int64_t{sizeof *settings} * index, settings, sizeof *settings);
-}
 
 bool Card::layer(int32_t index, int32_t* op) const { return read(header_.layer_list, 4 * int64_t{index}, op, 4); }
 

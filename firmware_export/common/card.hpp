@@ -21,7 +21,6 @@ class Card {
   const CardHeader& header() const { return header_; }
 
   bool options(TrainerOptions* options) const;
-  bool settings(int32_t index, LayerSettings* settings) const;
   bool layer(int32_t index, int32_t* op) const;
   int32_t stream_count() const;
   bool stream(int32_t index, StreamedOps* stream) const;

@@ -145,7 +145,7 @@ bool Session::open_card() {
   return card_.options(&options_) || fail("options", {Code::sample_unreadable});
 }
 
-// The arena: layer list, settings, the ops that stream, parameters of the layers under training, then the
+// The arena: layer list, the ops that stream, parameters of the layers under training, then the
 // trainer's own memory.
 bool Session::open_trainer(const board::Memory& arena) {
   Arena memory(arena.data, arena.bytes);
@@ -171,16 +171,12 @@ bool Session::open_trainer(const board::Memory& arena) {
 // Reads the setup of the training from the card. Where the memory does not suffice, nothing is read into it.
 bool Session::read_setup(Arena& memory, TrainerSetup* setup) {
   const int32_t count = card_.header().layers;
-  const auto [layers, settings, streams, storage] = take_lists(memory, count, card_.stream_count());
+  const auto [layers, streams, storage] = take_lists(memory, count, card_.stream_count());
   if (!memory.fits()) return true;
-  for (int32_t i = 0; i < count; ++i) {
-    if (!card_.settings(i, &settings[i])) return fail("settings", {Code::sample_unreadable});
-  }
   for (int32_t i = 0; i < card_.stream_count(); ++i) {
     if (!card_.stream(i, &streams[i])) return fail("streams", {Code::sample_unreadable});
   }
   *setup = {&model_, &device_kernels(), &options_, layers, count, storage, card_.header().batch, watched_executor()};
-  setup->settings = settings;
   setup->compact = true;
   setup->streams = streams;
   setup->stream_count = card_.stream_count();

@@ -103,7 +103,6 @@ bool count_step(const Model& model, const Kernels& kernels) {
   TrainerOptions chosen;
   __builtin_memcpy(&chosen, options, sizeof chosen);
   TrainerSetup setup = {&model, &counted(kernels), &chosen, layers, layer_count, storage, 1, sequential_executor()};
-  setup.settings = reinterpret_cast<const LayerSettings*>(settings);
   setup.compact = true;
   setup.streams = streams;
   setup.stream_count = stream_count;

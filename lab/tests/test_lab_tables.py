@@ -31,10 +31,7 @@ def test_every_file_has_its_table() -> None:
     folders = ("sweeps", "gradients")
     files = [path for folder in folders for path in results.glob(f"{folder}/*.json")]
     kept = {path.relative_to(results).as_posix() for path in files}
-    benchmarks = {
-        "measured-rule.json",
-    }
-    assert named == kept | benchmarks
+    assert named == kept
 
 
 def test_a_block_is_filled_with_what_the_report_prints() -> None:

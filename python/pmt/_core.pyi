@@ -1,7 +1,6 @@
 """Types of the C++ module."""
 
 from collections.abc import Callable, Sequence
-from enum import IntEnum
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +8,6 @@ import numpy.typing as npt
 
 __version__: str
 LOSS_ONE: int
-COMPARED_REGIONS: tuple[int, ...]
 CARD_TYPES: dict[str, np.dtype[np.void]]
 CARD_VERSION: int
 CARD_MAGIC: bytes
@@ -24,34 +22,6 @@ MOST_OPS: int
 LARGEST_SIDE: int  # of a tensor, and of padding
 MOST_CHANNELS: int
 MOST_ACTIVATIONS: int  # elements of all tensors together
-
-class Estimator(IntEnum):
-    weight_perturbation = 0
-    node_perturbation = 1
-    closed_form = 2
-    pooled_perturbation = 3
-
-class LayerSettings:
-    def __init__(
-        self,
-        *,
-        queries: int,
-        mu_weight: int,
-        mu_node: int,
-        estimator: Estimator,
-        regions: int = 1,
-    ) -> None: ...
-    @property
-    def queries(self) -> int: ...
-    @property
-    def mu_weight(self) -> int: ...
-    @property
-    def mu_node(self) -> int: ...
-    @property
-    def estimator(self) -> Estimator: ...
-    @property
-    def regions(self) -> int: ...
-    def pack(self) -> bytes: ...
 
 class Options:
     def __getattr__(self, name: str) -> Any: ...
@@ -104,7 +74,6 @@ class Trainer:
         layers: Sequence[int],
         batch: int,
         threads: int = 0,
-        settings: Sequence[LayerSettings] = ...,
         loss: Callable[..., Any] | None = None,
     ) -> None: ...
     def step(
@@ -125,10 +94,6 @@ class Trainer:
         self, logits: npt.NDArray[np.float32], labels: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.int32]: ...
     def layers(self) -> list[dict[str, Any]]: ...
-    def calibrate(
-        self, images: npt.NDArray[np.int8], labels: npt.NDArray[np.int64], step: int
-    ) -> dict[str, Any]: ...
-    def configure(self, settings: list[LayerSettings]) -> None: ...
     def optimizer_state(self) -> npt.NDArray[np.float32]: ...
     def restore_optimizer_state(self, values: npt.NDArray[np.float32]) -> None: ...
     @property
@@ -157,7 +122,6 @@ class DeviceMemory:
         options: Options,
         layers: Sequence[int],
         batch: int,
-        settings: Sequence[LayerSettings] = ...,
         *,
         portable: bool = ...,
         streams: Sequence[tuple[int, int, int]] | None = ...,
@@ -204,7 +168,6 @@ class Profiler:
 
 def window_shape(model: Model, op: int) -> tuple[int, int]: ...
 def mixes_channels(model: Model, op: int) -> bool: ...
-def allocate_queries(demands: list[tuple[float, int]], queries: int) -> list[int]: ...
 def peak(threads: int = 0) -> tuple[str, float]: ...
 def kernels() -> str: ...
 def available_kernels() -> list[str]: ...

@@ -42,8 +42,7 @@ def parameters(model: Any) -> list[np.ndarray]:
         ({"mask_interval": 0}, "mask_interval=0 must be 1..1000000"),
         (
             {"pairs": "antithetic", "queries": 7},
-            "pairs='antithetic' takes two queries per direction: queries=7 must be even and "
-            "allocation='uniform' 'uniform'",
+            "pairs='antithetic' takes two queries per direction: queries=7 must be even",
         ),
         (
             {"pairs": "antithetic", "directions": "coordinate"},
@@ -62,9 +61,8 @@ def parameters(model: Any) -> list[np.ndarray]:
         ),
         (
             {"directions": "coordinate", "scope": "model_wise"},
-            "directions='coordinate' moves one coordinate of one layer at a time, with nothing to "
-            "measure; use scope='layer_wise', mu='fixed', allocation='uniform', another rule and "
-            "another gradient_norm_scaling",
+            "directions='coordinate' moves one coordinate of one layer at a time; use "
+            "scope='layer_wise'",
         ),
     ],
 )

@@ -1,10 +1,10 @@
-"""Updates that remember: measured shrinkage, momentum, Adam, and biases alone."""
+"""Updates that remember: momentum, Adam, and biases alone."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from networks import labels, pixels, residual_network, smooth_network
+from networks import labels, pixels, residual_network
 
 import pmt
 from pmt import _core
@@ -14,8 +14,7 @@ OPTIONS = {"layers": "B2,B3", "epochs": 2, "batch": 4, "queries": 6}
 KINDS = [
     {"optimizer": "momentum"},
     {"optimizer": "adam", "step": "gradient", "learning_rate": 0.01},
-    {"gradient_norm_scaling": "measured"},
-    {"gradient_norm_scaling": "measured", "optimizer": "adam", "train_weights": False},
+    {"optimizer": "adam", "train_weights": False},
 ]
 
 
@@ -56,8 +55,7 @@ def test_a_run_resumes_with_what_its_updates_remember(tmp_path, kind):
 
 
 def test_plain_descent_leaves_nothing_beside_the_model(tmp_path):
-    options = {**OPTIONS, "gradient_norm_scaling": "none"}
-    pmt.ZOTrainer(**options).fit(residual_network(), data(), out=tmp_path, progress=False)
+    pmt.ZOTrainer(**OPTIONS).fit(residual_network(), data(), out=tmp_path, progress=False)
     assert not list(tmp_path.glob("*.npz"))
 
 
@@ -67,16 +65,12 @@ def test_optimizer_state_is_float32_in_a_documented_order():
     biases = [16, 8]
 
     def count(**changes) -> int:
-        base = {"queries": 2, "gradient_norm_scaling": "none"}
-        options = pmt.preset("default", **{**base, **changes}).to_core()
+        options = pmt.preset("default", queries=2, **changes).to_core()
         return _core.Trainer(model.core, options, [2, 3], 1).optimizer_state().size
 
     assert count() == 0
-    assert count(gradient_norm_scaling="measured") == 1 + 2
     assert count(optimizer="momentum") == 1 + sum(weights) + sum(biases)
-    assert count(optimizer="adam", gradient_norm_scaling="measured") == 1 + sum(
-        1 + 2 * (w + b) for w, b in zip(weights, biases, strict=True)
-    )
+    assert count(optimizer="adam") == 1 + 2 * (sum(weights) + sum(biases))
     assert count(optimizer="adam", train_weights=False) == 1 + 2 * sum(biases)
     assert count(optimizer="momentum", train_bias=False) == 1 + sum(weights)
 
@@ -98,53 +92,13 @@ def test_the_device_counts_its_optimizer_state():
     model = residual_network()
 
     def arena(**changes) -> int:
-        base = {"queries": 2, "rule": "weight", "gradient_norm_scaling": "none"}
-        options = pmt.preset("default", **{**base, **changes}).to_core()
+        options = pmt.preset("default", queries=2, rule="weight", **changes).to_core()
         return _core.DeviceMemory(model.core, options, [2, 3], 1).arena_bytes
 
     values = 1 + 144 + 16 + 128 + 8
     assert arena(optimizer="momentum") == arena() + (4 * values + 15) // 16 * 16
     # Without perturbed weights, and less room for sums.
     assert arena(train_weights=False) <= arena() - 144
-
-
-def head_estimates(queries: int, trials: int):
-    """Yield the exact gradient of the head's weights, an estimate, and its share of noise."""
-    model = smooth_network(size=2)
-    images = model.prepare(pixels(model, 8, 3))
-    chosen = labels(model, 8, 3)
-    exact = _core.Trainer(model.core, pmt.preset("default").to_core(), [1], 8)
-    truth = exact.estimate(images, chosen, 0, 0)[0].astype(np.float64)
-    options = pmt.preset(
-        "default",
-        rule="weight",
-        mu_weight=1,
-        queries=queries,
-        gradient_norm_scaling="measured",
-        shrinkage_memory=0.0,
-        train_bias=False,
-        optimizer="momentum",
-        momentum=0.0,
-        quantization_aware_scaling=False,
-    ).to_core()
-    trainer = _core.Trainer(model.core, options, [1], 8)
-    for step in range(trials):
-        trainer.step(images, chosen, step, 0.0)
-        values = trainer.optimizer_state().astype(np.float64)
-        yield truth, values[2:], values[1]
-
-
-@pytest.mark.parametrize("queries", [4, 16])
-def test_the_shrinkage_makes_the_squared_error_smallest(queries):
-    true, raw, shrunk = [], [], []
-    share = np.mean([noise for _, _, noise in head_estimates(queries, 60)])
-    for truth, estimate, _ in head_estimates(queries, 60):
-        true.append(truth @ truth)
-        raw.append(((estimate - truth) ** 2).sum())
-        shrunk.append((((1 - share) * estimate - truth) ** 2).sum())
-    # Noise of the estimate beside its squared norm, which the core has only the losses to tell by.
-    assert share == pytest.approx(np.mean(raw) / (np.mean(raw) + np.mean(true)), rel=0.1)
-    assert np.mean(shrunk) < 0.8 * np.mean(raw)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +128,6 @@ def test_biases_alone_leave_the_weights_and_learn(changes):
     [
         ({"momentum": 1.0}, "momentum=1.0 must be 0 <= x < 1"),
         ({"adam_beta2": -0.1}, "adam_beta2=-0.1 must be 0 <= x < 1"),
-        ({"shrinkage_memory": float("nan")}, "shrinkage_memory=nan must be 0 <= x < 1"),
         ({"optimizer": "lion"}, "optimizer='lion' is unknown; choose one of sgd, momentum, adam"),
         (
             {"train_weights": False, "train_bias": False},

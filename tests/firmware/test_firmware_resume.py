@@ -35,7 +35,6 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
             batch=3,
             queries=24,
             optimizer="adam",
-            gradient_norm_scaling="measured",
             preparation="align",
         ),
         steps=STEPS,

@@ -95,7 +95,6 @@ def test_a_score_that_differs_stops_the_board(tmp_path: Path, firmware_objects: 
         ({"candidates": ["B1", "B9"]}, "'B9' is neither a block"),
         ({"held_out": None}, "candidates and held_out: a choice needs both"),
         ({"layers": "B1"}, "layers='B1': the candidates say which layers to train"),
-        ({"options": OPTIONS.replace(mu="calibrated")}, "options must be fixed, not measured"),
     ],
 )
 def test_what_cannot_be_selected_is_refused(

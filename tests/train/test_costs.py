@@ -131,44 +131,16 @@ def test_the_core_tells_the_parts_of_the_arena():
         "gradient": 8 * (144 + 16),
         "optimizer": 0,
         "tables": 4 * (4 * 16 + 8) + 8 * 4 + 36 * 8,
-        "lists": 964,
-        "buffers": 3276,
+        "lists": 904,
+        "buffers": 3272,
     }
     assert parts() == expected
     state = 4 * (1 + 304 + 28)
     rounding = 12
     assert parts(optimizer="momentum") == {
-        **expected, "optimizer": state, "buffers": 3276 + rounding
+        **expected, "optimizer": state, "buffers": 3272 + rounding
     }  # fmt: skip
     assert parts(train_weights=False)["weights"] == 0
-
-
-def test_settings_of_single_layers_are_planned():
-    model = chain()
-    layers = model.select_layers("all")
-    options = pmt.preset("default", queries=8).to_core()
-
-    def memory(*queries: int, conv="weight_perturbation", head="closed_form"):
-        estimators = (conv, "node_perturbation", head)
-        settings = [
-            _core.LayerSettings(
-                queries=count, mu_weight=4, mu_node=4, estimator=_core.Estimator[estimator]
-            )
-            for count, estimator in zip(queries, estimators, strict=True)
-        ]
-        counted = zeroth_order_memory(model, options, layers, batch=3, settings=settings)
-        assert counted.sram == arena_bytes(model.core, options, layers, 3, settings)
-        return counted
-
-    # Losses of three images and their mean, states of three samples, and of the most streams.
-    assert memory(4, 20, 8).tables == 4 * (3 * (4 + 20) + 20) + 8 * 3 + 36 * 20
-    assert memory(8, 4, 8, head="weight_perturbation").tables == 4 * (3 * 20 + 8) + 8 * 3 + 36 * 8
-    # Nothing else depends on queries, whose tables are multiples of 16 bytes here.
-    few, many = memory(4, 4, 4), memory(20, 12, 4)
-    assert many.tables - few.tables == 4 * (3 * 24 + 16) + 36 * 16
-    assert many.sram - few.sram == many.tables - few.tables
-    # The estimator decides what else is there, and is that of the plan.
-    assert memory(4, 4, 4, conv="node_perturbation").tables == few.tables
 
 
 def test_buffers_at_the_peak_of_a_plan_share_no_byte():
@@ -213,22 +185,18 @@ def test_pooled_nodes_cost_what_nodes_cost_on_a_host(regions):
     assert works[0] == works[1]
 
 
-@pytest.mark.parametrize("measured", ["none", "measured"])
-def test_regions_take_four_bytes_a_channel(measured):
+def test_regions_take_four_bytes_a_channel():
     model = residual_network()
     layers = model.select_layers("B1,B2")
 
     def memory(**changes):
-        options = device_options(
-            pmt.preset("default", queries=8, gradient_norm_scaling=measured, **changes)
-        )
+        options = device_options(pmt.preset("default", queries=8, **changes))
         counted = zeroth_order_memory(model, options, layers, batch=5)
         assert counted.sram == arena_bytes(model.core, options, layers, 5)
         return counted
 
     one, many = memory(rule="pooled"), memory(rule="pooled", regions=4)
-    # A share of 16 channels, or a sign; where noise is measured, a patch of the depthwise layer.
-    region = 4 * 16 + (4 * 9 * 16 if measured == "measured" else 0)
+    region = 4 * 16  # a share of 16 channels, or a sign
     assert abs(one.buffers - memory(rule="node").buffers - region) < 16
     sums = 4 * (16 * 16 - 128)  # of a chunk of signs: 256 at once and not 128
     assert many.buffers - one.buffers == 15 * region + sums

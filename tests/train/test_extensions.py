@@ -302,12 +302,6 @@ def test_a_plain_run_names_no_extension(tmp_path):
             "use scope='layer_wise'",
             {"optimizer": Momentum(), "scope": "model_wise", "rule": "weight"},
         ),
-        (
-            ValueError,
-            "rule='measured' measures the built-in estimators; with an estimator of your own use "
-            "rule='pooled'",
-            {"estimator": Signs(), "rule": "measured"},
-        ),
     ],
 )
 def test_what_does_not_go_together_is_refused(error, text, own):

@@ -13,7 +13,7 @@ from pmt import methods
 from pmt._util.checks import OptionWarning
 from pmt.cli import main
 
-WEIGHTS = "rule='weight', 'by_dimension' or 'measured'"
+WEIGHTS = "rule='weight' or 'by_dimension'"
 
 
 @pytest.mark.parametrize(
@@ -21,8 +21,6 @@ WEIGHTS = "rule='weight', 'by_dimension' or 'measured'"
     [
         ({"mu_weight": 8},
          f"mu_weight has no effect with rule='pooled'; it has one with {WEIGHTS}"),
-        ({"mu_per_channel": True},
-         f"mu_per_channel has no effect with rule='pooled'; it has one with {WEIGHTS}"),
         ({"sharing": "batch"},
          f"sharing has no effect with rule='pooled'; it has one with {WEIGHTS}"),
         ({"sharing": "batch", "rule": "node"},
@@ -31,21 +29,11 @@ WEIGHTS = "rule='weight', 'by_dimension' or 'measured'"
          "node_ratio has no effect with rule='pooled'; it has one with rule='by_dimension'"),
         ({"node_dimension": "input", "rule": "weight"},
          "node_dimension has no effect with rule='weight'; it has one with rule='by_dimension'"),
-        ({"regions": 2, "rule": "measured"},
-         "regions has no effect with rule='measured'; it has one with rule='pooled'"),
+        ({"regions": 2, "rule": "node"},
+         "regions has no effect with rule='node'; it has one with rule='pooled'"),
         ({"mu_node": 8, "rule": "weight"},
          "mu_node has no effect with rule='weight'; it has one with "
-         "rule='node', 'by_dimension', 'pooled' or 'measured'"),
-        ({"mu_node": 8, "mu": "calibrated"},
-         "mu_node has no effect with mu='calibrated'; it has one with mu='fixed'"),
-        ({"mu_weight": 8, "mu": "calibrated", "rule": "weight"},
-         "mu_weight has no effect with mu='calibrated'; it has one with mu='fixed'"),
-        ({"probe_queries": 8},
-         "probe_queries has no effect with mu='fixed', allocation='uniform', rule='pooled'; it has "
-         "one with mu='calibrated' or allocation='variance' or rule='measured'"),
-        ({"shrinkage_memory": 0.5},
-         "shrinkage_memory has no effect with gradient_norm_scaling='none'; it has one with "
-         "gradient_norm_scaling='measured'"),
+         "rule='node', 'by_dimension' or 'pooled'"),
         ({"momentum": 0.5},
          "momentum has no effect with optimizer='sgd'; it has one with "
          "optimizer='momentum' or 'adam'"),
@@ -69,29 +57,18 @@ def test_an_option_without_effect_is_named(given: dict[str, Any], message: str) 
         assert caught[0].filename == __file__
 
 
-def test_all_choices_that_keep_an_option_from_acting_are_named() -> None:
-    with pytest.warns(OptionWarning) as caught:
-        pmt.ZOTrainer(mu_weight=8, mu="calibrated")
-    assert [str(warning.message) for warning in caught] == [
-        f"mu_weight has no effect with rule='pooled'; it has one with {WEIGHTS}",
-        "mu_weight has no effect with mu='calibrated'; it has one with mu='fixed'",
-    ]
-
-
 @pytest.mark.parametrize(
     "given",
     [
         {},
         {"mu_weight": 4, "sharing": "per_sample"},  # as the preset has them
         {"mu_weight": 8, "rule": "weight"},
-        {"sharing": "batch", "rule": "measured"},
         {"node_ratio": 2.0, "rule": "by_dimension"},
         {"label_smoothing": 0.1},
         {"diversity": 1.0, "loss": "entropy"},
         {"preset": "paper", "node_ratio": 2.0, "mu_weight": 2},
         {"preset": "paper", "rule": "pooled"},  # what the preset chose, not the user
         {"mu_node": 8},
-        {"calibration_steps": 5, "allocation": "variance"},
         {"momentum": 0.5, "optimizer": "adam"},
     ],
 )
@@ -111,10 +88,10 @@ def test_the_command_says_it_in_one_line(
     arguments += ["--epochs", "1", "--queries", "2", "--batch", "5"]
     if command == "select":
         arguments += ["--blocks", "B1,B2", "--held-out", "20"]
-    assert main([*arguments, "--mu-weight", "8", "--mu-per-channel"]) == 0
+    assert main([*arguments, "--mu-weight", "8", "--sharing", "batch"]) == 0
     assert capsys.readouterr().err == (
         "pmt: warning: --mu-weight has no effect with --rule='pooled'; it has one with "
-        "--rule='weight', 'by_dimension' or 'measured'\n"
-        "pmt: warning: --mu-per-channel has no effect with --rule='pooled'; it has one with "
-        "--rule='weight', 'by_dimension' or 'measured'\n"
+        "--rule='weight' or 'by_dimension'\n"
+        "pmt: warning: --sharing has no effect with --rule='pooled'; it has one with "
+        "--rule='weight' or 'by_dimension'\n"
     )

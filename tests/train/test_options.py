@@ -31,16 +31,9 @@ DECLARED = declared_options(pmt.TrainingOptions)
 NEEDS: dict[str, dict[str, Any]] = {
     "directions": {"gradient_norm_scaling": "none"},
     "hadamard_index": {"directions": "hadamard"},
-    "mu": {"rule": "by_dimension"},
-    "calibration_steps": {"rule": "measured"},
-    "probe_samples": {"rule": "measured"},
-    "probe_queries": {"rule": "measured"},
-    "shrinkage_memory": {"gradient_norm_scaling": "measured"},
     "momentum": {"optimizer": "momentum"},
     "adam_beta2": {"optimizer": "adam"},
-    "allocation": {"rule": "by_dimension"},
     "mu_weight": {"rule": "weight"},
-    "mu_per_channel": {"rule": "weight"},
     "sharing": {"rule": "weight"},
     "node_ratio": {"rule": "by_dimension"},
     "node_dimension": {"rule": "by_dimension"},
@@ -158,7 +151,6 @@ def test_messages_by_their_words():
     for change, message in (
         ({"queries": 5000, "baseline": "clean"}, "queries=5000 must be 1..4096"),
         ({"queries": 1}, "queries=1 must be 2..4096 (leave-one-out compares two)"),
-        ({"probe_queries": 1}, "probe_queries=1 must be 2..4096 (a variance needs two)"),
         ({"node_ratio": float("inf")}, "node_ratio=inf must be a finite number > 0"),
         ({"bias_rate": 0.0}, "bias_rate=0.0 must be above 0, at most 1000"),
         ({"rule": "pooled", "regions": 17}, "regions=17 must be 1..16"),
@@ -249,9 +241,9 @@ def test_options_of_other_trainers_are_refused_by_their_declarations(kind: type[
 
 def test_the_core_names_an_option_outside_its_range():
     options = pmt.preset("default").to_core()
-    options.probe_queries = 1
+    options.mask_interval = 0
     with pytest.raises(
-        ValueError, match=r"^an option has a value outside its range \(probe_queries\)$"
+        ValueError, match=r"^an option has a value outside its range \(mask_interval\)$"
     ):
         _core.Trainer(residual_network().core, options, [0], 1)
     with pytest.raises(ValueError, match=r"^'up' is unknown; choose one of nearest, stochastic$"):

@@ -289,13 +289,3 @@ def test_the_core_refuses_what_does_not_fit(case, layers, steps, message):
             model.prepare(held_out.images),
             held_out.labels,
         )
-
-
-def test_the_core_refuses_options_that_are_measured(case):
-    model, train, held_out = case
-    options = OPTIONS.replace(epochs=1, mu="calibrated")
-    with pytest.raises(ValueError, match="options must be fixed, not measured"):
-        in_the_core(model, train, held_out, ["B1", "B2"], options)
-    found = select(model, train, held_out, options=options, candidates=["B1", "B2"], progress=False)
-    fixed = select(model, train, held_out, options=OPTIONS, candidates=["B1", "B2"], progress=False)
-    assert found.forwards > fixed.forwards

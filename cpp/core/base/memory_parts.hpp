@@ -13,7 +13,7 @@ enum class MemoryPart : int32_t {
   gradient,     // its sums, where they have memory of their own
   optimizer,    // moments and shares of noise
   tables,       // losses of queries, states of their random numbers
-  lists,        // layers, settings, the plan
+  lists,        // layers, the plan
   buffers,      // all else: scratch, perturbed parameters, logits, what rounding takes
 };
 constexpr int32_t memory_part_count = static_cast<int32_t>(MemoryPart::buffers) + 1;

@@ -28,21 +28,15 @@ const char* image_message(Code code) {
 const char* option_message(Code code) {
   switch (code) {
     case Code::option_queries: return "queries must be 1..4096, at least 2 with leave-one-out";
-    case Code::option_mu: return "mu must be 1..64";
     case Code::option_seed: return "XORShift32 needs a seed other than 0";
     case Code::option_learning_rate: return "the learning rate must be finite and >= 0";
-    case Code::option_pairs:
-      return "antithetic pairs need an even number of queries, the same for all layers, and no coordinate directions";
+    case Code::option_pairs: return "antithetic pairs need an even number of queries, and no coordinate directions";
     case Code::option_index: return "a running index needs Hadamard directions, per sample";
-    case Code::option_coordinate:
-      return "coordinate directions need the scope layer_wise and nothing measured (allocation, mu, rule, scaling)";
+    case Code::option_coordinate: return "coordinate directions need the scope layer_wise";
     case Code::option_nothing_trained: return "neither weights nor biases are trained";
-    case Code::option_measured: return "settings of layers are measured on weights, which are not trained";
     case Code::option_value: return "an option has a value outside its range";
-    case Code::option_scope: return "allocation, calibrated mu and the measured rule need the scope layer_wise";
     case Code::option_loss:
       return "the loss is a function of the host's: the option 'loss' and the function go together";
-    case Code::option_probe: return "a layer is probed with 2 queries at least, probe_queries at most";
     default: return nullptr;
   }
 }
@@ -53,12 +47,6 @@ const char* training_message(Code code) {
     case Code::arena_alignment: return "the arena does not start at a 16-byte boundary";
     case Code::arena_too_small: return "the arena is smaller than the plan needs";
     case Code::layer_not_trainable: return "the op has no weights to train";
-    case Code::layer_settings: return "settings must be given for every layer";
-    case Code::layer_queries:
-      return "a layer's queries must be 1..4096, at least 2 with leave-one-out, even with antithetic pairs; "
-             "model-wise, the options'";
-    case Code::layer_regions: return "a layer's regions must be 1 to 16 along each side of its plane";
-    case Code::layer_estimator: return "only a linear head without int8_logits can have a closed form";
     case Code::layer_repeated: return "layers must be ascending, each once, and at least one";
     case Code::plan_streams: return "ops that were chosen to stream cannot: they are of another model or training";
     case Code::optimizer_state: return "the optimizer state is damaged or of another training";

@@ -26,23 +26,15 @@ enum class Code : int32_t {
   arena_alignment,         // the arena does not start at a 16-byte boundary
   arena_too_small,         // the memory handed over is smaller than the plan
   option_queries,          // leave-one-out needs two
-  option_mu,               // a layer's perturbation size is out of range
   option_seed,             // XORShift32 needs a seed other than 0
   option_learning_rate,    // not finite or negative
   option_nothing_trained,  // neither weights nor biases
-  option_measured,         // biases alone, with settings that are measured on weights
-  option_pairs,            // antithetic pairs with odd or allocated queries, or coordinate directions
+  option_pairs,            // antithetic pairs with odd queries, or coordinate directions
   option_index,            // a running index without Hadamard directions of each sample
-  option_coordinate,       // coordinate directions model-wise, or with something measured
+  option_coordinate,       // coordinate directions model-wise
   option_value,            // outside its own range; the index is the place in for_each_option()
-  option_scope,            // what is measured layer by layer needs the scope layer_wise
-  option_probe,            // a layer's probe takes fewer than two queries, or more than probe_queries
   option_loss,             // a loss function without the option that names it, or the other way round
   layer_not_trainable,     // the op has no weights
-  layer_settings,          // not as many settings as layers
-  layer_queries,           // a layer's own queries are out of range, or differ model-wise
-  layer_estimator,         // an estimator that the layer cannot have
-  layer_regions,           // a layer's regions are out of range
   layer_repeated,          // the same layer twice, or layers not ascending
   plan_streams,            // ops that are said to stream cannot
   optimizer_state,         // values that no update can have left

@@ -16,7 +16,7 @@ namespace pmt {
 
 constexpr uint8_t card_magic[4] = {'P', 'M', 'T', 'D'};
 constexpr uint8_t slot_magic[4] = {'P', 'M', 'T', 'C'};
-constexpr uint32_t card_version = 8;
+constexpr uint32_t card_version = 9;
 
 constexpr size_t payload_bytes = 508;
 
@@ -52,7 +52,6 @@ struct CardHeader {
   uint32_t first_slot;          // block; the second slot stands behind the first
   CardSection options;          // TrainerOptions
   CardSection layer_list;       // int32 op index [layers]
-  CardSection settings;         // LayerSettings [layers]
   CardSection streams;          // StreamedOps: which ops stream, as the host has planned it; see core/net/segments.hpp
   CardSection step_list;        // StepRecord and int32 sample index [batch], for each step
   CardSection sample_list;      // int32 label (-1: none) and the image, padded to 4 bytes, for each sample
@@ -62,7 +61,7 @@ struct CardHeader {
   CardSection optimizer_state;  // float32 of Trainer::optimizer_state() before the first step; empty: all 0
   CardSection model;            // the .pmt image; for the host alone, which reads the trained model back
 };
-static_assert(sizeof(CardHeader) == 152, "the header is part of the file format");
+static_assert(sizeof(CardHeader) == 144, "the header is part of the file format");
 
 struct StepRecord {
   uint32_t step;  // counter of the random streams

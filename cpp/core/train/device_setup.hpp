@@ -10,7 +10,6 @@ namespace pmt {
 
 struct DeviceLists {
   int32_t* layers;
-  LayerSettings* settings;
   StreamedOps* streams;
   LayerStorage* storage;
 };
@@ -22,7 +21,6 @@ inline LayerStorage* take_storage(Arena& arena, int32_t layers) {
 inline DeviceLists take_lists(Arena& arena, int32_t layers, int32_t streams) {
   DeviceLists lists = {};
   lists.layers = arena.take<int32_t>(MemoryPart::lists, layers);
-  lists.settings = arena.take<LayerSettings>(MemoryPart::lists, layers);
   lists.streams = arena.take<StreamedOps>(MemoryPart::lists, streams);
   lists.storage = take_storage(arena, layers);
   return lists;

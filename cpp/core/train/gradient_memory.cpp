@@ -57,7 +57,6 @@ void GradientMemory::open(Arena& arena, StepMemory& memory) {
   sums_ = arena.take<int64_t>(MemoryPart::gradient, memory.workers() * sum_count_);
   const bool head = memory.layers[setup.layer_count - 1].estimator == Estimator::closed_form;
   head_gradients_ = arena.take<int32_t>(setup.compact && head ? setup.batch * classes() : 0);
-  input_squares_ = measures_noise(memory.options) ? arena.take<int64_t>(setup.batch) : nullptr;
 }
 
 int32_t GradientMemory::channels_at_once(const Layer& layer) const {

@@ -28,9 +28,6 @@ class GradientMemory {
 
   // Compact: of a sample, one per class.
   int32_t* head_gradient(int32_t sample) const { return head_gradients_ + int64_t{sample} * classes(); }
-  // Squared inputs of the layer in work, one sum per sample, see shrinkage.hpp; null where no noise is
-  // measured.
-  int64_t* input_squares() const { return input_squares_; }
 
  private:
   int32_t classes() const { return memory_->setup.model->classes(); }
@@ -41,7 +38,6 @@ class GradientMemory {
   int64_t* sums_ = nullptr;  // [worker][weights, then bias]
   int64_t sum_count_ = 0;    // of a worker
   int32_t* head_gradients_ = nullptr;
-  int64_t* input_squares_ = nullptr;
 };
 
 }  // namespace pmt

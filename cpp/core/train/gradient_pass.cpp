@@ -3,7 +3,6 @@
 #include "core/base/arithmetic.hpp"
 #include "core/net/stream_run.hpp"
 #include "core/zo/region_gradient.hpp"
-#include "core/zo/shrinkage.hpp"
 
 namespace pmt {
 
@@ -100,25 +99,15 @@ void GradientPass::for_rows(int32_t worker, const Visit& visit) {
 
 void GradientPass::add_nodes(int32_t sample, int32_t worker, const GradientSums& sums) {
   const Workspace& workspace = memory_.workspaces[worker];
-  const bool measures = channels_.begin == 0 && gradients_.input_squares() != nullptr;
-  int64_t squares = 0;
   DirectionSums directions(memory_.context, workspace, layer_, static_cast<uint32_t>(sample), differences(sample));
   directions.open(Purpose::node_signs);
-  const bool pooled = layer_.estimator == Estimator::pooled_perturbation;
-  if (pooled) {
+  if (layer_.estimator == Estimator::pooled_perturbation) {
     RegionGradient regions(memory_.context, workspace, layer_);
     for_rows(worker, [&](const LayerRows& rows) { regions.count(rows); });
-    if (measures) squares = regions.factor_squares();
     regions.share(directions);
   }
   NodeGradient gradient(memory_.context, workspace, layer_, directions, sums);
-  for_rows(worker, [&](const LayerRows& rows) {
-    gradient.add(rows);
-    if (!measures || pooled) return;
-    squares += memory_.options.train_weights != 0 ? free_input_squares(memory_.context, layer_, rows)
-                                                  : free_nodes(memory_.context, layer_, rows);
-  });
-  if (measures) gradients_.input_squares()[sample] = squares;
+  for_rows(worker, [&](const LayerRows& rows) { gradient.add(rows); });
 }
 
 // Weights that random sparsity leaves out do not change, whatever the estimator.
@@ -136,27 +125,6 @@ void GradientPass::leave_out_inactive(const GradientSums& sums) const {
 
 const int32_t* GradientPass::differences(int32_t sample) const {
   return shared_ ? losses_.averages() : losses_.row(table_, sample);
-}
-
-// Summed sample by sample.
-float GradientPass::noise() const {
-  const StepContext& context = memory_.context;
-  const int32_t queries = memory_.layers[table_].queries;
-  const float share = direction_noise(context, layer_);
-  const auto freedom = static_cast<float>(measured_elements(context, layer_) - 1);
-  if (shared_) {
-    return share * freedom * in_squared_losses(difference_squares(memory_.options, losses_.averages(), queries));
-  }
-  const bool node = perturbs_nodes(layer_);
-  const bool pooled = layer_.estimator == Estimator::pooled_perturbation;
-  const float unit = pooled ? static_cast<float>(1 << (2 * share_bits)) : 1.0f;
-  const float inputs = unit * (memory_.options.train_weights == 0 ? 1.0f : active_share(memory_.options, layer_));
-  float noise = 0.0f;
-  for (int32_t n = 0; n < samples_; ++n) {
-    const float squares = in_squared_losses(difference_squares(memory_.options, differences(n), queries));
-    noise += squares * (node ? inputs * to_float(gradients_.input_squares()[n]) : freedom);
-  }
-  return share * noise;
 }
 
 }  // namespace pmt

@@ -17,9 +17,6 @@ class GradientPass {
   // Sums up a group. The sums are the first worker's, and stay until the next group's.
   Status sum(const ChannelGroup& channels, GradientSums* sums);
 
-  // Squared norm of the noise that the differences bring into the sums of the whole layer.
-  float noise() const;
-
  private:
   Status add_sample(int32_t sample, int32_t worker);
   Status run_main(int32_t sample, int32_t worker, Target* target);

@@ -6,22 +6,15 @@ namespace pmt {
 
 void LossTables::open(Arena& arena, const StepMemory& memory) {
   memory_ = &memory;
-  const int32_t probed = memory.probe_queries(), most = most_queries();
-  const int64_t entries = lay_out(), probe_entries = int64_t{count()} * probed * memory.setup.batch;
-  losses_ = arena.take<int32_t>(MemoryPart::tables, entries > probe_entries ? entries : probe_entries);
-  averages_ =
-      arena.take<int32_t>(MemoryPart::tables, memory.is_coordinate_wise() ? 0 : (most > probed ? most : probed));
-  clean_ = arena.take<CleanLoss>(MemoryPart::tables, memory.setup.batch);
-  prediction_.open(arena, memory);
-}
-
-int64_t LossTables::lay_out() {
   int64_t entries = 0;
   for (int32_t t = 0; t < count(); ++t) {
-    memory_->loss_starts[t] = entries;
-    entries += int64_t{queries(t)} * (adds_up(t) ? memory_->workers() : memory_->setup.batch);
+    memory.loss_starts[t] = entries;
+    entries += int64_t{queries(t)} * (adds_up(t) ? memory.workers() : memory.setup.batch);
   }
-  return entries;
+  losses_ = arena.take<int32_t>(MemoryPart::tables, entries);
+  averages_ = arena.take<int32_t>(MemoryPart::tables, memory.is_coordinate_wise() ? 0 : most_queries());
+  clean_ = arena.take<CleanLoss>(MemoryPart::tables, memory.setup.batch);
+  prediction_.open(arena, memory);
 }
 
 int32_t LossTables::queries(int32_t table) const {

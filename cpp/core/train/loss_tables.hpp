@@ -16,9 +16,6 @@ struct CleanLoss {
 class LossTables {
  public:
   void open(Arena& arena, const StepMemory& memory);
-  // Gives the tables their places one after another, also once the layers' settings have changed. Returns
-  // their entries.
-  int64_t lay_out();
 
   int32_t count() const { return memory_->is_layer_wise() ? memory_->setup.layer_count : 1; }
   int32_t table_of(int32_t layer) const { return memory_->is_layer_wise() ? layer : 0; }

@@ -59,8 +59,6 @@ Status try_candidate(const SelectionSetup& setup, const Candidate& candidate, vo
   with.layers = candidate.layers;
   with.layer_count = candidate.layer_count;
   with.storage = candidate.storage;
-  with.settings = nullptr;
-  if (is_measured(*with.options)) return {Code::option_value};
   Trainer trainer;
   PMT_RETURN_IF_ERROR(trainer.open(with, memory, bytes));
   Status status = for_each_layer(trainer, setup.store, setup.store.save);

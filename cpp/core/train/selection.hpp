@@ -48,7 +48,6 @@ struct CandidateScore {
 };
 
 // Trains one candidate, scores it, and restores its parameters. `memory` is as for Trainer::open().
-// Options that is_measured() are refused with option_value: nothing is calibrated here.
 Status try_candidate(const SelectionSetup& setup, const Candidate& candidate, void* memory, size_t bytes,
                      CandidateScore* score);
 

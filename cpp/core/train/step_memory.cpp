@@ -11,18 +11,16 @@ struct Tables {
   Layer* layers;
   int32_t* layer_ops;
   int64_t* loss_starts;
-  LayerSettings* settings;                    // of a probe
   int32_t *perturbs_nodes, *scratch, *tiles;  // of a compact plan
 };
 
-Tables take_tables(Arena& arena, const Model& model, int32_t layer_count, bool probing, bool compact) {
+Tables take_tables(Arena& arena, const Model& model, int32_t layer_count, bool compact) {
   Tables tables = {};
   tables.parameters = arena.take<Parameters>(MemoryPart::lists, model.op_count());
   tables.plan = arena.take<int32_t>(MemoryPart::lists, Plan::table_size(model));
   tables.layers = arena.take<Layer>(MemoryPart::lists, layer_count);
   tables.layer_ops = arena.take<int32_t>(MemoryPart::lists, layer_count);
   tables.loss_starts = arena.take<int64_t>(MemoryPart::lists, layer_count);
-  tables.settings = arena.take<LayerSettings>(MemoryPart::lists, probing ? layer_count : 0);
   tables.perturbs_nodes = arena.take<int32_t>(MemoryPart::lists, compact ? layer_count : 0);
   tables.scratch = arena.take<int32_t>(MemoryPart::lists, compact ? model.op_count() : 0);
   tables.tiles = arena.take<int32_t>(MemoryPart::lists, compact ? layer_count : 0);
@@ -41,18 +39,6 @@ Status check_setup(const TrainerSetup& setup) {
   return {};
 }
 
-Status open_layer(StepMemory& memory, int32_t index, const LayerSettings& settings) {
-  const Model& model = *memory.setup.model;
-  const TrainerOptions& options = memory.options;
-  const int32_t op = memory.setup.layers[index];
-  PMT_RETURN_IF_ERROR(check_settings(model, op, options, settings));
-  Layer& layer = memory.layers[index];
-  layer = make_layer(model, op, options, settings, memory.setup.storage[index]);
-  if (memory.is_coordinate_wise()) layer.queries = coordinate_count(options, layer);
-  memory.network.parameters[op] = {layer.weights, layer.bias};
-  return {};
-}
-
 Status open_layers(StepMemory& memory, int32_t* layer_ops) {
   const TrainerSetup& setup = memory.setup;
   const Model& model = *setup.model;
@@ -61,19 +47,21 @@ Status open_layers(StepMemory& memory, int32_t* layer_ops) {
     const int32_t op = setup.layers[i];
     if (op < 0 || op >= model.op_count() || !has_weights(model.op(op))) return {Code::layer_not_trainable, op};
     if (i > 0 && op <= setup.layers[i - 1]) return {Code::layer_repeated, op};
-    const bool own = setup.settings != nullptr;
-    PMT_RETURN_IF_ERROR(open_layer(memory, i, own ? setup.settings[i] : default_settings(model, op, memory.options)));
+    Layer& layer = memory.layers[i];
+    layer = make_layer(model, op, memory.options, setup.storage[i]);
+    if (memory.is_coordinate_wise()) layer.queries = coordinate_count(memory.options, layer);
+    memory.network.parameters[op] = {layer.weights, layer.bias};
     layer_ops[i] = op;
   }
   return {};
 }
 
-// Coordinates read a layer's nodes one by one, a probe's input squares all of them, and model-wise
-// queries perturb every layer of a segment: none of these streams.
+// Coordinates read a layer's nodes one by one, and model-wise queries perturb every layer of a segment: neither
+// streams.
 Status make_plan(StepMemory& memory, const Tables& tables) {
   const TrainerSetup& setup = memory.setup;
   const Model& model = *setup.model;
-  if (!setup.compact || setup.probing) {  // a probe perturbs by either estimator
+  if (!setup.compact) {
     const QueryMemory queries = setup.query_bytes > 0 ? QueryMemory::apart : QueryMemory::shared;
     memory.plan.make(model, tables.layer_ops, setup.layer_count, queries, tables.plan);
     return {};
@@ -96,7 +84,7 @@ Status make_plan(StepMemory& memory, const Tables& tables) {
 
 size_t StepMemory::table_bytes(const Model& model, int32_t layer_count) {
   Arena measure;
-  take_tables(measure, model, layer_count, true, true);
+  take_tables(measure, model, layer_count, true);
   return measure.used();
 }
 
@@ -104,10 +92,9 @@ Status StepMemory::open(const TrainerSetup& wanted, Arena& arena) {
   setup = wanted;
   options = *wanted.options;
   PMT_RETURN_IF_ERROR(check_setup(setup));
-  const Tables tables = take_tables(arena, *setup.model, setup.layer_count, setup.probing, setup.compact);
+  const Tables tables = take_tables(arena, *setup.model, setup.layer_count, setup.compact);
   if (!arena.fits()) return {Code::arena_too_small};
   layers = tables.layers;
-  settings = tables.settings;
   loss_starts = tables.loss_starts;
   network = {setup.model, setup.kernels, tables.parameters, setup.packed};
   context = {&network, &plan, &options, layers, setup.layer_count, 0, nullptr, setup.loss_function};
@@ -119,8 +106,7 @@ Status StepMemory::open(const TrainerSetup& wanted, Arena& arena) {
 void StepMemory::open_workers(Arena& arena) {
   workspaces = arena.take<Workspace>(MemoryPart::lists, workers());
   statuses = arena.take<Status>(MemoryPart::lists, workers());
-  const WorkspaceSetup each = {&network,          &plan,          layers, setup.layer_count, &options,
-                               setup.query_bytes, probe_queries()};
+  const WorkspaceSetup each = {&network, &plan, layers, setup.layer_count, &options, setup.query_bytes};
   for (int32_t i = 0; i < workers(); ++i) {
     const Workspace workspace = take_workspace(arena, each);
     if (arena.fits()) workspaces[i] = workspace;

@@ -19,8 +19,6 @@ struct StepMemory {
   int32_t workers() const { return setup.executor.workers; }
   bool is_layer_wise() const { return options.scope == Scope::layer_wise; }
   bool is_coordinate_wise() const { return options.directions == Directions::coordinate; }
-  // Queries of a probe for each sample and layer; 0 where there is no memory for probes.
-  int32_t probe_queries() const { return setup.probing ? options.probe_queries : 0; }
 
   // A worker's input becomes the sample.
   Status read_sample(const SampleSource& source, int32_t sample, int32_t worker, Target* target) const;
@@ -31,10 +29,9 @@ struct StepMemory {
   Plan plan;
   StepContext context = {};
   Layer* layers = nullptr;
-  LayerSettings* settings = nullptr;  // in force, while others are probed
-  int64_t* loss_starts = nullptr;     // of each layer's table, see loss_tables.hpp
-  Workspace* workspaces = nullptr;    // one per worker
-  Status* statuses = nullptr;         // one per worker
+  int64_t* loss_starts = nullptr;   // of each layer's table, see loss_tables.hpp
+  Workspace* workspaces = nullptr;  // one per worker
+  Status* statuses = nullptr;       // one per worker
 };
 
 }  // namespace pmt

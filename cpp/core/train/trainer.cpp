@@ -3,7 +3,6 @@
 #include "core/base/arithmetic.hpp"
 #include "core/train/gradient_pass.hpp"
 #include "core/train/query_pass.hpp"
-#include "core/zo/shrinkage.hpp"
 
 namespace pmt {
 
@@ -70,25 +69,16 @@ Status Trainer::update(int32_t index, float learning_rate, int32_t samples, cons
   UpdateInput input = update_input(layer, learning_rate, samples);
   input.state = optimizer_state_.of(options, memory_.layers, index);
   LayerUpdate update(memory_.context, layer, input);
-  const bool measures_noise = input.state.noise != nullptr && layer.estimator != Estimator::closed_form;
-  const bool needs_all_sums = update.needs_all_sums() || measures_noise;
   const int32_t at_once = channels_at_once(layer);
   const auto group = [&](int32_t c) {
     return ChannelGroup{c, c + at_once < layer.channels ? c + at_once : layer.channels};
   };
   GradientSums sums = {};
-  float norm = 0.0f;
-  for (int32_t c = 0; needs_all_sums && c < layer.channels; c += at_once) {
+  for (int32_t c = 0; update.needs_all_sums() && c < layer.channels; c += at_once) {
     PMT_RETURN_IF_ERROR(gradient.sum(group(c), &sums));
-    if (measures_noise) norm = squared_norm(memory_.context, layer, sums, norm);
     update.accumulate(sums);
   }
-  if (measures_noise) {
-    float& share = *input.state.noise;
-    share = smoothed_noise(share, gradient.noise(), norm, options.shrinkage_memory, input.state.updates);
-    update.shrink(clamp(1.0f - share, 0.0f, 1.0f));
-  }
-  const bool have_sums = needs_all_sums && (at_once == layer.channels || update.has_moments());
+  const bool have_sums = update.needs_all_sums() && (at_once == layer.channels || update.has_moments());
   for (int32_t c = 0; c < layer.channels; c += at_once) {
     if (have_sums) {
       sums = gradients_.sums(0, layer, group(c));

@@ -9,7 +9,6 @@
 
 #include "core/train/gradient_memory.hpp"
 #include "core/train/loss_tables.hpp"
-#include "core/train/probe.hpp"
 #include "core/zo/update.hpp"
 
 namespace pmt {
@@ -50,13 +49,6 @@ class Trainer {
   OptimizerState optimizer_state() const { return optimizer_state_; }
   // Steps whose updates have begun.
   int32_t steps_begun() const { return steps_begun_; }
-
-  // Changes nothing that is trained.
-  Probe probe() { return {memory_, losses_}; }
-  // Sets of perturbations that a full batch averages over.
-  int32_t perturbation_sets(Estimator estimator) const {
-    return shares_perturbations(memory_.options, estimator) ? 1 : memory_.setup.batch;
-  }
 
   const Layer& layer(int32_t index) const { return memory_.layers[index]; }
   int32_t layer_count() const { return memory_.setup.layer_count; }

@@ -23,10 +23,6 @@ struct TrainerSetup {
   PackedLayer* packed = nullptr;
   // Memory a worker has for queries at once, in bytes; 0: one query, in the gaps of the main pass.
   int32_t query_bytes = 0;
-  // One per layer, also after open(); null: default_settings().
-  const LayerSettings* settings = nullptr;
-  // Memory for probe(), whatever the estimators of the layers are.
-  bool probing = false;
   // As little memory as the step can do with, for devices: one worker, one query at a time. The gradient
   // of a layer is summed up for a group of channels after another; with one sample where activations are no
   // longer needed, or not yet. estimate() and sums() are not there. Only with kernels that do not pack.

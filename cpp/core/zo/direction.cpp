@@ -98,11 +98,8 @@ Coordinate coordinate_of(const StepContext& context, const Workspace& workspace,
     return {Purpose::bias_signs, channel, upwards_unless_clipped(layer.bias[channel], mu, INT32_MIN, INT32_MAX)};
   }
   const int32_t weight = weight_order(options, layer, context.step).at(query);
-  const bool depthwise = op.kind == OpKind::depthwise_conv2d;
-  const int32_t channel = depthwise ? weight % layer.channels : weight / (layer.weight_count / layer.channels);
-  const int32_t mu = channel_mu(model, layer, channel);
   return {Purpose::weight_signs, weight,
-          upwards_unless_clipped(layer.weights[weight], mu, -largest_weight, largest_weight)};
+          upwards_unless_clipped(layer.weights[weight], layer.mu_weight, -largest_weight, largest_weight)};
 }
 
 Direction::Direction(const StepContext& context, const Workspace& workspace, const Layer& layer, const QueryId& id,

@@ -34,21 +34,6 @@ struct LayerRows {
 // Input and output of a layer, once the main pass has run it.
 LayerRows main_rows(const StepContext& context, const Workspace& workspace, const Layer& layer);
 
-// Calls visit(pixel, place) for the input under one position of the output, padding left out: the channels of a
-// pixel, and its place in the window.
-template <typename Visit>
-void for_window(const LayerRows& rows, int32_t y, int32_t x, const Visit& visit) {
-  const Shape& in = rows.shape.in;
-  const bool flat = rows.shape.kind == OpKind::fully_connected;
-  const Window window = flat ? Window{in.height, in.width, 1, 1, 0, 0} : rows.shape.window;
-  const int32_t top = y * window.stride_h - window.pad_top, left = x * window.stride_w - window.pad_left;
-  for (int32_t row = top < 0 ? 0 : top; row < top + window.kernel_h && row < in.height; ++row) {
-    for (int32_t column = left < 0 ? 0 : left; column < left + window.kernel_w && column < in.width; ++column) {
-      visit(rows.input + (row * in.width + column) * in.channels, (row - top) * window.kernel_w + column - left);
-    }
-  }
-}
-
 // Weight perturbation: adds sum_q difference[q] * signs_q for one sample (or for the batch, where
 // it shares its perturbations).
 void add_weight_gradient(const StepContext& context, const Workspace& workspace, const Layer& layer, uint32_t sample,

@@ -13,16 +13,6 @@ enum class Estimator : uint32_t {
   pooled_perturbation = 3,
 };
 
-// Settings that may differ from layer to layer.
-struct LayerSettings {
-  int32_t queries;    // per sample; 1..4096, 2 with leave-one-out; model-wise, the options'
-  int16_t mu_weight;  // 1..64
-  int16_t mu_node;
-  Estimator estimator;
-  int32_t regions = 1;  // along each side of the plane: 1..16; pooled node perturbation
-};
-static_assert(sizeof(LayerSettings) == 16, "written into the firmware's data file as it is");
-
 // A layer's output plane in rectangles of nearly equal size. Pooled node perturbation moves all nodes of a
 // channel in a region together.
 struct Regions {
@@ -56,14 +46,13 @@ struct Layer {
   int32_t channels;    // output channels
   int8_t* weights;     // writable parameters, which the network also reads
   int32_t* bias;
-  int32_t queries;  // the settings', or the coordinates moved one by one
+  int32_t queries;  // the options', or the coordinates moved one by one
   int32_t mu_weight;
   int16_t mu_node;
   uint8_t region_rows, region_columns;  // pooled node perturbation
-  float mean_scale;                     // of the live channels' weights; 0 where all channels have the same mu
 };
 template <>
-inline constexpr size_t size_on_device<Layer> = 44;
+inline constexpr size_t size_on_device<Layer> = 40;
 
 // Whether queries move a layer's output, and not its parameters.
 inline bool perturbs_nodes(const Layer& layer) {
@@ -77,19 +66,6 @@ inline int32_t node_columns(const Layer& layer) {
 }
 
 Regions regions_of(const Model& model, const Layer& layer);
-
-// Gives a layer's plane so many regions along each side, or as many as it has positions.
-void set_regions(const Model& model, Layer& layer, int32_t regions);
-
-// The regions whose pooled perturbation a measurement probes: the options' where the rule is pooled, these where
-// it compares the estimators, and none elsewhere.
-constexpr int32_t compared_regions[] = {1, 2, 4};
-constexpr int32_t most_region_choices = 3;
-int32_t region_choices(const TrainerOptions& options);
-int32_t region_choice(const TrainerOptions& options, int32_t index);
-
-// The layer with pooled perturbation of such regions.
-Layer pooled_layer(const Model& model, const Layer& layer, int32_t regions);
 
 // Where a layer's trained parameters live; the caller has filled them with the start values.
 struct LayerStorage {
@@ -107,25 +83,9 @@ bool shares_perturbations(const TrainerOptions& options, Estimator estimator);
 // positions of its channel, which nodes would have to find out one by one.
 Estimator choose_estimator(const Model& model, int32_t op, const TrainerOptions& options);
 
-// The settings that the options give a layer. With EstimatorRule::measured that is the estimator by dimension,
-// until the layer is measured (see calibration.hpp).
-LayerSettings default_settings(const Model& model, int32_t op, const TrainerOptions& options);
+// A layer under training, as the options have it; parameters as in its storage.
+Layer make_layer(const Model& model, int32_t op, const TrainerOptions& options, const LayerStorage& storage);
 
-// Refuses settings outside their ranges, or an estimator that the op cannot have.
-Status check_settings(const Model& model, int32_t op, const TrainerOptions& options, const LayerSettings& settings);
-
-// A layer under training, with such settings; parameters as in its storage.
-Layer make_layer(const Model& model, int32_t op, const TrainerOptions& options, const LayerSettings& settings,
-                 const LayerStorage& storage);
-
-// Mean weight scale of the channels that are not dead, 0 where all are: summed channel by channel.
-float mean_weight_scale(const Model& model, const OpRecord& op);
-
-// Perturbation of a channel's weights, in steps. With one mu for each channel,
-// clamp(round(mu * mean_scale / s_w), 1, 8), so that all move as far in real numbers, and 0 for a
-// dead channel; else the layer's mu.
-constexpr int32_t largest_channel_mu = 8;
-int32_t channel_mu(const Model& model, const Layer& layer, int32_t channel);
 // Weights and biases that are trained.
 inline int32_t trained_weights(const TrainerOptions& options, const Layer& layer) {
   return options.train_weights != 0 ? layer.weight_count : 0;

@@ -20,12 +20,11 @@ float bounded(float value) { return clamp(value, -1e30f, 1e30f); }
 }  // namespace
 
 int64_t optimizer_state_values(const TrainerOptions& options, const Layer& layer) {
-  return (measures_noise(options) ? 1 : 0) + moments(options) * trained_elements(options, layer);
+  return moments(options) * trained_elements(options, layer);
 }
 
 LayerOptimizerState layer_optimizer_state(float* values, const TrainerOptions& options, const Layer& layer) {
   LayerOptimizerState state;
-  if (measures_noise(options)) state.noise = values++;
   const int64_t elements = trained_elements(options, layer);
   if (moments(options) > 0) state.first = values;
   if (moments(options) > 1) state.second = values + elements;

@@ -9,7 +9,6 @@ namespace pmt {
 
 // One layer's, by element: the trained weights first, then the trained biases.
 struct LayerOptimizerState {
-  float* noise = nullptr;   // one value: share of noise in the gradient, a fading mean; measured scaling
   float* first = nullptr;   // momentum, or Adam's first moment
   float* second = nullptr;  // Adam's second moment
   int32_t updates = 0;      // that the values have seen
@@ -18,7 +17,7 @@ struct LayerOptimizerState {
 // Values of a layer; 0 where the options keep nothing.
 int64_t optimizer_state_values(const TrainerOptions& options, const Layer& layer);
 
-// In this order in `values`: noise, first, second. `updates` is left 0.
+// In this order in `values`: first, second. `updates` is left 0.
 LayerOptimizerState layer_optimizer_state(float* values, const TrainerOptions& options, const Layer& layer);
 
 // All layers': the number of updates so far, then each layer's values in the order above; at the end one value a

@@ -15,27 +15,16 @@ Status check_values(const TrainerOptions& o) {
 
 Status check_directions(const TrainerOptions& o) {
   const bool coordinate = o.directions == Directions::coordinate;
-  const bool uneven = o.queries % 2 != 0 || o.allocation != Allocation::uniform;
-  if (o.pairs == Pairs::antithetic && (coordinate || uneven)) return {Code::option_pairs};
+  if (o.pairs == Pairs::antithetic && (coordinate || o.queries % 2 != 0)) return {Code::option_pairs};
   const bool running = o.hadamard_index == HadamardIndex::running;
   if (running && (o.directions != Directions::hadamard || o.sharing == Sharing::batch)) return {Code::option_index};
-  const bool measured = is_measured(o) || measures_noise(o);
-  if (coordinate && (o.scope == Scope::model_wise || measured)) return {Code::option_coordinate};
+  if (coordinate && o.scope == Scope::model_wise) return {Code::option_coordinate};
   return {};
 }
 
 }  // namespace
 
 int32_t least_queries(const TrainerOptions& options) { return options.baseline == Baseline::leave_one_out ? 2 : 1; }
-
-bool measures_noise(const TrainerOptions& options) {
-  return options.gradient_norm_scaling == GradientNormScaling::measured;
-}
-
-bool is_measured(const TrainerOptions& options) {
-  return options.allocation != Allocation::uniform || options.mu != MuRule::fixed ||
-         options.rule == EstimatorRule::measured;
-}
 
 bool has_gradient(Loss loss) { return loss != Loss::zero_one && loss != Loss::function; }
 
@@ -56,8 +45,6 @@ Status check_options(const TrainerOptions& o) {
   if (o.generator == Generator::xorshift32 && o.seed == 0) return {Code::option_seed};
   PMT_RETURN_IF_ERROR(check_directions(o));
   if (o.train_weights == 0 && o.train_bias == 0) return {Code::option_nothing_trained};
-  if (is_measured(o) && o.scope == Scope::model_wise) return {Code::option_scope};
-  if (is_measured(o) && o.train_weights == 0) return {Code::option_measured};
   return {};
 }
 

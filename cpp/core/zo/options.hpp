@@ -30,32 +30,22 @@ PMT_WORDS(Pairs, one_sided, antithetic);
 PMT_WORDS(HadamardIndex, per_sample, running);
 
 // Which estimator a layer gets. by_dimension: node perturbation where
-// node_dimension < node_ratio * weight_dimension (paper section 3.2.2: ratio 1). measured: the one
-// whose squared error is smallest, by probing; pooled ones of several regions are among them. pooled: pooled node
+// node_dimension < node_ratio * weight_dimension (paper section 3.2.2: ratio 1). pooled: pooled node
 // perturbation, by `regions`.
-PMT_WORDS(EstimatorRule, by_dimension, weight, node, measured, pooled);
+PMT_WORDS(EstimatorRule, by_dimension, weight, node, pooled);
 PMT_WORDS(NodeDimension, output, input);
 
 // Weight perturbations of a batch: one set for all samples, or one for each.
 PMT_WORDS(Sharing, per_sample, batch);
 
-// Gradient-norm scaling, paper section 3.1.2: factor k / (k + d - 1). measured: the share of a layer's
-// gradient that is not noise, from the losses' own differences (see shrinkage.hpp).
-PMT_WORDS(GradientNormScaling, none, queries_and_samples, queries, measured);
+// Gradient-norm scaling, paper section 3.1.2: factor k / (k + d - 1).
+PMT_WORDS(GradientNormScaling, none, queries_and_samples, queries);
 
 PMT_WORDS(Rounding, nearest, stochastic);
 
 // gradient: learning_rate times the scaled gradient. normalized: the layer's update is scaled so
 // that its root mean square is learning_rate quantization steps.
 PMT_WORDS(Step, gradient, normalized);
-
-// Queries of a layer: the same for all, or, at the same sum of multiply-accumulates, as many as make
-// the summed squared error of the gradients smallest. See calibration.hpp for what is measured.
-PMT_WORDS(Allocation, uniform, variance);
-
-// Perturbation size of a layer: the options' mu, or the smallest of 1, 2, 4 and 8 at which the
-// rounding noise of int8 is no more than half of the signal.
-PMT_WORDS(MuRule, fixed, calibrated);
 
 // The stage between a gradient and its step: nothing, the sum of earlier gradients fading by
 // `momentum`, or Adam.
@@ -88,25 +78,20 @@ struct TrainerOptions {
   uint32_t train_bias = 1;
   uint32_t int8_logits = 0;             // 1: the loss sees the int8 output
   int32_t weight_tile_bytes = 1 << 16;  // perturbed weights made at once; does not change the result
-  Allocation allocation = Allocation::uniform;
-  MuRule mu = MuRule::fixed;
-  uint32_t mu_per_channel = 0;  // 1: mu_weight is scaled by channel, see channel_mu()
-  int32_t probe_queries = 16;   // of each sample, layer, estimator and mu that is measured
-  uint32_t train_weights = 1;   // 0: biases alone
+  uint32_t train_weights = 1;           // 0: biases alone
   Optimizer optimizer = Optimizer::sgd;
   float momentum = 0.9f;  // Adam's beta 1
   float adam_beta2 = 0.999f;
-  float shrinkage_memory = 0.9f;  // of measured gradient-norm scaling, from step to step
-  int32_t regions = 1;            // of a plane, along each side; pooled node perturbation
-  float bias_rate = 1.0f;         // learning rate of biases whose gradient is estimated, as a multiple
-  float head_rate = 1.0f;         // of a layer whose gradient is exact, weights and biases, likewise
+  int32_t regions = 1;     // of a plane, along each side; pooled node perturbation
+  float bias_rate = 1.0f;  // learning rate of biases whose gradient is estimated, as a multiple
+  float head_rate = 1.0f;  // of a layer whose gradient is exact, weights and biases, likewise
   Loss loss = Loss::cross_entropy;
   float label_smoothing = 0.0f;  // of cross_entropy
   float huber_delta = 1.0f;      // from where the loss huber is linear
   int32_t top_k = 1;             // of zero_one: the label is right among so many
   float diversity = 0.0f;        // of entropy: weight of the mean prediction's negative entropy
 };
-static_assert(sizeof(TrainerOptions) == 160, "written into the firmware's data file as it is");
+static_assert(sizeof(TrainerOptions) == 140, "written into the firmware's data file as it is");
 
 constexpr int32_t most_queries = 4096;
 constexpr int32_t largest_mu = 64;
@@ -155,15 +140,10 @@ constexpr void for_each_option(Visitor visit) {
   visit("train_bias", &O::train_bias, flag);
   visit("int8_logits", &O::int8_logits, flag);
   visit("weight_tile_bytes", &O::weight_tile_bytes, Range<int32_t>{0, INT32_MAX});
-  visit("allocation", &O::allocation, words<Allocation>);
-  visit("mu", &O::mu, words<MuRule>);
-  visit("mu_per_channel", &O::mu_per_channel, flag);
-  visit("probe_queries", &O::probe_queries, Range<int32_t>{2, most_queries});
   visit("train_weights", &O::train_weights, flag);
   visit("optimizer", &O::optimizer, words<Optimizer>);
   visit("momentum", &O::momentum, fading);
   visit("adam_beta2", &O::adam_beta2, fading);
-  visit("shrinkage_memory", &O::shrinkage_memory, fading);
   visit("regions", &O::regions, Range<int32_t>{1, most_regions});
   constexpr Range<float> rate = {0.0f, largest_rate, true};
   visit("bias_rate", &O::bias_rate, rate);
@@ -177,12 +157,6 @@ constexpr void for_each_option(Visitor visit) {
 
 // Fewest queries of a layer for a sample: leave-one-out compares two.
 int32_t least_queries(const TrainerOptions& options);
-
-// Gradient-norm scaling by the share of noise, which is measured in every step.
-bool measures_noise(const TrainerOptions& options);
-
-// Allocation, mu or rule are measured: the layers' settings come from calibrate().
-bool is_measured(const TrainerOptions& options);
 
 // Whether the loss has a gradient by the logits, which makes that of a linear head exact.
 bool has_gradient(Loss loss);

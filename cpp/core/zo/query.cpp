@@ -181,32 +181,6 @@ class Queries {
     }
   }
 
-  // Each channel by its own mu, from its signs, in their place.
-  void perturb_channels(const Layer& layer, int32_t begin, int32_t end, int8_t* signs) const {
-    for (int32_t c = begin; c < end; ++c) {
-      const int32_t mu = channel_mu(model(), layer, c);
-      const ChannelWeights at = channel_weights(model(), model().op(layer.op), c);
-      const int32_t origin = at.stride == 1 ? begin * at.count : 0;  // strided channels come all at once
-      for (int32_t k = 0; k < at.count; ++k) {
-        const int32_t i = at.first + k * at.stride;
-        const int32_t moved = layer.weights[i] + mu * signs[i - origin];
-        signs[i - origin] = static_cast<int8_t>(clamp(moved, -largest_weight, largest_weight));
-      }
-    }
-  }
-
-  void pack_perturbed(const Layer& layer, const OpRecord& op) {
-    PackArgs args = {op_shape(model(), op), model().input_of(op).zero_point,
-                     layer.weights,         workspace_.signs,
-                     layer.mu_weight,       tile()};
-    if (layer.mean_scale > 0.0f) {
-      perturb_channels(layer, 0, layer.channels, workspace_.signs);
-      args.weights = workspace_.signs;
-      args.signs = nullptr;
-    }
-    context_.kernels().pack(args);
-  }
-
   // The perturbed weights and biases of channels begin .. end-1.
   LayerInput perturb_tile(const Layer& layer, const OpRecord& op, Direction& weights, Direction& biases, int32_t begin,
                           int32_t end) {
@@ -220,16 +194,12 @@ class Queries {
     const int32_t count = (end - begin) * taps;
     if (packs(kernels)) {
       weights.next(kernels, count, workspace_.signs);
-      pack_perturbed(layer, op);
+      kernels.pack({op_shape(model(), op), model().input_of(op).zero_point, layer.weights, workspace_.signs,
+                    layer.mu_weight, tile()});
       perturb_bias(layer, op, biases, begin, end);
       return {nullptr, workspace_.bias_tile, tile()};
     }
-    if (layer.mean_scale > 0.0f) {
-      weights.next(kernels, count, tile());
-      perturb_channels(layer, begin, end, tile());
-    } else {
-      perturb_weights(layer, weights, begin * taps, count);
-    }
+    perturb_weights(layer, weights, begin * taps, count);
     perturb_bias(layer, op, biases, begin, end);
     return {tile(), workspace_.bias_tile, nullptr};
   }

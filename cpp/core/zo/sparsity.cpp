@@ -42,10 +42,6 @@ int32_t active_weights(const TrainerOptions& options, const Layer& layer) {
   return active < 1 ? 1 : active;
 }
 
-float active_share(const TrainerOptions& options, const Layer& layer) {
-  return static_cast<float>(active_weights(options, layer)) / static_cast<float>(layer.weight_count);
-}
-
 int32_t coordinate_count(const TrainerOptions& options, const Layer& layer) {
   switch (layer.estimator) {
     case Estimator::node_perturbation:

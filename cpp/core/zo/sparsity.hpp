@@ -24,8 +24,6 @@ class Permutation {
 
 // Active weights of a layer, at least 1; none where biases train alone.
 int32_t active_weights(const TrainerOptions& options, const Layer& layer);
-// Their share of the layer's weights.
-float active_share(const TrainerOptions& options, const Layer& layer);
 
 // Coordinates that a step moves one by one: active weights and, where they train, biases; or nodes.
 int32_t coordinate_count(const TrainerOptions& options, const Layer& layer);

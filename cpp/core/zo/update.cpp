@@ -48,17 +48,15 @@ ChannelFactors gradient_factors(const StepContext& context, const Layer& layer, 
     const float factor = per_node * (accumulator_scale / model.output_of(op).scale);
     return {factor, factor};
   }
-  const int32_t weight_mu = channel_mu(model, layer, channel);
   const int32_t mu = bias_mu(model, op, channel, layer.mu_weight);
-  return {weight_mu == 0 ? 0.0f : mean / static_cast<float>(weight_mu), mu == 0 ? 0.0f : mean / static_cast<float>(mu)};
+  return {mean / static_cast<float>(layer.mu_weight), mu == 0 ? 0.0f : mean / static_cast<float>(mu)};
 }
 
 float gradient_norm_scaling(const StepContext& context, const Layer& layer, int32_t samples) {
   const TrainerOptions& options = *context.options;
   const GradientNormScaling mode = options.gradient_norm_scaling;
-  const bool off = mode == GradientNormScaling::none || mode == GradientNormScaling::measured;
   const bool exact = layer.estimator == Estimator::closed_form || options.directions == Directions::coordinate;
-  if (off || exact) return 1.0f;
+  if (mode == GradientNormScaling::none || exact) return 1.0f;
   float directions = static_cast<float>(direction_count(context, layer));
   if (mode == GradientNormScaling::queries_and_samples) directions *= static_cast<float>(samples);
   const bool node = perturbs_nodes(layer);
@@ -180,13 +178,13 @@ LayerUpdate::Steps LayerUpdate::steps() const {
     return {normalize(weights, weight_squares_, static_cast<float>(live_) * active),
             normalize(biases, bias_squares_, static_cast<float>(live_))};
   }
-  const float scaling = gradient_norm_scaling(context_, layer_, input_.samples) * input_.shrinkage;
+  const float scaling = gradient_norm_scaling(context_, layer_, input_.samples);
   return {weights * scaling, biases * scaling};
 }
 
 float LayerUpdate::normalize(float learning_rate, float squares, float count) const {
   if (squares <= 0.0f || !is_finite(squares)) return 0.0f;
-  return learning_rate * input_.shrinkage / __builtin_sqrtf(squares / count);
+  return learning_rate / __builtin_sqrtf(squares / count);
 }
 
 int32_t LayerUpdate::update_weights(const GradientSums& sums, int32_t channel, float factor, RoundingBits& bits) {

@@ -13,7 +13,6 @@ struct UpdateInput {
   // differences were averaged.
   int32_t sample_sums;
   LayerOptimizerState state = {};  // as the options need it
-  float shrinkage = 1.0f;          // factor of the step; measured gradient-norm scaling
 };
 
 // Gradient of the mean loss by the stored integers of one channel: sum * factor.
@@ -25,7 +24,7 @@ ChannelFactors gradient_factors(const StepContext& context, const Layer& layer, 
                                 int32_t channel);
 
 // Gradient-norm scaling k / (k + d - 1) of k directions; k / d, at most 1, of orthogonal ones; 1 where it
-// is off, measured, or the gradient is exact.
+// is off or the gradient is exact.
 float gradient_norm_scaling(const StepContext& context, const Layer& layer, int32_t samples);
 
 // 16 random bits for each element of a layer.
@@ -59,9 +58,6 @@ class LayerUpdate {
   // Accumulated moments take the place of the sums: these give the channels alone.
   bool has_moments() const { return has_moments_; }
 
-  // The factor of the step, before the first change.
-  void shrink(float factor) { input_.shrinkage = factor; }
-
   // Returns the number of weights that changed.
   int32_t apply(const GradientSums& sums);
 
@@ -92,7 +88,7 @@ class LayerUpdate {
   const Model& model_;
   const OpRecord& op_;
   const Layer& layer_;
-  UpdateInput input_;
+  const UpdateInput input_;
   const Moments moments_;
   const bool has_moments_;
   // Normalized steps: root mean squares over the live channels, of the weights in weight steps, of the

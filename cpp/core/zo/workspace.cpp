@@ -2,7 +2,6 @@
 
 #include "core/base/arithmetic.hpp"
 #include "core/zo/direction_sums.hpp"
-#include "core/zo/region_inputs.hpp"
 
 namespace pmt {
 namespace {
@@ -51,38 +50,24 @@ void add_queries(Sizes& sizes, const WorkspaceSetup& setup, const Layer& layer) 
   }
 }
 
-void add_regions(Sizes& sizes, const WorkspaceSetup& setup, const Layer& layer) {
-  const int32_t regions = layer.region_rows * layer.region_columns;
-  const int32_t sums = sums_patches(*setup.options) ? patch_sum_count(*setup.network->model, layer) * regions : 0;
-  grow(sizes.region_values, node_columns(layer) + sums);
+void add_regions(Sizes& sizes, const Layer& layer) {
+  grow(sizes.region_values, node_columns(layer));
   grow(sizes.sign_sums, node_columns(layer) < gradient_chunk ? node_columns(layer) : gradient_chunk);
-}
-
-void add_probe(Sizes& sizes, const WorkspaceSetup& setup, const Layer& layer) {
-  const TrainerOptions& options = *setup.options;
-  for (int32_t k = 0; k < region_choices(options); ++k) {
-    add_regions(sizes, setup, pooled_layer(*setup.network->model, layer, region_choice(options, k)));
-    grow(sizes.region_values, patch_taps(layer));
-  }
-  Layer probe = layer;
-  probe.queries = setup.probe_queries;
-  add_queries(sizes, setup, probe);
 }
 
 void add_layer(Sizes& sizes, const WorkspaceSetup& setup, const Layer& layer) {
   const Network& network = *setup.network;
-  const bool probed = setup.probe_queries > 0 && layer.estimator != Estimator::closed_form;
   if (setup.options->train_weights != 0) grow(sizes.scratch, scratch_bytes(network, layer.op));
   grow(sizes.channels, round_up(layer.channels, network.kernels->channel_multiple));
   add_queries(sizes, setup, layer);
-  if (layer.estimator == Estimator::weight_perturbation || probed) add_weight_perturbation(sizes, setup, layer);
-  if (layer.estimator != Estimator::weight_perturbation || probed) {
+  if (layer.estimator == Estimator::weight_perturbation) {
+    add_weight_perturbation(sizes, setup, layer);
+  } else {
     const int32_t nodes = node_positions(network, *setup.plan, layer) * layer.channels;
     grow(sizes.signs, nodes > node_chunk ? nodes : node_chunk);
     grow(sizes.sign_sums, nodes);
   }
-  if (layer.estimator == Estimator::pooled_perturbation) add_regions(sizes, setup, layer);
-  if (probed) add_probe(sizes, setup, layer);
+  if (layer.estimator == Estimator::pooled_perturbation) add_regions(sizes, layer);
 }
 
 // Channels at once of a layer that does not stream.
@@ -123,14 +108,6 @@ int32_t node_positions(const Network& network, const Plan& plan, const Layer& la
   const int32_t width = network.model->output_of(network.model->op(layer.op)).width;
   return plan.is_compact() ? clamp(node_chunk / layer.channels, 1, width) : width;
 }
-
-int32_t patch_sum_count(const Model& model, const Layer& layer) {
-  const OpRecord& op = model.op(layer.op);
-  const int32_t taps = layer.weight_count / layer.channels;
-  return op.kind == OpKind::depthwise_conv2d ? taps * model.input_of(op).channels : taps;
-}
-
-bool sums_patches(const TrainerOptions& options) { return measures_noise(options) && options.train_weights != 0; }
 
 int32_t queries_at_once(const Plan& plan, const Layer& layer, int32_t bytes) {
   const bool none = layer.estimator == Estimator::closed_form;

@@ -14,7 +14,6 @@ struct Workspace : Activations {
   int32_t* sign_sums;   // one row of nodes or one chunk of weights
   SignStream* streams;  // Rademacher: one per direction
   // Pooled, one a channel and region: the counts of a sample's free nodes, which become its gradient's shares.
-  // Behind them, where sums_patches(), sums of one patch a region. A measurement's sums of a patch are here, too.
   int32_t* region_values;
   int32_t* transforms;     // Hadamard: two of a block of rows each
   Masks masks;             // of random sparsity
@@ -50,12 +49,6 @@ int32_t weight_tile_channels(const Network& network, const Plan& plan, const Lay
 // Positions of a row whose node gradients are made at once: all, or as many as a device has room for.
 int32_t node_positions(const Network& network, const Plan& plan, const Layer& layer);
 
-// Elements of a region's patch: the weights of a channel or, depthwise, one for each input channel and tap.
-int32_t patch_sum_count(const Model& model, const Layer& layer);
-
-// Whether they are needed: to measure the noise of weights.
-bool sums_patches(const TrainerOptions& options);
-
 // Queries of a layer that run at once in `bytes` of memory apart; 1 where they share the main pass's.
 int32_t queries_at_once(const Plan& plan, const Layer& layer, int32_t bytes);
 
@@ -70,8 +63,7 @@ struct WorkspaceSetup {
   const Layer* layers;
   int32_t layer_count;
   const TrainerOptions* options;
-  int32_t query_bytes;        // of memory apart
-  int32_t probe_queries = 0;  // of a probe, with whatever estimator; 0: there is none
+  int32_t query_bytes;  // of memory apart
 };
 
 Workspace take_workspace(Arena& arena, const WorkspaceSetup& setup);

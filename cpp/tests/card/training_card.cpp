@@ -61,36 +61,35 @@ TrainingCard::TrainingCard(const AlignedBytes& image, const TrainerOptions& opti
   const Samples samples = random_samples(random, model, sample_count);
   TrainingRun run(model, options, layers, batch, Machine());
 
-  std::vector<uint8_t> packed[9];
+  std::vector<uint8_t> packed[8];
   append(&packed[0], options);
   for (const int32_t layer : layers) append(&packed[1], layer);
-  for (const int32_t layer : layers) append(&packed[2], default_settings(model, layer, options));
   for (int32_t s = 0; s < steps; ++s) {
     Samples chosen;
     const int32_t count = s == 1 ? batch - 1 : batch;
-    append(&packed[3], StepRecord{static_cast<uint32_t>(s + 40), 0.5f, count});
+    append(&packed[2], StepRecord{static_cast<uint32_t>(s + 40), 0.5f, count});
     for (int32_t i = 0; i < batch; ++i) {
       const int32_t index = (2 * s + i) % sample_count;
-      append(&packed[3], index);
+      append(&packed[2], index);
       chosen.images.push_back(samples.images[static_cast<size_t>(index)]);
       chosen.labels.push_back(samples.labels[static_cast<size_t>(index)]);
     }
     StepResult result = {};
     REQUIRE(run.trainer().step(static_cast<uint32_t>(s + 40), 0.5f, count, source_of(chosen), &result).ok());
-    append(&packed[6], ResultRecord{result.loss_sum, result.correct, result.changed});
+    append(&packed[5], ResultRecord{result.loss_sum, result.correct, result.changed});
     for (int32_t i = 0; i < run.trainer().layer_count(); ++i) {
       const Layer& layer = run.trainer().layer(i);
       const auto* weights = reinterpret_cast<const uint8_t*>(layer.weights);
       const auto* bias = reinterpret_cast<const uint8_t*>(layer.bias);
-      append(&packed[7], ParameterRecord{crc32(weights, static_cast<size_t>(layer.weight_count)),
+      append(&packed[6], ParameterRecord{crc32(weights, static_cast<size_t>(layer.weight_count)),
                                          crc32(bias, 4 * static_cast<size_t>(layer.channels))});
     }
   }
   for (int32_t i = 0; i < sample_count; ++i) {
     const auto& pixels = samples.images[static_cast<size_t>(i)];
-    append(&packed[4], samples.labels[static_cast<size_t>(i)]);
-    packed[4].insert(packed[4].end(), pixels.begin(), pixels.end());
-    packed[4].resize((packed[4].size() + 3) / 4 * 4);
+    append(&packed[3], samples.labels[static_cast<size_t>(i)]);
+    packed[3].insert(packed[3].end(), pixels.begin(), pixels.end());
+    packed[3].resize((packed[3].size() + 3) / 4 * 4);
   }
 
   std::copy_n(card_magic, 4, header.magic);
@@ -112,10 +111,9 @@ TrainingCard::TrainingCard(const AlignedBytes& image, const TrainerOptions& opti
   }
 
   add_block(header.magic, 4);  // its place
-  CardSection* sections[] = {&header.options,   &header.layer_list,  &header.settings,
-                             &header.step_list, &header.sample_list, &header.activations,
-                             &header.results,   &header.parameters,  &header.optimizer_state};
-  for (size_t i = 0; i < 9; ++i) add(sections[i], packed[i]);
+  CardSection* sections[] = {&header.options,     &header.layer_list, &header.step_list,  &header.sample_list,
+                             &header.activations, &header.results,    &header.parameters, &header.optimizer_state};
+  for (size_t i = 0; i < 8; ++i) add(sections[i], packed[i]);
   add(&header.streams, {});  // every op alone
   add(&header.model, std::vector<uint8_t>(image.data(), image.data() + image.size()));
 

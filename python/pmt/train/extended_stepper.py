@@ -235,7 +235,6 @@ class CoreUpdate:
             hadamard_index="per_sample",
             sparsity=0.0,
             mu_weight=1,
-            mu_per_channel=False,
         )
         self.options = plain.to_core()
 

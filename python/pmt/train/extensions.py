@@ -108,8 +108,6 @@ def check_extensions(
     wanted: dict[str, tuple[Any, str]] = {}
     if own:
         wanted = {
-            "mu": ("fixed", "measures the built-in estimators"),
-            "allocation": ("uniform", "measures the built-in estimators"),
             "optimizer": ("sgd", "is the built-in update's"),
             "loss": ("cross_entropy", "is for the built-in estimators and updates"),
             "label_smoothing": (0.0, "is for the built-in estimators and updates"),
@@ -124,11 +122,6 @@ def check_extensions(
                 f"{name}={getattr(options, name)!r} {why}; with an {own} of your own use "
                 f"{name}={value!r}"
             )
-    if own and options.rule == "measured":
-        raise ValueError(
-            "rule='measured' measures the built-in estimators; with an "
-            f"{own} of your own use rule='pooled'"
-        )
 
 
 def _check_one(name: str, extension: object) -> None:

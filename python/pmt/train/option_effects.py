@@ -12,17 +12,13 @@ __all__ = ["warn_without_effect"]
 
 _Choices = dict[str, tuple[str, ...]]
 
-_BY_WEIGHT: _Choices = {"rule": ("weight", "by_dimension", "measured")}
-_MEASURED: _Choices = {"mu": ("calibrated",), "allocation": ("variance",), "rule": ("measured",)}
+_BY_WEIGHT: _Choices = {"rule": ("weight", "by_dimension")}
 # Options, and the choices under which they are read: any one of a row, and one of each row.
 _READ_WITH: tuple[tuple[tuple[str, ...], _Choices], ...] = (
-    (("mu_weight", "mu_per_channel", "sharing"), _BY_WEIGHT),
-    (("mu_node",), {"rule": ("node", "by_dimension", "pooled", "measured")}),
-    (("mu_weight", "mu_node"), {"mu": ("fixed",)}),
+    (("mu_weight", "sharing"), _BY_WEIGHT),
+    (("mu_node",), {"rule": ("node", "by_dimension", "pooled")}),
     (("node_ratio", "node_dimension"), {"rule": ("by_dimension",)}),
     (("regions",), {"rule": ("pooled",)}),
-    (("calibration_steps", "probe_samples", "probe_queries"), _MEASURED),
-    (("shrinkage_memory",), {"gradient_norm_scaling": ("measured",)}),
     (("momentum",), {"optimizer": ("momentum", "adam")}),
     (("adam_beta2",), {"optimizer": ("adam",)}),
     (("label_smoothing",), {"loss": ("cross_entropy",)}),

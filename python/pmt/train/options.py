@@ -105,29 +105,10 @@ class TrainingOptions(Options):
         "queries",
         CORE,
     )
-    mu: str = option(
-        "fixed",
-        "NAME",
-        "size of a layer's perturbations: {mu_weight} and {mu_node}, or the smallest of 1, 2, 4 "
-        "and 8 at which the rounding noise of int8 is measured to be at most half of the signal",
-        CORE,
-    )
-    mu_per_channel: bool = option(
-        False,
-        help="scale weight perturbations by channel, 1..8 steps, so that all channels move by the "
-        "same amount in real numbers; dead channels are not perturbed",
-    )
-    allocation: str = option(
-        "uniform",
-        "NAME",
-        "queries of a layer: the same for all; or, at the same multiply-accumulates, those that "
-        "minimize the summed squared error of the gradients, as measured",
-        CORE,
-    )
     rule: str = option(
         "pooled",
         "NAME",
-        "estimator of each layer; measured takes the one with the smallest squared error",
+        "estimator of each layer",
         CORE,
     )
     regions: int = option(
@@ -168,13 +149,8 @@ class TrainingOptions(Options):
     gradient_norm_scaling: str = option(
         "none",
         "NAME",
-        "factor k / (k + d - 1) of a gradient, k = images * queries (paper Eq. 11) or queries; or "
-        "the share of it that is not noise, as measured from the losses, also with {step} "
-        "normalized",
+        "factor k / (k + d - 1) of a gradient, k = images * queries (paper Eq. 11) or queries",
         CORE,
-    )
-    shrinkage_memory: float = option(
-        0.9, "X", "how much of the measured share is kept from step to step", CORE
     )
     quantization_aware_scaling: bool = option(
         True, help="divide a gradient by its weight scale squared"
@@ -232,38 +208,12 @@ class TrainingOptions(Options):
     keep_best: bool = KEEP_BEST(True)
     held_out_share: float = HELD_OUT_SHARE(0.2)
     backtrack: bool = BACKTRACK(True)
-    calibration_steps: int = option(
-        20,
-        "N",
-        "steps between measurements of {mu}, {allocation} and {rule}",
-        Range(1, 10**6),
-    )
-    probe_samples: int = option(
-        32, "N", "images per measurement, at most those of a step", Range(1, 10**6)
-    )
-    probe_queries: int = option(
-        16,
-        "Q",
-        "perturbed forwards per measurement, for each image, layer, estimator and size",
-        CORE,
-        why="a variance needs two",
-    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.train_weights and not self.train_bias:
             raise ValueError(
                 "train_weights=False, train_bias=False train nothing; set one of them to True"
-            )
-        if not self.train_weights and self.is_measured:
-            raise ValueError(
-                "train_weights=False does not go with mu='calibrated', allocation='variance' or "
-                "rule='measured': they measure weights; leave them at their fixed values"
-            )
-        if self.is_measured and self.scope == "model_wise":
-            raise ValueError(
-                "scope='model_wise' perturbs all layers at once, so that none can be measured; use "
-                "scope='layer_wise', or mu='fixed', allocation='uniform' and another rule"
             )
         self._check_directions()
 
@@ -277,12 +227,10 @@ class TrainingOptions(Options):
 
     def _check_directions(self) -> None:
         coordinate = self.directions == "coordinate"
-        measured = self.is_measured or self.gradient_norm_scaling == "measured"
-        if coordinate and (self.scope == "model_wise" or measured):
+        if coordinate and self.scope == "model_wise":
             raise ValueError(
-                "directions='coordinate' moves one coordinate of one layer at a time, with nothing "
-                "to measure; use scope='layer_wise', mu='fixed', allocation='uniform', another "
-                "rule and another gradient_norm_scaling"
+                "directions='coordinate' moves one coordinate of one layer at a time; use "
+                "scope='layer_wise'"
             )
         if self.pairs == "antithetic":
             if coordinate:
@@ -290,15 +238,10 @@ class TrainingOptions(Options):
                     "pairs='antithetic' does not go with directions='coordinate', which moves each "
                     "coordinate one way; use pairs='one_sided'"
                 )
-            if self.queries % 2 != 0 or self.allocation != "uniform":
+            if self.queries % 2 != 0:
                 raise ValueError(
                     f"pairs='antithetic' takes two queries per direction: queries={self.queries} "
-                    f"must be even and allocation={self.allocation!r} 'uniform'"
-                )
-            if self.is_measured and self.probe_queries % 2 != 0:
-                raise ValueError(
-                    f"pairs='antithetic' takes two queries per direction, in a probe too: "
-                    f"probe_queries={self.probe_queries} must be even"
+                    "must be even"
                 )
         shared = self.sharing == "batch"
         if self.hadamard_index == "running" and (self.directions != "hadamard" or shared):
@@ -306,12 +249,6 @@ class TrainingOptions(Options):
                 "hadamard_index='running' numbers the Hadamard rows of all samples; use it with "
                 "directions='hadamard' and sharing='per_sample'"
             )
-
-    @property
-    def is_measured(self) -> bool:
-        """Whether layers get settings of their own from what probes measure."""
-        measured = (self.mu, self.allocation, self.rule)
-        return any(value in measured for value in ("calibrated", "variance", "measured"))
 
     def for_samples(self, samples: int) -> TrainingOptions:
         """Return the options with ``mask_epochs`` counted in steps, for a training set's size."""

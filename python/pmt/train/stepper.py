@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,13 +15,6 @@ from pmt.datasets import Dataset
 from pmt.datasets.arrays import has_labels
 from pmt.model import ImageScores, Model
 from pmt.model.scores import scores_of_logits
-from pmt.train.costs.work import Work, zeroth_order_work
-from pmt.train.layer_settings import (
-    describe_layers,
-    settings_from_array,
-    settings_in_force,
-    settings_to_array,
-)
 from pmt.train.losses import reads_labels
 from pmt.train.options import TrainingOptions
 
@@ -97,10 +90,6 @@ class Stepper(ABC):
         if state:
             raise ValueError(f"{', '.join(sorted(state))}: not a state of this trainer")
 
-    def describe(self) -> dict[str, Any]:
-        """Return the entries of an epoch's record about the settings now in force."""
-        return {}
-
     def state_without_momentum(self) -> dict[str, npt.NDArray[Any]]:
         """Return the state less what earlier steps left to later ones."""
         return self.state()
@@ -118,21 +107,12 @@ class Stepper(ABC):
 
 
 class CoreStepper(Stepper):
-    """Steps of the core's trainer; Ctrl-C cancels one before it has changed a weight.
+    """Steps of the core's trainer; Ctrl-C cancels one before it has changed a weight."""
 
-    Every ``calibration_steps`` steps the settings of the layers are measured on the step's own
-    images. The settings are the state between two measurements: a run that is resumed has them
-    from its checkpoint, or measures them again on the very weights.
-    """
-
-    def __init__(
-        self, core: _core.Trainer, options: TrainingOptions, model: Model, layers: Sequence[int]
-    ) -> None:
+    def __init__(self, core: _core.Trainer, options: TrainingOptions, model: Model) -> None:
         self.core = core
         self.options = options
         self.model = model
-        self.layers = layers
-        self.work: Work | None = None  # of the settings in force
 
     def step(
         self,
@@ -142,12 +122,11 @@ class CoreStepper(Stepper):
         learning_rate: float,
     ) -> dict[str, Any]:
         """Take one step, see :meth:`pmt.train.stepper.Stepper.step`."""
-        work = self._measure(images, labels, step) if self.options.is_measured else {}
         try:
             figures = self.core.step(images, labels, step, learning_rate)
             if not (has_labels(labels) and self.model.is_classifier):
                 del figures["correct"]
-            return {**figures, **work}
+            return figures
         finally:
             self.steps_taken = self.core.steps_begun
 
@@ -163,57 +142,19 @@ class CoreStepper(Stepper):
         scores = scores_of_logits(logits, labels)
         return replace(scores, losses=losses / float(_core.LOSS_ONE))
 
-    def _measure(
-        self, images: npt.NDArray[np.int8], labels: npt.NDArray[np.int64], step: int
-    ) -> dict[str, int]:
-        """Bring the settings up to date; return the work of the step, with that of measuring."""
-        forwards = macs = 0
-        if step % self.options.calibration_steps == 0:
-            probed = slice(self.options.probe_samples)
-            measured = self.core.calibrate(images[probed], labels[probed], step)
-            self._configure(measured["settings"])
-            forwards, macs = measured["forwards"], measured["macs"]
-        if self.work is None:
-            settings = settings_in_force(self.core)
-            core_options = self.options.to_core()
-            self.work = zeroth_order_work(self.model.core, core_options, self.layers, settings)
-        own = self.work.cost(len(images))
-        return {"forwards": forwards + own.forwards, "macs": macs + own.macs}
-
-    def _configure(self, settings: list[_core.LayerSettings]) -> None:
-        self.core.configure(settings)
-        self.work = None
-
     def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the settings in force, where they are measured, and the optimizer state."""
-        state: dict[str, npt.NDArray[Any]] = {}
-        if self.options.is_measured:
-            state["layer_settings"] = settings_to_array(settings_in_force(self.core))
+        """Return the optimizer state, if there is one."""
         values = self.core.optimizer_state()
-        if values.size:
-            state["update"] = values
-        return state
+        return {"update": values} if values.size else {}
 
     def state_without_momentum(self) -> dict[str, npt.NDArray[Any]]:
         """Return the state with the optimizer's as it is before the first step."""
-        state = self.state()
-        if "update" in state:
-            state["update"] = np.zeros_like(state["update"])
-        return state
+        return {name: np.zeros_like(values) for name, values in self.state().items()}
 
     def load_state(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         """Restore a state of :meth:`state`."""
         wanted = sorted(self.state())
         if sorted(state) != wanted:
             raise ValueError(f"state {sorted(state)} must be {wanted}")
-        if "layer_settings" in state:
-            settings = state["layer_settings"]
-            if settings.shape[1:] == (4,):  # of a pmt that had no regions
-                settings = np.pad(settings, ((0, 0), (0, 1)), constant_values=1)
-            self._configure(settings_from_array(settings, len(self.layers)))
         if "update" in state:
             self.core.restore_optimizer_state(state["update"])
-
-    def describe(self) -> dict[str, Any]:
-        """Return the layers' settings by name, where they are measured."""
-        return {"layers": describe_layers(self.core.layers())} if self.options.is_measured else {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -12,11 +11,10 @@ from pmt._util.checks import checked_integer, checked_samples
 from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.model.model import check_model
-from pmt.train.costs.work import Cost, probe_work, zeroth_order_work
+from pmt.train.costs.work import Cost, zeroth_order_work
 from pmt.train.engine import Engine
 from pmt.train.extended_stepper import ExtendedStepper
 from pmt.train.extensions import Estimator, Optimizer, check_extensions, extension_names
-from pmt.train.layer_settings import settings_in_force
 from pmt.train.losses import LossFunction, check_labels, check_output, function_name, is_function
 from pmt.train.option_effects import warn_without_effect
 from pmt.train.options import PRESETS, TrainingOptions
@@ -141,27 +139,16 @@ class ZOTrainer(Trainer):
         Returns
         -------
         Cost
-            See :class:`pmt.train.costs.work.Work`. Where layers get settings from measurements,
-            ``macs`` is an upper bound that spreads the probes over the steps, and ``forwards``
-            that of uniform queries; a run records what it took. With an estimator or optimizer of
-            your own a step on blank images is taken, by copies of them and of the model.
+            See :class:`pmt.train.costs.work.Work`. With an estimator or optimizer of your own a
+            step on blank images is taken, by copies of them and of the model.
         """
         check_model(model)
         samples = checked_samples(samples)
         if self.extensions:
             return self._measured_cost(model, samples or self.options.batch)
         layers = model.select_layers(self.options.layers)
-        options = self.options.to_core()
-        most = _most_expensive(_core.Trainer(model.core, options, layers, 1, 1), self.options)
         images = self.options.batch if samples is None else checked_integer("samples", samples)
-        step = zeroth_order_work(model.core, options, layers, most).cost(images)
-        probed = min(self.options.probe_samples, images)
-        probes = probe_work(model.core, options, layers).cost(probed)
-        every = self.options.calibration_steps
-        return Cost(
-            step.forwards + math.ceil(probes.forwards / every),
-            step.macs + math.ceil(probes.macs / every),
-        )
+        return zeroth_order_work(model.core, self.options.to_core(), layers).cost(images)
 
     def _measured_cost(self, model: Model, images: int) -> Cost:
         key = (images, *(int(op["macs"]) for op in model.core.ops()))
@@ -216,21 +203,4 @@ class ZOTrainer(Trainer):
             self.threads,
             loss=self.loss_function,
         )
-        return CoreStepper(core, options, model, layers)
-
-
-def _most_expensive(trainer: _core.Trainer, options: TrainingOptions) -> list[_core.LayerSettings]:
-    """Return settings that cost as much as any that may be measured."""
-    settings = settings_in_force(trainer)
-    if options.rule != "measured":
-        return settings
-    return [
-        _core.LayerSettings(
-            queries=one.queries,
-            mu_weight=one.mu_weight,
-            mu_node=one.mu_node,
-            # A weight perturbation's gradient needs no forward of its own.
-            estimator=max(one.estimator, _core.Estimator.node_perturbation),
-        )
-        for one in settings
-    ]
+        return CoreStepper(core, options, model)

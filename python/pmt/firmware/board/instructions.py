@@ -17,7 +17,6 @@ from pmt.firmware.export.target import find_target
 from pmt.model import Model
 from pmt.train.costs.memory import device_options
 from pmt.train.costs.work import zeroth_order_work
-from pmt.train.layer_settings import settings_in_force
 from pmt.train.options import TrainingOptions
 
 __all__ = ["KERNELS", "Instructions", "OpInstructions", "count_instructions"]
@@ -173,19 +172,16 @@ def _step_values(model: Model, options: TrainingOptions | None) -> dict[str, str
             "LAYER_COUNT": "0",
             "LAYERS": "0",
             "OPTIONS": _listed(packed),
-            "SETTINGS": "0",
             "STREAM_COUNT": "0",
             "STREAMS": "{0, 0, 0}",
         }
     core = device_options(options)
     layers = model.select_layers(options.layers)
-    settings = settings_in_force(_core.Trainer(model.core, core, layers, 1))
-    streams = _core.DeviceMemory(model.core, core, layers, 1, settings).segments()
+    streams = _core.DeviceMemory(model.core, core, layers, 1).segments()
     return {
         "LAYER_COUNT": str(len(layers)),
         "LAYERS": ", ".join(map(str, layers)),
         "OPTIONS": _listed(core.pack()),
-        "SETTINGS": _listed(b"".join(one.pack() for one in settings)),
         "STREAM_COUNT": str(len(streams)),
         "STREAMS": ", ".join(f"{{{_listed(one)}}}" for one in streams or [(0, 0, 0)]),
     }

@@ -68,7 +68,7 @@ def compute_expected(task: Task) -> Expected:
     for sample in task.images[: task.inferences]:
         tensors = model.activations(np.ascontiguousarray(sample))
         activations.append([zlib.crc32(tensors[output].tobytes()) for output in outputs])
-    trainer = _core.Trainer(model, task.options, task.layers, task.batch, settings=task.settings)
+    trainer = _core.Trainer(model, task.options, task.layers, task.batch)
     if task.optimizer_state is not None:
         trainer.restore_optimizer_state(task.optimizer_state)
     results, parameters = [], []

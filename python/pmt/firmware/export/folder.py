@@ -131,7 +131,7 @@ def inputs_of(task: Task) -> dict[str, str]:
         "model": _sha256(task.source),
         "memories": _sha256(packed["optimizer_state"]),
         "data": _sha256(data),
-        "training": _sha256(training + packed["options"] + packed["settings"]),
+        "training": _sha256(training + packed["options"]),
     }
 
 

@@ -285,9 +285,7 @@ def _plan(
 
 
 def _arena_bytes(task: Task, board: Target) -> int:
-    return planned_arena(
-        board, task.model.core, task.options, task.layers, task.batch, task.settings
-    )
+    return planned_arena(board, task.model.core, task.options, task.layers, task.batch)
 
 
 def _task_work(task: Task, of_ops: Sequence[int] | None = None) -> int:
@@ -296,8 +294,8 @@ def _task_work(task: Task, of_ops: Sequence[int] | None = None) -> int:
     With ``of_ops``, what each op takes, they are counted in that measure.
     """
     given = (task.model.core, task.options, task.layers)
-    work = zeroth_order_work(*given, task.settings, of_ops=of_ops)
-    restarts = device_restarts(*given, task.device(), task.batch, task.settings, of_ops=of_ops)
+    work = zeroth_order_work(*given, of_ops=of_ops)
+    restarts = device_restarts(*given, task.device(), task.batch, of_ops=of_ops)
     images = len(task.steps) * task.batch
     return images * (work.macs + restarts) + task.inferences * work.forward
 

@@ -19,7 +19,6 @@ from pmt.datasets.dataset import checksums
 from pmt.model import Model
 from pmt.model.loading import load
 from pmt.train.costs.memory import device_options
-from pmt.train.layer_settings import settings_for_step
 from pmt.train.losses import is_function
 from pmt.train.options import TrainingOptions
 from pmt.train.prepare import without_statistics
@@ -66,8 +65,6 @@ class Task:
         Options as they are on a device.
     layers : list of int
         Op indices, ascending.
-    settings : list of _core.LayerSettings
-        One for each layer.
     batch : int
         Largest number of samples in a step.
     steps : tuple of Step
@@ -89,7 +86,6 @@ class Task:
     model: Model
     options: _core.Options
     layers: list[int]
-    settings: list[_core.LayerSettings]
     batch: int
     steps: tuple[Step, ...]
     images: npt.NDArray[np.int8]
@@ -100,19 +96,16 @@ class Task:
     optimizer_state: npt.NDArray[np.float32] | None = None
 
     def packed(self) -> dict[str, bytes]:
-        """Return options, settings and optimizer state as the card's sections hold them."""
+        """Return options and optimizer state as the card's sections hold them."""
         state = self.optimizer_state
         return {
             "options": self.options.pack(),
-            "settings": b"".join(one.pack() for one in self.settings),
             "optimizer_state": b"" if state is None else state.astype("<f4").tobytes(),
         }
 
     def device(self) -> _core.DeviceMemory:
         """Return the core's plan of the training's memory."""
-        return _core.DeviceMemory(
-            self.model.core, self.options, self.layers, self.batch, self.settings
-        )
+        return _core.DeviceMemory(self.model.core, self.options, self.layers, self.batch)
 
 
 def check_steps(name: str, value: int) -> None:
@@ -165,14 +158,13 @@ def make_task(
     core_options = device_options(chosen.for_samples(len(dataset)))
     images = model.prepare(dataset.images[used])
     classes = np.ascontiguousarray(dataset.labels[used], np.int64)
-    core = _core.Trainer(model.core, core_options, trained, chosen.batch)
     if state is not None:
+        core = _core.Trainer(model.core, core_options, trained, chosen.batch)
         _check_optimizer_state(state, core.optimizer_state().size)
     return Task(
         model=model,
         options=core_options,
         layers=trained,
-        settings=settings_for_step(core, chosen, images[rows[0]], classes[rows[0]], first),
         batch=chosen.batch,
         steps=tuple(
             Step(first + i, rates[i], tuple(int(s) for s in rows[i])) for i in range(steps)
@@ -338,7 +330,7 @@ class BlockSelection:
     def trials(self, task: Task) -> list[Task]:
         """Return the training of every candidate, its scoring as inferences."""
         return [
-            dataclasses.replace(task, layers=layers, settings=[], inferences=self.held_out)
+            dataclasses.replace(task, layers=layers, inferences=self.held_out)
             for layers in self.layers
         ]
 

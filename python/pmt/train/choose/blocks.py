@@ -202,7 +202,7 @@ def select_block(
 
 @dataclass(frozen=True)
 class _Trial:
-    """A trial run, the scores after it, and its work with that of its probes."""
+    """A trial run, the scores after it, and its work."""
 
     trainer: ZOTrainer
     scores: ImageScores

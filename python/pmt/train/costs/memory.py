@@ -133,17 +133,15 @@ def arena_bytes(
     options: _core.Options,
     layers: Sequence[int],
     batch: int,
-    settings: Sequence[_core.LayerSettings] = (),
 ) -> int:
     """Return the exact size of the target's arena, a multiple of 16 bytes.
 
-    It holds the list of the layers, their settings, which ops stream, weights (int8; not where
+    It holds the list of the layers, which ops stream, weights (int8; not where
     only biases are trained) and biases (int32), and the trainer's own memory for one worker:
     activations, queries, gradient sums, the optimizer state. Options are from
-    :func:`device_options`, layers op indices in ascending order; settings are by default the
-    options'.
+    :func:`device_options`, layers op indices in ascending order.
     """
-    device = _core.DeviceMemory(model, options, layers, batch, settings)
+    device = _core.DeviceMemory(model, options, layers, batch)
     return sum(device.parts().values())
 
 
@@ -152,14 +150,13 @@ def portable_arena_excess(
     options: _core.Options,
     layers: Sequence[int],
     batch: int,
-    settings: Sequence[_core.LayerSettings] = (),
 ) -> int:
     """Return what a processor without Arm's DSP extension takes beyond :func:`arena_bytes`.
 
     Its kernels, the portable ones, lay out their scratch in another way; what streams is the same,
     as an export has decided it.
     """
-    given = (model, options, layers, batch, settings)
+    given = (model, options, layers, batch)
     device = _core.DeviceMemory(*given)
     portable = _core.DeviceMemory(*given, portable=True, streams=device.segments())
     return max(0, portable.arena_bytes - device.arena_bytes)
@@ -171,13 +168,12 @@ def zeroth_order_memory(
     layers: Sequence[int],
     *,
     batch: int = 1,
-    settings: Sequence[_core.LayerSettings] = (),
 ) -> Memory:
     """Count the peak memory of a step, in parts that add up to :func:`arena_bytes`, to the byte.
 
     Arguments are those of :func:`arena_bytes`.
     """
-    device = _core.DeviceMemory(model.core, options, layers, batch, settings)
+    device = _core.DeviceMemory(model.core, options, layers, batch)
     parts = device.parts()
     peak = peak_moment(device, layers)
     image = sum(b["bytes"] for b in peak.buffers if b["tensor"] == model.core.input_tensor)

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pmt import _core
 from pmt._util.text import html_table
 
-__all__ = ["Cost", "Work", "device_restarts", "probe_work", "zeroth_order_work"]
+__all__ = ["Cost", "Work", "device_restarts", "zeroth_order_work"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -87,18 +87,17 @@ def zeroth_order_work(
     model: _core.Model,
     options: _core.Options,
     layers: Sequence[int],
-    settings: Sequence[_core.LayerSettings] = (),
     *,
     of_ops: Sequence[int] | None = None,
 ) -> Work:
     """Count what a step takes for each image, with layers as op indices in ascending order.
 
     With Q queries and layers i of suffix T_i, it is ``Q * sum T_i`` for the queries (paper section
-    3.1); model-wise, Q times the suffix of the first. Settings are by default the options';
-    ``of_ops`` counts each op by another measure than its multiply-accumulates.
+    3.1); model-wise, Q times the suffix of the first. ``of_ops`` counts each op by another measure
+    than its multiply-accumulates.
     """
     macs = [int(op["macs"]) for op in model.ops()] if of_ops is None else of_ops
-    trained = _core.Trainer(model, options, layers, 1, 1, settings).layers()
+    trained = _core.Trainer(model, options, layers, 1, 1).layers()
     queried = [layer for layer in trained if layer["estimator"] != "closed_form"]
     if options.scope == "model_wise":
         queried = queried[:1]
@@ -112,37 +111,12 @@ def zeroth_order_work(
     )
 
 
-def probe_work(model: _core.Model, options: _core.Options, layers: Sequence[int]) -> Work:
-    """Count what a measurement takes for each of its images; nothing where none is made.
-
-    A forward up to the last layer, for the squares of the inputs; and for each size of perturbation
-    and each estimator that is probed a clean forward and every layer's queries. The rule
-    ``measured`` probes weights, nodes, and nodes pooled in several numbers of regions.
-    """
-    calibrated = options.mu == "calibrated"
-    measured = options.rule == "measured"
-    if not (calibrated or measured or options.allocation == "variance"):
-        return Work(forward=0)
-    macs = [int(op["macs"]) for op in model.ops()]
-    trained = _core.Trainer(model, options, layers, 1, 1).layers()
-    probed = [layer["op"] for layer in trained if layer["estimator"] != "closed_form"]
-    estimators = 2 + len(_core.COMPARED_REGIONS) if measured else 1
-    rounds = (2 if calibrated else 1) * estimators
-    return Work(
-        forward=rounds * sum(macs),
-        queries=rounds * options.probe_queries * sum(sum(macs[op:]) for op in probed),
-        reforwards=sum(macs[: layers[-1] + 1]),
-        forwards=rounds * options.probe_queries * len(probed),
-    )
-
-
 def device_restarts(
     model: _core.Model,
     options: _core.Options,
     layers: Sequence[int],
     device: _core.DeviceMemory,
     batch: int,
-    settings: Sequence[_core.LayerSettings] = (),
     *,
     of_ops: Sequence[int] | None = None,
 ) -> int:
@@ -155,7 +129,7 @@ def device_restarts(
     """
     macs = [int(op["macs"]) for op in model.ops()] if of_ops is None else of_ops
     begins = {op: begin for begin, end, _ in device.segments() for op in range(begin, end + 1)}
-    trained = _core.Trainer(model, options, layers, 1, 1, settings).layers()
+    trained = _core.Trainer(model, options, layers, 1, 1).layers()
     again = 0
     for layer, at_once in zip(trained, device.channels_at_once(), strict=True):
         op, exact = int(layer["op"]), layer["estimator"] == "closed_form"
@@ -164,7 +138,7 @@ def device_restarts(
         if layer["estimator"] == "weight_perturbation":
             continue
         groups = math.ceil(model.bias(op).size / at_once)
-        passes = groups * _summings(options, exact, groups)
+        passes = groups * _summings(options, groups)
         first = begin if batch == 1 else 0
         streams = op in begins
         repeated = sum(macs[first : op + (0 if exact else 1)]) if streams or batch > 1 else 0
@@ -175,9 +149,7 @@ def device_restarts(
     return again
 
 
-def _summings(options: _core.Options, exact: bool, groups: int) -> int:
+def _summings(options: _core.Options, groups: int) -> int:
     """Return how often all of a gradient is summed up: to be accumulated, and to be applied."""
-    has_moments = options.optimizer != "sgd"
-    measured = options.gradient_norm_scaling == "measured" and not exact
-    needs_all_sums = options.step == "normalized" or measured
-    return 2 if needs_all_sums and not has_moments and groups > 1 else 1
+    twice = options.step == "normalized" and options.optimizer == "sgd"
+    return 2 if twice and groups > 1 else 1

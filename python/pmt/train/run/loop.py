@@ -254,7 +254,6 @@ class Run:
             **_verdict(state),
             **({"taken_back": True} if state.worse else {}),
             **self.history.totals(),
-            **self.stepper.describe(),
         }
         self.record(record)
         if state.worse:
