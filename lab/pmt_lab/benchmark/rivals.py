@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.extras import missing_extra
+from pmt._util.extras import import_extra
 from pmt._util.text import did_you_mean
 from pmt.formats.onnx.exporter import onnx_model
 from pmt.formats.tflite.exporter import tflite_model
@@ -20,29 +20,42 @@ __all__ = ["RIVALS", "Rival", "open_rivals"]
 
 RIVALS = ("onnxruntime", "litert", "torch")
 
+Array = npt.NDArray[np.generic]
 
-class Rival(Protocol):
+
+class Rival:
     """An engine with a network.
 
     ``title`` says what runs, with its version; ``takes_batches`` whether several images at once.
     """
 
     title: str
-    takes_batches: bool
+    takes_batches = True
 
     def runner(
         self, images: npt.NDArray[np.int8], batch: int, threads: int
-    ) -> Callable[[], npt.NDArray[np.generic]]:
+    ) -> Callable[[], npt.NDArray[Any]]:
         """Prepare a forward of images, ``batch`` at once.
 
         The images are brought into the engine's own layout and type here, not in the call. The
         call returns one row of outputs per image.
         """
-        ...
+        forward = self._forward((batch, *images.shape[1:]), threads)
+        own = self._prepared(images)
+        parts = [own[i : i + batch] for i in range(0, len(images), batch)]
+        return lambda: np.concatenate([forward(part) for part in parts]).reshape(len(images), -1)
 
-    def int8_outputs(self, outputs: npt.NDArray[np.generic]) -> npt.NDArray[np.generic] | None:
+    def int8_outputs(self, outputs: npt.NDArray[Any]) -> Array | None:
         """Turn outputs into the network's int8 outputs; None where they are something else."""
-        ...
+        return None
+
+    def _prepared(self, images: npt.NDArray[np.int8]) -> Any:
+        """Return images as the engine takes them."""
+        return images
+
+    def _forward(self, shape: tuple[int, ...], threads: int) -> Callable[[Any], Array]:
+        """Return what runs images of this shape that were prepared."""
+        raise NotImplementedError
 
 
 def open_rivals(name: str, model: Model, path: str | Path) -> list[Rival]:
@@ -66,51 +79,30 @@ def open_rivals(name: str, model: Model, path: str | Path) -> list[Rival]:
     raise ValueError(f"--against {name!r} is unknown{did_you_mean(name, RIVALS)}")
 
 
-class OnnxRuntime:
+class OnnxRuntime(Rival):
     """ONNX Runtime's CPU provider on the network as an int8 QDQ model.
 
     Activations are uint8, which ONNX Runtime has the faster kernels for. On x86 without VNNI its
     products saturate unless ``exact`` asks for its slower kernels.
     """
 
-    takes_batches = True
-
     def __init__(self, model: Model, *, exact: bool = False) -> None:
-        try:
-            import onnxruntime
-        except ImportError:
-            raise _missing("onnxruntime") from None
-        self.runtime = onnxruntime
+        self.runtime = _package("onnxruntime")
+        _package("onnx")
         self.exact = exact
-        mode = ", exact" if exact else ""
-        self.title = f"ONNX Runtime {onnxruntime.__version__}, int8{mode}"
-        try:
-            self.serialized = onnx_model(model.to_graph(), unsigned=True)
-        except ImportError:
-            raise _missing("onnx") from None
+        self.title = f"ONNX Runtime {self.runtime.__version__}, int8{', exact' if exact else ''}"
+        self.serialized = onnx_model(model.to_graph(), unsigned=True)
         self.sessions: dict[int, Any] = {}
 
-    def runner(
-        self, images: npt.NDArray[np.int8], batch: int, threads: int
-    ) -> Callable[[], npt.NDArray[np.generic]]:
-        """Prepare a forward; see :class:`Rival`."""
-        session = self._session(threads)
-        name = session.get_inputs()[0].name
-        values = (images.astype(np.int16) + 128).astype(np.uint8)
-        nchw = np.ascontiguousarray(values.transpose(0, 3, 1, 2))
-        parts = [nchw[i : i + batch] for i in range(0, len(nchw), batch)]
-
-        def run() -> npt.NDArray[np.generic]:
-            outputs = [session.run(None, {name: part})[0] for part in parts]
-            return np.concatenate(outputs).reshape(len(images), -1)
-
-        return run
-
-    def int8_outputs(self, outputs: npt.NDArray[np.generic]) -> npt.NDArray[np.generic] | None:
+    def int8_outputs(self, outputs: npt.NDArray[Any]) -> Array | None:
         """Return the outputs without the offset of uint8."""
         return outputs.astype(np.int16) - 128
 
-    def _session(self, threads: int) -> Any:
+    def _prepared(self, images: npt.NDArray[np.int8]) -> Any:
+        values = (images.astype(np.int16) + 128).astype(np.uint8)
+        return np.ascontiguousarray(values.transpose(0, 3, 1, 2))
+
+    def _forward(self, shape: tuple[int, ...], threads: int) -> Callable[[Any], Array]:
         if threads not in self.sessions:
             options = self.runtime.SessionOptions()
             options.intra_op_num_threads = threads
@@ -119,21 +111,19 @@ class OnnxRuntime:
             self.sessions[threads] = self.runtime.InferenceSession(
                 self.serialized, options, providers=["CPUExecutionProvider"]
             )
-        return self.sessions[threads]
+        session = self.sessions[threads]
+        name = session.get_inputs()[0].name
+        return lambda part: session.run(None, {name: part})[0]
 
 
-class LiteRT:
+class LiteRT(Rival):
     """LiteRT (once TensorFlow Lite) with XNNPACK, its default on CPUs.
 
     A model that came from a ``.tflite`` file is run as that file; another is written as one.
     """
 
     def __init__(self, model: Model, path: str | Path) -> None:
-        try:
-            from ai_edge_litert import interpreter
-        except ImportError:
-            raise _missing("ai-edge-litert") from None
-        self.module = interpreter
+        self.module = _package("ai_edge_litert.interpreter", "ai-edge-litert")
         self.title = f"LiteRT {metadata.version('ai-edge-litert')} with XNNPACK, int8"
         from_file = Path(path).suffix.lower() == ".tflite"
         self.content = Path(path).read_bytes() if from_file else tflite_model(model.to_graph())
@@ -143,28 +133,22 @@ class LiteRT:
         self.same_output = bool(np.isclose(found["quantization"][0], output["scale"]))
         self.takes_batches = self._resizes(model.input_shape)
 
-    def runner(
-        self, images: npt.NDArray[np.int8], batch: int, threads: int
-    ) -> Callable[[], npt.NDArray[np.generic]]:
-        """Prepare a forward; see :class:`Rival`."""
-        interpreter = self._interpreter((batch, *images.shape[1:]), threads)
-        source = interpreter.get_input_details()[0]["index"]
-        target = interpreter.get_output_details()[0]["index"]
-        parts = [images[i : i + batch] for i in range(0, len(images), batch)]
-
-        def run() -> npt.NDArray[np.generic]:
-            outputs = []
-            for part in parts:
-                interpreter.set_tensor(source, part)
-                interpreter.invoke()
-                outputs.append(interpreter.get_tensor(target))
-            return np.concatenate(outputs).reshape(len(images), -1)
-
-        return run
-
-    def int8_outputs(self, outputs: npt.NDArray[np.generic]) -> npt.NDArray[np.generic] | None:
+    def int8_outputs(self, outputs: npt.NDArray[Any]) -> Array | None:
         """Return the outputs as they are, unless the file does not end where pmt's network does."""
         return outputs if self.same_output else None
+
+    def _forward(self, shape: tuple[int, ...], threads: int) -> Callable[[Any], Array]:
+        interpreter = self._interpreter(shape, threads)
+        source = interpreter.get_input_details()[0]["index"]
+        target = interpreter.get_output_details()[0]["index"]
+
+        def run(part: Any) -> Array:
+            interpreter.set_tensor(source, part)
+            interpreter.invoke()
+            made: Array = interpreter.get_tensor(target)
+            return made
+
+        return run
 
     def _interpreter(self, shape: tuple[int, ...], threads: int) -> Any:
         interpreter = self.module.Interpreter(model_content=self.content, num_threads=threads)
@@ -174,12 +158,11 @@ class LiteRT:
         return interpreter
 
     def _resizes(self, shape: tuple[int, int, int]) -> bool:
-        images = np.zeros((2, *shape), np.int8)
         try:
-            return len(self.runner(images, 2, 1)()) == 2
+            return len(self.runner(np.zeros((2, *shape), np.int8), 2, 1)()) == 2
         except (RuntimeError, ValueError):
             return False
 
 
-def _missing(package: str) -> ImportError:
-    return missing_extra(f"--against needs the package {package}", "bench")
+def _package(module: str, package: str = "") -> Any:
+    return import_extra(module, f"--against needs the package {package or module}", "bench")

@@ -16,6 +16,7 @@ from pmt._util.extras import import_extra
 from pmt.formats.onnx.exporter import oihw
 from pmt.model import Model
 from pmt.net.graph import Graph, Op
+from pmt_lab.benchmark.rivals import Array, Rival
 
 __all__ = ["MezoStep", "TorchFloat"]
 
@@ -99,33 +100,25 @@ class FloatNetwork:
         return x.clamp_(0.0, out.scale * (high - out.zero_point))
 
 
-class TorchFloat:
+class TorchFloat(Rival):
     """The float forward in inference mode."""
-
-    takes_batches = True
 
     def __init__(self, model: Model) -> None:
         self.torch = _torch()
         self.title = f"PyTorch {self.torch.__version__}, float32"
         self.network = FloatNetwork(model.to_graph())
 
-    def runner(
-        self, images: npt.NDArray[np.int8], batch: int, threads: int
-    ) -> Callable[[], npt.NDArray[np.generic]]:
-        """Prepare a forward; see :class:`pmt_lab.benchmark.rivals.Rival`."""
-        torch, network = self.torch, self.network
-        parts = [network.real(images[i : i + batch]) for i in range(0, len(images), batch)]
+    def _prepared(self, images: npt.NDArray[np.int8]) -> Any:
+        return self.network.real(images)
 
-        def run() -> npt.NDArray[np.generic]:
-            torch.set_num_threads(threads)
-            with torch.inference_mode():
-                return np.concatenate([network(part).numpy() for part in parts])
+    def _forward(self, shape: tuple[int, ...], threads: int) -> Callable[[Any], Array]:
+        def run(part: Any) -> Array:
+            self.torch.set_num_threads(threads)
+            with self.torch.inference_mode():
+                made: Array = self.network(part).numpy()
+            return made
 
         return run
-
-    def int8_outputs(self, outputs: npt.NDArray[np.generic]) -> npt.NDArray[np.generic] | None:
-        """Return None: the outputs are float logits."""
-        return None
 
 
 class MezoStep:
@@ -166,11 +159,8 @@ class MezoStep:
     def _perturb(self, scale: float) -> None:
         generator = self.torch.Generator().manual_seed(self.seed)
         for parameter in self.parameters:
-            z = self._normal(parameter, generator)
+            z = self.torch.randn(parameter.shape, generator=generator)
             parameter.add_(z, alpha=scale)
-
-    def _normal(self, parameter: Any, generator: Any) -> Any:
-        return self.torch.randn(parameter.shape, generator=generator)
 
     def _loss(self) -> float:
         logits = self.network(self.images)
