@@ -3,13 +3,10 @@
     python scripts/lab_tables.py pages/results.md
 
 A block of the page names a file of `pmt-lab report --keep` and arguments of `pmt-lab report`, whose
-output is put between its two lines; or a benchmark and the file of its figures, which it shows; or
-the name of a table of pmt_lab.studies.gradient_tables and a file of `pmt-lab study gradients`:
+output is put between its two lines; or the name of a table of pmt_lab.studies.gradient_tables and a
+file of `pmt-lab study gradients`:
 
     <!-- table: sweeps/ablation.json --rows method --columns corruption -->
-    <!-- end of table -->
-
-    <!-- table: benchmarks/measured_rule.py measured-rule.json -->
     <!-- end of table -->
 
     <!-- table: estimator_table gradients/paper14.json -->
@@ -26,9 +23,7 @@ import contextlib
 import io
 import json
 import re
-import runpy
 import shlex
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -106,26 +101,12 @@ def filled(text: str) -> str:
 def table(arguments: str) -> str:
     """Return what a block shows; files of results are those of lab/results."""
     words = [str(RESULTS / w) if w.endswith(".json") else w for w in shlex.split(arguments)]
-    if words[0].endswith(".py"):
-        return shown(*words)
     if words[0].endswith("_table"):
         return of_gradients(*words)
     try:
         return reported(words)
     except ValueError as error:
         raise ValueError(f"table: {arguments}: {error}") from None
-
-
-def shown(benchmark: str, file: str) -> str:
-    """Return the table that a benchmark makes of its figures, as code unless it is Markdown."""
-    sys.path.insert(0, str((ROOT / "lab" / benchmark).parent))
-    try:
-        made = runpy.run_path(str(ROOT / "lab" / benchmark))
-    finally:
-        del sys.path[0]
-    kept = json.loads(Path(file).read_text(encoding="utf-8"))
-    text = str(made["table_of"](kept))
-    return text if text.startswith("| ") else f"```\n{text}\n```"
 
 
 def of_gradients(name: str, file: str) -> str:
