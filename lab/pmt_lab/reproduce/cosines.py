@@ -15,16 +15,18 @@ from pmt.datasets import Dataset
 from pmt.model import Model, load
 from pmt.protocol import DataSource, balanced_order
 from pmt_lab.report.intervals import student_t
-from pmt_lab.reproduce.study import Context, Data, Interval, Scale
+from pmt_lab.reproduce.study import Context, Data, Interval, Row, Scale, beside, claim
 from pmt_lab.studies.gradient_quality import Quality, study_gradients
 
 __all__ = [
     "GradientBatch",
+    "above_zero",
     "beyond_chance",
     "difference",
     "gradient_batch",
     "mean_cosine",
     "mean_expected",
+    "mean_row",
     "measured_cosines",
     "series",
     "turns",
@@ -149,6 +151,17 @@ def difference(
     chosen = list(range(len(a))) if layers is None else list(layers)
     variances = (a_error**2 + b_error**2)[chosen]
     return _mean((a - b)[chosen], variances, 2 * (data["repeats"] - 1))
+
+
+def above_zero(what: str, found: tuple[float, Interval], why: str = "") -> Row:
+    """Return the row of a :func:`difference` that a figure shows to be above 0."""
+    mean, interval = found
+    return claim(what, mean, "above 0", "cosine", holds=interval[0] > 0, interval=interval, why=why)
+
+
+def mean_row(what: str, found: tuple[float, Interval], why: str) -> Row:
+    """Return the row of a cosine, or a difference, that no figure shows."""
+    return beside(what, found[0], "cosine", interval=found[1], why=why)
 
 
 def _mean(values: Any, variances: Any, freedom: int) -> tuple[float, Interval]:

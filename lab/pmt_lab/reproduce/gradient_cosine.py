@@ -8,10 +8,12 @@ import numpy as np
 
 from pmt._util.plots import one_axes
 from pmt_lab.reproduce.cosines import (
+    above_zero,
     beyond_chance,
     difference,
     gradient_batch,
     mean_cosine,
+    mean_row,
     measured_cosines,
     series,
     turns,
@@ -83,10 +85,8 @@ def _weight_or_node(data: Data, scope: str, weight: str, node: str) -> list[Row]
         ("node minus weight, layers with fewer nodes", node, weight, fewer_nodes),
         ("weight minus node, layers with fewer weights", weight, node, ~fewer_nodes),
     ):
-        mean, interval = difference(data, one, other, list(np.flatnonzero(layers)))
-        holds = interval[0] > 0
-        what = f"{what}, {scope}"
-        rows.append(claim(what, mean, "above 0", "cosine", holds=holds, interval=interval))
+        found = difference(data, one, other, list(np.flatnonzero(layers)))
+        rows.append(above_zero(f"{what}, {scope}", found))
     return rows
 
 
@@ -127,48 +127,30 @@ def _zigzag(data: Data) -> list[Row]:
 
 
 def _alone(data: Data) -> list[Row]:
-    rows = []
-    for kind, alone, together in (("weight", _WEIGHT_ALONE, _WEIGHT), ("node", _NODE_ALONE, _NODE)):
-        mean, interval = difference(data, alone, together)
-        rows.append(
-            beside(
-                f"{kind}, layer-wise minus model-wise, at the same queries",
-                mean,
-                "cosine",
-                interval=interval,
-                why="as many for each layer as for all at once; scopes-cosine has equal cost",
-            )
-        )
-    return rows
+    what = "layer-wise minus model-wise, at the same queries"
+    why = "as many for each layer as for all at once; scopes-cosine has equal cost"
+    pairs = {"weight": (_WEIGHT_ALONE, _WEIGHT), "node": (_NODE_ALONE, _NODE)}
+    return [
+        mean_row(f"{kind}, {what}", difference(data, *pair), why) for kind, pair in pairs.items()
+    ]
 
 
 def _ours(data: Data) -> list[Row]:
     best = max((_WEIGHT, _NODE), key=lambda name: mean_cosine(data, name)[0])
-    reached = mean_cosine(data, best)[0]
-    rows = []
-    for name in _OURS:
-        mean, interval = mean_cosine(data, name)
-        rows.append(
-            beside(
-                f"mean over layers, {_NAMES[name]}",
-                mean,
-                "cosine",
-                interval=interval,
-                why=f"our run with the paper's settings, {_NAMES[best]}, has {reached:.3f}, "
-                "with as many queries for all layers at once as this one for each",
-            )
-        )
-    return rows
+    why = (
+        f"our run with the paper's settings, {_NAMES[best]}, has {mean_cosine(data, best)[0]:.3f}, "
+        "with as many queries for all layers at once as this one for each"
+    )
+    means = {_NAMES[name]: mean_cosine(data, name) for name in _OURS}
+    return [mean_row(f"mean over layers, {name}", found, why) for name, found in means.items()]
 
 
 def _plot(data: Data, *, ax: Any = None) -> Any:
     """Draw cosines by layer, and on axes of our own the dimensions above them."""
     shown = {name: _NAMES[name] for name in _DRAWN}
-    return (
-        draw_study(data, shown)
-        if ax is None
-        else draw_study_cosines(data, shown, one_axes(ax, 10, 4))
-    )
+    if ax is None:
+        return draw_study(data, shown)
+    return draw_study_cosines(data, shown, one_axes(ax, 10, 4))
 
 
 STUDY = Study(

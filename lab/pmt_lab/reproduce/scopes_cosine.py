@@ -7,16 +7,18 @@ from typing import Any
 from pmt._util.plots import one_axes, panels
 from pmt._util.text import counted
 from pmt_lab.reproduce.cosines import (
+    above_zero,
     difference,
     gradient_batch,
     mean_cosine,
     mean_expected,
+    mean_row,
     measured_cosines,
     series,
     wins,
 )
 from pmt_lab.reproduce.drawing import draw_study_cosines
-from pmt_lab.reproduce.study import Context, Data, Row, Scale, Study, beside, claim
+from pmt_lab.reproduce.study import Context, Data, Row, Scale, Study, claim
 
 __all__ = ["STUDY"]
 
@@ -54,16 +56,11 @@ def _compare(data: Data, paper: Data) -> list[Row]:
 
 def _layer_wise(data: Data, kind: str, words: str, setting: str) -> Row:
     alone, together = (_name(kind, scope, words) for scope in ("layer_wise", "model_wise"))
-    mean, interval = difference(data, alone, together)
     better, worse = wins(data, alone, together), wins(data, together, alone)
-    return claim(
+    return above_zero(
         f"{_KINDS[kind]}, layer-wise minus model-wise, {setting}",
-        mean,
-        "above 0",
-        "cosine",
-        holds=interval[0] > 0,
-        interval=interval,
-        why=f"better in {len(better)} of {len(data['layers'])} layers, worse in {len(worse)}; "
+        difference(data, alone, together),
+        f"better in {len(better)} of {len(data['layers'])} layers, worse in {len(worse)}; "
         f"layer-wise has {_beside_theory(data, alone)}, "
         f"model-wise {_beside_theory(data, together)}",
     )
@@ -79,16 +76,11 @@ def _mixture(data: Data, words: str, setting: str) -> Row:
         _name(kind, "layer_wise", words) for kind in ("by_dimension", "weight", "node")
     )
     best = max((weight, node), key=lambda name: mean_cosine(data, name)[0])
-    mean, interval = difference(data, mixed, best)
     other = "weight" if best == weight else "node"
-    return claim(
+    return above_zero(
         f"mixture minus {other} alone, the better one, layer-wise, {setting}",
-        mean,
-        "above 0",
-        "cosine",
-        holds=interval[0] > 0,
-        interval=interval,
-        why=_where_nodes(data, mixed, node, weight),
+        difference(data, mixed, best),
+        _where_nodes(data, mixed, node, weight),
     )
 
 
@@ -124,15 +116,12 @@ def _picks(data: Data, words: str, setting: str) -> Row:
 
 
 def _ours(data: Data) -> Row:
-    theirs = _name("by_dimension", "layer_wise", "mu1+clean")
-    mean, interval = mean_cosine(data, _OURS)
-    return beside(
+    theirs = mean_cosine(data, _name("by_dimension", "layer_wise", "mu1+clean"))[0]
+    return mean_row(
         "mean over layers, one sign per channel, layer-wise",
-        mean,
-        "cosine",
-        interval=interval,
-        why="our run with the paper's settings, mixture, layer-wise, has "
-        f"{mean_cosine(data, theirs)[0]:.3f} at the same queries",
+        mean_cosine(data, _OURS),
+        f"our run with the paper's settings, mixture, layer-wise, has {theirs:.3f} at the same "
+        "queries",
     )
 
 
