@@ -177,7 +177,7 @@ def test_channels_that_nobody_chose_are_refused(model):
 
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.get("rounding", "float32"))
 def test_an_interrupted_run_goes_on_bit_for_bit(model, tmp_path, mode):
-    trainer = BackpropTrainer(epochs=3, batch=5, learning_rate=0.02, warmup_epochs=1, **mode)
+    trainer = BackpropTrainer(epochs=3, batch=5, learning_rate=0.02, **mode)
     whole = model.copy()
     expected = trainer.fit(whole, data(model), valid=data(model, 6), progress=False)
 

@@ -111,7 +111,7 @@ def test_a_step_of_no_adaptation_measures_what_training_starts_from():
 
 def test_no_adaptation_takes_no_steps_whatever_it_is_told():
     model = residual_network()
-    trainer = methods.trainer("no_adaptation", epochs=3, macs=10**9, batch=400, warmup_epochs=2)
+    trainer = methods.trainer("no_adaptation", epochs=3, macs=10**9, batch=400)
     result = trainer.fit(model, data(12), progress=False)
     assert [(r["epoch"], r["changed"], r["forwards"]) for r in result.epochs] == [(0, 0, 0)]
     assert "train_loss" not in result.epochs[0]

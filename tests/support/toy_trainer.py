@@ -23,7 +23,6 @@ class ToyOptions:
     batch: int = 4
     learning_rate: float = 1.0
     final_learning_rate: float = 1.0
-    warmup_epochs: int = 0
     seed: int = 1
     backtrack: bool = False
 

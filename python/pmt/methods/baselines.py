@@ -84,7 +84,6 @@ class NoAdaptationOptions(Options):
     batch: int = 1
     learning_rate: float = 0.0
     final_learning_rate: float = 0.0
-    warmup_epochs: int = 0
     seed: int = 1
     preparation: str = PREPARATION("none")
     align_images: int = ALIGN_IMAGES(1000)
@@ -128,7 +127,7 @@ class NoAdaptation(Trainer):
 
     def schedule(self, model: Model, samples: int) -> Schedule:
         """Return a schedule of no steps, whatever the options say."""
-        none = self.options.replace(epochs=0, macs=0, batch=1, warmup_epochs=0)
+        none = self.options.replace(epochs=0, macs=0, batch=1)
         return Schedule(none, samples)
 
     def stepper(self, model: Model, samples: int) -> Stepper:

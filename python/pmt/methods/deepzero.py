@@ -35,7 +35,6 @@ from pmt.train.schedule import (
     LEARNING_RATES,
     MACS,
     SEEDS,
-    WARMUP_EPOCHS,
 )
 from pmt.train.stepper import Stepper, batch_figures
 from pmt.train.trainer import Trainer
@@ -62,7 +61,6 @@ class DeepZeroOptions(Options):
         LEARNING_RATES,
     )
     final_learning_rate: float = FINAL_LEARNING_RATE(0.0)
-    warmup_epochs: int = WARMUP_EPOCHS(0)
     seed: int = option(
         1, "S", "seed of the order of samples, of sparsity and of stochastic rounding", SEEDS
     )

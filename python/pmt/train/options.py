@@ -34,7 +34,6 @@ from pmt.train.schedule import (
     LAYERS,
     LEARNING_RATES,
     MACS,
-    WARMUP_EPOCHS,
 )
 
 __all__ = ["PRESETS", "TrainingOptions", "preset"]
@@ -58,7 +57,6 @@ class TrainingOptions(Options):
         LEARNING_RATES,
     )
     final_learning_rate: float = FINAL_LEARNING_RATE(0.1)
-    warmup_epochs: int = WARMUP_EPOCHS(0)
     seed: int = option(1, "S", "seed of everything random in training", CORE)
     mu_weight: int = option(4, "M", "size of a weight perturbation, in weight steps", CORE)
     mu_node: int = option(

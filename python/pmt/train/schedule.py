@@ -19,7 +19,6 @@ __all__ = [
     "LEARNING_RATES",
     "MACS",
     "SEEDS",
-    "WARMUP_EPOCHS",
     "Schedule",
     "ScheduleOptions",
 ]
@@ -49,12 +48,6 @@ FINAL_LEARNING_RATE = partial(
     metavar="F",
     help="end of the cosine schedule, as a fraction of {learning_rate}; 1 keeps the rate",
     values=Range(0.0, 1.0, why="a fraction of learning_rate"),
-)
-WARMUP_EPOCHS = partial(
-    option,
-    metavar="N",
-    help="epochs of linear warm-up of the learning rate from 0",
-    values=Range(0, 10**6),
 )
 
 
@@ -86,10 +79,6 @@ class ScheduleOptions(Protocol):
         """Fraction of it at the end."""
 
     @property
-    def warmup_epochs(self) -> int:
-        """Epochs in which it rises."""
-
-    @property
     def seed(self) -> int:
         """Seed of the order."""
 
@@ -103,7 +92,7 @@ class Schedule:
     Parameters
     ----------
     options : TrainingOptions or options of another trainer
-        Epochs or budget, batch, learning rate, warm-up, seed.
+        Epochs or budget, batch, learning rate, seed.
     samples : int
         Size of the training set.
     step_macs : int, optional
@@ -115,8 +104,7 @@ class Schedule:
     Raises
     ------
     ValueError
-        If there are fewer samples than a batch holds, the budget is less than a step, or the run
-        is no longer than its warm-up.
+        If there are fewer samples than a batch holds, or the budget is less than a step.
     """
 
     def __init__(
@@ -137,12 +125,6 @@ class Schedule:
         self.steps = self.steps_per_epoch * options.epochs
         if options.macs > 0:
             self.steps = _steps_within(options.macs, step_macs, preparation_macs)
-        self.warmup_steps = self.steps_per_epoch * options.warmup_epochs
-        if 0 < self.warmup_steps >= self.steps:
-            raise ValueError(
-                f"warmup_epochs={options.warmup_epochs} must be less than the whole run of "
-                f"{self.epochs_after(self.steps):g} epochs"
-            )
         self._epoch = -1
         self._order = np.empty(0, np.int64)
 
@@ -159,13 +141,10 @@ class Schedule:
         return self._order[start : start + self.options.batch]
 
     def learning_rate(self, step: int) -> float:
-        """Return a step's learning rate: a line up to the first one, a cosine to the final one."""
-        if step < self.warmup_steps:
-            fraction = (step + 1) / self.warmup_steps
-        else:
-            final = self.options.final_learning_rate
-            angle = math.pi * (step - self.warmup_steps) / (self.steps - self.warmup_steps)
-            fraction = final + (1.0 - final) * 0.5 * (1.0 + math.cos(angle))
+        """Return a step's learning rate: a cosine from the first one to the final one."""
+        final = self.options.final_learning_rate
+        angle = math.pi * step / self.steps
+        fraction = final + (1.0 - final) * 0.5 * (1.0 + math.cos(angle))
         # Six digits: libraries may differ in the last bit of a cosine.
         return float(f"{self.options.learning_rate * fraction:.6g}")
 

@@ -24,7 +24,6 @@ from pmt.train.schedule import (
     LEARNING_RATES,
     MACS,
     SEEDS,
-    WARMUP_EPOCHS,
 )
 
 __all__ = ["PRESETS", "Arithmetic", "BackpropOptions", "Rounding", "preset"]
@@ -52,7 +51,6 @@ class BackpropOptions(Options):
         LEARNING_RATES,
     )
     final_learning_rate: float = FINAL_LEARNING_RATE(0.0)
-    warmup_epochs: int = WARMUP_EPOCHS(0)
     seed: int = option(1, "S", "seed of the order of samples and of stochastic rounding", SEEDS)
     arithmetic: Arithmetic = option(
         "int8",

@@ -46,7 +46,6 @@ class _Epochs:
     layers: str = "head"
     macs: int = 0
     final_learning_rate: float = 0.1
-    warmup_epochs: int = 0
 
 
 @dataclass(frozen=True)
