@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
 from pathlib import Path
@@ -65,3 +66,11 @@ def test_what_the_report_refuses() -> None:
     message = r"^table: sweeps/none\.json: pmt: error: .*: no such folder or file"
     with pytest.raises(ValueError, match=message):
         SCRIPT["filled"](f"<!-- table: sweeps/none.json -->\n{END}\n")
+
+
+def test_the_page_of_24_tasks_shows_the_table_of_its_runs() -> None:
+    benchmark = runpy.run_path(str(ROOT / "lab" / "benchmarks" / "never_worse.py"))
+    stored = json.loads((LAB.parent / "results" / "never-worse.json").read_text())
+    assert len(stored["runs"]) == 4 * 6 * 3
+    page = (LAB / "never_worse.md").read_text(encoding="utf-8")
+    assert f"\n```\n{benchmark['table_of'](stored['runs'])}\n```\n" in page
