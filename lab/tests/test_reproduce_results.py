@@ -112,8 +112,10 @@ def test_runs_that_a_result_lacks_are_those_of_the_earlier_one(tmp_path, monkeyp
     assert kept["data"]["grids"]["g"]["missing"] == []
     assert kept["data"]["grids"]["other"]["runs"] == [{**source, **runs[0]}]
     before = path.read_bytes()
-    reproduce("estimators", results=tmp_path, out=tmp_path / "runs")
+    made["grids"]["g"]["failed"] = {"default": "no memory"}
+    done = reproduce("estimators", results=tmp_path, out=tmp_path / "runs")
     assert path.read_bytes() == before  # the same runs, so the file keeps its date
+    assert done.failed == {"default": "no memory"}
 
 
 def test_shards_that_end_at_once_lose_no_run(tmp_path, monkeypatch):

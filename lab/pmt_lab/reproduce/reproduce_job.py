@@ -22,17 +22,15 @@ _SECONDS_BETWEEN_TRIES = 0.2
 
 @dataclass(frozen=True)
 class Reproduction:
-    """A study that was measured: its result as JSON values, and the rows beside the paper."""
+    """A study that was measured: its result as JSON values, and the rows beside the paper.
+
+    ``failed`` has the errors of the runs that failed, by their titles.
+    """
 
     study: Study
     result: Mapping[str, Any]
     rows: tuple[Row, ...]
-
-    @property
-    def failed(self) -> dict[str, str]:
-        """Errors of the runs that failed, by their titles."""
-        grids = self.result["data"].get("grids", {}).values()
-        return {title: error for grid in grids for title, error in grid["failed"].items()}
+    failed: Mapping[str, str]
 
 
 def reproduce(
@@ -118,6 +116,8 @@ def reproduce(
         earlier={**earlier["data"], "grids": files.with_sources(earlier)} if earlier else {},
     )
     result = _measured(found, scale, context)
+    grids = result["data"].get("grids", {}).values()
+    failed = {title: error for grid in grids for title, error in grid["failed"].items()}
     if path is not None:
         with _sole_writer(path):
             earlier = None if force else _earlier(path, scale)
@@ -125,7 +125,7 @@ def reproduce(
             if result is not earlier:
                 files.save(result, path.parent)
     rows = compared_rows(found, result, context.folder if path is None else path)
-    return Reproduction(found, result, tuple(rows))
+    return Reproduction(found, result, tuple(rows), failed)
 
 
 def _measured(study: Study, scale: Scale, context: Context) -> dict[str, Any]:
