@@ -71,8 +71,7 @@ def draw(curves):
 # - **Gradient-norm scaling** shortens the estimate: with few queries in many dimensions most of
 #   it is noise, which makes it too long.
 #
-# Adam scales each weight by its past gradients, and needs two more numbers per weight. Each of the
-# five gets the best of three learning rates.
+# Each of the four gets the best of three learning rates.
 
 # %%
 neither = dict(quantization_aware_scaling=False, gradient_norm_scaling="none")
@@ -83,7 +82,6 @@ scalings = {
     ),
     "gradient-norm": best("node_layer_wise", (1000, 3000, 10000), quantization_aware_scaling=False),
     "neither": best("node_layer_wise", (300, 1000, 3000), **neither),
-    "neither, Adam": best("node_layer_wise", (1, 3, 10), optimizer="adam", **neither),
 }
 draw(scalings)
 

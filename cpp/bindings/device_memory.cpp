@@ -90,8 +90,8 @@ py::list segments(const DeviceMemory& memory) {
 }
 
 py::dict parts(const DeviceMemory& memory) {
-  static constexpr std::array<const char*, memory_part_count> names = {"weights",   "biases", "activations", "gradient",
-                                                                       "optimizer", "tables", "lists",       "buffers"};
+  static constexpr std::array<const char*, memory_part_count> names = {"weights", "biases", "activations", "gradient",
+                                                                       "tables",  "lists",  "buffers"};
   const MemoryCount count = memory.parts();
   py::dict d;
   for (size_t i = 0; i < names.size(); ++i) d[names[i]] = count.bytes(static_cast<MemoryPart>(i));

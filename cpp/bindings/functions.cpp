@@ -4,9 +4,9 @@
 
 #include "arrays.hpp"
 #include "core/base/crc32.hpp"
+#include "core/zo/loss.hpp"
 #include "core/zo/loss_units.hpp"
 #include "core/zo/perturbation.hpp"
-#include "core/zo/softmax_losses.hpp"
 #include "core/zo/update.hpp"
 #include "host/kernels/kernel_choice.hpp"
 #include "host/layer_update.hpp"

@@ -80,14 +80,14 @@ Int32Array losses(HostTrainer& host, const py::object& logits_object, const py::
   return copy_array(result.data(), {logits.shape(0)});
 }
 
-FloatArray optimizer_state(const HostTrainer& host) {
-  const std::vector<float> values = host.optimizer_state();
+FloatArray surprisal(const HostTrainer& host) {
+  const std::vector<float> values = host.surprisal();
   return FloatArray(static_cast<py::ssize_t>(values.size()), values.data());
 }
 
-void restore_optimizer_state(HostTrainer& host, const py::object& object) {
+void restore_surprisal(HostTrainer& host, const py::object& object) {
   const auto values = checked<float>(object, "values", "float32");
-  host.restore_optimizer_state(values.data(), static_cast<size_t>(values.size()));
+  host.restore_surprisal(values.data(), static_cast<size_t>(values.size()));
 }
 
 py::list layer_list(const HostTrainer& host) {
@@ -119,8 +119,8 @@ void register_trainer(py::module_& m) {
       .def("losses", &losses, py::arg("logits"), py::arg("labels"),
            "The loss of each row of logits, as steps have it, in units of 1 / LOSS_ONE.")
       .def("layers", &layer_list)
-      .def("optimizer_state", &optimizer_state)
-      .def("restore_optimizer_state", &restore_optimizer_state, py::arg("values"))
+      .def("surprisal", &surprisal)
+      .def("restore_surprisal", &restore_surprisal, py::arg("values"))
       .def_property_readonly("steps_begun", &HostTrainer::steps_begun)
       .def_property_readonly("arena_bytes", &HostTrainer::arena_bytes)
       .def_property_readonly("threads", &HostTrainer::threads);

@@ -81,14 +81,14 @@ void HostTrainer::check_step(const Status& status) {
   check(status);
 }
 
-std::vector<float> HostTrainer::optimizer_state() const {
+std::vector<float> HostTrainer::surprisal() const {
   const Access::Shared use(model_->access());
   return kept_state();
 }
 
 std::vector<float> HostTrainer::kept_state() const {
-  const OptimizerState state = trainer_.optimizer_state();
-  return {state.values, state.values + state.count};
+  const MeanPrediction& prediction = trainer_.prediction();
+  return {prediction.surprisal(), prediction.surprisal() + prediction.count()};
 }
 
 int32_t HostTrainer::steps_begun() const {
@@ -104,14 +104,14 @@ std::vector<Layer> HostTrainer::layers() const {
   return layers;
 }
 
-void HostTrainer::restore_optimizer_state(const float* values, size_t count) {
+void HostTrainer::restore_surprisal(const float* values, size_t count) {
   const Access::Exclusive use(model_->access());
   const std::vector<float> old = kept_state();
-  if (count != old.size()) check({Code::optimizer_state});
-  const OptimizerState own = trainer_.optimizer_state();
-  std::copy(values, values + count, own.values);
+  if (count != old.size()) check({Code::surprisal});
+  const MeanPrediction& own = trainer_.prediction();
+  std::copy(values, values + count, own.surprisal());
   const Status status = own.check();
-  if (!status.ok()) std::copy(old.begin(), old.end(), own.values);
+  if (!status.ok()) std::copy(old.begin(), old.end(), own.surprisal());
   check(status);
 }
 

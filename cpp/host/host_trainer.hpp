@@ -28,10 +28,10 @@ class HostTrainer {
   // The fixed-point loss of each sample, of logits [sample][class]; no image is read.
   std::vector<int32_t> losses(const float* logits, const SampleArray& samples);
 
-  // Values that updates keep from step to step. Refuses what cannot be such values; the old ones
+  // -log of the mean prediction, where the loss looks at it. Refuses what cannot be such values; the old ones
   // then stay.
-  std::vector<float> optimizer_state() const;
-  void restore_optimizer_state(const float* values, size_t count);
+  std::vector<float> surprisal() const;
+  void restore_surprisal(const float* values, size_t count);
 
   std::vector<Layer> layers() const;
   int32_t steps_begun() const;

@@ -6,7 +6,6 @@ void update_layer(const HostModel& host, const TrainerOptions& options, int32_t 
                   const UpdateInput& input, const GradientSums& sums, const LayerStorage& parameters) {
   const Access::Shared use(host.access());
   check(check_options(options));
-  if (options.optimizer != Optimizer::sgd) check({Code::optimizer_state});
   TrainerOptions by_weight = options;
   by_weight.rule = EstimatorRule::weight;
   const Layer layer = make_layer(host.model(), op, by_weight, parameters);

@@ -208,11 +208,11 @@ std::vector<double> ReferenceEstimate::differences(int32_t index, uint32_t sampl
   const bool layer_wise = options_.scope == Scope::layer_wise;
   const LayerRange perturbed = layer_wise ? LayerRange{index, index} : LayerRange{0, trainer_.layer_count() - 1};
   std::vector<double> losses;
-  for (uint32_t q = 0; q < static_cast<uint32_t>(query_count(layer(index))); ++q) {
+  for (uint32_t q = 0; q < static_cast<uint32_t>(layer(index).queries); ++q) {
     losses.push_back(query_loss(perturbed, {q, sample}));
   }
   double baseline = clean_loss(sample);
-  if (options_.baseline == Baseline::leave_one_out && options_.directions != Directions::coordinate) {
+  if (options_.baseline == Baseline::leave_one_out) {
     baseline = 0.0;
     for (const double loss : losses) baseline += loss;
     baseline = halves_away_from_zero(baseline / layer(index).queries);
@@ -221,13 +221,12 @@ std::vector<double> ReferenceEstimate::differences(int32_t index, uint32_t sampl
   return losses;
 }
 
-Sums ReferenceEstimate::all_sums(int32_t index) const {
+Sums ReferenceEstimate::sums(int32_t index) const {
   const Layer& one = layer(index);
   const auto samples = static_cast<uint32_t>(samples_.count());
-  const bool shared = options_.sharing == Sharing::batch && one.estimator == Estimator::weight_perturbation &&
-                      options_.directions != Directions::coordinate;
+  const bool shared = options_.sharing == Sharing::batch && one.estimator == Estimator::weight_perturbation;
   Sums total;
-  std::vector<double> together(static_cast<size_t>(query_count(one)), 0.0);
+  std::vector<double> together(static_cast<size_t>(one.queries), 0.0);
   for (uint32_t n = 0; n < samples; ++n) {
     if (one.estimator == Estimator::closed_form) {
       add(total, head_sums(index, n));
@@ -242,15 +241,5 @@ Sums ReferenceEstimate::all_sums(int32_t index) const {
   for (double& sum : together) sum = halves_away_from_zero(sum / samples);
   return weight_sums(index, 0, together);
 }
-
-Sums ReferenceEstimate::active(int32_t index, const Sums& sums) const {
-  Sums active = {std::vector<double>(sums.weights.size(), 0.0), sums.bias};
-  for (const int32_t weight : active_weights(layer(index))) {
-    active.weights[static_cast<size_t>(weight)] = sums.weights[static_cast<size_t>(weight)];
-  }
-  return active;
-}
-
-Sums ReferenceEstimate::sums(int32_t index) const { return active(index, all_sums(index)); }
 
 }  // namespace pmt::tests

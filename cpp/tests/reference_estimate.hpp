@@ -39,9 +39,6 @@ class ReferenceEstimate {
   // A layer's output in the main pass.
   const reference::Image& clean_nodes(int32_t layer, uint32_t sample) const;
 
-  // The sums without those of weights that are left out.
-  Sums active(int32_t layer, const Sums& sums) const;
-
   // The sums that Trainer::estimate leaves: queries, baseline, and the sum over the batch.
   Sums sums(int32_t layer) const;
 
@@ -50,18 +47,13 @@ class ReferenceEstimate {
 
   const Layer& layer(int32_t index) const { return trainer_.layer(index); }
   uint32_t owner(const Layer& layer, uint32_t sample) const;
-  int32_t query_count(const Layer& layer) const;
-  std::vector<int32_t> active_weights(const Layer& layer) const;
   reference::Vector<int8_t> direction(const Layer& layer, const QueryId& id, Purpose purpose, int32_t count) const;
-  reference::Vector<int8_t> hadamard(const Layer& layer, const QueryId& id, Purpose purpose, int32_t count) const;
-  reference::Vector<int8_t> coordinate(const Layer& layer, const QueryId& id, Purpose purpose, int32_t count) const;
   std::vector<OpParameters> perturbed_parameters(const LayerRange& perturbed, const QueryId& id) const;
   reference::Vector<int8_t> node_signs(const Layer& layer, const QueryId& id) const;
   xt::xtensor<double, 3> node_gradient(const Layer& layer, uint32_t sample,
                                        const std::vector<double>& differences) const;
   void perturb_nodes(const Layer& layer, const QueryId& id, reference::Image& nodes) const;
   Sums through_layer(const Layer& layer, const xt::xtensor<double, 3>& nodes, const reference::Image& input) const;
-  Sums all_sums(int32_t layer) const;  // of weights left out, too
   int32_t loss_of(const std::vector<float>& logits, uint32_t sample) const;
 
   const Trainer& trainer_;

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "core/zo/exponential.hpp"
+#include "core/zo/loss.hpp"
 #include "core/zo/loss_units.hpp"
-#include "core/zo/softmax_losses.hpp"
 #include "reference/cross_entropy.hpp"
 #include "tests/random_source.hpp"
 

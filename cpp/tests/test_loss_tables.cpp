@@ -1,4 +1,4 @@
-// The tables by themselves: how losses become differences, averages and sums over a batch.
+// The tables by themselves: how losses become differences and averages.
 #include <doctest/doctest.h>
 
 #include <vector>
@@ -13,7 +13,7 @@ namespace {
 
 // Two samples, three queries of each layer: one of weights, one of nodes, and an exact head.
 struct Tables {
-  explicit Tables(const TrainerOptions& options, int32_t workers = 1) : bytes(1 << 12) {
+  explicit Tables(const TrainerOptions& options) : bytes(1 << 12) {
     for (int32_t i = 0; i < 3; ++i) {
       layers[i].estimator = static_cast<Estimator>(i);
       layers[i].queries = 3;
@@ -21,7 +21,7 @@ struct Tables {
     memory.options = options;
     memory.setup.layer_count = 3;
     memory.setup.batch = 2;
-    memory.setup.executor.workers = workers;
+    memory.setup.executor.workers = 1;
     memory.layers = layers;
     memory.loss_starts = starts;
     Arena arena(bytes.data(), bytes.size());
@@ -79,20 +79,4 @@ TEST_CASE("model-wise one table is all layers'") {
   CHECK(tables.losses.count() == 1);
   CHECK(tables.losses.table_of(2) == 0);
   CHECK(tables.losses.queries(0) == 3);
-}
-
-TEST_CASE("differences of weights moved one by one are added up over the batch and the workers") {
-  TrainerOptions options;
-  options.directions = Directions::coordinate;
-  Tables tables(options, 2);
-  CHECK(tables.losses.adds_up(0));
-  CHECK(!tables.losses.adds_up(1));
-  tables.write(0, 0, {9, 9, 9});
-  tables.losses.clear_sums();
-  const int32_t first[] = {12, 8}, second[] = {INT32_MAX};
-  tables.losses.add(0, 0, 1, 2, first, 10);
-  tables.losses.add(0, 1, 1, 2, first, 9);
-  tables.losses.add(0, 1, 0, 1, second, 0);
-  tables.losses.to_differences(2);
-  CHECK(tables.read(0, 0) == Row{1073741823, 5, -3});
 }

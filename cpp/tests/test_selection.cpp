@@ -3,8 +3,8 @@
 #include <map>
 
 #include "core/train/selection.hpp"
+#include "core/zo/loss.hpp"
 #include "core/zo/loss_units.hpp"
-#include "core/zo/softmax_losses.hpp"
 #include "tests/engine.hpp"
 #include "tests/random_network.hpp"
 #include "tests/training_run.hpp"

@@ -69,7 +69,7 @@ Problem Card::check_sections() const {
       {h.activations, 4 * int64_t{h.inferences} * h.ops},
       {h.results, int64_t{sizeof(ResultRecord)} * h.steps},
       {h.parameters, int64_t{sizeof(ParameterRecord)} * h.steps * h.layers},
-      {h.optimizer_state, h.optimizer_state.bytes},  // the trainer knows how many
+      {h.surprisal, h.surprisal.bytes},  // the trainer knows how many
       {h.model, h.model.bytes},
   };
   for (const auto& entry : expected) {
@@ -123,9 +123,7 @@ bool Card::stream(int32_t index, StreamedOps* stream) const {
   return read(header_.streams, int64_t{sizeof *stream} * index, stream, sizeof *stream);
 }
 
-bool Card::optimizer_state(float* values) const {
-  return read(header_.optimizer_state, 0, values, header_.optimizer_state.bytes);
-}
+bool Card::surprisal(float* values) const { return read(header_.surprisal, 0, values, header_.surprisal.bytes); }
 
 bool Card::step(int32_t step, StepRecord* record) const {
   return read(header_.step_list, step_bytes() * step, record, sizeof *record);

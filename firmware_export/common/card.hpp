@@ -24,8 +24,8 @@ class Card {
   bool layer(int32_t index, int32_t* op) const;
   int32_t stream_count() const;
   bool stream(int32_t index, StreamedOps* stream) const;
-  // `values` takes header().optimizer_state.bytes.
-  bool optimizer_state(float* values) const;
+  // `values` takes header().surprisal.bytes.
+  bool surprisal(float* values) const;
   bool step(int32_t step, StepRecord* record) const;
   // Sample number `position` of a step.
   bool step_sample(int32_t step, int32_t position, int32_t* sample) const;

@@ -133,7 +133,7 @@ bool Session::open(const ModelImage& image, const board::Memory& arena) {
   image_ = image;
   const Status status = model_.open(image.bytes, image.count);
   if (!status.ok()) return fail("model", status);
-  if (!open_card() || !open_trainer(arena) || !read_optimizer_state()) return false;
+  if (!open_card() || !open_trainer(arena) || !read_surprisal()) return false;
   log_model(card_.header(), image_.count, options_.queries);
   return true;
 }
@@ -183,15 +183,15 @@ bool Session::read_setup(Arena& memory, TrainerSetup* setup) {
   return copy_layers(memory, layers, storage);
 }
 
-// The optimizer state after the steps before the card's first.
-bool Session::read_optimizer_state() {
-  const OptimizerState state = trainer_.optimizer_state();
-  const uint32_t bytes = card_.header().optimizer_state.bytes;
-  if (state.count != card_.header().optimizer_values) return fail("memories", {Code::optimizer_state});
+// The mean prediction after the steps before the card's first.
+bool Session::read_surprisal() {
+  const MeanPrediction& prediction = trainer_.prediction();
+  const uint32_t bytes = card_.header().surprisal.bytes;
+  if (prediction.count() != card_.header().surprisal_values) return fail("memories", {Code::surprisal});
   if (bytes == 0) return true;
-  if (bytes != static_cast<uint64_t>(state.count) * sizeof(float)) return fail("memories", {Code::optimizer_state});
-  if (!card_.optimizer_state(state.values)) return fail("memories", {Code::sample_unreadable});
-  const Status status = state.check();
+  if (bytes != static_cast<uint64_t>(prediction.count()) * sizeof(float)) return fail("memories", {Code::surprisal});
+  if (!card_.surprisal(prediction.surprisal())) return fail("memories", {Code::sample_unreadable});
+  const Status status = prediction.check();
   return status.ok() || fail("memories", status);
 }
 
@@ -266,12 +266,13 @@ bool Session::step() {
 // The checkpoints: what is in them, when they are written, and how training goes on.
 CheckpointParts Session::checkpoint_parts() const { return {this, 2 * trainer_.layer_count() + 1, checkpoint_part}; }
 
-// Weights and biases of each layer, then the optimizer state.
+// Weights and biases of each layer, then the mean prediction.
 CheckpointPart Session::checkpoint_part(const void* context, int32_t index) {
   const Session& self = *static_cast<const Session*>(context);
   if (index == 2 * self.trainer_.layer_count()) {
-    const OptimizerState state = self.trainer_.optimizer_state();
-    return {reinterpret_cast<uint8_t*>(state.values), static_cast<size_t>(state.count) * sizeof(float)};
+    const MeanPrediction& prediction = self.trainer_.prediction();
+    return {reinterpret_cast<uint8_t*>(prediction.surprisal()),
+            static_cast<size_t>(prediction.count()) * sizeof(float)};
   }
   const Layer& layer = self.trainer_.layer(index / 2);
   if (index % 2 == 1) {
@@ -293,7 +294,7 @@ bool Session::resume() {
   if (newest.sequence != 0) {
     if (newest.steps > static_cast<uint32_t>(h.steps)) return fail("card", "the checkpoint is of a later step");
     if (!slots_.load(checkpoint_parts())) return fail("card", slots_.problem());
-    const Status status = trainer_.optimizer_state().check();
+    const Status status = trainer_.prediction().check();
     if (!status.ok()) return fail("memories", status);
   }
   next_ = static_cast<int32_t>(newest.steps);

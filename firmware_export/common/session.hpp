@@ -42,7 +42,7 @@ class Session {
   bool open_card();
   bool open_trainer(const board::Memory& arena);
   bool read_setup(Arena& memory, TrainerSetup* setup);
-  bool read_optimizer_state();
+  bool read_surprisal();
   bool copy_layers(Arena& memory, int32_t* layers, LayerStorage* storage);
   bool train(int32_t index);
   void report_arena();

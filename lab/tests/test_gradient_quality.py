@@ -118,16 +118,16 @@ def test_as_many_regions_as_positions_are_the_nodes_that_no_clamp_holds(layer):
 
 
 def test_the_pooled_gradient_is_that_of_the_core_where_queries_reach_its_dimension():
-    """Hadamard rows of every region are exact, but for rounding and the loss's curvature."""
+    """But for rounding, the loss's curvature and the directions' own noise."""
     model = smooth_network()
     images, y = model.prepare(pixels(model, 2)), labels(model, 2)
-    options = estimator_options("pooled+regions2+hadamard+mu1+antithetic", 32, 1)
+    options = estimator_options("pooled+regions2+mu1+antithetic", 4096, 1)
     trainer = pmt._core.Trainer(model.core, options.to_core(), [0], 2, 1)
     estimate, _ = trainer.estimate(images, y, 0, 0)
     pooled = pooled_moments(model, images, y, 0, 2)
     assert pooled.nodes == 2 * 2 * 4
     error = np.linalg.norm(estimate - pooled.gradient) / np.linalg.norm(pooled.gradient)
-    assert error < 0.03
+    assert error < 0.15  # (2 d - 2) / Q of random signs, and rounding
 
 
 def test_the_theory_of_pooled_nodes_tells_bias_and_variance_apart():
@@ -218,8 +218,8 @@ def test_estimators_by_name():
         "input",
         1.0,
     )
-    options = estimator_options("pooled+regions4+hadamard", 8, 5)
-    assert (options.rule, options.regions, options.directions) == ("pooled", 4, "hadamard")
+    options = estimator_options("pooled+regions4+antithetic", 8, 5)
+    assert (options.rule, options.regions, options.pairs) == ("pooled", 4, "antithetic")
     assert {"weight", "node", "clean", "shared", "model_wise"} <= set(WORDS)
     for name, message in (
         ("mu1", "must be weight, node, pooled or by_dimension"),

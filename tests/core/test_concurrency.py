@@ -77,7 +77,7 @@ READS = {
     "weights": lambda s: s.model.weights(LAYER),
     "bias": lambda s: s.model.bias(LAYER),
     "weight_scales": lambda s: s.model.weight_scales(LAYER),
-    "optimizer_state": lambda s: s.trainer.optimizer_state(),
+    "surprisal": lambda s: s.trainer.surprisal(),
     "layers": lambda s: s.trainer.layers(),
     "steps_begun": lambda s: s.trainer.steps_begun,
     "Trainer": lambda s: _core.Trainer(s.model, s.device, s.layers, 1, 1),
@@ -87,9 +87,7 @@ READS = {
 RUNS_ALONE = {
     "step": lambda s: s.step(),
     "estimate": lambda s: s.trainer.estimate(s.images, s.labels, 0, 0),
-    "calibrate": lambda s: s.trainer.calibrate(s.images, s.labels, 0),
-    "configure": lambda s: s.trainer.configure([]),
-    "restore_optimizer_state": lambda s: s.trainer.restore_optimizer_state(np.zeros(0, np.float32)),
+    "restore_surprisal": lambda s: s.trainer.restore_surprisal(np.zeros(0, np.float32)),
     "another trainer": lambda s: another(s).step(s.images, s.labels, 0, 1.0),
     "set_parameters": lambda s: s.model.set_parameters(LAYER, *PARAMETERS),
     "set_weight_scales": lambda s: s.model.set_weight_scales(LAYER, SCALES),
@@ -132,7 +130,7 @@ def test_what_trains_measures_or_changes_a_model_runs_alone(name):
     ANOTHER[id(step)] = _core.Trainer(step.model, step.device, step.layers, 20, 1)
     assert step.refused(RUNS_ALONE[name]) == IN_USE
     step.model.logits(step.images, 1)  # nothing stays locked
-    step.trainer.optimizer_state()
+    step.trainer.surprisal()
 
 
 def test_many_threads_may_read_a_model():

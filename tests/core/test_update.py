@@ -1,4 +1,4 @@
-"""Updates that remember: momentum, Adam, and biases alone."""
+"""What a step keeps for the next, updates of biases alone, and rounding."""
 
 from __future__ import annotations
 
@@ -11,11 +11,6 @@ from pmt import _core
 from pmt.datasets import Dataset
 
 OPTIONS = {"layers": "B2,B3", "epochs": 2, "batch": 4, "queries": 6}
-KINDS = [
-    {"optimizer": "momentum"},
-    {"optimizer": "adam", "step": "gradient", "learning_rate": 0.01},
-    {"optimizer": "adam", "train_weights": False},
-]
 
 
 def data(count: int = 12, seed: int = 0) -> Dataset:
@@ -23,80 +18,37 @@ def data(count: int = 12, seed: int = 0) -> Dataset:
     return Dataset(pixels(model, count, seed), labels(model, count, seed), tuple("abcd"), "random")
 
 
-class Stop(BaseException):
-    pass
-
-
-def stop_at(step: int):
-    def callback(done, record):
-        if done == step:
-            raise Stop
-
-    return callback
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_run_resumes_with_what_its_updates_remember(tmp_path, kind):
-    options = {**OPTIONS, **kind}
-    whole = residual_network()
-    pmt.ZOTrainer(**options).fit(whole, data(), out=tmp_path / "whole", progress=False)
-    with pytest.raises(Stop):
-        pmt.ZOTrainer(**options).fit(
-            residual_network(), data(), out=tmp_path / "run", progress=stop_at(2)
-        )
-    with np.load(tmp_path / "run" / "checkpoint-2.npz") as state:
-        assert state.files == ["update"]
-        assert state["update"][0] == 2.0
-    model = residual_network()
-    pmt.ZOTrainer(**options).fit(model, data(), out=tmp_path / "run", progress=False)
-    for name in ("checkpoint.pmt", "checkpoint-6.npz"):
-        assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
-    assert model.image() == whole.image()
-
-
 def test_plain_descent_leaves_nothing_beside_the_model(tmp_path):
     pmt.ZOTrainer(**OPTIONS).fit(residual_network(), data(), out=tmp_path, progress=False)
     assert not list(tmp_path.glob("*.npz"))
 
 
-def test_optimizer_state_is_float32_in_a_documented_order():
+def test_a_mean_prediction_of_another_training_is_refused():
     model = residual_network()
-    weights = [model.core.weights(op).size for op in (2, 3)]
-    biases = [16, 8]
 
-    def count(**changes) -> int:
-        options = pmt.preset("default", queries=2, **changes).to_core()
-        return _core.Trainer(model.core, options, [2, 3], 1).optimizer_state().size
+    def trainer(**changes) -> _core.Trainer:
+        options = pmt.preset("default", queries=2, loss="entropy", **changes).to_core()
+        return _core.Trainer(model.core, options, [2], 1)
 
-    assert count() == 0
-    assert count(optimizer="momentum") == 1 + sum(weights) + sum(biases)
-    assert count(optimizer="adam") == 1 + 2 * (sum(weights) + sum(biases))
-    assert count(optimizer="adam", train_weights=False) == 1 + 2 * sum(biases)
-    assert count(optimizer="momentum", train_bias=False) == 1 + sum(weights)
-
-
-def test_an_optimizer_state_of_another_training_is_refused(tmp_path):
-    model = residual_network()
-    options = pmt.preset("default", queries=2, optimizer="momentum").to_core()
-    trainer = _core.Trainer(model.core, options, [2], 1)
-    values = trainer.optimizer_state()
-    for wrong in (values[:-1], np.full_like(values, np.nan), np.full_like(values, -1.0)):
-        with pytest.raises(ValueError, match="the optimizer state is damaged or of another"):
-            trainer.restore_optimizer_state(wrong)
-    assert (trainer.optimizer_state() == values).all()
+    assert trainer().surprisal().size == 0
+    own = trainer(diversity=0.5)
+    values = own.surprisal()
+    assert values.tolist() == [0.0] * model.classes
+    for wrong in (values[:-1], np.full_like(values, np.nan)):
+        with pytest.raises(ValueError, match="the mean prediction is damaged or of another"):
+            own.restore_surprisal(wrong)
+    assert (own.surprisal() == values).all()
     with pytest.raises(TypeError, match="values must be a C-contiguous NumPy array of float32"):
-        trainer.restore_optimizer_state(values.astype(np.float64))
+        own.restore_surprisal(values.astype(np.float64))
 
 
-def test_the_device_counts_its_optimizer_state():
+def test_the_device_counts_what_biases_alone_take():
     model = residual_network()
 
     def arena(**changes) -> int:
         options = pmt.preset("default", queries=2, rule="weight", **changes).to_core()
         return _core.DeviceMemory(model.core, options, [2, 3], 1).arena_bytes
 
-    values = 1 + 144 + 16 + 128 + 8
-    assert arena(optimizer="momentum") == arena() + (4 * values + 15) // 16 * 16
     # Without perturbed weights, and less room for sums.
     assert arena(train_weights=False) <= arena() - 144
 
@@ -126,9 +78,6 @@ def test_biases_alone_leave_the_weights_and_learn(changes):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"momentum": 1.0}, "momentum=1.0 must be 0 <= x < 1"),
-        ({"adam_beta2": -0.1}, "adam_beta2=-0.1 must be 0 <= x < 1"),
-        ({"optimizer": "lion"}, "optimizer='lion' is unknown; choose one of sgd, momentum, adam"),
         (
             {"train_weights": False, "train_bias": False},
             "train_weights=False, train_bias=False train nothing; set one of them to True",
@@ -147,8 +96,8 @@ def test_the_core_checks_options_itself():
     with pytest.raises(ValueError, match="neither weights nor biases are trained"):
         _core.Trainer(model.core, options, [0], 1)
     options = pmt.preset("default").to_core()
-    options.adam_beta2 = 1.0
-    with pytest.raises(ValueError, match=r"outside its range \(adam_beta2\)"):
+    options.diversity = -1.0
+    with pytest.raises(ValueError, match=r"outside its range \(diversity\)"):
         _core.Trainer(model.core, options, [0], 1)
 
 

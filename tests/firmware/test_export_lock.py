@@ -52,9 +52,10 @@ def test_a_run_is_made_again(tmp_path: Path) -> None:
     model, data = write_model(tmp_path), write_data(tmp_path)
     run = tmp_path / "run"
     training = ["--layers", "B2", "--queries", "4", "--batch", "5", "--epochs", "1"]
-    adam = ["--optimizer", "adam"]
+    diverse = ["--loss", "entropy", "--diversity", "0.5"]
     assert (
-        main(["train", str(model), "--data", str(data), "--out", str(run), *training, *adam]) == 0
+        main(["train", str(model), "--data", str(data), "--out", str(run), *training, *diverse])
+        == 0
     )
     command = ["export", str(run), "--target", TARGET, "--steps", "2"]
     assert main([*command, "--out", str(tmp_path / "a")]) == 0

@@ -88,17 +88,7 @@ def check_same_bytes(
             "-O2",
         ),
         (
-            {"rule": "node", "directions": "hadamard", "hadamard_index": "running"},
-            {"node_perturbation", "closed_form"},
-            "-O2",
-        ),
-        (
-            {"rule": "weight", "directions": "hadamard", "pairs": "antithetic", "sparsity": 0.3},
-            {"weight_perturbation"},
-            "-O2",
-        ),
-        (
-            {"rule": "weight", "directions": "coordinate", "sparsity": 0.8, "mask_interval": 2},
+            {"rule": "weight", "pairs": "antithetic"},
             {"weight_perturbation"},
             "-O2",
         ),
@@ -119,27 +109,12 @@ def check_same_bytes(
             "-O2",
         ),
         (
-            {"rule": "pooled", "directions": "hadamard", "batch": 1},
+            {"rule": "pooled", "batch": 1},
             {"pooled_perturbation", "closed_form"},
             "-O2",
         ),
         (
-            {
-                "rule": "node",
-                "optimizer": "momentum",
-                "learning_rate": 3.0,
-            },
-            {"node_perturbation", "closed_form"},
-            "-O2",
-        ),
-        (
-            {
-                "rule": "weight",
-                "optimizer": "adam",
-                "sharing": "batch",
-                "learning_rate": 3.0,
-                "preparation": "align",
-            },
+            {"rule": "weight", "sharing": "batch", "learning_rate": 3.0, "preparation": "align"},
             {"weight_perturbation"},
             "-O3",
         ),
@@ -160,14 +135,9 @@ def test_every_kind_of_step_gives_the_same_bytes(
 @pytest.mark.parametrize(
     "changes",
     [
-        {"loss": "cross_entropy", "label_smoothing": 0.1},
         {"loss": "squared_error"},
-        {"loss": "huber", "huber_delta": 0.5},
         {"loss": "binary_cross_entropy"},
-        {"loss": "hinge"},
         {"loss": "entropy", "diversity": 1.5},
-        {"loss": "zero_one", "top_k": 2},
-        {"loss": "ranking"},
     ],
     ids=lambda changes: changes["loss"],
 )
@@ -178,8 +148,7 @@ def test_every_loss_gives_the_same_bytes(tmp_path: Path, changes: dict[str, Any]
     if changes["loss"] == "entropy":  # which reads no label, and no card of it holds any
         data = Dataset.unlabeled(data.images)
     used = check_same_bytes(tmp_path / "fw", model, data, options)
-    exact = set() if changes["loss"] == "zero_one" else {"closed_form"}
-    assert set(used) == {"pooled_perturbation"} | exact
+    assert set(used) == {"pooled_perturbation", "closed_form"}
 
 
 @pytest.mark.parametrize(
@@ -248,7 +217,7 @@ def test_biases_alone_give_the_same_bytes_with_the_weights_in_flash(
         assert not np.array_equal(device.core.bias(op), model.core.bias(op))
 
 
-@pytest.mark.parametrize("changes", [{}, {"optimizer": "adam"}])
+@pytest.mark.parametrize("changes", [{}, {"loss": "entropy", "diversity": 1.5}])
 def test_a_run_goes_on_where_the_host_stopped(tmp_path: Path, changes: dict[str, Any]) -> None:
     options = pmt.preset("default", batch=4, epochs=2, queries=5, seed=9, **changes)
     data = random_dataset(residual_network(), 16)

@@ -272,7 +272,7 @@ def test_what_no_board_can_score_is_refused(tmp_path: Path) -> None:
         "data set 'hot' holds float targets, which no card has room for; give it integer labels"
     )
     with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
-        write(tmp_path / "fw", options=OPTIONS.replace(loss="huber"), dataset=hot)
+        write(tmp_path / "fw", options=OPTIONS.replace(loss="squared_error"), dataset=hot)
     bare = Dataset.unlabeled(data.images, "camera")
     expected = (
         "data set 'camera' has no labels, which loss='cross_entropy' needs; use loss='entropy' or "

@@ -28,13 +28,13 @@ from pmt.train.costs.memory import arena_bytes
 @pytest.mark.parametrize(
     ("layers", "arena"),
     [
-        ("all", 606752),
-        ("paper14", 298048),
-        ("B1", 106048),
-        ("B2", 117104),
-        ("B3", 126544),
-        ("B4", 231376),
-        ("head", 92464),
+        ("all", 606736),
+        ("paper14", 298032),
+        ("B1", 106032),
+        ("B2", 117088),
+        ("B3", 126528),
+        ("B4", 231360),
+        ("head", 92448),
     ],
 )
 def test_the_arenas_that_the_documents_give(layers: str, arena: int) -> None:

@@ -118,12 +118,12 @@ def test_no_adaptation_takes_no_steps_whatever_it_is_told():
 
 
 def test_a_run_is_resumed_by_its_own_trainer(tmp_path):
-    trainer = methods.trainer("zo_adam", layers="B3", epochs=1, batch=4, queries=2, threads=1)
+    trainer = methods.trainer("bias_only", layers="B3", epochs=1, batch=4, queries=2, threads=1)
     trainer.fit(residual_network(), data(12), out=tmp_path / "run", progress=False)
     resumed = methods.resumed_trainer(pmt.RunFolder(tmp_path / "run"), threads=1)
     assert type(resumed) is pmt.ZOTrainer
     assert resumed.options == trainer.options
-    assert resumed.options.optimizer == "adam"
+    assert resumed.options.train_weights is False
 
 
 def test_unknown_names_are_refused_with_those_that_are_known():
@@ -151,11 +151,10 @@ def test_the_command_line_takes_a_method_and_its_options(tmp_path, capsys):
     command = ["train", str(write_model(tmp_path)), "--data", str(write_data(tmp_path))]
     command += ["--block", "2", "--queries", "2", "--epochs", "1", "--batch", "20", "--json", "-"]
     run = tmp_path / "run"
-    more = ["--method", "zo_momentum", "--set", "momentum=0.5", "--set", "train_bias=no"]
+    more = ["--method", "pooled", "--set", "head_rate=5", "--set", "train_bias=no"]
     assert main([*command, "--out", str(run), *more]) == 0
     figures = json.loads(capsys.readouterr().out)
-    assert figures["options"]["optimizer"] == "momentum"
-    assert figures["options"]["momentum"] == 0.5
+    assert figures["options"]["head_rate"] == 5.0
     assert figures["options"]["train_bias"] is False
     assert main(["train", "--resume", str(run), "--json", "-"]) == 0
     assert json.loads(capsys.readouterr().out)["options"] == figures["options"]
@@ -180,10 +179,13 @@ def test_the_command_line_takes_a_method_and_its_options(tmp_path, capsys):
         (["--method", "paper", "--preset", "paper"], "--method and --preset exclude each other"),
         (["--preset", "bias_only"], "preset='bias_only' is unknown; choose one of default, paper"),
         (
-            ["--set", "momentun=0.5"],
-            "--set momentun=0.5: 'momentun' is not an option of default; did you mean 'momentum'?",
+            ["--set", "diversty=0.5"],
+            "--set diversty=0.5: 'diversty' is not an option of default; did you mean 'diversity'?",
         ),
-        (["--set", "momentum"], "--set momentum: must be OPTION=VALUE, with an option of default"),
+        (
+            ["--set", "diversity"],
+            "--set diversity: must be OPTION=VALUE, with an option of default",
+        ),
         (["--set", "batch=x"], "--set batch=x: 'x' must be a whole number"),
         (["--set", "train_bias=maybe"], "--set train_bias=maybe: 'maybe' must be yes or no"),
     ],

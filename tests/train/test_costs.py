@@ -129,17 +129,11 @@ def test_the_core_tells_the_parts_of_the_arena():
         "biases": 4 * (16 + 8 + 4),
         "activations": 2512,
         "gradient": 8 * (144 + 16),
-        "optimizer": 0,
         "tables": 4 * (4 * 16 + 8) + 8 * 4 + 36 * 8,
-        "lists": 904,
+        "lists": 888,
         "buffers": 3272,
     }
     assert parts() == expected
-    state = 4 * (1 + 304 + 28)
-    rounding = 12
-    assert parts(optimizer="momentum") == {
-        **expected, "optimizer": state, "buffers": 3272 + rounding
-    }  # fmt: skip
     assert parts(train_weights=False)["weights"] == 0
 
 

@@ -31,7 +31,7 @@ def fit(out):
     model = residual_network()
     data = Dataset(pixels(model, 8), labels(model, 8), tuple("abcd"), "random")
     trainer = pmt.ZOTrainer(
-        layers="head", batch=4, epochs=1, queries=2, threads=1, optimizer="momentum"
+        layers="head", batch=4, epochs=2, queries=2, threads=1, loss="entropy", diversity=0.5
     )
     trainer.fit(model, data, held_out=data, out=out, progress=False)
 

@@ -29,16 +29,10 @@ pytestmark = pytest.mark.usefixtures("wide_terminal")
 DECLARED = declared_options(pmt.TrainingOptions)
 # Other options that a value beside the default needs.
 NEEDS: dict[str, dict[str, Any]] = {
-    "directions": {"gradient_norm_scaling": "none"},
-    "hadamard_index": {"directions": "hadamard"},
-    "momentum": {"optimizer": "momentum"},
-    "adam_beta2": {"optimizer": "adam"},
     "mu_weight": {"rule": "weight"},
     "sharing": {"rule": "weight"},
     "node_ratio": {"rule": "by_dimension"},
     "node_dimension": {"rule": "by_dimension"},
-    "huber_delta": {"loss": "huber"},
-    "top_k": {"loss": "zero_one"},
     "diversity": {"loss": "entropy"},
 }
 # `pmt select` decides these itself.
@@ -165,7 +159,7 @@ def test_messages_by_their_words():
         ({"learning_rate": "0.1"}, "learning_rate='0.1' must be a number (a finite number > 0), "
          "not text"),
         ({"learning_rate": None}, "learning_rate=None must be a number (a finite number > 0)"),
-        ({"momentum": "much"}, "momentum='much' must be a number (0 <= x < 1), not text"),
+        ({"diversity": "much"}, "diversity='much' must be a number (0..10), not text"),
         ({"train_bias": "no"}, "train_bias='no' must be True or False"),
         ({"layers": ["B2"]}, "layers=['B2'] must be text: names of blocks or layers, separated by "
          "commas, for example B2,head"),
@@ -180,11 +174,12 @@ def test_numbers_of_numpy_are_kept_as_those_of_python():
         queries=np.int64(4),
         seed=np.uint32(3),
         learning_rate=np.float64(0.25),
-        momentum=np.float32(0.5),
+        diversity=np.float32(0.5),
+        loss="entropy",
         train_bias=np.bool_(False),
     )
     plain = pmt.TrainingOptions(
-        queries=4, seed=3, learning_rate=0.25, momentum=0.5, train_bias=False
+        queries=4, seed=3, learning_rate=0.25, diversity=0.5, loss="entropy", train_bias=False
     )
     assert options == plain
     assert repr(options) == repr(plain)
@@ -241,9 +236,9 @@ def test_options_of_other_trainers_are_refused_by_their_declarations(kind: type[
 
 def test_the_core_names_an_option_outside_its_range():
     options = pmt.preset("default").to_core()
-    options.mask_interval = 0
+    options.node_ratio = 0.0
     with pytest.raises(
-        ValueError, match=r"^an option has a value outside its range \(mask_interval\)$"
+        ValueError, match=r"^an option has a value outside its range \(node_ratio\)$"
     ):
         _core.Trainer(residual_network().core, options, [0], 1)
     with pytest.raises(ValueError, match=r"^'up' is unknown; choose one of nearest, stochastic$"):

@@ -32,30 +32,6 @@ class Momentum(pmt.ZOTrainer):
         self.momentum = momentum
 
 
-class Replaced(pmt.ZOTrainer):
-    """One whose argument is an option's word, or an object in its place."""
-
-    def __init__(self, *, optimizer=None, **options):
-        if isinstance(optimizer, str):
-            options["optimizer"] = optimizer
-        super().__init__(**options)
-        self.optimizer = None if isinstance(optimizer, str) else optimizer
-
-
-class Named(pmt.ZOTrainer):
-    """One that takes an object among the options, which keep its name."""
-
-    def __init__(self, options=None, **changes):
-        given = changes.get("optimizer")
-        self.function = given if callable(given) else None
-        if callable(given):
-            changes["optimizer"] = "adam"
-        super().__init__(options, **changes)
-
-    def option_objects(self):
-        return {} if self.function is None else {"optimizer": self.function}
-
-
 TRAINERS = {
     "ZOTrainer()": lambda: pmt.ZOTrainer(),
     "ZOTrainer(layers='B2,head', epochs=4)": lambda: pmt.ZOTrainer(epochs=4, layers="B2,head"),
@@ -66,15 +42,6 @@ TRAINERS = {
     "ZOTrainer(preset='paper', epochs=4)": lambda: pmt.ZOTrainer(pmt.preset("paper", epochs=4)),
     "Momentum(epochs=2)": lambda: Momentum(epochs=2),
     "Momentum(epochs=2, momentum=0.5)": lambda: Momentum(epochs=2, momentum=0.5),
-    "Replaced()": lambda: Replaced(),
-    "Replaced(optimizer='adam')": lambda: Replaced(optimizer="adam"),
-    "Replaced(epochs=2, optimizer=<built-in function divmod>)": lambda: Replaced(
-        epochs=2, optimizer=divmod
-    ),
-    "Named(optimizer='adam')": lambda: Named(optimizer="adam"),
-    "Named(epochs=2, optimizer=<built-in function divmod>)": lambda: Named(
-        epochs=2, optimizer=divmod
-    ),
     "ZOTrainer(loss=<built-in function divmod>)": lambda: pmt.ZOTrainer(loss=divmod),
     "BackpropTrainer(layers='head')": lambda: pmt.backprop.BackpropTrainer(layers="head"),
     "BackpropTrainer(preset='bp_last_layer', epochs=3)": lambda: pmt.backprop.BackpropTrainer(
@@ -91,14 +58,7 @@ def test_the_repr_shows_what_differs_from_the_preset(text):
 
 @pytest.mark.parametrize("text", [text for text in TRAINERS if "<" not in text])
 def test_the_repr_is_the_call_that_makes_the_trainer(text):
-    kinds = (
-        pmt.ZOTrainer,
-        pmt.backprop.BackpropTrainer,
-        MCUTrainTrainer,
-        Momentum,
-        Replaced,
-        Named,
-    )
+    kinds = (pmt.ZOTrainer, pmt.backprop.BackpropTrainer, MCUTrainTrainer, Momentum)
     again = eval(text, {kind.__name__: kind for kind in kinds})
     assert again.get_params() == TRAINERS[text]().get_params()
 
@@ -116,7 +76,7 @@ def test_clones_are_equal_and_independent(text):
 
 def test_parameters_are_the_options_and_the_threads():
     trainer = pmt.ZOTrainer(layers="B2", threads=3)
-    own = {"threads": 3, "estimator": None}
+    own = {"threads": 3, "estimator": None, "optimizer": None}
     assert trainer.get_params() == {**dataclasses.asdict(trainer.options), **own}
     assert trainer.get_params(deep=False) == trainer.get_params(deep=True)
     assert Momentum(momentum=0.5).get_params()["momentum"] == 0.5
@@ -154,5 +114,5 @@ def test_a_trainer_without_options_class_has_a_repr():
 def test_a_callable_loss_is_a_parameter_that_an_option_s_word_replaces():
     trainer = pmt.ZOTrainer(loss=divmod)
     assert trainer.get_params()["loss"] is divmod
-    assert trainer.set_params(loss="hinge").options.loss == "hinge"
+    assert trainer.set_params(loss="entropy").options.loss == "entropy"
     assert trainer.loss_function is None

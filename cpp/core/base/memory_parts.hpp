@@ -11,7 +11,6 @@ enum class MemoryPart : int32_t {
   biases,       // likewise
   activations,  // in a compact plan with the kernels' scratch
   gradient,     // its sums, where they have memory of their own
-  optimizer,    // moments and shares of noise
   tables,       // losses of queries, states of their random numbers
   lists,        // layers, the plan
   buffers,      // all else: scratch, perturbed parameters, logits, what rounding takes

@@ -6,14 +6,8 @@
 
 namespace pmt {
 
-enum class Purpose : uint32_t {
-  weight_signs = 0,
-  bias_signs = 1,
-  node_signs = 2,
-  rounding = 3,
-  hadamard_shift = 5,
-  mask = 6
-};
+// 6 is that of a mask in pmt.methods.deepzero.
+enum class Purpose : uint32_t { weight_signs = 0, bias_signs = 1, node_signs = 2, rounding = 3 };
 
 struct StreamId {
   uint32_t seed;

@@ -30,9 +30,7 @@ const char* option_message(Code code) {
     case Code::option_queries: return "queries must be 1..4096, at least 2 with leave-one-out";
     case Code::option_seed: return "XORShift32 needs a seed other than 0";
     case Code::option_learning_rate: return "the learning rate must be finite and >= 0";
-    case Code::option_pairs: return "antithetic pairs need an even number of queries, and no coordinate directions";
-    case Code::option_index: return "a running index needs Hadamard directions, per sample";
-    case Code::option_coordinate: return "coordinate directions need the scope layer_wise";
+    case Code::option_pairs: return "antithetic pairs need an even number of queries";
     case Code::option_nothing_trained: return "neither weights nor biases are trained";
     case Code::option_value: return "an option has a value outside its range";
     case Code::option_loss:
@@ -49,7 +47,7 @@ const char* training_message(Code code) {
     case Code::layer_not_trainable: return "the op has no weights to train";
     case Code::layer_repeated: return "layers must be ascending, each once, and at least one";
     case Code::plan_streams: return "ops that were chosen to stream cannot: they are of another model or training";
-    case Code::optimizer_state: return "the optimizer state is damaged or of another training";
+    case Code::surprisal: return "the mean prediction is damaged or of another training";
     case Code::batch_size: return "the batch is empty or larger than planned";
     case Code::estimate_compact:
       return "estimate() needs a trainer opened with compact = false: one with true keeps no gradient of a whole layer";

@@ -29,15 +29,13 @@ enum class Code : int32_t {
   option_seed,             // XORShift32 needs a seed other than 0
   option_learning_rate,    // not finite or negative
   option_nothing_trained,  // neither weights nor biases
-  option_pairs,            // antithetic pairs with odd queries, or coordinate directions
-  option_index,            // a running index without Hadamard directions of each sample
-  option_coordinate,       // coordinate directions model-wise
+  option_pairs,            // antithetic pairs with odd queries
   option_value,            // outside its own range; the index is the place in for_each_option()
   option_loss,             // a loss function without the option that names it, or the other way round
   layer_not_trainable,     // the op has no weights
   layer_repeated,          // the same layer twice, or layers not ascending
   plan_streams,            // ops that are said to stream cannot
-  optimizer_state,         // values that no update can have left
+  surprisal,               // a mean prediction that no step can have left
   batch_size,              // batch below 1 or above what the plan was made for
   estimate_compact,        // a compact trainer keeps no gradient of a whole layer
   label_range,             // a label outside 0..classes-1

@@ -45,21 +45,21 @@ struct CardHeader {
   int32_t steps;
   int32_t layers;
   int32_t ops;
-  int32_t inferences;           // samples 0 .. inferences-1 have expected activations
-  int32_t save_interval;        // steps from one checkpoint to the next; there is one after the last, too
-  int32_t optimizer_values;     // Trainer::optimizer_state(): floats at the end of a checkpoint
-  uint32_t slot_blocks;         // of each of the two slots
-  uint32_t first_slot;          // block; the second slot stands behind the first
-  CardSection options;          // TrainerOptions
-  CardSection layer_list;       // int32 op index [layers]
-  CardSection streams;          // StreamedOps: which ops stream, as the host has planned it; see core/net/segments.hpp
-  CardSection step_list;        // StepRecord and int32 sample index [batch], for each step
-  CardSection sample_list;      // int32 label (-1: none) and the image, padded to 4 bytes, for each sample
-  CardSection activations;      // expected uint32 CRC-32 [inferences][ops] of each op's int8 output
-  CardSection results;          // expected ResultRecord [steps]
-  CardSection parameters;       // expected ParameterRecord [steps][layers], after the step
-  CardSection optimizer_state;  // float32 of Trainer::optimizer_state() before the first step; empty: all 0
-  CardSection model;            // the .pmt image; for the host alone, which reads the trained model back
+  int32_t inferences;        // samples 0 .. inferences-1 have expected activations
+  int32_t save_interval;     // steps from one checkpoint to the next; there is one after the last, too
+  int32_t surprisal_values;  // MeanPrediction: floats at the end of a checkpoint
+  uint32_t slot_blocks;      // of each of the two slots
+  uint32_t first_slot;       // block; the second slot stands behind the first
+  CardSection options;       // TrainerOptions
+  CardSection layer_list;    // int32 op index [layers]
+  CardSection streams;       // StreamedOps: which ops stream, as the host has planned it; see core/net/segments.hpp
+  CardSection step_list;     // StepRecord and int32 sample index [batch], for each step
+  CardSection sample_list;   // int32 label (-1: none) and the image, padded to 4 bytes, for each sample
+  CardSection activations;   // expected uint32 CRC-32 [inferences][ops] of each op's int8 output
+  CardSection results;       // expected ResultRecord [steps]
+  CardSection parameters;    // expected ParameterRecord [steps][layers], after the step
+  CardSection surprisal;     // float32 of MeanPrediction before the first step; empty: all 0
+  CardSection model;         // the .pmt image; for the host alone, which reads the trained model back
 };
 static_assert(sizeof(CardHeader) == 144, "the header is part of the file format");
 
@@ -85,7 +85,7 @@ static_assert(sizeof(ParameterRecord) == 8, "part of the file format");
 
 // A slot's first block. The blocks behind it hold, one after another, the trained weights (int8; not
 // where biases alone are trained) and biases (int32) of each layer, then the float32 of
-// Trainer::optimizer_state(). Their generation is the sequence number; the header's own is 0.
+// MeanPrediction. Their generation is the sequence number; the header's own is 0.
 struct SlotHeader {
   uint8_t magic[4];
   uint32_t sequence;  // of the checkpoint, from 1; 0: the slot was never written

@@ -31,10 +31,9 @@ Status GradientPass::sum(const ChannelGroup& channels, GradientSums* sums) {
     if (status.ok()) status = pass.add_sample(index, worker);
   };
   const Executor& executor = memory_.setup.executor;
-  executor.run(executor.context, shared_ || losses_.adds_up(table_) ? 1 : samples_, task, this, false);
+  executor.run(executor.context, shared_ ? 1 : samples_, task, this, false);
   gradients_.join(layer_, channels);
   *sums = gradients_.sums(0, layer_, channels);
-  leave_out_inactive(*sums);
   have_head_gradients_ = true;
   return first_error(memory_.statuses, memory_.workers());
 }
@@ -108,19 +107,6 @@ void GradientPass::add_nodes(int32_t sample, int32_t worker, const GradientSums&
   }
   NodeGradient gradient(memory_.context, workspace, layer_, directions, sums);
   for_rows(worker, [&](const LayerRows& rows) { gradient.add(rows); });
-}
-
-// Weights that random sparsity leaves out do not change, whatever the estimator.
-void GradientPass::leave_out_inactive(const GradientSums& sums) const {
-  const int8_t* mask = memory_.workspaces[0].masks.of(memory_.options, layer_, memory_.context.step);
-  if (mask == nullptr || sums.weights == nullptr) return;
-  const Model& model = *memory_.setup.model;
-  for (int32_t c = sums.begin; c < sums.begin + sums.channels(layer_); ++c) {
-    const ChannelWeights at = channel_weights(model, model.op(layer_.op), c), to = sums.of(model, layer_, c);
-    for (int32_t k = 0; k < at.count; ++k) {
-      if (mask[at.first + k * at.stride] == 0) sums.weights[to.first + k * to.stride] = 0;
-    }
-  }
 }
 
 const int32_t* GradientPass::differences(int32_t sample) const {

@@ -24,7 +24,6 @@ class GradientPass {
   template <typename Visit>
   void for_rows(int32_t worker, const Visit& visit);
   void add_nodes(int32_t sample, int32_t worker, const GradientSums& sums);
-  void leave_out_inactive(const GradientSums& sums) const;
   const int32_t* differences(int32_t sample) const;
 
   const StepMemory& memory_;

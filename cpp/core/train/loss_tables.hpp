@@ -1,9 +1,8 @@
-// The losses of a step's queries, a table for each layer (model-wise one for all): a row for each sample
-// or, where weights are moved one by one, the sum over the batch of each coordinate's difference in a row
-// of every worker, for there may be a hundred thousand of them. Then the differences, and their averages.
+// The losses of a step's queries, a table for each layer (model-wise one for all) with a row for each sample. Then
+// the differences, and their averages. And the mean of the batch's predictions, for losses that look at it.
 #pragma once
 
-#include "core/train/mean_prediction.hpp"
+#include "core/train/step_memory.hpp"
 
 namespace pmt {
 
@@ -11,6 +10,33 @@ namespace pmt {
 struct CleanLoss {
   int32_t loss;
   int32_t correct;  // 0 or 1
+};
+
+// The mean of a batch's predictions, softmax of the clean logits: -log of it is what the next step's loss looks at.
+// It belongs to a checkpoint as much as the weights do. Takes no memory, and does nothing, where the options keep no
+// prediction.
+class MeanPrediction {
+ public:
+  void open(Arena& arena, const StepMemory& memory);
+  // Before a step.
+  void clear_sums() const;
+  // The logits of a sample; integers, a row of sums for each worker.
+  void add(int32_t worker, const float* logits) const;
+  // After a step of so many samples.
+  void write_surprisal(int32_t samples) const;
+
+  // -log of the mean prediction, one a class, at most -log 2^-20; 0 before the first step. Null where it is not kept.
+  float* surprisal() const { return surprisal_; }
+  int32_t count() const { return surprisal_ != nullptr ? memory_->setup.model->classes() : 0; }
+  // Refuses what no training can have left.
+  Status check() const;
+
+ private:
+  int64_t entries() const { return int64_t{memory_->workers()} * count(); }
+
+  const StepMemory* memory_ = nullptr;
+  int64_t* sums_ = nullptr;  // [worker][class]
+  float* surprisal_ = nullptr;
 };
 
 class LossTables {
@@ -22,21 +48,12 @@ class LossTables {
   // Queries that a table holds for each sample; none for a layer whose gradient is exact.
   int32_t queries(int32_t table) const;
   int32_t most_queries() const;
-  // Whether the differences of a batch are added up.
-  bool adds_up(int32_t table) const;
-  // The row of a sample, or of a worker where the table adds up: losses, then differences.
-  int32_t* row(int32_t table, int32_t index) const;
+  // The row of a sample: losses, then differences.
+  int32_t* row(int32_t table, int32_t sample) const;
   CleanLoss& clean(int32_t sample) const { return clean_[sample]; }
+  const MeanPrediction& prediction() const { return prediction_; }
 
-  // The mean prediction of the samples' clean logits.
-  MeanPrediction& prediction() { return prediction_; }
-
-  void clear_sums();
-  // Adds the differences of `count` coordinates from `first` on.
-  void add(int32_t table, int32_t worker, int32_t first, int32_t count, const int32_t* losses, int32_t clean);
-
-  // loss -> loss - baseline, bounded so that a sum over the queries fits int32. Coordinates have no sum, and
-  // no baseline but the clean loss.
+  // loss -> loss - baseline, bounded so that a sum over the queries fits int32.
   void to_differences(int32_t samples);
 
   // Means over the batch, in averages().
@@ -45,10 +62,9 @@ class LossTables {
 
  private:
   int64_t baseline(const int32_t* losses, int32_t queries, int32_t sample) const;
-  void join_sums(int32_t table);
 
   const StepMemory* memory_ = nullptr;
-  int32_t* losses_ = nullptr;    // [table][sample or worker][query]
+  int32_t* losses_ = nullptr;    // [table][sample][query]
   int32_t* averages_ = nullptr;  // [query]
   CleanLoss* clean_ = nullptr;   // [sample]
   MeanPrediction prediction_;

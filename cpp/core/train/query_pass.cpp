@@ -6,8 +6,6 @@
 namespace pmt {
 namespace {
 
-constexpr int32_t most_at_once = 64;
-
 // Queries of a sample are split into parts only where samples alone would leave workers idle.
 int32_t parts_for(int32_t workers, int32_t samples, int32_t queries) {
   if (workers == 1) return 1;
@@ -30,7 +28,7 @@ QueryPass::QueryPass(StepMemory& memory, LossTables& losses, int32_t samples, co
 
 Status QueryPass::run(uint32_t step) {
   memory_.context.step = step;
-  losses_.clear_sums();
+  losses_.prediction().clear_sums();
   for (int32_t i = 0; i < memory_.workers(); ++i) memory_.statuses[i] = {};
   const auto task = [](void* argument, int32_t index, int32_t worker) {
     QueryPass& pass = *static_cast<QueryPass*>(argument);
@@ -44,18 +42,8 @@ Status QueryPass::run(uint32_t step) {
 
 Status QueryPass::run_part(Part part) {
   PMT_RETURN_IF_ERROR(memory_.read_sample(source_, part.sample, part.worker, &part.target));
-  const bool clean_first = memory_.is_coordinate_wise();  // every table needs it, and may have no row a sample
-  CleanLoss clean = {};
-  if (clean_first) {
-    PMT_RETURN_IF_ERROR(clean_loss(part, &clean));
-    part.clean = clean.loss;
-    PMT_RETURN_IF_ERROR(memory_.read_sample(source_, part.sample, part.worker, &part.target));
-  }
   for (int32_t table = 0; table < losses_.count(); ++table) PMT_RETURN_IF_ERROR(run_queries(table, part));
-  if (part.index > 0) return {};
-  if (!clean_first) PMT_RETURN_IF_ERROR(clean_loss(part, &clean));
-  losses_.clean(part.sample) = clean;
-  return {};
+  return part.index > 0 ? Status{} : clean_loss(part);
 }
 
 Status QueryPass::run_queries(int32_t table, Part& part) {
@@ -78,10 +66,6 @@ Status QueryPass::run_queries(int32_t table, Part& part) {
     if (executor.stopping(executor.context, part.worker)) return {Code::cancelled};
     const ScoredSample sample = {part.sample, part.target};
     const QueryBatch queries = {q, q + at_once < end ? at_once : end - q, sample};
-    if (losses_.adds_up(table)) {
-      PMT_RETURN_IF_ERROR(add_differences(table, queries, part));
-      continue;
-    }
     query_logits(memory_.context, workspace, perturbed, queries, q - scored);
     const int32_t done = q + queries.count;
     if (done < end && done + at_once - scored <= rows) continue;  // room for more
@@ -92,28 +76,16 @@ Status QueryPass::run_queries(int32_t table, Part& part) {
   return {};
 }
 
-Status QueryPass::add_differences(int32_t table, const QueryBatch& queries, const Part& part) {
-  int32_t perturbed[most_at_once];
-  for (int32_t done = 0; done < queries.count; done += most_at_once) {
-    QueryBatch some = queries;
-    some.first += done;
-    some.count = clamp(queries.count - done, 0, most_at_once);
-    const Workspace& workspace = memory_.workspaces[part.worker];
-    PMT_RETURN_IF_ERROR(query_losses(memory_.context, workspace, {table, table}, some, perturbed));
-    losses_.add(table, part.worker, some.first, some.count, perturbed, part.clean);
-  }
-  return {};
-}
-
 // The rest of the main pass.
-Status QueryPass::clean_loss(const Part& part, CleanLoss* clean) {
+Status QueryPass::clean_loss(const Part& part) {
   const Workspace& workspace = memory_.workspaces[part.worker];
   const Model& model = *memory_.setup.model;
   forward(memory_.network, memory_.plan, workspace, 1, part.done, model.op_count() - 1);
   main_logits(memory_.network, memory_.plan, workspace, 1, memory_.options.int8_logits != 0);
-  if (part.index == 0) losses_.prediction().add(part.worker, workspace.logits);
-  clean->correct = arg_max(workspace.logits, model.classes()) == part.target.label ? 1 : 0;
-  return losses_of(memory_.context, {part.sample, part.target}, workspace.logits, 1, &clean->loss);
+  losses_.prediction().add(part.worker, workspace.logits);
+  CleanLoss& clean = losses_.clean(part.sample);
+  clean.correct = arg_max(workspace.logits, model.classes()) == part.target.label ? 1 : 0;
+  return losses_of(memory_.context, {part.sample, part.target}, workspace.logits, 1, &clean.loss);
 }
 
 }  // namespace pmt

@@ -17,14 +17,12 @@ class QueryPass {
   struct Part {
     int32_t sample, index, worker;
     Target target = {0};
-    int32_t clean = 0;  // loss; where weights are moved one by one
-    int32_t done = 0;   // ops of the main pass
+    int32_t done = 0;  // ops of the main pass
   };
 
   Status run_part(Part part);
   Status run_queries(int32_t table, Part& part);
-  Status add_differences(int32_t table, const QueryBatch& queries, const Part& part);
-  Status clean_loss(const Part& part, CleanLoss* clean);
+  Status clean_loss(const Part& part);
 
   StepMemory& memory_;
   LossTables& losses_;

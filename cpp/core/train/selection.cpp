@@ -1,7 +1,7 @@
 #include "core/train/selection.hpp"
 
+#include "core/zo/loss.hpp"
 #include "core/zo/loss_units.hpp"
-#include "core/zo/softmax_losses.hpp"
 
 namespace pmt {
 namespace {

@@ -49,15 +49,13 @@ Status open_layers(StepMemory& memory, int32_t* layer_ops) {
     if (i > 0 && op <= setup.layers[i - 1]) return {Code::layer_repeated, op};
     Layer& layer = memory.layers[i];
     layer = make_layer(model, op, memory.options, setup.storage[i]);
-    if (memory.is_coordinate_wise()) layer.queries = coordinate_count(memory.options, layer);
     memory.network.parameters[op] = {layer.weights, layer.bias};
     layer_ops[i] = op;
   }
   return {};
 }
 
-// Coordinates read a layer's nodes one by one, and model-wise queries perturb every layer of a segment: neither
-// streams.
+// Model-wise queries perturb every layer of a segment, and do not stream.
 Status make_plan(StepMemory& memory, const Tables& tables) {
   const TrainerSetup& setup = memory.setup;
   const Model& model = *setup.model;
@@ -74,9 +72,8 @@ Status make_plan(StepMemory& memory, const Tables& tables) {
     const bool products = layer.estimator != Estimator::weight_perturbation;
     if (products) tables.scratch[layer.op] = scratch_bytes(memory.network, layer.op);
   }
-  const bool streams = memory.is_layer_wise() && !memory.is_coordinate_wise();
-  const Plan::Compact compact = {tables.perturbs_nodes, tables.scratch,    tables.tiles, streams,
-                                 setup.streams,         setup.stream_count};
+  const Plan::Compact compact = {tables.perturbs_nodes,  tables.scratch, tables.tiles,
+                                 memory.is_layer_wise(), setup.streams,  setup.stream_count};
   return memory.plan.make_compact(model, tables.layer_ops, setup.layer_count, compact, tables.plan);
 }
 

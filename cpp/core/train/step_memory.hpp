@@ -18,7 +18,6 @@ struct StepMemory {
 
   int32_t workers() const { return setup.executor.workers; }
   bool is_layer_wise() const { return options.scope == Scope::layer_wise; }
-  bool is_coordinate_wise() const { return options.directions == Directions::coordinate; }
 
   // A worker's input becomes the sample.
   Status read_sample(const SampleSource& source, int32_t sample, int32_t worker, Target* target) const;

@@ -12,12 +12,9 @@ Status Trainer::open(const TrainerSetup& setup, void* memory, size_t bytes) {
   PMT_RETURN_IF_ERROR(memory_.open(setup, arena_));
   losses_.open(arena_, memory_);
   gradients_.open(arena_, memory_);
-  const int32_t classes = setup.model->classes();
-  optimizer_state_ = OptimizerState::take(arena_, memory_.options, memory_.layers, setup.layer_count, classes);
   memory_.open_workers(arena_);
   if (!arena_.fits()) return {Code::arena_too_small};
-  optimizer_state_.clear();
-  memory_.context.surprisal = optimizer_state_.surprisal(memory_.options, classes);
+  memory_.context.surprisal = prediction().surprisal();
   estimated_ = memory_.layers;
   return {};
 }
@@ -53,22 +50,17 @@ Status Trainer::step(uint32_t step, float learning_rate, int32_t samples, const 
     PMT_RETURN_IF_ERROR(update(i, learning_rate, samples, source, &result->changed));
     repack_layer(memory_.network, layer(i).op);
   }
-  optimizer_state_.count_update();
-  float* surprisal = optimizer_state_.surprisal(memory_.options, context().model().classes());
-  if (surprisal != nullptr) losses_.prediction().write_surprisal(samples, surprisal);
+  prediction().write_surprisal(samples);
   return {};
 }
 
 // Where the size of the step depends on all of the gradient, every group is summed up to be accumulated,
-// and, unless it is the only one or went into moments, once more to be applied.
+// and, unless it is the only one, once more to be applied.
 Status Trainer::update(int32_t index, float learning_rate, int32_t samples, const SampleSource& source,
                        int32_t* changed) {
-  const TrainerOptions& options = memory_.options;
   const Layer& layer = memory_.layers[index];
   GradientPass gradient(memory_, losses_, gradients_, index, samples, source);
-  UpdateInput input = update_input(layer, learning_rate, samples);
-  input.state = optimizer_state_.of(options, memory_.layers, index);
-  LayerUpdate update(memory_.context, layer, input);
+  LayerUpdate update(memory_.context, layer, update_input(layer, learning_rate, samples));
   const int32_t at_once = channels_at_once(layer);
   const auto group = [&](int32_t c) {
     return ChannelGroup{c, c + at_once < layer.channels ? c + at_once : layer.channels};
@@ -78,13 +70,9 @@ Status Trainer::update(int32_t index, float learning_rate, int32_t samples, cons
     PMT_RETURN_IF_ERROR(gradient.sum(group(c), &sums));
     update.accumulate(sums);
   }
-  const bool have_sums = update.needs_all_sums() && (at_once == layer.channels || update.has_moments());
+  const bool have_sums = update.needs_all_sums() && at_once == layer.channels;
   for (int32_t c = 0; c < layer.channels; c += at_once) {
-    if (have_sums) {
-      sums = gradients_.sums(0, layer, group(c));
-    } else {
-      PMT_RETURN_IF_ERROR(gradient.sum(group(c), &sums));
-    }
+    if (!have_sums) PMT_RETURN_IF_ERROR(gradient.sum(group(c), &sums));
     *changed += update.apply(sums);
   }
   return {};

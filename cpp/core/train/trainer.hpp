@@ -44,9 +44,9 @@ class Trainer {
   int32_t channels_at_once(const Layer& layer) const { return gradients_.channels_at_once(layer); }
   UpdateInput update_input(const Layer& layer, float learning_rate, int32_t samples) const;
 
-  // For checkpoints. Written before the first step it is where training goes on from, once check() has
-  // found nothing in it that no training can have left.
-  OptimizerState optimizer_state() const { return optimizer_state_; }
+  // For checkpoints. Its surprisal, written before the first step, is where training goes on from, once check()
+  // has found nothing in it that no training can have left.
+  const MeanPrediction& prediction() const { return losses_.prediction(); }
   // Steps whose updates have begun.
   int32_t steps_begun() const { return steps_begun_; }
 
@@ -64,7 +64,6 @@ class Trainer {
   StepMemory memory_;
   LossTables losses_;
   GradientMemory gradients_;
-  OptimizerState optimizer_state_ = {};
   const Layer* estimated_ = nullptr;
   int32_t steps_begun_ = 0;
 };

@@ -21,29 +21,6 @@ void add_direction_sums(DirectionSums& directions, const Workspace& workspace, i
   }
 }
 
-// Each difference belongs to one weight or bias.
-void add_coordinates(const StepContext& context, const Workspace& workspace, const Layer& layer,
-                     const int32_t* differences, const GradientSums& sums) {
-  const Model& model = context.model();
-  const int32_t taps = layer.weight_count / layer.channels, channels = sums.channels(layer);
-  const bool strided = model.op(layer.op).kind == OpKind::depthwise_conv2d;
-  const int32_t queries = layer.queries;
-  for (int32_t q = 0; q < queries; ++q) {
-    const Coordinate moved = coordinate_of(context, workspace, layer, q);
-    const bool bias = moved.purpose == Purpose::bias_signs;
-    const int32_t channel = bias ? moved.index : (strided ? moved.index % layer.channels : moved.index / taps);
-    if (channel < sums.begin || channel >= sums.begin + channels) continue;
-    const int64_t value = static_cast<int64_t>(moved.sign) * differences[q];
-    if (bias) {
-      sums.bias[channel - sums.begin] += value;
-    } else {
-      const int32_t tap = strided ? moved.index / layer.channels : moved.index % taps;
-      const ChannelWeights at = sums.of(model, layer, channel);
-      sums.weights[at.first + tap * at.stride] += value;
-    }
-  }
-}
-
 // The window of a layer over one position of `rows`.
 Window window_of(const LayerRows& rows) {
   return rows.shape.kind == OpKind::fully_connected ? Window{1, 1, 1, 1, 0, 0} : rows.shape.window;
@@ -131,10 +108,6 @@ LayerRows main_rows(const StepContext& context, const Workspace& workspace, cons
 
 void add_weight_gradient(const StepContext& context, const Workspace& workspace, const Layer& layer, uint32_t sample,
                          const int32_t* differences, const GradientSums& sums) {
-  if (context.options->directions == Directions::coordinate) {
-    add_coordinates(context, workspace, layer, differences, sums);
-    return;
-  }
   DirectionSums directions(context, workspace, layer, sample, differences);
   const int32_t begin = sums.begin, end = begin + sums.channels(layer);
   if (sums.weights != nullptr) {

@@ -5,7 +5,7 @@
 // closed form).
 #pragma once
 
-#include "core/zo/direction_sums.hpp"
+#include "core/zo/direction.hpp"
 #include "core/zo/loss.hpp"
 
 namespace pmt {

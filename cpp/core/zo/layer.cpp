@@ -13,8 +13,7 @@ bool has_closed_form(const Model& model, int32_t op, const TrainerOptions& optio
 }  // namespace
 
 bool shares_perturbations(const TrainerOptions& options, Estimator estimator) {
-  const bool weights = estimator == Estimator::weight_perturbation;
-  return options.sharing == Sharing::batch && weights && options.directions != Directions::coordinate;
+  return options.sharing == Sharing::batch && estimator == Estimator::weight_perturbation;
 }
 
 Estimator choose_estimator(const Model& model, int32_t op, const TrainerOptions& options) {

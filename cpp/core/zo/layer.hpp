@@ -46,7 +46,7 @@ struct Layer {
   int32_t channels;    // output channels
   int8_t* weights;     // writable parameters, which the network also reads
   int32_t* bias;
-  int32_t queries;  // the options', or the coordinates moved one by one
+  int32_t queries;
   int32_t mu_weight;
   int16_t mu_node;
   uint8_t region_rows, region_columns;  // pooled node perturbation

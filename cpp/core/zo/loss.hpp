@@ -1,11 +1,44 @@
-// The loss of a step, as its options choose it: the one place from which queries, the clean loss and the exact
-// gradient of a linear head have it. Fixed-point, see loss_units.hpp.
+// The losses of logits and their gradients, fixed-point, see loss_units.hpp; and the loss of a step, as its options
+// choose it: the one place from which queries, the clean loss and the exact gradient of a linear head have it.
 #pragma once
 
-#include "core/zo/elementwise_losses.hpp"
 #include "core/zo/step_context.hpp"
 
 namespace pmt {
+
+// -log softmax(logits)[label], at most 1024.
+int32_t cross_entropy(const float* logits, int32_t classes, int32_t label);
+
+// softmax(logits) - one_hot(label), the exact gradient of the loss by the logits. Zeros where there is no softmax.
+void cross_entropy_gradient(const float* logits, int32_t classes, int32_t label, int32_t* gradient);
+
+// One target a class: values, or the one-hot vector of a label.
+struct Target {
+  int32_t label;
+  const float* values = nullptr;
+
+  float at(int32_t c) const { return values != nullptr ? values[c] : (c == label ? 1.0f : 0.0f); }
+};
+
+// The mean over the classes of (logit - target)^2.
+int32_t squared_error(const float* logits, int32_t classes, const Target& target);
+void squared_error_gradient(const float* logits, int32_t classes, const Target& target, int32_t* gradient);
+
+// The mean over the classes of log(1 + e^logit) - target * logit: each class by itself is there or not.
+int32_t binary_cross_entropy(const float* logits, int32_t classes, const Target& target);
+void binary_cross_entropy_gradient(const float* logits, int32_t classes, const Target& target, int32_t* gradient);
+
+// Entropy of p = softmax(logits) (Tent, Wang et al. 2021), less diversity * sum_c p_c * surprisal_c. With -log of the
+// mean prediction as the surprisal that is the first-order form of its negative entropy (SHOT, Liang et al. 2020).
+struct EntropyTerms {
+  float diversity;
+  const float* surprisal;  // one a class; null: none
+};
+int32_t entropy(const float* logits, int32_t classes, const EntropyTerms& terms);
+void entropy_gradient(const float* logits, int32_t classes, const EntropyTerms& terms, int32_t* gradient);
+
+// Adds softmax(logits), fixed-point, to sums of so many classes; nothing where there is no softmax.
+void add_prediction(const float* logits, int32_t classes, int64_t* sums);
 
 // A loss of `count` rows of logits, all of one sample, by a function of the host's. It writes fixed-point losses;
 // false: it failed, and the step with it.

@@ -17,7 +17,7 @@ void repeat(const int8_t* pattern, int32_t period, int32_t first, int32_t count,
 }  // namespace
 
 NodeSigns::NodeSigns(const StepContext& context, const Workspace& workspace, const Layer& layer, const QueryId& id)
-    : direction_(context, workspace, layer, id, Purpose::node_signs),
+    : direction_(context, layer, id, Purpose::node_signs),
       channels_(layer.channels),
       regions_(regions_of(context.model(), layer)) {
   if (layer.estimator != Estimator::pooled_perturbation) return;

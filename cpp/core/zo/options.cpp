@@ -13,26 +13,16 @@ Status check_values(const TrainerOptions& o) {
   return status;
 }
 
-Status check_directions(const TrainerOptions& o) {
-  const bool coordinate = o.directions == Directions::coordinate;
-  if (o.pairs == Pairs::antithetic && (coordinate || o.queries % 2 != 0)) return {Code::option_pairs};
-  const bool running = o.hadamard_index == HadamardIndex::running;
-  if (running && (o.directions != Directions::hadamard || o.sharing == Sharing::batch)) return {Code::option_index};
-  if (coordinate && o.scope == Scope::model_wise) return {Code::option_coordinate};
-  return {};
-}
-
 }  // namespace
 
 int32_t least_queries(const TrainerOptions& options) { return options.baseline == Baseline::leave_one_out ? 2 : 1; }
 
-bool has_gradient(Loss loss) { return loss != Loss::zero_one && loss != Loss::function; }
+bool has_gradient(Loss loss) { return loss != Loss::function; }
 
 bool needs_labels(Loss loss) { return loss != Loss::entropy && loss != Loss::function; }
 
 bool takes_targets(Loss loss) {
-  return loss == Loss::squared_error || loss == Loss::huber || loss == Loss::binary_cross_entropy ||
-         loss == Loss::function;
+  return loss == Loss::squared_error || loss == Loss::binary_cross_entropy || loss == Loss::function;
 }
 
 bool keeps_prediction(const TrainerOptions& options) {
@@ -43,7 +33,7 @@ Status check_options(const TrainerOptions& o) {
   if (o.queries < least_queries(o)) return {Code::option_queries};
   PMT_RETURN_IF_ERROR(check_values(o));
   if (o.generator == Generator::xorshift32 && o.seed == 0) return {Code::option_seed};
-  PMT_RETURN_IF_ERROR(check_directions(o));
+  if (o.pairs == Pairs::antithetic && o.queries % 2 != 0) return {Code::option_pairs};
   if (o.train_weights == 0 && o.train_bias == 0) return {Code::option_nothing_trained};
   return {};
 }

@@ -16,18 +16,8 @@ PMT_WORDS(Scope, layer_wise, model_wise);
 // The stand-in for the loss at the unperturbed point.
 PMT_WORDS(Baseline, clean, leave_one_out);
 
-// Directions of a layer's queries. rademacher: independent random signs. hadamard: rows of a Hadamard
-// matrix times one set of random signs, orthogonal to one another. coordinate: one weight, bias or
-// node a query (coordinate-wise gradient estimation); `queries` does not count, and the losses are
-// compared with the clean one.
-PMT_WORDS(Directions, rademacher, hadamard, coordinate);
-
 // antithetic: queries 2k and 2k + 1 take direction k, forwards and backwards.
 PMT_WORDS(Pairs, one_sided, antithetic);
-
-// Hadamard rows of a sample. per_sample: from row 0, with signs of its own. running: from where the
-// sample before it stopped, with the signs of all; the batch's directions are then orthogonal too.
-PMT_WORDS(HadamardIndex, per_sample, running);
 
 // Which estimator a layer gets. by_dimension: node perturbation where
 // node_dimension < node_ratio * weight_dimension (paper section 3.2.2: ratio 1). pooled: pooled node
@@ -47,12 +37,8 @@ PMT_WORDS(Rounding, nearest, stochastic);
 // that its root mean square is learning_rate quantization steps.
 PMT_WORDS(Step, gradient, normalized);
 
-// The stage between a gradient and its step: nothing, the sum of earlier gradients fading by
-// `momentum`, or Adam.
-PMT_WORDS(Optimizer, sgd, momentum, adam);
-
 // The score that training lowers, see loss.hpp. function: a callable of the host's.
-PMT_WORDS(Loss, cross_entropy, squared_error, huber, binary_cross_entropy, hinge, entropy, zero_one, ranking, function);
+PMT_WORDS(Loss, cross_entropy, squared_error, binary_cross_entropy, entropy, function);
 
 struct TrainerOptions {
   uint32_t seed = 1;
@@ -60,11 +46,7 @@ struct TrainerOptions {
   int32_t mu_weight = 1;  // perturbation size in weight steps
   int32_t mu_node = 1;    // in output steps
   Generator generator = Generator::philox;
-  Directions directions = Directions::rademacher;
   Pairs pairs = Pairs::one_sided;
-  HadamardIndex hadamard_index = HadamardIndex::per_sample;
-  float sparsity = 0.0f;      // share of a layer's weights that a step leaves out
-  int32_t mask_interval = 1;  // steps from one draw of what is left out to the next
   Scope scope = Scope::layer_wise;
   Baseline baseline = Baseline::clean;
   EstimatorRule rule = EstimatorRule::by_dimension;
@@ -79,24 +61,17 @@ struct TrainerOptions {
   uint32_t int8_logits = 0;             // 1: the loss sees the int8 output
   int32_t weight_tile_bytes = 1 << 16;  // perturbed weights made at once; does not change the result
   uint32_t train_weights = 1;           // 0: biases alone
-  Optimizer optimizer = Optimizer::sgd;
-  float momentum = 0.9f;  // Adam's beta 1
-  float adam_beta2 = 0.999f;
-  int32_t regions = 1;     // of a plane, along each side; pooled node perturbation
-  float bias_rate = 1.0f;  // learning rate of biases whose gradient is estimated, as a multiple
-  float head_rate = 1.0f;  // of a layer whose gradient is exact, weights and biases, likewise
+  int32_t regions = 1;                  // of a plane, along each side; pooled node perturbation
+  float bias_rate = 1.0f;               // learning rate of biases whose gradient is estimated, as a multiple
+  float head_rate = 1.0f;               // of a layer whose gradient is exact, weights and biases, likewise
   Loss loss = Loss::cross_entropy;
-  float label_smoothing = 0.0f;  // of cross_entropy
-  float huber_delta = 1.0f;      // from where the loss huber is linear
-  int32_t top_k = 1;             // of zero_one: the label is right among so many
-  float diversity = 0.0f;        // of entropy: weight of the mean prediction's negative entropy
+  float diversity = 0.0f;  // of entropy: weight of the mean prediction's negative entropy
 };
-static_assert(sizeof(TrainerOptions) == 140, "written into the firmware's data file as it is");
+static_assert(sizeof(TrainerOptions) == 100, "written into the firmware's data file as it is");
 
 constexpr int32_t most_queries = 4096;
 constexpr int32_t largest_mu = 64;
 constexpr int32_t most_regions = 16;
-constexpr int32_t largest_top = 1000;
 constexpr float largest_diversity = 10.0f;
 constexpr float largest_rate = 1000.0f;
 constexpr float largest_float = 3.40282347e38f;
@@ -116,17 +91,12 @@ template <typename Visitor>
 constexpr void for_each_option(Visitor visit) {
   using O = TrainerOptions;
   constexpr Range<uint32_t> flag = {0, 1};
-  constexpr Range<float> fading = {0.0f, 1.0f, false, true};
   visit("seed", &O::seed, Range<uint32_t>{0, UINT32_MAX});
   visit("queries", &O::queries, Range<int32_t>{1, most_queries});
   visit("mu_weight", &O::mu_weight, Range<int32_t>{1, largest_mu});
   visit("mu_node", &O::mu_node, Range<int32_t>{1, largest_mu});
   visit("generator", &O::generator, words<Generator>);
-  visit("directions", &O::directions, words<Directions>);
   visit("pairs", &O::pairs, words<Pairs>);
-  visit("hadamard_index", &O::hadamard_index, words<HadamardIndex>);
-  visit("sparsity", &O::sparsity, fading);
-  visit("mask_interval", &O::mask_interval, Range<int32_t>{1, 1000000});
   visit("scope", &O::scope, words<Scope>);
   visit("baseline", &O::baseline, words<Baseline>);
   visit("rule", &O::rule, words<EstimatorRule>);
@@ -141,17 +111,11 @@ constexpr void for_each_option(Visitor visit) {
   visit("int8_logits", &O::int8_logits, flag);
   visit("weight_tile_bytes", &O::weight_tile_bytes, Range<int32_t>{0, INT32_MAX});
   visit("train_weights", &O::train_weights, flag);
-  visit("optimizer", &O::optimizer, words<Optimizer>);
-  visit("momentum", &O::momentum, fading);
-  visit("adam_beta2", &O::adam_beta2, fading);
   visit("regions", &O::regions, Range<int32_t>{1, most_regions});
   constexpr Range<float> rate = {0.0f, largest_rate, true};
   visit("bias_rate", &O::bias_rate, rate);
   visit("head_rate", &O::head_rate, rate);
   visit("loss", &O::loss, words<Loss>);
-  visit("label_smoothing", &O::label_smoothing, fading);
-  visit("huber_delta", &O::huber_delta, rate);
-  visit("top_k", &O::top_k, Range<int32_t>{1, largest_top});
   visit("diversity", &O::diversity, Range<float>{0.0f, largest_diversity});
 }
 

@@ -125,7 +125,7 @@ class Queries {
   }
 
   Direction direction(const Layer& layer, int32_t query, Purpose purpose) const {
-    return {context_, workspace_, layer, id_of(query), purpose};
+    return {context_, layer, id_of(query), purpose};
   }
 
   NodeSigns node_signs(const Layer& layer, int32_t query) const { return {context_, workspace_, layer, id_of(query)}; }
@@ -240,12 +240,6 @@ void query_logits(const StepContext& context, const Workspace& workspace, const 
   Workspace rows = workspace;
   rows.logits += int64_t{row} * context.model().classes();
   Queries(context, rows, perturbed, queries).run();
-}
-
-Status query_losses(const StepContext& context, const Workspace& workspace, const LayerRange& perturbed,
-                    const QueryBatch& queries, int32_t* losses) {
-  query_logits(context, workspace, perturbed, queries, 0);
-  return losses_of(context, queries.sample, workspace.logits, queries.count, losses);
 }
 
 }  // namespace pmt

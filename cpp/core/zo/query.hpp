@@ -29,8 +29,4 @@ struct QueryBatch {
 void query_logits(const StepContext& context, const Workspace& workspace, const LayerRange& perturbed,
                   const QueryBatch& queries, int32_t row);
 
-// The same, and one loss per query.
-Status query_losses(const StepContext& context, const Workspace& workspace, const LayerRange& perturbed,
-                    const QueryBatch& queries, int32_t* losses);
-
 }  // namespace pmt

@@ -20,11 +20,10 @@ float or_nothing(float value) { return value == value ? value : 0.0f; }
 
 float update_of(int64_t sum, float factor) { return or_nothing(to_float(sum) * factor); }
 
-// Queries that a coordinate's sum runs over. The mean of the others takes 1 / queries of each
+// Queries that an element's sum runs over. The mean of the others takes 1 / queries of each
 // difference away, except from pairs, in which any baseline cancels.
 int32_t difference_divisor(const StepContext& context, const Layer& layer) {
   const TrainerOptions& options = *context.options;
-  if (options.directions == Directions::coordinate) return 1;
   const bool one_less = options.baseline == Baseline::leave_one_out && options.pairs == Pairs::one_sided;
   return layer.queries - (one_less ? 1 : 0);
 }
@@ -55,14 +54,12 @@ ChannelFactors gradient_factors(const StepContext& context, const Layer& layer, 
 float gradient_norm_scaling(const StepContext& context, const Layer& layer, int32_t samples) {
   const TrainerOptions& options = *context.options;
   const GradientNormScaling mode = options.gradient_norm_scaling;
-  const bool exact = layer.estimator == Estimator::closed_form || options.directions == Directions::coordinate;
-  if (mode == GradientNormScaling::none || exact) return 1.0f;
-  float directions = static_cast<float>(direction_count(context, layer));
+  if (mode == GradientNormScaling::none || layer.estimator == Estimator::closed_form) return 1.0f;
+  float directions = static_cast<float>(direction_count(options, layer));
   if (mode == GradientNormScaling::queries_and_samples) directions *= static_cast<float>(samples);
   const bool node = perturbs_nodes(layer);
-  const int32_t moved = options.train_weights != 0 ? active_weights(options, layer) : layer.channels;
+  const int32_t moved = options.train_weights != 0 ? layer.weight_count : layer.channels;
   const float dimension = static_cast<float>(node ? node_columns(layer) : moved);
-  if (options.directions == Directions::hadamard) return directions < dimension ? directions / dimension : 1.0f;
   return directions / (directions + dimension - 1.0f);
 }
 
@@ -90,14 +87,7 @@ LayerUpdate::LayerUpdate(const StepContext& context, const Layer& layer, const U
       model_(context.model()),
       op_(model_.op(layer.op)),
       layer_(layer),
-      input_(input),
-      moments_(*context.options, input.state),
-      has_moments_(context.options->optimizer != Optimizer::sgd) {}
-
-void LayerUpdate::accumulate(const GradientSums& sums) {
-  if (has_moments_) add_to_moments(sums);
-  if (options_.step == Step::normalized) add_squares(sums);
-}
+      input_(input) {}
 
 int32_t LayerUpdate::apply(const GradientSums& sums) {
   const Steps step = steps();
@@ -105,66 +95,33 @@ int32_t LayerUpdate::apply(const GradientSums& sums) {
   RoundingBits weight_bits(context_, layer_, Purpose::rounding);
   for (int32_t c = sums.begin; c < sums.begin + sums.channels(layer_); ++c) {
     if (dead(c)) continue;
-    const ChannelFactors direction = directions(c);
-    if (options_.train_weights != 0) changed += update_weights(sums, c, direction.weight * step.weights, weight_bits);
-    if (options_.train_bias != 0) update_bias(c, bias_update(sums, c, direction.bias * step.bias));
+    const ChannelFactors factor = factors(c);
+    if (options_.train_weights != 0) changed += update_weights(sums, c, factor.weight * step.weights, weight_bits);
+    if (options_.train_bias != 0) update_bias(c, update_of(sums.bias[c - sums.begin], factor.bias * step.bias));
   }
   return changed;
 }
 
-// Factors of the sums, or of the directions of their moments, in a step.
-ChannelFactors LayerUpdate::directions(int32_t channel) const {
-  if (has_moments_) return {from_moments(weight_scale(channel)), from_moments(bias_scale(channel))};
+// Factors of the sums in a step.
+ChannelFactors LayerUpdate::factors(int32_t channel) const {
   const ChannelFactors gradient = gradient_factors(context_, layer_, input_, channel);
   return {gradient.weight * qas(options_, weight_scale(channel)), gradient.bias * qas(options_, bias_scale(channel))};
 }
 
-// Adam's direction does not depend on the gradient's size: its moments are those of the real weight,
-// and its direction is that weight's step. With momentum the scaled gradients themselves are summed.
-bool LayerUpdate::in_real_weights() const {
-  return options_.optimizer == Optimizer::adam && options_.quantization_aware_scaling != 0;
-}
-
-float LayerUpdate::to_moments(float scale) const { return in_real_weights() ? 1.0f / scale : qas(options_, scale); }
-
-void LayerUpdate::add_to_moments(const GradientSums& sums) {
-  for (int32_t c = sums.begin; c < sums.begin + sums.channels(layer_); ++c) {
-    if (dead(c)) continue;
-    const ChannelFactors gradient = gradient_factors(context_, layer_, input_, c);
-    const float weight = gradient.weight * to_moments(weight_scale(c));
-    const ChannelWeights at = channel_weights(model_, op_, c), from = sums.of(model_, layer_, c);
-    for (int32_t k = 0; k < at.count && options_.train_weights != 0; ++k) {
-      moments_.add(at.first + k * at.stride, update_of(sums.weights[from.first + k * from.stride], weight));
-    }
-    if (options_.train_bias == 0) continue;
-    moments_.add(bias_element(c), update_of(sums.bias[c - sums.begin], gradient.bias * to_moments(bias_scale(c))));
-  }
-}
-
-float LayerUpdate::weight_update(int32_t weight, const int64_t* sum, float factor) const {
-  return has_moments_ ? or_nothing(moments_.direction(weight) * factor) : update_of(*sum, factor);
-}
-
-float LayerUpdate::bias_update(const GradientSums& sums, int32_t channel, float factor) const {
-  if (!has_moments_) return update_of(sums.bias[channel - sums.begin], factor);
-  return options_.train_bias != 0 ? or_nothing(moments_.direction(bias_element(channel)) * factor) : 0.0f;
-}
-
-void LayerUpdate::add_squares(const GradientSums& sums) {
+void LayerUpdate::accumulate(const GradientSums& sums) {
   for (int32_t c = sums.begin; c < sums.begin + sums.channels(layer_); ++c) {
     if (dead(c)) continue;
     ++live_;
-    const ChannelFactors direction = directions(c);
-    const ChannelWeights at = channel_weights(model_, op_, c), from = sums.of(model_, layer_, c);
+    const ChannelFactors factor = factors(c);
+    const ChannelWeights from = sums.of(model_, layer_, c);
     float squares = 0.0f;
-    for (int32_t k = 0; k < at.count && options_.train_weights != 0; ++k) {
-      const int64_t* sum = sums.weights + from.first + k * from.stride;
-      const float value = weight_update(at.first + k * at.stride, sum, direction.weight);
+    for (int32_t k = 0; k < from.count && options_.train_weights != 0; ++k) {
+      const float value = update_of(sums.weights[from.first + k * from.stride], factor.weight);
       squares += value * value;
     }
     weight_squares_ += squares;
     const float in_output_steps = bias_scale(c) / model_.output_of(op_).scale;
-    const float bias = bias_update(sums, c, direction.bias) * in_output_steps;
+    const float bias = update_of(sums.bias[c - sums.begin], factor.bias) * in_output_steps;
     bias_squares_ += bias * bias;
   }
 }
@@ -174,8 +131,8 @@ LayerUpdate::Steps LayerUpdate::steps() const {
   const float weights = input_.learning_rate * (exact ? options_.head_rate : 1.0f);
   const float biases = exact ? weights : weights * options_.bias_rate;
   if (options_.step == Step::normalized) {
-    const float active = static_cast<float>(active_weights(options_, layer_)) / static_cast<float>(layer_.channels);
-    return {normalize(weights, weight_squares_, static_cast<float>(live_) * active),
+    const int32_t taps = trained_weights(options_, layer_) / layer_.channels;
+    return {normalize(weights, weight_squares_, static_cast<float>(live_) * static_cast<float>(taps)),
             normalize(biases, bias_squares_, static_cast<float>(live_))};
   }
   const float scaling = gradient_norm_scaling(context_, layer_, input_.samples);
@@ -192,7 +149,7 @@ int32_t LayerUpdate::update_weights(const GradientSums& sums, int32_t channel, f
   int32_t changed = 0;
   for (int32_t k = 0; k < at.count; ++k) {
     const int32_t i = at.first + k * at.stride;
-    const float update = weight_update(i, sums.weights + from.first + k * from.stride, factor);
+    const float update = update_of(sums.weights[from.first + k * from.stride], factor);
     const uint32_t random = options_.rounding == Rounding::stochastic ? bits.at(i) : 0u;
     const int32_t step = round_update(update, options_.rounding, random);
     const int32_t weight = clamp(layer_.weights[i] - step, -largest_weight, largest_weight);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "core/zo/gradient.hpp"
-#include "core/zo/optimizer_state.hpp"
 
 namespace pmt {
 
@@ -12,7 +11,6 @@ struct UpdateInput {
   // Perturbation sets that the sums ran over: samples, or 1 where the batch shared its own and the
   // differences were averaged.
   int32_t sample_sums;
-  LayerOptimizerState state = {};  // as the options need it
 };
 
 // Gradient of the mean loss by the stored integers of one channel: sum * factor.
@@ -23,8 +21,7 @@ struct ChannelFactors {
 ChannelFactors gradient_factors(const StepContext& context, const Layer& layer, const UpdateInput& input,
                                 int32_t channel);
 
-// Gradient-norm scaling k / (k + d - 1) of k directions; k / d, at most 1, of orthogonal ones; 1 where it
-// is off or the gradient is exact.
+// Gradient-norm scaling k / (k + d - 1) of k directions; 1 where it is off or the gradient is exact.
 float gradient_norm_scaling(const StepContext& context, const Layer& layer, int32_t samples);
 
 // 16 random bits for each element of a layer.
@@ -51,12 +48,9 @@ class LayerUpdate {
  public:
   LayerUpdate(const StepContext& context, const Layer& layer, const UpdateInput& input);
 
-  // Whether the first change needs all sums to have been accumulated: into moments or norms.
-  bool needs_all_sums() const { return has_moments_ || options_.step == Step::normalized; }
+  // Whether the first change needs all sums to have been accumulated, into norms.
+  bool needs_all_sums() const { return options_.step == Step::normalized; }
   void accumulate(const GradientSums& sums);
-
-  // Accumulated moments take the place of the sums: these give the channels alone.
-  bool has_moments() const { return has_moments_; }
 
   // Returns the number of weights that changed.
   int32_t apply(const GradientSums& sums);
@@ -69,15 +63,7 @@ class LayerUpdate {
   bool dead(int32_t channel) const { return channel_is_dead(weight_scale(channel)); }
   float weight_scale(int32_t channel) const { return model_.weight_scales(op_)[channel]; }
   float bias_scale(int32_t channel) const { return model_.input_of(op_).scale * weight_scale(channel); }
-  int64_t bias_element(int32_t channel) const { return trained_weights(options_, layer_) + channel; }
-  bool in_real_weights() const;
-  float to_moments(float scale) const;
-  float from_moments(float scale) const { return in_real_weights() ? 1.0f / scale : 1.0f; }
-  ChannelFactors directions(int32_t channel) const;
-  float weight_update(int32_t weight, const int64_t* sum, float factor) const;
-  float bias_update(const GradientSums& sums, int32_t channel, float factor) const;
-  void add_to_moments(const GradientSums& sums);
-  void add_squares(const GradientSums& sums);
+  ChannelFactors factors(int32_t channel) const;
   Steps steps() const;
   float normalize(float learning_rate, float squares, float count) const;
   int32_t update_weights(const GradientSums& sums, int32_t channel, float factor, RoundingBits& bits);
@@ -89,8 +75,6 @@ class LayerUpdate {
   const OpRecord& op_;
   const Layer& layer_;
   const UpdateInput input_;
-  const Moments moments_;
-  const bool has_moments_;
   // Normalized steps: root mean squares over the live channels, of the weights in weight steps, of the
   // biases in output steps. Summed channel by channel, in order.
   float weight_squares_ = 0.0f, bias_squares_ = 0.0f;

@@ -1,14 +1,13 @@
 #include "core/zo/workspace.hpp"
 
 #include "core/base/arithmetic.hpp"
-#include "core/zo/direction_sums.hpp"
 
 namespace pmt {
 namespace {
 
 struct Sizes {
-  int32_t scratch = 0, weight_tile = 0, channels = 0, signs = 0, sign_sums = 0, streams = 0, transforms = 0,
-          queries = 0, images = 1, region_values = 0;
+  int32_t scratch = 0, weight_tile = 0, channels = 0, signs = 0, sign_sums = 0, streams = 0, queries = 0, images = 1,
+          region_values = 0;
 };
 
 void grow(int32_t& size, int32_t needed) { size = size < needed ? needed : size; }
@@ -41,8 +40,7 @@ void add_weight_perturbation(Sizes& sizes, const WorkspaceSetup& setup, const La
 }
 
 void add_queries(Sizes& sizes, const WorkspaceSetup& setup, const Layer& layer) {
-  if (setup.options->directions == Directions::rademacher) grow(sizes.streams, layer.queries);
-  if (setup.options->directions == Directions::hadamard) grow(sizes.transforms, 2 * hadamard_block(layer.queries));
+  grow(sizes.streams, layer.queries);
   const int32_t at_once = queries_at_once(*setup.plan, layer, setup.query_bytes);
   grow(sizes.images, logit_rows(*setup.options, layer, at_once));
   if (setup.plan->query_memory() == QueryMemory::apart) {
@@ -76,13 +74,6 @@ int32_t tile_channels(const Network& network, const Layer& layer, const TrainerO
   if (whole || options.train_weights == 0) return layer.channels;
   const int32_t channels = options.weight_tile_bytes / (layer.weight_count / layer.channels);
   return clamp(channels, 1, layer.channels);
-}
-
-Masks take_masks(Arena& arena, const WorkspaceSetup& setup) {
-  const int32_t keys = Masks::keys(*setup.options, setup.layer_count);
-  auto* masks = arena.take<int8_t>(Masks::bytes(*setup.options, setup.layers, setup.layer_count));
-  auto* places = arena.take<uint64_t>(keys);
-  return arena.fits() && !arena.measuring() ? Masks(setup.layers, keys, masks, places) : Masks();
 }
 
 }  // namespace
@@ -142,8 +133,6 @@ Workspace take_workspace(Arena& arena, const WorkspaceSetup& setup) {
   workspace.sign_sums = reinterpret_cast<int32_t*>(workspace.weight_tile);
   workspace.streams = arena.take<SignStream>(MemoryPart::tables, sizes.streams);
   workspace.region_values = arena.take<int32_t>(sizes.region_values);
-  workspace.transforms = arena.take<int32_t>(sizes.transforms);
-  workspace.masks = take_masks(arena, setup);
   // In a compact plan the trainer keeps the head's gradient for every sample.
   workspace.head_gradient = arena.take<int32_t>(setup.plan->is_compact() ? 0 : model.classes());
   // Last: every forward pass writes it, so that a device can see how far its arena was used.

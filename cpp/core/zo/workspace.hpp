@@ -3,7 +3,6 @@
 
 #include "core/net/activations.hpp"
 #include "core/zo/layer.hpp"
-#include "core/zo/sparsity.hpp"
 
 namespace pmt {
 
@@ -12,11 +11,9 @@ struct Workspace : Activations {
   int32_t* bias_tile;   // perturbed biases
   int8_t* signs;        // one tile, one row of nodes or one chunk of weights
   int32_t* sign_sums;   // one row of nodes or one chunk of weights
-  SignStream* streams;  // Rademacher: one per direction
+  SignStream* streams;  // one per direction
   // Pooled, one a channel and region: the counts of a sample's free nodes, which become its gradient's shares.
   int32_t* region_values;
-  int32_t* transforms;     // Hadamard: two of a block of rows each
-  Masks masks;             // of random sparsity
   int32_t* head_gradient;  // one per class; none in a compact plan
 
   // Pooled, one a channel and region: a query's; it is over before a gradient needs the place.
@@ -29,7 +26,7 @@ struct Workspace : Activations {
   }
 };
 template <>
-inline constexpr size_t size_on_device<Workspace> = 60;
+inline constexpr size_t size_on_device<Workspace> = 44;
 
 // Weights of a chunk of the weight gradient, and nodes of a query, or of the node gradient, at once.
 constexpr int32_t gradient_chunk = 512;

@@ -64,10 +64,11 @@ struct Board {
   std::unique_ptr<firmware::Session> session;
 };
 
-TrainerOptions some_options(Optimizer optimizer, bool weights) {
+TrainerOptions some_options(bool weights, float diversity = 0.0f) {
   TrainerOptions options;
   options.queries = 4;
-  options.optimizer = optimizer;
+  options.loss = diversity > 0.0f ? Loss::entropy : Loss::cross_entropy;
+  options.diversity = diversity;
   options.train_weights = weights ? 1 : 0;
   options.rounding = Rounding::stochastic;
   options.weight_tile_bytes = 256;
@@ -107,9 +108,9 @@ int32_t train_with_cuts(Board& board, int64_t first, int64_t writes) {
 }  // namespace
 
 TEST_CASE("training that power cuts interrupt ends with the bytes of one that none does") {
-  for (const Optimizer optimizer : {Optimizer::sgd, Optimizer::momentum, Optimizer::adam}) {
+  for (const float diversity : {0.0f, 0.7f}) {
     for (const bool weights : {true, false}) {
-      Board board(some_options(optimizer, weights));
+      Board board(some_options(weights, diversity));
       REQUIRE(board.run() == 0);
       CHECK(board.parameters() == board.training.expected);
       const int64_t writes = SimulatedCard::instance().writes;  // of the training without interruption
@@ -125,7 +126,7 @@ TEST_CASE("training that power cuts interrupt ends with the bytes of one that no
 }
 
 TEST_CASE("so does the training of the bundled network") {
-  TrainerOptions options = some_options(Optimizer::momentum, true);
+  TrainerOptions options = some_options(true, 0.7f);
   options.queries = 2;
   Board board(options, read_file(PMT_BUNDLED_MODEL), 5);
   REQUIRE(board.run() == 0);
@@ -136,7 +137,7 @@ TEST_CASE("so does the training of the bundled network") {
 }
 
 TEST_CASE("a card that fails for a while costs tries and nothing else") {
-  Board board(some_options(Optimizer::adam, true));
+  Board board(some_options(true, 0.7f));
   for (const TransferFault fault :
        {TransferFault::bad_transfer, TransferFault::no_response, TransferFault::flipped_read, TransferFault::lost_write,
         TransferFault::short_write}) {
@@ -151,7 +152,7 @@ TEST_CASE("a card that fails for a while costs tries and nothing else") {
 }
 
 TEST_CASE("a card that gets stuck stops training in a safe state, and the next start goes on") {
-  Board board(some_options(Optimizer::adam, true));
+  Board board(some_options(true, 0.7f));
   SimulatedCard& card = SimulatedCard::instance();
   firmware::Session session;
   REQUIRE(session.open({board.image.data(), board.image.size()}, {board.memory.data(), board.memory.size()}));
@@ -173,7 +174,7 @@ TEST_CASE("a card that gets stuck stops training in a safe state, and the next s
 }
 
 TEST_CASE("no card, or one of something else, is said at once") {
-  Board board(some_options(Optimizer::sgd, true));
+  Board board(some_options(true));
   SimulatedCard& card = SimulatedCard::instance();
   SUBCASE("absent") {
     card.present = false;

@@ -103,7 +103,7 @@ TrainingCard::TrainingCard(const AlignedBytes& image, const TrainerOptions& opti
   header.layers = static_cast<int32_t>(layers.size());
   header.ops = model.op_count();
   header.save_interval = save_interval;
-  header.optimizer_values = static_cast<int32_t>(run.trainer().optimizer_state().count);
+  header.surprisal_values = run.trainer().prediction().count();
   for (int32_t i = 0; i < run.trainer().layer_count(); ++i) {
     const Layer& layer = run.trainer().layer(i);
     expected.insert(expected.end(), layer.weights, layer.weights + layer.weight_count);
@@ -112,12 +112,12 @@ TrainingCard::TrainingCard(const AlignedBytes& image, const TrainerOptions& opti
 
   add_block(header.magic, 4);  // its place
   CardSection* sections[] = {&header.options,     &header.layer_list, &header.step_list,  &header.sample_list,
-                             &header.activations, &header.results,    &header.parameters, &header.optimizer_state};
+                             &header.activations, &header.results,    &header.parameters, &header.surprisal};
   for (size_t i = 0; i < 8; ++i) add(sections[i], packed[i]);
   add(&header.streams, {});  // every op alone
   add(&header.model, std::vector<uint8_t>(image.data(), image.data() + image.size()));
 
-  size_t checkpoint = 4 * static_cast<size_t>(header.optimizer_values);
+  size_t checkpoint = 4 * static_cast<size_t>(header.surprisal_values);
   for (int32_t i = 0; i < run.trainer().layer_count(); ++i) {
     const Layer& layer = run.trainer().layer(i);
     checkpoint += 4 * static_cast<size_t>(layer.channels);

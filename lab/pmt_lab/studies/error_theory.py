@@ -244,7 +244,7 @@ def expected_error(
     index : int
         Index of the layer among them.
     options : TrainingOptions
-        Queries, scope, sharing, baseline, and directions and pairs where there are such.
+        Queries, scope, sharing, baseline and pairs.
     kinds : sequence of str
         Estimator of each layer: ``weight_perturbation``, ``node_perturbation``,
         ``pooled_perturbation`` or ``closed_form``.
@@ -260,11 +260,11 @@ def expected_error(
     -----
     For Q independent sign vectors in d dimensions E (estimate - g)(estimate - g)^T =
     (||g||^2 I + g g^T - 2 diag(g^2)) / Q, whose trace is (d - 1) / Q ||g||^2 (Rademacher; Gao and
-    Sener, 2022, have the general case). Orthogonal directions: (d - Q) / Q ||g||^2.
+    Sener, 2022, have the general case).
     """
     layer, kind = layers[index], kinds[index]
     images = len(layer.weight_squares)
-    if kind == "closed_form" or options.directions == "coordinate":
+    if kind == "closed_form":
         return 0.0
     queries = _queries(options)
     shared = options.sharing == "batch"
@@ -275,11 +275,9 @@ def expected_error(
         total = sum(each, np.zeros(1))
     if kind in _NODES:
         errors = total * layer.patch_squares + layer.weight_squares - 2 * layer.diagonal
-        return float(errors.mean()) / queries / images * _orthogonality(layer.nodes, options)
-    if options.hadamard_index == "running":
-        return _running(layer, options)
+        return float(errors.mean()) / queries / images
     errors = (layer.weights * total - own) / queries
-    return float(errors.mean()) / (1 if shared else images) * _orthogonality(layer.weights, options)
+    return float(errors.mean()) / (1 if shared else images)
 
 
 def expected_cosine(
@@ -343,14 +341,6 @@ def paper_variance(
     return (first + count * variance) / (images * queries)
 
 
-def _running(layer: LayerMoments, options: TrainingOptions) -> float:
-    """Return the error where rows go on from image to image: all N Q directions are orthogonal."""
-    images, d, queries = len(layer.weight_squares), layer.weights, options.queries
-    all_rows = images * queries
-    scatter = float(layer.weight_squares.mean()) - layer.squares
-    return (max(0, d - all_rows) * layer.squares + max(0, d - queries) * scatter) / all_rows
-
-
 def _perturbed(layer: LayerMoments, kind: str, shared: bool) -> npt.NDArray[np.float64]:
     """Return the variance that a layer brings into each difference of losses, by image."""
     if kind == "closed_form":  # it is not perturbed
@@ -365,13 +355,3 @@ def _queries(options: TrainingOptions) -> float:
     if options.pairs == "antithetic":
         return options.queries / 2
     return options.queries - (1 if options.baseline == "leave_one_out" else 0)
-
-
-def _orthogonality(dimension: int, options: TrainingOptions) -> float:
-    """Return the factor of the error that orthogonal directions leave: (d - Q) / (d - 1)."""
-    if options.directions != "hadamard" or dimension < 2:
-        return 1.0
-    directions = options.queries
-    if options.pairs == "antithetic":
-        directions //= 2
-    return max(0, dimension - directions) / (dimension - 1)

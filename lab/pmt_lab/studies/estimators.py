@@ -34,10 +34,6 @@ WORDS: dict[str, dict[str, Any]] = {
     "model_wise": {"scope": "model_wise"},
     "xorshift32": {"generator": "xorshift32"},
     "int8_logits": {"int8_logits": True},
-    "rademacher": {"directions": "rademacher"},
-    "hadamard": {"directions": "hadamard"},
-    "running": {"directions": "hadamard", "hadamard_index": "running"},
-    "coordinate": {"directions": "coordinate"},
     "antithetic": {"pairs": "antithetic"},
 }
 _RULES = {"weight", "node", "pooled", "by_dimension"}

@@ -57,7 +57,7 @@ def register(
     *,
     source: str = "registered by the user",
     estimator: Estimator | None = None,
-    optimizer: str | Optimizer | None = None,
+    optimizer: Optimizer | None = None,
     trainer: type[Trainer] | None = None,
     preset: str = "default",
     **options: Any,
@@ -79,7 +79,7 @@ def register(
         Publication of the method.
     estimator : Estimator, optional
         Gradients of zeroth-order training, see :class:`pmt.ZOTrainer`.
-    optimizer : str or Optimizer, optional
+    optimizer : Optimizer, optional
         Updates of zeroth-order training, likewise.
     trainer : type, optional
         Another class than :class:`pmt.ZOTrainer`: a subclass of it or of
@@ -110,8 +110,6 @@ def register(
         raise ValueError(f"name={name!r} must be lower-case letters, digits and underscores")
     if name in _OWN:
         raise ValueError(f"name={name!r} is a method or trainer of pmt; choose another")
-    if isinstance(optimizer, str):
-        options["optimizer"], optimizer = optimizer, None
     kind = _kind_of(name, trainer, estimator, optimizer, preset)
     made = Method(summary, source, kind, options, preset)
     if kind.name == ZOTrainer.name:

@@ -85,17 +85,6 @@ ZEROTH_ORDER: dict[str, Method] = {
         _COORDINATES,
         {"sparsity": 0.9},
     ),
-    "zo_momentum": Method(
-        "the default with momentum",
-        "Polyak 1964; on zeroth-order gradients Malladi et al. 2023 (arXiv:2305.17333)",
-        options={"optimizer": "momentum"},
-    ),
-    "zo_adam": Method(
-        "the default with Adam",
-        "Kingma, Ba 2015 (arXiv:1412.6980); on zeroth-order gradients Chen et al. 2019 "
-        "(arXiv:1910.06513)",
-        options={"optimizer": "adam"},
-    ),
     "bias_only": Method(
         "biases only, by one sign per channel",
         "Cai et al. 2020, TinyTL (arXiv:2007.11622), with zeroth-order gradients",

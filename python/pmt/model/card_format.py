@@ -92,7 +92,7 @@ class CardHeader(NamedTuple):
     ops: int
     inferences: int
     save_interval: int
-    optimizer_values: int
+    surprisal_values: int
     slot_blocks: int
     first_slot: int
     sections: dict[str, Section]

@@ -162,7 +162,7 @@ def _read_slot(
         raise ValueError("the checkpoint is of another model")
     payload = read_payload(card, first + 1, here.size, here.sequence)
     model = start.copy()
-    _set_parameters(model, layers, payload[: len(payload) - 4 * header.optimizer_values])
+    _set_parameters(model, layers, payload[: len(payload) - 4 * header.surprisal_values])
     if IMAGE_CRC.unpack_from(model.image())[0] != here.image_crc32:
         raise ValueError("the checkpoint does not give the model that the board had")
     return Checkpoint(slot, here.sequence, here.steps, model)

@@ -65,7 +65,7 @@ class Profile:
     batch : int
         Images of a step.
     queries : int
-        Queries for each image and layer; 0 for back-propagation, and where every coordinate is one.
+        Queries for each image and layer; 0 for back-propagation.
     work : Work
         Multiply-accumulates for one image.
     memory : Memory
@@ -263,7 +263,7 @@ def _zeroth_order(model: Model, method: str, options: TrainingOptions) -> Profil
         weights=sum(layer.weights for layer in trained),
         biases=sum(layer.biases for layer in trained) if options.train_bias else 0,
         batch=options.batch,
-        queries=options.queries if options.directions != "coordinate" else 0,
+        queries=options.queries,
         work=replace(zeroth_order_work(model.core, core, chosen), restarts=restarts),
         memory=memory,
         device=device,

@@ -141,7 +141,6 @@ def _planned_step(model: Model, found: Profile) -> StepMemory:
     parts = device.parts()
     resident = {
         "weights": parts["weights"] + parts["biases"],
-        "optimizer": parts["optimizer"],
         "tables": parts["tables"],
         "weight_gradients": parts["gradient"],
         "buffers": parts["lists"] + parts["buffers"],

@@ -230,10 +230,7 @@ class CoreUpdate:
             rule="weight",
             queries=1,
             baseline="clean",
-            directions="rademacher",
             pairs="one_sided",
-            hadamard_index="per_sample",
-            sparsity=0.0,
             mu_weight=1,
         )
         self.options = plain.to_core()

@@ -108,9 +108,7 @@ def check_extensions(
     wanted: dict[str, tuple[Any, str]] = {}
     if own:
         wanted = {
-            "optimizer": ("sgd", "is the built-in update's"),
             "loss": ("cross_entropy", "is for the built-in estimators and updates"),
-            "label_smoothing": (0.0, "is for the built-in estimators and updates"),
         }
     if estimator is not None:
         wanted["gradient_norm_scaling"] = ("none", "counts the built-in estimators' queries")

@@ -19,11 +19,6 @@ _READ_WITH: tuple[tuple[tuple[str, ...], _Choices], ...] = (
     (("mu_node",), {"rule": ("node", "by_dimension", "pooled")}),
     (("node_ratio", "node_dimension"), {"rule": ("by_dimension",)}),
     (("regions",), {"rule": ("pooled",)}),
-    (("momentum",), {"optimizer": ("momentum", "adam")}),
-    (("adam_beta2",), {"optimizer": ("adam",)}),
-    (("label_smoothing",), {"loss": ("cross_entropy",)}),
-    (("huber_delta",), {"loss": ("huber",)}),
-    (("top_k",), {"loss": ("zero_one",)}),
     (("diversity",), {"loss": ("entropy",)}),
 )
 

@@ -63,36 +63,12 @@ class TrainingOptions(Options):
         2, "M", "size of a node perturbation, pooled or not, in output steps", CORE
     )
     generator: str = option("philox", "NAME", "random numbers of the perturbations", CORE)
-    directions: str = option(
-        "rademacher",
-        "NAME",
-        "directions of a layer's queries: independent random signs; rows of a Hadamard matrix "
-        "times one set of random signs, which are orthogonal; or one weight, bias or node per "
-        "query, with as many queries as there are of them, regardless of {queries} and {baseline}",
-        CORE,
-    )
     pairs: str = option(
         "one_sided",
         "NAME",
         "query each direction forwards, or forwards and backwards, with {queries} even",
         CORE,
     )
-    hadamard_index: str = option(
-        "per_sample",
-        "NAME",
-        "Hadamard rows of an image: from the first, with signs of its own; or continued from the "
-        "previous image, with the signs of the whole batch",
-        CORE,
-    )
-    sparsity: float = option(
-        0.0,
-        "X",
-        "share of a layer's weights, drawn at random, that a step neither perturbs nor changes",
-        CORE,
-        why="the share of weights that a step leaves out",
-    )
-    mask_interval: int = option(1, "N", "steps between draws of the weights left out", CORE)
-    mask_epochs: int = option(0, "N", "the same in epochs; 0 uses {mask_interval}", Range(0, 10**6))
     scope: str = option(
         "layer_wise", "NAME", "perturb one layer at a time, or all of them in every query", CORE
     )
@@ -155,16 +131,6 @@ class TrainingOptions(Options):
     )
     rounding: str = option("stochastic", "NAME", "rounding of an update to weight steps", CORE)
     step: str = option("normalized", "NAME", "how the length of a step is chosen", CORE)
-    optimizer: str = option(
-        "sgd",
-        "NAME",
-        "optimizer: plain SGD, momentum or Adam",
-        CORE,
-    )
-    momentum: float = option(
-        0.9, "X", "share of earlier gradients kept from step to step; Adam's beta 1", CORE
-    )
-    adam_beta2: float = option(0.999, "X", "the same for their squares; Adam's beta 2", CORE)
     train_weights: bool = option(
         True,
         help="train weights; otherwise only biases, in less memory (except for a head that the "
@@ -174,18 +140,8 @@ class TrainingOptions(Options):
     loss: str = option(
         "cross_entropy",
         "NAME",
-        "loss to minimize; entropy, of the prediction, reads no labels, and zero_one, the share of "
-        "wrong images, has no gradient: a linear head is then perturbed like other layers",
+        "loss to minimize; entropy, of the prediction, reads no labels",
         LossNames.of_core(),
-    )
-    label_smoothing: float = option(
-        0.0, "X", "share of the target that {loss} cross_entropy spreads over all classes", CORE
-    )
-    huber_delta: float = option(
-        1.0, "X", "distance from the target beyond which {loss} huber is linear", CORE
-    )
-    top_k: int = option(
-        1, "K", "with {loss} zero_one, an image is right if its label is among the K best", CORE
     )
     diversity: float = option(
         0.0,
@@ -213,7 +169,11 @@ class TrainingOptions(Options):
             raise ValueError(
                 "train_weights=False, train_bias=False train nothing; set one of them to True"
             )
-        self._check_directions()
+        if self.pairs == "antithetic" and self.queries % 2 != 0:
+            raise ValueError(
+                f"pairs='antithetic' takes two queries per direction: queries={self.queries} must "
+                "be even"
+            )
 
     def _values(self) -> dict[str, Values]:
         values = super()._values()
@@ -223,40 +183,8 @@ class TrainingOptions(Options):
             values["seed"] = _from(1, values["seed"], "XORShift32 cannot leave 0")
         return values
 
-    def _check_directions(self) -> None:
-        coordinate = self.directions == "coordinate"
-        if coordinate and self.scope == "model_wise":
-            raise ValueError(
-                "directions='coordinate' moves one coordinate of one layer at a time; use "
-                "scope='layer_wise'"
-            )
-        if self.pairs == "antithetic":
-            if coordinate:
-                raise ValueError(
-                    "pairs='antithetic' does not go with directions='coordinate', which moves each "
-                    "coordinate one way; use pairs='one_sided'"
-                )
-            if self.queries % 2 != 0:
-                raise ValueError(
-                    f"pairs='antithetic' takes two queries per direction: queries={self.queries} "
-                    "must be even"
-                )
-        shared = self.sharing == "batch"
-        if self.hadamard_index == "running" and (self.directions != "hadamard" or shared):
-            raise ValueError(
-                "hadamard_index='running' numbers the Hadamard rows of all samples; use it with "
-                "directions='hadamard' and sharing='per_sample'"
-            )
-
-    def for_samples(self, samples: int) -> TrainingOptions:
-        """Return the options with ``mask_epochs`` counted in steps, for a training set's size."""
-        if self.mask_epochs == 0:
-            return self
-        steps = self.mask_epochs * max(samples // self.batch, 1)
-        return self.replace(mask_interval=min(steps, 10**6), mask_epochs=0)
-
     def to_core(self) -> _core.Options:
-        """Return the core's option block; for steps, of options that are :meth:`for_samples`."""
+        """Return the core's option block."""
         options = _core.Options()
         for name in _core.option_values():
             if name in self.__dataclass_fields__ and name != "loss":

@@ -143,12 +143,12 @@ class CoreStepper(Stepper):
         return replace(scores, losses=losses / float(_core.LOSS_ONE))
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the optimizer state, if there is one."""
-        values = self.core.optimizer_state()
-        return {"update": values} if values.size else {}
+        """Return -log of the mean prediction, where the loss looks at it."""
+        values = self.core.surprisal()
+        return {"surprisal": values} if values.size else {}
 
     def state_without_momentum(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the state with the optimizer's as it is before the first step."""
+        """Return the state as it is before the first step."""
         return {name: np.zeros_like(values) for name, values in self.state().items()}
 
     def load_state(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -156,5 +156,5 @@ class CoreStepper(Stepper):
         wanted = sorted(self.state())
         if sorted(state) != wanted:
             raise ValueError(f"state {sorted(state)} must be {wanted}")
-        if "update" in state:
-            self.core.restore_optimizer_state(state["update"])
+        if "surprisal" in state:
+            self.core.restore_surprisal(state["surprisal"])

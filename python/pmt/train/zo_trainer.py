@@ -41,8 +41,8 @@ class ZOTrainer(Trainer):
     estimator : Estimator, optional
         Gradients by a callable ``(engine, images, labels, step) -> {layer: gradient}`` of your own
         instead of the built-in queries, see :class:`pmt.train.extensions.Estimator`.
-    optimizer : str or Optimizer, optional
-        The option of that name, or a callable ``(layer, gradient, learning_rate) -> update`` of
+    optimizer : Optimizer, optional
+        Updates by a callable ``(layer, gradient, learning_rate) -> update`` of
         your own, see :class:`pmt.train.extensions.Optimizer`. Every run works on copies of both,
         as they were given.
     **changes
@@ -88,7 +88,7 @@ class ZOTrainer(Trainer):
         preset: str = "default",
         threads: int = 0,
         estimator: Estimator | None = None,
-        optimizer: str | Optimizer | None = None,
+        optimizer: Optimizer | None = None,
         **changes: Any,
     ) -> None:
         if options is not None and not isinstance(options, TrainingOptions):
@@ -98,8 +98,6 @@ class ZOTrainer(Trainer):
                 "preset='paper'"
             )
         base = options if options is not None else _preset(preset)
-        if isinstance(optimizer, str):
-            changes["optimizer"] = optimizer
         loss = changes.get("loss")
         self.loss_function: LossFunction | None = loss if callable(loss) else None
         if callable(loss):
@@ -113,7 +111,7 @@ class ZOTrainer(Trainer):
                 f"pmt.ZOTrainer(..., loss={name})"
             )
         self.estimator = estimator
-        self.optimizer = None if isinstance(optimizer, str) else optimizer
+        self.optimizer = optimizer
         check_extensions(self.options, self.estimator, self.optimizer)
         self.extensions = extension_names(self.estimator, self.optimizer)
         self._costs: dict[tuple[int, ...], Cost] = {}  # of extended steps
@@ -174,11 +172,6 @@ class ZOTrainer(Trainer):
         """Refuse labels that the model or the loss cannot use."""
         loss = self.options.loss
         check_output(loss, data, model)
-        if loss == "zero_one" and self.options.top_k >= model.classes:
-            raise ValueError(
-                f"top_k={self.options.top_k} must be below the model's {model.classes} classes, "
-                "or every image is right"
-            )
         check_labels(loss, data, model.classes)
         if data.has_class_labels:
             model.check_classes(data)
@@ -191,7 +184,7 @@ class ZOTrainer(Trainer):
 
     def stepper(self, model: Model, samples: int) -> Stepper:
         """Return the stepper of a run on ``model``, with this many training samples."""
-        options = self.options.for_samples(samples)
+        options = self.options
         if self.extensions:
             return ExtendedStepper(self._engine(model), options, self.estimator, self.optimizer)
         layers = model.select_layers(options.layers)

@@ -69,8 +69,8 @@ def compute_expected(task: Task) -> Expected:
         tensors = model.activations(np.ascontiguousarray(sample))
         activations.append([zlib.crc32(tensors[output].tobytes()) for output in outputs])
     trainer = _core.Trainer(model, task.options, task.layers, task.batch)
-    if task.optimizer_state is not None:
-        trainer.restore_optimizer_state(task.optimizer_state)
+    if task.surprisal is not None:
+        trainer.restore_surprisal(task.surprisal)
     results, parameters = [], []
     for step in task.steps:
         chosen = np.asarray(step.samples)
@@ -104,7 +104,7 @@ def build_card(task: Task, expected: Expected, save_interval: int = SAVE_INTERVA
         "model": image,
     }
     sections, end = _lay_out(contents)
-    state = _core.Trainer(model, task.options, task.layers, 1, 1).optimizer_state().size
+    state = _core.Trainer(model, task.options, task.layers, 1, 1).surprisal().size
     slot_blocks = 1 + block_count(_parameter_bytes(task) + 4 * state)
     header = CardHeader(
         magic=CARD_MAGIC,
@@ -120,7 +120,7 @@ def build_card(task: Task, expected: Expected, save_interval: int = SAVE_INTERVA
         ops=model.op_count,
         inferences=len(expected.activations),
         save_interval=save_interval,
-        optimizer_values=state,
+        surprisal_values=state,
         slot_blocks=slot_blocks,
         first_slot=end,
         sections=sections,
@@ -165,7 +165,7 @@ def _lay_out(contents: dict[str, bytes]) -> tuple[dict[str, Section], int]:
 
 
 def _parameter_bytes(task: Task) -> int:
-    """Return what a checkpoint takes but for the optimizer state."""
+    """Return what a checkpoint takes but for the mean prediction."""
     model = task.model.core
     values = [
         task.options.train_weights * model.weights(op).size + 4 * model.bias(op).size

@@ -56,7 +56,7 @@ class Lock:
         Arguments of the command line; None where Python called :func:`pmt.firmware.export.export`.
     inputs : dict of str to str
         SHA-256 of the ``model`` as it was given, of the ``data`` (images and labels), of the
-        ``training`` (options, layers, steps), of the ``memories`` (the optimizer state).
+        ``training`` (options, layers, steps), of the ``memories`` (the mean prediction).
     files : dict of str to str
         SHA-256 of every file but those of ``app/``, which are the user's.
     """
@@ -129,7 +129,7 @@ def inputs_of(task: Task) -> dict[str, str]:
     data = task.dataset.images.tobytes() + task.dataset.labels.astype("<i8").tobytes()
     return {
         "model": _sha256(task.source),
-        "memories": _sha256(packed["optimizer_state"]),
+        "memories": _sha256(packed["surprisal"]),
         "data": _sha256(data),
         "training": _sha256(training + packed["options"]),
     }

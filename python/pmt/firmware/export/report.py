@@ -316,8 +316,6 @@ def arena_parts(task: Task, arena: int) -> dict[str, int]:
         "gradient": taken["gradient"],
         "seeds, losses": taken["tables"],
     }
-    if taken["optimizer"]:
-        parts["optimizer"] = taken["optimizer"]
     return {**parts, "buffers, lists": arena - sum(parts.values())}
 
 

@@ -79,7 +79,7 @@ class Task:
         Image of the model that came.
     dataset : Dataset
         Data that the model was prepared and is trained with.
-    optimizer_state : ndarray of float32 or None
+    surprisal : ndarray of float32 or None
         That of the run's earlier steps, if it keeps one and there were any.
     """
 
@@ -93,14 +93,14 @@ class Task:
     inferences: int
     source: bytes
     dataset: Dataset
-    optimizer_state: npt.NDArray[np.float32] | None = None
+    surprisal: npt.NDArray[np.float32] | None = None
 
     def packed(self) -> dict[str, bytes]:
-        """Return options and optimizer state as the card's sections hold them."""
-        state = self.optimizer_state
+        """Return options and mean prediction as the card's sections hold them."""
+        state = self.surprisal
         return {
             "options": self.options.pack(),
-            "optimizer_state": b"" if state is None else state.astype("<f4").tobytes(),
+            "surprisal": b"" if state is None else state.astype("<f4").tobytes(),
         }
 
     def device(self) -> _core.DeviceMemory:
@@ -137,7 +137,7 @@ def make_task(
 ) -> Task:
     """Resolve the arguments of :func:`pmt.firmware.export.export`; see there.
 
-    The task has only those samples of the data set that the steps use, and a run's optimizer state.
+    The task has only those samples of the data set that the steps use, and a run's mean prediction.
     """
     check_steps("steps", steps)
     model, run_options, first, prepared, state = _read_source(source)
@@ -155,12 +155,12 @@ def make_task(
     wanted = [schedule.indices(first + i) for i in range(steps)]
     used, positions = np.unique(np.concatenate(wanted), return_inverse=True)
     rows = positions.reshape(steps, chosen.batch)
-    core_options = device_options(chosen.for_samples(len(dataset)))
+    core_options = device_options(chosen)
     images = model.prepare(dataset.images[used])
     classes = np.ascontiguousarray(dataset.labels[used], np.int64)
     if state is not None:
         core = _core.Trainer(model.core, core_options, trained, chosen.batch)
-        _check_optimizer_state(state, core.optimizer_state().size)
+        _check_surprisal(state, core.surprisal().size)
     return Task(
         model=model,
         options=core_options,
@@ -174,7 +174,7 @@ def make_task(
         inferences=_inferences(inferences, len(used)),
         source=image,
         dataset=dataset,
-        optimizer_state=state,
+        surprisal=state,
     )
 
 
@@ -224,10 +224,10 @@ def _names(model: Model, layers: Sequence[int]) -> str:
     return ",".join(layer.name for layer in model.layers if layer.index in layers)
 
 
-def _check_optimizer_state(state: npt.NDArray[np.float32], values: int) -> None:
+def _check_surprisal(state: npt.NDArray[np.float32], values: int) -> None:
     if state.size != values:
         raise ValueError(
-            f"the optimizer state of the run has {state.size} values, that of these options and "
+            f"the mean prediction of the run has {state.size} values, that of these options and "
             f"layers {values}; export with the run's own, or its checkpoint.pmt, to begin anew"
         )
 
@@ -245,8 +245,8 @@ def _read_source(
     config = folder.config()
     if config.extensions or not isinstance(config.options, TrainingOptions):
         return model, None, 0, False, None  # trained by other means; the target begins anew
-    prepared, state = folder.is_prepared(model), folder.load_state(model).get("update")
-    if folder.trained != folder.checkpoint:  # the best state: what the optimizer kept is not its
+    prepared, state = folder.is_prepared(model), folder.load_state(model).get("surprisal")
+    if folder.trained != folder.checkpoint:  # the best state: the mean prediction is not its
         model, state = Model(folder.trained.read_bytes()), None
     return model, config.options, step, prepared, state
 

@@ -69,7 +69,7 @@ class Memory:
     weight_gradients : int
         Gradients of weights and biases, or the sums that become them.
     optimizer : int
-        Momentum, second moments, shadow weights.
+        Momentum of back-propagation, shadow weights.
     tables : int
         Losses of queries, and the states of their random numbers.
     buffers : int
@@ -138,7 +138,7 @@ def arena_bytes(
 
     It holds the list of the layers, which ops stream, weights (int8; not where
     only biases are trained) and biases (int32), and the trainer's own memory for one worker:
-    activations, queries, gradient sums, the optimizer state. Options are from
+    activations, queries, gradient sums. Options are from
     :func:`device_options`, layers op indices in ascending order.
     """
     device = _core.DeviceMemory(model, options, layers, batch)
@@ -185,7 +185,6 @@ def zeroth_order_memory(
         activations=parts["activations"] - image,
         input=image,
         weight_gradients=parts["gradient"],
-        optimizer=parts["optimizer"],
         tables=parts["tables"],
         buffers=parts["lists"] + parts["buffers"],
     )

@@ -151,5 +151,5 @@ def device_restarts(
 
 def _summings(options: _core.Options, groups: int) -> int:
     """Return how often all of a gradient is summed up: to be accumulated, and to be applied."""
-    twice = options.step == "normalized" and options.optimizer == "sgd"
+    twice = options.step == "normalized"
     return 2 if twice and groups > 1 else 1

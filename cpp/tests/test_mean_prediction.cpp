@@ -1,0 +1,122 @@
+// The mean prediction that losses of the next step look at: a trainer goes on from it.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "tests/random_dag.hpp"
+#include "tests/random_directions.hpp"
+#include "tests/shuffled_executor.hpp"
+#include "tests/simulated_kernels.hpp"
+#include "tests/training_run.hpp"
+
+using namespace pmt;
+using namespace pmt::tests;
+
+namespace {
+
+struct Setting {
+  Setting(RandomSource& random, float diversity, bool weights) : image(random_dag(random, 6)) {
+    REQUIRE(model.open(image.data(), image.size()).ok());
+    samples = random_samples(random, model, 3);
+    options.queries = 4;
+    options.rounding = Rounding::stochastic;
+    options.step = Step::normalized;
+    options.rule = random_rule(random);
+    options.sharing = static_cast<Sharing>(random.integer(0, 1));
+    options.scope = static_cast<Scope>(random.integer(0, 1));
+    options.loss = Loss::entropy;
+    options.diversity = diversity;
+    options.train_weights = weights ? 1 : 0;
+  }
+
+  TrainingRun run(const Machine& machine = {}) const {
+    return TrainingRun(model, options, trainable_layers(model), samples.count(), machine);
+  }
+
+  AlignedBytes image;
+  Model model;
+  Samples samples;
+  TrainerOptions options;
+};
+
+// Calls check(setting), with a mean prediction in every second one.
+template <typename Check>
+void for_all_kinds(uint64_t seed, const Check& check) {
+  RandomSource random(seed);
+  for (int32_t kind = 0; kind < 6; ++kind) {
+    CAPTURE(kind);
+    check(Setting(random, kind % 2 == 0 ? 0.0f : 0.7f, kind < 3));
+  }
+}
+
+void copy_parameters(const Trainer& from, const Trainer& to) {
+  for (int32_t i = 0; i < from.layer_count(); ++i) {
+    const Layer &source = from.layer(i), &target = to.layer(i);
+    std::copy(source.weights, source.weights + source.weight_count, target.weights);
+    std::copy(source.bias, source.bias + source.channels, target.bias);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("training goes on from its mean prediction as if it had never stopped") {
+  int32_t kept = 0;
+  for_all_kinds(61, [&](const Setting& setting) {
+    TrainingRun whole = setting.run(), stopped = setting.run(), resumed = setting.run();
+    const SampleSource source = source_of(setting.samples);
+    StepResult result = {};
+    for (uint32_t step = 0; step < 4; ++step) {
+      REQUIRE(whole.trainer().step(step, 0.9f, 3, source, &result).ok());
+      Trainer& second = step < 2 ? stopped.trainer() : resumed.trainer();
+      if (step == 2) {
+        copy_parameters(stopped.trainer(), resumed.trainer());
+        const MeanPrediction &from = stopped.trainer().prediction(), &to = resumed.trainer().prediction();
+        REQUIRE(from.count() == to.count());
+        std::copy(from.surprisal(), from.surprisal() + from.count(), to.surprisal());
+        CHECK(to.check().ok());
+        kept += from.count() > 0;
+      }
+      REQUIRE(second.step(step, 0.9f, 3, source, &result).ok());
+    }
+    CHECK(resumed.parameters() == whole.parameters());
+    CHECK(whole.trainer().steps_begun() == 4);
+  });
+  CHECK(kept == 3);
+}
+
+TEST_CASE("a mean prediction gives the same bytes in any order, on any kernels") {
+  int32_t learned = 0;
+  for_all_kinds(62, [&](const Setting& setting) {
+    const auto trained = [&](const Machine& machine) {
+      TrainingRun run = setting.run(machine);
+      const std::vector<int32_t> start = run.parameters();
+      REQUIRE(run.train(setting.samples, 3, 0.9f).ok());
+      learned += run.parameters() != start;
+      return run.parameters();
+    };
+    const std::vector<int32_t> expected = trained({});
+    ShuffledExecutor shuffled(5, 4);
+    CHECK(trained(Machine(shuffled.executor())) == expected);
+    for (const Kernels* kernels : tested_kernels()) {
+      Machine machine;
+      machine.kernels = kernels;
+      machine.query_bytes = 3000;
+      CHECK(trained(machine) == expected);
+    }
+  });
+  CHECK(learned > 12);
+}
+
+TEST_CASE("a mean prediction that no training can have left is refused") {
+  RandomSource random(64);
+  const Setting setting(random, 0.7f, true);
+  TrainingRun run = setting.run();
+  const MeanPrediction& prediction = run.trainer().prediction();
+  REQUIRE(prediction.count() == setting.model.classes());
+  CHECK(prediction.check().ok());
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    prediction.surprisal()[prediction.count() - 1] = bad;
+    CHECK(prediction.check().code == Code::surprisal);
+  }
+}
