@@ -12,7 +12,7 @@ from networks import residual_network
 import pmt
 from pmt.cli import main
 from pmt.firmware.export import export, read_card
-from pmt.model.card_format import (
+from pmt.model.card import (
     BLOCK,
     CARD_VERSION,
     IMAGE_CRC,

@@ -24,7 +24,7 @@ import pmt
 from pmt.firmware.export import export
 from pmt.firmware.export.card import Expected, build_card, compute_expected
 from pmt.firmware.export.task import make_task
-from pmt.model.card_format import BLOCK, STREAM, CardHeader, pack_blocks
+from pmt.model.card import BLOCK, STREAM, CardHeader, pack_blocks
 
 OPTIONS = pmt.preset("default", batch=3, queries=4, preparation="align")
 

@@ -14,7 +14,7 @@ from networks import residual_network
 import pmt
 from pmt.firmware.export import export, read_card
 from pmt.firmware.monitor import TrainingLog
-from pmt.model.card_format import CardHeader
+from pmt.model.card import CardHeader
 
 STEPS = 7
 

@@ -44,7 +44,7 @@ from pmt.formats.onnx import float_importer as onnx_float
 from pmt.formats.onnx import importer as onnx_qdq
 from pmt.formats.onnx.exporter import onnx_model
 from pmt.formats.tflite import importer as tflite
-from pmt.model.card_format import BLOCK, PAYLOAD, pack_blocks
+from pmt.model.card import BLOCK, PAYLOAD, pack_blocks
 from pmt.net.image import build_image
 
 _BOARD = firmware_folder() / "boards" / "stm32f746g-disco" / "target.toml"

@@ -15,7 +15,7 @@ import pmt
 from pmt import methods
 from pmt.cli import main
 from pmt.methods import registry
-from pmt.methods.baselines import NoAdaptation
+from pmt.methods.catalog import NoAdaptation
 
 PLUGIN = """
 import numpy as np

@@ -12,7 +12,7 @@ from pmt.methods.adaptation import (
     open_run,
     resume_run,
 )
-from pmt.methods.method import Method
+from pmt.methods.catalog import Method
 from pmt.methods.registry import (
     METHODS,
     load_plugins,

@@ -14,9 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pmt._util.text import did_you_mean
-from pmt.methods.baselines import BACKPROP, UNTRAINED
-from pmt.methods.method import Kind, Method
-from pmt.methods.zeroth_order import ZEROTH_ORDER
+from pmt.methods.catalog import BACKPROP, UNTRAINED, ZEROTH_ORDER, Kind, Method
 from pmt.train.extensions import Estimator, Optimizer
 from pmt.train.option_effects import warn_without_effect
 from pmt.train.options import preset as preset_options

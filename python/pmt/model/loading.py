@@ -12,6 +12,7 @@ from pmt import formats
 from pmt._util.text import did_you_mean
 from pmt.formats.layers import input_formula
 from pmt.formats.reading import check_options
+from pmt.model.card import newest_model
 from pmt.model.model import Model
 from pmt.net.graph import Tensor, with_new_head
 
@@ -89,8 +90,6 @@ def _load(path: str | os.PathLike[str], options: dict[str, Any]) -> Model:
                 "file or the folder of a run"
             )
     if path.suffix.lower() == ".img":
-        from pmt.model.card_reader import newest_model
-
         check_options(options, "a card")
         return newest_model(path)
     if path.suffix.lower() == ".pmt" and path.is_file():

@@ -16,8 +16,7 @@ from pmt.baselines.backprop.options import BackpropOptions
 from pmt.baselines.backprop.scheme import head_layer
 from pmt.baselines.backprop.trainer import BackpropTrainer
 from pmt.methods import registry
-from pmt.methods.baselines import BACKPROP
-from pmt.methods.method import Method
+from pmt.methods.catalog import BACKPROP, Method
 from pmt.model import Model
 from pmt.train.costs.memory import (
     PARTS,

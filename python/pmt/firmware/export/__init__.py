@@ -4,7 +4,7 @@ from pmt.firmware.export.folder import Lock, read_lock
 from pmt.firmware.export.project import export, export_files
 from pmt.firmware.export.report import ExportReport
 from pmt.firmware.export.target import targets
-from pmt.model.card_reader import CardContents, read_card
+from pmt.model.card import CardContents, read_card
 
 __all__ = [
     "CardContents",

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt.firmware.export.task import Step, Task, check_steps
-from pmt.model.card_format import (
+from pmt.model.card import (
     BLOCK,
     CARD_MAGIC,
     CARD_VERSION,
