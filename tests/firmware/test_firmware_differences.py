@@ -24,7 +24,7 @@ import pmt
 from pmt.firmware.export import export
 from pmt.firmware.export.card import Expected, build_card, compute_expected
 from pmt.firmware.export.task import make_task
-from pmt.model.card import BLOCK, STREAM, CardHeader, pack_blocks
+from pmt.model.card import BLOCK, CardHeader, pack_blocks, pack_records
 
 OPTIONS = pmt.preset("default", batch=3, queries=4, preparation="align")
 
@@ -194,8 +194,9 @@ def test_a_damaged_block_is_named(project: Path, section: str) -> None:
 def test_streams_of_another_training_are_refused(project: Path) -> None:
     card = (project / "card.img").read_bytes()
     section = CardHeader.unpack(card).sections["streams"]
-    assert section.size == STREAM.size
-    block = pack_blocks(STREAM.pack(6, 7, 1), section.first)  # into the head
+    stream = pack_records("streams", [(6, 7, 1)])  # into the head
+    assert section.size == len(stream)
+    block = pack_blocks(stream, section.first)
     begin = BLOCK * section.first
     ok, verdict = run_with(project, card[:begin] + block + card[begin + BLOCK :])
     assert not ok

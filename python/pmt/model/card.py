@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,18 +16,12 @@ from pmt.model.model import Model
 
 __all__ = [
     "BLOCK",
-    "CARD_HEADER_BYTES",
     "CARD_MAGIC",
     "CARD_VERSION",
     "IMAGE_CRC",
-    "PARAMETERS",
     "PAYLOAD",
-    "RESULT",
     "SECTIONS",
-    "SLOT_HEADER_BYTES",
     "SLOT_MAGIC",
-    "STEP",
-    "STREAM",
     "CardContents",
     "CardHeader",
     "Checkpoint",
@@ -35,6 +30,7 @@ __all__ = [
     "block_count",
     "newest_model",
     "pack_blocks",
+    "pack_records",
     "read_card",
     "read_payload",
 ]
@@ -42,37 +38,16 @@ __all__ = [
 CARD_MAGIC = _core.CARD_MAGIC
 SLOT_MAGIC = _core.SLOT_MAGIC
 CARD_VERSION = _core.CARD_VERSION
-
-
-class Record:
-    """A struct of the card: its fields and their places, as the firmware has them."""
-
-    def __init__(self, dtype: np.dtype[np.void]) -> None:
-        self.dtype = dtype
-        self.size = dtype.itemsize
-
-    def pack(self, *values: Any) -> bytes:
-        """Return the bytes of the fields' values."""
-        return np.array(values, self.dtype).tobytes()
-
-    def unpack_from(self, data: bytes) -> tuple[Any, ...]:
-        """Return the fields' values from the first bytes."""
-        values: tuple[Any, ...] = np.frombuffer(data, self.dtype, 1)[0].item()
-        return values
-
-
-STEP = Record(_core.CARD_TYPES["step"])
-RESULT = Record(_core.CARD_TYPES["result"])
-PARAMETERS = Record(_core.CARD_TYPES["parameters"])
-STREAM = Record(_core.CARD_TYPES["streams"])
 IMAGE_CRC = struct.Struct("<12xI")  # where a .pmt image has its checksum
 
-_CARD = Record(_core.CARD_TYPES["header"])
-_SLOT = Record(_core.CARD_TYPES["slot"])
-CARD_HEADER_BYTES = _CARD.size
-SLOT_HEADER_BYTES = _SLOT.size
-_FIELDS = _CARD.dtype.names or ()
-SECTIONS = tuple(name for name in _FIELDS if _CARD.dtype[name].names)
+_CARD = _core.CARD_TYPES["header"]
+_SLOT = _core.CARD_TYPES["slot"]
+SECTIONS = tuple(name for name in _CARD.names or () if _CARD[name].names)
+
+
+def pack_records(kind: str, records: Sequence[tuple[Any, ...]]) -> bytes:
+    """Return structs as the firmware has them; ``kind`` is one of ``_core.CARD_TYPES``."""
+    return np.array(records, _core.CARD_TYPES[kind]).tobytes()
 
 
 class Section(NamedTuple):
@@ -106,12 +81,13 @@ class CardHeader(NamedTuple):
     def pack(self) -> bytes:
         """Return the bytes."""
         counts = self[1:-1]
-        return _CARD.pack(tuple(self.magic), *counts, *(self.sections[name] for name in SECTIONS))
+        sections = (self.sections[name] for name in SECTIONS)
+        return pack_records("header", [(tuple(self.magic), *counts, *sections)])
 
     @classmethod
     def unpack(cls, payload: bytes) -> CardHeader:
         """Read the bytes; nothing is checked."""
-        magic, *values = _CARD.unpack_from(payload)
+        magic, *values = np.frombuffer(payload, _CARD, 1)[0].item()
         counts = len(values) - len(SECTIONS)
         table = map(Section._make, values[counts:])
         sections = dict(zip(SECTIONS, table, strict=True))
@@ -130,12 +106,12 @@ class SlotHeader(NamedTuple):
 
     def pack(self) -> bytes:
         """Return the bytes."""
-        return _SLOT.pack(tuple(self.magic), *self[1:])
+        return pack_records("slot", [(tuple(self.magic), *self[1:])])
 
     @classmethod
     def unpack(cls, payload: bytes) -> SlotHeader:
         """Read the bytes; nothing is checked."""
-        magic, *values = _SLOT.unpack_from(payload)
+        magic, *values = np.frombuffer(payload, _SLOT, 1)[0].item()
         return cls(bytes(magic), *values)
 
 
@@ -289,7 +265,7 @@ def read_card(path: str | Path) -> CardContents:
 def _read_header(card: bytes) -> CardHeader:
     if len(card) < BLOCK or card[: len(CARD_MAGIC)] != CARD_MAGIC:
         raise ValueError("this is not a card of `pmt export`: it does not begin with PMTD")
-    header = CardHeader.unpack(read_payload(card, 0, CARD_HEADER_BYTES))
+    header = CardHeader.unpack(read_payload(card, 0, _CARD.itemsize))
     if header.version != CARD_VERSION:
         raise ValueError(
             f"the card has version {header.version}, this pmt reads {CARD_VERSION}; export again"
@@ -317,7 +293,7 @@ def _read_slot(
 ) -> Checkpoint | None:
     """Return the slot's checkpoint, None where there never was one."""
     first = header.first_slot + slot * header.slot_blocks
-    here = SlotHeader.unpack(read_payload(card, first, SLOT_HEADER_BYTES))
+    here = SlotHeader.unpack(read_payload(card, first, _SLOT.itemsize))
     if here.magic != SLOT_MAGIC:
         raise ValueError(f"block {first} is not a header of a checkpoint")
     if here.sequence == 0:

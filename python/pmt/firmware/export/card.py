@@ -19,17 +19,14 @@ from pmt.model.card import (
     CARD_MAGIC,
     CARD_VERSION,
     IMAGE_CRC,
-    PARAMETERS,
-    RESULT,
     SECTIONS,
     SLOT_MAGIC,
-    STEP,
-    STREAM,
     CardHeader,
     Section,
     SlotHeader,
     block_count,
     pack_blocks,
+    pack_records,
 )
 
 __all__ = ["SAVE_INTERVAL", "Expected", "build_card", "compute_expected"]
@@ -141,17 +138,18 @@ def _trained(task: Task) -> dict[str, bytes]:
     return {
         **task.packed(),
         "layer_list": np.asarray(task.layers, "<i4").tobytes(),
-        "streams": b"".join(STREAM.pack(*ops) for ops in task.device().segments()),
+        "streams": pack_records("streams", task.device().segments()),
     }
 
 
 def _compared(expected: Expected) -> dict[str, bytes]:
     """Return the sections that the board compares its own results with."""
     results = [(r["loss_sum"], r["correct"], r["changed"]) for r in expected.results]
+    parameters = [crcs for step in expected.parameters for crcs in step]
     return {
         "activations": np.asarray(expected.activations, "<u4").tobytes(),
-        "results": b"".join(RESULT.pack(*result) for result in results),
-        "parameters": b"".join(PARAMETERS.pack(*crcs) for at in expected.parameters for crcs in at),
+        "results": pack_records("result", results),
+        "parameters": pack_records("parameters", parameters),
     }
 
 
@@ -182,7 +180,8 @@ def _blank_slot(first: int, blocks: int) -> bytes:
 def _pack_step(step: Step, batch: int) -> bytes:
     indices = np.zeros(batch, "<i4")
     indices[: len(step.samples)] = step.samples
-    return STEP.pack(step.step, step.learning_rate, len(step.samples)) + indices.tobytes()
+    record = (step.step, step.learning_rate, len(step.samples))
+    return pack_records("step", [record]) + indices.tobytes()
 
 
 def _pack_samples(images: npt.NDArray[np.int8], labels: npt.NDArray[np.int64]) -> bytes:
