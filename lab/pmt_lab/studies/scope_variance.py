@@ -12,7 +12,6 @@ from pmt import _core
 from pmt._util.processes import thread_count
 from pmt.datasets import Dataset
 from pmt.model import Model
-from pmt.train.options import TrainingOptions
 from pmt_lab.studies.error_theory import (
     LayerMoments,
     expected_error,
@@ -81,6 +80,7 @@ def compare_scopes(
         raise ValueError(f"repeats={repeats}: a standard error needs 2 or more")
     images, labels = model.prepare(data.images), np.ascontiguousarray(data.labels)
     moments = [layer_moments(model, images, labels, index) for index in chosen]
+    squares = sum(layer.squares for layer in moments)
     rows = []
     for estimator in ("weight", "node"):
         for scope, each in (("model_wise", count), ("layer_wise", count // len(chosen))):
@@ -88,7 +88,19 @@ def compare_scopes(
             trainers = layer_trainers(model, chosen, options, len(labels), thread_count(threads))
             kinds = [trainer.layers()[position]["estimator"] for trainer, position in trainers]
             errors = [_error(trainers, images, labels, step, moments) for step in range(repeats)]
-            rows.append(_row(estimator, count, options, kinds, moments, errors))
+            expected = sum(expected_error(moments, i, options, kinds) for i in range(len(kinds)))
+            printed = paper_variance(moments, count, model_wise=scope == "model_wise") / squares
+            rows.append(
+                ScopeVariance(
+                    estimator=estimator,
+                    scope=scope,
+                    queries=each,
+                    measured=float(np.mean(errors)),
+                    measured_error=float(np.std(errors, ddof=1)) / len(errors) ** 0.5,
+                    expected=expected / squares,
+                    paper=printed if estimator == "weight" else None,
+                )
+            )
     return rows
 
 
@@ -105,28 +117,3 @@ def _error(
         weights, _ = trainer.estimate(images, labels, step, position)
         total += float(((weights.astype(np.float64) - layer.gradient) ** 2).sum())
     return total / sum(layer.squares for layer in moments)
-
-
-def _row(
-    estimator: str,
-    cost: int,
-    options: TrainingOptions,
-    kinds: Sequence[str],
-    moments: Sequence[LayerMoments],
-    errors: Sequence[float],
-) -> ScopeVariance:
-    squares = sum(layer.squares for layer in moments)
-    expected = sum(expected_error(moments, i, options, kinds) for i in range(len(kinds)))
-    model_wise, nodes = options.scope == "model_wise", estimator == "node"
-    printed = None
-    if not nodes:
-        printed = paper_variance(moments, cost, model_wise=model_wise) / squares
-    return ScopeVariance(
-        estimator=estimator,
-        scope=options.scope,
-        queries=options.queries,
-        measured=float(np.mean(errors)),
-        measured_error=float(np.std(errors, ddof=1)) / len(errors) ** 0.5,
-        expected=expected / squares,
-        paper=printed,
-    )
