@@ -36,7 +36,7 @@ from pmt import corruptions, datasets, methods
 from pmt._util import atomic_file
 from pmt.cli.output import table
 from pmt.datasets import Dataset
-from pmt_lab.sweep.result import pack, unpack
+from pmt_lab.sweep import pack, unpack
 
 SEEDS = (1, 2, 3)
 SEVERITY = 3

@@ -29,7 +29,7 @@ from typing import Any
 
 from pmt._util import atomic_file
 from pmt_lab.cli import main as pmt_lab
-from pmt_lab.kept_files import origin, spread_json
+from pmt_lab.files import origin, spread_json
 from pmt_lab.studies.gradient_quality import Quality
 from pmt_lab.studies.gradient_tables import estimator_table, layer_table, scope_table
 from pmt_lab.studies.scope_variance import ScopeVariance

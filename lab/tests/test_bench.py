@@ -220,16 +220,15 @@ BAD_INPUT = {
     ),
     "images": (
         "--images 1,none",
-        "argument --images: 'none' must be a whole number, 1..100000; see `pmt-lab bench --help`",
+        "argument --images: none must be a whole number, 1 or more; see `pmt-lab bench --help`",
     ),
     "step": (
         "--steps model",
-        "argument --steps: 'model' is unknown; choose one of weight, node, pooled, by_dimension, "
-        "none; see `pmt-lab bench --help`",
+        "argument --steps: 'model' is unknown; did you mean 'node'?; see `pmt-lab bench --help`",
     ),
     "layer": (
         "--layers nose",
-        "--layers='nose': 'nose' is neither a block (B1, B2, B3, head, all) nor a layer; "
+        "layers='nose': 'nose' is neither a block (B1, B2, B3, head, all) nor a layer; "
         "`pmt info` lists the layers",
     ),
     "plot folder": (
@@ -245,7 +244,7 @@ def test_bad_input_is_one_line_and_exit_code_2(name, model, tmp_path, capsys):
         pytest.importorskip("matplotlib")
     options, message = (text.format(missing=tmp_path / "missing") for text in BAD_INPUT[name])
     assert main(["bench", str(model), *options.split()]) == 2
-    assert capsys.readouterr().err == f"pmt: error: {message}\n"
+    assert capsys.readouterr().err == f"pmt-lab: error: {message}\n"
 
 
 @pytest.mark.parametrize(
@@ -267,7 +266,7 @@ def test_bad_input_is_one_line_and_exit_code_2(name, model, tmp_path, capsys):
             f"--against needs the package ai-edge-litert: {install_hint('bench')}",
         ),
         ("--against=torch", "torch", f"--against needs the package torch: {install_hint('torch')}"),
-        ("--plot=x.png", "matplotlib.pyplot", f"plots need matplotlib: {install_hint('plot')}"),
+        ("--plot=x.png", "matplotlib.pyplot", 'plots need matplotlib: pip install "./lab[plot]"'),
     ],
 )
 def test_a_missing_package_is_named(option, package, message, model, monkeypatch, capsys):
@@ -275,7 +274,7 @@ def test_a_missing_package_is_named(option, package, message, model, monkeypatch
         pytest.importorskip("onnxruntime")
     monkeypatch.setitem(sys.modules, package, None)
     assert main(["bench", str(model), option]) == 2
-    assert capsys.readouterr().err == f"pmt: error: {message}\n"
+    assert capsys.readouterr().err == f"pmt-lab: error: {message}\n"
 
 
 def test_a_plot_is_drawn(model, tmp_path, capsys):

@@ -277,10 +277,10 @@ def test_the_command_writes_tables_and_plots(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("extra", "message"),
     [
-        (["--queries", "4,x"], "--queries '4,x' must be whole numbers"),
+        (["--queries", "4,x"], "argument --queries: x must be a whole number, 1 or more"),
         (["--estimators", "weight+magic"], "estimator 'weight+magic': 'magic' is none of"),
     ],
 )
 def test_bad_arguments_are_one_line(tmp_path, extra, message, capsys):
     assert main([*COMMAND, "--no-plots", "--out", str(tmp_path), *extra]) == 2
-    assert capsys.readouterr().err.startswith(f"pmt: error: {message}")
+    assert capsys.readouterr().err.startswith(f"pmt-lab: error: {message}")

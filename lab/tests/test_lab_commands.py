@@ -13,10 +13,10 @@ import pmt
 from pmt.protocol import DataSource
 from pmt_lab.benchmark.bench_job import BenchJob, run_benchmark
 from pmt_lab.cli import main
-from pmt_lab.report import ReportJob, make_report
+from pmt_lab.report import make_report
 from pmt_lab.reproduce.reproduce_job import reproduce
 from pmt_lab.studies.gradient_job import GradientJob, run_gradient_study
-from pmt_lab.sweep import SweepJob, run_sweep
+from pmt_lab.sweep import run_sweep
 
 
 @pytest.fixture
@@ -55,31 +55,14 @@ def test_sweep_and_report(tmp_path, printed):
     grid = write_grid(tmp_path, macs=1e7)
     there, here = tmp_path / "a", tmp_path / "b"
     expected = printed("sweep", grid, "--jobs", "1", "--out", there)
-    result = run_sweep(SweepJob(grid, here, jobs=1))
-    assert result.done == RUNS
-    assert plain(result.to_json()) == plain(expected)
+    sweep, summary = run_sweep(grid, here, jobs=1)
+    assert sorted(summary.finished) == sorted(run["hash"] for run in expected["runs"])
+    assert (len(sweep.results), sweep.left) == (RUNS, [])
 
     options = ("--rows", "method", "--columns", "corruption,severity", "--baseline", "paper")
     expected = printed("report", there, *options)
-    job = ReportJob([here], columns=("corruption", "severity"), baseline="paper")
-    assert plain(make_report(job).to_json()) == plain(expected)
-
-
-@pytest.mark.parametrize(
-    ("given", "error", "message"),
-    [
-        ({"shard": (0, 3)}, ValueError, "shard 0/3: the part must be 1..3"),
-        ({"shard": (4, 3)}, ValueError, "shard 4/3: the part must be 1..3"),
-        ({"shard": "2/3"}, TypeError, "shard='2' must be an integer"),
-        ({"jobs": -1}, ValueError, "jobs -1: must be 0 or more"),
-        ({"jobs": 1.5}, TypeError, "jobs=1.5 must be an integer"),
-    ],
-)
-def test_a_sweep_of_no_such_part_or_processes(tmp_path, given, error, message):
-    with pytest.raises(error) as raised:
-        run_sweep(SweepJob(write_grid(tmp_path), tmp_path / "out", **given))
-    assert str(raised.value) == message
-    assert not (tmp_path / "out").exists()
+    report = make_report([here], columns=("corruption", "severity"), baseline="paper")
+    assert plain(report.to_json()) == plain(expected)
 
 
 def test_study(tmp_path, printed):

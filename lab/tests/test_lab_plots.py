@@ -177,9 +177,9 @@ def test_cosines_alone_take_one_axes():
     (cosines,) = plot_cosines(STUDY, ax=given)
     assert cosines is given
     assert legend(cosines) == ["weight", "node"]
-    with pytest.raises(ValueError, match="ax has 3 axes and the plot 2 panels"):
+    with pytest.raises(ValueError, match="ax must be 2 of matplotlib's Axes"):
         plot_cosines(STUDY, ax=[given] * 3)
-    with pytest.raises(TypeError, match="ax is int: must be one Axes of matplotlib"):
+    with pytest.raises(ValueError, match="ax must be 1 of matplotlib's Axes"):
         plot_cosines(STUDY, ax=3)
 
 

@@ -1,8 +1,11 @@
-"""Tables and curves of sweeps, from folders whose figures are known."""
+"""Tables and curves of sweeps, from folders and kept files whose figures are known."""
 
 from __future__ import annotations
 
 import json
+import math
+import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,8 +14,11 @@ from report_files import IMAGES, RIGHT, write_result, write_results
 
 from pmt.protocol import wilson_interval
 from pmt_lab.cli import main
-from pmt_lab.report import Figures, compare, pivot, read_runs
-from pmt_lab.report.curves import mean_curve
+from pmt_lab.report import make_report, mean_curve
+from pmt_lab.report.report import number
+
+RESULTS = Path(__file__).parents[1] / "results"
+REMEDY = "give the --out of a `pmt-lab sweep`, or a file that `pmt-lab report --keep` wrote"
 
 
 @pytest.fixture
@@ -23,243 +29,173 @@ def out(tmp_path):
     return folder
 
 
+@pytest.fixture
+def kept(out, tmp_path):
+    make_report([out]).keep(tmp_path / "kept.json")
+    return tmp_path / "kept.json"
+
+
+@pytest.fixture
+def printed(capsys):
+    def run(*arguments):
+        assert main(["report", *map(str, arguments)]) == 0
+        return capsys.readouterr().out
+
+    return run
+
+
+@pytest.fixture
+def refused(capsys):
+    def run(*arguments):
+        assert main(["report", *map(str, arguments)]) == 2
+        return capsys.readouterr().err
+
+    return run
+
+
+def rows_of(text, first):
+    """Cells of the rows of Markdown tables that begin with a name."""
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()]
+    return [cells for cells in lines if cells and cells[0].startswith(first)]
+
+
 @pytest.mark.parametrize("kind", ["md", "tex", "csv"])
-def test_the_table_with_a_comparison(kind, out, capsys):
-    assert main(["report", str(out), "--baseline", "paper", "--format", kind]) == 0
-    check_golden(f"report.{kind}", capsys.readouterr().out)
+def test_the_table_with_a_comparison(kind, out, printed):
+    check_golden(f"report.{kind}", printed(out, "--baseline", "paper", "--format", kind))
 
 
-def test_rows_columns_and_range(out, capsys):
-    command = ["report", str(out), "--rows", "corruption,severity", "--columns", "method"]
-    command += ["--metric", "test_loss", "--spread", "range", "--where", "method=paper|default"]
-    assert main(command) == 0
-    check_golden("report_range.md", capsys.readouterr().out)
+def test_rows_columns_and_range(out, printed):
+    command = ("--rows", "corruption,severity", "--columns", "method", "--metric", "test_loss")
+    text = printed(out, *command, "--spread", "range", "--where", "method=paper|default")
+    check_golden("report_range.md", text)
 
 
-def test_the_file_is_what_is_printed(out, tmp_path, capsys):
-    assert main(["report", str(out)]) == 0
-    printed = capsys.readouterr().out
-    file = tmp_path / "table.md"
-    assert main(["report", str(out), "--out", str(file)]) == 0
-    assert file.read_text() == printed
-    assert capsys.readouterr().out == f"3 x 2 cells in {file}\n"
+def test_columns_as_rows(out, printed):
+    table = printed(out, "--transpose", "--baseline", "paper")
+    assert rows_of(table, "corruption") == [
+        ["corruption", "none", "paper", "default"],
+        ["corruption", "none", "default"],
+    ]
+    assert rows_of(table, "fog")[0] == [
+        *("fog", "50.0 (35.2..64.8)", "**55.0 ± 2.5 (40.2..69.0)**"),
+        "**55.0 ± 7.1 (40.6..68.6) [2 of 3]**",
+    ]
+    assert rows_of(table, "mean") == [["mean", "35.0", "58.7", "67.5"]]
+    assert rows_of(table, "better")[0][1:] == ["0 of 2 (0 clearly)", "1 of 2 (1 clearly)"]
+    assert "- Bold: best of its row." in table
+
+
+def test_the_file_is_what_is_printed(out, tmp_path, printed):
+    text, file = printed(out), tmp_path / "table.md"
+    assert printed(out, "--out", file) == f"3 x 2 cells in {file}\n"
+    assert file.read_text() == text
 
 
 def test_figures_by_hand(out):
-    runs, unfinished = read_runs([out])
-    table = pivot(runs, unfinished=unfinished)
-    assert table.rows == (("none",), ("paper",), ("default",))
-    assert table.columns == (("gaussian_noise",), ("fog",))
-    cell = table.cells[("paper",), ("gaussian_noise",)]
-    assert cell.values == (24 / 40, 26 / 40, 25 / 40)
-    assert cell.mean == pytest.approx(0.625)
-    assert cell.deviation == pytest.approx(0.025)
-    assert table.best(("fog",)) == [("paper",), ("default",)]
-    assert table.best(("gaussian_noise",)) == [("default",)]
-    assert table.cells[("default",), ("fog",)].missing == 1
-    assert table.cells[("none",), ("fog",)].missing == 0
-    assert (table.missing, table.expected, table.unfinished) == (1, 14, 1)
-    assert table.average(("none",)) == pytest.approx(14 / 40)
-    compared = compare(table, "paper")
-    assert compared.differences[("default",), ("fog",)].pairs == 2
-    assert compared.differences[("default",), ("gaussian_noise",)].mean == pytest.approx(7 / 40)
-    assert compared.wins(("default",)) == (1, 1, 2)
-    assert compared.wins(("none",)) == (0, 0, 2)
+    report = make_report([out], baseline="paper")
+    assert (report.rows, report.columns) == (
+        ["none", "paper", "default"],
+        ["gaussian_noise", "fog"],
+    )
+    cells = report.cells
+    cell = cells.loc["paper", "gaussian_noise"]
+    assert [run.value("test_accuracy") for run in cell["runs"]] == [24 / 40, 26 / 40, 25 / 40]
+    assert (cell["mean"], cell["std"]) == (pytest.approx(0.625), pytest.approx(0.025))
+    assert cells["missing"].to_dict() == {
+        key: int(key == ("default", "fog")) for key in cells.index
+    }
+    assert report.found.unfinished == ["0123456789abcdef"]
+    assert cells.loc[("default", "fog"), "pairs"] == 2
+    assert cells.loc[("default", "gaussian_noise"), "difference"] == pytest.approx(7 / 40)
+    figures = report.to_frame().set_index(["method", "corruption"])
+    assert figures["best"].tolist() == [False, False, False, True, True, True]
+    # A method without seeds takes no seeds away from its neighbors in a row.
+    turned = make_report([out], rows=["corruption"], columns=["method"]).cells
+    assert turned["missing"].sum() == turned.loc[("fog", "default"), "missing"] == 1
 
 
-def test_rows_and_columns_may_be_swapped(out):
-    """A method without seeds takes no seeds away from its neighbors in a row."""
-    runs, _ = read_runs([out])
-    table = pivot(runs, rows=("corruption",), columns=("method",))
-    assert (table.missing, table.expected) == (1, 14)
-    assert table.cells[("fog",), ("default",)].missing == 1
-
-
-def test_as_json(out, capsys):
-    assert main(["report", str(out), "--baseline", "none", "--json", "-"]) == 0
-    figures = json.loads(capsys.readouterr().out)
-    assert sorted(figures) == ["better", "cells", "metric", "missing"]
-    assert figures["better"]["default"] == {"columns": 2, "clearly": 1, "of": 2}
+def test_as_json(out, printed):
+    figures = json.loads(printed(out, "--baseline", "none", "--json", "-"))
+    assert sorted(figures) == ["cells", "failed", "metric", "missing", "rates"]
     last = figures["cells"][-1]
-    assert last["values"] == [0.5, 0.6]
-    assert last["seeds"] == [1, 2]
-    assert last["difference"]["pairs"] == 2
+    assert (last["method"], last["corruption"], last["values"]) == ("default", "fog", [0.5, 0.6])
+    assert (last["pairs"], last["seeds"], last["missing"]) == (2, 2, 1)
+    assert figures["cells"][0]["difference"] is None
 
 
-def test_folders_of_shards_are_one(out, tmp_path, capsys):
-    assert main(["report", str(out)]) == 0
-    together = capsys.readouterr().out
+def test_folders_of_shards_are_one(out, tmp_path, printed):
+    together = printed(out)
     for place, folder in enumerate(sorted(out.iterdir())):
         shard = tmp_path / f"shard{place % 2}"
         shard.mkdir(exist_ok=True)
         folder.rename(shard / folder.name)
-    assert main(["report", str(tmp_path / "shard0"), str(tmp_path / "shard1")]) == 0
-    assert capsys.readouterr().out == together
+    assert printed(tmp_path / "shard0", tmp_path / "shard1") == together
 
 
-def test_runs_that_differ_in_more_than_the_seed_are_not_averaged(out, capsys):
-    options = {"layers": "B2", "seed": 4, "queries": 50}
-    write_result(out, "paper", "fog", 4, np.arange(IMAGES) < 3, options=options)
-    assert main(["report", str(out)]) == 2
-    error = capsys.readouterr().err
-    assert error.startswith("pmt: error: paper, fog: runs differ in queries (")
+def test_runs_that_differ_in_more_than_the_seed_are_not_averaged(out, printed, refused):
+    write_result(out, "paper", "fog", 4, np.arange(IMAGES) < 3, options={"queries": 50})
+    error = refused(out)
+    assert error.startswith("pmt-lab: error: paper, fog: runs differ in queries (")
     assert "choose with --where queries=..., or put queries into --rows or --columns" in error
-    assert main(["report", str(out), "--where", "queries=50"]) == 0
-    printed = capsys.readouterr().out
-    assert "| paper | 7.5 (2.6..19.9) |" in printed
-    assert "Bold" not in printed  # a single row has nothing to be better than
+    text = printed(out, "--where", "queries=50")
+    assert rows_of(text, "paper") == [["paper", "7.5 (2.6..19.9)"]]
+    assert "Bold" not in text  # a single row has nothing to be better than
 
 
-def write_starts(out):
-    """Write two methods from two starts, and one that has no start and no layers."""
-    out.mkdir()
+def test_axes_that_differ_are_rows_by_themselves(tmp_path, printed, refused):
+    out = tmp_path / "starts"
     write_result(out, "none", "fog", None, np.arange(IMAGES) < 20)
     for method in ("paper", "default"):
-        for place, preparation in enumerate(("none", "head")):
-            options = {"layers": "B2,head", "seed": 1, "preparation": preparation}
-            right = np.arange(IMAGES) < 24 + 4 * place
-            write_result(out, method, "fog", 1, right, options=options)
-
-
-def test_axes_that_differ_are_rows_by_themselves(tmp_path, capsys):
-    out = tmp_path / "starts"
-    write_starts(out)
-    assert main(["report", str(out), "--baseline", "none"]) == 0
-    printed = capsys.readouterr().out
-    assert "| method, preparation | fog |" in printed
-    assert [line for line in printed.splitlines() if line.startswith("| paper")] == [
-        "| paper, head | **70.0 (54.6..81.9)** |",
-        "| paper, none | 60.0 (44.6..73.7) |",
-        "| paper, head | **+20.0 (+7.4..+32.6)** | 1 of 1 (1 clearly) |",
-        "| paper, none | **+10.0 (+0.6..+19.4)** | 1 of 1 (1 clearly) |",
+        for right, preparation in ((24, "none"), (28, "head")):
+            options = {"preparation": preparation}
+            write_result(out, method, "fog", 1, np.arange(IMAGES) < right, options=options)
+    text = printed(out, "--baseline", "none")
+    assert rows_of(text, "paper") == [
+        ["paper, head", "**70.0 (54.6..81.9)**"],
+        ["paper, none", "60.0 (44.6..73.7)"],
+        ["paper, head", "**+20.0 (+7.4..+32.6)**", "1 of 1 (1 clearly)"],
+        ["paper, none", "**+10.0 (+0.6..+19.4)**", "1 of 1 (1 clearly)"],
     ]
     for columns, head in (
-        ("preparation", "| method | head | none | mean |"),
-        ("method", "| corruption, preparation | none | paper | default | mean |"),
-        ("severity", "| method, preparation | 5 |"),
+        ("preparation", ["method", "head", "none", "mean"]),
+        ("method", ["corruption, preparation", "none", "paper", "default", "mean"]),
+        ("severity", ["method, preparation", "5"]),
     ):
-        assert main(["report", str(out), "--columns", columns]) == 0
-        assert head in capsys.readouterr().out
-
-
-def test_rows_that_were_named_stay_as_they_are(tmp_path, capsys):
-    out = tmp_path / "starts"
-    write_starts(out)
-    assert main(["report", str(out), "--rows", "method"]) == 2
-    assert capsys.readouterr().err.endswith(
+        assert head in rows_of(printed(out, "--columns", columns), head[0])
+    assert refused(out, "--rows", "method").endswith(
         "choose with --where preparation=..., or put preparation into --rows or --columns\n"
     )
-
-
-def test_a_baseline_of_several_rows_is_refused(tmp_path, capsys):
-    out = tmp_path / "starts"
-    write_starts(out)
-    assert main(["report", str(out), "--baseline", "paper"]) == 2
-    assert capsys.readouterr().err == (
-        "pmt: error: --baseline 'paper' is 2 rows; choose 'paper,head' or 'paper,none'\n"
+    assert refused(out, "--baseline", "paper") == (
+        "pmt-lab: error: --baseline 'paper' is 2 rows; choose 'paper,head' or 'paper,none'\n"
     )
-    assert main(["report", str(out), "--baseline", "paper,none"]) == 0
+    assert printed(out, "--baseline", "paper,none")
+    fields = ("--rows", "method,layers", "--where", "preparation=none")
+    assert rows_of(printed(out, *fields), "none") == [["none, -", "50.0 (35.2..64.8)"]]
 
 
-def test_a_field_that_a_run_lacks_is_a_dash(tmp_path, capsys):
-    out = tmp_path / "starts"
-    write_starts(out)
-    command = ["report", str(out), "--rows", "method,layers", "--where", "preparation=none"]
-    assert main(command) == 0
-    assert "\n| none, - | 50.0 (35.2..64.8) |\n" in capsys.readouterr().out
-
-
-def write_failure(out, method, corruption, **options):
-    """Write what a sweep leaves of a run that failed."""
-    axes = {"method": method, "corruption": corruption, "severity": 5, "layers": "B2", "seed": 1}
-    record = {
-        "hash": "f" * 15 + str(len(list(out.glob("*.failed")))),
-        "axes": axes,
-        "order": {"method": 0, "corruption": 2},
-        "base": method,
-        "trainer": "zeroth_order",
-        "options": {"layers": "B2", "seed": 1, **options},
-        "contents": {},
-        "protocol": {},
-        "error": "OSError: the disk is full",
+def test_failed_runs_are_told_unless_they_are_finished(out, tmp_path, printed):
+    record = {"title": "paper, frost 5", "error": "OSError: the disk is full", "trial": 0.0}
+    (out / "0123.failed").write_text(json.dumps(record))
+    (out / "4567.failed").write_text(json.dumps({**record, "trial": 0.3}))
+    finished = next(out.glob("*/result.json")).parent
+    finished.with_suffix(".failed").write_text(json.dumps(record))
+    text = printed(out)
+    assert text.endswith(
+        "\n- 1 run failed (paper, frost 5: OSError: the disk is full). The same `pmt-lab sweep` "
+        "tries again.\n"
+    )
+    assert printed(out, "--keep", tmp_path / "kept.json").startswith(text)
+    assert printed(tmp_path / "kept.json") == text
+    assert json.loads(printed(out, "--json", "-"))["failed"] == {
+        "paper, frost 5": "OSError: the disk is full"
     }
-    path = out / f"{record['hash']}.failed"
-    path.write_text(json.dumps(record))
-    return path
 
 
-def test_failed_runs_are_told(out, tmp_path, capsys):
-    write_failure(out, "paper", "fog")
-    kept = tmp_path / "kept.json"
-    assert main(["report", str(out)]) == 0
-    printed = capsys.readouterr().out
-    assert printed.endswith(
-        "\n- 1 run failed; the same `pmt-lab sweep` tries it again. If the grid no longer has it, "
-        "remove HASH.failed.\n"
-    )
-    write_failure(out, "paper", "frost")
-    write_failure(out, "mine", "frost")
-    assert main(["report", str(out), "--keep", str(kept)]) == 0
-    printed = capsys.readouterr().out
-    assert printed.endswith(
-        "\n- 3 runs failed; the same `pmt-lab sweep` tries them again. If the grid no longer "
-        "has them, "
-        "remove HASH.failed."
-        "\n- No row for mine: runs failed and none is finished."
-        f"\n- No column for frost: runs failed and none is finished.\n13 runs in {kept}\n"
-    )
-    assert main(["report", str(kept)]) == 0
-    assert printed.startswith(capsys.readouterr().out)
-    assert main(["report", str(out), "--where", "method=mine|paper", "--json", "-"]) == 0
-    failed = json.loads(capsys.readouterr().out)["failed"]
-    assert [(run["method"], run["corruption"], run["error"]) for run in failed] == [
-        ("paper", "fog", "OSError: the disk is full"),
-        ("paper", "frost", "OSError: the disk is full"),
-        ("mine", "frost", "OSError: the disk is full"),
-    ]
-
-
-def test_a_start_whose_runs_all_failed_is_named(tmp_path, capsys):
-    out = tmp_path / "starts"
-    out.mkdir()
-    for method in ("paper", "default"):
-        options = {"layers": "B2", "seed": 1, "preparation": "none"}
-        write_result(out, method, "fog", 1, np.arange(IMAGES) < 24, options=options)
-    write_failure(out, "default", "fog", preparation="head")
-    assert main(["report", str(out)]) == 0
-    printed = capsys.readouterr().out
-    assert "| method, preparation | fog |" in printed
-    assert printed.endswith("\n- No row for default, head: runs failed and none is finished.\n")
-
-
-@pytest.mark.parametrize("text", [b"{}", b"{", b"\xff", b'{"error": "caf\\udce9"}'])
-def test_a_damaged_record_of_a_failed_run_is_an_unfinished_one(out, capsys, text):
-    path = write_failure(out, "paper", "frost")
-    path.write_bytes(text)
-    assert main(["report", str(out)]) == 0
-    printed = capsys.readouterr().out
-    assert printed.endswith(
-        "\n- 1 of 14 runs are missing (-, or [those there]); 2 begun and not finished.\n"
-    )
-
-
-def test_the_record_of_a_failed_run_that_has_a_result_is_left_alone(out, capsys):
-    assert main(["report", str(out)]) == 0
-    printed = capsys.readouterr().out
-    for number, path in enumerate(sorted(out.glob("*/result.json"))):
-        failed = write_failure(out, "paper", "frost")
-        failed = failed.rename(path.parent.with_suffix(".failed"))
-        failed.write_text("{}" if number % 2 else failed.read_text())
-    assert main(["report", str(out)]) == 0
-    assert capsys.readouterr().out == printed
-
-
-def test_a_column_without_a_run_is_a_dash(out, capsys):
+def test_a_column_without_a_run_is_a_dash(out, printed):
     write_result(out, "late", "fog", 1, np.arange(IMAGES) < 10)
-    assert main(["report", str(out)]) == 0
-    printed = capsys.readouterr().out
-    assert "| late | - | 25.0 (14.2..40.2) [1 of 3] | - |" in printed
-    assert "6 of 20 runs are missing (-, or [those there]); 1 begun and not finished." in printed
+    text = printed(out)
+    assert rows_of(text, "late") == [["late", "-", "25.0 (14.2..40.2) [1 of 3]", "-"]]
+    assert "6 of 20 runs are missing (-, or [those there]); 1 begun and not finished." in text
 
 
 @pytest.mark.parametrize(
@@ -275,71 +211,160 @@ def test_a_column_without_a_run_is_a_dash(out, capsys):
         (["--where", "seed"], "'seed' must be FIELD=VALUE, for example severity=5"),
         (["--baseline", "papr"], "--baseline 'papr' is not a row; did you mean 'paper'?"),
         (["--plot", "curves.bmp"], "--plot curves.bmp: the suffix must be .png, .svg or .pdf"),
-        (["--rows", ","], "must name one field or more"),
+        (["--rows", ","], "must name one or more"),
+        (["--keep", "no/x.json"], "--keep no/x.json: its folder does not exist; create it"),
     ],
 )
-def test_errors_say_what_to_do(out, capsys, arguments, error):
-    assert main(["report", str(out), *arguments]) == 2
-    assert error in capsys.readouterr().err
+def test_errors_say_what_to_do(out, refused, arguments, error):
+    told = refused(out, *arguments)
+    assert error in told
+    assert told.count("\n") == 1
 
 
-def test_folders_that_hold_no_sweep(tmp_path, capsys):
-    assert main(["report", str(tmp_path)]) == 2
-    assert f"{tmp_path}: holds no finished run of a sweep" in capsys.readouterr().err
-    assert main(["report", str(tmp_path / "nowhere")]) == 2
-    error = capsys.readouterr().err
-    assert "nowhere: no such folder or file; give the --out of a `pmt-lab sweep`" in error
+def test_folders_that_hold_no_sweep(tmp_path, refused):
+    assert f"{tmp_path}: holds no finished run of a sweep" in refused(tmp_path)
+    error = refused(tmp_path / "nowhere")
+    assert error == f"pmt-lab: error: {tmp_path}/nowhere: no such folder or file; {REMEDY}\n"
 
 
 def test_figures_in_their_units():
-    assert Figures("test_accuracy").value(0.6666) == "66.7"
-    assert Figures("test_loss").value(-0.0001) == "0.000"
-    assert Figures("test_loss").value(-0.0001, sign=True) == "-0.000"
-    assert Figures("test_loss").value(-1e-17, sign=True) == "+0.000"
-    ends = (-0.236, -0.00048)  # bold, as it excludes 0
-    assert Figures("test_accuracy").interval(ends, sign=True) == "(-23.6..-0.0)"
-    assert Figures("macs").value(7_857_900_000_000) == "7,858"
-    assert Figures("macs").title == "macs in GMAC"
+    assert number("test_accuracy", 0.6666) == "66.7"
+    assert number("test_loss", -0.0001) == "0.000"
+    assert number("test_loss", -0.0001, sign=True) == "-0.000"  # excludes 0
+    assert number("test_loss", -1e-17, sign=True) == "+0.000"
+    assert number("macs", 7_857_900_000_000) == "7,858"
+    assert number("macs", math.nan) == "-"
 
 
 def test_the_curve_of_a_cell(out):
-    runs, _ = read_runs([out])
-    table = pivot(runs)
-    curve = mean_curve(table.cells[("paper",), ("gaussian_noise",)])
+    cells = make_report([out]).cells["runs"]
+    curve = mean_curve(cells["paper", "gaussian_noise"])
     assert curve.gmacs.tolist() == [2.0, 4.0]
     assert curve.before == 2.5
     shares = np.array(RIGHT["paper", "gaussian_noise"]) / IMAGES
     assert curve.mean == pytest.approx([2.2 - shares.mean(), 2.0 - shares.mean()])
     assert curve.low == pytest.approx([2.2 - shares.max(), 2.0 - shares.max()])
     assert curve.high == pytest.approx([2.2 - shares.min(), 2.0 - shares.min()])
-    assert mean_curve(table.cells[("none",), ("fog",)]) is None
+    assert mean_curve(cells["none", "fog"]) is None
 
 
-@pytest.mark.parametrize("suffix", ["png", "svg"])
-def test_curves_are_drawn_the_same_twice(out, tmp_path, capsys, suffix):
+def test_curves_are_drawn_the_same_twice(out, tmp_path, printed, refused):
     pytest.importorskip("matplotlib")
-    drawn = []
-    for name in ("a", "b"):
-        path = tmp_path / f"{name}.{suffix}"
-        assert main(["report", str(out), "--plot", str(path)]) == 0
-        assert capsys.readouterr().out.endswith(f"curves in {path}\n")
-        drawn.append(path.read_bytes())
-    assert drawn[0] == drawn[1]
-
-
-def test_no_curve_without_training(out, tmp_path, capsys):
-    pytest.importorskip("matplotlib")
-    path = tmp_path / "curves.png"
-    assert main(["report", str(out), "--where", "method=none", "--plot", str(path)]) == 2
-    assert "no run here was trained, so there is no curve to draw" in capsys.readouterr().err
+    paths = [tmp_path / "a.png", tmp_path / "b.png"]
+    for path in paths:
+        assert printed(out, "--plot", path).endswith(f"curves in {path}\n")
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    error = refused(out, "--where", "method=none", "--plot", paths[0])
+    assert "no run here was trained, so there is no curve to draw" in error
 
 
 def test_runs_that_do_not_say_which_images_are_right(tmp_path):
     """Three seeds then count as one: no more than that is known."""
+    measured = {"test": {"accuracy": 0.5, "loss": 1.5, "n": IMAGES, "crc32": 1}}
     for seed in (1, 2, 3):
-        folder = write_result(tmp_path, "default", "fog", seed, np.arange(IMAGES) < 20)
-        result = json.loads((folder / "result.json").read_text())
-        del result["after"]["test"]["right"]
-        (folder / "result.json").write_text(json.dumps(result))
-    (cell,) = pivot(read_runs([tmp_path])[0]).cells.values()
-    assert cell.interval == wilson_interval(20, IMAGES)
+        write_result(tmp_path, "default", "fog", seed, after=measured)
+    (cell,) = make_report([tmp_path]).cells[["low", "high"]].to_numpy()
+    assert tuple(cell) == wilson_interval(20, IMAGES)
+
+
+@pytest.mark.parametrize("metric", ["test_accuracy", "before_test_accuracy", "test_loss", "macs"])
+def test_the_tables_of_kept_runs_are_those_of_the_folders(out, kept, tmp_path, printed, metric):
+    for form in ("md", "tex", "csv"):
+        options = ("--format", form, "--metric", metric, "--baseline", "paper")
+        assert printed(kept, *options) == printed(out, *options)
+    again = tmp_path / "again.json"
+    make_report([kept]).keep(again)
+    assert again.read_bytes() == kept.read_bytes()
+
+
+def test_only_the_runs_of_the_table_are_kept(out, kept, tmp_path, printed):
+    path = tmp_path / "fog.json"
+    fog = printed(out, "--where", "corruption=fog")
+    assert printed(out, "--where", "corruption=fog", "--keep", path) == f"{fog}6 runs in {path}\n"
+    assert printed(path) == fog
+    held = json.loads(path.read_text())
+    assert list(held) == ["pmt", "commit", "date", "unfinished", "failed", "runs"]
+    assert [run["axes"]["method"] for run in held["runs"]][:3] == ["none", "paper", "paper"]
+    # Files and folders are one sweep.
+    assert printed(kept, out) == printed(out)
+    for run in held["runs"]:
+        (out / run["hash"] / "result.json").unlink()
+        (out / run["hash"] / "config.toml").write_text("")
+    assert printed(out, path) == printed(kept)
+
+
+def test_chosen_rates_and_losses_that_are_not_finite(tmp_path, printed):
+    trials = [
+        {"factor": factor, "learning_rate": factor / 10, "held_out_loss": loss, "hash": "0" * 16}
+        for factor, loss in ((0.3, 1.5), (1.0, None))
+    ]
+    tuning = {"factor": 0.3, "learning_rate": 0.03, "at_edge": True, "trials": trials}
+    out, file = tmp_path / "out", tmp_path / "kept.json"
+    measured = {"test": {"accuracy": 0.2, "loss": math.inf, "n": IMAGES, "crc32": 1}}
+    write_result(out, "paper", "fog", 1, tuning=tuning, after=measured)
+    other = {**tuning, "trials": [{**trials[0], "factor": 0.1}, trials[0]], "at_edge": False}
+    write_result(out, "default", "fog", 1, tuning=other)
+    make_report([out]).keep(file)
+    text = printed(file, "--metric", "test_loss")
+    assert text == printed(out, "--metric", "test_loss")
+    assert rows_of(text, "paper") == [
+        ["paper", "inf"],
+        ["paper", "none", "B2", "0.3", "0.03", "-", "**1.5000**", "not finite"],
+    ]
+    assert rows_of(text, "method")[1][5:] == ["loss at 0.1", "loss at 0.3", "loss at 1"]
+    assert text.endswith(
+        "Bold: the one that won.\n"
+        "- The rate of paper, none, B2 is at the edge of the factors tried.\n"
+    )
+    assert "learning rates" not in printed(out, "--format", "csv")
+    assert "loss at 0.3" in printed(out, "--format", "tex")
+
+
+def test_curves_have_twelve_points(out, tmp_path):
+    run = make_report([out]).cells.loc[("paper", "fog"), "runs"][0]
+    epochs = [{"kind": "epoch", "macs": n, "held_out_loss": 1 / 3} for n in range(1, 101)]
+    records = [
+        {"step": 1, "changed": 1, "forwards": 4, "seconds": 1.0, "epoch": 1} | one for one in epochs
+    ]
+    (run.folder / "metrics.jsonl").write_text("".join(json.dumps(one) + "\n" for one in records))
+    make_report([out]).keep(tmp_path / "kept.json")
+    (again,) = make_report([tmp_path / "kept.json"], where={"seed": ["1"]}, rows=["method"]).cells[
+        "runs"
+    ]["paper", "fog"]
+    curve = again.curve()
+    assert (len(curve), curve[0], curve[-1]) == (12, (1, 0.333333), (100, 0.333333))
+    assert mean_curve([again], "accuracy") is None
+
+
+@pytest.mark.parametrize(
+    "change", [{"base": 1}, {"after": 1}, {"axes": {}}, {"hash": 1}, {"options": []}]
+)
+def test_damaged_files(kept, refused, change):
+    value = json.loads(kept.read_text())
+    value["runs"][2] |= change
+    if "base" in change:
+        del value["runs"][2]["base"]
+    kept.write_text(json.dumps(value))
+    error = refused(kept)
+    assert error.startswith(f"pmt-lab: error: {kept}: holds no runs of a sweep (")
+    assert error.endswith(f"; {REMEDY}\n")
+
+
+def test_files_that_hold_no_runs(kept, refused):
+    study = RESULTS / "cifar10c-accuracy.json"
+    assert f"{study}: holds no runs of a sweep (" in refused(study)
+    kept.write_text(kept.read_text()[:200])
+    assert f"pmt-lab: error: {kept}: is not valid JSON (" in refused(kept)
+
+
+def test_a_file_is_whole_or_as_it_was(out, kept, refused, monkeypatch):
+    before = kept.read_bytes()
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    error = refused(out, "--where", "method=paper", "--keep", kept)
+    assert error == "pmt-lab: error: No space left on device\n"
+    assert kept.read_bytes() == before
+    assert [path.name for path in kept.parent.iterdir() if path != out] == ["kept.json"]

@@ -83,7 +83,7 @@ def test_a_difference_holds_both_uncertainties():
     assert (low, high) == pytest.approx((2 / 7 - half, 2 / 7 + half))
     # Losses have no images: Student's t over seeds alone.
     low, high = difference_interval([0.1, 0.2, 0.3], None)
-    half = 4.3027 * 0.1 / math.sqrt(3)
+    half = 4.302653 * 0.1 / math.sqrt(3)
     assert (low, high) == pytest.approx((0.2 - half, 0.2 + half))
 
 

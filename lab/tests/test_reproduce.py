@@ -12,7 +12,7 @@ from study_data import grid_data, missing_run, run_record
 
 from pmt._util.extras import missing_extra
 from pmt_lab.cli import main
-from pmt_lab.report.run_record import thinned
+from pmt_lab.report import thinned
 from pmt_lab.reproduce import STUDIES, find_study, results
 from pmt_lab.reproduce.drawing import draw_curves, draw_groups, draw_sheet
 from pmt_lab.reproduce.figure_7 import loss_rows
@@ -439,16 +439,16 @@ def test_a_study_that_cannot_be_done_is_named_and_the_next_one_follows(
     command = ["reproduce", *names, "--scale", "small", "--out", str(tmp_path)]
     need = f"the exact gradient needs torch: {install_hint('torch')}"
     complaint = (
-        f"pmt: error: gradient-cosine: {need}\n"
-        f"pmt: error: estimators: {need}\n"
-        "pmt: error: not done: gradient-cosine, estimators\n"
+        f"pmt-lab: error: gradient-cosine: {need}\n"
+        f"pmt-lab: error: estimators: {need}\n"
+        "pmt-lab: error: not done: gradient-cosine, estimators\n"
     )
     assert main(command) == 1
     told = capsys.readouterr()
     assert "memory-formulas: " in told.out
     assert told.err == complaint
     assert main(["reproduce", "estimators", "--scale", "small", "--out", str(tmp_path)]) == 2
-    assert capsys.readouterr().err == f"pmt: error: {need}\n"
+    assert capsys.readouterr().err == f"pmt-lab: error: {need}\n"
 
 
 def test_a_run_that_failed_stays_in_the_table():
@@ -468,15 +468,17 @@ def test_the_command_refuses_what_does_not_go_together(tmp_path, capsys):
         assert main(["reproduce", *arguments]) == 2
         return capsys.readouterr().err
 
-    alone = "pmt: error: give one or more studies, or --all; --list shows which there are\n"
+    alone = "pmt-lab: error: give one or more studies, or --all; --list shows which there are\n"
     assert complaint() == alone
     assert complaint("estimators", "--all") == alone
     assert complaint("estimators", "fgvc-accuracy", "--plot", "x.png") == (
-        "pmt: error: --plot x.png: give one study to draw\n"
+        "pmt-lab: error: --plot x.png: give one study to draw\n"
     )
-    assert complaint("--list", "nope") == ("pmt: error: --list shows all studies; give no name\n")
+    assert complaint("--list", "nope") == (
+        "pmt-lab: error: --list shows all studies; give no name\n"
+    )
     assert complaint("estimators", "--write", "x.md") == (
-        "pmt: error: --write x.md: goes only with --page\n"
+        "pmt-lab: error: --write x.md: goes only with --page\n"
     )
     for given, message in (
         (["--list", "--force"], "--list does no work; leave out --force"),
@@ -485,10 +487,10 @@ def test_the_command_refuses_what_does_not_go_together(tmp_path, capsys):
         (["estimators", "--dask", "a", "--jobs", "3"], "--jobs 3: the cluster of --dask has its"),
         (["estimators", "--force"], "--force replaces a file of --results; give the folder"),
     ):
-        assert complaint(*given).startswith(f"pmt: error: {message}")
+        assert complaint(*given).startswith(f"pmt-lab: error: {message}")
     (tmp_path / "x.md").write_text("no marks")
     assert complaint("--page", str(tmp_path), "--write", str(tmp_path / "x.md")) == (
-        f"pmt: error: {tmp_path}/x.md: needs a line <!-- results --> and, after it, a line "
+        f"pmt-lab: error: {tmp_path}/x.md: needs a line <!-- results --> and, after it, a line "
         "<!-- end of results -->; add them\n"
     )
 
@@ -508,7 +510,7 @@ def test_the_page_needs_a_result(tmp_path, capsys):
     for folder in (tmp_path, tmp_path / "none"):
         assert main(["reproduce", "--page", str(folder), "--write", str(written)]) == 2
         assert capsys.readouterr().err == (
-            f"pmt: error: {folder}: holds no result of a study; give the folder that --results "
+            f"pmt-lab: error: {folder}: holds no result of a study; give the folder that --results "
             "wrote to\n"
         )
     assert written.read_text() == PAGE.read_text()

@@ -2,22 +2,107 @@
 
 from __future__ import annotations
 
+import argparse
+import os
+import signal
+import sys
+import warnings
 from collections.abc import Sequence
+from typing import Any, NoReturn
 
-from pmt import __version__
-from pmt.cli import program
+import pmt
 from pmt_lab.cli import bench, report, reproduce, study, sweep
+from pmt_lab.cli.common import EXIT_BAD_INPUT, EXIT_INTERRUPTED, Output, complain, described
+from pmt_lab.sweep import GridError
 
-__all__ = ["PMT_LAB", "main"]
+__all__ = ["main"]
 
-PMT_LAB = program.Program(
-    "pmt-lab",
-    __version__,
-    "Sweeps, reports, the reproduction of the paper, studies and speed of pmt.",
-    (sweep, report, reproduce, study, bench),
-)
+_DESCRIPTION = "Sweeps, reports, the reproduction of the paper, studies and speed of pmt."
+_EXIT_OUTPUT_CLOSED = 141  # as after SIGPIPE
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        complain(f"error: {message}; see `{self.prog} --help`")
+        raise SystemExit(EXIT_BAD_INPUT)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="pmt-lab", description=_DESCRIPTION, allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"pmt-lab {pmt.__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for command in (sweep, report, reproduce, study, bench):
+        sub = commands.add_parser(
+            command.__name__.rpartition(".")[2],
+            help=command.SUMMARY,
+            description=command.DESCRIPTION,
+            allow_abbrev=False,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        command.add_arguments(sub)
+        sub.add_argument(
+            "--json",
+            metavar="PATH",
+            help="write the figures as JSON; '-' writes them to standard output, and the text to "
+            "standard error",
+        )
+        sub.set_defaults(run=command.run)
+    return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``pmt-lab``; exit codes are those of :func:`pmt.cli.main`."""
-    return program.main(argv, PMT_LAB)
+    """Run ``pmt-lab``.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        The arguments; by default those of the process.
+
+    Returns
+    -------
+    int
+        Exit code: 0 on success, 1 if runs failed, 2 for bad input, 130 after Ctrl-C or SIGTERM, 141
+        if the reader of the output went away. With the environment variable ``PMT_TRACEBACK=1``
+        errors are raised.
+    """
+    try:
+        arguments = _parser().parse_args(argv)
+        with warnings.catch_warnings(), _Terminated():
+            warnings.showwarning = _show_warning
+            code: int = arguments.run(arguments, Output(arguments.json))
+        sys.stdout.flush()
+        return code
+    except SystemExit as stop:  # argparse has printed help, the version or an error
+        return int(stop.code or 0)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left in the buffer goes nowhere
+        return _EXIT_OUTPUT_CLOSED
+    except KeyboardInterrupt:
+        complain("interrupted; the same command continues")
+        return EXIT_INTERRUPTED
+    except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
+        if os.environ.get("PMT_TRACEBACK") == "1":
+            raise
+        lines = str(error).splitlines() if isinstance(error, GridError) else [described(error)]
+        for line in lines:
+            complain(f"error: {line}")
+        return EXIT_BAD_INPUT
+
+
+class _Terminated:
+    """Lets SIGTERM raise KeyboardInterrupt: a sweep ends its workers, a run leaves checkpoints."""
+
+    def __enter__(self) -> None:
+        self._before: Any = None
+        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            self._before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+    def __exit__(self, *_: object) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGTERM, self._before)
+
+
+def _show_warning(message: Warning | str, *where: Any, **more: Any) -> None:
+    complain(f"warning: {message}")

@@ -4,32 +4,28 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from typing import Any
 
-from pmt._util.text import counted, did_you_mean
-from pmt.cli.arguments import (
-    add_integer,
-    add_json,
-    add_layers,
-    add_model,
-    add_plot,
-    integer,
-    job_of,
-    load_model,
-    parts,
-    training_options,
-)
-from pmt.cli.output import Output, check_plot, table
-from pmt.model.loading import BUNDLED_MODELS
+import pmt
+from pmt.model import BUNDLED_MODELS
 from pmt.plots import save_plot
 from pmt_lab.benchmark.against import Agreement, EngineTime, StepComparison
 from pmt_lab.benchmark.bench_job import BenchJob, BenchResult, run_benchmark
 from pmt_lab.benchmark.forward import ForwardTime, OpTimes, StepTime, totals
 from pmt_lab.benchmark.rivals import RIVALS
 from pmt_lab.benchmark.timing import Machine
+from pmt_lab.cli.common import (
+    Output,
+    add_number,
+    add_plot,
+    check_plot,
+    listed,
+    one_of,
+    table,
+    whole,
+)
+from pmt_lab.files import counted
 from pmt_lab.plots import plot_speed
 
-USAGE = "pmt-lab bench [MODEL] [--images N,N] [--threads T,T] [--against NAMES] [options]"
 SUMMARY = "speed of a model: forward, layers, training step; and of other engines"
 DESCRIPTION = """\
 Time a model (default: the bundled one) on random images: the forward, each layer, and a training
@@ -41,86 +37,57 @@ _RULES = ("weight", "node", "pooled", "by_dimension")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    add_model(parser, required=False)
-    parser.add_argument(
+    add = parser.add_argument
+    add("model", metavar="MODEL", nargs="?", default=BUNDLED_MODELS[0], help="file or bundled name")
+    add(
         "--images",
         metavar="N,N",
-        type=_listed(integer(1, 100_000)),
+        type=listed(whole(1)),
         default=(1, 100),
         help="numbers of images per forward (default: 1,100)",
     )
-    parser.add_argument(
+    add(
         "--threads",
         metavar="T,T",
-        type=_listed(integer(0, 1024)),
+        type=listed(whole(0)),
         default=(1, 0),
         help="numbers of threads, 0 = all; layers are timed on one (default: 1,0)",
     )
-    add_integer(
-        parser,
-        "--repeat N",
-        "measurements per figure, of which the median is shown",
-        default=7,
-        within=(1, 1000),
+    add_number(parser, "--repeat N", "measurements per figure, of which the median is shown", 7)
+    add(
+        "--steps",
+        metavar="RULES",
+        type=listed(one_of((*_RULES, "none"))),
+        default=("weight", "node"),
+        help=f"estimators to time: {', '.join(_RULES)}, or none (default: weight,node)",
     )
-    _add_step(parser)
-    parser.add_argument(
+    add("--layers", metavar="SPEC", default="all", help="blocks or layers that are trained")
+    add_number(parser, "--batch N", "images of a step", 20)
+    add_number(parser, "--queries Q", "queries for each image and layer", 10, low=2)
+    add(
         "--against",
         metavar="NAMES",
-        type=_listed(_one_of(RIVALS)),
+        type=listed(one_of(RIVALS)),
         default=(),
         help=f"engines to compare with, in the same process: {', '.join(RIVALS)} (default: none)",
     )
     add_plot(parser, "the layers' speed")
-    add_json(parser)
-
-
-def _add_step(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("training step")
-    group.add_argument(
-        "--steps",
-        metavar="RULES",
-        type=_listed(_one_of((*_RULES, "none"))),
-        default=("weight", "node"),
-        help=f"estimators to time: {', '.join(_RULES)}, or none (default: weight,node)",
-    )
-    add_layers(parser)
-    add_integer(group, "--batch N", "images of a step", default=20, within=(1, 100_000))
-    add_integer(
-        group, "--queries Q", "queries for each image and layer", default=10, within=(2, 4096)
-    )
-
-
-def _listed(convert: Callable[[str], Any]) -> Callable[[str], tuple[Any, ...]]:
-    """Return an argument type: values separated by commas, each taken once."""
-
-    def split(text: str) -> tuple[Any, ...]:
-        return tuple(dict.fromkeys(convert(part) for part in parts(text)))
-
-    return split
-
-
-def _one_of(names: tuple[str, ...]) -> Callable[[str], str]:
-    def convert(text: str) -> str:
-        if text not in names:
-            raise argparse.ArgumentTypeError(f"{text!r} is unknown{did_you_mean(text, names)}")
-        return text
-
-    return convert
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
-    arguments.model = arguments.model or BUNDLED_MODELS[0]
-    options = training_options(argparse.Namespace(**{**vars(arguments), "preset": None}))
     check_plot(arguments.plot)
-    job = job_of(
-        BenchJob,
-        arguments,
-        model=load_model(arguments),
-        path=arguments.model,
+    job = BenchJob(
+        pmt.load(arguments.model),
+        arguments.model,
+        images=arguments.images,
+        threads=arguments.threads,
+        repeat=arguments.repeat,
         rules=tuple(rule for rule in arguments.steps if rule != "none"),
-        options=options,
+        options=pmt.TrainingOptions(
+            layers=arguments.layers, batch=arguments.batch, queries=arguments.queries
+        ),
+        against=arguments.against,
     )
 
     def measured(name: str, result: BenchResult) -> None:
@@ -142,7 +109,7 @@ def _steps(result: BenchResult) -> str:
     options = result.job.options
     return (
         f"\ntraining of {options.layers}: {counted(options.batch, 'image')}, "
-        f"{counted(options.queries, 'query', 'queries')} for each image and layer\n"
+        f"{options.queries} queries for each image and layer\n"
         f"{step_table(result.steps)}"
     )
 

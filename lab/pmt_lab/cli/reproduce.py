@@ -5,24 +5,23 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
-from pmt.cli.arguments import add_json, add_plot, flag
-from pmt.cli.output import (
+from pmt.plots import save_plot
+from pmt_lab.cli.common import (
     EXIT_FAILED,
-    EXIT_INTERRUPTED,
     Output,
+    add_plot,
+    add_workers,
     check_plot,
+    check_workers,
     complain,
-    is_of_stream,
+    described,
     table,
 )
-from pmt.plots import save_plot
-from pmt_lab.cli.sweep_arguments import add_workers, check_workers
 from pmt_lab.reproduce import STUDIES, find_study
 from pmt_lab.reproduce.page import TITLES, page, row_cells, summary, write_page
 from pmt_lab.reproduce.reproduce_job import Reproduction, reproduce
 from pmt_lab.reproduce.study import Unfinished
 
-USAGE = "pmt-lab reproduce NAME [NAME ...] | --all | --list | --page DIR [options]"
 SUMMARY = "the paper's tables and figures, measured again and compared"
 DESCRIPTION = """\
 Measure a table or figure of the paper again and compare it with the published numbers: difference,
@@ -77,7 +76,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="with --results, take no run from there and replace the file in any case",
     )
     add_plot(parser, "the study")
-    add_json(parser)
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
@@ -98,11 +96,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
             output.text(f"tables in {arguments.write}")
         return 0
     check_plot(arguments.plot)
-    try:
-        done, undone = _reproduce(arguments, output)
-    except KeyboardInterrupt:
-        complain("interrupted; the same command continues")
-        return EXIT_INTERRUPTED
+    done, undone = _reproduce(arguments, output)
     output.figures(
         {
             "studies": [
@@ -136,7 +130,7 @@ def _check_together(arguments: argparse.Namespace) -> None:
     given = [name for name in _OF_WORK if getattr(arguments, name)]
     for other in ("list", "page"):
         if getattr(arguments, other) and given:
-            raise ValueError(f"--{other} does no work; leave out {flag(given[0])}")
+            raise ValueError(f"--{other} does no work; leave out --{given[0]}")
         if getattr(arguments, other) and arguments.studies:
             raise ValueError(f"--{other} shows all studies; give no name")
     if arguments.write is not None and arguments.page is None:
@@ -179,9 +173,9 @@ def _reproduce(
         except Unfinished as nothing:
             output.text(str(nothing))
         except (ValueError, OSError, ImportError) as error:
-            if len(names) == 1 or is_of_stream(error):
+            if len(names) == 1 or isinstance(error, BrokenPipeError):
                 raise
-            complain(f"error: {name}: {error}")
+            complain(f"error: {name}: {described(error)}")
             refused.append(name)
         else:
             rows = [row_cells(row) for row in one.rows]

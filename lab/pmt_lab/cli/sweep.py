@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
-from pmt._util.progress import duration
-from pmt._util.text import counted
-from pmt.cli.arguments import add_json, add_plugin
-from pmt.cli.output import EXIT_FAILED, EXIT_INTERRUPTED, Output, complain
-from pmt_lab.cli.sweep_arguments import add_workers, check_workers
-from pmt_lab.sweep import SweepForecast, SweepJob, open_sweep
+from pmt import methods
+from pmt_lab.cli.common import EXIT_FAILED, Output, add_workers, check_workers, complain
+from pmt_lab.files import counted
+from pmt_lab.sweep import RunSpec, Sweep, open_sweep
 
-USAGE = "pmt-lab sweep FILE --out DIR [--jobs N] [--shard I/N] [--dry-run] [options]"
 SUMMARY = "train many methods on many corruptions, in processes or on a cluster"
 DESCRIPTION = """\
 Run every configuration in a grid file: methods x preparations x corruptions x severities x layers x
@@ -33,50 +31,62 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dry-run",
         action="store_true",
-        help="say how many runs, GMACs and hours are left, without running them",
+        help="say how many runs and GMACs are left, without running them",
     )
-    add_plugin(parser)
-    add_json(parser)
+    parser.add_argument(
+        "--plugin",
+        metavar="MODULE",
+        action="append",
+        default=[],
+        help="module, or .py file, that registers a method of your own; may be repeated, or given "
+        "in the environment variable PMT_PLUGINS, separated by commas",
+    )
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
     check_workers(arguments)
-    job = SweepJob(arguments.grid, arguments.out, arguments.jobs, arguments.shard, arguments.dask)
-    sweep = open_sweep(job)
-    runs, trials = len(sweep.all_runs), len(sweep.plan.trials)
-    which = counted(runs, "run") + (f", {trials} of them trials" if trials else "")
-    output.text(f"{which}, {len(sweep.results)} finished, {len(sweep.left)} left")
-    if sweep.awaiting:
-        output.text(
-            f"learning rates of {counted(len(sweep.awaiting), 'run')}: to be tuned by the trials"
-        )
-    if arguments.dry_run:
-        _report_left(sweep.forecast(), output)
-        return 0
-    try:
-        result = sweep.run(output.text)
-    except KeyboardInterrupt:
-        complain("interrupted; the same command continues")
-        return EXIT_INTERRUPTED
-    output.text(f"{result.done} of {runs} runs are finished; `pmt-lab report {job.out}`")
-    for line in result.sweep.edges:
-        output.text(line)
-    output.figures(result.to_json())
-    if result.summary.failed:
-        awaiting = len(result.sweep.awaiting)
-        runs_await = "1 run awaits" if awaiting == 1 else f"{awaiting:,} runs await"
-        more = f"; {runs_await} the learning rates of failed trials" if awaiting else ""
-        complain(f"error: {counted(len(result.summary.failed), 'run')} failed, see above{more}")
+    methods.load_plugins(arguments.plugin)
+    sweep = open_sweep(arguments.grid, arguments.out, part=arguments.shard)
+    left, runs = sweep.left, counted(len(sweep.all_runs), "run")
+    trials = f", {len(sweep.trials)} of them trials" if sweep.trials else ""
+    work = f"{len(left)} left, {sum(run.macs for run in left) / 1e9:,.0f} GMAC"
+    output.text(f"{runs}{trials}, {len(sweep.results)} finished, {work}")
+    summary = None
+    if not arguments.dry_run:
+        sweep, summary = sweep.run(jobs=arguments.jobs, dask=arguments.dask, tell=output.text)
+        done = len(summary.finished) + len(summary.already)
+        output.text(f"{done} of {runs} are finished; `pmt-lab report {arguments.out}`")
+        for line in sweep.edges:
+            output.text(line)
+    failed = {} if summary is None else summary.failed
+    names = ("method", "preparation", "layers")
+    output.figures(
+        {
+            "runs": [_entry(run, sweep) for run in sweep.all_runs],
+            "macs_left": sum(run.macs for run in sweep.left),
+            "rates": [
+                {**dict(zip(names, group, strict=True)), **rate}
+                for group, rate in sweep.rates.items()
+            ],
+            "failed": failed,
+        }
+    )
+    if failed:
+        awaiting = sum(run.awaits_rate for run in sweep.runs)
+        more = f"; {counted(awaiting, 'run')} without a rate, as trials failed" if awaiting else ""
+        complain(f"error: {counted(len(failed), 'run')} failed, see above{more}")
         return EXIT_FAILED
     return 0
 
 
-def _report_left(forecast: SweepForecast, output: Output) -> None:
-    expected = forecast.expected
-    output.text(
-        f"{expected.macs / 1e9:,.0f} GMAC, {duration(expected.hours * 3600)} with "
-        f"{counted(expected.jobs, 'process', 'processes')} of this machine "
-        f"({expected.macs_per_second / 1e9:.1f} GMAC/s each in the forward)"
-    )
-    output.figures(forecast.to_json())
+def _entry(run: RunSpec, sweep: Sweep) -> dict[str, Any]:
+    rate = run.options.get("learning_rate")
+    return {
+        "hash": None if run.awaits_rate else run.hash,
+        **run.axes,
+        "macs": run.macs,
+        "learning_rate": "to be tuned" if run.awaits_rate else rate,
+        "trial": run.trial > 0,
+        "finished": not run.awaits_rate and run.hash in sweep.results,
+    }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.plots import SMALL, line_style, one_axes, panels
+from pmt_lab.plots.style import axes_of, line_style
 from pmt_lab.studies.gradient_quality import GradientStudy, Quality
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_cosines", "draw_dimensions", "plot_cosines", "plot_errors"]
 
-_PANELS_ACROSS = 4
 _LEAST_ERROR = 1e-12  # of a closed form; a logarithm needs one
 
 
@@ -54,25 +53,24 @@ def plot_cosines(
     if chosen not in counts:
         known = ", ".join(map(str, counts))
         raise ValueError(f"queries={chosen}: the study has estimates of {known} queries")
-    if ax is None or isinstance(ax, Sequence | np.ndarray):
-        axes = panels(ax, 2, 1, (9, 6), sharex=True, height_ratios=(1, 2)).ravel()
-    else:
-        axes = np.array([one_axes(ax, 0, 0)], object)
+    alone = ax is not None and np.size(np.asarray(ax, object)) == 1
+    axes = axes_of(
+        ax, 1 if alone else 2, 9, 3, across=1, sharex=True, height_ratios=None if alone else (1, 2)
+    )
     names = _estimators(study.rows)
     first = study.of(names[0], chosen)
-    if len(axes) == 2:
+    if not alone:
         draw_dimensions(axes[0], [row.weights for row in first], [row.nodes for row in first])
-        axes[0].legend(fontsize=SMALL)
+        axes[0].legend(fontsize="small")
     below = axes[-1]
     rows = {name: study.of(name, chosen) for name in names}
     cosines = {name: [(row.cosine, row.cosine_error) for row in own] for name, own in rows.items()}
     draw_cosines(below, [row.layer for row in first], cosines)
     for place, own in enumerate(rows.values()):
         expected = [row.expected_cosine for row in own]
-        crosses = {"linestyle": "none", "marker": "x", "color": line_style(place)["color"]}
-        below.plot(range(len(own)), expected, **crosses)
+        below.plot(range(len(own)), expected, "x", color=line_style(place)["color"])
     below.tick_params("x", rotation=60)
-    below.legend(fontsize=SMALL)
+    below.legend(fontsize="small")
     if ax is None:
         title = f"{chosen} queries, {study.images} images; crosses: theory without rounding"
         axes[0].figure.suptitle(title)
@@ -81,9 +79,8 @@ def plot_cosines(
 
 def draw_dimensions(ax: Axes, weights: Sequence[int], nodes: Sequence[int]) -> None:
     """Draw the numbers of weights and nodes of each layer."""
-    places = range(len(weights))
-    ax.semilogy(places, weights, label="weights", **line_style(5))
-    ax.semilogy(places, nodes, label="nodes", **line_style(6))
+    ax.semilogy(range(len(weights)), weights, label="weights", **line_style(5))
+    ax.semilogy(range(len(nodes)), nodes, label="nodes", **line_style(6))
     ax.set_ylabel("dimension")
 
 
@@ -125,37 +122,29 @@ def plot_errors(
         If ``ax`` is of another number.
     """
     layers = list(dict.fromkeys(row.layer for row in study.rows))
-    across = min(_PANELS_ACROSS, len(layers))
-    down = -(-len(layers) // across)
-    if ax is not None:
-        axes = panels(ax, 1, len(layers), (0, 0)).ravel()
-    else:
-        made = panels(None, down, across, (3 * across, 2.6 * down)).ravel()
-        axes, spare = made[: len(layers)], made[len(layers) :]
-        for each in spare:
-            each.remove()
+    axes = axes_of(ax, len(layers), 3, 2.6)
     for each, layer in zip(axes, layers, strict=True):
         _draw_layer(each, [row for row in study.rows if row.layer == layer])
-        each.set_title(layer, fontsize=SMALL)
+        each.set_title(layer, fontsize="small")
     if ax is None:
         figure = axes[0].figure
-        handles, names = axes[0].get_legend_handles_labels()
-        figure.legend(handles, names, loc="outside upper center", ncols=3, fontsize=SMALL)
+        handles = axes[0].get_legend_handles_labels()
+        figure.legend(*handles, loc="outside upper center", ncols=3, fontsize="small")
         figure.supxlabel("queries; thin lines: theory")
         figure.supylabel("relative squared error")
     return axes
 
 
 def _draw_layer(ax: Any, rows: Sequence[Quality]) -> None:
-    for k, name in enumerate(_estimators(rows)):
+    for place, name in enumerate(_estimators(rows)):
         own = sorted((row for row in rows if row.estimator == name), key=lambda row: row.queries)
-        queries = [row.queries for row in own]
-        errors = [max(row.squared_error, _LEAST_ERROR) for row in own]
-        style = line_style(k)
-        ax.loglog(queries, errors, label=name, **style)
+        queries, style = [row.queries for row in own], line_style(place)
+        ax.loglog(
+            queries, [max(row.squared_error, _LEAST_ERROR) for row in own], label=name, **style
+        )
         expected = [row.expected_squared_error for row in own]
         if min(expected) > 0:
-            ax.loglog(queries, expected, color=style["color"], linewidth=0.7)
+            ax.loglog(queries, expected, "-", color=style["color"], linewidth=0.7, marker="")
     counts = sorted({row.queries for row in rows})
     ax.set_xticks(counts, [str(count) for count in counts])
     ax.set_xticks([], minor=True)

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.extras import import_extra
-from pmt._util.plots import FAINT, SMALL, add_legend, line_style, one_axes, panels, plain_text
-from pmt_lab.report.curves import Curve, mean_curve
-from pmt_lab.report.formats import name
-from pmt_lab.report.pivot import Pivot
+from pmt_lab.plots.style import axes_of, line_style, plain_text, pyplot
+from pmt_lab.report import Curve, Report, mean_curve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["plot_curves", "plot_report"]
 
-Band = Literal["interval", "range"]
 _MEASURES = {"loss": "loss on the {} (nats)", "accuracy": "accuracy on the {}"}
-_PANELS_ACROSS = 4
-# Rows of a legend beside the panels.
-_LEGEND_ROWS = 12
+_BANDS = ("interval", "range")
 # Axes that end at fewer times their first value may hold no label of 1, 2 or 5 times a power.
 _FEW_TIMES = 6
 _BEFORE = "before training"
@@ -31,16 +25,15 @@ _BEFORE = "before training"
 _HIGHEST = 1.25
 # Tells the triangles at the upper edge from lines.
 _LEAVES = "above the plot"
-# Room above the untrained loss, so that its line is not the frame.
-_ABOVE = 1.04
+_FAINT = "0.6"
 
 
 def plot_curves(
     curves: Mapping[str, Curve],
     *,
-    measure: Literal["loss", "accuracy"] = "loss",
+    measure: str = "loss",
     images: str = "held-out images",
-    band: Band = "interval",
+    band: str = "interval",
     ax: Axes | None = None,
 ) -> Axes:
     """Draw the mean over seeds of each curve, and a band over them.
@@ -73,32 +66,33 @@ def plot_curves(
     ValueError
         If there is no curve, or ``measure`` or ``band`` is unknown.
     """
-    _check(measure, band)
     if not curves:
         raise ValueError("curves is empty: there is nothing to draw")
-    own = ax is None
-    ax = one_axes(ax, 7.6, 4.0)
+    _check(measure, band)
+    (axes,) = axes_of(ax, 1, 7.6, 4.0)
     for place, (label, curve) in enumerate(curves.items()):
-        _draw(ax, curve, place, label, band)
-    _frame(ax, list(curves.values()), measure)
-    ax.set_ylabel(_MEASURES[measure].format(images))
-    add_legend(ax, beside=own)
-    return ax
+        _draw(axes, curve, place, label, band)
+    _frame(axes, list(curves.values()), measure)
+    axes.set_ylabel(_MEASURES[measure].format(images))
+    beside = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "frameon": False}
+    axes.legend(fontsize="small", **(beside if ax is None else {}))
+    drawn: Axes = axes
+    return drawn
 
 
 def plot_report(
-    table: Pivot,
+    report: Report,
     *,
-    measure: Literal["loss", "accuracy"] = "loss",
-    band: Band = "range",
+    measure: str = "loss",
+    band: str = "range",
     ax: Sequence[Axes] | None = None,
 ) -> npt.NDArray[np.object_]:
     """Draw the held-out curves of a report: a panel for each column, a line for each row.
 
     Parameters
     ----------
-    table : Pivot
-        See :func:`pmt_lab.report.pivot`.
+    report : Report
+        See :func:`pmt_lab.report.make_report`.
     measure, band : str
         As in :func:`plot_curves`.
     ax : sequence of matplotlib.axes.Axes, optional
@@ -117,49 +111,38 @@ def plot_report(
         If no run has a curve, ``ax`` is of another number, or ``measure`` or ``band`` is unknown.
     """
     _check(measure, band)
-    found = {key: mean_curve(cell, measure) for key, cell in table.cells.items()}
+    found = {key: mean_curve(runs, measure) for key, runs in report.cells["runs"].items()}
     curves = {key: curve for key, curve in found.items() if curve is not None}
-    columns = [c for c in table.columns if any((row, c) in curves for row in table.rows)]
+    columns = [c for c in report.columns if any((row, c) in curves for row in report.rows)]
+    rows = [row for row in report.rows if any((row, c) in curves for c in columns)]
     if not columns:
         raise ValueError("no run here was trained, so there is no curve to draw")
-    rows = [row for row in table.rows if any((row, column) in curves for column in columns)]
-    legend_columns = -(-len(rows) // _LEGEND_ROWS)
-    axes = _report_axes(ax, len(columns), legend_columns)
+    size = (7.8, 4.2) if len(columns) == 1 else (3.8, 3.0)
+    axes = axes_of(ax, len(columns), *size)
     for each, column in zip(axes, columns, strict=True):
-        for place, row in enumerate(rows):
-            if (row, column) in curves:
-                _draw(each, curves[row, column], place, name(row), band)
-        _frame(each, [curves[row, column] for row in rows if (row, column) in curves], measure)
-        each.set_title(plain_text(name(column)))
+        there = [(place, row) for place, row in enumerate(rows) if (row, column) in curves]
+        for place, row in there:
+            _draw(each, curves[row, column], place, row, band)
+        _frame(each, [curves[row, column] for _, row in there], measure)
+        each.set_title(plain_text(column))
     axes[0].set_ylabel(_MEASURES[measure].format("held-out images"))
-    _share_legend(axes, legend_columns, beside=ax is None)
+    lines = [line for each in axes for line in each.get_lines()]
+    handles = {line.get_label(): line for line in lines if line.get_label()[0] != "_"}
+    if ax is None:
+        where = {"loc": "outside right upper", "fontsize": "small"}
+        axes[0].figure.legend(handles.values(), handles.keys(), **where)
+    else:
+        axes[0].legend(handles.values(), handles.keys(), fontsize="small")
     return axes
 
 
 def _check(measure: str, band: str) -> None:
-    for argument, value, known in (
-        ("measure", measure, tuple(_MEASURES)),
-        ("band", band, ("interval", "range")),
-    ):
+    for argument, value, known in (("measure", measure, _MEASURES), ("band", band, _BANDS)):
         if value not in known:
             raise ValueError(f"{argument}={value!r} is unknown; choose one of {', '.join(known)}")
 
 
-def _report_axes(
-    ax: Sequence[Any] | None, columns: int, legend_columns: int
-) -> npt.NDArray[np.object_]:
-    if ax is not None:
-        return panels(ax, 1, columns, (0, 0)).ravel()
-    across = min(_PANELS_ACROSS, columns)
-    down = -(-columns // across)
-    width, height = (5.6, 4.2) if columns == 1 else (3.2 * across, 2.6 * down)
-    made = panels(None, down, across, (width + 2.2 * legend_columns, max(height, 3.2))).ravel()
-    for spare in made[columns:]:
-        spare.remove()
-    return made[:columns]
-
-
-def _draw(ax: Any, curve: Curve, place: int, label: str, band: Band) -> None:
+def _draw(ax: Any, curve: Curve, place: int, label: str, band: str) -> None:
     style = line_style(place)
     ax.plot(curve.gmacs, curve.mean, label=plain_text(label), **style)
     ends = (curve.low, curve.high) if band == "range" else curve.interval()
@@ -174,16 +157,16 @@ def _frame(ax: Any, curves: Sequence[Curve], measure: str) -> None:
     known = {line.get_label() for line in ax.get_lines()}
     for place, loss in enumerate(before):
         label = "_" if place or _BEFORE in known else _BEFORE
-        ax.axhline(loss, label=label, color=FAINT, linestyle=":", linewidth=1)
+        ax.axhline(loss, label=label, color=_FAINT, linestyle=":", linewidth=1)
     if measure == "loss":
-        top = max([ax.get_ylim()[1], *(_ABOVE * loss for loss in before)])
+        top = max([ax.get_ylim()[1], *(1.04 * loss for loss in before)])  # above its own line
         ax.set_ylim(0, min([top, *(_HIGHEST * loss for loss in before)]))
         _mark_what_leaves(ax)
 
 
 def _label_powers(ax: Any) -> None:
     """Label powers of ten; 2 and 5 times these, too, or any numbers, where there are not two."""
-    ticker = import_extra("matplotlib.ticker", "plots need matplotlib", "plot")
+    ticker = pyplot().matplotlib.ticker
     low, high = ax.get_xlim()
     if high > _FEW_TIMES * low:
         powers = np.floor(np.log10(high)) - np.ceil(np.log10(low)) + 1
@@ -201,25 +184,13 @@ def _mark_what_leaves(ax: Any) -> None:
     # The edge may have moved since other curves were drawn on these axes.
     for earlier in [line for line in ax.get_lines() if line.get_gid() == _LEAVES]:
         earlier.remove()
-    style = {"marker": 6, "markersize": 6, "linestyle": "none", "gid": _LEAVES}
+    style = {"marker": 6, "markersize": 6, "linestyle": "none", "gid": _LEAVES, "fillstyle": "full"}
     lines = [line for line in ax.get_lines() if line.get_marker() != "None"]
     if any(np.any(np.asarray(line.get_ydata()) > top) for line in lines):
-        ax.plot([], [], label=_LEAVES, color=FAINT, **style)
+        ax.plot([], [], label=_LEAVES, color=_FAINT, **style)
     for line in lines:
         across, values = line.get_data()
         above = np.asarray(across)[np.asarray(values) > top]
         if len(above):
             edge = np.full(len(above), top)
             ax.plot(above, edge, clip_on=False, color=line.get_color(), **style)
-
-
-def _share_legend(axes: npt.NDArray[np.object_], columns: int, *, beside: bool) -> None:
-    """Say once what the lines of all panels are: beside them, or in the user's first."""
-    lines = [line for each in axes for line in each.get_lines()]
-    handles = {line.get_label(): line for line in lines if line.get_label()[0] != "_"}
-    if not beside:
-        axes[0].legend(handles.values(), handles.keys(), fontsize=SMALL)
-        return
-    axes[0].figure.legend(
-        handles.values(), handles.keys(), loc="outside right upper", ncols=columns, fontsize=SMALL
-    )

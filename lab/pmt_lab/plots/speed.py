@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.extras import import_extra
-from pmt._util.plots import SMALL, bar_style, line_style, panels
-from pmt._util.text import counted
 from pmt.model import Model
 from pmt_lab.benchmark.forward import OpTimes
 from pmt_lab.benchmark.timing import Machine
+from pmt_lab.files import counted
+from pmt_lab.plots.style import axes_of, line_style, pyplot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,8 +57,7 @@ def plot_speed(
     layers = [(i, op) for i, op in enumerate(ops) if op.macs]
     counts = list(ops[0].microseconds)
     peak = machine.one_thread_gmacs
-    size = (13, max(3.5, 0.22 * len(layers)))
-    axes = panels(ax, 1, 2, size, width_ratios=(3, 2)).ravel()
+    axes = axes_of(ax, 2, 6.5, max(3.5, 0.22 * len(layers)), width_ratios=(3, 2))
     bars, roof = axes
     _draw_bars(bars, layers, counts)
     _draw_roofline(roof, _intensities(model), layers, counts[-1])
@@ -72,7 +70,7 @@ def plot_speed(
 def _mark_peak(bars: Any, roof: Any, peak: float, title: str) -> None:
     bars.axvline(peak, color="black", linewidth=1)
     roof.axhline(peak, color="black", linewidth=1)
-    style = {"textcoords": "offset points", "fontsize": SMALL}
+    style = {"textcoords": "offset points", "fontsize": "small"}
     across, up = bars.get_xaxis_transform(), roof.get_yaxis_transform()
     bars.annotate(title, (peak, 1.0), (0, 2), xycoords=across, ha="right", va="bottom", **style)
     roof.annotate(title, (0.02, peak), (0, 3), xycoords=up, va="bottom", **style)
@@ -85,11 +83,11 @@ def _draw_bars(ax: Any, layers: list[tuple[int, OpTimes]], counts: list[int]) ->
     for k, count in enumerate(counts):
         places = [row + (k - (len(counts) - 1) / 2) * height for row in rows]
         speeds = [op.gmacs(count) for _, op in layers]
-        ax.barh(places, speeds, height, label=counted(count, "image"), **bar_style(k))
+        ax.barh(places, speeds, height, label=counted(count, "image"), color=line_style(k)["color"])
     ax.set_yticks(rows, [f"{op.name} {op.window}".strip() for _, op in layers], fontsize=7)
     ax.invert_yaxis()
     ax.set_xlabel("GMAC/s")
-    ax.legend(fontsize=SMALL)
+    ax.legend(fontsize="small")
 
 
 def _draw_roofline(
@@ -102,14 +100,14 @@ def _draw_roofline(
         ax.plot(x, [op.gmacs(count) for _, op in members], label=group, **style)
     ax.set_xscale("log")
     ax.set_yscale("log")
-    ticker = import_extra("matplotlib.ticker", "plots need matplotlib", "plot")
+    ticker = pyplot().matplotlib.ticker
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
         axis.set_major_formatter(ticker.StrMethodFormatter("{x:g}"))
         axis.set_minor_formatter(ticker.NullFormatter())
     ax.set_xlabel("MACs per byte of weights, input and output")
     ax.set_ylabel(f"GMAC/s, {counted(count, 'image')}")
-    ax.legend(fontsize=SMALL)
+    ax.legend(fontsize="small")
 
 
 def _intensities(model: Model) -> dict[int, float]:

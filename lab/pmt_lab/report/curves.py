@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pmt.train.run.result import RunResult
+from pmt import RunResult
 from pmt_lab.report.intervals import student_t
-from pmt_lab.report.pivot import Cell
+from pmt_lab.report.runs import FinishedRun
 
 __all__ = ["Curve", "mean_curve", "results_curve"]
 
@@ -67,13 +67,13 @@ class Curve:
         return self.mean - half, self.mean + half
 
 
-def mean_curve(cell: Cell, measure: str = "loss") -> Curve | None:
-    """Return the curve of a cell's runs on the held-out images; None where they have none.
+def mean_curve(runs: Sequence[FinishedRun], measure: str = "loss") -> Curve | None:
+    """Return the curve of a cell's runs on the held-out images; None where none was trained.
 
     Runs of other lengths are cut to the MACs that all have reached, and joined by straight lines in
     between where their epochs end at different ones. ``measure`` is ``"loss"`` or ``"accuracy"``.
     """
-    return _joined([run.curve(measure) for run in cell.runs])
+    return _joined([run.curve(measure) for run in runs])
 
 
 def results_curve(results: Sequence[RunResult], key: str = "held_out_loss") -> Curve | None:

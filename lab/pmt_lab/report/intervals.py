@@ -7,30 +7,21 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
+from scipy import stats
 
-from pmt.protocol.comparison import Z, wilson_of_share
+from pmt.protocol import wilson_of_share
 
 __all__ = ["accuracy_interval", "difference_interval", "effective_images", "student_t"]
 
 Right = tuple[int, npt.NDArray[np.bool_]]
-# 97.5 % quantiles of Student's t with 1, 2, ... degrees of freedom.
-_T = (
-    12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281,
-    2.2010, 2.1788, 2.1604, 2.1448, 2.1314, 2.1199, 2.1098, 2.1009, 2.0930, 2.0860,
-)  # fmt: skip
+_Z = float(stats.norm.ppf(0.975))
 
 
 def student_t(freedom: int) -> float:
-    """Return the 97.5 % quantile of Student's t, to 1e-4, for 1 or more degrees of freedom."""
+    """Return the 97.5 % quantile of Student's t, for 1 or more degrees of freedom."""
     if freedom < 1:
         raise ValueError(f"freedom={freedom} must be 1 or more; two seeds have 1")
-    if freedom <= len(_T):
-        return _T[freedom - 1]
-    # Cornish and Fisher's expansion.
-    first = (Z**3 + Z) / 4
-    second = (5 * Z**5 + 16 * Z**3 + 3 * Z) / 96
-    third = (3 * Z**7 + 19 * Z**5 + 17 * Z**3 - 15 * Z) / 384
-    return Z + first / freedom + second / freedom**2 + third / freedom**3
+    return float(stats.t.ppf(0.975, freedom))
 
 
 def effective_images(rights: Sequence[Right]) -> float:
@@ -103,13 +94,11 @@ def difference_interval(
     if len(values) > 1:
         deviation = float(np.std(values, ddof=1))
         parts.append(student_t(len(values) - 1) * deviation / math.sqrt(len(values)))
-    if rights:
-        crcs = {crc for pair in rights for crc, _ in pair}
-        if len(crcs) == 1:
-            each = [a.astype(np.float64) - b.astype(np.float64) for (_, a), (_, b) in rights]
-            by_image = np.mean(each, axis=0)
-            if len(by_image) > 1:
-                parts.append(Z * float(by_image.std(ddof=1)) / math.sqrt(len(by_image)))
+    if rights and len({crc for pair in rights for crc, _ in pair}) == 1:
+        each = [a.astype(np.float64) - b.astype(np.float64) for (_, a), (_, b) in rights]
+        by_image = np.mean(each, axis=0)
+        if len(by_image) > 1:
+            parts.append(_Z * float(by_image.std(ddof=1)) / math.sqrt(len(by_image)))
     if not parts:
         return None
     half = math.hypot(*parts)

@@ -14,7 +14,7 @@ from pmt.baselines.backprop.scheme import head_layer
 from pmt.datasets import Dataset
 from pmt.model import Model, load
 from pmt.protocol import DataSource, balanced_order
-from pmt_lab.report.intervals import student_t
+from pmt_lab.report import student_t
 from pmt_lab.reproduce.study import Context, Data, Interval, Row, Scale, beside, claim
 from pmt_lab.studies.gradient_quality import Quality, study_gradients
 

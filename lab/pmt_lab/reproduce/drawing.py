@@ -21,7 +21,7 @@ from pmt._util.text import did_you_mean
 from pmt.plots.memory import draw_parts
 from pmt_lab.plots import plot_curves
 from pmt_lab.plots.cosines import draw_cosines, draw_dimensions
-from pmt_lab.report.curves import Curve
+from pmt_lab.report import Curve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pmt_lab.report.intervals import student_t
+from pmt_lab.report import student_t
 from pmt_lab.reproduce.drawing import draw_curves
 from pmt_lab.reproduce.runs import Found, find, grid_study, joined_reasons
 from pmt_lab.reproduce.study import LOSS, Data, Interval, Row, Study, beside, claim, not_run

@@ -11,7 +11,7 @@ import pmt
 from pmt._util import atomic_file
 from pmt._util.parsing import parse_json
 from pmt_lab.benchmark.timing import processor
-from pmt_lab.kept_files import origin, spread_json
+from pmt_lab.files import origin, spread_json
 
 __all__ = [
     "checkout_folder",

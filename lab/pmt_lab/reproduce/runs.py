@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 
 from pmt import methods
-from pmt._util.text import counted
 from pmt.protocol import wilson_of_share
-from pmt_lab.report import FinishedRun
-from pmt_lab.report.intervals import accuracy_interval
-from pmt_lab.report.run_record import run_record
+from pmt_lab.files import counted
+from pmt_lab.report import FinishedRun, accuracy_interval, run_record
 from pmt_lab.reproduce.results import settings_of
 from pmt_lab.reproduce.study import (
     ACCURACY,
@@ -29,8 +27,7 @@ from pmt_lab.reproduce.study import (
     compared,
     not_run,
 )
-from pmt_lab.sweep import Grid, Sweep, SweepJob, finished_results, open_sweep, read_grid
-from pmt_lab.sweep.run_spec import NO_ADAPTATION
+from pmt_lab.sweep import NO_ADAPTATION, Grid, Sweep, finished_results, open_sweep, read_grid
 
 __all__ = [
     "GRIDS",
@@ -159,12 +156,12 @@ def _measure(name: str, grid: Grid, context: Context) -> dict[str, Any]:
     errors: Mapping[str, str] = {}
     if sweep.left and not context.collect:
         context.tell(f"{name}: {len(sweep.left)} of {len(sweep.all_runs)} runs left")
-        done = sweep.run(context.tell)
-        sweep, errors = done.sweep, done.summary.failed
+        sweep, summary = sweep.run(jobs=context.jobs, dask=context.dask, tell=context.tell)
+        errors = summary.failed
     titles = {run.hash: run.title for run in sweep.all_runs if not run.awaits_rate}
     whole = sweep if context.shard == (1, 1) else _open(name, grid, context, (1, 1))
     folder = context.folder.parent / name
-    known = finished_results((run for run in whole.runs if not run.awaits_rate), folder)
+    known = finished_results((run.hash for run in whole.runs if not run.awaits_rate), folder)
     runs, missing = [], []
     for run in whole.runs:
         key = "" if run.awaits_rate else run.hash
@@ -183,10 +180,12 @@ def _measure(name: str, grid: Grid, context: Context) -> dict[str, Any]:
 def _open(name: str, grid: Grid, context: Context, shard: tuple[int, int]) -> Sweep:
     """Open a grid's sweep without the runs that the earlier result holds."""
     folder = context.folder.parent / name
-    sweep = open_sweep(SweepJob(grid, folder, jobs=context.jobs, shard=shard, dask=context.dask))
+    sweep = open_sweep(grid, folder, part=shard)
     earlier = context.earlier.get("grids", {}).get(name)
     alike = earlier is not None and settings_of(earlier) == _settings(sweep, grid)
-    return sweep.without(earlier["runs"]) if earlier and alike else sweep
+    if earlier is None or not alike:
+        return sweep
+    return open_sweep(grid, folder, part=shard, kept=earlier["runs"])
 
 
 def _settings(sweep: Sweep, grid: Grid) -> dict[str, Any]:

@@ -2,45 +2,32 @@
 
 from __future__ import annotations
 
-from pmt_lab.sweep.forecasting import Estimate, estimate
-from pmt_lab.sweep.grid_file import Grid, GridError, Problems, Tuning, read_grid
-from pmt_lab.sweep.planning import Plan, plan, shard
-from pmt_lab.sweep.result import read_result
-from pmt_lab.sweep.run_spec import RunSpec, fingerprint
-from pmt_lab.sweep.sweep_job import (
-    Sweep,
-    SweepForecast,
-    SweepJob,
-    SweepResult,
-    open_sweep,
-    run_sweep,
-)
-from pmt_lab.sweep.sweeping import Summary, finished_results, run_all
-from pmt_lab.sweep.tuning import Choice, Trial
+from pmt_lab.sweep.grid import Grid, GridError, MethodTable, Tuning, read_grid
+from pmt_lab.sweep.planning import Plan, changed_options, plan, shard
+from pmt_lab.sweep.result import finished_results, pack, read_result, unpack
+from pmt_lab.sweep.run_spec import NO_ADAPTATION, RunSpec, fingerprint
+from pmt_lab.sweep.sweeping import Summary, Sweep, open_sweep, run_all, run_sweep
 
 __all__ = [
-    "Choice",
-    "Estimate",
+    "NO_ADAPTATION",
     "Grid",
     "GridError",
+    "MethodTable",
     "Plan",
-    "Problems",
     "RunSpec",
     "Summary",
     "Sweep",
-    "SweepForecast",
-    "SweepJob",
-    "SweepResult",
-    "Trial",
     "Tuning",
-    "estimate",
+    "changed_options",
     "fingerprint",
     "finished_results",
     "open_sweep",
+    "pack",
     "plan",
     "read_grid",
     "read_result",
     "run_all",
     "run_sweep",
     "shard",
+    "unpack",
 ]

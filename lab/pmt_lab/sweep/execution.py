@@ -2,149 +2,137 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import time
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass
+import zlib
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, NamedTuple
 
-from pmt import _core, methods
-from pmt._util import atomic_file
-from pmt._util.checks import OptionWarning
+import pmt
+from pmt import Model, RunFolder, RunResult, methods
 from pmt.datasets import Dataset
-from pmt.model import ImageScores, Model
-from pmt.model.loading import load
+from pmt.model import ImageScores
 from pmt.protocol import Split
-from pmt.train.run.folder import RunFolder
-from pmt.train.run.loop import stepper_state
-from pmt.train.run.result import RunResult
-from pmt.train.trainer import Trainer
-from pmt_lab.sweep.failure import forget_failure, note_failure
-from pmt_lab.sweep.result import RESULT, Measured, measure, measure_with, read_result
-from pmt_lab.sweep.run_data import at_size, checksums, load_split, pools
+from pmt_lab.files import write_text
+from pmt_lab.sweep.images import at_size, checksums, load_split, pools
+from pmt_lab.sweep.result import failure_file, measure, read_result, write_result
 from pmt_lab.sweep.run_spec import RunSpec
 
 __all__ = ["Outcome", "execute"]
 
+Scores = dict[str, dict[str, Any]]
 
-@dataclass(frozen=True)
-class Outcome:
+
+class Outcome(NamedTuple):
     """End of a run.
 
-    ``found`` where it was finished already, ``busy`` where another process has it, whose name
-    ``text`` holds; of a failed one that is the error.
+    ``state`` is ``"finished"``; ``"found"`` where it was finished already; ``"busy"`` where another
+    process has it, whose name ``text`` holds; ``"failed"``, with the error.
     """
 
     hash: str
-    state: Literal["finished", "found", "busy", "failed"]
+    state: str
     text: str = ""
 
 
 def execute(spec: RunSpec, out: str, threads: int) -> Outcome:
     """Do a run in its folder below ``out``, or continue it, unless another process does it.
 
-    A run that raises an error has failed, and the sweep continues without it.
+    A run that raises an error has failed, and the sweep continues without it. The error is kept
+    beside the folder until the run is tried again.
     """
-    folder = Path(out) / spec.hash
-    run = RunFolder(folder)
-    try:
-        if read_result(folder) is not None:
-            forget_failure(spec, Path(out))
-            return Outcome(spec.hash, "found")
-        try:
-            if not run.lock.acquire():
-                return Outcome(spec.hash, "busy", run.lock.holder())
-            return _locked(spec, run, threads)
-        finally:
-            run.lock.release()
-    except Exception as error:
-        return Outcome(spec.hash, "failed", _described(error, folder))
-
-
-def _locked(spec: RunSpec, run: RunFolder, threads: int) -> Outcome:
-    """Do a run whose lock is ours, and keep its error beside the folder until it is tried again."""
-    out = run.path.parent
-    forget_failure(spec, out)
+    run = RunFolder(Path(out) / spec.hash)
+    failure = failure_file(Path(out), spec.hash)
     try:
         if read_result(run.path) is not None:
             return Outcome(spec.hash, "found")
-        _run(spec, run, threads)
-    except Exception as error:
-        text = _described(error, run.path)
-        note_failure(spec, out, text)
-        return Outcome(spec.hash, "failed", text)
+        if not run.lock.acquire():
+            return Outcome(spec.hash, "busy", run.lock.holder())
+        try:
+            failure.unlink(missing_ok=True)
+            if read_result(run.path) is not None:
+                return Outcome(spec.hash, "found")
+            _run(spec, run, threads)
+        except Exception as error:
+            text = _described(error, run.path)
+            record = {"title": spec.title, "error": text, "trial": spec.trial}
+            write_text(failure, json.dumps(record) + "\n")
+            return Outcome(spec.hash, "failed", text)
+        finally:
+            run.lock.release()
+    except Exception as error:  # such as a full disk
+        return Outcome(spec.hash, "failed", _described(error, run.path))
     return Outcome(spec.hash, "finished")
 
 
 def _described(error: Exception, folder: Path) -> str:
-    """Return an error as text that says where it was, which a full disk alone does not.
-
-    JSON files keep it: what UTF-8 cannot hold, as in the name of a file, becomes an escape.
-    """
-    text = f"{type(error).__name__}: {error}".encode("utf-8", "backslashreplace").decode()
-    if isinstance(error, OSError) and error.errno is not None and error.filename is None:
-        return f"{text}: {str(folder)!r}"
-    return text
+    """Return an error as text that says where it was, which a full disk alone does not."""
+    text = f"{type(error).__name__}: {error}"
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC and error.filename is None:
+        text += f": {str(folder)!r}"
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _run(spec: RunSpec, run: RunFolder, threads: int) -> None:
     start = time.monotonic()
-    model = load(spec.model["path"], **{k: v for k, v in spec.model.items() if k != "path"})
-    _check_model(spec, model)
+    model = pmt.load(**spec.model)
+    _check(spec, spec.model["path"], {"model_crc32": zlib.crc32(model.image())})
     images = _images(spec, model)
-    parts = _parts(spec, images)
-    before = _before(spec, model, parts, threads)
+    parts = {"held_out": images.held_out}
+    if not spec.trial:  # whose test images have no say
+        parts |= {"test": images.test, "clean": images.clean_test}
+    there = {name: data for name, data in parts.items() if data is not None}
+
+    def scored(model: Model, score: Callable[[Dataset], ImageScores] | None = None) -> Scores:
+        score = score or (lambda data: model.score_images(data, threads=threads))
+        return {name: measure(score, model, data) for name, data in there.items()}
+
+    before = _once("before", _shift(spec, list(there)), lambda: scored(model))
     run.path.mkdir(parents=True, exist_ok=True)
-    training: dict[str, Any] = {"macs": 0, "forwards": 0, "steps": 0, "train_seconds": 0.0}
-    after = before
+    after, training = before, {"macs": 0, "forwards": 0, "steps": 0, "train_seconds": 0.0}
     if spec.trains:
-        trainer, result = _fit(spec, model, images, run, threads)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # said when the sweep was planned
+            trainer = methods.trainer(spec.base, threads=threads, **spec.options)
+        result = trainer.fit(
+            model,
+            at_size(images.train, model),
+            held_out=None if images.held_out is None else at_size(images.held_out, model),
+            out=run,
+            source=spec.source(),
+            progress=False,
+        )
         training = _training(result)
-        after = _tested(trainer, result, run, images, parts)
+        float_score = None
+        if trainer.trains_floats:
+            float_score = _float_score(trainer, run, result.model, len(images.train))
+        after = scored(result.model, float_score)
     record = {
         **spec.definition(),
         "model": spec.model["path"],
         "data": spec.data["path"],
         "images": {"train": len(images.train)},
         **training,
-        "before": {name: found.to_record() for name, found in before.items()},
-        "after": {name: found.to_record() for name, found in after.items()},
+        "before": before,
+        "after": after,
         "seconds": round(time.monotonic() - start, 2),
         "threads": threads,
-        "pmt": _core.__version__,
-        **({"trial": True} if spec.trial else {}),
+        "pmt": pmt.__version__,
         **({"tuning": dict(spec.tuning)} if spec.tuning else {}),
     }
-    atomic_file.write_text(run.path / RESULT, json.dumps(record, indent=1, sort_keys=True) + "\n")
+    write_result(run.path, record)
 
 
-def _fit(
-    spec: RunSpec, model: Model, images: Split, run: RunFolder, threads: int
-) -> tuple[Trainer, RunResult]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OptionWarning)  # said when the sweep was planned
-        trainer = methods.trainer(spec.base, threads=threads, **spec.options)
-    result = trainer.fit(
-        model,
-        at_size(images.train, model),
-        held_out=at_size(images.held_out, model) if images.held_out is not None else None,
-        out=run,
-        source=spec.source(),
-        progress=False,
-    )
-    return trainer, result
-
-
-def _check_model(spec: RunSpec, model: Model) -> None:
-    crc = _core.crc32(model.image())
-    if crc != spec.contents["model_crc32"]:
-        raise ValueError(
-            f"{spec.model['path']}: the model is not the one that the sweep was planned with "
-            f"(CRC-32 {crc}, planned {spec.contents['model_crc32']}); restore it, or start the "
-            "sweep again"
-        )
+def _check(spec: RunSpec, path: str, found: Mapping[str, int]) -> None:
+    for name, crc in found.items():
+        if spec.contents[name] != crc:
+            raise ValueError(
+                f"{path}: is not what the sweep was planned with ({name} {crc}, planned "
+                f"{spec.contents[name]}); restore it, or start the sweep again"
+            )
 
 
 def _training(result: RunResult) -> dict[str, Any]:
@@ -162,76 +150,49 @@ def _training(result: RunResult) -> dict[str, Any]:
     }
 
 
-def _tested(
-    trainer: Trainer,
-    result: RunResult,
-    run: RunFolder,
-    images: Split,
-    parts: Mapping[str, Dataset],
-) -> dict[str, Measured]:
-    """Measure the chosen model; of float training the last step's float network.
+def _float_score(
+    trainer: Any, run: RunFolder, model: Model, images: int
+) -> Callable[[Dataset], ImageScores]:
+    """Return what measures the float network of the last step.
 
     A ``.pmt`` holds int8 weights alone: the best float network is not kept, only the last one.
     """
-    if not trainer.trains_floats:
-        return _measured(result.model, parts, trainer.threads)
     saved, _ = run.load_checkpoint()
+    state = run.load_state(saved)
     # The run's own options: some trainers add to theirs what they chose by the data.
-    made: Any = type(trainer)
-    again = made(run.read_config()[0], threads=trainer.threads)
-    stepper = again.stepper(result.model, len(images.train))
-    stepper.load_state(stepper_state(run.load_state(saved)))
+    again = type(trainer)(run.read_config()[0], threads=trainer.threads)
+    stepper = again.stepper(model, images)
+    stepper.load_state({name: state[name] for name in stepper.state()})
 
-    def score(part: Dataset) -> ImageScores:
-        found: ImageScores = stepper.score_images(result.model, part, trainer.threads)
+    def score(data: Dataset) -> ImageScores:
+        found: ImageScores = stepper.score_images(model, data, trainer.threads)
         return found
 
-    return {name: measure_with(score, result.model, data) for name, data in parts.items()}
+    return score
 
 
-# Data of the last run of this process. Runs of one corruption follow each other.
-_LAST_IMAGES: dict[str, Split] = {}
-_LAST_BEFORE: dict[str, dict[str, Measured]] = {}
+# What the last run of this process made; runs of one corruption follow each other.
+_LAST: dict[str, tuple[str, Any]] = {}
+
+
+def _once(what: str, key: str, make: Callable[[], Any]) -> Any:
+    """Return what was made for the last run, if it was for the same images."""
+    if what not in _LAST or _LAST[what][0] != key:
+        _LAST.pop(what, None)
+        _LAST[what] = key, make()
+    return _LAST[what][1]
+
+
+def _shift(spec: RunSpec, more: object) -> str:
+    shift = [dict(spec.contents), spec.corruption, spec.severity, dict(spec.protocol), more]
+    return json.dumps(shift, sort_keys=True)
 
 
 def _images(spec: RunSpec, model: Model) -> Split:
-    shift = [dict(spec.contents), spec.corruption, spec.severity, dict(spec.protocol)]
-    key = json.dumps([*shift, spec.data["path"]], sort_keys=True)
-    if key not in _LAST_IMAGES:
+    def make() -> Split:
         pair = pools(spec.data, spec.corruption, spec.severity, model)
-        for name, crc in checksums(pair, spec.protocol).items():
-            if spec.contents[name] != crc:
-                raise ValueError(
-                    f"{spec.data['path']}: the images are not those that the sweep was planned "
-                    f"with ({name} {crc}, planned {spec.contents[name]}); restore them, or start "
-                    "the sweep again"
-                )
-        images = load_split(pair, spec.protocol)
-        _LAST_IMAGES.clear()
-        _LAST_IMAGES[key] = images
-    return _LAST_IMAGES[key]
+        _check(spec, spec.data["path"], checksums(pair, spec.protocol))
+        return load_split(pair, spec.protocol)
 
-
-def _before(
-    spec: RunSpec, model: Model, parts: Mapping[str, Dataset], threads: int
-) -> dict[str, Measured]:
-    """Measure the untrained model, once for the runs of one corruption."""
-    shift = [dict(spec.contents), spec.corruption, spec.severity, dict(spec.protocol)]
-    key = json.dumps([*shift, sorted(parts)])
-    if key not in _LAST_BEFORE:
-        measured = _measured(model, parts, threads)
-        _LAST_BEFORE.clear()
-        _LAST_BEFORE[key] = measured
-    return _LAST_BEFORE[key]
-
-
-def _measured(model: Model, parts: Mapping[str, Dataset], threads: int) -> dict[str, Measured]:
-    return {name: measure(model, data, threads=threads) for name, data in parts.items()}
-
-
-def _parts(spec: RunSpec, images: Split) -> dict[str, Dataset]:
-    """Return the images that a run is measured on: a trial on none of the test images."""
-    parts = {"held_out": images.held_out}
-    if not spec.trial:
-        parts = {"test": images.test, "clean": images.clean_test, **parts}
-    return {name: data for name, data in parts.items() if data is not None}
+    images: Split = _once("images", _shift(spec, spec.data["path"]), make)
+    return images

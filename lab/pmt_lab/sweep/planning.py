@@ -4,36 +4,35 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import math
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from pmt import _core, methods
-from pmt._util import text as words
-from pmt._util.text import counted
+import pmt
+from pmt import methods
 from pmt.model import Model
-from pmt.model.loading import load
-from pmt.protocol import Split
-from pmt.protocol.data_source import data_path, model_path
-from pmt.train.prepare.preparation import PREPARATIONS
-from pmt_lab.sweep.grid_file import CLEAN, Grid, MethodTable, Problems
-from pmt_lab.sweep.methods import check_methods, preparations_of, takes_steps
-from pmt_lab.sweep.run_data import checksums, drawn, load_split, pools
+from pmt.protocol import Split, data_path, model_path
+from pmt.train.prepare import PREPARATIONS
+from pmt_lab.files import counted, did_you_mean
+from pmt_lab.sweep.grid import CLEAN, Grid, GridError, MethodTable
+from pmt_lab.sweep.images import checksums, load_split, pools
 from pmt_lab.sweep.run_spec import NO_ADAPTATION, RunSpec
-from pmt_lab.sweep.tuning import trials_of
 
-__all__ = ["Plan", "check_corruptions", "plan", "shard"]
+__all__ = ["Plan", "changed_options", "check_corruptions", "method_options", "plan", "shard"]
 
-_SHOWN_METHODS = 9
+# Options that the grid has elsewhere, for every method alike.
+_ELSEWHERE = {"seed": "[axes] seeds", "macs": "[budget] macs"}
+_AXES = ("layers", "preparation", "seed")
 _BAD_INPUT = (ValueError, TypeError, OSError, ImportError)
 
 
 @dataclass(frozen=True, repr=False)
 class Plan:
-    """The runs of a grid, in the order of work, and what evaluation will cost.
+    """The runs of a grid, in the order of work.
 
     Attributes
     ----------
@@ -42,62 +41,39 @@ class Plan:
         Those whose learning rates trials choose await them, see ``RunSpec.awaits_rate``.
     model : Model
         The untrained model.
-    held_out, test : int
-        Images that are evaluated after every epoch, and at the end (as often again clean).
     trials : tuple of RunSpec
         Runs that choose learning rates, to be done first.
     """
 
     runs: tuple[RunSpec, ...]
     model: Model
-    held_out: int
-    test: int
     trials: tuple[RunSpec, ...] = ()
 
-    _TITLES = ("method", "layers", "preparation", "runs", "GMAC")
+    def to_frame(self) -> pd.DataFrame:
+        """Return the number of runs and their GMACs by method, layers and preparation."""
+        keys = ["method", "layers", "preparation"]
+        frame = pd.DataFrame([{**run.axes, "GMAC": run.macs / 1e9} for run in self.runs])
+        groups = frame.groupby(keys, sort=False)["GMAC"]
+        return groups.agg(runs="count", GMAC="sum").round(1).reset_index()
 
-    def __str__(self) -> str:
-        return f"{self._caption}\n{words.table(self._TITLES, self._rows(), left=self._TITLES[:3])}"
-
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        trials = f", {counted(len(self.trials), 'trial')} before them" if self.trials else ""
+        title = f"{counted(len(self.runs), 'run')}{trials}; {self.model.name}"
+        return f"{title}\n{self.to_frame().to_string(index=False)}"
 
     def _repr_html_(self) -> str:
-        return words.html_table(self._caption, self._TITLES, self._rows())
-
-    @property
-    def _caption(self) -> str:
-        trials = f", {counted(len(self.trials), 'trial')} before them" if self.trials else ""
-        return (
-            f"{counted(len(self.runs), 'run')}{trials}; {self.model.name}, {self.held_out:,} "
-            f"held-out and {counted(self.test, 'test image')}"
-        )
-
-    def _rows(self) -> list[list[str]]:
-        groups: dict[tuple[str, str, str], list[RunSpec]] = {}
-        for run in self.runs:
-            layers = str(run.options.get("layers", ""))
-            groups.setdefault((run.method, layers, run.preparation), []).append(run)
-        rows = [
-            [*group, f"{len(runs):,}", f"{sum(run.macs for run in runs) / 1e9:,.1f}"]
-            for group, runs in groups.items()
-        ]
-        return words.shortened(rows, _SHOWN_METHODS)
+        return str(self.to_frame().to_html(index=False))
 
 
-def plan(grid: Grid, problems: Problems | None = None) -> Plan:
+def plan(grid: Grid, problems: Iterable[str] = ()) -> Plan:
     """Work out a grid's runs, finished or not; see `check_corruptions` for what they lack.
 
     Parameters
     ----------
     grid : Grid
         The grid.
-    problems : Problems, optional
+    problems : iterable of str
         Errors that were found before; raised with the rest.
-
-    Returns
-    -------
-    Plan
-        Its runs.
 
     Raises
     ------
@@ -105,26 +81,37 @@ def plan(grid: Grid, problems: Problems | None = None) -> Plan:
         If something is wrong; it holds all of it: model or data that cannot be read or do not fit,
         unknown methods, layers and options, values out of range, or a budget less than a step.
     """
-    problems = problems if problems is not None else Problems(grid.path)
-    options = check_methods(grid, problems)
-    model = _model(grid, problems)
-    images = _clean_split(grid, model, problems) if model is not None else None
-    if model is not None:
-        _check_layers(grid, model, problems)
-    trained = _trained(grid, options, model, images, problems)
-    _check_twins(trained, problems)
-    _check_tuning(grid, problems)
-    contents = _contents(grid, model, problems) if model is not None and images else {}
-    problems.stop()
+    found = list(problems)
+    options = method_options(grid, found)
+    model = _model(grid, found)
+    images = _clean_split(grid, model, found)
+    trained = _trained(grid, options, model, images, found)
+    contents = _contents(grid, model, found) if model is not None and images is not None else {}
+    if found:
+        raise GridError(grid.path, found)
     assert model is not None
-    assert images is not None
-    held_out = len(images.held_out) if images.held_out is not None else 0
-    runs = tuple(_shifted(grid, trained, contents))
-    trials = tuple(_trials(grid, trained, contents))
-    return Plan(runs, model, held_out, len(images.test), trials)
+    runs = tuple(
+        dataclasses.replace(
+            run,
+            corruption=corruption,
+            severity=severity,
+            order={**run.order, "corruption": grid.corruptions.index(corruption)},
+            contents=contents[corruption, severity],
+        )
+        for corruption, severity in grid.shifts
+        for seed in (None, *grid.seeds)
+        for run in trained
+        if run.options.get("seed") == seed
+    )
+    return Plan(runs, model, tuple(_trials(grid, trained, contents)))
 
 
-def check_corruptions(runs: Iterable[RunSpec], model: Model, problems: Problems) -> None:
+def shard(runs: tuple[RunSpec, ...], number: int, count: int) -> tuple[RunSpec, ...]:
+    """Return the runs of one of ``count`` machines, ``number`` from 1: every count-th one."""
+    return runs[number - 1 :: count]
+
+
+def check_corruptions(path: str, runs: Iterable[RunSpec], model: Model) -> None:
     """Corrupt an image as these runs do, which tells what is lacking: photographs, a package.
 
     Raises
@@ -135,122 +122,160 @@ def check_corruptions(runs: Iterable[RunSpec], model: Model, problems: Problems)
     first: dict[str, RunSpec] = {}
     for run in sorted(runs, key=lambda run: run.trial > 0):
         first.setdefault(run.corruption, run)
+    problems = []
     for run in first.values():
         try:
-            pair = pools(run.data, run.corruption, run.severity, model)
-            for pool in drawn(pair, run.protocol).values():
+            for pool in pools(run.data, run.corruption, run.severity, model):
                 pool.take(np.arange(1))
         except _BAD_INPUT as error:
             place = "[tuning] corruption" if run.trial else "[axes] corruptions"
-            problems.add(f"{place}: {_text(error)}")
-    problems.stop()
+            problems.append(f"{place}: {_text(error)}")
+    if problems:
+        raise GridError(path, problems)
 
 
-def _shifted(
-    grid: Grid, trained: list[RunSpec], contents: Mapping[tuple[str, int], Mapping[str, Any]]
-) -> Iterator[RunSpec]:
-    """Yield the runs of every shift."""
-    for corruption, severity in _shifts(grid):
-        for seed in (None, *grid.seeds):
-            for run in trained:
-                if run.options.get("seed") == seed:
-                    yield dataclasses.replace(
-                        run,
-                        corruption=corruption,
-                        severity=severity,
-                        order={**run.order, "corruption": grid.corruptions.index(corruption)},
-                        contents=contents[corruption, severity],
-                    )
+def method_options(grid: Grid, problems: list[str]) -> dict[str, dict[str, Any]]:
+    """Return every method's options without those of the axes and the budget.
+
+    Methods with problems are left out. An entry of ``[options]`` goes to the methods that have such
+    an option; one that no method has is a problem.
+    """
+    methods.load_plugins()
+    defaults = {table.name: _defaults(table, problems) for table in grid.methods}
+    every = sorted({name for known in defaults.values() if known for name in known})
+    for name in grid.options if every else ():  # without a known method all would be wrong
+        if name not in every:
+            near = did_you_mean(name, every)
+            problems.append(f"[options] {name} is not an option of any method{near}")
+    shared = dict(_ELSEWHERE, layers="[axes] layers")
+    if grid.preparations:
+        shared["preparation"] = "[axes] preparations"
+    checked = {}
+    for table in grid.methods:
+        known = defaults[table.name]
+        if known is None:
+            continue
+        places = (
+            ("[options]", {k: v for k, v in grid.options.items() if k in known}, shared),
+            (f"[method.{table.name}]", table.options, _ELSEWHERE),
+        )
+        options: dict[str, Any] = {}
+        for place, given, elsewhere in places:
+            for name, value in given.items():
+                problem = _problem_of(name, known, elsewhere, grid)
+                if problem:
+                    problems.append(f"{place} {name}{problem}")
+                else:  # whole numbers where floats are meant: one hash for both
+                    is_float = type(value) is int and isinstance(known[name], float)
+                    options[name] = float(value) if is_float else value
+        layers = known.get("layers", "all")
+        if known and (methods.method(table.base).own_layers or layers != "all"):
+            options.setdefault("layers", layers)
+        checked[table.name] = options
+    return checked
 
 
-def _trials(
-    grid: Grid, trained: list[RunSpec], contents: Mapping[tuple[str, int], Mapping[str, Any]]
-) -> Iterator[RunSpec]:
-    """Yield the trials of every learning rate that is to be chosen."""
-    if grid.tuning is None:
-        return
-    shift = contents[grid.tuning.corruption, grid.tuning.severity]
-    for run in trained:
-        if run.awaits_rate and run.options["seed"] == grid.seeds[0]:
-            for trial in trials_of(run, grid.tuning):
-                yield dataclasses.replace(trial, contents=shift)
-
-
-def shard(runs: tuple[RunSpec, ...], number: int, count: int) -> tuple[RunSpec, ...]:
-    """Return the runs of one of ``count`` machines, ``number`` from 1: every count-th one."""
-    return runs[number - 1 :: count]
-
-
-def _shifts(grid: Grid) -> Iterator[tuple[str, int]]:
-    for corruption in grid.corruptions:
-        for severity in (0,) if corruption == CLEAN else grid.severities:
-            yield corruption, severity
-
-
-def _model(grid: Grid, problems: Problems) -> Model | None:
-    path = grid.model.get("path")
-    if not path:
+def _defaults(table: MethodTable, problems: list[str]) -> dict[str, Any] | None:
+    if table.base == NO_ADAPTATION:
+        return {}
+    place = "[axes] methods" if table.base == table.name else f"[method.{table.name}] base"
+    if table.base not in methods.METHODS:
+        near = did_you_mean(table.base, methods.METHODS)
+        problems.append(f"{place}: {table.base!r} is not a method{near}")
         return None
     try:
-        return load(path, **{k: v for k, v in grid.model.items() if k != "path"})
+        return dataclasses.asdict(methods.trainer(table.base, threads=1).options)
+    except ImportError as error:
+        problems.append(f"{place}: {table.base!r}: {error}")
+        return None
+
+
+def _problem_of(
+    name: str, known: Mapping[str, Any], elsewhere: Mapping[str, str], grid: Grid
+) -> str:
+    if name not in known:
+        remedy = did_you_mean(name, known) if known else "; this method has no options"
+        return f" is unknown{remedy}"
+    if name in elsewhere:
+        return f": give {elsewhere[name]} instead"
+    if name == "epochs" and grid.macs:
+        return ": [budget] macs says how long all methods train; leave one"
+    return ""
+
+
+def changed_options(base: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that differ from the method's own, but those of the axes."""
+    if base == NO_ADAPTATION:
+        return {}
+    own = dataclasses.asdict(methods.trainer(base, threads=1).options)
+    return {
+        name: value
+        for name, value in options.items()
+        if name not in _AXES and (name not in own or own[name] != value)
+    }
+
+
+def _takes_steps(base: str) -> bool:
+    """Whether a method trains after its preparation, so that its learning rate matters."""
+    return methods.method(base).kind.name != NO_ADAPTATION
+
+
+def _model(grid: Grid, problems: list[str]) -> Model | None:
+    if not grid.model.get("path"):
+        return None
+    try:
+        model = pmt.load(**grid.model)
     except _BAD_INPUT as error:
-        problems.add(f"[model] {_text(error)}")
+        problems.append(f"[model] {_text(error)}")
         return None
+    places = [("[axes] layers", layers) for layers in grid.layers]
+    places += [
+        (f"[method.{one.name}]", one.options["layers"])
+        for one in grid.methods
+        if "layers" in one.options
+    ]
+    for place, layers in places:
+        try:
+            model.select_layers(layers)
+        except (ValueError, TypeError) as error:
+            problems.append(f"{place}: {error}")
+    return model
 
 
-def _clean_split(grid: Grid, model: Model, problems: Problems) -> Split | None:
+def _clean_split(grid: Grid, model: Model | None, problems: list[str]) -> Split | None:
     """Choose the images without corruption, which tells how many there are and whether they fit."""
-    if not grid.data.get("path"):
+    if model is None or not grid.data.get("path"):
         return None
+    place = "[data]"
     try:
         pair = pools(grid.data, CLEAN, 0, model)
         model.check_classes(pair[1].images)
-    except _BAD_INPUT as error:
-        problems.add(f"[data] {_text(error)}")
-        return None
-    try:
+        place = "[protocol]"
         return load_split(pair, grid.protocol)
     except _BAD_INPUT as error:
-        problems.add(f"[protocol] {_text(error)}")
+        problems.append(f"{place} {_text(error)}")
         return None
 
 
 def _contents(
-    grid: Grid, model: Model, problems: Problems
+    grid: Grid, model: Model, problems: list[str]
 ) -> dict[tuple[str, int], dict[str, Any]]:
     """Return what identifies model and data of every shift."""
     common = {
-        "model_crc32": _core.crc32(model.image()),
+        "model_crc32": zlib.crc32(model.image()),
         "labels": "coarse" if grid.data["coarse_labels"] else "fine",
         "constants": grid.data["constants"],
         "corruption_seed": grid.data["corruption_seed"],
     }
+    tuned = [] if grid.tuning is None else [(grid.tuning.corruption, grid.tuning.severity)]
     found = {}
-    shifts = dict.fromkeys(_shifts(grid))
-    if grid.tuning is not None:
-        shifts[grid.tuning.corruption, grid.tuning.severity] = None
-    for shift in shifts:
+    for shift in dict.fromkeys([*grid.shifts, *tuned]):
         try:
             pair = pools(grid.data, *shift, model)
             found[shift] = {**common, **checksums(pair, grid.protocol)}
         except _BAD_INPUT as error:
-            problems.add(f"[data] {_text(error)}")
+            problems.append(f"[data] {_text(error)}")
     return found
-
-
-def _check_layers(grid: Grid, model: Model, problems: Problems) -> None:
-    for place, layers in [
-        *(("[axes] layers", layers) for layers in grid.layers),
-        *(
-            (f"[method.{m.name}]", m.options["layers"])
-            for m in grid.methods
-            if "layers" in m.options
-        ),
-    ]:
-        try:
-            model.select_layers(layers)
-        except (ValueError, TypeError) as error:
-            problems.add(f"{place}: {error}")
 
 
 def _trained(
@@ -258,7 +283,7 @@ def _trained(
     options: Mapping[str, Mapping[str, Any]],
     model: Model | None,
     images: Split | None,
-    problems: Problems,
+    problems: list[str],
 ) -> list[RunSpec]:
     """Return the runs of one shift.
 
@@ -267,51 +292,65 @@ def _trained(
     runs = []
     for table in grid.methods:
         if table.base == NO_ADAPTATION:
-            runs.append(_spec(grid, table, "", {}))
+            runs.append(_spec(grid, table, "", {}, 0))
         elif table.name in options:
             own = options[table.name]
-            every = itertools.product(
-                [own["layers"]] if "layers" in own else grid.layers,
-                preparations_of(table, own, grid, problems),
-                grid.seeds,
-            )
-            for layers, preparation, seed in every:
-                chosen = {**own, "layers": layers, **preparation, "seed": seed, "macs": grid.macs}
+            layers = [own["layers"]] if "layers" in own else grid.layers
+            every = itertools.product(layers, _preparations(grid, table, own, problems), grid.seeds)
+            for names, preparation, seed in every:
+                chosen = {**own, "layers": names, **preparation, "seed": seed, "macs": grid.macs}
                 try:
-                    runs.append(_costed(grid, table, chosen, model, images))
+                    trainer = methods.trainer(table.base, threads=1, **chosen)
+                    macs = _macs(trainer, model, images)
                 except _BAD_INPUT as error:
-                    problems.add(f"method {table.name!r}: {_text(error)}")
+                    problem = f"method {table.name!r}: {_text(error)}"
+                    if "layers=" not in problem:  # said of the axis
+                        problems.append(problem)
+                    continue
+                settings = dataclasses.asdict(trainer.options)
+                runs.append(_spec(grid, table, trainer.name, settings, macs))
+    _check_twins(runs, problems)
+    known = [table for table in grid.methods if table.base in methods.METHODS]
+    if grid.tuning is not None and known and not any(_takes_steps(one.base) for one in known):
+        names = ", ".join(table.name for table in known)
+        problems.append(
+            f"[tuning]: no method takes steps that have a learning rate to choose: {names}; leave "
+            "out the table, or add a method"
+        )
     return runs
 
 
-def _costed(
-    grid: Grid,
-    table: MethodTable,
-    options: Mapping[str, Any],
-    model: Model | None,
-    images: Split | None,
-) -> RunSpec:
-    trainer = methods.trainer(table.base, threads=1, **options)
-    spec = _spec(grid, table, trainer.name, dataclasses.asdict(trainer.options))
+def _preparations(
+    grid: Grid, table: MethodTable, own: Mapping[str, Any], problems: list[str]
+) -> list[dict[str, Any]]:
+    """Return the option of each preparation that a method runs with.
+
+    That of its own table goes before the axis; without either it keeps its default. A method that
+    is a preparation alone leaves out none.
+    """
+    if "preparation" in own or not grid.preparations:
+        return [{}]
+    names = [one for one in grid.preparations if one != "none" or _takes_steps(table.base)]
+    if not names:
+        problems.append(
+            f"[axes] preparations: {table.name!r} needs one other than none; add one, or leave out "
+            "the method"
+        )
+    return [{"preparation": name} for name in names]
+
+
+def _macs(trainer: Any, model: Model | None, images: Split | None) -> int:
+    """Return the multiply-accumulates of a run's preparation and steps."""
     if model is None or images is None:
-        return spec
-    try:
-        model.select_layers(spec.options["layers"])
-    except ValueError:  # said by _check_layers
-        return spec
-    cost = trainer.cost(model)
-    preparation = trainer.preparation.cost(model, len(images.train))
-    schedule = trainer.schedule(model, len(images.train))
-    return dataclasses.replace(
-        spec,
-        steps=schedule.steps,
-        evaluations=1 + math.ceil(schedule.epochs_after(schedule.steps)),
-        macs=preparation.macs + cost.macs * schedule.steps,
-        forwards=cost.forwards * schedule.steps,
-    )
+        return 0
+    count = len(images.train)
+    steps = trainer.schedule(model, count).steps
+    return int(trainer.preparation.cost(model, count).macs + trainer.cost(model).macs * steps)
 
 
-def _spec(grid: Grid, table: MethodTable, trainer: str, options: Mapping[str, Any]) -> RunSpec:
+def _spec(
+    grid: Grid, table: MethodTable, trainer: str, options: Mapping[str, Any], macs: int
+) -> RunSpec:
     preparation = options.get("preparation", "none")
     return RunSpec(
         method=table.name,
@@ -329,32 +368,44 @@ def _spec(grid: Grid, table: MethodTable, trainer: str, options: Mapping[str, An
             # One of a method's own, beside those of the axis, comes last.
             "preparation": (*grid.preparations, *PREPARATIONS).index(preparation),
         },
-        awaits_rate=grid.tuning is not None and takes_steps(table.base),
+        macs=macs,
+        awaits_rate=grid.tuning is not None and _takes_steps(table.base),
     )
 
 
-def _check_twins(runs: list[RunSpec], problems: Problems) -> None:
+def _check_twins(runs: list[RunSpec], problems: list[str]) -> None:
     """Note methods with the same options: one of them would do the other's work once more."""
     first: dict[str, str] = {}
     for run in runs:
-        key = repr((run.trainer, sorted(run.options.items())))
-        other = first.setdefault(key, run.method)
+        other = first.setdefault(repr((run.trainer, sorted(run.options.items()))), run.method)
         if other != run.method:
-            problems.add(
+            problems.append(
                 f"[axes] methods: {other!r} and {run.method!r} have the same options; leave one out"
             )
 
 
-def _check_tuning(grid: Grid, problems: Problems) -> None:
-    if grid.tuning is None:
+def _trials(
+    grid: Grid, trained: list[RunSpec], contents: Mapping[tuple[str, int], Mapping[str, Any]]
+) -> Iterator[RunSpec]:
+    """Yield the trials of every learning rate that is to be chosen, which cost as a run does."""
+    tuning = grid.tuning
+    if tuning is None:
         return
-    known = [table for table in grid.methods if table.base in methods.METHODS]
-    if known and not any(takes_steps(table.base) for table in known):
-        names = ", ".join(table.name for table in known)
-        problems.add(
-            f"[tuning]: no method takes steps that have a learning rate to choose: {names}; leave "
-            "out the table, or add a method"
-        )
+    for run in trained:
+        if not run.awaits_rate or run.options["seed"] != grid.seeds[0]:
+            continue
+        for factor in tuning.factors:
+            # Six digits, as in a schedule: 0.3 x 0.001 is 0.0003.
+            rate = float(f"{run.options['learning_rate'] * factor:.6g}")
+            yield dataclasses.replace(
+                run,
+                options={**run.options, "seed": tuning.seed, "learning_rate": rate},
+                corruption=tuning.corruption,
+                severity=tuning.severity,
+                contents=contents[tuning.corruption, tuning.severity],
+                trial=factor,
+                awaits_rate=False,
+            )
 
 
 def _text(error: BaseException) -> str:

@@ -1,37 +1,37 @@
-"""``result.json``, what a finished run of a sweep came to, and the measurements in it."""
+"""``result.json``, what a finished run of a sweep came to, and ``HASH.failed`` of a failed one."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.parsing import parse_json
 from pmt.datasets import Dataset
-from pmt.datasets.dataset import checksum
 from pmt.model import ImageScores, Model
-from pmt_lab.sweep.run_data import at_size
+from pmt_lab.files import read_json, write_text
+from pmt_lab.sweep.images import at_size, checksum
 
 __all__ = [
-    "RESULT",
-    "Measured",
+    "failure_file",
+    "finished_results",
     "is_result",
     "measure",
-    "measure_with",
     "pack",
+    "read_failures",
     "read_result",
     "unpack",
+    "write_result",
 ]
 
-RESULT = "result.json"
+_RESULT = "result.json"
+_FAILED = ".failed"
 _REMEDY = "remove the file, and the sweep makes it again"
 _TABLES = ("axes", "options", "contents", "protocol", "before", "after")
-_NUMBERS = ("accuracy", "loss", "n", "crc32")
 # Images that are resized and run at once: bounds the memory, not the result.
 _CHUNK = 256
 
@@ -44,97 +44,62 @@ def read_result(folder: Path) -> dict[str, Any] | None:
     ValueError
         If the file is damaged.
     """
-    path = folder / RESULT
-    try:
-        text = path.read_bytes()
-    except FileNotFoundError:
+    path = folder / _RESULT
+    if not path.is_file():
         return None
-    result = parse_json(text, path, _REMEDY, finite=False)  # a loss may have become infinite
-    if not is_result(result):
+    result = read_json(path, _REMEDY)
+    if not isinstance(result, dict) or not is_result(result):
         raise ValueError(f"{path}: is not a result of a run; {_REMEDY}")
-    assert isinstance(result, dict)
     return result
 
 
-def is_result(result: Any) -> bool:
-    """Whether it holds what reports and forecasts read of a run."""
-    if not isinstance(result, dict):
-        return False
-    if not all(isinstance(result.get(name), dict) for name in _TABLES):
-        return False
-    measured = [*result["before"].values(), *result["after"].values()]
-    return (
-        "seed" in result["axes"]
-        and all(isinstance(result.get(name), str) for name in ("base", "trainer"))
-        and all(isinstance(one, dict) for one in measured)
-        and all(isinstance(one.get(name), int | float) for one in measured for name in _NUMBERS)
-        and all(0 <= one["accuracy"] <= 1 for one in measured)
-        and ("tuning" not in result or _is_tuning(result["tuning"]))
-    )
+def is_result(result: Mapping[str, Any]) -> bool:
+    """Whether it holds the parts of a run's result."""
+    tables = all(isinstance(result.get(name), dict) for name in _TABLES)
+    return tables and "seed" in result["axes"] and {"base", "trainer"} <= result.keys()
 
 
-def _is_tuning(tuning: Any) -> bool:
-    """Whether it tells of a choice among trials, see :class:`pmt_lab.sweep.tuning.Choice`."""
-    if not isinstance(tuning, dict) or not isinstance(tuning.get("trials"), list):
-        return False
-    return (
-        isinstance(tuning.get("at_edge"), bool)
-        and all(isinstance(tuning.get(name), float) for name in ("factor", "learning_rate"))
-        and all(
-            isinstance(trial, dict)
-            and isinstance(trial.get("factor"), float)
-            and isinstance(trial.get("held_out_loss"), float | None)
-            for trial in tuning["trials"]
-        )
-    )
+def write_result(folder: Path, result: Mapping[str, Any]) -> None:
+    """Write a run's result, which ends the run; an error from before is forgotten."""
+    write_text(folder / _RESULT, json.dumps(result, indent=1, sort_keys=True) + "\n")
 
 
-@dataclass(frozen=True)
-class Measured:
-    """Accuracy (0..1) and mean loss (nats) on ``n`` images with a CRC-32.
+def finished_results(hashes: Iterable[str], out: str | Path) -> dict[str, dict[str, Any]]:
+    """Return the results that are there, by hash; ValueError if one is damaged."""
+    found = ((name, read_result(Path(out) / name)) for name in hashes)
+    return {name: result for name, result in found if result is not None}
 
-    ``right``, bool (n,), says which ones; None where only their number is known.
+
+def failure_file(out: Path, name: str) -> Path:
+    """Return the file beside a run's folder that says why it failed."""
+    return out / f"{name}{_FAILED}"
+
+
+def read_failures(out: Path) -> dict[str, dict[str, Any]]:
+    """Return ``title`` and ``error`` of the runs of a folder that failed, by hash; no trials."""
+    found = {path.stem: read_json(path, "remove it") for path in sorted(out.glob(f"*{_FAILED}"))}
+    return {name: one for name, one in found.items() if not one.get("trial")}
+
+
+def measure(score: Callable[[Dataset], ImageScores], model: Model, data: Dataset) -> dict[str, Any]:
+    """Return a network's accuracy and loss on images, which are resized a few at a time.
+
+    ``right`` says which images are right, so that runs can be paired by image.
     """
-
-    accuracy: float
-    loss: float
-    n: int
-    crc32: int
-    right: npt.NDArray[np.bool_] | None = None
-
-    def to_record(self) -> dict[str, Any]:
-        """Return it as JSON, ``right`` packed, so that runs can be paired by image."""
-        record: dict[str, Any] = {
-            "accuracy": self.accuracy,
-            "loss": self.loss,
-            "n": self.n,
-            "correct": round(self.accuracy * self.n),
-            "crc32": self.crc32,
-        }
-        return record if self.right is None else {**record, "right": pack(self.right)}
-
-
-def measure(model: Model, data: Dataset, *, threads: int = 0) -> Measured:
-    """Run a model on images of any size, which are resized to its input a few at a time.
-
-    Accuracy and loss are those of :meth:`pmt.Model.evaluate`, with any number of threads.
-    """
-    return measure_with(lambda part: model.score_images(part, threads=threads), model, data)
-
-
-def measure_with(score: Callable[[Dataset], ImageScores], model: Model, data: Dataset) -> Measured:
-    """As :func:`measure`, with what scores a network that is not the int8 model."""
-    scores = [score(part) for part in _chunks(model, data)]
-    losses = np.concatenate([one.losses for one in scores])
-    correct = np.concatenate([one.correct for one in scores])
-    mean = ImageScores(losses, correct).evaluation
-    return Measured(mean.accuracy, mean.loss, mean.n, checksum(data), correct)
-
-
-def _chunks(model: Model, data: Dataset) -> Iterator[Dataset]:
+    scores = []
     for start in range(0, len(data), _CHUNK):
         indices = np.arange(start, min(start + _CHUNK, len(data)))
-        yield at_size(data.subset(indices), model)
+        scores.append(score(at_size(data.subset(indices), model)))
+    right = np.concatenate([one.correct for one in scores])
+    mean = ImageScores(np.concatenate([one.losses for one in scores]), right).evaluation
+    return {
+        "accuracy": mean.accuracy,
+        "loss": mean.loss,
+        "n": mean.n,
+        "correct": round(mean.accuracy * mean.n),
+        "crc32": checksum(data),
+        "right": pack(right),
+    }
 
 
 def pack(right: npt.NDArray[np.bool_]) -> str:

@@ -42,9 +42,8 @@ class RunSpec:
         As in the grid.
     order : dict
         Places of method, preparation and corruption in the grid, for the order of a report.
-    steps, evaluations, macs, forwards : int
-        Cost of training: steps, evaluations of the held-out images, MACs of all forwards
-        (and backwards), perturbed forwards.
+    macs : int
+        Multiply-accumulates of the training.
     trial : float
         Factor of the method's own learning rate in a trial, whose test images are not used; 0 in a
         run of the tables.
@@ -65,10 +64,7 @@ class RunSpec:
     contents: Mapping[str, Any]
     protocol: Mapping[str, Any]
     order: Mapping[str, int]
-    steps: int = 0
-    evaluations: int = 0
     macs: int = 0
-    forwards: int = 0
     trial: float = 0.0
     awaits_rate: bool = False
     tuning: Mapping[str, Any] = field(default_factory=dict)
@@ -79,39 +75,26 @@ class RunSpec:
         return self.base != NO_ADAPTATION
 
     @property
-    def preparation(self) -> str:
-        """The preparation before the first step."""
-        return str(self.options.get("preparation", "none"))
+    def group(self) -> tuple[str, str, str]:
+        """What has a learning rate of its own: method, preparation, layers."""
+        return (
+            self.method,
+            str(self.options.get("preparation", "none")),
+            str(self.options.get("layers", "")),
+        )
 
     @property
     def axes(self) -> dict[str, Any]:
         """The run's place in the grid; a run that trains nothing has no layers and no seed."""
+        method, preparation, layers = self.group
         return {
-            "method": self.method,
+            "method": method,
             "corruption": self.corruption,
             "severity": self.severity,
-            "layers": self.options.get("layers", ""),
-            "preparation": self.preparation,
+            "layers": layers,
+            "preparation": preparation,
             "seed": self.options.get("seed"),
         }
-
-    @cached_property
-    def hash(self) -> str:
-        """The name of the run's folder."""
-        trial = {"trial": True} if self.trial else {}
-        return fingerprint(
-            {
-                **trial,
-                "method": self.method,
-                "base": self.base,
-                "trainer": self.trainer,
-                "corruption": self.corruption,
-                "severity": self.severity,
-                "options": dict(self.options),
-                "contents": dict(self.contents),
-                "protocol": dict(self.protocol),
-            }
-        )
 
     @property
     def title(self) -> str:
@@ -119,23 +102,31 @@ class RunSpec:
         where = self.corruption if not self.severity else f"{self.corruption} {self.severity}"
         if not self.trains:
             return f"{self.method}, {where}"
-        prepared = "" if self.preparation == "none" else f", {self.preparation}"
-        title = f"{self.method}, {where}, {self.options['layers']}{prepared}"
-        title = f"{title}, seed {self.options['seed']}"
+        method, preparation, layers = self.group
+        prepared = "" if preparation == "none" else f", {preparation}"
+        title = f"{method}, {where}, {layers}{prepared}, seed {self.options['seed']}"
         return f"trial of rate {self.options['learning_rate']:g}, {title}" if self.trial else title
 
-    def definition(self) -> dict[str, Any]:
-        """Return what ``result.json`` says of the run before it is done."""
+    @property
+    def _identity(self) -> dict[str, Any]:
         return {
-            "hash": self.hash,
-            "axes": self.axes,
-            "order": dict(self.order),
+            **({"trial": True} if self.trial else {}),
             "base": self.base,
             "trainer": self.trainer,
             "options": dict(self.options),
             "contents": dict(self.contents),
             "protocol": dict(self.protocol),
         }
+
+    @cached_property
+    def hash(self) -> str:
+        """The name of the run's folder."""
+        place = {"method": self.method, "corruption": self.corruption, "severity": self.severity}
+        return fingerprint({**self._identity, **place})
+
+    def definition(self) -> dict[str, Any]:
+        """Return what ``result.json`` says of the run before it is done."""
+        return {**self._identity, "hash": self.hash, "axes": self.axes, "order": dict(self.order)}
 
     def source(self) -> dict[str, Any]:
         """Return what ``config.toml`` keeps: no paths, so that any machine resumes the run."""
@@ -171,11 +162,6 @@ def fingerprint(identity: Mapping[str, Any]) -> str:
     ValueError, TypeError
         If a value is not a JSON value, or is not finite.
     """
-    text = json.dumps(
-        {"format": _FORMAT, "identity": identity},
-        sort_keys=True,
-        separators=(",", ":"),
-        ensure_ascii=True,
-        allow_nan=False,
-    )
+    whole = {"format": _FORMAT, "identity": identity}
+    text = json.dumps(whole, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode("ascii")).hexdigest()[:16]

@@ -1,63 +1,43 @@
-"""All runs of a sweep, in many processes, until every one is finished."""
+"""A sweep: what is left of a grid, and doing it, in processes or on a cluster."""
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+import functools
 import importlib
-import json
-import threading
+import math
 import time
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pmt._util.extras import missing_extra
-from pmt._util.folder_lock import FolderLock
-from pmt._util.progress import ProgressLine, duration
+import joblib
+
 from pmt_lab.sweep.execution import Outcome, execute
-from pmt_lab.sweep.failure import forget_failure
-from pmt_lab.sweep.result import read_result
+from pmt_lab.sweep.grid import Grid, read_grid
+from pmt_lab.sweep.planning import Plan, changed_options, check_corruptions, plan, shard
+from pmt_lab.sweep.result import finished_results, read_result
 from pmt_lab.sweep.run_spec import RunSpec
 
-__all__ = ["Summary", "dask_backend", "finished_results", "run_all"]
+__all__ = ["Summary", "Sweep", "open_sweep", "run_all", "run_sweep"]
 
-# The pool may die so often without having finished a run before the sweep gives up.
-_DEATHS = 3
 _SECONDS_BETWEEN_LOOKS = 2.0
-_SECONDS_BETWEEN_READINGS = 1.0
 _SECONDS_TO_CONNECT = 30
-_END_OF_METRICS = 4096
 
 Tell = Callable[[str], None]
+Group = tuple[str, str, str]
 
 
 @dataclass
 class Summary:
-    """Outcomes of all runs: hashes, and the errors of failed ones."""
+    """Outcomes of runs: hashes of finished ones, and the errors of failed ones by hash."""
 
     finished: list[str] = field(default_factory=list)
     already: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
-
-    def add(self, other: Summary) -> None:
-        """Add the outcomes of other runs."""
-        self.finished += other.finished
-        self.already += other.already
-        self.failed |= other.failed
-
-
-def finished_results(runs: Iterable[RunSpec], out: str | Path) -> dict[str, dict[str, Any]]:
-    """Return the results that are there, by hash.
-
-    Raises
-    ------
-    ValueError
-        If one is damaged.
-    """
-    found = ((run.hash, read_result(Path(out) / run.hash)) for run in runs)
-    return {hash: result for hash, result in found if result is not None}
 
 
 def run_all(
@@ -74,121 +54,48 @@ def run_all(
         hash. Several processes, on several machines, may work in one folder at once: a run is done
         by one of them, and the others wait for it at the end.
     jobs : int
-        Processes. 1 does all in this process, with all its threads. 0 takes the backend of
-        ``joblib.parallel_config``, where one is active, and else one process for each CPU.
+        Processes of one thread each. 1 does all in this process, with all its threads. 0 takes the
+        backend of ``joblib.parallel_config``, where one is active, and else one process for each
+        CPU.
     tell : callable, optional
-        Gets a line of text for each run that ends, and other messages.
+        Gets a line of text for each run that ends.
 
     Returns
     -------
     Summary
-        Outcomes of the runs. Those that raised an error have failed; a worker that died has not:
-        what it did is done again from its last checkpoint.
+        Outcomes of the runs. Those that raised an error have failed.
 
     Raises
     ------
     ValueError
         If a run awaits its learning rate.
-    ImportError
-        If more than one process is wanted and joblib is missing.
     OSError
-        If the pool died three times without having finished a run.
+        If a worker process died; the same call continues from its last checkpoint.
     KeyboardInterrupt
         On Ctrl-C. The runs have left checkpoints; the same call continues.
     """
-    say = tell if tell is not None else lambda text: None
     if any(run.awaits_rate for run in runs):
         raise ValueError("runs await learning rates that trials choose; call run_sweep instead")
     folder = Path(out).absolute()
     folder.mkdir(parents=True, exist_ok=True)
-    summary = Summary(already=list(finished_results(runs, folder)))
-    finished = set(summary.already)
-    left = [run for run in runs if run.hash not in finished]
-    for run in runs:
-        if run.hash in finished:  # elsewhere, perhaps, after it failed here
-            forget_failure(run, folder)
-    progress = _RunProgress(left, folder)
-    with progress:
-        deaths = 0
-        while left:
-            busy: dict[str, str] = {}
-            before = len(summary.finished)
-            try:
-                with _stopping(_outcomes(left, folder, jobs)) as outcomes:
-                    for outcome in outcomes:
-                        _note(outcome, summary, busy)
-                        progress.say(say, outcome)
-            except _BrokenPoolError as broken:
-                error = broken.error
-                deaths = deaths + 1 if len(summary.finished) == before else 1
-                if isinstance(error, ImportError) or deaths > _DEATHS:
-                    raise _gave_up(error) from error
-                progress.interrupt(say, f"a worker died ({type(error).__name__}); going on")
-            left = [r for r in left if r.hash not in (*summary.finished, *summary.failed)]
-            if left and len(busy) == len(left):
-                _wait(left, busy, folder, progress, say)
+    summary = Summary(already=list(finished_results((run.hash for run in runs), folder)))
+    left = {run.hash: run for run in runs if run.hash not in summary.already}
+    count, ended = len(left), 0
+    tell = tell or (lambda text: None)
+    while left:
+        with contextlib.closing(_outcomes(list(left.values()), folder, jobs)) as outcomes:
+            for outcome in outcomes:
+                if outcome.state == "busy":
+                    continue
+                run, ended = left.pop(outcome.hash), ended + 1
+                if outcome.state == "failed":
+                    summary.failed[run.hash] = outcome.text
+                else:
+                    summary.finished.append(run.hash)
+                tell(f"{ended:>{len(str(count))}}/{count}  {run.title}: {_told(outcome, folder)}")
+        if left:  # others do them
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
     return summary
-
-
-@contextmanager
-def dask_backend(address: str) -> Iterator[None]:
-    """Make a Dask cluster joblib's backend for as long as the block lasts.
-
-    The address is that of the scheduler, such as ``tcp://host:8786``. An ImportError tells that
-    joblib or Dask is missing, an OSError that nothing answers.
-    """
-    try:
-        joblib: Any = importlib.import_module("joblib")
-        distributed: Any = importlib.import_module("dask.distributed")
-    except ImportError as error:
-        need = '--dask needs joblib and Dask (pip install "dask[distributed]")'
-        raise missing_extra(need, "sweep") from error
-    try:
-        client = distributed.Client(address, timeout=_SECONDS_TO_CONNECT)
-    except (OSError, ValueError) as error:
-        raise OSError(
-            f"--dask {address}: no scheduler answers there ({error}); start one with `dask "
-            "scheduler`, and workers with `dask worker ADDRESS`"
-        ) from error
-    with client, joblib.parallel_config(backend="dask"):
-        yield
-
-
-def _note(outcome: Outcome, summary: Summary, busy: dict[str, str]) -> None:
-    if outcome.state in ("finished", "found"):
-        summary.finished.append(outcome.hash)
-    elif outcome.state == "failed":
-        summary.failed[outcome.hash] = outcome.text
-    else:
-        busy[outcome.hash] = outcome.text
-
-
-def _gave_up(error: Exception) -> Exception:
-    if isinstance(error, ImportError):
-        return error
-    return OSError(
-        f"the worker processes died {_DEATHS + 1} times without finishing a run, the last time of "
-        f"{type(error).__name__}: {error}; fewer --jobs take less memory"
-    )
-
-
-class _BrokenPoolError(Exception):
-    """The end of a pool whose worker died, and the error by which it showed."""
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__(str(error))
-        self.error = error
-
-
-@contextmanager
-def _stopping(outcomes: Generator[Outcome, None, None]) -> Iterator[Generator[Outcome, None, None]]:
-    """Cancel the runs that are left, where an error ends the block."""
-    try:
-        yield outcomes
-    finally:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # joblib tells of cancelled runs
-            outcomes.close()
 
 
 def _outcomes(runs: list[RunSpec], folder: Path, jobs: int) -> Generator[Outcome, None, None]:
@@ -197,143 +104,320 @@ def _outcomes(runs: list[RunSpec], folder: Path, jobs: int) -> Generator[Outcome
         for run in runs:
             yield execute(run, str(folder), 0)
         return
-    try:
-        joblib: Any = importlib.import_module("joblib")
-    except ImportError as error:
-        need = "several processes need joblib, --jobs 1 does without"
-        raise missing_extra(need, "sweep") from error
-    parallel = joblib.Parallel(n_jobs=_jobs(jobs), batch_size=1, return_as="generator_unordered")
+    backend, chosen = joblib.parallel.get_active_backend()
+    outside = type(backend).__name__ != "LokyBackend" or chosen not in (None, 1)
+    n_jobs = jobs or (None if outside else -1)
+    parallel = joblib.Parallel(n_jobs, batch_size=1, return_as="generator_unordered")
     # One thread each: the processes share the cores.
     outcomes = parallel(joblib.delayed(execute)(run, str(folder), 1) for run in runs)
     try:
-        yield from outcomes
-    except Exception as error:
-        # execute() raises none: the pool is broken, perhaps as a worker was killed.
-        raise _BrokenPoolError(error) from error
+        for outcome in outcomes:  # noqa: UP028 - which would close them before the warning is caught
+            yield outcome
+    except RuntimeError as error:  # execute() raises none
+        raise OSError(
+            f"a worker process died ({type(error).__name__}: {error}); the same command continues, "
+            "and fewer --jobs take less memory"
+        ) from error
     finally:
-        outcomes.close()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # joblib tells of cancelled runs
+            outcomes.close()
 
 
-def _jobs(jobs: int) -> int | None:
-    """Return joblib's ``n_jobs``: None takes the one of a backend that was chosen outside."""
-    if jobs > 0:
-        return jobs
-    backend, n_jobs = importlib.import_module("joblib.parallel").get_active_backend()
-    chosen_outside = type(backend).__name__ != "LokyBackend" or n_jobs not in (None, 1)
-    return None if chosen_outside else -1
+def _told(outcome: Outcome, folder: Path) -> str:
+    """Say in a few words how a run ended."""
+    result = read_result(folder / outcome.hash)
+    if outcome.state == "failed" or result is None:
+        return f"{outcome.state}: {outcome.text}"
+    if "test" not in result["after"]:  # of a trial
+        return f"held-out loss {result['after']['held_out']['loss']:.4f}"
+    before, after = result["before"]["test"], result["after"]["test"]
+    shown = [
+        f"{what} {before[what]:.4f} -> {after[what]:.4f}" if result["macs"] else
+        f"{what} {after[what]:.4f}"
+        for what in ("accuracy", "loss")
+    ]  # fmt: skip
+    return ", ".join(shown)
 
 
-def _wait(
-    left: list[RunSpec], busy: dict[str, str], folder: Path, progress: _RunProgress, say: Tell
-) -> None:
-    """Wait until another process has finished one of the runs, or given it up."""
-    holders = ", ".join(sorted(set(busy.values())))
-    progress.interrupt(say, f"waiting for runs that others are doing: {len(left)} ({holders})")
-    while True:
-        for run in left:
-            lock = FolderLock.of_folder(folder / run.hash)
-            if read_result(folder / run.hash) is not None or lock.is_free():
-                return
-        time.sleep(_SECONDS_BETWEEN_LOOKS)
+@contextlib.contextmanager
+def _backend(dask: str | None) -> Iterator[None]:
+    """Make a Dask cluster joblib's backend, if the address of its scheduler is given."""
+    if dask is None:
+        yield
+        return
+    distributed: Any = importlib.import_module("dask.distributed")
+    try:
+        client = distributed.Client(dask, timeout=_SECONDS_TO_CONNECT)
+    except (OSError, ValueError) as error:
+        raise OSError(
+            f"--dask {dask}: no scheduler answers there ({error}); start one with `dask "
+            "scheduler`, and workers with `dask worker ADDRESS`"
+        ) from error
+    with client, joblib.parallel_config(backend="dask"):
+        yield
 
 
-class _RunProgress:
-    """A progress line in GMACs on a terminal, whatever processes and machines do the work.
+@dataclass(frozen=True)
+class Sweep:
+    """A planned sweep, see :func:`open_sweep`.
+
+    Attributes
+    ----------
+    grid : Grid
+        The grid.
+    plan : Plan
+        The model and all runs of the grid.
+    out : pathlib.Path
+        Folder of the runs.
+    part : (int, int)
+        ``(I, N)``, the I-th of N parts of the runs.
+    kept : sequence of dict
+        Records of runs that were done elsewhere.
+    trials, runs : tuple of RunSpec
+        The plan's trials that are finished or needed, and the runs of the part.
+    elsewhere : tuple of dict
+        Records that stand for runs of the part.
+    results : dict of str to dict
+        Results of trials and runs that are finished, by hash.
+    rates : dict
+        How trials chose learning rates, by method, preparation and layers: ``factor``,
+        ``learning_rate``, ``at_edge`` and ``trials``.
+    """
+
+    grid: Grid
+    plan: Plan
+    out: Path
+    part: tuple[int, int]
+    kept: Sequence[Mapping[str, Any]]
+    trials: tuple[RunSpec, ...]
+    runs: tuple[RunSpec, ...]
+    elsewhere: tuple[Mapping[str, Any], ...]
+    results: dict[str, dict[str, Any]]
+    rates: dict[Group, Mapping[str, Any]]
+
+    @property
+    def all_runs(self) -> tuple[RunSpec, ...]:
+        """The trials, then the part's runs."""
+        return (*self.trials, *self.runs)
+
+    @property
+    def left(self) -> list[RunSpec]:
+        """Trials and runs that are not finished."""
+        return [r for r in self.all_runs if r.awaits_rate or r.hash not in self.results]
+
+    @property
+    def edges(self) -> list[str]:
+        """A line for each learning rate that is at the edge of those tried."""
+        return [
+            f"the rate of {', '.join(group)} is at the edge of the factors tried"
+            for group, rate in self.rates.items()
+            if rate["at_edge"]
+        ]
+
+    def run(
+        self, *, jobs: int = 0, dask: str | None = None, tell: Tell | None = None
+    ) -> tuple[Sweep, Summary]:
+        """Run what is left, trials first; return the sweep as it is then, and how runs ended.
+
+        Arguments and errors are those of :func:`run_sweep`.
+        """
+        if dask is None:  # else the workers have what the corruptions need
+            check_corruptions(self.grid.path, self.left, self.plan.model)
+        again = functools.partial(_opened, self.grid, self.plan, self.out, self.part, self.kept)
+        with _backend(dask):
+            summary = run_all(self.trials, self.out, jobs=jobs, tell=tell)
+            runs = [run for run in again().runs if not run.awaits_rate]
+            ends = run_all(runs, self.out, jobs=jobs, tell=tell)
+        summary.finished += ends.finished
+        summary.already += ends.already
+        summary.failed |= ends.failed
+        return again(), summary
+
+
+def open_sweep(
+    grid: str | Path | Grid,
+    out: str | Path,
+    *,
+    part: tuple[int, int] = (1, 1),
+    kept: Sequence[Mapping[str, Any]] = (),
+) -> Sweep:
+    """Read a grid, plan its runs, and find those that are finished.
 
     Parameters
     ----------
-    runs : sequence of RunSpec
-        The runs that are left.
-    folder : pathlib.Path
-        Folder of the sweep.
+    grid : str, pathlib.Path or Grid
+        TOML file of the grid, or one that was read.
+    out : str or pathlib.Path
+        Folder of the runs.
+    part : (int, int)
+        ``(I, N)`` takes the I-th of N equal parts; every part includes all trials of learning
+        rates.
+    kept : sequence of dict
+        Records, as :func:`pmt_lab.report.run_record` makes them, of runs with the same model, data,
+        protocol and budget: they stand for the runs of their axes and options, and for the trials
+        that chose their rates. Runs that are finished in ``out`` stay.
+
+    Raises
+    ------
+    GridError
+        If something in the grid file is wrong; it holds all problems.
+    ValueError
+        If there is no such part, or a result is damaged.
     """
+    number, count = part
+    if not 1 <= number <= count:
+        raise ValueError(f"part {number}/{count} must be one of 1..{count}")
+    problems: list[str] = []
+    whole = grid if isinstance(grid, Grid) else read_grid(grid, problems)
+    return _opened(whole, plan(whole, problems), Path(out), part, kept)
 
-    def __init__(self, runs: Sequence[RunSpec], folder: Path) -> None:
-        self.runs = {run.hash: run for run in runs}
-        self.folder = folder
-        self.ended: set[str] = set()
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
-        self._line: ProgressLine | None = None
-        self._lock = threading.Lock()
 
-    def __enter__(self) -> _RunProgress:
-        total = sum(_gmacs(run.macs) for run in self.runs.values())
-        self._line = ProgressLine(total, done=self._done(), unit="GMAC")
-        if self.runs and self._line.terminal is not None:
-            self._thread = threading.Thread(target=self._watch, name="pmt-lab sweep", daemon=True)
-            self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join()
-        assert self._line is not None
-        self._line.clear()
-
-    def say(self, tell: Tell, outcome: Outcome) -> None:
-        """Tell how a run ended."""
-        if outcome.state == "busy":
-            return
-        self.ended.add(outcome.hash)
-        run = self.runs[outcome.hash]
-        text = f"{len(self.ended):>{len(str(len(self.runs)))}}/{len(self.runs)}  {run.title}: "
-        self.interrupt(tell, text + self._result(run, outcome))
-
-    def interrupt(self, tell: Tell, text: str) -> None:
-        """Tell something, above the progress line."""
-        with self._lock:
-            if self._line is not None:
-                self._line.clear()
-            tell(text)
-
-    def _result(self, run: RunSpec, outcome: Outcome) -> str:
-        if outcome.state == "failed":
-            return f"failed: {outcome.text}"
-        if outcome.state == "found":
-            return "finished by another process"
-        result = read_result(self.folder / outcome.hash)
-        if result is None:
-            return "finished"
-        if run.trial:
-            loss = result["after"]["held_out"]["loss"]
-            return f"held-out loss {loss:.4f}, {duration(result['seconds'])}"
-        before, after = result["before"]["test"], result["after"]["test"]
-        figures = f"accuracy {after['accuracy']:.4f}, loss {after['loss']:.4f}"
-        if not result["macs"]:
-            return figures
-        return (
-            f"accuracy {before['accuracy']:.4f} -> {after['accuracy']:.4f}, "
-            f"loss {before['loss']:.4f} -> {after['loss']:.4f}, {duration(result['seconds'])}"
+def _opened(
+    grid: Grid, planned: Plan, out: Path, part: tuple[int, int], kept: Sequence[Mapping[str, Any]]
+) -> Sweep:
+    trials = planned.trials
+    tried = finished_results((trial.hash for trial in trials), out)
+    rates = {**_kept_rates(planned, kept), **_rates(trials, tried)}
+    needed = tuple(one for one in trials if one.hash in tried or one.group not in rates)
+    runs = [
+        dataclasses.replace(
+            run,
+            options={**run.options, "learning_rate": rates[run.group]["learning_rate"]},
+            awaits_rate=False,
+            tuning=rates[run.group],
         )
-
-    def _watch(self) -> None:
-        while not self._stop.wait(_SECONDS_BETWEEN_READINGS):
-            with self._lock:
-                assert self._line is not None
-                self._line.update(self._done(), f"{len(self.ended)}/{len(self.runs)} runs")
-
-    def _done(self) -> int:
-        done = 0
-        for run in self.runs.values():
-            if run.hash in self.ended:
-                done += _gmacs(run.macs)
-            elif run.steps:
-                done += _gmacs(run.macs * self._steps(run) // run.steps)
-        return done
-
-    def _steps(self, run: RunSpec) -> int:
-        """Return the steps that a run has recorded."""
-        # A damaged line is named by who reads the whole file.
-        with suppress(OSError, ValueError, ArithmeticError, LookupError, TypeError, RecursionError):
-            with (self.folder / run.hash / "metrics.jsonl").open("rb") as file:
-                file.seek(0, 2)
-                file.seek(max(0, file.tell() - _END_OF_METRICS))
-                lines = file.read().decode(errors="replace").rpartition("\n")[0].splitlines()
-            return min(run.steps, int(json.loads(lines[-1])["step"]) + 1)
-        return 0
+        if run.awaits_rate and run.group in rates
+        else run
+        for run in shard(planned.runs, *part)
+    ]
+    known = finished_results((run.hash for run in runs if not run.awaits_rate), out)
+    records = {str(sorted(one["axes"].items())): one for one in reversed(kept)}
+    here, elsewhere = [], []
+    for run in runs:
+        one = records.get(str(sorted(run.axes.items())))
+        stands = one is not None and not run.awaits_rate and _identity(run) == _recorded(one)
+        if one is not None and stands and run.hash not in known:
+            elsewhere.append(one)
+        else:
+            here.append(run)
+    results = {**tried, **known}
+    return Sweep(
+        grid, planned, out, part, kept, needed, tuple(here), tuple(elsewhere), results, rates
+    )
 
 
-def _gmacs(macs: int) -> int:
-    return round(macs / 1e9)
+def _rates(
+    trials: Iterable[RunSpec], results: Mapping[str, Mapping[str, Any]]
+) -> dict[Group, dict[str, Any]]:
+    """Return the choices of those groups whose trials all have results.
+
+    The trial with the least loss on the held-out images wins; of equal losses the smaller rate.
+    """
+    groups: dict[Group, list[RunSpec]] = {}
+    for trial in trials:
+        groups.setdefault(trial.group, []).append(trial)
+    found = {}
+    for group, members in groups.items():
+        if not all(trial.hash in results for trial in members):
+            continue
+        tried = []
+        for trial in sorted(members, key=lambda trial: trial.trial):
+            loss = float(results[trial.hash]["after"]["held_out"]["loss"])
+            tried.append(
+                {
+                    "factor": trial.trial,
+                    "learning_rate": float(trial.options["learning_rate"]),
+                    "held_out_loss": loss if math.isfinite(loss) else None,
+                    "hash": trial.hash,
+                }
+            )
+        found[group] = chosen_rate(tried)
+    return found
+
+
+def chosen_rate(trials: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the choice among trials by ascending factor, as a run's result keeps it."""
+
+    def loss(trial: Mapping[str, Any]) -> float:
+        found = trial["held_out_loss"]
+        return math.inf if found is None else float(found)
+
+    best = min(trials, key=loss)
+    return {
+        "factor": best["factor"],
+        "learning_rate": best["learning_rate"],
+        # One beyond it may be better.
+        "at_edge": best is trials[0] or best is trials[-1],
+        "trials": list(trials),
+    }
+
+
+def _kept_rates(planned: Plan, kept: Sequence[Mapping[str, Any]]) -> dict[Group, Mapping[str, Any]]:
+    """Return how trials elsewhere chose rates: with the options and the factors of this grid."""
+    factors: dict[Group, set[float]] = {}
+    for trial in planned.trials:
+        factors.setdefault(trial.group, set()).add(trial.trial)
+    awaiting = {run.group: _identity(run, rate=False) for run in planned.runs if run.awaits_rate}
+    found = {}
+    for record in kept:
+        axes, tuning = record["axes"], record.get("tuning")
+        group = (axes["method"], axes["preparation"], axes["layers"])
+        if tuning is not None and group in awaiting:
+            tried = {trial["factor"] for trial in tuning["trials"]}
+            if tried == factors[group] and awaiting[group] == _recorded(record, rate=False):
+                found[group] = tuning
+    return found
+
+
+def _identity(run: RunSpec, *, rate: bool = True) -> tuple[str, dict[str, Any]]:
+    return _recorded(
+        {"base": run.base, "options": changed_options(run.base, run.options)}, rate=rate
+    )
+
+
+def _recorded(record: Mapping[str, Any], *, rate: bool = True) -> tuple[str, dict[str, Any]]:
+    """Return what tells a run from others of its axes, with or without the learning rate."""
+    options = {n: one for n, one in record["options"].items() if rate or n != "learning_rate"}
+    return record["base"], options
+
+
+def run_sweep(
+    grid: str | Path | Grid,
+    out: str | Path,
+    *,
+    jobs: int = 0,
+    part: tuple[int, int] = (1, 1),
+    dask: str | None = None,
+    tell: Tell | None = None,
+) -> tuple[Sweep, Summary]:
+    """Run every configuration in a grid file that is not finished.
+
+    Parameters
+    ----------
+    grid, out, part
+        See :func:`open_sweep`; the folder is created if it is missing.
+    jobs : int
+        See :func:`run_all`.
+    dask : str, optional
+        Address of a Dask scheduler, whose workers do the runs.
+    tell : callable, optional
+        Gets a line of text for each run that ends.
+
+    Returns
+    -------
+    sweep : Sweep
+        The sweep as it is then.
+    summary : Summary
+        Outcomes of the runs.
+
+    Raises
+    ------
+    GridError, ValueError
+        As :func:`open_sweep`.
+    ImportError, OSError
+        If Dask is missing, no scheduler answers, or a worker process died.
+    KeyboardInterrupt
+        On Ctrl-C; the same call continues.
+    """
+    return open_sweep(grid, out, part=part).run(jobs=jobs, dask=dask, tell=tell)

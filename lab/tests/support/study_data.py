@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pmt_lab.sweep.result import pack
+from pmt_lab.sweep import pack
 
 IMAGES = 40
 

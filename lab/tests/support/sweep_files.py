@@ -60,7 +60,7 @@ queries = 4
 FAIR_RUNS = 11  # 2 methods from 2 starts with 2 seeds, 2 of the start alone, and 1 without any
 FAIR_RATES = 4  # 2 methods from 2 starts
 RUNS = 10  # 2 corruptions, 2 methods with 2 seeds and one that has none
-# As `pmt`, but each step takes a while and leaves a checkpoint: time to be killed in mid-run.
+# As `pmt-lab`, but each step takes a while and leaves a checkpoint: time to be killed in mid-run.
 SLOW = """
 import sys, time
 import pmt.train.run.loop

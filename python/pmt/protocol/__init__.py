@@ -15,7 +15,7 @@ from pmt.protocol.corrupted_copies import (
     open_copies,
     write_corrupted,
 )
-from pmt.protocol.data_source import DataSource, ImagePool, load_clean
+from pmt.protocol.data_source import DataSource, ImagePool, data_path, load_clean, model_path
 from pmt.protocol.splitting import PROTOCOLS, Split, SplitChoice, balanced_order, split
 
 __all__ = [
@@ -29,8 +29,10 @@ __all__ = [
     "SplitChoice",
     "balanced_order",
     "compare",
+    "data_path",
     "evaluate_model",
     "load_clean",
+    "model_path",
     "open_copies",
     "split",
     "wilson_interval",

@@ -9,8 +9,10 @@ from pmt.train.prepare.clean_statistics import (
     with_statistics,
     without_statistics,
 )
+from pmt.train.prepare.preparation import PREPARATIONS
 
 __all__ = [
+    "PREPARATIONS",
     "Alignment",
     "CleanStatistics",
     "MeasuredModel",

@@ -1,0 +1,77 @@
+"""The look of the lab's plots: a style sheet of matplotlib, and axes that have it."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["axes_of", "line_style", "plain_text", "pyplot"]
+
+_SHEET = Path(__file__).with_name("lab.mplstyle")
+
+
+def pyplot() -> Any:
+    """Return matplotlib.pyplot; an ImportError tells how to get it."""
+    try:
+        return importlib.import_module("matplotlib.pyplot")
+    except ImportError as error:
+        raise ImportError('plots need matplotlib: pip install "./lab[plot]"') from error
+
+
+def line_style(place: int) -> dict[str, Any]:
+    """Return color, dashes, marker and its filling of the line at a place; 28 differ."""
+    sheet = pyplot().matplotlib.rc_params_from_file(_SHEET, use_default_template=False)
+    cycle = list(sheet["axes.prop_cycle"])
+    sizes = {name: sheet[f"lines.{name}"] for name in ("markersize", "linewidth")}
+    return {**cycle[place % len(cycle)], **sizes}
+
+
+def axes_of(
+    ax: Any, count: int, width: float, height: float, across: int = 4, **options: Any
+) -> npt.NDArray[np.object_]:
+    """Return so many axes: the user's, or those of a new figure, in rows of ``across``.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes or sequence of these, optional
+        The user's.
+    count : int
+        Number of axes.
+    width, height : float
+        Size of each new one, in inches.
+    across : int
+        Most new axes in a row.
+    **options
+        As for ``matplotlib.pyplot.subplots``.
+
+    Raises
+    ------
+    ValueError
+        If ``ax`` is of another number.
+    """
+    if ax is not None:
+        given = np.ravel(np.asarray(ax, object))
+        if len(given) != count or not all(hasattr(one, "plot") for one in given):
+            raise ValueError(f"ax must be {count} of matplotlib's Axes, or None for new ones")
+        return given
+    across = min(across, count)
+    down = -(-count // across)
+    with pyplot().style.context(_SHEET):
+        size = (width * across, height * down)
+        made = pyplot().subplots(down, across, figsize=size, squeeze=False, **options)[1].ravel()
+    for spare in made[count:]:
+        spare.remove()
+    return np.asarray(made[:count], object)
+
+
+def plain_text(text: str) -> str:
+    """Return a name as matplotlib shows it literally.
+
+    A dollar would begin a formula, and a legend leaves out what begins with an underscore.
+    """
+    shown = text.replace("$", r"\$")
+    return f" {shown}" if shown.startswith("_") else shown
