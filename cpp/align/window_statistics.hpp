@@ -1,5 +1,5 @@
 // Statistics of a layer's windows over the positions and the samples: the mean of every channel, and the
-// autocovariances of every group (see autocovariance.hpp). Exact integer sums of the int8 inputs.
+// autocovariances of every group (see below). Exact integer sums of the int8 inputs.
 #pragma once
 
 #include "align/layer_forwards.hpp"

@@ -9,7 +9,7 @@
 #include "core/zo/perturbation.hpp"
 #include "core/zo/update.hpp"
 #include "host/kernels/kernel_choice.hpp"
-#include "host/layer_update.hpp"
+#include "host/perturbed_forwards.hpp"
 #include "register.hpp"
 #include "words.hpp"
 

@@ -1,9 +1,39 @@
+#include <string>
+
+#include "host/host_model.hpp"
 #include "register.hpp"
+
+namespace py = pybind11;
+
+namespace pmt::bindings {
+namespace {
+
+std::string describe(const Status& status) {
+  std::string text = message(status.code);
+  if (status.op < 0) return text;
+  if (status.code == Code::option_value) return text + " (" + option_name(status.op) + ")";
+  return text + " (index " + std::to_string(status.op) + ")";
+}
+
+// A step that Ctrl-C stopped has the interrupt pending already; every other status is a bad value.
+void register_errors() {
+  py::register_exception_translator([](std::exception_ptr pointer) {
+    try {
+      if (pointer) std::rethrow_exception(pointer);
+    } catch (const host::StatusError& error) {
+      if (error.status.code == Code::cancelled && PyErr_Occurred()) return;
+      PyErr_SetString(PyExc_ValueError, describe(error.status).c_str());
+    }
+  });
+}
+
+}  // namespace
+}  // namespace pmt::bindings
 
 PYBIND11_MODULE(_core, module) {
   module.doc() = "The C++ core of pmt: models, forward passes, the trainer.";
   module.attr("__version__") = PMT_VERSION;
-  pmt::bindings::register_errors(module);
+  pmt::bindings::register_errors();
   pmt::bindings::register_options(module);
   pmt::bindings::register_model(module);
   pmt::bindings::register_trainer(module);

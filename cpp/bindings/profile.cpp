@@ -4,7 +4,6 @@
 
 #include "arrays.hpp"
 #include "host/kernels/kernel_choice.hpp"
-#include "host/peak.hpp"
 #include "register.hpp"
 
 namespace pmt::bindings {

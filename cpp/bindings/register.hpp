@@ -12,7 +12,6 @@ namespace pmt::bindings {
 // The name at a place of for_each_option().
 std::string option_name(int32_t index);
 
-void register_errors(pybind11::module_& module);
 void register_options(pybind11::module_& module);
 void register_model(pybind11::module_& module);
 void register_trainer(pybind11::module_& module);

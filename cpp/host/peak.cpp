@@ -1,8 +1,7 @@
-#include "host/peak.hpp"
-
 #include <algorithm>
 #include <chrono>
 
+#include "host/profile.hpp"
 #include "host/team.hpp"
 
 #if defined(__x86_64__)

@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "core/zo/update.hpp"
 #include "host/host_model.hpp"
 #include "host/sample_array.hpp"
 
@@ -34,5 +35,10 @@ struct LayerPerturbation {
 // logits: queries x samples x classes.
 void perturbed_logits(const HostModel& model, const LayerPerturbation& perturbation, const SampleArray& samples,
                       bool int8_logits, int32_t threads, const std::function<bool()>& should_stop, float* logits);
+
+// The core's update of a layer, of sums that another engine's losses gave: changes the parameters as a step does.
+// `input` and `sums` are as the core's trainer has them, of all of the layer; the estimator is weight perturbation.
+void update_layer(const HostModel& host, const TrainerOptions& options, int32_t op, uint32_t step,
+                  const UpdateInput& input, const GradientSums& sums, const LayerStorage& parameters);
 
 }  // namespace pmt::host

@@ -1,10 +1,11 @@
 // How long each op of a network takes, where and as inference runs it.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
-#include "core/net/activations.hpp"
+#include "core/net/forward.hpp"
 #include "host/host_model.hpp"
 
 namespace pmt::host {
@@ -34,5 +35,15 @@ class Profiler {
   AlignedMemory memory_;
   Activations activations_ = {};
 };
+
+// The speed that this machine could have if a forward were nothing but multiply-accumulates.
+struct Peak {
+  const char* instruction;  // of the loop
+  double gmacs;             // 10^9 int8 multiply-accumulates a second, of all threads together
+};
+
+// Runs a loop that touches registers only, with the best exact dot product this CPU has, on a number
+// of threads at once (0 = all). Takes some milliseconds; the best of several runs.
+Peak measure_peak(int32_t threads);
 
 }  // namespace pmt::host

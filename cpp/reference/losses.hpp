@@ -6,6 +6,11 @@
 
 namespace pmt::reference {
 
+// -log softmax(logits)[label] and its gradient by the logits, in double.
+
+double cross_entropy(const Vector<double>& logits, std::size_t label);
+Vector<double> cross_entropy_gradient(const Vector<double>& logits, std::size_t label);
+
 double squared_error(const Vector<double>& logits, const Vector<double>& targets);
 double binary_cross_entropy(const Vector<double>& logits, const Vector<double>& targets);
 

@@ -5,7 +5,21 @@
 #include <cstdint>
 
 #include "core/kernels/table.hpp"
-#include "reference/xtensor.hpp"
+
+// The headers of either release series of xtensor.
+#if __has_include(<xtensor/containers/xtensor.hpp>)
+#include <xtensor/containers/xadapt.hpp>
+#include <xtensor/containers/xtensor.hpp>
+#include <xtensor/core/xmath.hpp>
+#include <xtensor/generators/xbuilder.hpp>
+#include <xtensor/views/xview.hpp>
+#else
+#include <xtensor/xadapt.hpp>
+#include <xtensor/xbuilder.hpp>
+#include <xtensor/xmath.hpp>
+#include <xtensor/xtensor.hpp>
+#include <xtensor/xview.hpp>
+#endif
 
 namespace pmt::reference {
 

@@ -7,7 +7,7 @@
 #include "core/zo/exponential.hpp"
 #include "core/zo/loss.hpp"
 #include "core/zo/loss_units.hpp"
-#include "reference/cross_entropy.hpp"
+#include "reference/losses.hpp"
 #include "tests/random_source.hpp"
 
 using namespace pmt;

@@ -8,7 +8,6 @@
 
 #include "core/zo/loss.hpp"
 #include "core/zo/loss_units.hpp"
-#include "reference/cross_entropy.hpp"
 #include "reference/losses.hpp"
 #include "tests/random_source.hpp"
 

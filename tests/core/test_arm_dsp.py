@@ -29,8 +29,7 @@ def test_the_assembly_computes_what_the_portable_kernels_do(tmp_path: Path) -> N
     need_firmware_tools(EMULATOR)
     firmware = tmp_path / "comparison.elf"
     common = [FIRMWARE / "common" / f"{name}.cpp" for name in ("log", "memory", "semihosting")]
-    start = [FIRMWARE / "instructions" / "board.cpp"]
-    start += sorted((FIRMWARE / "drivers" / "cortex_m").glob("*.cpp"))
+    start = sorted((FIRMWARE / "drivers" / "cortex_m").glob("*.cpp"))
     script = tmp_path / "link.ld"
     script.write_bytes(link_script(find_target("qemu-mps2-an500")))
     succeed(

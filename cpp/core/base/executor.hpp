@@ -18,6 +18,12 @@ struct Executor {
 };
 
 // One worker, in order.
-Executor sequential_executor();
+inline Executor sequential_executor() {
+  const auto run = [](void*, int32_t count, Executor::Task task, void* argument, bool) {
+    for (int32_t i = 0; i < count; ++i) task(argument, i, 0);
+    return true;
+  };
+  return {1, nullptr, run, [](void*, int32_t) { return false; }};
+}
 
 }  // namespace pmt

@@ -1,7 +1,7 @@
 // The memory of one worker in training: a forward's, and the buffers of queries and of a gradient.
 #pragma once
 
-#include "core/net/activations.hpp"
+#include "core/net/forward.hpp"
 #include "core/zo/layer.hpp"
 
 namespace pmt {
