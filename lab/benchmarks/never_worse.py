@@ -33,9 +33,9 @@ import numpy.typing as npt
 
 import pmt
 from pmt import corruptions, datasets, methods
-from pmt._util import atomic_file
 from pmt.cli.output import table
 from pmt.datasets import Dataset
+from pmt_lab.files import write_text
 from pmt_lab.sweep import pack, unpack
 
 SEEDS = (1, 2, 3)
@@ -229,13 +229,13 @@ def main() -> None:
                 path = arguments.out / f"{name}_{task.replace(' ', '_')}_{seed}.json"
                 if not path.is_file():
                     found = run(networks, name, task, seed, arguments.threads)
-                    atomic_file.write_text(path, json.dumps(found))
+                    write_text(path, json.dumps(found))
                 runs.append(json.loads(path.read_text()))
                 print(f"{name}, {task}, seed {seed}: {runs[-1]['verdict']}", flush=True)
     print(table_of(runs))
     if arguments.results is not None:
         lines = ",\n".join(json.dumps(compact(found), sort_keys=True) for found in runs)
-        atomic_file.write_text(arguments.results, f'{{"runs": [\n{lines}\n]}}\n')
+        write_text(arguments.results, f'{{"runs": [\n{lines}\n]}}\n')
 
 
 if __name__ == "__main__":

@@ -27,9 +27,8 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from pmt._util import atomic_file
 from pmt_lab.cli import main as pmt_lab
-from pmt_lab.files import origin, spread_json
+from pmt_lab.files import origin, spread_json, write_text
 from pmt_lab.studies.gradient_quality import Quality
 from pmt_lab.studies.gradient_tables import estimator_table, layer_table, scope_table
 from pmt_lab.studies.scope_variance import ScopeVariance
@@ -50,10 +49,10 @@ def main() -> None:
     if arguments.keep:
         study, file = arguments.keep
         figures = json.loads(Path(study).read_text(encoding="utf-8"))
-        atomic_file.write_text(RESULTS / file, spread_json(compact(figures), 2) + "\n")
+        write_text(RESULTS / file, spread_json(compact(figures), 2) + "\n")
     for page in map(Path, arguments.pages):
         try:
-            atomic_file.write_text(page, filled(page.read_text(encoding="utf-8")))
+            write_text(page, filled(page.read_text(encoding="utf-8")))
         except ValueError as error:
             raise SystemExit(f"{page}: {error}") from None
 

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 import pmt
-from pmt._util.plots import COLORS, FAINT, SMALL, new_axes, save_plot
+from pmt._util.plots import COLORS, FAINT, SMALL, new_axes
+from pmt.plots import save_plot
 from pmt_lab.reproduce import results
 from pmt_lab.reproduce.costs import kilobytes, training_costs
 from pmt_lab.reproduce.runs import Found, find

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util.extras import import_extra
-from pmt._util.text import did_you_mean
 from pmt.formats.onnx.exporter import onnx_model
 from pmt.formats.tflite.exporter import tflite_model
 from pmt.model import Model
+from pmt_lab.files import did_you_mean
 
 __all__ = ["RIVALS", "Rival", "open_rivals"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pmt._util.text import did_you_mean
+from pmt_lab.files import did_you_mean
 from pmt_lab.reproduce import (
     bp_free_methods,
     cifar10c_accuracy,

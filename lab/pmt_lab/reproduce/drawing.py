@@ -17,8 +17,8 @@ from pmt._util.plots import (
     one_axes,
     panels,
 )
-from pmt._util.text import did_you_mean
 from pmt.plots.memory import draw_parts
+from pmt_lab.files import did_you_mean
 from pmt_lab.plots import plot_curves
 from pmt_lab.plots.cosines import draw_cosines, draw_dimensions
 from pmt_lab.report import Curve

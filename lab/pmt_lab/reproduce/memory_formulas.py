@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from pmt._util.plots import SMALL, add_legend, line_style, one_axes
-from pmt._util.text import counted
 from pmt.model import Model, load
 from pmt.profiling.profile import Profile, profile_method
+from pmt_lab.files import counted
 from pmt_lab.reproduce.costs import NETWORK, kilobytes
 from pmt_lab.reproduce.costs import QUERIES as _QUERIES
 from pmt_lab.reproduce.study import (

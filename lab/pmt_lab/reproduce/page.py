@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pmt._util import atomic_file
 from pmt._util.progress import duration
 from pmt._util.text import printable
+from pmt_lab.files import write_text
 from pmt_lab.reproduce import STUDIES, compared_rows, results
 from pmt_lab.reproduce.study import Row, Study, Verdict
 
@@ -89,7 +89,7 @@ def write_page(folder: str | Path, path: str | Path) -> None:
     first = lines.index(_FIRST)
     last = lines.index(_LAST, first)
     tables = page(folder).rstrip("\n").split("\n")
-    atomic_file.write_text(path, end.join([*lines[: first + 1], "", *tables, "", *lines[last:]]))
+    write_text(path, end.join([*lines[: first + 1], "", *tables, "", *lines[last:]]))
 
 
 def row_cells(row: Row) -> list[str]:

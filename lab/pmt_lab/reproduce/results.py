@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pmt
-from pmt._util import atomic_file
-from pmt._util.parsing import parse_json
 from pmt_lab.benchmark.timing import processor
-from pmt_lab.files import origin, spread_json
+from pmt_lab.files import origin, read_json, spread_json, write_text
 
 __all__ = [
     "checkout_folder",
@@ -65,7 +63,7 @@ def save(result: Result, folder: str | Path) -> Path:
     """Write a result into a folder, which is made if it is missing; the file is whole or absent."""
     path = path_of(result["study"], folder)
     path.parent.mkdir(parents=True, exist_ok=True)
-    atomic_file.write_text(path, spread_json(result, _SPREAD) + "\n")
+    write_text(path, spread_json(result, _SPREAD) + "\n")
     return path
 
 
@@ -93,12 +91,11 @@ def load(study: str, folder: str | Path | None = None) -> dict[str, Any]:
     """
     path = path_of(study, checkout_folder() if folder is None else folder)
     try:
-        text = path.read_bytes()
+        result = read_json(path, _REMEDY)
     except FileNotFoundError:
         raise FileNotFoundError(
             f"{path}: no result of {study}; `pmt-lab reproduce {study}` makes it"
         ) from None
-    result = parse_json(text, path, _REMEDY)
     if not isinstance(result, dict) or not all(key in result for key in _KEYS):
         raise ValueError(f"{path}: is not a result of a study; {_REMEDY}")
     wrong = _damage(result)
@@ -210,14 +207,14 @@ def kept(
     kept; None is what could not be measured.
     """
     path, whole = folder / f"{name}.json", {"pmt": pmt.__version__, **of}
-    part = parse_json(path.read_bytes(), path, "remove it") if path.exists() else None
+    part = read_json(path, "remove it") if path.exists() else None
     if not isinstance(part, dict) or part.get("of") != whole:
         found = measure()
         if found is None:
             return None
         folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps({"of": whole, "found": found}, indent=1)
-        atomic_file.write_text(path, text + "\n")
+        write_text(path, text + "\n")
         part = json.loads(text)
     found = part["found"]
     return found if isinstance(found, dict) else None

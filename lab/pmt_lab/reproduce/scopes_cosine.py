@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pmt._util.plots import one_axes, panels
-from pmt._util.text import counted
+from pmt_lab.files import counted
 from pmt_lab.reproduce.cosines import (
     above_zero,
     difference,

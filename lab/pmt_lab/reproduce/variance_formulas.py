@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pmt._util.plots import add_legend, line_style, one_axes
-from pmt._util.text import counted
+from pmt_lab.files import counted
 from pmt_lab.report import student_t
 from pmt_lab.reproduce.cosines import GradientBatch, gradient_batch
 from pmt_lab.reproduce.results import kept

@@ -9,11 +9,11 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from pmt._util import atomic_file
-from pmt._util.plots import save_plot
 from pmt.datasets import Dataset
 from pmt.model import Model
+from pmt.plots import save_plot
 from pmt.protocol import DataSource, balanced_order
+from pmt_lab.files import write_text
 from pmt_lab.plots.cosines import plot_cosines, plot_errors
 from pmt_lab.studies.estimators import DEFAULT_ESTIMATORS, estimator_options
 from pmt_lab.studies.gradient_quality import QUERIES, GradientStudy, Quality, study_gradients
@@ -159,4 +159,4 @@ def _write_csv(study: GradientStudy, path: Path) -> None:
     writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
     writer.writerows(asdict(row) for row in study.rows)
-    atomic_file.write_text(path, text.getvalue())
+    write_text(path, text.getvalue())

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from pmt import _core
-from pmt._util import atomic_file
 from pmt._util.parsing import parse_json
 from pmt._util.processes import thread_count
 from pmt._util.progress import ProgressLine
@@ -20,6 +19,7 @@ from pmt.datasets.dataset import checksum
 from pmt.model import Model
 from pmt.train.options import TrainingOptions
 from pmt.train.zo_trainer import ZOTrainer
+from pmt_lab.files import write_text
 from pmt_lab.studies.error_theory import (
     LayerMoments,
     expected_bias,
@@ -332,7 +332,7 @@ class _Store:
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / "study.json"
         if not path.exists():
-            atomic_file.write_text(path, json.dumps(settings, indent=2) + "\n")
+            write_text(path, json.dumps(settings, indent=2) + "\n")
         elif parse_json(path.read_bytes(), path, _REMEDY) != settings:
             raise ValueError(
                 f"{path}: the folder holds a study of other data, layers or repeats; choose another"
@@ -353,4 +353,4 @@ class _Store:
         self.rows += rows
         if self.folder is not None:
             text = "".join(json.dumps(asdict(row)) + "\n" for row in self.rows)
-            atomic_file.write_text(self._file, text)
+            write_text(self._file, text)
