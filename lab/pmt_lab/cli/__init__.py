@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 import pmt
@@ -69,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     try:
         arguments = _parser().parse_args(argv)
-        with warnings.catch_warnings(), _Terminated():
+        with warnings.catch_warnings(), _termination_interrupts():
             warnings.showwarning = _show_warning
             code: int = arguments.run(arguments, Output(arguments.json))
         sys.stdout.flush()
@@ -91,17 +92,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_BAD_INPUT
 
 
-class _Terminated:
-    """Lets SIGTERM raise KeyboardInterrupt: a sweep ends its workers, a run leaves checkpoints."""
-
-    def __enter__(self) -> None:
-        self._before: Any = None
-        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-            self._before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-
-    def __exit__(self, *_: object) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGTERM, self._before)
+@contextlib.contextmanager
+def _termination_interrupts() -> Iterator[None]:
+    """Let SIGTERM raise KeyboardInterrupt: a sweep ends its workers, a run leaves checkpoints."""
+    ours = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if ours:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        if ours:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _show_warning(message: Warning | str, *where: Any, **more: Any) -> None:

@@ -146,7 +146,10 @@ def _backend(dask: str | None) -> Iterator[None]:
     if dask is None:
         yield
         return
-    distributed: Any = importlib.import_module("dask.distributed")
+    try:
+        distributed: Any = importlib.import_module("dask.distributed")
+    except ImportError as error:
+        raise ImportError('--dask needs Dask: pip install "dask[distributed]"') from error
     try:
         client = distributed.Client(dask, timeout=_SECONDS_TO_CONNECT)
     except (OSError, ValueError) as error:
