@@ -102,7 +102,8 @@ fuzz: $(VENV)/ready-for-test
 pins: $(VENV)/ready-for-test
 	@for version in $(PYTHONS); do \
 	  echo "Resolving constraints.txt for Python $$version"; \
-	  uv pip compile --quiet pyproject.toml --all-extras --only-binary :all: -c constraints.txt \
+	  uv pip compile --quiet pyproject.toml lab/pyproject.toml --all-extras -c constraints.txt \
+	    --only-binary :all: --no-binary poor-mans-training \
 	    --python-version $$version --output-file build/pins.txt > /dev/null || exit 1; \
 	done
 
