@@ -22,7 +22,7 @@
 # layer, and how can it be increased?
 #
 # The networks and images are those that come with the package. In a clone:
-# `pip install ".[notebook,torch]"`; torch computes the exact gradients that the estimates are
+# `pip install ".[notebook,torch]" ./lab`; torch computes the exact gradients that the estimates are
 # compared with. It takes about half a minute.
 
 # %%

@@ -21,7 +21,7 @@
 # orders of magnitude. Which scaling does training need? And with the right one, which estimator
 # learns fastest for the same work?
 #
-# In a clone: `pip install ".[notebook]"`. It takes about half a minute.
+# In a clone: `pip install ".[notebook]" ./lab`. It takes about half a minute.
 
 # %%
 import numpy as np

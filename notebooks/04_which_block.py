@@ -22,7 +22,7 @@
 # the images.
 #
 # The network and images are those that come with the package. In a clone:
-# `pip install ".[notebook]"`. It takes about half a minute.
+# `pip install ".[notebook]" ./lab`. It takes about half a minute.
 
 # %%
 import matplotlib.pyplot as plt

@@ -22,7 +22,7 @@
 # answers that for MCUNet and twelve corruptions. Here is a small version: one corruption of each
 # of its four families, on the network and images that come with the package.
 #
-# In a clone: `pip install ".[notebook]"`. It takes about half a minute.
+# In a clone: `pip install ".[notebook]" ./lab`. It takes about half a minute.
 
 # %%
 import matplotlib.pyplot as plt

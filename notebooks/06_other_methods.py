@@ -22,7 +22,7 @@
 # The paper's method is in between. Which of them learns most from the same work?
 #
 # The network and images are those that come with the package. In a clone:
-# `pip install ".[notebook]"`. It takes about half a minute.
+# `pip install ".[notebook]" ./lab`. It takes about half a minute.
 
 # %%
 import matplotlib.pyplot as plt

@@ -23,7 +23,7 @@
 # data sets.
 #
 # Here a network for CIFAR-10, airplanes to trucks, learns ten kinds of clothing from 500 images.
-# Both come with the package. In a clone: `pip install ".[notebook]"`. It takes about half a
+# Both come with the package. In a clone: `pip install ".[notebook]" ./lab`. It takes about half a
 # minute.
 
 # %%

@@ -22,7 +22,7 @@
 # estimator that perturbs channels.
 #
 # The network and images are those that come with the package. In a clone:
-# `pip install ".[notebook]"`. It takes about a quarter of a minute.
+# `pip install ".[notebook]" ./lab`. It takes about a quarter of a minute.
 
 # %%
 import matplotlib.pyplot as plt

@@ -52,7 +52,7 @@ const char* training_message(Code code) {
     case Code::estimate_compact:
       return "estimate() needs a trainer opened with compact = false: one with true keeps no gradient of a whole layer";
     case Code::label_range: return "a label is outside 0..classes-1, or missing";
-    case Code::label_targets: return "only squared_error, huber and binary_cross_entropy take targets for labels";
+    case Code::label_targets: return "only squared_error and binary_cross_entropy take targets for labels";
     case Code::loss_function: return "the loss function failed; the weights are as before the step";
     case Code::sample_unreadable: return "a sample could not be read";
     case Code::cancelled: return "cancelled; the weights are as before the step";

@@ -7,7 +7,7 @@ import dataclasses
 import inspect
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import pmt
 from pmt import corruptions, methods
@@ -27,11 +27,7 @@ from pmt.train.options import PRESETS, TrainingOptions, preset
 from pmt.train.prepare.clean_statistics import DEFAULT_IMAGES
 from pmt.train.trainer import Trainer
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
 Result = TypeVar("Result")
-Job = TypeVar("Job", bound="DataclassInstance")
 
 
 def add_options(
@@ -83,13 +79,6 @@ def _whole(value: float) -> int:
 def flag(name: str) -> str:
     """Return the argument of an option."""
     return f"--{name.replace('_', '-')}"
-
-
-def job_of(kind: type[Job], arguments: argparse.Namespace, /, **given: Any) -> Job:
-    """Return a job with the fields given, and the others from their arguments."""
-    names = (field.name for field in dataclasses.fields(kind))
-    named = {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}
-    return kind(**{**named, **given})
 
 
 def call(function: Callable[..., Result], arguments: argparse.Namespace, /, **given: Any) -> Result:

@@ -45,7 +45,7 @@ __all__ = [
     "table",
 ]
 
-EXIT_FAILED = 1  # the command itself worked: runs failed, or a board's results differ
+EXIT_FAILED = 1  # the command itself worked: a run failed, or a board's results differ
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130  # after Ctrl-C, SIGTERM or SIGHUP
 EXIT_OUTPUT_CLOSED = 141  # as after SIGPIPE

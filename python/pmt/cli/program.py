@@ -340,7 +340,7 @@ _SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(s
 
 @contextmanager
 def termination_interrupts() -> Iterator[None]:
-    """Raise KeyboardInterrupt on either: training leaves a checkpoint, a sweep ends its workers.
+    """Raise KeyboardInterrupt on either: training leaves a checkpoint.
 
     Where somebody else handles a signal, or ignores it as nohup does, or outside of the main
     thread, nothing changes. A command that was started with Ctrl-C ignored keeps ignoring it:

@@ -133,7 +133,7 @@ class Arithmetic:
     value : int
         Weights and activations: 1 (int8) or 4 (float32).
     state : int
-        Optimizer state for each trained parameter: 4 for momentum, 8 for Adam.
+        Optimizer state for each trained parameter: 4 for momentum.
     shadow : int
         Copy for each trained weight: 4 where a float32 shadow is kept of int8 weights.
     exact_logits : bool
