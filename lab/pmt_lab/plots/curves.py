@@ -124,7 +124,7 @@ def plot_report(
         for place, row in there:
             _draw(each, curves[row, column], place, row, band)
         _frame(each, [curves[row, column] for _, row in there], measure)
-        each.set_title(plain_text(column))
+        each.set_title(plain_text(column), fontsize="small")
     axes[0].set_ylabel(_MEASURES[measure].format("held-out images"))
     lines = [line for each in axes for line in each.get_lines()]
     handles = {line.get_label(): line for line in lines if line.get_label()[0] != "_"}

@@ -60,9 +60,9 @@ def axes_of(
         return given
     across = min(across, count)
     down = -(-count // across)
-    with pyplot().style.context(_SHEET):
-        size = (width * across, height * down)
-        made = pyplot().subplots(down, across, figsize=size, squeeze=False, **options)[1].ravel()
+    # Not in a context of the sheet: its end would undo what a notebook's backend sets as it starts.
+    size, layout = (width * across, height * down), {"layout": "constrained", "squeeze": False}
+    made = pyplot().subplots(down, across, figsize=size, **layout, **options)[1].ravel()
     for spare in made[count:]:
         spare.remove()
     return np.asarray(made[:count], object)
