@@ -115,13 +115,13 @@ int32_t ReferenceEstimate::loss_of(const std::vector<float>& logits, uint32_t sa
 }
 
 int32_t ReferenceEstimate::clean_loss(uint32_t sample) const {
-  return loss_of(reference_logits(model_, parameters_, clean_[sample], options_.int8_logits != 0), sample);
+  return loss_of(reference_logits(model_, parameters_, clean_[sample], false), sample);
 }
 
 int32_t ReferenceEstimate::query_loss(const LayerRange& perturbed, const QueryId& id) const {
   const std::vector<OpParameters> parameters = perturbed_parameters(perturbed, id);
   Tensors tensors = clean_[id.sample];
-  bool from_int8 = options_.int8_logits != 0;
+  bool from_int8 = false;
   for (int32_t i = 0; i < model_.op_count(); ++i) {
     reference::Image& output = tensors[model_.op(i).output];
     output = run_reference_op(model_, i, parameters, tensors);

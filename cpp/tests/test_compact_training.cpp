@@ -28,7 +28,6 @@ TrainerOptions random_options(RandomSource& random) {
   options.gradient_norm_scaling = static_cast<GradientNormScaling>(random.integer(0, 2));
   options.train_weights = random.chance(6) ? 0 : 1;
   options.train_bias = options.train_weights == 0 || random.chance(2) ? 1 : 0;
-  options.weight_tile_bytes = random.pick<int32_t>({0, 64, 4096});
   random_directions(random, options);
   random_loss(random, options);
   return options;
@@ -78,6 +77,33 @@ TEST_CASE("compact training changes the same bytes") {
   }
   CHECK(streamed > 80);
   CHECK(layers_in_streams > 200);
+}
+
+TEST_CASE("the size of the weight tile does not change the bytes") {
+  RandomSource random(72);
+  ImageBuilder builder;
+  builder.add_tensor({1, 1, 300});
+  builder.add_tensor({1, 1, 40});
+  builder.add_op(plain_op(OpKind::fully_connected, 0, 1), random_linear_data(random, 40, 300));
+  const AlignedBytes image = builder.build();
+  Model model;
+  REQUIRE(model.open(image.data(), image.size()).ok());
+  TrainerOptions options;
+  options.queries = 6;
+  options.rule = EstimatorRule::weight;
+  Machine device;
+  device.compact = true;
+  TrainingRun usual(model, options, {0}, 3, {}), sparing(model, options, {0}, 3, device);
+  const auto channels = [&](TrainingRun& run) {
+    const Trainer& trainer = run.trainer();
+    return weight_tile_channels(trainer.network(), trainer.plan(), trainer.layer(0), options);
+  };
+  CHECK(channels(usual) == 40);
+  CHECK(channels(sparing) == 13);
+  const Samples samples = random_samples(random, model, 3);
+  REQUIRE(usual.train(samples, 3, 5.0f).ok());
+  REQUIRE(sparing.train(samples, 3, 5.0f).ok());
+  CHECK(usual.parameters() == sparing.parameters());
 }
 
 TEST_CASE("a stream's tensors are those of its ops run one after another") {

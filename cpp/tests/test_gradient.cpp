@@ -29,8 +29,6 @@ TrainerOptions random_options(RandomSource& random) {
   options.train_weights = options.train_bias != 0 && random.chance(4) ? 0 : 1;
   random_directions(random, options);
   random_loss(random, options);
-  options.int8_logits = random.chance(3) ? 1 : 0;
-  options.weight_tile_bytes = random.pick<int32_t>({10, 100, 65536});
   return options;
 }
 

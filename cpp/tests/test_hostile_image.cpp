@@ -39,7 +39,6 @@ void train(RandomSource& random, const Model& model) {
   options.quantization_aware_scaling = static_cast<uint32_t>(random.integer(0, 1));
   options.rounding = static_cast<Rounding>(random.integer(0, 1));
   options.step = static_cast<Step>(random.integer(0, 1));
-  options.int8_logits = static_cast<uint32_t>(random.integer(0, 1));
   TrainingRun run(model, options, layers, 2, sequential_executor());
   CHECK(run.train(random_samples(random, model, 2), 2, random.pick<float>({1e-30f, 1.0f, 3e38f})).ok());
 }

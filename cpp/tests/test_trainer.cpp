@@ -35,7 +35,6 @@ TrainerOptions random_options(RandomSource& random) {
   options.train_bias = static_cast<uint32_t>(random.integer(0, 1));
   random_directions(random, options);
   random_loss(random, options);
-  options.int8_logits = static_cast<uint32_t>(random.integer(0, 1));
   return options;
 }
 
@@ -170,22 +169,6 @@ TEST_CASE("the number of queries at once does not change the bytes") {
       ShuffledExecutor shuffled(36, 3);
       machine.executor = shuffled.executor();
       CHECK(setting.trained(setting.options, machine) == one);
-    }
-  }
-}
-
-TEST_CASE("the size of the weight tile does not change the bytes") {
-  RandomSource random(33);
-  for (int i = 0; i < 25; ++i) {
-    CAPTURE(i);
-    const Setting setting(random);
-    TrainerOptions options = setting.options;
-    options.rule = EstimatorRule::weight;
-    const std::vector<int32_t> expected = setting.trained(options, sequential_executor());
-    for (const int32_t bytes : {0, 1, 50, 1000}) {
-      CAPTURE(bytes);
-      options.weight_tile_bytes = bytes;
-      CHECK(setting.trained(options, sequential_executor()) == expected);
     }
   }
 }

@@ -95,7 +95,6 @@ TEST_CASE("every buffer of a workspace has room for its users") {
     TrainerOptions options;
     options.queries = random.integer(1, 40);
     options.rule = random_rule(random);
-    options.weight_tile_bytes = random.pick<int32_t>({0, 40, 65536});
     check_rooms(model, options);
   }
 }

@@ -18,7 +18,6 @@ from pmt.firmware.board.memory import link_firmware, micro_arena
 from pmt.firmware.export import export
 from pmt.firmware.export.report import planned_sizes
 from pmt.firmware.export.target import find_target
-from pmt.train.costs.memory import device_options
 
 PAPER14 = ["profile", "cifar10_mcunet", "--method", "paper", "--layers", "paper14"]
 
@@ -240,7 +239,7 @@ def test_what_is_planned_is_what_an_export_writes(tmp_path, target, preset):
         steps=1,
         inferences=0,
     )
-    core = device_options(options)
+    core = options.to_core()
     layers = model.select_layers("B1,head")
     planned = planned_sizes(find_target(target), model, core, layers, 2)
     assert (planned.arena, planned.stack) == (report.arena_bytes, report.stack_bytes)

@@ -1,8 +1,7 @@
-"""Same seed, same bytes: whatever the threads, the tiles, or the moment of an interruption."""
+"""Same seed, same bytes: whatever the threads, or the moment of an interruption."""
 
 from __future__ import annotations
 
-import itertools
 import os
 import platform
 import subprocess
@@ -34,7 +33,7 @@ VARIANTS = [
     {"rule": "node", "rounding": "stochastic", "baseline": "clean"},
     {"scope": "model_wise", "sharing": "batch", "rule": "weight"},
     {"generator": "xorshift32", "mu_weight": 1, "gradient_norm_scaling": "queries_and_samples"},
-    {"int8_logits": True, "train_bias": False},
+    {"train_bias": False},
     {"scope": "model_wise", "pairs": "antithetic", "queries": 10},
     {"pairs": "antithetic", "queries": 8, "generator": "xorshift32"},
     {"rule": "pooled"},
@@ -45,12 +44,12 @@ VARIANTS = [
 ]
 
 
-def train(variant: dict, *, threads: int = 1, tile: int = 1 << 16, batch: int = 3) -> bytes:
+def train(variant: dict, *, threads: int = 1, batch: int = 3) -> bytes:
     model = residual_network()
     options = preset("default", batch=batch, **{**BASE, **variant})
-    core = options.to_core()
-    core.weight_tile_bytes = tile
-    trainer = _core.Trainer(model.core, core, model.select_layers("all"), batch, threads)
+    trainer = _core.Trainer(
+        model.core, options.to_core(), model.select_layers("all"), batch, threads
+    )
     images, y = model.prepare(pixels(model, batch * STEPS)), labels(model, batch * STEPS)
     for step in range(STEPS):
         part = slice(step * batch, (step + 1) * batch)
@@ -59,11 +58,11 @@ def train(variant: dict, *, threads: int = 1, tile: int = 1 << 16, batch: int = 
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda v: "-".join(map(str, v.values())))
-def test_threads_and_tiles_do_not_change_a_byte(variant):
+def test_threads_do_not_change_a_byte(variant):
     reference = train(variant)
     assert reference != residual_network().image()
-    for threads, tile in itertools.product((1, 2, 5), (0, 1 << 16)):
-        assert train(variant, threads=threads, tile=tile) == reference
+    for threads in (1, 2, 5):
+        assert train(variant, threads=threads) == reference
 
 
 def test_a_single_sample_is_split_over_threads_with_the_same_bytes():
@@ -138,7 +137,7 @@ KNOWN_CRCS = [
     3513753920,
     3865338055,
     1531329608,
-    4043235363,
+    1056892778,
     871428991,
     997235303,
     2644094543,

@@ -93,7 +93,7 @@ def check_same_bytes(
             "-O2",
         ),
         (
-            {"scope": "model_wise", "rule": "weight", "int8_logits": True},
+            {"scope": "model_wise", "rule": "weight"},
             {"weight_perturbation"},
             "-O1",
         ),

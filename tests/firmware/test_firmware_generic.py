@@ -13,7 +13,7 @@ from required import need_tools
 
 import pmt
 from pmt import _core
-from pmt.train.costs.memory import device_options, portable_arena_excess
+from pmt.train.costs.memory import portable_arena_excess
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +107,7 @@ def test_its_arena_suffices_for_the_kernels_of_any_processor(tmp_path: Path) -> 
         target: small_export(tmp_path / target, target=target).arena_bytes
         for target in ("generic", "qemu-mps2-an500")
     }
-    model, options = residual_network(), device_options(SMALL)
+    model, options = residual_network(), SMALL.to_core()
     layers = model.select_layers(SMALL.layers)
     excess = portable_arena_excess(model.core, options, layers, SMALL.batch)
     assert arenas["generic"] - arenas["qemu-mps2-an500"] == excess > 0
@@ -116,7 +116,7 @@ def test_its_arena_suffices_for_the_kernels_of_any_processor(tmp_path: Path) -> 
 def test_its_arena_is_measured_with_the_streams_of_the_card() -> None:
     """The portable kernels alone would stream other ops, in another arena."""
     model = pmt.load("cifar10_mcunet")
-    options = device_options(pmt.preset("paper", queries=50))
+    options = pmt.preset("paper", queries=50).to_core()
     given = (model.core, options, list(model.select_layers("B2")), 1)
     card = _core.DeviceMemory(*given)
     alone = _core.DeviceMemory(*given, portable=True)

@@ -12,7 +12,6 @@ import pmt
 from pmt.firmware.board.memory import link_firmware
 from pmt.firmware.export.report import planned_sizes
 from pmt.firmware.export.target import find_target
-from pmt.train.costs.memory import device_options
 from pmt.train.prepare import without_statistics
 
 PAGE = Path(__file__).parents[2] / "docs" / "guides" / "firmware.md"
@@ -36,7 +35,7 @@ def test_the_sizes_of_the_table_are_current() -> None:
         options = pmt.preset("paper", queries=QUERIES, batch=1, layers=layers)
         chosen = model.select_layers(layers)
         board = emulated.limited_to(find_target(row[1].strip("`")))
-        planned = planned_sizes(board, model, device_options(options), chosen, 1)
+        planned = planned_sizes(board, model, options.to_core(), chosen, 1)
         assert row[3] == f"{planned.arena:,}", row
         arenas.append(planned.arena)
     linked = link_firmware(emulated, image, arenas)

@@ -20,7 +20,6 @@ from pmt.baselines.sparse_update.options import PUBLISHED, published_scheme
 from pmt.model import Model
 from pmt.train.costs.memory import (
     arena_bytes,
-    device_options,
     inference_moments,
     peak_moment,
     zeroth_order_memory,
@@ -109,7 +108,7 @@ def test_zeroth_order_parts_add_up_to_the_arena():
     layers = model.select_layers("all")
     for preset in ("default", "paper"):
         for scope in ("layer_wise", "model_wise"):
-            options = device_options(pmt.preset(preset, queries=8, scope=scope))
+            options = pmt.preset(preset, queries=8, scope=scope).to_core()
             memory = zeroth_order_memory(model, options, layers, batch=5)
             assert memory.sram == arena_bytes(model.core, options, layers, 5)
             assert min(memory.to_json().values()) >= 0
@@ -121,7 +120,7 @@ def test_the_core_tells_the_parts_of_the_arena():
     layers = model.select_layers("B2,head")
 
     def parts(**changes) -> dict[str, int]:
-        options = device_options(pmt.preset("paper", queries=8, **changes))
+        options = pmt.preset("paper", queries=8, **changes).to_core()
         return _core.DeviceMemory(model.core, options, layers, 4).parts()
 
     expected = {
@@ -184,7 +183,7 @@ def test_regions_take_four_bytes_a_channel():
     layers = model.select_layers("B1,B2")
 
     def memory(**changes):
-        options = device_options(pmt.preset("default", queries=8, **changes))
+        options = pmt.preset("default", queries=8, **changes).to_core()
         counted = zeroth_order_memory(model, options, layers, batch=5)
         assert counted.sram == arena_bytes(model.core, options, layers, 5)
         return counted
@@ -197,7 +196,7 @@ def test_regions_take_four_bytes_a_channel():
 
 
 def restarts(model: Model, block: str, batch: int, preset: str, rule: str) -> int:
-    options = device_options(pmt.preset(preset, queries=10, rule=rule))
+    options = pmt.preset(preset, queries=10, rule=rule).to_core()
     layers = model.select_layers(block)
     device = _core.DeviceMemory(model.core, options, layers, batch)
     return device_restarts(model.core, options, layers, device, batch)

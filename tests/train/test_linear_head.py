@@ -152,7 +152,6 @@ def test_other_images_take_the_passes_given(data, turn, epochs):
         ({"layers": "B1"}, False),
         ({"preparation": "none"}, False),
         ({"rule": "weight"}, True),
-        ({"int8_logits": True}, True),
     ],
 )
 def test_only_a_head_among_the_trained_layers_is_trained_alone(changes, trained):

@@ -81,7 +81,7 @@ Status QueryPass::clean_loss(const Part& part) {
   const Workspace& workspace = memory_.workspaces[part.worker];
   const Model& model = *memory_.setup.model;
   forward(memory_.network, memory_.plan, workspace, 1, part.done, model.op_count() - 1);
-  main_logits(memory_.network, memory_.plan, workspace, 1, memory_.options.int8_logits != 0);
+  main_logits(memory_.network, memory_.plan, workspace, 1, false);
   losses_.prediction().add(part.worker, workspace.logits);
   CleanLoss& clean = losses_.clean(part.sample);
   clean.correct = arg_max(workspace.logits, model.classes()) == part.target.label ? 1 : 0;

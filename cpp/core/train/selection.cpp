@@ -35,7 +35,6 @@ Status score_held_out(const Trainer& trainer, const SelectionSetup& setup, Candi
   const Model& model = *network.model;
   const Workspace& workspace = trainer.workspace(0);
   const Executor& executor = setup.trainer.executor;
-  const bool int8_logits = setup.trainer.options->int8_logits != 0;
   int8_t* input = workspace.tensor(trainer.plan(), Pass::main, model.header().input_tensor);
   *score = {0, 0};
   for (int32_t n = 0; n < setup.held_out_count; ++n) {
@@ -44,7 +43,7 @@ Status score_held_out(const Trainer& trainer, const SelectionSetup& setup, Candi
     if (!setup.held_out.read(setup.held_out.context, n, input, &label)) return {Code::sample_unreadable};
     if (label < 0 || label >= model.classes()) return {Code::label_range};
     forward(network, trainer.plan(), workspace, 1, 0, model.op_count() - 1);
-    main_logits(network, trainer.plan(), workspace, 1, int8_logits);
+    main_logits(network, trainer.plan(), workspace, 1, false);
     score->loss_sum += cross_entropy(workspace.logits, model.classes(), label);
     score->correct += arg_max(workspace.logits, model.classes()) == label ? 1 : 0;
   }

@@ -7,7 +7,7 @@ namespace pmt {
 namespace {
 
 bool has_closed_form(const Model& model, int32_t op, const TrainerOptions& options) {
-  return op == model.op_count() - 1 && has_linear_head(model) && options.int8_logits == 0 && has_gradient(options.loss);
+  return op == model.op_count() - 1 && has_linear_head(model) && has_gradient(options.loss);
 }
 
 }  // namespace

@@ -58,16 +58,14 @@ struct TrainerOptions {
   Rounding rounding = Rounding::nearest;
   Step step = Step::gradient;
   uint32_t train_bias = 1;
-  uint32_t int8_logits = 0;             // 1: the loss sees the int8 output
-  int32_t weight_tile_bytes = 1 << 16;  // perturbed weights made at once; does not change the result
-  uint32_t train_weights = 1;           // 0: biases alone
-  int32_t regions = 1;                  // of a plane, along each side; pooled node perturbation
-  float bias_rate = 1.0f;               // learning rate of biases whose gradient is estimated, as a multiple
-  float head_rate = 1.0f;               // of a layer whose gradient is exact, weights and biases, likewise
+  uint32_t train_weights = 1;  // 0: biases alone
+  int32_t regions = 1;         // of a plane, along each side; pooled node perturbation
+  float bias_rate = 1.0f;      // learning rate of biases whose gradient is estimated, as a multiple
+  float head_rate = 1.0f;      // of a layer whose gradient is exact, weights and biases, likewise
   Loss loss = Loss::cross_entropy;
   float diversity = 0.0f;  // of entropy: weight of the mean prediction's negative entropy
 };
-static_assert(sizeof(TrainerOptions) == 100, "written into the firmware's data file as it is");
+static_assert(sizeof(TrainerOptions) == 92, "written into the firmware's data file as it is");
 
 constexpr int32_t most_queries = 4096;
 constexpr int32_t largest_mu = 64;
@@ -108,8 +106,6 @@ constexpr void for_each_option(Visitor visit) {
   visit("rounding", &O::rounding, words<Rounding>);
   visit("step", &O::step, words<Step>);
   visit("train_bias", &O::train_bias, flag);
-  visit("int8_logits", &O::int8_logits, flag);
-  visit("weight_tile_bytes", &O::weight_tile_bytes, Range<int32_t>{0, INT32_MAX});
   visit("train_weights", &O::train_weights, flag);
   visit("regions", &O::regions, Range<int32_t>{1, most_regions});
   constexpr Range<float> rate = {0.0f, largest_rate, true};

@@ -76,15 +76,15 @@ class Queries {
     if (node && index == first_op_) {  // the clean output is in the main pass
       perturb_nodes(*layer, op, {workspace_.tensor(plan(), Pass::main, op.output), 0}, images);
     } else if (layer != nullptr && !node) {
-      run_perturbed_weights(*layer, op, images, is_last && logits_from_accumulators());
+      run_perturbed_weights(*layer, op, images, is_last && has_linear_head(model()));
     } else if (is_last && !node) {
-      head_logits(network(), workspace_, images, options().int8_logits != 0, scratch(index));
+      head_logits(network(), workspace_, images, false, scratch(index));
       return;
     } else {
       run_op(network(), index, images, scratch(index));
       if (node) perturb_nodes(*layer, op, {images.output, images.output_stride}, images);
     }
-    const bool have_logits = !node && logits_from_accumulators();
+    const bool have_logits = !node && has_linear_head(model());
     if (is_last && !have_logits) dequantize_logits(model(), images, workspace_.logits);
   }
 
@@ -117,8 +117,6 @@ class Queries {
       });
     }
   }
-
-  bool logits_from_accumulators() const { return options().int8_logits == 0 && has_linear_head(model()); }
 
   QueryId id_of(int32_t query) const {
     return {static_cast<uint32_t>(queries_.first + query), static_cast<uint32_t>(queries_.sample.index)};

@@ -69,10 +69,11 @@ void add_layer(Sizes& sizes, const WorkspaceSetup& setup, const Layer& layer) {
 }
 
 // Channels at once of a layer that does not stream.
-int32_t tile_channels(const Network& network, const Layer& layer, const TrainerOptions& options) {
+int32_t tile_channels(const Network& network, const Layer& layer, const TrainerOptions& options, bool compact) {
   const bool whole = network.model->op(layer.op).kind == OpKind::depthwise_conv2d || packs(*network.kernels);
   if (whole || options.train_weights == 0) return layer.channels;
-  const int32_t channels = options.weight_tile_bytes / (layer.weight_count / layer.channels);
+  const int32_t bytes = compact ? compact_tile_bytes : host_tile_bytes;
+  const int32_t channels = bytes / (layer.weight_count / layer.channels);
   return clamp(channels, 1, layer.channels);
 }
 
@@ -87,12 +88,12 @@ int32_t scratch_bytes(const Network& network, int32_t op) {
 int32_t planned_tile_bytes(const Network& network, const Layer& layer, const TrainerOptions& options) {
   const bool moves = layer.estimator == Estimator::weight_perturbation && options.train_weights != 0;
   const bool none = !moves || packs(*network.kernels) || options.scope == Scope::model_wise;
-  return none ? 0 : tile_channels(network, layer, options) * (layer.weight_count / layer.channels);
+  return none ? 0 : tile_channels(network, layer, options, true) * (layer.weight_count / layer.channels);
 }
 
 int32_t weight_tile_channels(const Network& network, const Plan& plan, const Layer& layer,
                              const TrainerOptions& options) {
-  return plan.streams(layer.op) ? layer.channels : tile_channels(network, layer, options);
+  return plan.streams(layer.op) ? layer.channels : tile_channels(network, layer, options, plan.is_compact());
 }
 
 int32_t node_positions(const Network& network, const Plan& plan, const Layer& layer) {

@@ -28,6 +28,10 @@ struct Workspace : Activations {
 template <>
 inline constexpr size_t size_on_device<Workspace> = 44;
 
+// Perturbed weights made at once; how many does not change a result.
+constexpr int32_t host_tile_bytes = 1 << 16;
+constexpr int32_t compact_tile_bytes = 1 << 12;
+
 // Weights of a chunk of the weight gradient, and nodes of a query, or of the node gradient, at once.
 constexpr int32_t gradient_chunk = 512;
 constexpr int32_t node_chunk = 1024;

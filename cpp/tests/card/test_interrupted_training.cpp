@@ -71,7 +71,6 @@ TrainerOptions some_options(bool weights, float diversity = 0.0f) {
   options.diversity = diversity;
   options.train_weights = weights ? 1 : 0;
   options.rounding = Rounding::stochastic;
-  options.weight_tile_bytes = 256;
   return options;
 }
 

@@ -33,7 +33,6 @@ WORDS: dict[str, dict[str, Any]] = {
     "layer_wise": {"scope": "layer_wise"},
     "model_wise": {"scope": "model_wise"},
     "xorshift32": {"generator": "xorshift32"},
-    "int8_logits": {"int8_logits": True},
     "antithetic": {"pairs": "antithetic"},
 }
 _RULES = {"weight", "node", "pooled", "by_dimension"}

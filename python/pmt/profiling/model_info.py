@@ -7,7 +7,7 @@ from typing import Any
 
 from pmt import _core
 from pmt.model import Model
-from pmt.train.costs.memory import device_options, inference_moments, peak_moment
+from pmt.train.costs.memory import inference_moments, peak_moment
 from pmt.train.options import TrainingOptions
 
 __all__ = ["ModelInfo", "ModelMemory", "describe_model"]
@@ -141,7 +141,7 @@ def describe_model(
 
 
 def _memory(model: Model, options: TrainingOptions, layers: list[int]) -> ModelMemory:
-    core = device_options(options)
+    core = options.to_core()
     device = _core.DeviceMemory(model.core, core, layers, options.batch)
     inference = max(moment.total for moment in inference_moments(model))
     layer = peak_moment(device, layers).layer

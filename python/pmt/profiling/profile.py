@@ -21,7 +21,6 @@ from pmt.model import Model
 from pmt.train.costs.memory import (
     PARTS,
     Memory,
-    device_options,
     inference_moments,
     zeroth_order_memory,
 )
@@ -252,7 +251,7 @@ def _last_layer(model: Model) -> str:
 def _zeroth_order(model: Model, method: str, options: TrainingOptions) -> Profile:
     chosen = model.select_layers(options.layers)
     trained = [layer for layer in model.layers if layer.index in chosen]
-    core = device_options(options)
+    core = options.to_core()
     memory = zeroth_order_memory(model, core, chosen, batch=options.batch)
     device = _core.DeviceMemory(model.core, core, chosen, options.batch)
     restarts = device_restarts(model.core, core, chosen, device, options.batch)

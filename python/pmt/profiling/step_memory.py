@@ -14,7 +14,7 @@ from pmt.baselines.backprop.cost import backward_moments
 from pmt.baselines.backprop.trainer import BackpropTrainer
 from pmt.model import Model
 from pmt.profiling.profile import Profile, backward_arithmetic, method_trainer, profile
-from pmt.train.costs.memory import Moment, device_options
+from pmt.train.costs.memory import Moment
 
 __all__ = ["KINDS", "Buffer", "StepMemory", "Stretch", "step_memory"]
 
@@ -146,7 +146,7 @@ def _planned_step(model: Model, found: Profile) -> StepMemory:
         "buffers": parts["lists"] + parts["buffers"],
     }
     drawing = _Drawing(model, device, sum(resident.values()))
-    trainer = _core.Trainer(model.core, device_options(options), found.ops, 1, 1)
+    trainer = _core.Trainer(model.core, options.to_core(), found.ops, 1, 1)
     queried = [x["op"] for x in trainer.layers() if x["estimator"] != "closed_form"]
     for layer in queried[:1] if options.scope == "model_wise" else queried:
         drawing.query(layer)

@@ -150,9 +150,6 @@ class TrainingOptions(Options):
         "prediction on the previous batch",
         CORE,
     )
-    int8_logits: bool = option(
-        False, help="the loss sees the int8 output, not the last layer's accumulators"
-    )
     preparation: str = PREPARATION("align+head")
     align_images: int = ALIGN_IMAGES(1000)
     align_windows: bool = ALIGN_WINDOWS(True)

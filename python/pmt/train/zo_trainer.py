@@ -163,7 +163,6 @@ class ZOTrainer(Trainer):
         return Engine(
             model,
             options.layers,
-            int8_logits=options.int8_logits,
             seed=options.seed,
             threads=self.threads,
         )

@@ -15,7 +15,6 @@ from pmt.firmware.board.memory import MAKE_SECONDS, need_programs, run_make, wri
 from pmt.firmware.export.layout import fill_in, link_script, source_files
 from pmt.firmware.export.target import find_target
 from pmt.model import Model
-from pmt.train.costs.memory import device_options
 from pmt.train.costs.work import zeroth_order_work
 from pmt.train.options import TrainingOptions
 
@@ -175,7 +174,7 @@ def _step_values(model: Model, options: TrainingOptions | None) -> dict[str, str
             "STREAM_COUNT": "0",
             "STREAMS": "{0, 0, 0}",
         }
-    core = device_options(options)
+    core = options.to_core()
     layers = model.select_layers(options.layers)
     streams = _core.DeviceMemory(model.core, core, layers, 1).segments()
     return {

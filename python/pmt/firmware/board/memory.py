@@ -24,7 +24,7 @@ from pmt.firmware.export.target import Target
 from pmt.formats.tflite.exporter import tflite_model
 from pmt.model import Model
 from pmt.profiling.profile import Profile, analytic_bytes
-from pmt.train.costs.memory import device_options, zeroth_order_memory
+from pmt.train.costs.memory import zeroth_order_memory
 from pmt.train.options import TrainingOptions
 from pmt.train.prepare import without_statistics
 
@@ -123,7 +123,7 @@ def board_memory(model: Model, profile: Profile, target: Target) -> BoardMemory:
     """Count a method's memory on a board; nothing is built."""
     planned = None
     if profile.options is not None:
-        core = device_options(profile.options)
+        core = profile.options.to_core()
         planned = planned_sizes(target, model, core, profile.ops, profile.batch)
     analytic, frozen = analytic_bytes(model, profile), profile.memory.flash
     return BoardMemory(profile.method, target, analytic, frozen, planned)
@@ -184,7 +184,7 @@ def our_backends(model: Model) -> list[Backend]:
     A device trains, and so the forward is the main pass of training the last layer alone; of that
     arena neither the layer's parameters nor the losses count.
     """
-    options = device_options(TrainingOptions(batch=1, queries=2))
+    options = TrainingOptions(batch=1, queries=2).to_core()
     layers = [model.layers[-1].index]
     given = (model.core, options, layers, 1)
     device = _core.DeviceMemory(*given)

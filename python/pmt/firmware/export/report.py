@@ -375,7 +375,7 @@ def planned_sizes(
 ) -> PlannedSizes:
     """Plan a training: arena and model are those that an export writes.
 
-    ``options`` are those of :func:`device_options`, ``layers`` op indices in ascending order.
+    ``layers`` are op indices in ascending order.
     """
     fixed = fixed_memory(target)
     return PlannedSizes(

@@ -18,7 +18,6 @@ from pmt.datasets import Dataset
 from pmt.datasets.dataset import checksums
 from pmt.model import Model
 from pmt.model.loading import load
-from pmt.train.costs.memory import device_options
 from pmt.train.losses import is_function
 from pmt.train.options import TrainingOptions
 from pmt.train.prepare import without_statistics
@@ -155,7 +154,7 @@ def make_task(
     wanted = [schedule.indices(first + i) for i in range(steps)]
     used, positions = np.unique(np.concatenate(wanted), return_inverse=True)
     rows = positions.reshape(steps, chosen.batch)
-    core_options = device_options(chosen)
+    core_options = chosen.to_core()
     images = model.prepare(dataset.images[used])
     classes = np.ascontiguousarray(dataset.labels[used], np.int64)
     if state is not None:

@@ -21,7 +21,7 @@ from pmt.model.model import check_model
 from pmt.protocol import DataSource, Split, SplitChoice
 from pmt.protocol.comparison import paired_margin
 from pmt.train.choose.selection import Candidate, Selection
-from pmt.train.costs.memory import arena_bytes, device_options
+from pmt.train.costs.memory import arena_bytes
 from pmt.train.options import TrainingOptions
 from pmt.train.prepare.preparation import without_head
 from pmt.train.zo_trainer import ZOTrainer
@@ -356,7 +356,7 @@ def _compared(scores: ImageScores, criterion: str) -> npt.NDArray[np.float64]:
 def _size(model: Model, options: TrainingOptions) -> dict[str, int]:
     chosen = model.select_layers(options.layers)
     layers = [layer for layer in model.layers if layer.index in chosen]
-    on_target = device_options(options)
+    on_target = options.to_core()
     return {
         "weights": sum(layer.weights for layer in layers),
         "biases": sum(layer.biases for layer in layers),

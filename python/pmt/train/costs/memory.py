@@ -8,7 +8,6 @@ from typing import Any
 
 from pmt import _core
 from pmt.model import Model
-from pmt.train.options import TrainingOptions
 
 __all__ = [
     "PARTS",
@@ -16,7 +15,6 @@ __all__ = [
     "Moment",
     "PlanMoment",
     "arena_bytes",
-    "device_options",
     "inference_moments",
     "lifetimes",
     "peak_moment",
@@ -26,7 +24,6 @@ __all__ = [
 
 
 # Perturbed weights made at once. The result does not depend on it; memory does, five bytes each.
-_WEIGHT_TILE_BYTES = 4096
 
 
 @dataclass(frozen=True)
@@ -121,13 +118,6 @@ PARTS = {
 }
 
 
-def device_options(options: TrainingOptions) -> _core.Options:
-    """Return the core's options as they are on a device; train there with no others."""
-    core = options.to_core()
-    core.weight_tile_bytes = _WEIGHT_TILE_BYTES
-    return core
-
-
 def arena_bytes(
     model: _core.Model,
     options: _core.Options,
@@ -138,8 +128,8 @@ def arena_bytes(
 
     It holds the list of the layers, which ops stream, weights (int8; not where
     only biases are trained) and biases (int32), and the trainer's own memory for one worker:
-    activations, queries, gradient sums. Options are from
-    :func:`device_options`, layers op indices in ascending order.
+    activations, queries, gradient sums. Layers are op
+    indices in ascending order.
     """
     device = _core.DeviceMemory(model, options, layers, batch)
     return sum(device.parts().values())
