@@ -164,7 +164,6 @@ py::list layer_list(const HostTrainer& host) {
     d["queries"] = layer.queries;
     d["mu_weight"] = layer.mu_weight;
     d["mu_node"] = layer.mu_node;
-    d["regions"] = std::max(layer.region_rows, layer.region_columns);
     list.append(d);
   }
   return list;

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "reference/ops.hpp"
-#include "reference/perturbation.hpp"
 
 namespace pmt::reference {
 
@@ -19,27 +18,20 @@ xt::xtensor<double, 3> node_gradient(const Vector<double>& differences, const xt
   return xt::where(free, sums, 0.0);
 }
 
-xt::xtensor<double, 3> pooled_node_gradient(const Vector<double>& differences, const xt::xtensor<int8_t, 4>& signs,
+xt::xtensor<double, 3> pooled_node_gradient(const Vector<double>& differences, const xt::xtensor<int8_t, 2>& signs,
                                             const Image& nodes, int32_t clamp_min, int32_t clamp_max) {
-  const auto factors = xt::view(differences, xt::all(), xt::newaxis(), xt::newaxis(), xt::newaxis());
-  const xt::xtensor<double, 3> sums = xt::sum(factors * signs, {0});
+  const Vector<double> sums = weight_gradient(differences, signs);
   const auto is_free = xt::cast<int32_t>(nodes) > clamp_min && xt::cast<int32_t>(nodes) < clamp_max;
   const xt::xtensor<double, 3> free = xt::where(is_free, 1.0, 0.0);
-  xt::xtensor<double, 3> count = xt::zeros_like(sums), gradient = xt::zeros_like(free);
-  const auto for_nodes = [&](const auto& visit) {
-    for (size_t y = 0; y < nodes.shape(0); ++y) {
-      for (size_t x = 0; x < nodes.shape(1); ++x) {
-        visit(y, x, region_of(y, nodes.shape(0), sums.shape(0)), region_of(x, nodes.shape(1), sums.shape(1)));
+  const Vector<double> count = xt::sum(free, {0, 1});
+  xt::xtensor<double, 3> gradient = xt::zeros_like(free);
+  for (size_t y = 0; y < nodes.shape(0); ++y) {
+    for (size_t x = 0; x < nodes.shape(1); ++x) {
+      for (size_t c = 0; c < nodes.shape(2); ++c) {
+        if (free(y, x, c) != 0.0) gradient(y, x, c) = std::round(64.0 * sums(c) / count(c));
       }
     }
-  };
-  for_nodes(
-      [&](size_t y, size_t x, size_t row, size_t column) { xt::view(count, row, column) += xt::view(free, y, x); });
-  for_nodes([&](size_t y, size_t x, size_t row, size_t column) {
-    for (size_t c = 0; c < nodes.shape(2); ++c) {
-      if (free(y, x, c) != 0.0) gradient(y, x, c) = std::round(64.0 * sums(row, column, c) / count(row, column, c));
-    }
-  });
+  }
   return gradient;
 }
 

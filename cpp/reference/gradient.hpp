@@ -13,10 +13,9 @@ Vector<double> weight_gradient(const Vector<double>& differences, const xt::xten
 xt::xtensor<double, 3> node_gradient(const Vector<double>& differences, const xt::xtensor<int8_t, 4>& signs,
                                      const Image& nodes, int32_t clamp_min, int32_t clamp_max);
 
-// Pooled node perturbation: signs[q][region row][region column][channel] move all nodes of a channel in a
-// region. Each node that is not at a bound of its clamp gets round(64 * sum / number of them), to the nearest, halves
-// away from zero.
-xt::xtensor<double, 3> pooled_node_gradient(const Vector<double>& differences, const xt::xtensor<int8_t, 4>& signs,
+// Pooled node perturbation: signs[q][channel] move all nodes of a channel. Each node that is not at a bound of its
+// clamp gets round(64 * sum / number of them), to the nearest, halves away from zero.
+xt::xtensor<double, 3> pooled_node_gradient(const Vector<double>& differences, const xt::xtensor<int8_t, 2>& signs,
                                             const Image& nodes, int32_t clamp_min, int32_t clamp_max);
 
 // Chain rule through a convolution: weights[c][k] = sum over positions of nodes[..][c] * patch[k].

@@ -12,10 +12,7 @@ Vector<int8_t> perturb(const Vector<int8_t>& values, const Vector<int8_t>& signs
 Vector<int8_t> perturb_free(const Vector<int8_t>& values, const Vector<int8_t>& signs, int32_t mu, int32_t low,
                             int32_t high);
 
-// Index of the region, of `regions` along a side, in which a position of that side lies.
-size_t region_of(size_t position, size_t side, size_t regions);
-
-// signs[row][column][channel] of regions as one sign for each node of a plane, in order.
-Vector<int8_t> node_signs(const xt::xtensor<int8_t, 3>& signs, size_t height, size_t width);
+// The signs of channels as one sign for each node of a plane of so many positions, in order.
+Vector<int8_t> node_signs(const Vector<int8_t>& signs, size_t positions);
 
 }  // namespace pmt::reference

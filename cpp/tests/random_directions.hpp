@@ -6,11 +6,10 @@
 
 namespace pmt::tests {
 
-inline EstimatorRule random_rule(RandomSource& random) { return static_cast<EstimatorRule>(random.integer(0, 3)); }
+inline EstimatorRule random_rule(RandomSource& random) { return static_cast<EstimatorRule>(random.integer(0, 4)); }
 
 inline void random_directions(RandomSource& random, TrainerOptions& options) {
   options.pairs = static_cast<Pairs>(random.integer(0, 1));
-  options.regions = random.integer(1, 5);
   if (options.pairs == Pairs::antithetic) options.queries += options.queries % 2;
 }
 

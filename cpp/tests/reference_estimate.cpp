@@ -89,20 +89,16 @@ std::vector<OpParameters> ReferenceEstimate::perturbed_parameters(const LayerRan
 reference::Vector<int8_t> ReferenceEstimate::node_signs(const Layer& layer, const QueryId& id) const {
   if (layer.estimator == Estimator::node_perturbation)
     return direction(layer, id, Purpose::node_signs, layer.node_count);
-  const Regions regions = regions_of(model_, layer);
-  const auto drawn = direction(layer, id, Purpose::node_signs, layer.channels * regions.rows * regions.columns);
-  const auto size = [](int32_t value) { return static_cast<size_t>(value); };
-  xt::xtensor<int8_t, 3> signs = xt::zeros<int8_t>({size(regions.rows), size(regions.columns), size(layer.channels)});
-  std::copy(drawn.begin(), drawn.end(), signs.begin());
-  return reference::node_signs(signs, size(regions.height), size(regions.width));
+  const auto signs = direction(layer, id, Purpose::node_signs, layer.channels);
+  return reference::node_signs(signs, static_cast<size_t>(layer.node_count / layer.channels));
 }
 
 void ReferenceEstimate::perturb_nodes(const Layer& layer, const QueryId& id, reference::Image& nodes) const {
   const OpRecord& op = model_.op(layer.op);
   const auto signs = node_signs(layer, id);
   const auto values = tensor_of<reference::Vector<int8_t>>(values_of(nodes), {nodes.size()});
-  const bool pooled = layer.estimator == Estimator::pooled_perturbation;
-  const auto move = pooled ? reference::perturb_free : reference::perturb;
+  const bool free = layer.estimator == Estimator::pooled_perturbation || options_.rule == EstimatorRule::free_node;
+  const auto move = free ? reference::perturb_free : reference::perturb;
   const auto moved = move(values, signs, layer.mu_node, op.clamp_min, op.clamp_max);
   std::copy(moved.begin(), moved.end(), nodes.begin());
 }
@@ -168,20 +164,19 @@ xt::xtensor<double, 3> ReferenceEstimate::node_gradient(const Layer& layer, uint
                                                         const std::vector<double>& differences) const {
   const OpRecord& op = model_.op(layer.op);
   const reference::Image& nodes = clean_[sample][op.output];
-  const bool pooled = layer.estimator == Estimator::pooled_perturbation;
-  const Regions regions = regions_of(model_, layer);
-  const auto size = [](int32_t value) { return static_cast<size_t>(value); };
-  const size_t height = pooled ? size(regions.rows) : nodes.shape(0);
-  const size_t width = pooled ? size(regions.columns) : nodes.shape(1);
-  xt::xtensor<int8_t, 4> signs = xt::zeros<int8_t>({differences.size(), height, width, nodes.shape(2)});
-  for (uint32_t q = 0; q < differences.size(); ++q) {
-    const auto count = static_cast<int32_t>(height * width * nodes.shape(2));
-    const auto drawn = direction(layer, {q, sample}, Purpose::node_signs, count);
-    std::copy(drawn.begin(), drawn.end(), signs.begin() + static_cast<std::ptrdiff_t>(q * drawn.size()));
+  const size_t queries = differences.size();
+  const auto factors = tensor_of<reference::Vector<double>>(differences, {queries});
+  const int32_t count = node_columns(layer);
+  xt::xtensor<int8_t, 2> signs = xt::zeros<int8_t>({queries, static_cast<size_t>(count)});
+  for (uint32_t q = 0; q < queries; ++q) {
+    xt::view(signs, q) = direction(layer, {q, sample}, Purpose::node_signs, count);
   }
-  const auto factors = tensor_of<reference::Vector<double>>(differences, {differences.size()});
-  return pooled ? reference::pooled_node_gradient(factors, signs, nodes, op.clamp_min, op.clamp_max)
-                : reference::node_gradient(factors, signs, nodes, op.clamp_min, op.clamp_max);
+  if (layer.estimator == Estimator::pooled_perturbation) {
+    return reference::pooled_node_gradient(factors, signs, nodes, op.clamp_min, op.clamp_max);
+  }
+  xt::xtensor<int8_t, 4> by_node = xt::zeros<int8_t>({queries, nodes.shape(0), nodes.shape(1), nodes.shape(2)});
+  std::copy(signs.begin(), signs.end(), by_node.begin());
+  return reference::node_gradient(factors, by_node, nodes, op.clamp_min, op.clamp_max);
 }
 
 Sums ReferenceEstimate::node_sums(int32_t index, uint32_t sample, const std::vector<double>& differences) const {

@@ -6,6 +6,11 @@
 #include <vector>
 
 #include "core/zo/direction.hpp"
+#include "core/zo/gradient.hpp"
+#include "reference/gradient.hpp"
+#include "reference/ops.hpp"
+#include "reference/perturbation.hpp"
+#include "tests/linear_case.hpp"
 #include "tests/random_network.hpp"
 #include "tests/random_source.hpp"
 #include "tests/training_run.hpp"
@@ -143,6 +148,129 @@ TEST_CASE("over all 2^d sign vectors a query's estimate is the gradient, exactly
 TEST_CASE("random signs: squared norm (Q + d - 1) / Q, squared error (d - 1) / Q") {
   const LinearLoss loss(8, 8, with(16));
   check_norms(norms(loss, 16, 2000), (16 + 64 - 1) / 16.0, 63 / 16.0);
+}
+
+namespace {
+
+constexpr Window node_window = {3, 3, 1, 1, 0, 0};
+
+// A convolution under training, some of whose nodes stand at a clamp, and a loss that is linear in its nodes.
+struct LinearNodeLoss {
+  explicit LinearNodeLoss(int32_t queries) {
+    RandomSource random(71);
+    ImageBuilder builder;
+    builder.add_tensor({6, 5, 3}, 0.05f, 4);
+    builder.add_tensor({4, 3, 6});
+    builder.add_tensor({1, 1, 5});
+    OpRecord op = window_op(OpKind::conv2d, 0, 1, node_window, 0, 0);
+    op.clamp_min = -30;
+    op.clamp_max = 45;
+    builder.add_op(op, random_linear_data(random, 6, 27));
+    builder.add_op(plain_op(OpKind::fully_connected, 1, 2), random_linear_data(random, 5, 72));
+    image = std::make_unique<AlignedBytes>(builder.build());
+    REQUIRE(model.open(image->data(), image->size()).ok());
+    options.queries = queries;
+    options.rule = EstimatorRule::free_node;
+    run = std::make_unique<TrainingRun>(model, options, std::vector<int32_t>{0}, 1, Machine{});
+    const std::vector<int8_t> values = random_samples(random, model, 1).images[0];
+    input = image_of(values, {6, 5, 3});
+    const Trainer& trainer = run->trainer();
+    const Workspace& workspace = trainer.workspace(0);
+    std::copy(values.begin(), values.end(), workspace.tensor(trainer.plan(), Pass::main, 0));
+    forward(trainer.network(), trainer.plan(), workspace, 1, 0, 1);
+    const int8_t* output = workspace.tensor(trainer.plan(), Pass::main, 1);
+    nodes = image_of(output, {4, 3, 6});
+    slopes = xt::zeros<double>({size_t{4}, size_t{3}, size_t{6}});
+    for (double& slope : slopes) slope = random.integer(-9, 9);
+    const auto is_free = xt::cast<int32_t>(nodes) > op.clamp_min && xt::cast<int32_t>(nodes) < op.clamp_max;
+    free = xt::where(is_free, 1.0, 0.0);
+    gradient = reference::conv2d_gradient(slopes * free, input, 4, node_window);
+  }
+
+  // What a query changes the loss by.
+  int32_t difference(const StepContext& context, const Layer& layer, uint32_t query) const {
+    std::vector<int8_t> signs(nodes.size());
+    NodeSigns(context, run->trainer().workspace(0), layer, {query, 0})
+        .next(portable_kernels(), layer.node_count, signs.data());
+    const OpRecord& op = model.op(0);
+    const auto clean = tensor_of<reference::Vector<int8_t>>(values_of(nodes), {nodes.size()});
+    const auto moves = tensor_of<reference::Vector<int8_t>>(signs, {signs.size()});
+    const reference::Vector<int8_t> moved =
+        reference::perturb_free(clean, moves, layer.mu_node, op.clamp_min, op.clamp_max);
+    double change = 0.0;
+    for (size_t i = 0; i < moved.size(); ++i) change += slopes.flat(i) * (moved(i) - clean(i));
+    return static_cast<int32_t>(change);
+  }
+
+  // Queries times the estimate of the weights' gradient.
+  Vector estimate(uint32_t step) const {
+    const Trainer& trainer = run->trainer();
+    const Layer& layer = trainer.layer(0);
+    StepContext context = trainer.context();
+    context.step = step;
+    std::vector<int32_t> differences;
+    for (int32_t q = 0; q < layer.queries; ++q) {
+      differences.push_back(difference(context, layer, static_cast<uint32_t>(q)));
+    }
+    Vector weights(gradient.size()), bias(static_cast<size_t>(layer.channels));
+    DirectionSums directions(context, trainer.workspace(0), layer, 0, differences.data());
+    directions.open(Purpose::node_signs);
+    NodeGradient(context, trainer.workspace(0), layer, directions, {weights.data(), bias.data()})
+        .add(main_rows(context, trainer.workspace(0), layer));
+    return weights;
+  }
+
+  // |z|^2 |B|^2 + |g|^2 - 2 sum_j z_j^2 |B_j|^2, z the free nodes' slopes and B_j the patch of node j.
+  double squared_error() const {
+    double slope_squares = 0.0, patch_squares = 0.0, diagonal = 0.0;
+    for (size_t y = 0; y < nodes.shape(0); ++y) {
+      for (size_t x = 0; x < nodes.shape(1); ++x) {
+        const auto patch = reference::patch(input, 4, node_window, static_cast<int32_t>(y), static_cast<int32_t>(x));
+        const double norm = xt::sum(xt::square(xt::cast<double>(patch)))();
+        for (size_t c = 0; c < nodes.shape(2); ++c) {
+          const double square = free(y, x, c) * slopes(y, x, c) * slopes(y, x, c);
+          slope_squares += square;
+          patch_squares += free(y, x, c) * norm;
+          diagonal += square * norm;
+        }
+      }
+    }
+    return slope_squares * patch_squares + xt::sum(xt::square(gradient))() - 2.0 * diagonal;
+  }
+
+  std::unique_ptr<AlignedBytes> image;
+  Model model;
+  TrainerOptions options;
+  std::unique_ptr<TrainingRun> run;
+  reference::Image input, nodes;
+  xt::xtensor<double, 3> slopes, free;
+  xt::xtensor<double, 4> gradient;
+};
+
+}  // namespace
+
+TEST_CASE("free nodes: no bias, and the variance of the nodes that no clamp holds") {
+  constexpr int32_t queries = 16, steps = 2000;
+  const LinearNodeLoss loss(queries);
+  const double all = static_cast<double>(loss.nodes.size()), held = all - xt::sum(loss.free)();
+  CHECK(held > 0.2 * all);
+  CHECK(held < 0.8 * all);
+  std::vector<double> mean(loss.gradient.size());
+  double error = 0.0;
+  for (int32_t step = 0; step < steps; ++step) {
+    const Vector sums = loss.estimate(static_cast<uint32_t>(step));
+    for (size_t i = 0; i < sums.size(); ++i) {
+      const double value = static_cast<double>(sums[i]) / queries, wrong = value - loss.gradient.flat(i);
+      mean[i] += value / steps;
+      error += wrong * wrong / steps;
+    }
+  }
+  const double variance = loss.squared_error() / queries;
+  CHECK(error == doctest::Approx(variance).epsilon(0.03));
+  double bias = 0.0;
+  for (size_t i = 0; i < mean.size(); ++i)
+    bias += (mean[i] - loss.gradient.flat(i)) * (mean[i] - loss.gradient.flat(i));
+  CHECK(bias < 2.0 * variance / steps);
 }
 
 TEST_CASE("antithetic pairs: squared error (2d - 2) / Q of random signs") {

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "core/zo/region_gradient.hpp"
+#include "core/zo/gradient.hpp"
 #include "tests/random_directions.hpp"
 #include "tests/random_loss.hpp"
 #include "tests/random_network.hpp"
@@ -127,9 +127,9 @@ TEST_CASE("a layer's gradient sums are those of the definition") {
         DirectionSums directions(context, workspace, layer, 0, differences.data());
         directions.open(Purpose::node_signs);
         if (layer.estimator == Estimator::pooled_perturbation) {
-          RegionGradient regions(context, workspace, layer);
-          regions.count(main_rows(context, workspace, layer));
-          regions.share(directions);
+          PooledGradient pooled(context, workspace, layer);
+          pooled.count(main_rows(context, workspace, layer));
+          pooled.share(directions);
         }
         NodeGradient gradient(context, workspace, layer, directions, sums.view());
         gradient.add(main_rows(context, workspace, layer));

@@ -40,8 +40,6 @@ TEST_CASE("options outside their ranges are refused") {
   CHECK(code_of([](Options& o) { o.node_ratio = 0.0f; }) == Code::option_value);
   CHECK(code_of([](Options& o) { o.node_ratio = std::numeric_limits<float>::quiet_NaN(); }) == Code::option_value);
   CHECK(code_of([](Options& o) { o.rule = beyond<EstimatorRule>; }) == Code::option_value);
-  CHECK(code_of([](Options& o) { o.regions = 0; }) == Code::option_value);
-  CHECK(code_of([](Options& o) { o.regions = 17; }) == Code::option_value);
   CHECK(code_of([](Options& o) { o.bias_rate = 0.0f; }) == Code::option_value);
   CHECK(code_of([](Options& o) { o.head_rate = 1001.0f; }) == Code::option_value);
   CHECK(code_of([](Options& o) { o.head_rate = 1000.0f; }) == Code::ok);

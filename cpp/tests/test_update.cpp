@@ -52,9 +52,7 @@ struct LayerCase {
              bias.data(),
              options.queries,
              options.mu_weight,
-             static_cast<int16_t>(options.mu_node),
-             1,
-             1};
+             options.mu_node};
   }
 
   AlignedBytes image;
@@ -146,13 +144,11 @@ TEST_CASE("update_layer with nearest rounding is the update in double") {
     LayerCase one(random, random.chance(2) ? OpKind::conv2d : OpKind::depthwise_conv2d);
     one.layer.queries = random.integer(2, 50);
     one.layer.mu_weight = random.integer(1, 8);
-    one.layer.mu_node = static_cast<int16_t>(random.integer(1, 8));
+    one.layer.mu_node = random.integer(1, 8);
     one.options.baseline = random.chance(2) ? Baseline::clean : Baseline::leave_one_out;
     one.options.gradient_norm_scaling = static_cast<GradientNormScaling>(random.integer(0, 2));
     one.options.quantization_aware_scaling = static_cast<uint32_t>(random.integer(0, 1));
     one.layer.estimator = static_cast<Estimator>(random.integer(0, 3));
-    one.layer.region_rows = static_cast<uint8_t>(random.integer(1, 4));
-    one.layer.region_columns = 2;
     const UpdateInput input = {static_cast<float>(random.real(0.01, 1.0)), 8, random.chance(2) ? 8 : 1};
     const bool exact = one.layer.estimator == Estimator::closed_form;
     const auto mode = one.options.gradient_norm_scaling;

@@ -77,8 +77,8 @@ void check_rooms(const Model& model, const TrainerOptions& options) {
     CHECK(rooms.signs >= signs);
     const int32_t pooled = node_columns(layer) < 512 ? node_columns(layer) : 512;
     const bool whole = layer.estimator == Estimator::node_perturbation;
-    const bool regions = layer.estimator == Estimator::pooled_perturbation;
-    CHECK(rooms.sign_sums >= 4 * (whole ? signs : (regions ? pooled : 512)));
+    const bool one_a_channel = layer.estimator == Estimator::pooled_perturbation;
+    CHECK(rooms.sign_sums >= 4 * (whole ? signs : (one_a_channel ? pooled : 512)));
   }
 }
 

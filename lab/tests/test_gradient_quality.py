@@ -76,7 +76,7 @@ def test_node_moments_are_those_of_the_chain_rule():
         ("conv", "node+mu1"),
         ("conv", "node+mu1+clean"),
         ("conv", "pooled+mu1"),
-        ("conv", "pooled+mu1+regions2"),
+        ("conv", "free_node+mu1"),
     ],
 )
 @pytest.mark.parametrize("queries", [4, 16])
@@ -100,32 +100,27 @@ def test_on_a_smooth_loss_theory_and_measurement_agree(layer, words, queries):
 
 
 @pytest.mark.parametrize("layer", [0, 1, 2, 3, 5])
-def test_as_many_regions_as_positions_are_the_nodes_that_no_clamp_holds(layer):
+def test_free_nodes_are_the_nodes_that_no_clamp_holds(layer):
     model = residual_network()
     images, y = model.prepare(pixels(model, 3)), labels(model, 3)
-    nodes, pooled = (
-        layer_moments(model, images, y, layer),
-        pooled_moments(model, images, y, layer, 8),
-    )
-    assert (pooled.weights, pooled.nodes) == (nodes.weights, nodes.nodes)
-    names = ["patch_squares", "diagonal"]
+    nodes, free = (layer_moments(model, images, y, layer, free=only) for only in (False, True))
     if layer == 3:  # not clamped
-        names += ["node_squares", "weight_squares", "gradient"]
+        np.testing.assert_array_equal(free.node_squares, nodes.node_squares)
     else:
-        assert (pooled.node_squares < nodes.node_squares).all()
-    for name in names:
-        np.testing.assert_allclose(getattr(pooled, name), getattr(nodes, name), 1e-4, 1e-8)
+        assert (free.node_squares < nodes.node_squares).all()
+    for name in ("patch_squares", "diagonal", "weight_squares", "gradient"):
+        np.testing.assert_array_equal(getattr(free, name), getattr(nodes, name))
 
 
 def test_the_pooled_gradient_is_that_of_the_core_where_queries_reach_its_dimension():
     """But for rounding, the loss's curvature and the directions' own noise."""
     model = smooth_network()
     images, y = model.prepare(pixels(model, 2)), labels(model, 2)
-    options = estimator_options("pooled+regions2+mu1+antithetic", 4096, 1)
+    options = estimator_options("pooled+mu1+antithetic", 4096, 1)
     trainer = pmt._core.Trainer(model.core, options.to_core(), [0], 2, 1)
     estimate, _ = trainer.estimate(images, y, 0, 0)
-    pooled = pooled_moments(model, images, y, 0, 2)
-    assert pooled.nodes == 2 * 2 * 4
+    pooled = pooled_moments(model, images, y, 0)
+    assert pooled.nodes == 4
     error = np.linalg.norm(estimate - pooled.gradient) / np.linalg.norm(pooled.gradient)
     assert error < 0.15  # (2 d - 2) / Q of random signs, and rounding
 
@@ -133,16 +128,15 @@ def test_the_pooled_gradient_is_that_of_the_core_where_queries_reach_its_dimensi
 def test_the_theory_of_pooled_nodes_tells_bias_and_variance_apart():
     model = smooth_network()
     kwargs = {"layers": "conv", "repeats": 2, "threads": 1, "progress": False}
-    names = ["node", "pooled", "pooled+regions2", "pooled+regions4"]
+    names = ["node", "pooled", "free_node"]
     rows = study_gradients(model, batch_of(model, 2), estimators=names, queries=[8], **kwargs).rows
-    node, one, four, all_positions = rows
-    assert (node.expected_bias, node.limit_cosine) == (0.0, 1.0)
-    assert one.expected_bias > four.expected_bias > 1e-3
-    assert one.limit_cosine < four.limit_cosine < 1.0
-    assert all_positions.expected_bias < 1e-8
-    assert all_positions.expected_squared_error == pytest.approx(node.expected_squared_error)
-    variances = [row.expected_squared_error - row.expected_bias for row in rows]
-    assert variances[1] < variances[2] < variances[3]
+    node, pooled, free = rows
+    for row in (node, free):
+        assert (row.expected_bias, row.limit_cosine) == (0.0, 1.0)
+    assert pooled.expected_bias > 1e-3
+    assert pooled.limit_cosine < 1.0
+    assert free.expected_squared_error == pytest.approx(node.expected_squared_error)
+    assert pooled.expected_squared_error - pooled.expected_bias < free.expected_squared_error
 
 
 def test_model_wise_and_layer_wise_follow_their_formulas():
@@ -218,15 +212,13 @@ def test_estimators_by_name():
         "input",
         1.0,
     )
-    options = estimator_options("pooled+regions4+antithetic", 8, 5)
-    assert (options.rule, options.regions, options.pairs) == ("pooled", 4, "antithetic")
+    options = estimator_options("free_node+antithetic", 8, 5)
+    assert (options.rule, options.pairs) == ("free_node", "antithetic")
     assert {"weight", "node", "clean", "shared", "model_wise"} <= set(WORDS)
     for name, message in (
-        ("mu1", "must be weight, node, pooled or by_dimension"),
-        ("weight+node", "must be weight, node, pooled or by_dimension"),
-        ("node+pooled", "must be weight, node, pooled or by_dimension"),
-        ("node+regions2", "'regions2' goes only with pooled"),
-        ("pooled+regions17", "regions=17 must be 1..16"),
+        ("mu1", "must be weight, node, free_node, pooled or by_dimension"),
+        ("weight+node", "must be weight, node, free_node, pooled or by_dimension"),
+        ("node+pooled", "must be weight, node, free_node, pooled or by_dimension"),
         ("weight+magic", "'magic' is none of weight, node"),
         ("weight+mu0", "'mu0' is none of"),
     ):

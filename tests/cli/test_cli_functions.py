@@ -192,11 +192,11 @@ def test_info(model, printed):
 
 
 def test_info_of_another_rule(model, printed):
-    expected = printed("info", model, "--rule", "pooled", "--regions", "2")
-    options = pmt.TrainingOptions(rule="pooled", regions=2)
+    expected = printed("info", model, "--rule", "free_node")
+    options = pmt.TrainingOptions(rule="free_node")
     assert plain(describe_model(pmt.load(model), options).to_json()) == plain(expected)
     kinds = [layer["estimator"] for layer in expected["layers"]]
-    assert kinds == ["pooled_perturbation"] * 5 + ["closed_form"]
+    assert kinds == ["node_perturbation"] * 5 + ["closed_form"]
 
 
 def test_convert(model, tmp_path, printed):

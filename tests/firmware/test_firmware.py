@@ -99,13 +99,12 @@ def check_same_bytes(
         ),
         (
             {
-                "rule": "pooled",
-                "regions": 3,
+                "rule": "free_node",
                 "learning_rate": 3.0,
                 "bias_rate": 4.0,
                 "head_rate": 0.5,
             },
-            {"pooled_perturbation", "closed_form"},
+            {"node_perturbation", "closed_form"},
             "-O2",
         ),
         (

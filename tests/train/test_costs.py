@@ -168,17 +168,17 @@ def test_zeroth_order_counts_node_gradients():
     assert work.forward_macs == CONV + DEPTH + HEAD + 10 * (DEPTH + HEAD)
 
 
-@pytest.mark.parametrize("regions", [1, 3])
-def test_pooled_nodes_cost_what_nodes_cost_on_a_host(regions):
+@pytest.mark.parametrize("rule", ["pooled", "free_node"])
+def test_pooled_and_free_nodes_cost_what_nodes_cost_on_a_host(rule):
     model = residual_network()
     layers = model.select_layers("all")
     node = pmt.preset("default", queries=10, rule="node")
-    pooled = node.replace(rule="pooled", regions=regions)
-    works = [zeroth_order_work(model.core, one.to_core(), layers) for one in (node, pooled)]
+    other = node.replace(rule=rule)
+    works = [zeroth_order_work(model.core, one.to_core(), layers) for one in (node, other)]
     assert works[0] == works[1]
 
 
-def test_regions_take_four_bytes_a_channel():
+def test_pooled_nodes_take_four_bytes_a_channel():
     model = residual_network()
     layers = model.select_layers("B1,B2")
 
@@ -188,11 +188,9 @@ def test_regions_take_four_bytes_a_channel():
         assert counted.sram == arena_bytes(model.core, options, layers, 5)
         return counted
 
-    one, many = memory(rule="pooled"), memory(rule="pooled", regions=4)
-    region = 4 * 16  # a share of 16 channels, or a sign
-    assert abs(one.buffers - memory(rule="node").buffers - region) < 16
-    sums = 4 * (16 * 16 - 128)  # of a chunk of signs: 256 at once and not 128
-    assert many.buffers - one.buffers == 15 * region + sums
+    node, shares = memory(rule="node"), 4 * 16  # of 16 channels, or their signs
+    assert abs(memory(rule="pooled").buffers - node.buffers - shares) < 16
+    assert memory(rule="free_node") == node
 
 
 def restarts(model: Model, block: str, batch: int, preset: str, rule: str) -> int:

@@ -29,11 +29,9 @@ WEIGHTS = "rule='weight' or 'by_dimension'"
          "node_ratio has no effect with rule='pooled'; it has one with rule='by_dimension'"),
         ({"node_dimension": "input", "rule": "weight"},
          "node_dimension has no effect with rule='weight'; it has one with rule='by_dimension'"),
-        ({"regions": 2, "rule": "node"},
-         "regions has no effect with rule='node'; it has one with rule='pooled'"),
         ({"mu_node": 8, "rule": "weight"},
          "mu_node has no effect with rule='weight'; it has one with "
-         "rule='node', 'by_dimension' or 'pooled'"),
+         "rule='node', 'by_dimension', 'pooled' or 'free_node'"),
         ({"diversity": 1.0, "loss": "squared_error"},
          "diversity has no effect with loss='squared_error'; it has one with loss='entropy'"),
     ],

@@ -2,7 +2,6 @@
 
 #include "core/base/arithmetic.hpp"
 #include "core/net/stream_run.hpp"
-#include "core/zo/region_gradient.hpp"
 
 namespace pmt {
 
@@ -101,9 +100,9 @@ void GradientPass::add_nodes(int32_t sample, int32_t worker, const GradientSums&
   DirectionSums directions(memory_.context, workspace, layer_, static_cast<uint32_t>(sample), differences(sample));
   directions.open(Purpose::node_signs);
   if (layer_.estimator == Estimator::pooled_perturbation) {
-    RegionGradient regions(memory_.context, workspace, layer_);
-    for_rows(worker, [&](const LayerRows& rows) { regions.count(rows); });
-    regions.share(directions);
+    PooledGradient pooled(memory_.context, workspace, layer_);
+    for_rows(worker, [&](const LayerRows& rows) { pooled.count(rows); });
+    pooled.share(directions);
   }
   NodeGradient gradient(memory_.context, workspace, layer_, directions, sums);
   for_rows(worker, [&](const LayerRows& rows) { gradient.add(rows); });

@@ -12,6 +12,17 @@ SignStream direction_signs(const StepContext& context, const Layer& layer, uint3
   return {options.generator, {options.seed, context.step, static_cast<uint32_t>(layer.op), direction, owner, purpose}};
 }
 
+// Writes `count` values of a pattern of `period` that goes on for ever, from its place `first` on.
+void repeat(const int8_t* pattern, int32_t period, int32_t first, int32_t count, int8_t* values) {
+  int32_t done = 0;
+  for (int32_t i = first; done < count && done < period; i = i + 1 == period ? 0 : i + 1) values[done++] = pattern[i];
+  while (done < count) {  // by doubling
+    const int32_t run = done < count - done ? done : count - done;
+    __builtin_memcpy(values + done, values, static_cast<uint32_t>(run));
+    done += run;
+  }
+}
+
 }  // namespace
 
 int32_t direction_count(const TrainerOptions& options, const Layer& layer) {
@@ -27,6 +38,22 @@ void Direction::next(const Kernels& kernels, int32_t count, int8_t* values) {
   signs_.next(kernels, count, values);
   if (!backwards_) return;
   for (int32_t i = 0; i < count; ++i) values[i] = static_cast<int8_t>(-values[i]);
+}
+
+NodeSigns::NodeSigns(const StepContext& context, const Workspace& workspace, const Layer& layer, const QueryId& id)
+    : direction_(context, layer, id, Purpose::node_signs), channels_(layer.channels) {
+  if (layer.estimator != Estimator::pooled_perturbation) return;
+  direction_.next(context.kernels(), channels_, workspace.channel_signs());
+  signs_ = workspace.channel_signs();
+}
+
+void NodeSigns::next(const Kernels& kernels, int32_t count, int8_t* values) {
+  if (signs_ == nullptr) {
+    direction_.next(kernels, count, values);
+    return;
+  }
+  repeat(signs_, channels_, channel_, count, values);
+  channel_ = (channel_ + count) % channels_;
 }
 
 DirectionSums::DirectionSums(const StepContext& context, const Workspace& workspace, const Layer& layer,

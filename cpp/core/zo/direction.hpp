@@ -21,6 +21,21 @@ class Direction {
   bool backwards_;
 };
 
+// The direction of a query in a layer's nodes, in order: one value a node or, pooled, one for all nodes of a channel.
+class NodeSigns {
+ public:
+  NodeSigns(const StepContext& context, const Workspace& workspace, const Layer& layer, const QueryId& id);
+
+  // Writes the next `count` values.
+  void next(const Kernels& kernels, int32_t count, int8_t* values);
+
+ private:
+  Direction direction_;
+  const int32_t channels_;
+  const int8_t* signs_ = nullptr;  // of every channel; none unless pooled
+  int32_t channel_ = 0;
+};
+
 // Sums over a sample's queries of loss difference times direction, for a layer's weights, biases or
 // nodes in order; exact integers.
 class DirectionSums {

@@ -126,6 +126,35 @@ void add_weight_gradient(const StepContext& context, const Workspace& workspace,
   add_direction_sums(directions, workspace, 1, layer.channels, begin, end, sums.bias);
 }
 
+PooledGradient::PooledGradient(const StepContext& context, const Workspace& workspace, const Layer& layer)
+    : context_(context), workspace_(workspace), layer_(layer) {
+  __builtin_memset(workspace.channel_values, 0, static_cast<uint32_t>(layer.channels) * sizeof(int32_t));
+}
+
+void PooledGradient::count(const LayerRows& rows) {
+  const OpRecord& op = context_.model().op(layer_.op);
+  const int32_t positions = rows.shape.out.height * rows.shape.out.width;
+  const int8_t* nodes = rows.output;
+  for (int32_t p = 0; p < positions; ++p, nodes += layer_.channels) {
+    for (int32_t c = 0; c < layer_.channels; ++c) {
+      workspace_.channel_values[c] += nodes[c] > op.clamp_min && nodes[c] < op.clamp_max ? 1 : 0;
+    }
+  }
+}
+
+void PooledGradient::share(DirectionSums& directions) const {
+  int32_t* shares = workspace_.channel_values;
+  for (int32_t done = 0; done < layer_.channels; done += gradient_chunk) {
+    const int32_t chunk = layer_.channels - done < gradient_chunk ? layer_.channels - done : gradient_chunk;
+    directions.next(chunk);
+    for (int32_t i = 0; i < chunk; ++i, ++shares) {
+      if (*shares == 0) continue;
+      const int64_t share = divide_rounded(int64_t{workspace_.sign_sums[i]} * (1 << share_bits), *shares);
+      *shares = static_cast<int32_t>(share > INT32_MAX ? INT32_MAX : (share < -INT32_MAX ? -INT32_MAX : share));
+    }
+  }
+}
+
 NodeGradient::NodeGradient(const StepContext& context, const Workspace& workspace, const Layer& layer,
                            DirectionSums& directions, const GradientSums& sums)
     : context_(context), workspace_(workspace), layer_(layer), directions_(directions), sums_(sums) {}
@@ -133,7 +162,7 @@ NodeGradient::NodeGradient(const StepContext& context, const Workspace& workspac
 void NodeGradient::add(const LayerRows& rows) {
   const int32_t at_once = node_positions(*context_.network, *context_.plan, layer_);
   const int32_t width = rows.shape.out.width;
-  for (int32_t y = 0; y < rows.shape.out.height; ++y, ++y_) {
+  for (int32_t y = 0; y < rows.shape.out.height; ++y) {
     for (int32_t x = 0; x < width; x += at_once) add_positions(rows, y, x, x + at_once < width ? x + at_once : width);
   }
 }
@@ -144,11 +173,10 @@ void NodeGradient::node_sums(int32_t begin, int32_t end) {
     directions_.next((end - begin) * layer_.channels);
     return;
   }
-  const Regions regions = regions_of(context_.model(), layer_);
   const auto bytes = static_cast<uint32_t>(layer_.channels) * sizeof(int32_t);
   int32_t* gradient = workspace_.sign_sums;
   for (int32_t x = begin; x < end; ++x, gradient += layer_.channels) {
-    __builtin_memcpy(gradient, workspace_.region_values + regions.at(y_, x) * layer_.channels, bytes);
+    __builtin_memcpy(gradient, workspace_.channel_values, bytes);
   }
 }
 

@@ -39,9 +39,31 @@ LayerRows main_rows(const StepContext& context, const Workspace& workspace, cons
 void add_weight_gradient(const StepContext& context, const Workspace& workspace, const Layer& layer, uint32_t sample,
                          const int32_t* differences, const GradientSums& sums);
 
+// A share is 2^share_bits times a node's, so that one of many does not round to nothing.
+constexpr int32_t share_bits = 6;
+
+// Pooled node perturbation: the gradient by all nodes of a channel together, shared out evenly to those that no
+// clamp holds. Times the input patches, that is the weights' gradient by the mean patch of the plane: the chain rule
+// without the covariance of node gradients and inputs over the positions.
+class PooledGradient {
+ public:
+  PooledGradient(const StepContext& context, const Workspace& workspace, const Layer& layer);
+
+  // Counts free nodes; each row once.
+  void count(const LayerRows& rows);
+
+  // Turns the counts in workspace.channel_values into one sample's shares; `directions` are open at the first node.
+  void share(DirectionSums& directions) const;
+
+ private:
+  const StepContext& context_;
+  const Workspace& workspace_;
+  const Layer& layer_;
+};
+
 // Node perturbation, paper Eq. 12 and 13, position by position: the node gradient, masked where the
 // output is saturated, times the input patches. Rows come in order, each once. `directions` are open at the first
-// node; pooled, the node gradients are the shares of RegionGradient in workspace.region_values.
+// node; pooled, the node gradients are the shares of PooledGradient in workspace.channel_values.
 class NodeGradient {
  public:
   NodeGradient(const StepContext& context, const Workspace& workspace, const Layer& layer, DirectionSums& directions,
@@ -57,7 +79,6 @@ class NodeGradient {
   const Layer& layer_;
   DirectionSums& directions_;
   const GradientSums sums_;
-  int32_t y_ = 0;  // of the plane
 };
 
 // The head: the loss's gradient by its accumulators, one per class. All classes' weights have a part in it.

@@ -20,7 +20,8 @@ Estimator choose_estimator(const Model& model, int32_t op, const TrainerOptions&
   const OpRecord& record = model.op(op);
   if (options.rule == EstimatorRule::weight) return Estimator::weight_perturbation;
   if (has_closed_form(model, op, options)) return Estimator::closed_form;
-  if (options.rule == EstimatorRule::node) return Estimator::node_perturbation;
+  const bool by_node = options.rule == EstimatorRule::node || options.rule == EstimatorRule::free_node;
+  if (by_node) return Estimator::node_perturbation;
   if (options.rule == EstimatorRule::pooled) return Estimator::pooled_perturbation;
   if (options.train_weights == 0) return Estimator::weight_perturbation;
   const bool by_input = options.node_dimension == NodeDimension::input;
@@ -41,14 +42,7 @@ Layer make_layer(const Model& model, int32_t op, const TrainerOptions& options, 
           storage.bias,
           options.queries,
           options.mu_weight,
-          static_cast<int16_t>(options.mu_node),
-          static_cast<uint8_t>(clamp(options.regions, 1, out.height)),
-          static_cast<uint8_t>(clamp(options.regions, 1, out.width))};
-}
-
-Regions regions_of(const Model& model, const Layer& layer) {
-  const TensorRecord& out = model.output_of(model.op(layer.op));
-  return {out.height, out.width, layer.region_rows, layer.region_columns};
+          options.mu_node};
 }
 
 int32_t bias_mu(const Model& model, const OpRecord& op, int32_t channel, int32_t mu) {

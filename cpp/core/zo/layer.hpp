@@ -13,31 +13,6 @@ enum class Estimator : uint32_t {
   pooled_perturbation = 3,
 };
 
-// A layer's output plane in rectangles of nearly equal size. Pooled node perturbation moves all nodes of a
-// channel in a region together.
-struct Regions {
-  int32_t height, width;  // of the plane
-  int32_t rows, columns;
-
-  int32_t count() const { return rows * columns; }
-  int32_t at(int32_t y, int32_t x) const { return y * rows / height * columns + x * columns / width; }
-  // First position of the row or column of regions; one after the last ends the plane.
-  int32_t first_row(int32_t row) const { return start(row, rows, height); }
-  int32_t first_column(int32_t column) const { return start(column, columns, width); }
-  // First x right of the region in which an x lies.
-  int32_t end_of(int32_t x) const { return start(x * columns / width + 1, columns, width); }
-  int64_t positions(int32_t region) const {
-    return int64_t{length(region / columns, rows, height)} * length(region % columns, columns, width);
-  }
-
- private:
-  // First position of a part of a side.
-  static int32_t start(int32_t part, int32_t parts, int32_t side) { return (part * side + parts - 1) / parts; }
-  static int32_t length(int32_t part, int32_t parts, int32_t side) {
-    return start(part + 1, parts, side) - start(part, parts, side);
-  }
-};
-
 struct Layer {
   int32_t op;
   Estimator estimator;
@@ -48,8 +23,7 @@ struct Layer {
   int32_t* bias;
   int32_t queries;
   int32_t mu_weight;
-  int16_t mu_node;
-  uint8_t region_rows, region_columns;  // pooled node perturbation
+  int32_t mu_node;
 };
 template <>
 inline constexpr size_t size_on_device<Layer> = 40;
@@ -59,13 +33,10 @@ inline bool perturbs_nodes(const Layer& layer) {
   return layer.estimator == Estimator::node_perturbation || layer.estimator == Estimator::pooled_perturbation;
 }
 
-// Values in which a query moves a layer's nodes: one a node, or pooled, one a channel and region.
+// Values in which a query moves a layer's nodes: one a node, or pooled, one a channel.
 inline int32_t node_columns(const Layer& layer) {
-  return layer.estimator == Estimator::pooled_perturbation ? layer.channels * layer.region_rows * layer.region_columns
-                                                           : layer.node_count;
+  return layer.estimator == Estimator::pooled_perturbation ? layer.channels : layer.node_count;
 }
-
-Regions regions_of(const Model& model, const Layer& layer);
 
 // Where a layer's trained parameters live; the caller has filled them with the start values.
 struct LayerStorage {

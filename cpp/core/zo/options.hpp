@@ -20,9 +20,9 @@ PMT_WORDS(Baseline, clean, leave_one_out);
 PMT_WORDS(Pairs, one_sided, antithetic);
 
 // Which estimator a layer gets. by_dimension: node perturbation where
-// node_dimension < node_ratio * weight_dimension (paper section 3.2.2: ratio 1). pooled: pooled node
-// perturbation, by `regions`.
-PMT_WORDS(EstimatorRule, by_dimension, weight, node, pooled);
+// node_dimension < node_ratio * weight_dimension (paper section 3.2.2: ratio 1). pooled: node perturbation by one
+// sign a channel. free_node: node perturbation whose nodes at a clamp do not move, as those of pooled.
+PMT_WORDS(EstimatorRule, by_dimension, weight, node, pooled, free_node);
 PMT_WORDS(NodeDimension, output, input);
 
 // Weight perturbations of a batch: one set for all samples, or one for each.
@@ -59,17 +59,15 @@ struct TrainerOptions {
   Step step = Step::gradient;
   uint32_t train_bias = 1;
   uint32_t train_weights = 1;  // 0: biases alone
-  int32_t regions = 1;         // of a plane, along each side; pooled node perturbation
   float bias_rate = 1.0f;      // learning rate of biases whose gradient is estimated, as a multiple
   float head_rate = 1.0f;      // of a layer whose gradient is exact, weights and biases, likewise
   Loss loss = Loss::cross_entropy;
   float diversity = 0.0f;  // of entropy: weight of the mean prediction's negative entropy
 };
-static_assert(sizeof(TrainerOptions) == 92, "written into the firmware's data file as it is");
+static_assert(sizeof(TrainerOptions) == 88, "written into the firmware's data file as it is");
 
 constexpr int32_t most_queries = 4096;
 constexpr int32_t largest_mu = 64;
-constexpr int32_t most_regions = 16;
 constexpr float largest_diversity = 10.0f;
 constexpr float largest_rate = 1000.0f;
 constexpr float largest_float = 3.40282347e38f;
@@ -107,7 +105,6 @@ constexpr void for_each_option(Visitor visit) {
   visit("step", &O::step, words<Step>);
   visit("train_bias", &O::train_bias, flag);
   visit("train_weights", &O::train_weights, flag);
-  visit("regions", &O::regions, Range<int32_t>{1, most_regions});
   constexpr Range<float> rate = {0.0f, largest_rate, true};
   visit("bias_rate", &O::bias_rate, rate);
   visit("head_rate", &O::head_rate, rate);

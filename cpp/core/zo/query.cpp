@@ -3,12 +3,11 @@
 #include "core/base/arithmetic.hpp"
 #include "core/net/stream_run.hpp"
 #include "core/zo/direction.hpp"
-#include "core/zo/node_signs.hpp"
 
 namespace pmt {
 namespace {
 
-// A node that a clamp holds does not feel its channel's bias: it stays where it is.
+// A node that a clamp holds does not feel its channel's weights and bias: it stays where it is.
 void keep_free(const int8_t* nodes, int32_t low, int32_t high, int32_t count, int8_t* signs) {
   const auto first = static_cast<int8_t>(low), last = static_cast<int8_t>(high);
   for (int32_t i = 0; i < count; ++i) signs[i] = nodes[i] > first && nodes[i] < last ? signs[i] : int8_t{0};
@@ -150,7 +149,7 @@ class Queries {
     for (int32_t done = 0; done < count; done += node_chunk) {
       const int32_t chunk = count - done < node_chunk ? count - done : node_chunk;
       signs.next(context_.kernels(), chunk, workspace_.signs);
-      if (layer.estimator == Estimator::pooled_perturbation) {
+      if (layer.estimator == Estimator::pooled_perturbation || options().rule == EstimatorRule::free_node) {
         keep_free(clean + done, op.clamp_min, op.clamp_max, chunk, workspace_.signs);
       }
       context_.kernels().perturb(clean + done, workspace_.signs, chunk, layer.mu_node, op.clamp_min, op.clamp_max,

@@ -3,7 +3,6 @@
 #include "core/base/arithmetic.hpp"
 #include "core/zo/direction.hpp"
 #include "core/zo/loss_units.hpp"
-#include "core/zo/region_gradient.hpp"
 
 namespace pmt {
 namespace {

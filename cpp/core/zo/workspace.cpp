@@ -7,7 +7,7 @@ namespace {
 
 struct Sizes {
   int32_t scratch = 0, weight_tile = 0, channels = 0, signs = 0, sign_sums = 0, streams = 0, queries = 0, images = 1,
-          region_values = 0;
+          channel_values = 0;
 };
 
 void grow(int32_t& size, int32_t needed) { size = size < needed ? needed : size; }
@@ -48,9 +48,9 @@ void add_queries(Sizes& sizes, const WorkspaceSetup& setup, const Layer& layer) 
   }
 }
 
-void add_regions(Sizes& sizes, const Layer& layer) {
-  grow(sizes.region_values, node_columns(layer));
-  grow(sizes.sign_sums, node_columns(layer) < gradient_chunk ? node_columns(layer) : gradient_chunk);
+void add_pooled(Sizes& sizes, const Layer& layer) {
+  grow(sizes.channel_values, layer.channels);
+  grow(sizes.sign_sums, layer.channels < gradient_chunk ? layer.channels : gradient_chunk);
 }
 
 void add_layer(Sizes& sizes, const WorkspaceSetup& setup, const Layer& layer) {
@@ -65,7 +65,7 @@ void add_layer(Sizes& sizes, const WorkspaceSetup& setup, const Layer& layer) {
     grow(sizes.signs, nodes > node_chunk ? nodes : node_chunk);
     grow(sizes.sign_sums, nodes);
   }
-  if (layer.estimator == Estimator::pooled_perturbation) add_regions(sizes, layer);
+  if (layer.estimator == Estimator::pooled_perturbation) add_pooled(sizes, layer);
 }
 
 // Channels at once of a layer that does not stream.
@@ -133,7 +133,7 @@ Workspace take_workspace(Arena& arena, const WorkspaceSetup& setup) {
   workspace.signs = arena.take<int8_t>(sizes.signs, alignment);
   workspace.sign_sums = reinterpret_cast<int32_t*>(workspace.weight_tile);
   workspace.streams = arena.take<SignStream>(MemoryPart::tables, sizes.streams);
-  workspace.region_values = arena.take<int32_t>(sizes.region_values);
+  workspace.channel_values = arena.take<int32_t>(sizes.channel_values);
   // In a compact plan the trainer keeps the head's gradient for every sample.
   workspace.head_gradient = arena.take<int32_t>(setup.plan->is_compact() ? 0 : model.classes());
   // Last: every forward pass writes it, so that a device can see how far its arena was used.

@@ -12,12 +12,12 @@ struct Workspace : Activations {
   int8_t* signs;        // one tile, one row of nodes or one chunk of weights
   int32_t* sign_sums;   // one row of nodes or one chunk of weights
   SignStream* streams;  // one per direction
-  // Pooled, one a channel and region: the counts of a sample's free nodes, which become its gradient's shares.
-  int32_t* region_values;
+  // Pooled, one a channel: the counts of a sample's free nodes, which become its gradient's shares.
+  int32_t* channel_values;
   int32_t* head_gradient;  // one per class; none in a compact plan
 
-  // Pooled, one a channel and region: a query's; it is over before a gradient needs the place.
-  int8_t* region_signs() const { return reinterpret_cast<int8_t*>(region_values); }
+  // Pooled, one a channel: a query's; it is over before a gradient needs the place.
+  int8_t* channel_signs() const { return reinterpret_cast<int8_t*>(channel_values); }
 
   // Perturbed weights of the layer that is queried. In a compact plan, among the activations.
   int8_t* tile(const Plan& plan) const {

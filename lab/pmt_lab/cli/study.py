@@ -45,8 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="LIST",
         type=listed(),
         default=DEFAULT_ESTIMATORS,
-        help="weight, node, pooled or by_dimension, each followed by what differs from the default "
-        f"preset, joined by + (default: {','.join(DEFAULT_ESTIMATORS)})",
+        help="weight, node, free_node, pooled or by_dimension, each followed by what differs from "
+        f"the default preset, joined by + (default: {','.join(DEFAULT_ESTIMATORS)})",
     )
     add("--no-scopes", action="store_true", help="leave out layer-wise against model-wise")
     add("--no-plots", action="store_true", help="write no plots, which need matplotlib")

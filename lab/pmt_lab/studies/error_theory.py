@@ -69,12 +69,17 @@ class LayerMoments:
 
 
 def layer_moments(
-    model: Model, images: npt.NDArray[np.int8], labels: npt.NDArray[np.int64], layer: int
+    model: Model,
+    images: npt.NDArray[np.int8],
+    labels: npt.NDArray[np.int64],
+    layer: int,
+    *,
+    free: bool = False,
 ) -> LayerMoments:
     """Differentiate the int8 network at one layer, with rounding taken as the identity.
 
     Images are prepared ones, int8 of shape (N, height, width, channels); the layer is an op index.
-    Needs torch.
+    With ``free`` no query moves a node at a clamp. Needs torch.
     """
     from pmt.baselines.backprop.networks import sample_weight_gradients
 
@@ -83,7 +88,7 @@ def layer_moments(
     weights = sample_weight_gradients(op, caught["x"], caught["by_sums"]).flatten(1).double()
     out = caught["by_output"].flatten(1).double()
     at_clamp = caught["at_clamp"].flatten(1)
-    seen = out * (1.0 - 0.5 * at_clamp.double())
+    seen = out * (1.0 - (1.0 if free else 0.5) * at_clamp.double())
     patches = _patch_norms(op, caught["x"]).double()  # (N, positions, channels)
     scales = caught["output_scales"].double()
     inside = (~at_clamp).reshape(len(images), -1, len(scales)).double()
@@ -105,7 +110,6 @@ def pooled_moments(
     images: npt.NDArray[np.int8],
     labels: npt.NDArray[np.int64],
     layer: int,
-    regions: int,
 ) -> LayerMoments:
     """Return the moments of what pooled node perturbation estimates of a layer's gradient.
 
@@ -113,14 +117,12 @@ def pooled_moments(
     ----------
     model, images, labels, layer
         See :func:`layer_moments`.
-    regions : int
-        Along each side of the layer's output plane.
 
     Returns
     -------
     LayerMoments
-        ``gradient`` is the exact gradient by every region's nodes that no clamp holds, shared out
-        evenly to them, times their inputs. A channel of a region stands for a node in the others.
+        ``gradient`` is the exact gradient by every channel's nodes that no clamp holds, shared out
+        evenly to them, times their inputs. A channel stands for a node in the others.
 
     Raises
     ------
@@ -132,40 +134,29 @@ def pooled_moments(
     caught = _differentiated(model, images, labels, layer)
     op, x = model.to_graph().ops[layer], caught["x"].double()
     shape = caught["by_output"].shape
-    member = _regions(shape[1], shape[2], regions)  # (regions, positions)
     at_clamp = caught["at_clamp"].flatten(1, 2).double()  # (N, positions, channels)
     seen = caught["by_output"].flatten(1, 2).double() * (1.0 - at_clamp)
-    by_region = torch.einsum("npc,rp->nrc", seen, member)
-    free = torch.einsum("npc,rp->nrc", 1.0 - at_clamp, member)
-    share = caught["output_scales"].double() * (1.0 - at_clamp)
-    share = share * torch.einsum("nrc,rp->npc", 1.0 / free.clamp(min=1.0), member)
+    by_channel = seen.sum(1, keepdim=True)
+    free = (1.0 - at_clamp).sum(1, keepdim=True)
+    share = caught["output_scales"].double() * (1.0 - at_clamp) / free.clamp(min=1.0)
 
     def by_weights(gradient: Any) -> Any:
         return sample_weight_gradients(op, x, (gradient * share).reshape(shape)).double()
 
-    weights = by_weights(torch.einsum("nrc,rp->npc", by_region, member)).flatten(1)
+    weights = by_weights(by_channel.expand(seen.shape)).flatten(1)
     last = op.kind == "depthwise_conv2d"  # the channels of a weight's layout, else the first
-    units = [by_weights(one[None, :, None].expand(seen.shape)) ** 2 for one in member]
-    factors = torch.stack([u.sum((1, 2)) if last else u.flatten(2).sum(2) for u in units], 1)
+    units = by_weights(torch.ones_like(seen)) ** 2
+    factors = units.sum((1, 2)) if last else units.flatten(2).sum(2)
+    squares = by_channel[:, 0] ** 2
     return LayerMoments(
         gradient=weights.mean(0).numpy(),
         weights=int(weights.shape[1]),
-        nodes=int(by_region[0].numel()),
+        nodes=int(squares.shape[1]),
         weight_squares=(weights**2).sum(1).numpy(),
-        node_squares=(by_region**2).sum((1, 2)).numpy(),
-        patch_squares=factors.sum((1, 2)).numpy(),
-        diagonal=(by_region**2 * factors).sum((1, 2)).numpy(),
+        node_squares=squares.sum(1).numpy(),
+        patch_squares=factors.sum(1).numpy(),
+        diagonal=(squares * factors).sum(1).numpy(),
     )
-
-
-def _regions(height: int, width: int, regions: int) -> Any:
-    """Which positions each region has, ones and zeros of shape (regions, positions)."""
-    from pmt.baselines.backprop.networks import torch
-
-    rows, columns = min(regions, height), min(regions, width)
-    row, column = torch.arange(height) * rows // height, torch.arange(width) * columns // width
-    index = (row[:, None] * columns + column).flatten()
-    return torch.nn.functional.one_hot(index, rows * columns).T.double()
 
 
 def _differentiated(

@@ -20,11 +20,12 @@ DEFAULT_ESTIMATORS = (
     "node+mu4",
 )
 
-# Words that :func:`estimator_options` takes, ``muN`` and ``regionsN`` apart.
+# Words that :func:`estimator_options` takes, ``muN`` apart.
 WORDS: dict[str, dict[str, Any]] = {
     "weight": {"rule": "weight"},
     "node": {"rule": "node"},
     "pooled": {"rule": "pooled"},
+    "free_node": {"rule": "free_node"},
     "by_dimension": {k: PRESETS["paper"][k] for k in ("rule", "node_dimension", "node_ratio")},
     "clean": {"baseline": "clean"},
     "leave_one_out": {"baseline": "leave_one_out"},
@@ -35,9 +36,8 @@ WORDS: dict[str, dict[str, Any]] = {
     "xorshift32": {"generator": "xorshift32"},
     "antithetic": {"pairs": "antithetic"},
 }
-_RULES = {"weight", "node", "pooled", "by_dimension"}
+_RULES = ("weight", "node", "free_node", "pooled", "by_dimension")
 _MU = re.compile(r"mu([1-9][0-9]?)$")
-_REGIONS = re.compile(r"regions([1-9][0-9]?)$")
 
 
 def estimator_options(name: str, queries: int, seed: int) -> TrainingOptions:
@@ -46,10 +46,10 @@ def estimator_options(name: str, queries: int, seed: int) -> TrainingOptions:
     Parameters
     ----------
     name : str
-        Words joined by ``+``: ``weight``, ``node``, ``pooled`` or ``by_dimension`` (the paper's
-        mixture: weight or node, whichever has fewer dimensions), then what differs from the preset
-        ``default``, for example ``"weight+mu1+clean"``; ``muN`` sets both sizes of perturbation,
-        ``regionsN`` the regions of pooled nodes.
+        Words joined by ``+``: ``weight``, ``node``, ``free_node``, ``pooled`` or ``by_dimension``
+        (the paper's mixture: weight or node, whichever has fewer dimensions), then what differs
+        from the preset ``default``, for example ``"weight+mu1+clean"``; ``muN`` sets both sizes of
+        perturbation.
     queries : int
         For each image and layer.
     seed : int
@@ -63,28 +63,23 @@ def estimator_options(name: str, queries: int, seed: int) -> TrainingOptions:
     Raises
     ------
     ValueError
-        If a word is unknown, if none or more than one of ``weight``, ``node``, ``pooled`` and
-        ``by_dimension`` are given, or regions without ``pooled``.
+        If a word is unknown, or if none or more than one of the first words are given.
     """
     words = name.split("+")
-    if len(_RULES & set(words)) != 1:
-        raise ValueError(
-            f"estimator {name!r}: one of its words must be weight, node, pooled or by_dimension"
-        )
+    if len(set(_RULES) & set(words)) != 1:
+        *others, last = _RULES
+        known = f"{', '.join(others)} or {last}"
+        raise ValueError(f"estimator {name!r}: one of its words must be {known}")
     changes: dict[str, Any] = {}
     for word in words:
-        mu, regions = _MU.match(word), _REGIONS.match(word)
+        mu = _MU.match(word)
         if mu:
             changes |= {"mu_weight": int(mu[1]), "mu_node": int(mu[1])}
-        elif regions and "pooled" not in words:
-            raise ValueError(f"estimator {name!r}: {word!r} goes only with pooled")
-        elif regions:
-            changes |= {"regions": int(regions[1])}
         elif word in WORDS:
             changes |= WORDS[word]
         else:
             known = ", ".join(WORDS)
-            raise ValueError(f"estimator {name!r}: {word!r} is none of {known}, muN, regionsN")
+            raise ValueError(f"estimator {name!r}: {word!r} is none of {known}, muN")
     return preset("default", **changes, queries=queries, seed=seed, train_bias=False)
 
 

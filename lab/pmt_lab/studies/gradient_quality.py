@@ -215,7 +215,7 @@ class _Measurement:
         self.images = model.prepare(data.images)
         self.labels = np.ascontiguousarray(data.labels)
         self._moments: list[LayerMoments] = []
-        self._pooled: dict[tuple[int, int], LayerMoments] = {}
+        self._estimated: dict[tuple[int, str], LayerMoments] = {}
 
     @property
     def moments(self) -> list[LayerMoments]:
@@ -226,15 +226,18 @@ class _Measurement:
             ]
         return self._moments
 
-    def estimated(self, index: int, kind: str, regions: int) -> LayerMoments:
+    def estimated(self, index: int, kind: str, rule: str) -> LayerMoments:
         """Return the moments of the gradient that a layer's estimator estimates."""
-        if kind != "pooled_perturbation":
+        pooled = kind == "pooled_perturbation"
+        if not pooled and (kind, rule) != ("node_perturbation", "free_node"):
             return self.moments[index]
-        key = self.layers[index], regions
-        if key not in self._pooled:
-            given = self.model, self.images, self.labels
-            self._pooled[key] = pooled_moments(*given, *key)
-        return self._pooled[key]
+        key = self.layers[index], kind
+        if key not in self._estimated:
+            given = self.model, self.images, self.labels, self.layers[index]
+            self._estimated[key] = (
+                pooled_moments(*given) if pooled else layer_moments(*given, free=True)
+            )
+        return self._estimated[key]
 
     def rows(self, name: str, options: TrainingOptions, forwards: int, macs: int) -> list[Quality]:
         """Measure one estimator at one number of queries, all layers."""
@@ -243,7 +246,7 @@ class _Measurement:
         trainers = layer_trainers(self.model, self.layers, options, batch, self.threads)
         layers = [core.layers()[position] for core, position in trainers]
         kinds = [layer["estimator"] for layer in layers]
-        estimated = [self.estimated(i, kind, options.regions) for i, kind in enumerate(kinds)]
+        estimated = [self.estimated(i, kind, options.rule) for i, kind in enumerate(kinds)]
         for index, moments in enumerate(self.moments):
             core, position = trainers[index]
             cosines, errors = self._repeated(core, position, moments)

@@ -411,7 +411,7 @@ def _block(text: str) -> int:
 
 def add_rule(parser: argparse.ArgumentParser) -> None:
     """Add the choice of the layers' estimators."""
-    add_options(parser, (_OPTIONS[name] for name in ("rule", "regions")), _papers)
+    add_options(parser, [_OPTIONS["rule"]], _papers)
 
 
 def add_method(parser: argparse.ArgumentParser) -> None:

@@ -16,9 +16,8 @@ _BY_WEIGHT: _Choices = {"rule": ("weight", "by_dimension")}
 # Options, and the choices under which they are read: any one of a row, and one of each row.
 _READ_WITH: tuple[tuple[tuple[str, ...], _Choices], ...] = (
     (("mu_weight", "sharing"), _BY_WEIGHT),
-    (("mu_node",), {"rule": ("node", "by_dimension", "pooled")}),
+    (("mu_node",), {"rule": ("node", "by_dimension", "pooled", "free_node")}),
     (("node_ratio", "node_dimension"), {"rule": ("by_dimension",)}),
-    (("regions",), {"rule": ("pooled",)}),
     (("diversity",), {"loss": ("entropy",)}),
 )
 

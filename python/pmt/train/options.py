@@ -82,13 +82,8 @@ class TrainingOptions(Options):
     rule: str = option(
         "pooled",
         "NAME",
-        "estimator of each layer",
-        CORE,
-    )
-    regions: int = option(
-        1,
-        "K",
-        "with {rule} pooled, a query moves each channel of K x K regions of a layer's output plane",
+        "estimator of each layer; pooled moves a channel's nodes by one sign, free_node each by "
+        "its own, and neither those at a clamp",
         CORE,
     )
     bias_rate: float = option(
