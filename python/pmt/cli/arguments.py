@@ -21,8 +21,7 @@ from pmt.model.loading import BUNDLED_MODELS
 from pmt.protocol import DataSource, SplitChoice
 from pmt.protocol.data_source import data_path
 from pmt.protocol.splitting import HELD_OUT, IMAGES
-from pmt.train.option_effects import warn_without_effect
-from pmt.train.option_fields import Option, declared_options
+from pmt.train.option_fields import Option, declared_options, warn_without_effect
 from pmt.train.options import PRESETS, TrainingOptions, preset
 from pmt.train.prepare.clean_statistics import DEFAULT_IMAGES
 from pmt.train.trainer import Trainer

@@ -16,7 +16,7 @@ from typing import Any
 from pmt._util.text import did_you_mean
 from pmt.methods.catalog import BACKPROP, UNTRAINED, ZEROTH_ORDER, Kind, Method
 from pmt.train.extensions import Estimator, Optimizer
-from pmt.train.option_effects import warn_without_effect
+from pmt.train.option_fields import warn_without_effect
 from pmt.train.options import preset as preset_options
 from pmt.train.run.config import register_options
 from pmt.train.run.folder import RunFolder, RunOptions

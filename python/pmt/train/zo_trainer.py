@@ -16,7 +16,7 @@ from pmt.train.engine import Engine
 from pmt.train.extended_stepper import ExtendedStepper
 from pmt.train.extensions import Estimator, Optimizer, check_extensions, extension_names
 from pmt.train.losses import LossFunction, check_labels, check_output, function_name, is_function
-from pmt.train.option_effects import warn_without_effect
+from pmt.train.option_fields import warn_without_effect
 from pmt.train.options import PRESETS, TrainingOptions
 from pmt.train.options import preset as _preset
 from pmt.train.prepare.preparation import without_head

@@ -50,7 +50,7 @@ from pmt.model.loading import BUNDLED_MODELS, load
 from pmt.protocol import DataSource
 from pmt.protocol.data_source import BUNDLED
 from pmt.train.costs.work import device_restarts, zeroth_order_work
-from pmt.train.option_effects import warn_without_effect
+from pmt.train.option_fields import warn_without_effect
 from pmt.train.options import TrainingOptions
 from pmt.train.options import preset as preset_options
 from pmt.train.run.folder import RunFolder
