@@ -138,6 +138,7 @@ def test_shards_together_are_the_whole(grid, tmp_path, whole):
         (signal.SIGINT, 130, 1),
         (signal.SIGINT, 130, 2),
         (signal.SIGTERM, 130, 2),
+        (signal.SIGHUP, 130, 2),
     ],
 )
 def test_stopped_in_mid_run_it_ends_with_the_same_bytes(

@@ -181,6 +181,38 @@ def test_what_is_unpacked_joins_what_is_there_or_leaves_it(
     assert names == {".pmt-download", "cifar-10-batches-bin"}
 
 
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("/tmp/away.txt", tarfile.REGTYPE),
+        ("../away.txt", tarfile.REGTYPE),
+        ("link", tarfile.SYMTYPE),
+        ("link", tarfile.LNKTYPE),
+        ("pipe", tarfile.FIFOTYPE),
+    ],
+)
+def test_a_member_that_is_no_file_below_the_archive_is_refused(
+    monkeypatch: pytest.MonkeyPatch, server: DataServer, data: Path, name: str, kind: bytes
+) -> None:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w:gz") as archive:
+        member = tarfile.TarInfo(name)
+        member.type, member.linkname = kind, "/etc/passwd"
+        archive.addfile(member)
+    offer(monkeypatch, server, {"made.tar.gz": stream.getvalue()})
+    with pytest.raises(OSError, match=f"made.tar.gz: member '{re.escape(name)}' must be a file or"):
+        download("made")
+    assert [path.name for path in (data / "made").iterdir()] == ["made.tar.gz"]
+
+
+def test_an_archive_that_is_cut_is_one_error(
+    monkeypatch: pytest.MonkeyPatch, server: DataServer
+) -> None:
+    offer(monkeypatch, server, {"made.tar.gz": cifar_archive()[:-200]})
+    with pytest.raises(OSError, match=r"made.tar.gz: is no whole tar archive \("):
+        download("made")
+
+
 def test_a_file_put_there_by_hand_is_taken(
     monkeypatch: pytest.MonkeyPatch, server: DataServer, data: Path
 ) -> None:

@@ -64,16 +64,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit code: 0 on success, 1 if runs failed, 2 for bad input, 130 after Ctrl-C or SIGTERM, 141
-        if the reader of the output went away. With the environment variable ``PMT_TRACEBACK=1``
-        errors are raised.
+        Exit code: 0 on success, 1 if runs failed, 2 for bad input, 130 after Ctrl-C, SIGTERM or
+        SIGHUP, 141 if the reader of the output went away. With the environment variable
+        ``PMT_TRACEBACK=1`` errors are raised.
     """
     try:
         arguments = _parser().parse_args(argv)
         with warnings.catch_warnings(), _termination_interrupts():
             warnings.showwarning = _show_warning
             code: int = arguments.run(arguments, Output(arguments.json))
-        sys.stdout.flush()
+        if sys.stdout is not None:  # `>&-` closes it
+            sys.stdout.flush()
         return code
     except SystemExit as stop:  # argparse has printed help, the version or an error
         return int(stop.code or 0)
@@ -92,17 +93,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_BAD_INPUT
 
 
+_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+
 @contextlib.contextmanager
 def _termination_interrupts() -> Iterator[None]:
-    """Let SIGTERM raise KeyboardInterrupt: a sweep ends its workers, a run leaves checkpoints."""
-    ours = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-    if ours:
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
+    """Let both signals raise KeyboardInterrupt: a sweep ends its workers, a run leaves checkpoints.
+
+    One that is ignored, as nohup does, stays so.
+    """
+    ours = [number for number in _SIGNALS if signal.getsignal(number) is signal.SIG_DFL]
+    for number in ours:
+        signal.signal(number, signal.default_int_handler)
     try:
         yield
     finally:
-        if ours:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _show_warning(message: Warning | str, *where: Any, **more: Any) -> None:
