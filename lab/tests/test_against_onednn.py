@@ -25,7 +25,7 @@ def onednn():
 
 @pytest.mark.usefixtures("onednn")
 def test_onednn_runs_the_layers_of_a_model(tmp_path):
-    program = ROOT / "benchmarks" / "against_onednn.py"
+    program = ROOT / "lab" / "benchmarks" / "against_onednn.py"
     options = ["--images", "1,4", "--repeat", "1", "--json", tmp_path / "figures.json"]
     done = subprocess.run(
         [sys.executable, program, write_model(tmp_path), *options],
