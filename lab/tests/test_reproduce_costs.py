@@ -11,7 +11,7 @@ from pmt_lab.reproduce import STUDIES, costs, results
 from pmt_lab.reproduce.study import Context, published
 
 NAMES = ("memory-overview", "full-model-cost", "sparse-cost", "memory-formulas")
-# What other programs or sweeps tell.
+# Figures that other programs or sweeps make.
 ELSEWHERE = ("torch_process_bytes", "instructions", "grids", "seconds")
 COUNTED = {
     "target": "stm32h7b3i-dk",

@@ -365,7 +365,7 @@ def test_runs_that_were_done_elsewhere_are_left_out_with_their_trials(swept, tmp
     method = [one for one in kept if one["axes"]["method"] == "paper"]
     some = without([one for one in kept if one not in method])
     assert [run.method for run in some.left] == ["paper"] * (len(method) + 2 * 3)
-    # What is finished here stays, and parts are those of the whole grid.
+    # Finished runs stay, and parts are those of the whole grid.
     assert without(kept, out).runs == without([], out).runs
     assert without(kept, out).left == []
     half = {str(run.axes) for run in without(kept[:1], part=(2, 2)).runs}

@@ -1,4 +1,4 @@
-"""What the commands share: output, exit codes, arguments and their checks."""
+"""Shared parts of the commands: output, exit codes, arguments and their checks."""
 
 from __future__ import annotations
 

@@ -44,11 +44,11 @@ METRICS = (
     "train_seconds",
 )
 _REMEDY = "give the --out of a `pmt-lab sweep`, or a file that `pmt-lab report --keep` wrote"
-# What a result says of the machine alone.
+# Fields of a result that only the machine decides.
 _LOCAL = ("data", "images", "model", "phases", "seconds")
 _COST = ("macs", "forwards", "steps", "epochs", "train_seconds", "threads")
 _STATE = ("chosen_state", "chosen_epoch")
-# Of curves: enough for a study's figure, and for the shape in a report's plot.
+# Points of a curve: enough for a study's figure, and for the shape in a report's plot.
 _POINTS, _FEW_POINTS = 40, 12
 
 

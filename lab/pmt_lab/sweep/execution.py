@@ -171,7 +171,7 @@ def _float_score(
     return score
 
 
-# What the last run of this process made; runs of one corruption follow each other.
+# Data of the last run of this process; runs of one corruption follow each other.
 _LAST: dict[str, tuple[str, Any]] = {}
 
 

@@ -76,7 +76,7 @@ class RunSpec:
 
     @property
     def group(self) -> tuple[str, str, str]:
-        """What has a learning rate of its own: method, preparation, layers."""
+        """The key of a learning rate: method, preparation, layers."""
         return (
             self.method,
             str(self.options.get("preparation", "none")),

@@ -1,4 +1,4 @@
-"""What a firmware takes of a board: memory, time, and the summary of an export."""
+"""Memory and time of a firmware on its board, and the summary of an export."""
 
 from __future__ import annotations
 
