@@ -5,6 +5,7 @@
 #include "arrays.hpp"
 #include "core/base/crc32.hpp"
 #include "core/zo/loss.hpp"
+#include "core/zo/loss_range.hpp"
 #include "core/zo/loss_units.hpp"
 #include "core/zo/perturbation.hpp"
 #include "core/zo/update.hpp"
@@ -103,6 +104,13 @@ void register_functions(py::module_& m) {
       "cross_entropy", &losses, py::arg("logits"), py::arg("labels"),
       "Losses (N,) in units of 1 / LOSS_ONE, and the number of correct samples. Logits with NaN or +infinity have the "
       "largest loss, 1024, and are not correct.");
+  m.def(
+      "target_range",
+      [](const host::HostModel& host) {
+        const TargetRange range = target_range(host.model().output());
+        return py::make_tuple(range.low, range.high);
+      },
+      py::arg("model"), "The least and largest target that squared_error tells apart from all outputs in int8.");
   m.def("signs", &signs, py::arg("generator"), py::arg("seed"), py::arg("step"), py::arg("layer"), py::arg("query"),
         py::arg("sample"), py::arg("purpose"), py::arg("count"), "A stream's first signs, as the trainer draws them.");
   m.def("accumulate_signs", &add_signs, py::arg("signs"), py::arg("factor"), py::arg("sum"),

@@ -127,14 +127,14 @@ py::tuple estimate(HostTrainer& host, const py::object& images_object, const py:
                         copy_array(gradient.bias.data(), {static_cast<py::ssize_t>(gradient.bias.size())}));
 }
 
-Int32Array losses(HostTrainer& host, const py::object& logits_object, const py::object& labels_object) {
+Int64Array losses(HostTrainer& host, const py::object& logits_object, const py::object& labels_object) {
   const auto logits = checked<float>(logits_object, "logits", "float32");
   if (logits.ndim() != 2 || logits.shape(1) != host.model().classes()) {
     throw py::value_error("logits must be (N, " + std::to_string(host.model().classes()) + ") for this model; got " +
                           shape_text(logits));
   }
   const auto labels = checked_labels(labels_object, host.model(), logits.shape(0));
-  std::vector<int32_t> result;
+  std::vector<int64_t> result;
   {
     const py::gil_scoped_release release;
     result = host.losses(logits.data(), {nullptr, labels.data(), static_cast<int32_t>(logits.shape(0))});

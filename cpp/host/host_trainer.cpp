@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/zo/loss_range.hpp"
+
 namespace pmt::host {
 
 void HostLoss::begin(const SampleArray& samples) {
@@ -91,14 +93,16 @@ HostTrainer::Gradient HostTrainer::estimate(uint32_t step, int32_t index, const 
   return gradient;
 }
 
-std::vector<int32_t> HostTrainer::losses(const float* logits, const SampleArray& samples) {
+std::vector<int64_t> HostTrainer::losses(const float* logits, const SampleArray& samples) {
   const Access::Shared use(model_->access());
-  std::vector<int32_t> losses(static_cast<size_t>(samples.count));
+  std::vector<int64_t> losses(static_cast<size_t>(samples.count));
   loss_.begin(samples);
   for (int32_t i = 0; i < samples.count; ++i) {
     const int32_t label = samples.labels != nullptr ? static_cast<int32_t>(samples.labels[i]) : no_label;
     const float* row = logits + static_cast<ptrdiff_t>(i) * model().classes();
-    check_step(losses_of(trainer_.context(), {i, {label}}, row, 1, &losses[static_cast<size_t>(i)]));
+    int32_t loss = 0;
+    check_step(losses_of(trainer_.context(), {i, {label}}, row, 1, &loss));
+    losses[static_cast<size_t>(i)] = in_loss_units(loss, trainer_.context().loss_shift);
   }
   return losses;
 }

@@ -63,7 +63,7 @@ class HostTrainer {
   };
   Gradient estimate(uint32_t step, int32_t index, const SampleArray& samples, std::function<bool()> should_stop);
   // The fixed-point loss of each sample, of logits [sample][class]; no image is read.
-  std::vector<int32_t> losses(const float* logits, const SampleArray& samples);
+  std::vector<int64_t> losses(const float* logits, const SampleArray& samples);
 
   // -log of the mean prediction, where the loss looks at it. Refuses what cannot be such values; the old ones
   // then stay.

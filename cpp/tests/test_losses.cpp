@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/zo/loss.hpp"
+#include "core/zo/loss_range.hpp"
 #include "core/zo/loss_units.hpp"
 #include "reference/losses.hpp"
 #include "tests/random_source.hpp"
@@ -64,8 +65,8 @@ const std::vector<NamedLoss>& all_losses() {
       {"cross_entropy", [](const Case& c, const float* z) { return cross_entropy(z, c.classes, c.label); },
        [](const Case& c, const float* z, int32_t* g) { cross_entropy_gradient(z, c.classes, c.label, g); },
        [](const Case& c, const Doubles& z) { return reference::cross_entropy(z, c.index()); }},
-      {"squared_error", [](const Case& c, const float* z) { return squared_error(z, c.classes, c.target); },
-       [](const Case& c, const float* z, int32_t* g) { squared_error_gradient(z, c.classes, c.target, g); },
+      {"squared_error", [](const Case& c, const float* z) { return squared_error(z, c.classes, c.target, 0); },
+       [](const Case& c, const float* z, int32_t* g) { squared_error_gradient(z, c.classes, c.target, 0, g); },
        [](const Case& c, const Doubles& z) { return reference::squared_error(z, in_double(c.targets)); }},
       {"binary_cross_entropy",
        [](const Case& c, const float* z) { return binary_cross_entropy(z, c.classes, c.target); },
@@ -156,15 +157,51 @@ TEST_CASE("losses of huge logits are bounded") {
   }
 }
 
+TEST_CASE("squared errors of large outputs are kept in larger units") {
+  const TensorRecord wide = {1, 1, 1, 0.8274357318878174f, -128, 0};  // 0 to 211
+  CHECK(loss_shift(Loss::squared_error, wide) == 8);                  // (2 * 211)^2 <= 1024 * 2^8
+  CHECK(loss_shift(Loss::binary_cross_entropy, wide) == 0);
+  CHECK(loss_shift(Loss::squared_error, {1, 1, 1, 0.1254f, 0, 0}) == 0);
+  CHECK(loss_shift(Loss::squared_error, {1, 1, 1, 0.1256f, 0, 0}) == 3);
+  CHECK(loss_shift(Loss::squared_error, {1, 1, 1, 1e6f, 0, 0}) == largest_loss_shift);
+  const float logit = 211.0f, target = -100.0f;
+  CHECK(squared_error(&logit, 1, {0, &target}, 8) == fixed_loss(311.0f * 311.0f / 256.0f));
+  CHECK(in_loss_units(squared_error(&logit, 1, {0, &target}, 8), 8) == int64_t{311 * 311} << loss_fraction_bits);
+  int32_t gradient;
+  squared_error_gradient(&logit, 1, {0, &target}, 8, &gradient);
+  CHECK(gradient == fixed_gradient(622.0f / 256.0f));
+  CHECK(in_loss_units(int64_t{1} << 40, largest_loss_shift) == INT64_MAX);
+}
+
+TEST_CASE("every target of the range has a gradient from both ends of the output") {
+  RandomSource random(144);
+  for (int i = 0; i < 300; ++i) {
+    const auto scale = static_cast<float>(std::pow(10.0, random.real(-6.0, 2.4)));
+    const TensorRecord output = {1, 1, 1, scale, random.integer(-128, 127), 0};
+    const auto value = [&](int32_t stored) { return scale * static_cast<float>(stored - output.zero_point); };
+    const int32_t shift = loss_shift(Loss::squared_error, output);
+    const TargetRange range = target_range(output);
+    const float room = shift > 0 ? (value(127) - value(-128)) * 0.999f : 0.0f;
+    CHECK(range.low <= value(-128) - room);
+    CHECK(range.high >= value(127) + room);
+    for (const float target : {range.low, range.high}) {
+      for (const float logit : {value(-128), value(127)}) {
+        const float inside = target + (logit - target) * 0.999f;
+        CHECK(squared_error(&inside, 1, {0, &target}, shift) < largest_loss);
+      }
+    }
+  }
+}
+
 TEST_CASE("losses of literal logits") {
   const float logits[] = {2.0f, 0.5f, 2.0f};
-  CHECK(squared_error(logits, 3, {0}) == fixed_loss((1.0f + 0.25f + 4.0f) / 3.0f));
+  CHECK(squared_error(logits, 3, {0}, 0) == fixed_loss((1.0f + 0.25f + 4.0f) / 3.0f));
   const float even[] = {0.0f, 0.0f};
   CHECK(binary_cross_entropy(even, 2, {1}) == 726818);  // log 2
   CHECK(entropy(even, 2, {0.0f, nullptr}) == 726818);
   const float surprisal[] = {1.0f, 3.0f};
   CHECK(entropy(even, 2, {0.5f, surprisal}) == -321759);  // log 2 - 1, half away from zero
   int32_t gradient[3];
-  squared_error_gradient(logits, 3, {0}, gradient);
+  squared_error_gradient(logits, 3, {0}, 0, gradient);
   CHECK(gradient[0] == fixed_gradient(2.0f / 3.0f));
 }

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/zo/loss_units.hpp"
+#include "core/zo/loss_range.hpp"
 #include "reference/update.hpp"
 #include "tests/image_builder.hpp"
 #include "tests/layer_update.hpp"
@@ -65,10 +65,13 @@ struct LayerCase {
   Layer layer = {};
 };
 
+// Units of a loss in 1.
+double loss_units(const LayerCase& one) { return 1048576.0 / (1 << one.context.loss_shift); }
+
 // The divisor of the losses' differences, from the options' definitions.
 double sum_divisor(const LayerCase& one, const UpdateInput& input) {
   const int32_t queries = one.layer.queries - (one.options.baseline == Baseline::leave_one_out ? 1 : 0);
-  return 1048576.0 * queries * input.sample_sums;
+  return loss_units(one) * queries * input.sample_sums;
 }
 
 double scale_of(const LayerCase& one, int32_t channel) { return one.model.weight_scales(one.model.op(0))[channel]; }
@@ -77,7 +80,7 @@ double scale_of(const LayerCase& one, int32_t channel) { return one.model.weight
 double weight_gradient(const LayerCase& one, const UpdateInput& input, int32_t channel, int64_t sum) {
   const double by_accumulator = static_cast<double>(input_scale) * scale_of(one, channel);
   if (one.layer.estimator == Estimator::closed_form) {
-    return static_cast<double>(sum) * by_accumulator / (1048576.0 * input.samples);
+    return static_cast<double>(sum) * by_accumulator / (loss_units(one) * input.samples);
   }
   const double mean = static_cast<double>(sum) / sum_divisor(one, input);
   if (one.layer.estimator == Estimator::weight_perturbation) return mean / one.layer.mu_weight;
@@ -149,6 +152,7 @@ TEST_CASE("update_layer with nearest rounding is the update in double") {
     one.options.gradient_norm_scaling = static_cast<GradientNormScaling>(random.integer(0, 2));
     one.options.quantization_aware_scaling = static_cast<uint32_t>(random.integer(0, 1));
     one.layer.estimator = static_cast<Estimator>(random.integer(0, 3));
+    one.context.loss_shift = random.integer(0, largest_loss_shift);
     const UpdateInput input = {static_cast<float>(random.real(0.01, 1.0)), 8, random.chance(2) ? 8 : 1};
     const bool exact = one.layer.estimator == Estimator::closed_form;
     const auto mode = one.options.gradient_norm_scaling;

@@ -318,10 +318,39 @@ def test_only_labels_of_one_kind_are_joined() -> None:
         wide + narrow
 
 
-def test_what_has_no_class_labels_is_not_saved(tmp_path: Path) -> None:
+def test_targets_of_a_file_are_those_that_were_saved(tmp_path: Path) -> None:
+    targets = np.arange(12, dtype=np.float32).reshape(6, 2)
+    save_npz(Dataset.with_targets(made().images, targets, name="heat"), tmp_path / "heat.npz")
+    found = pmt.datasets.load(tmp_path / "heat.npz")
+    np.testing.assert_array_equal(found.labels, targets)
+    np.testing.assert_array_equal(found.images, made().images)
+    assert (found.name, found.has_targets) == ("heat", True)
+    np.savez(tmp_path / "one.npz", images=made().images, targets=[1.5, 0, 0, 0, 0, -2])
+    assert pmt.datasets.load(tmp_path / "one.npz").labels[:, 0].tolist() == [1.5, 0, 0, 0, 0, -2]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "problem"),
+    [
+        ({"labels": np.zeros(6, int), "targets": np.zeros(6)}, "both 'labels' and 'targets'; keep"),
+        ({"targets": np.full(6, np.nan)}, "targets holds what is not a finite number; remove"),
+        ({"targets": np.full(6, 1j)}, "targets holds what is not a finite number; remove"),
+        ({"targets": np.zeros((5, 2))}, "targets has shape (5, 2) for 6 images; store one row"),
+        ({"labels": np.zeros(6)}, "labels is float64, not integer; store class numbers, or float "
+         "targets under the name 'targets'"),
+    ],
+)  # fmt: skip
+def test_what_no_targets_of_a_file_are(
+    tmp_path: Path, arrays: dict[str, np.ndarray], problem: str
+) -> None:
+    np.savez(tmp_path / "x.npz", images=made().images, **arrays)
+    with pytest.raises(ValueError, match=re.escape(problem)):
+        pmt.datasets.load(tmp_path / "x.npz")
+
+
+def test_what_has_no_labels_is_not_saved(tmp_path: Path) -> None:
     expected = (
-        "data set 'camera' has no class labels, which such a file holds; save its arrays with "
-        "numpy.savez"
+        "data set 'camera' has no labels, which such a file holds; save its arrays with numpy.savez"
     )
     with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
         save_npz(Dataset.unlabeled(made().images, "camera"), tmp_path / "camera.npz")

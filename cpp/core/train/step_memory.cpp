@@ -1,5 +1,6 @@
 #include "core/train/step_memory.hpp"
 
+#include "core/zo/loss_range.hpp"
 #include "core/zo/loss_units.hpp"
 
 namespace pmt {
@@ -95,6 +96,7 @@ Status StepMemory::open(const TrainerSetup& wanted, Arena& arena) {
   loss_starts = tables.loss_starts;
   network = {setup.model, setup.kernels, tables.parameters, setup.packed};
   context = {&network, &plan, &options, layers, setup.layer_count, 0, nullptr, setup.loss_function};
+  context.loss_shift = loss_shift(options.loss, setup.model->output());
   bind_parameters(*setup.model, tables.parameters);
   PMT_RETURN_IF_ERROR(open_layers(*this, tables.layer_ops));
   return make_plan(*this, tables);

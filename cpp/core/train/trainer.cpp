@@ -3,6 +3,7 @@
 #include "core/base/arithmetic.hpp"
 #include "core/train/gradient_pass.hpp"
 #include "core/train/query_pass.hpp"
+#include "core/zo/loss_range.hpp"
 
 namespace pmt {
 
@@ -44,6 +45,7 @@ Status Trainer::step(uint32_t step, float learning_rate, int32_t samples, const 
     result->loss_sum += losses_.clean(n).loss;
     result->correct += losses_.clean(n).correct;
   }
+  result->loss_sum = in_loss_units(result->loss_sum, context().loss_shift);
   losses_.to_differences(samples);
   ++steps_begun_;
   for (int32_t i = layer_count() - 1; i >= 0; --i) {

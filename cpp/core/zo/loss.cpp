@@ -56,10 +56,12 @@ void mean_gradient(const float* logits, int32_t classes, const Target& target, i
   }
 }
 
+float unit(int32_t shift) { return 1.0f / static_cast<float>(1 << shift); }
+
 int32_t loss_of(const StepContext& context, const Target& target, const float* logits, int32_t classes) {
   const TrainerOptions& options = *context.options;
   switch (options.loss) {
-    case Loss::squared_error: return squared_error(logits, classes, target);
+    case Loss::squared_error: return squared_error(logits, classes, target, context.loss_shift);
     case Loss::binary_cross_entropy: return binary_cross_entropy(logits, classes, target);
     case Loss::entropy: return entropy(logits, classes, {options.diversity, context.surprisal});
     default: return cross_entropy(logits, classes, target.label);
@@ -85,12 +87,15 @@ void cross_entropy_gradient(const float* logits, int32_t classes, int32_t label,
   }
 }
 
-int32_t squared_error(const float* logits, int32_t classes, const Target& target) {
-  return mean_loss(logits, classes, target, [](float z, float y) { return (z - y) * (z - y); });
+int32_t squared_error(const float* logits, int32_t classes, const Target& target, int32_t shift) {
+  const float one = unit(shift);
+  return mean_loss(logits, classes, target, [one](float z, float y) { return one * (z - y) * (z - y); });
 }
 
-void squared_error_gradient(const float* logits, int32_t classes, const Target& target, int32_t* gradient) {
-  mean_gradient(logits, classes, target, gradient, [](float z, float y) { return 2.0f * (z - y); });
+void squared_error_gradient(const float* logits, int32_t classes, const Target& target, int32_t shift,
+                            int32_t* gradient) {
+  const float two = 2.0f * unit(shift);
+  mean_gradient(logits, classes, target, gradient, [two](float z, float y) { return two * (z - y); });
 }
 
 int32_t binary_cross_entropy(const float* logits, int32_t classes, const Target& target) {
@@ -146,7 +151,8 @@ void loss_gradient(const StepContext& context, const ScoredSample& sample, const
   const TrainerOptions& options = *context.options;
   const int32_t classes = context.model().classes();
   switch (options.loss) {
-    case Loss::squared_error: return squared_error_gradient(logits, classes, sample.target, gradient);
+    case Loss::squared_error:
+      return squared_error_gradient(logits, classes, sample.target, context.loss_shift, gradient);
     case Loss::binary_cross_entropy: return binary_cross_entropy_gradient(logits, classes, sample.target, gradient);
     case Loss::entropy: return entropy_gradient(logits, classes, {options.diversity, context.surprisal}, gradient);
     default: return cross_entropy_gradient(logits, classes, sample.target.label, gradient);

@@ -20,9 +20,10 @@ struct Target {
   float at(int32_t c) const { return values != nullptr ? values[c] : (c == label ? 1.0f : 0.0f); }
 };
 
-// The mean over the classes of (logit - target)^2.
-int32_t squared_error(const float* logits, int32_t classes, const Target& target);
-void squared_error_gradient(const float* logits, int32_t classes, const Target& target, int32_t* gradient);
+// The mean over the classes of (logit - target)^2, in units of 2^shift, see loss_range.hpp.
+int32_t squared_error(const float* logits, int32_t classes, const Target& target, int32_t shift);
+void squared_error_gradient(const float* logits, int32_t classes, const Target& target, int32_t shift,
+                            int32_t* gradient);
 
 // The mean over the classes of log(1 + e^logit) - target * logit: each class by itself is there or not.
 int32_t binary_cross_entropy(const float* logits, int32_t classes, const Target& target);

@@ -18,6 +18,7 @@ struct StepContext {
   uint32_t step;
   const float* surprisal = nullptr;             // -log of the last step's mean prediction; null where none is kept
   const LossFunction* loss_function = nullptr;  // the host's own, in place of the options' loss
+  int32_t loss_shift = 0;                       // of the options' loss, see loss_range.hpp
 
   const Model& model() const { return *network->model; }
   const Kernels& kernels() const { return *network->kernels; }

@@ -34,12 +34,13 @@ ChannelFactors gradient_factors(const StepContext& context, const Layer& layer, 
   const Model& model = context.model();
   const OpRecord& op = model.op(layer.op);
   const float accumulator_scale = model.input_of(op).scale * model.weight_scales(op)[channel];
+  const float one = loss_one / static_cast<float>(1 << context.loss_shift);
   if (layer.estimator == Estimator::closed_form) {
-    const float mean = accumulator_scale / (loss_one * static_cast<float>(input.samples));
+    const float mean = accumulator_scale / (one * static_cast<float>(input.samples));
     return {mean, mean};
   }
   const int32_t divisor = difference_divisor(context, layer);
-  const float mean = 1.0f / (loss_one * static_cast<float>(input.sample_sums) * static_cast<float>(divisor));
+  const float mean = 1.0f / (one * static_cast<float>(input.sample_sums) * static_cast<float>(divisor));
   if (perturbs_nodes(layer)) {
     const bool pooled = layer.estimator == Estimator::pooled_perturbation;
     const float per_node = mean / static_cast<float>(layer.mu_node * (pooled ? 1 << share_bits : 1));

@@ -7,7 +7,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
@@ -181,9 +181,18 @@ class EpochLines:
         Its steps.
     output : Output
         Output that gets the lines. The progress line goes to standard error, if that is a terminal.
+    unmeasured : collection of str
+        Entries of records that the run never has: they get no column.
     """
 
-    def __init__(self, folder: RunFolder, schedule: Schedule, output: Output) -> None:
+    def __init__(
+        self,
+        folder: RunFolder,
+        schedule: Schedule,
+        output: Output,
+        unmeasured: Collection[str] = (),
+    ) -> None:
+        self.unmeasured = unmeasured
         self.metrics = Metrics(folder.metrics)
         self.schedule = schedule
         self.output = output
@@ -215,7 +224,8 @@ class EpochLines:
                 continue
             self.stop()
             if not self.columns:
-                self.columns = columns([record], watched="test")
+                found = columns([record], watched="test")
+                self.columns = [one for one in found if one.key not in self.unmeasured]
                 self._print_line([column.title for column in self.columns])
             self._print_line([column.cell(record, "") for column in self.columns])
 

@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         _check_resumed(arguments)
         adaptation = methods.resume_run(arguments.resume, threads=arguments.threads)
     _describe(adaptation, output)
-    lines = EpochLines(adaptation.folder, adaptation.schedule, output)
+    lines = EpochLines(adaptation.folder, adaptation.schedule, output, adaptation.unmeasured)
     try:
         result = adaptation.fit(lines.after_step)
     except KeyboardInterrupt:

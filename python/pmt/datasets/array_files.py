@@ -107,7 +107,8 @@ def read_npz(path: Path, class_names: Sequence[str] | None = None) -> Dataset:
     It holds `images`, uint8 (N, H, W, C), or (N, H, W) for gray ones, or float32 or int8 inputs
     that are not images, (N, H, W, C), (N, T, C) or (N, F); `labels`, integers (N,), and optionally
     `class_names` (K,) and `name`. The argument `class_names` replaces the file's;
-    without either the names are "0", "1", ...
+    without either the names are "0", "1", ... In place of labels there may be `targets`, float
+    (N,) or (N, ...).
     """
     with reading(path, "check the path"), path.open("rb") as file:
         return read_npz_stream(file, str(path), class_names)
@@ -118,18 +119,17 @@ def read_npz_stream(
 ) -> Dataset:
     """Read the same from an open binary file; `label` names it in errors."""
     arrays, names_there = _read_arrays(file, label)
-    for key in ("images", "labels"):
+    for key in ("images", "targets" if "targets" in arrays else "labels"):
         if key not in arrays:
             raise _missing(label, key, names_there)
-    images, labels = _checked(label, arrays["images"], arrays["labels"])
+    given = arrays["name"].item() if "name" in arrays and arrays["name"].size == 1 else None
+    name = given if isinstance(given, str) else Path(label).stem
+    images = _checked_images(label, arrays["images"])
+    if "targets" in arrays:
+        return Dataset.with_targets(images, _checked_targets(label, arrays, images), name=name)
+    labels = _checked_labels(label, arrays["labels"], images)
     names = class_names if class_names is not None else _listed_names(label, arrays)
-    name = arrays["name"].item() if "name" in arrays and arrays["name"].size == 1 else None
-    return Dataset(
-        images=images,
-        labels=labels,
-        class_names=names_for(label, labels, names),
-        name=name if isinstance(name, str) else Path(label).stem,
-    )
+    return Dataset(images, labels, names_for(label, labels, names), name)
 
 
 def read_npz_images(path: Path) -> npt.NDArray[np.uint8]:
@@ -138,8 +138,7 @@ def read_npz_images(path: Path) -> npt.NDArray[np.uint8]:
         arrays, names_there = _read_arrays(file, str(path))
     if "images" not in arrays:
         raise _missing(str(path), "images", names_there)
-    stand_in = np.zeros(arrays["images"].shape[:1], np.int64)
-    return _checked(str(path), arrays["images"], stand_in)[0]
+    return _checked_images(str(path), arrays["images"])
 
 
 def _missing(label: str, key: str, found: Sequence[str]) -> ValueError:
@@ -163,24 +162,25 @@ def save_npz(dataset: Dataset, path: str | os.PathLike[str]) -> None:
     Raises
     ------
     ValueError
-        If `path` does not end in ``.npz``, or the images have no class labels.
+        If `path` does not end in ``.npz``, or the images have neither labels nor targets.
     OSError
         If the file cannot be written, for instance on a full disk.
     """
     target = Path(path)
     if target.suffix != ".npz":
         raise ValueError(f"path={str(target)!r} must end in .npz")
-    if not dataset.has_class_labels:
+    if not dataset.is_labeled:
         raise ValueError(
-            f"data set {dataset.name!r} has no class labels, which such a file holds; save its "
-            "arrays with numpy.savez"
+            f"data set {dataset.name!r} has no labels, which such a file holds; save its arrays "
+            "with numpy.savez"
         )
-    arrays: dict[str, npt.NDArray[Any]] = {
-        "images": dataset.images,
-        "labels": dataset.labels.astype("<i8"),
-        "class_names": np.array(dataset.class_names).astype("<U"),
-        "name": np.array([dataset.name]).astype("<U"),
-    }
+    arrays: dict[str, npt.NDArray[Any]] = {"images": dataset.images}
+    if dataset.has_targets:
+        arrays["targets"] = dataset.labels
+    else:
+        arrays["labels"] = dataset.labels.astype("<i8")
+        arrays["class_names"] = np.array(dataset.class_names).astype("<U")
+    arrays["name"] = np.array([dataset.name]).astype("<U")
     try:
         with atomic_file.writing(target, dataset.images.nbytes) as file:
             write_npz(file, arrays, compressed=True)
@@ -199,7 +199,7 @@ def _read_arrays(file: IO[bytes], label: str) -> tuple[dict[str, npt.NDArray[Any
             raise _RefusedError("one bare array, not an .npz archive")
         with zipfile.ZipFile(file) as archive:
             members = {Path(entry.filename).stem: entry for entry in archive.infolist()}
-            wanted = ("images", "labels", "class_names", "name")
+            wanted = ("images", "labels", "targets", "class_names", "name")
             there = [key for key in wanted if key in members]
             return {key: _read_array(archive, members[key]) for key in there}, list(members)
     except _RefusedError as error:
@@ -235,9 +235,7 @@ def _read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> npt.NDArray
     return array
 
 
-def _checked(
-    label: str, images: npt.NDArray[Any], labels: npt.NDArray[Any]
-) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+def _checked_images(label: str, images: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if images.dtype not in (PIXELS, *FEATURES):
         problem = f"images is {images.dtype}, not uint8, nor the float32 or int8 of other inputs"
         raise damaged(label, problem, "scale pixels to 0..255, and convert with .astype")
@@ -247,15 +245,36 @@ def _checked(
         raise damaged(label, problem, REMEDY)
     if has_channels_first(images):
         raise channels_first(label, f"images has shape {images.shape}")
-    if labels.dtype.kind not in "iu":
-        raise damaged(label, f"labels is {labels.dtype}, not integer", "store class numbers")
-    if labels.shape != images.shape[:1]:
-        problem = f"labels has shape {labels.shape} for {len(images)} images"
-        raise damaged(label, problem, "store one label an image")
     if images.dtype.kind == "f" and not np.isfinite(images).all():
         raise damaged(label, "images holds a value that is not finite", "remove or replace it")
     images.flags.writeable = False
-    return images, labels
+    return images
+
+
+def _checked_labels(
+    label: str, labels: npt.NDArray[Any], images: npt.NDArray[Any]
+) -> npt.NDArray[np.int64]:
+    if labels.dtype.kind not in "iu":
+        remedy = "store class numbers, or float targets under the name 'targets'"
+        raise damaged(label, f"labels is {labels.dtype}, not integer", remedy)
+    if labels.shape != images.shape[:1]:
+        problem = f"labels has shape {labels.shape} for {len(images)} images"
+        raise damaged(label, problem, "store one label an image")
+    return labels
+
+
+def _checked_targets(
+    label: str, arrays: Mapping[str, npt.NDArray[Any]], images: npt.NDArray[Any]
+) -> npt.NDArray[Any]:
+    targets = arrays["targets"]
+    if "labels" in arrays:
+        raise damaged(label, "both 'labels' and 'targets'", "keep one of them")
+    if targets.dtype.kind not in "fiu" or not np.isfinite(targets).all():
+        raise damaged(label, "targets holds what is not a finite number", "remove or replace it")
+    if targets.shape[:1] != images.shape[:1] or 0 in targets.shape:
+        problem = f"targets has shape {targets.shape} for {len(images)} images"
+        raise damaged(label, problem, "store one row an image")
+    return targets
 
 
 def channels_first(label: str | Path, problem: str) -> ValueError:

@@ -22,7 +22,7 @@ from pmt.train.run.loop import Progress
 from pmt.train.run.result import RunResult
 from pmt.train.schedule import Schedule
 from pmt.train.trainer import Trainer
-from pmt.train.training_data import note_on_classes
+from pmt.train.training_data import has_accuracy, note_on_classes
 
 __all__ = ["Adaptation", "AdaptationResult", "adapt", "open_run", "resume_run"]
 
@@ -47,7 +47,7 @@ class Adaptation:
     data : Dataset
         The images to train on.
     valid : Dataset or None
-        The images that are watched; None where the data set has only one part.
+        The images that are watched; None where the data set has only one part, or no classes.
     """
 
     folder: RunFolder
@@ -77,6 +77,14 @@ class Adaptation:
         """Names of the layers that are trained."""
         chosen = self.model.select_layers(self.trainer.options.layers)
         return [layer.name for layer in self.model.layers if layer.index in chosen]
+
+    @property
+    def unmeasured(self) -> tuple[str, ...]:
+        """Entries that no record of the run has, as the training images have no classes."""
+        if self.data.has_class_labels:
+            return ()
+        watched = () if self.valid else ("valid_loss", "valid_accuracy")
+        return ("train_accuracy", "held_out_loss", *watched)
 
     @property
     def notes(self) -> list[str]:
@@ -295,4 +303,7 @@ def _with_data(
             f"{where.data}: the training images are no longer those that the run in "
             f"{folder.path} began with; restore them or start another run"
         )
+    if valid is not None and not (has_accuracy(model) and valid.has_class_labels):
+        valid = None
+    data = trainer.training_data(model, data)
     return Adaptation(folder, model, trainer, {**source, "data_crc32": crc}, data, valid)

@@ -198,7 +198,7 @@ class Model(Layers):
         """The output in a few words: "10 classes", "8x8x16 features"."""
         height, width, channels = self.output_shape
         if self.is_classifier:
-            return f"{channels} classes"
+            return f"{channels} classes" if channels > 1 else "1 output"
         size = f"{height}x{width}x" if height * width > 1 else ""
         return f"{size}{channels} features"
 

@@ -107,7 +107,10 @@ def _corruption_sheet(
     names = source.names()
     labeled = source.clean or source.corrupted(names[0], severities[0])
     indices = _chosen_images(images, index, len(source.clean or source.corrupted(names[0], 1)))
-    classes = [labeled.class_names[int(labeled.labels[index])] for index in indices]
+    classes = [
+        labeled.class_names[int(labeled.labels[index])] if labeled.has_class_labels else "image"
+        for index in indices
+    ]
     number = "image" if len(indices) == 1 else "images"
     title = f"{source.title}, {source.split} {number} {', '.join(map(str, indices))}"
     captions = [f"{index}: {name}" for index, name in zip(indices, classes, strict=True)]

@@ -128,7 +128,7 @@ def dataset_sheet(dataset: Dataset, *, images: int = 10, title: str = "") -> She
     Parameters
     ----------
     dataset
-        Its class names are the labels of the rows.
+        Its class names are the labels of the rows; without class labels it is one row.
     images
         Images of a class, 1 or more.
     title
@@ -148,8 +148,10 @@ def dataset_sheet(dataset: Dataset, *, images: int = 10, title: str = "") -> She
             "of uint8 pixels; plot these with another program"
         )
     rows = []
-    for label, name in enumerate(dataset.class_names):
-        members = np.flatnonzero(dataset.labels == label)
+    classes = enumerate(dataset.class_names) if dataset.has_class_labels else [(None, "images")]
+    for label, name in classes:
+        chosen = np.ones(len(dataset), bool) if label is None else dataset.labels == label
+        members = np.flatnonzero(chosen)
         tiles: list[Image] = [dataset.images[index] for index in members[:count]]
         rows.append(Row(name, tiles, counted(len(members), "image")))
     columns = max(len(row.tiles) for row in rows)

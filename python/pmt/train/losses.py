@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
+from pmt._util.text import counted
 from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.train.option_fields import Words
@@ -80,7 +81,16 @@ def reads_labels(loss: str) -> bool:
 
 
 def check_output(loss: str, data: Dataset, model: Model) -> None:
-    """Raise a ValueError if a model of features cannot be trained by a loss, or on class labels."""
+    """Raise a ValueError if a model of features or one output cannot be trained by a loss.
+
+    Or, of features, on class labels.
+    """
+    if model.classes == 1 and not reads(loss).takes_targets:
+        raise ValueError(
+            f"loss={loss!r} compares outputs with each other, and the model has one; use "
+            "loss='binary_cross_entropy' with labels 0 and 1, or another of "
+            f"{_takers()}"
+        )
     if model.is_classifier:
         return
     if not reads(loss).takes_targets:
@@ -96,9 +106,9 @@ def check_output(loss: str, data: Dataset, model: Model) -> None:
         )
 
 
-def check_labels(loss: str, data: Dataset, classes: int) -> None:
-    """Raise a ValueError if a data set lacks the labels that a loss needs."""
-    traits = reads(loss)
+def check_labels(loss: str, data: Dataset, model: Model) -> None:
+    """Raise a ValueError if a data set lacks the labels that a loss needs, or they are too far."""
+    traits, classes = reads(loss), model.classes
     if data.has_targets:
         if not traits.takes_targets:
             raise ValueError(
@@ -108,12 +118,30 @@ def check_labels(loss: str, data: Dataset, classes: int) -> None:
         if data.labels.shape[1] != classes:
             raise ValueError(
                 f"data set {data.name!r} holds {data.labels.shape[1]} targets per image, the model "
-                f"has {classes} outputs; give one target per output"
+                f"has {counted(classes, 'output')}; give one target per output"
             )
+        _check_range(loss, data, model)
     elif not data.is_labeled and traits.needs_labels:
         raise ValueError(
             f"data set {data.name!r} has no labels, which loss={loss!r} needs; use loss='entropy' "
             "or a callable that needs none, or label the images"
+        )
+
+
+def _check_range(loss: str, data: Dataset, model: Model) -> None:
+    """Raise a ValueError if a target is so far away that the loss has no gradient, or no end."""
+    low, high = float(data.labels.min()), float(data.labels.max())
+    found = f"data set {data.name!r} holds targets from {low:g} to {high:g}"
+    if loss == "binary_cross_entropy" and not 0 <= low <= high <= 1:
+        raise ValueError(f"{found}: loss={loss!r} takes probabilities, 0 to 1")
+    least, most = _core.target_range(model.core)
+    if loss == "squared_error" and not least <= low <= high <= most:
+        output = model.core.tensors()[model.core.output_tensor]
+        ends = [output["scale"] * (end - output["zero_point"]) for end in (-128, 127)]
+        raise ValueError(
+            f"{found}: loss={loss!r} has a gradient from {least:g} to {most:g} with this model, "
+            f"whose output is {ends[0]:g} to {ends[1]:g}; scale the targets, and quantize a model "
+            "for them"
         )
 
 

@@ -124,7 +124,7 @@ class CoreStepper(Stepper):
         """Take one step, see :meth:`pmt.train.stepper.Stepper.step`."""
         try:
             figures = self.core.step(images, labels, step, learning_rate)
-            if not (has_labels(labels) and self.model.is_classifier):
+            if labels.ndim == 2 or not (has_labels(labels) and self.model.is_classifier):
                 del figures["correct"]
             return figures
         finally:

@@ -89,6 +89,10 @@ class Trainer(ABC):
     def stepper(self, model: Model, samples: int) -> Stepper:
         """Return the stepper of a run on ``model``, with this many training samples."""
 
+    def training_data(self, model: Model, data: DataLike) -> Dataset:
+        """Return what is trained on: the data set of what the caller gave, with its labels."""
+        return Dataset.of(data, "data")
+
     def check_data(self, model: Model, data: Dataset) -> None:
         """Raise a ValueError if the trainer cannot use the labels; by default they are classes."""
         model.check_classes(data)
@@ -221,7 +225,11 @@ class Trainer(ABC):
         check_model(model)
         unseen = held_out is None and reads_labels(getattr(self.options, "loss", ""))
         data, valid = checked_training_data(
-            model, data, valid, self.check_data, warns_of_missing=unseen
+            model,
+            self.training_data(model, data),
+            valid,
+            self.check_data,
+            warns_of_missing=unseen,
         )
         message = warning_of_classes(model, data, self.options)
         if message is not None:

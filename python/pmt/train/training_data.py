@@ -18,6 +18,7 @@ from pmt.train.losses import reads_labels
 
 __all__ = [
     "checked_training_data",
+    "has_accuracy",
     "learned_classes",
     "learns_classes",
     "measured_images",
@@ -68,16 +69,22 @@ def checked_training_data(
     Warns
     -----
     UserWarning
-        Where training images are of one class only or of half the model's classes or fewer, or a
-        class that the model knows has one of 20 or more, or none; more than half of ``valid`` is of
-        classes that no training image has; or the inputs are outside of what the model's input can
-        hold.
+        Where all targets are equal; training images are of one class only or of half the model's
+        classes or fewer, or a class that the model knows has one of 20 or more, or none; more than
+        half of ``valid`` is of classes that no training image has; or the inputs are outside of
+        what the model's input can hold.
     """
     images = Dataset.of(data, "data")
     check(model, images)
     check_range(model.core, images)
     if images.has_class_labels:
         _warn_of_few_classes(model, images, warns_of_missing)
+    if images.has_targets and len(images) > 1 and not np.ptp(images.labels, axis=0).any():
+        warnings.warn(
+            f"all {len(images):,} targets of data set {images.name!r} are equal: training teaches "
+            "the model a constant; add images with other targets",
+            stacklevel=_STACK,
+        )
     if valid is None:
         return images, None
     watched = measured_images(model, valid, "valid")
@@ -85,6 +92,11 @@ def checked_training_data(
     if images.has_class_labels:
         _check_common_classes(images, watched)
     return images, watched
+
+
+def has_accuracy(model: Model) -> bool:
+    """Whether a model tells classes apart by the largest of its outputs."""
+    return model.is_classifier and model.classes > 1
 
 
 def measured_images(model: Model, data: DataLike, argument: str) -> Dataset:
@@ -98,7 +110,7 @@ def measured_images(model: Model, data: DataLike, argument: str) -> Dataset:
         If they have no class labels, or some outside the model's classes; or it gives features.
     """
     images = Dataset.of(data, argument)
-    if not model.is_classifier:
+    if not has_accuracy(model):
         raise ValueError(
             f"{argument}: what is measured is accuracy and cross-entropy, and the model gives "
             f"{model.output_text}; leave {argument} out, and measure model.outputs(images)"

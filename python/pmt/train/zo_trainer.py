@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from pmt import _core
 from pmt._util.checks import checked_integer, checked_samples
 from pmt.datasets import Dataset
+from pmt.datasets.dataset import DataLike
 from pmt.model import Model
 from pmt.model.model import check_model
 from pmt.train.costs.work import Cost, zeroth_order_work
@@ -167,11 +169,19 @@ class ZOTrainer(Trainer):
             threads=self.threads,
         )
 
+    def training_data(self, model: Model, data: DataLike) -> Dataset:
+        """Return the data set; labels of a model with one output are targets, its values."""
+        images = super().training_data(model, data)
+        if model.classes != 1 or not images.has_class_labels:
+            return images
+        targets = images.labels.astype(np.float32)[:, None]
+        return replace(images, labels=targets, class_names=("0",))
+
     def check_data(self, model: Model, data: Dataset) -> None:
         """Refuse labels that the model or the loss cannot use."""
         loss = self.options.loss
         check_output(loss, data, model)
-        check_labels(loss, data, model.classes)
+        check_labels(loss, data, model)
         if data.has_class_labels:
             model.check_classes(data)
         elif self.preparation.trains_head(model):

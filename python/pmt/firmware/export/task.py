@@ -140,9 +140,9 @@ def make_task(
     """
     check_steps("steps", steps)
     model, run_options, first, prepared, state = _read_source(source)
-    dataset = _trained_images(source, dataset)
     image = model.image()
     chosen, trained = _chosen(model, options or run_options, layers, batch, selects)
+    dataset = ZOTrainer(chosen).training_data(model, _trained_images(source, dataset))
     _check_for_board(chosen, dataset)
     ZOTrainer(chosen).check_data(model, dataset)
     if not prepared:

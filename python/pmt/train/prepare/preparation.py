@@ -163,7 +163,7 @@ class Preparation:
     def _why_no_head(self, model: Model) -> str:
         if not self._reads_labels:
             return f"loss={self._loss!r} reads no labels"
-        if not model.is_classifier:
+        if not model.is_classifier or model.classes == 1:
             return f"the model gives {model.output_text}"
         trained = (model.core.op_count - 1) in model.select_layers(self.options.layers)
         return "it is not linear" if trained else "it is not among the trained layers"
@@ -206,7 +206,9 @@ class Preparation:
 
     def trains_head(self, model: Model) -> bool:
         """Whether the head is trained alone: on classes, so not where loss or model have none."""
-        if "head" not in self.name or not self._reads_labels or not model.is_classifier:
+        if "head" not in self.name or not self._reads_labels:
+            return False
+        if not model.is_classifier or model.classes == 1:
             return False
         last = model.core.op_count - 1
         return last in model.select_layers(self.options.layers) and self.head.fits(model)

@@ -1,0 +1,156 @@
+"""Training on targets: of any size that the output can express, of one output, from files."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from networks import pixels, smooth_network
+
+import pmt
+from pmt import _core
+from pmt.cli import main
+from pmt.datasets import Dataset, save_npz
+from pmt.net.graph import Graph
+
+OPTIONS: dict[str, Any] = {"batch": 8, "epochs": 6, "queries": 8, "preparation": "none"}
+
+
+def scaled(factor: float) -> pmt.Model:
+    """A network whose one output is so many times as large."""
+    graph: Graph = smooth_network(classes=1).to_graph()
+    head = graph.ops[1]
+    assert head.weight_scales is not None
+    scales = (head.weight_scales * factor).astype(np.float32)
+    graph.ops[1] = dataclasses.replace(head, weight_scales=scales)
+    graph.tensors[2] = dataclasses.replace(graph.tensors[2], scale=0.1 * factor)
+    return pmt.Model.from_graph(graph)
+
+
+def fitted(model: pmt.Model, data: Any, **changes: Any) -> pmt.RunResult:
+    trainer = pmt.ZOTrainer(**{"loss": "squared_error", **OPTIONS, **changes})
+    return trainer.fit(model, data, progress=False)
+
+
+@pytest.mark.parametrize("factor", [1.0, 30.0, 1000.0])
+@pytest.mark.parametrize("end", [-128, 127])
+def test_every_target_of_the_output_trains(factor: float, end: int) -> None:
+    model = scaled(factor)
+    images = pixels(model, 8)
+    target = np.full((8, 1), 0.1 * factor * end, np.float32)
+    target[0] *= 0.99
+    before = float(((model.logits(images) - target) ** 2).mean())
+    result = fitted(model, Dataset.with_targets(images, target))
+    losses = [epoch["train_loss"] for epoch in result.epochs]
+    assert losses[0] == pytest.approx(before, rel=1e-4)
+    assert losses[-1] < losses[0]
+    assert result.epochs[0]["changed"] > 0
+
+
+def test_targets_outside_of_the_range_are_refused() -> None:
+    model = scaled(10.0)
+    images = pixels(model, 4)
+    expected = (
+        "data set 'targets' holds targets from 0 to 605: loss='squared_error' has a gradient from "
+        "-385 to 384 with this model, whose output is -128 to 127; scale the targets, and quantize "
+        "a model for them"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
+        fitted(model, Dataset.with_targets(images, [0, 1, 2, 605]))
+    expected = (
+        "data set 'targets' holds targets from -0.5 to 1: loss='binary_cross_entropy' takes "
+        "probabilities, 0 to 1"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
+        fitted(model, Dataset.with_targets(images, [0, 1, -0.5, 1]), loss="binary_cross_entropy")
+
+
+def test_the_loss_is_a_number_of_the_targets_units() -> None:
+    model = scaled(1000.0)
+    images, targets = pixels(model, 8), np.zeros((8, 1), np.float32)
+    trainer = pmt.ZOTrainer(loss="squared_error", **OPTIONS)
+    core = _core.Trainer(model.core, trainer.options.to_core(), [1], 8)
+    squares = model.logits(images)[:, 0] ** 2
+    taken = core.step(model.prepare(images), targets, 0, 0.1)
+    assert taken["loss"] == pytest.approx(squares.mean(), rel=1e-4)
+    assert taken["loss_sum"] == taken["loss"] * _core.LOSS_ONE * 8
+
+
+def test_a_network_of_one_output_learns_labels_0_and_1() -> None:
+    model = smooth_network(classes=1)
+    images = pixels(model, 24)
+    logits = model.logits(images)[:, 0]
+    labels = (logits < np.median(logits)).astype(np.int64)  # the opposite of what it says
+    result = fitted(model, (images, labels), loss="binary_cross_entropy", epochs=20)
+    assert result.epochs[-1]["train_loss"] < result.epochs[0]["train_loss"]
+    assert "train_accuracy" not in result.epochs[-1]
+    assert "acc" not in str(result)
+    assert result.notes == ["no state is chosen: the training images have no class labels"]
+
+
+@pytest.mark.parametrize("loss", ["cross_entropy", "entropy"])
+def test_one_output_is_not_compared_with_others(loss: str) -> None:
+    model = smooth_network(classes=1)
+    expected = (
+        f"loss='{loss}' compares outputs with each other, and the model has one; use "
+        "loss='binary_cross_entropy' with labels 0 and 1, or another of squared_error, "
+        "binary_cross_entropy, a callable"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
+        fitted(model, (pixels(model, 8), np.zeros(8, int)), loss=loss)
+
+
+def test_what_has_no_classes_is_not_watched() -> None:
+    model = smooth_network(classes=1)
+    data = (pixels(model, 8), np.arange(8) % 2)
+    expected = (
+        "valid: what is measured is accuracy and cross-entropy, and the model gives 1 output; "
+        "leave valid out, and measure model.outputs(images)"
+    )
+    trainer = pmt.ZOTrainer(**OPTIONS, loss="binary_cross_entropy")
+    with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
+        trainer.fit(model, data, valid=data, progress=False)
+
+
+def test_equal_labels_are_told() -> None:
+    model = smooth_network(classes=1)
+    expected = (
+        "all 8 targets of data set 'data' are equal: training teaches the model a constant; add "
+        "images with other targets"
+    )
+    with pytest.warns(UserWarning, match=f"^{re.escape(expected)}$"):
+        fitted(model, (pixels(model, 8), np.ones(8, int)), loss="binary_cross_entropy", epochs=1)
+
+
+def test_targets_of_a_classifier_have_no_training_accuracy() -> None:
+    model = smooth_network()
+    targets = np.eye(3, dtype=np.float32)[np.arange(8) % 3]
+    result = fitted(model, Dataset.with_targets(pixels(model, 8), targets))
+    assert all("train_accuracy" not in epoch for epoch in result.epochs)
+
+
+@pytest.mark.parametrize("kind", ["targets", "labels"])
+def test_the_command_line_trains_on_targets_of_a_file(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = smooth_network(classes=1)
+    model.save(tmp_path / "one.pmt")
+    images, values = pixels(model, 24), np.arange(24) % 2
+    data = Dataset.from_arrays(images, values)
+    if kind == "targets":
+        data = Dataset.with_targets(images, values)
+    save_npz(data, tmp_path / "data.npz")
+    files = ["train", str(tmp_path / "one.pmt"), "--data", str(tmp_path / "data.npz")]
+    run = str(tmp_path / "run")
+    options = ["--loss", "squared_error", "--epochs", "2", "--batch", "8", "--queries", "2"]
+    assert main([*files, *options, "--out", run]) == 0
+    titles = [line for line in capsys.readouterr().out.splitlines() if "train loss" in line]
+    assert titles == ["  epoch  train loss    changed    forwards       GMAC  seconds"]
+    records = pmt.RunFolder(run).metrics.read_text()
+    assert "accuracy" not in records
+    assert "correct" not in records
+    assert main(["show", str(tmp_path / "data.npz"), "--out", str(tmp_path / "sheet.png")]) == 0
