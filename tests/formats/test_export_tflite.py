@@ -14,10 +14,11 @@ from drawn_graphs import SEEDS, alone, drawn_graph, int8_outputs, random_images
 from networks import residual_network, smooth_network
 
 import pmt
-from pmt.formats.layers import bounded_bias, input_formula
+from pmt.formats.layers import bounded_bias
 from pmt.formats.tflite.exporter import OPERATORS, Band, bands, tflite_model
 from pmt.model import Model
 from pmt.net.graph import Graph, Op, Tensor
+from pmt.net.pixels import input_formula
 
 tflite = pytest.importorskip("tflite")
 pytest.importorskip("ai_edge_litert")
@@ -228,17 +229,24 @@ def test_windows_are_grouped_by_how_the_edge_cuts_them():
 @pytest.mark.parametrize(
     ("mean", "std", "zero_point", "formula"),
     [
-        ((0.0, 0.0), (255.0, 255.0), -128, "int8 = pixel - 128"),
-        ((-5.0, -5.0), (255.0, 255.0), 3, "int8 = pixel + 8"),
+        ((0.0,) * 3, (255.0,) * 3, -128, "int8 = pixel - 128"),
+        ((-5.0,) * 3, (255.0,) * 3, 3, "int8 = pixel + 8"),
         (
-            (123.675, 116.28),
-            (58.395, 57.12),
+            (123.675, 116.28, 103.53),
+            (58.395, 57.12, 57.375),
             -14,
-            "int8 = round((pixel - mean) / std / 0.00392156886) - 14, mean (123.675, 116.28), "
-            "std (58.395, 57.12), of pixels 0..255 for each channel",
+            "int8 = round((pixel - mean) / std / 0.00392156886) - 14, mean (123.675, 116.28, "
+            "103.53), std (58.395, 57.12, 57.375), of pixels 0..255 for each channel",
         ),
     ],
 )
 def test_the_formula_of_the_input(mean, std, zero_point, formula):
-    tensor = Tensor("x", 4, 4, 2, float(np.float32(1 / 255)), zero_point)
+    tensor = Tensor("x", 4, 4, len(mean), float(np.float32(1 / 255)), zero_point)
     assert input_formula(Graph([tensor], [], 0, 0, mean, std)) == formula
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 36), (1, 128, 3), (3, 3, 256)])
+def test_the_formula_of_inputs_that_are_no_pixels(shape):
+    tensor = Tensor("x", *shape, 0.25, -3)
+    graph = Graph([tensor], [], 0, 0, (125.0,) * 3, (4.0,) * 3)
+    assert input_formula(graph) == "int8 = round(real / 0.25) - 3"

@@ -105,6 +105,10 @@ def test_more_packed_bytes_than_the_file_has_are_refused(tmp_path: Path) -> None
 def test_wrong_archives_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "net.pkl"
     path.write_bytes(pickle.dumps(small_network(), protocol=2))
+    plain = r"^net\.pkl: is a plain pickle, which may run code and is not opened; a tiny-training "
+    with pytest.raises(ValueError, match=plain + "network is a zip archive of torch.save; export"):
+        tiny_training.read(path)
+    path.write_bytes(b"PK is not all")
     with pytest.raises(ValueError, match=r"net\.pkl: is not a sound torch zip archive"):
         tiny_training.read(path)
     empty = io.BytesIO()

@@ -176,6 +176,12 @@ NETWORKS: dict[str, Builder] = {
     "mean of torch.export": mean_as_torch_writes_it,
     "max pool": pool_of("MaxPool", kernel_shape=[3, 2], strides=[2, 2], pads=[1, 0, 1, 1]),
     "max pool, rounded up": pool_of("MaxPool", kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1),
+    **{
+        f"{kind}, valid, rounded up": pool_of(
+            kind, kernel_shape=[2, 2], strides=[2, 2], auto_pad="VALID", ceil_mode=1
+        )
+        for kind in ("MaxPool", "AveragePool")
+    },
     "average pool": pool_of("AveragePool", kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
     "average pool, rounded up": pool_of(
         "AveragePool", kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1, count_include_pad=1

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from networks import every_op, pixels, residual_network
-from onnx_networks import Network, run
+from onnx_networks import Network, onnx, run
 
 import pmt
 from pmt import formats
@@ -39,8 +40,7 @@ def test_what_was_written_is_read_back(name: str, unsigned: bool, tmp_path: Path
     before = [op.kind for op in model.to_graph().ops if op.kind != "pad"]
     kinds = ["conv2d" if kind == "fully_connected" else kind for kind in before]
     assert [op.kind for op in graph.ops] == kinds
-    # Without a formula, the int8 input is pixel - 128.
-    np.testing.assert_array_equal(read.prepare(images), (images.astype(int) - 128).astype(np.int8))
+    np.testing.assert_array_equal(read.prepare(images), inputs)  # the file says how
 
 
 def test_the_formula_of_pixels(tmp_path: Path) -> None:
@@ -248,3 +248,54 @@ def test_float_weights_behind_quantize_nodes(tmp_path: Path) -> None:
     differences = np.abs(our_outputs(graph, inputs) - expected)
     assert differences.max() <= 1
     assert np.mean(differences == 0) >= 0.99
+
+
+INT8 = onnx.TensorProto.INT8
+
+
+@pytest.mark.parametrize(
+    ("opset", "of_quantize", "of_dequantize", "dtype"),
+    [(17, True, False, None), (21, False, False, INT8), (21, False, True, INT8)],
+)
+def test_zero_points_that_are_left_out(opset, of_quantize, of_dequantize, dtype, tmp_path) -> None:
+    """DequantizeLinear reads the type that QuantizeLinear writes."""
+    net = Network(opset=opset)
+    scale, zero = net.constant(np.float32(0.05)), net.constant(np.int8(0))
+    first = [net.constant(np.float32(1 / 255)), net.constant(np.int8(-128))]
+    x = net.add("DequantizeLinear", [net.add("QuantizeLinear", ["x", *first]), *first])
+    weights = net.constant(net.rng.integers(-9, 9, (4, 3, 3, 3)).astype(np.int8))
+    w = net.add("DequantizeLinear", [weights, net.constant(np.float32(0.01))])
+    kind = {} if dtype is None else {"output_dtype": dtype}
+    y = net.add("Conv", [x, w])
+    y = net.add("QuantizeLinear", [y, scale, *[zero] * of_quantize], **kind)
+    y = net.add("DequantizeLinear", [y, scale, *[zero] * of_dequantize])
+    path = net.save(tmp_path / "net.onnx", y, (1, 3, 6, 6))
+    graph = onnx_qdq.read(path, input_mean=0.0, input_std=255.0)
+    assert graph.tensors[graph.output].zero_point == 0
+    real = np.random.default_rng(0).uniform(0, 1, (5, 3, 6, 6)).astype(np.float32)
+    expected = np.rint(run(path, real) / 0.05).transpose(0, 2, 3, 1).reshape(5, -1)
+    assert np.abs(our_outputs(graph, real) - expected).max() <= 1
+
+
+@pytest.mark.parametrize("op", range(6))
+def test_clamps_are_read_back(op: int, tmp_path: Path) -> None:
+    """A fused activation of a .tflite stands on any op, a mean or a pool too."""
+    graph = every_op().to_graph()
+    clamped = graph.ops[op]
+    zero = graph.tensors[clamped.output].zero_point
+    low, high = max(-128, zero - 9), min(127, zero + 20)
+    graph.ops[op] = replace(clamped, clamp=(low, high))
+    model = pmt.Model.from_graph(graph)
+    model.save(tmp_path / "net.onnx")
+    inputs = model.prepare(pixels(model, 30))
+    read = pmt.load(tmp_path / "net.onnx")
+    np.testing.assert_array_equal(read.core.logits(inputs), model.core.logits(inputs))
+
+
+def test_the_clamp_of_a_mean_is_read_back(tmp_path: Path) -> None:
+    graph = pmt.load("fashion_mnist_dscnn").to_graph()
+    mean = next(i for i, op in enumerate(graph.ops) if op.kind == "mean")
+    graph.ops[mean] = replace(graph.ops[mean], clamp=(-120, 100))
+    pmt.Model.from_graph(graph).save(tmp_path / "net.onnx")
+    read = pmt.load(tmp_path / "net.onnx").to_graph()
+    assert [op.clamp for op in read.ops if op.kind == "mean"] == [(-120, 100)]

@@ -87,6 +87,27 @@ def test_graphs_that_are_no_chain_of_values(change, message: str, tmp_path: Path
     refused(saved(tmp_path, change=change), message)
 
 
+@pytest.mark.parametrize(
+    ("shape", "change", "first"),
+    [
+        ((1, 3, 8, 8), lambda m: m.graph.output.add(name="v0"), "has the inputs 'x' and the outp"),
+        ((1, 3, 0, 8), lambda m: None, "the input 'x' has shape (1, 3, 0, 8) (0: open): export"),
+    ],
+)
+def test_no_operator_hides_behind_another_finding(shape, change, first, tmp_path: Path) -> None:
+    def build(net: Network) -> str:
+        x = net.add("Tanh", [net.conv("x", 3, 4)])
+        return net.add("LSTM", [net.add("Concat", [x, x], axis=1), net.weights(4, 4)])
+
+    message = refused(saved(tmp_path, build, shape, change=change), "things are not supported")
+    heads = [line.partition(",")[0] for line in message.splitlines()]
+    assert heads[0] == "net.onnx: 4 things are not supported:"
+    assert heads[1].startswith(f"- {first.partition(',')[0]}")
+    assert "- node 'n1' (Tanh): this operator is not supported: train the network" in message
+    assert "- node 'n2' (Concat): this operator is not supported: use Add to join" in message
+    assert "- node 'n3' (LSTM): this operator is not supported: pmt trains networks with" in message
+
+
 def outside(model) -> None:
     weights(model).ClearField("raw_data")
     weights(model).data_location = onnx.TensorProto.EXTERNAL

@@ -95,7 +95,14 @@ def convolution(b: TfliteBuilder, x: int, y: int, **weights: Any) -> None:
     [
         ({"zero": 3}, "its weights have zero points other than 0"),
         ({"scales": [1.0, 2.0], "axis": 3}, "its weight scales run along dimension 3, not 0"),
-        ({"scales": [1.0, 0.0]}, "2 weight scales for 2 output channels"),
+        (
+            {"scales": [1.0, 0.0]},
+            "1 of its 2 weight scales are not positive and finite, such as 0.0",
+        ),
+        (
+            {"scales": [np.inf]},
+            "1 of its 1 weight scales are not positive and finite, such as inf",
+        ),
         ({"scales": [1.0] * 3}, "3 weight scales for 2 output channels"),
         ({"bias": np.array([1, 2], np.int64)}, "its bias is not a constant of INT32"),
         ({"bias": np.array([1, 2, 3], np.int32)}, "3 biases for 2 output channels"),
@@ -247,6 +254,42 @@ def test_cycles_and_wrong_order(tmp_path: Path) -> None:
     b.op("ADD", [y, y], [z])
     message = refused(tmp_path, b.bytes([x], [z]))
     assert "op 0 ADD: reads tensor 2 before an operator writes it (a cycle, or" in message
+
+
+NO_STATE = (
+    "(pmt trains networks without a state: give it the whole window of time as one input, with "
+    "convolutions over it)"
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "remedy"),
+    [
+        ("UNIDIRECTIONAL_SEQUENCE_LSTM", NO_STATE),
+        ("SVDF", NO_STATE),
+        ("CUSTOM ethos-u", "(the file was compiled by Vela; give the .tflite that Vela read)"),
+        (
+            "CUSTOM edgetpu-custom-op",
+            "(the file was compiled for an Edge TPU; give the .tflite that its compiler read)",
+        ),
+    ],
+)
+def test_what_other_engines_keep_or_compile(kind: str, remedy: str, tmp_path: Path) -> None:
+    b = TfliteBuilder()
+    x, y, z = (b.activation(1, 4, 4, 2) for _ in range(3))
+    scratch = b.activation(64, dtype="UINT8")
+    b.op(kind, [x, scratch], [y])
+    b.op("ELU", [y], [z])
+    expected = f"op 0 {kind}: this operator has no counterpart here {remedy}"
+    elu = "op 1 ELU: this operator has no counterpart here (use RELU"
+    message = refused(tmp_path, b.bytes([x], [z]))
+    assert expected in message
+    assert elu in message
+    # A second input hides none of them.
+    message = refused(tmp_path, b.bytes([x, scratch], [z]))
+    assert message.startswith("net.tflite: 3 things are not supported: has 2 inputs and 1 outputs")
+    assert expected in message
+    assert elu in message
 
 
 def test_several_inputs_and_nothing_to_train(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ class TfliteBuilder:
         b = flatbuffers.Builder(1024)
         kinds = sorted({op[0] for op in self.ops})
         codes = [
-            table(b, "OperatorCode", BuiltinCode=_code(kind), DeprecatedBuiltinCode=_code(kind))
+            _operator_code(b, *kind.split(maxsplit=1))  # "CUSTOM ethos-u"
             for kind in kinds
         ]
         buffers = [table(b, "Buffer")]
@@ -124,8 +124,10 @@ class TfliteBuilder:
         return bytes(b.Output())
 
 
-def _code(kind: str) -> int:
-    return int(getattr(tflite.BuiltinOperator, kind))
+def _operator_code(b: flatbuffers.Builder, kind: str, custom: str = "") -> int:
+    code = int(getattr(tflite.BuiltinOperator, kind))
+    named = {"CustomCode": b.CreateString(custom)} if custom else {}
+    return table(b, "OperatorCode", BuiltinCode=code, DeprecatedBuiltinCode=code, **named)
 
 
 def table(b: flatbuffers.Builder, kind: str, **fields: int) -> int:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import pmt
 from pmt import corruptions, datasets, methods
+from pmt.net.graph import Op
+from pmt.train.options import TrainingOptions
 from pmt.train.prepare import align
 from pmt.train.prepare.clean_statistics import (
     measure_statistics,
@@ -141,3 +145,15 @@ def test_a_method_without_preparation_starts_from_the_model_itself():
 def test_bad_options_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         methods.trainer("default", **options)
+
+
+def test_a_network_that_ends_in_no_layer_says_why_its_head_is_not_trained(start):
+    graph = start.to_graph()
+    last = graph.tensors[graph.output]
+    graph.tensors.append(replace(last, name="again"))
+    graph.ops.append(Op("mean", "mean0", (graph.output,), len(graph.tensors) - 1))
+    graph.output = len(graph.tensors) - 1
+    preparation = Preparation(TrainingOptions(preparation="head", layers="all"))
+    assert preparation.notes(pmt.Model.from_graph(graph)) == [
+        "head not trained alone: the network ends in mean 'mean0', not in a layer with weights"
+    ]

@@ -103,7 +103,7 @@ class OptionError(_OptionMessage, ValueError):
 
 
 class OptionWarning(_OptionMessage, UserWarning):
-    """An option that was given and does nothing."""
+    """A remark about an option: one that does nothing, or that is missing."""
 
 
 class FileProblems(ValueError):

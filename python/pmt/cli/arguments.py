@@ -156,6 +156,30 @@ def add_model(parser: argparse.ArgumentParser, *, required: bool = True) -> None
         otherwise="128",
         within=(32, 512),
     )
+    group = parser.add_argument_group("import of a .tflite or .onnx")
+    add_pixel_formula(group, "read from the range of the file's input")
+
+
+def add_pixel_formula(group: argparse._ActionsContainer, otherwise: str) -> None:
+    """Add mean and standard deviation of the pixels that a network reads."""
+    for name, what in (("mean", "mean"), ("std", "standard deviation")):
+        group.add_argument(
+            f"--input-{name}",
+            metavar="V[,V,V]",
+            type=_numbers,
+            help=f"{what} of the pixels (0..255), per channel: the network reads "
+            f"(pixel - mean) / std (default: {otherwise})",
+        )
+
+
+def _numbers(text: str) -> float | tuple[float, ...]:
+    try:
+        values = tuple(float(part) for part in text.split(","))
+        return values if len(values) > 1 else values[0]
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} must be one number, or one for each channel, separated by commas"
+        ) from None
 
 
 def add_model_out(parser: argparse.ArgumentParser) -> None:
@@ -170,7 +194,8 @@ def add_model_out(parser: argparse.ArgumentParser) -> None:
 
 def importer_options(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the options of :func:`pmt.load` that the command line sets."""
-    options = {"classes": arguments.classes, "resolution": arguments.resolution}
+    names = ("classes", "resolution", "input_mean", "input_std")
+    options = {name: getattr(arguments, name) for name in names}
     return {name: value for name, value in options.items() if value is not None}
 
 

@@ -16,8 +16,8 @@ from pmt.cli.arguments import (
     training_options,
 )
 from pmt.cli.output import Output, table
-from pmt.formats.layers import input_formula
 from pmt.model import Model
+from pmt.net.pixels import input_formula, is_image, real_pixels
 from pmt.profiling.model_info import ModelInfo, describe_model
 from pmt.train.options import preset
 
@@ -111,7 +111,7 @@ def _summary(found: ModelInfo) -> str:
         f"{sum(layer.weights for layer in layers):,} int8 weights, "
         f"{sum(layer.biases for layer in layers):,} int32 biases, {model.macs:,} MACs per image, "
         f"{model.output_text}",
-        f"input     {height}x{width}x{channels}: {input_formula(model.to_graph())}",
+        f"input     {height}x{width}x{channels}: {_input_text(model)}",
         f"image     {len(model.image()):,} bytes as .pmt",
         f"inference {memory.inference_activations:,} bytes of activations alive at once",
         f"training  {memory.training_activations:,} bytes of activations, "
@@ -120,6 +120,14 @@ def _summary(found: ModelInfo) -> str:
         "device)",
     ]
     return "\n".join(lines)
+
+
+def _input_text(model: Model) -> str:
+    graph = model.to_graph()
+    formula = input_formula(graph)
+    if not is_image(model.input_shape):
+        return formula
+    return f"{formula}; pixels 0..255 are read as {real_pixels(graph)}"
 
 
 def _plan_table(plan: list[dict[str, Any]]) -> str:

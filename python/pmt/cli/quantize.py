@@ -6,7 +6,15 @@ import argparse
 from pathlib import Path
 
 from pmt._util.text import counted
-from pmt.cli.arguments import add_integer, add_json, add_model_out, add_threads, call, parts
+from pmt.cli.arguments import (
+    add_integer,
+    add_json,
+    add_model_out,
+    add_pixel_formula,
+    add_threads,
+    call,
+    parts,
+)
 from pmt.cli.output import Output, checked_model_out, stage, table
 from pmt.quantization import (
     RANGE_METHODS,
@@ -92,30 +100,13 @@ def _add_method(parser: argparse.ArgumentParser) -> None:
 
 def _add_network(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("network")
-    for name, what in (("mean", "mean"), ("std", "standard deviation")):
-        group.add_argument(
-            f"--input-{name}",
-            metavar="V[,V,V]",
-            type=_numbers,
-            help=f"{what} of the pixels (0..255), per channel: the network reads "
-            "(pixel - mean) / std (default: the importer's)",
-        )
+    add_pixel_formula(group, "the importer's")
     group.add_argument(
         "--class-names",
         metavar="A,B,..",
         help="names of the classes, in the order of the logits (default: those of the calibration "
         "data, if their number fits)",
     )
-
-
-def _numbers(text: str) -> float | tuple[float, ...]:
-    try:
-        values = tuple(float(part) for part in text.split(","))
-        return values if len(values) > 1 else values[0]
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} must be one number, or one for each channel, separated by commas"
-        ) from None
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:

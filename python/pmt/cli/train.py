@@ -65,6 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 _KEPT = (
     *("model", "data", "out", "method", "preset", "set", "corruption", "severity", "limit"),
     *("valid_limit", "coarse_labels", "constants"),
+    *("classes", "resolution", "input_mean", "input_std"),
 )
 
 

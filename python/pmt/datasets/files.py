@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from pmt._util.lfs import LFS_PROBLEM, LFS_REMEDY, is_lfs_pointer
+
 REMEDY = "download it again"
 # Problems that an error tells in full.
 NAMED = 10
@@ -16,7 +18,13 @@ ALWAYS_UNPACKED = 1 << 26  # bytes
 
 def damaged(path: Path | str, problem: str, remedy: str) -> ValueError:
     """Make the error for a file that is there but cannot be used."""
+    problem, remedy = _cause(Path(path), problem, remedy)
     return ValueError(f"{path}: {problem}; {remedy}")
+
+
+def _cause(path: Path, problem: str, remedy: str) -> tuple[str, str]:
+    """Return problem and remedy, those of a Git LFS pointer where the file is one."""
+    return (LFS_PROBLEM, LFS_REMEDY) if is_lfs_pointer(path) else (problem, remedy)
 
 
 def missing(path: Path | str, problem: str, remedy: str) -> FileNotFoundError:
@@ -51,7 +59,7 @@ class Problems:
 
     def add(self, place: Path | str, problem: str, remedy: str) -> None:
         """Note one problem, with the file (or folder) it is in, and what helps."""
-        self._found.append((place, problem, remedy))
+        self._found.append((place, *_cause(Path(place), problem, remedy)))
 
     def __len__(self) -> int:
         """Return how many were noted."""

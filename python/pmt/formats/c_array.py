@@ -8,9 +8,9 @@ from pathlib import PurePath
 
 from pmt import _core
 from pmt._util.text import counted
-from pmt.formats.layers import input_formula
 from pmt.net.graph import Graph, is_layer
 from pmt.net.image import ALIGNMENT, build_image
+from pmt.net.pixels import input_formula
 
 __all__ = ["array_name", "c_header", "c_source"]
 

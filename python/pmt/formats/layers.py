@@ -1,4 +1,4 @@
-"""Tools of importers and exporters: layers as this engine has them, pixels, limits, problems.
+"""Tools of importers and exporters: layers as this engine has them, limits, problems.
 
 Image ops have neither groups nor dilation. The zeros cost multiplications, and training may change
 them as any other weight: a trained network is a dense one.
@@ -6,7 +6,7 @@ them as any other weight: a trained network is a dense one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,11 @@ from pmt.net.graph import (
     output_size,
 )
 
+# Remedy for recurrent layers.
+NO_STATE = (
+    "pmt trains networks without a state: give it the whole window of time as one input, with "
+    "convolutions over it"
+)
 _BLOCK_COUNT = 4
 UNIT_WEIGHT = 64  # of a layer that only scales: exact where the factor is 1, a power of two
 _LOWEST, _HIGHEST = -(2**31), 2**31 - 1
@@ -33,7 +38,6 @@ _SHOWN = 6  # problems in one message
 
 Array = npt.NDArray[Any]
 Vector = npt.NDArray[np.float64]
-Numbers = float | Sequence[float] | None  # one number, one per channel, or what is usual
 
 
 class Unsupported(Exception):
@@ -88,33 +92,6 @@ def layer_blocks(layers: Sequence[int]) -> dict[str, list[int]]:
     return consecutive_blocks(layers[:-1]) | {"head": list(layers[-1:]), "all": list(layers)}
 
 
-def raw_pixels(
-    scale: float, zero_point: int, channels: int
-) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return the input mean and spread with which the int8 input is exactly pixel - 128."""
-    return (128.0 + zero_point,) * channels, (1.0 / scale,) * channels
-
-
-def per_channel(name: str, values: Numbers, channels: int, default: float) -> Vector:
-    """Return an option as one finite number per channel."""
-    try:
-        array = np.asarray(default if values is None else values, np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"{name}={values!r}: needs one number, or one for each of {channels} input channels"
-        ) from None
-    if array.ndim == 0:
-        array = np.full(channels, float(array))
-    if array.shape != (channels,) or not np.all(np.isfinite(array)):
-        raise ValueError(
-            f"{name}={array.tolist()}: needs one finite number, or one for each of the {channels} "
-            "input channels, in units of a 0..255 pixel"
-        )
-    if name == "input_std" and not np.all(array != 0):
-        raise ValueError(f"input_std={array.tolist()}: must not be zero")
-    return array
-
-
 def bounded_bias(op: Op, source: Tensor) -> npt.NDArray[np.int32]:
     """Return a layer's biases, moved only where accumulator plus bias could leave int32.
 
@@ -134,6 +111,26 @@ def unit_layer(factors: Vector) -> tuple[npt.NDArray[np.int8], Vector]:
     """Return weights and weight scales of a 1x1 depthwise layer with a factor per channel."""
     scales = np.where(factors == 0, 1.0, np.abs(factors)) / UNIT_WEIGHT
     return (UNIT_WEIGHT * np.sign(factors)).astype(np.int8).reshape(1, 1, -1), scales
+
+
+def settle_ties(ops: Iterable[Op], tensors: Sequence[Tensor]) -> None:
+    """Move the biases of layers of unit weights where all values would round at a tie.
+
+    In-graph ``x * 2 - 1`` puts every pixel between two steps of its output, and rounding to even
+    would make one of each two values. By 1/64 of a step, the ties go to the side where fewer
+    values leave the int8 range.
+    """
+    for op in ops:
+        if op.weights is None or op.bias is None or op.weight_scales is None:
+            continue
+        source, target = tensors[op.inputs[0]], tensors[op.output]
+        weights = op.weights.ravel().astype(np.int64)
+        if op.kernel != (1, 1) or not np.all(np.abs(weights) == UNIT_WEIGHT):
+            continue
+        steps = UNIT_WEIGHT * source.scale * op.weight_scales.astype(np.float64) / target.scale
+        ties = (np.abs(steps - 1) < 1e-5) & (op.bias % UNIT_WEIGHT == UNIT_WEIGHT // 2)
+        middle = (weights * (-0.5 - source.zero_point) + op.bias) / UNIT_WEIGHT + target.zero_point
+        op.bias = op.bias + np.where(ties, np.where(middle > -0.5, -1, 1), 0).astype(np.int32)
 
 
 def channelwise_layer(
@@ -268,28 +265,3 @@ def check_limits(graph: Graph, source: str) -> None:
             f"{source}: beyond the limits of an image: {shown}{more}; use a smaller network or "
             "calibrate again"
         )
-
-
-def input_formula(graph: Graph) -> str:
-    """Return how pixels become the int8 input, with the graph's numbers.
-
-    ``int8 = pixel - 128`` where it is just that, otherwise ``int8 = round((pixel - mean) / std /
-    scale) + zero_point`` with every number. Results are clipped to -128..127; halves round to even.
-    """
-    tensor = graph.tensors[graph.input]
-    pairs = set(zip(graph.input_mean, graph.input_std, strict=True))
-    if len(pairs) == 1:
-        ((mean, std),) = pairs
-        offset = tensor.zero_point - mean
-        if abs(std * tensor.scale - 1) < 1e-6 and abs(offset - round(offset)) < 1e-6:
-            return f"int8 = pixel {_signed(round(offset))}"
-    means = ", ".join(f"{mean:.9g}" for mean in graph.input_mean)
-    stds = ", ".join(f"{std:.9g}" for std in graph.input_std)
-    return (
-        f"int8 = round((pixel - mean) / std / {tensor.scale:.9g}) {_signed(tensor.zero_point)}, "
-        f"mean ({means}), std ({stds}), of pixels 0..255 for each channel"
-    )
-
-
-def _signed(value: int) -> str:
-    return f"{'-' if value < 0 else '+'} {abs(value)}"

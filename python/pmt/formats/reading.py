@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pmt._util.lfs import LFS_PROBLEM, LFS_REMEDY, is_lfs_pointer
 from pmt.net.graph import Graph
 from pmt.net.image import read_graph
 
@@ -77,9 +78,11 @@ def read(path: str | Path, **options: Any) -> Graph:
 
 
 def require_file(path: Path) -> None:
-    """Raise FileNotFoundError if there is no such file."""
+    """Raise FileNotFoundError if there is no such file, ValueError for a pointer of Git LFS."""
     if not path.is_file():
         raise FileNotFoundError(f"path={str(path)!r}: there is no such file")
+    if is_lfs_pointer(path):
+        raise ValueError(f"{path.name}: {LFS_PROBLEM}; {LFS_REMEDY}")
 
 
 def check_options(options: Mapping[str, Any], kind: str, known: tuple[str, ...] = ()) -> None:

@@ -26,9 +26,10 @@ import numpy.typing as npt
 from pmt._core import MOST_CHANNELS
 from pmt._util.safe_pickle import PickledArray, array_globals, load
 from pmt._util.text import printable
-from pmt.formats.layers import check_limits, consecutive_blocks, dense_kernel, raw_pixels
+from pmt.formats.layers import check_limits, consecutive_blocks, dense_kernel
 from pmt.formats.reading import require_file
 from pmt.net.graph import Graph, Op, OpKind, Tensor, is_layer, output_size
+from pmt.net.pixels import raw_pixels
 
 MAX_MEMBER_BYTES = 64 * 2**20
 MAX_RATIO = 100
@@ -40,6 +41,7 @@ _DAMAGE = (
 )
 # Far above the 6,000 of a 50-layer network; bounds time, memory and the depth of nested tuples.
 MAX_INSTRUCTIONS = 100_000
+_PICKLE = b"\x80"  # first byte of a pickle since Python 2.3
 _INSTRUCTIONS = {
     "PROTO", "FRAME", "STOP", "MARK", "GLOBAL", "STACK_GLOBAL", "REDUCE", "BUILD", "BINGET",
     "LONG_BINGET", "BINPUT", "LONG_BINPUT", "MEMOIZE", "EMPTY_DICT", "SETITEM", "SETITEMS",
@@ -65,6 +67,14 @@ def read_pickle(path: Path) -> Any:
     for more than dicts, lists, tuples, text, numbers and arrays.
     """
     require_file(path)
+    with path.open("rb") as file:
+        plain = file.read(1) == _PICKLE
+    if plain:
+        raise ValueError(
+            f"{path.name}: is a plain pickle, which may run code and is not opened; a "
+            "tiny-training network is a zip archive of torch.save; export other networks to .onnx "
+            "or .tflite"
+        )
     try:
         with zipfile.ZipFile(path) as archive:
             data = archive.read(_pickle_member(path, archive))
@@ -302,14 +312,14 @@ class _NetworkBuilder:
         current = self._layer("classifier", head, self._average_pool(head, current))
         if self.problems:
             raise ValueError("; ".join(self.problems))
-        mean, std = raw_pixels(scale, zero_point, channels)
+        pixels = raw_pixels(self.tensors[0])
         return Graph(
             tensors=self.tensors,
             ops=self.ops,
             input=0,
             output=current,
-            input_mean=mean,
-            input_std=std,
+            input_mean=pixels.mean,
+            input_std=pixels.std,
             blocks=self._blocks(),
             metadata={"source": f"tiny-training archive {printable(source)}"},
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from typing import Any
 
@@ -11,6 +12,8 @@ import numpy.typing as npt
 from pmt import _core
 from pmt._util.text import counted
 from pmt.datasets import Dataset
+from pmt.net.graph import Tensor
+from pmt.net.pixels import PixelFormula, is_unlikely, may_be_image, real_ends
 
 __all__ = [
     "array_remedy",
@@ -93,8 +96,11 @@ def _quantized(core: _core.Model, inputs: npt.NDArray[np.float32]) -> npt.NDArra
 def check_range(core: _core.Model, data: Dataset) -> None:
     """Warn where float inputs are too large or too small for what the model's input can hold.
 
-    Or where they are pixels of 0..1, and the model reads others.
+    Or where they are pixels of 0..1, and the model reads others; or where they are pixels, and the
+    model seems to read none.
     """
+    if data.images.dtype == np.uint8:
+        _warn_of_other_inputs(core, data.name)
     if data.images.dtype != np.float32:
         return
     inputs = data.images[:: -(-len(data) // _CHECKED)]
@@ -118,9 +124,22 @@ def check_range(core: _core.Model, data: Dataset) -> None:
         )
 
 
+def _warn_of_other_inputs(core: _core.Model, name: str) -> None:
+    names = [field.name for field in dataclasses.fields(Tensor)]
+    tensors = [Tensor(*(tensor[name] for name in names)) for tensor in core.tensors()]
+    if not is_unlikely([tensors[core.input_tensor], *tensors], core.input_mean[0]):
+        return
+    low, high = real_ends(PixelFormula(core.input_mean, core.input_std))[0]
+    warnings.warn(
+        f"data set {name!r} has pixels, and the model's input seems to be none: 0..255 are read as "
+        f"{low:.4g}..{high:.4g}; load its file again with input_mean and input_std, or give inputs "
+        "as float32",
+        stacklevel=4,
+    )
+
+
 def _warn_of_pixels(core: _core.Model, name: str, inputs: npt.NDArray[np.float32]) -> None:
-    height, width, channels = core.input_shape
-    if min(height, width) == 1 or channels not in (1, 3):
+    if not may_be_image(core.input_shape):
         return
     lowest, highest = float(inputs.min()), float(inputs.max())
     ends = [(pixel - core.input_mean[0]) / core.input_std[0] for pixel in (0.0, 255.0)]

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
+import warnings
 import zlib
 from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pmt import formats
+from pmt._util.checks import OptionWarning
 from pmt._util.text import did_you_mean
-from pmt.formats.layers import input_formula
-from pmt.formats.reading import check_options
+from pmt.formats.reading import check_options, require_file
 from pmt.model.card import newest_model
 from pmt.model.model import Model
-from pmt.net.graph import Tensor, with_new_head
+from pmt.net.graph import Graph, Tensor, with_new_head
+from pmt.net.pixels import input_formula, real_pixels
 
 __all__ = [
     "BEST",
@@ -48,7 +50,8 @@ def load(path: str | os.PathLike[str], *, classes: int | None = None, **options:
         trained. Training gives the model the class names of its data. By default the layer stays.
     **options
         Options of the importer: ``resolution`` of a ``.pkl``, ``input_mean`` and ``input_std`` of a
-        ``.tflite`` or ``.onnx``.
+        ``.tflite`` or ``.onnx``, whose real input is (pixel - mean) / std. Without them they are
+        read from the range of the input; a warning says where that fits no usual ones.
 
     Returns
     -------
@@ -91,18 +94,32 @@ def _load(path: str | os.PathLike[str], options: dict[str, Any]) -> Model:
             )
     if path.suffix.lower() == ".img":
         check_options(options, "a card")
+        require_file(path)
         return newest_model(path)
     if path.suffix.lower() == ".pmt" and path.is_file():
         check_options(options, "a .pmt image")
+        require_file(path)
         try:
             return Model(path.read_bytes())
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
     graph = formats.read(path, **options)
+    if graph.pixels_assumed:
+        _warn_of_pixels(graph, path.name)
     try:
         return Model.from_graph(graph)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
+
+
+def _warn_of_pixels(graph: Graph, source: str) -> None:
+    given = ("input_mean", ", ", "input_std")
+    what = (
+        f": {source} does not say what pixels it was trained on; 0..255 are read as "
+        f"{real_pixels(graph)} ({input_formula(graph)}); give the mean and std of its training, in "
+        "units of a 0..255 pixel"
+    )
+    warnings.warn(OptionWarning(*given, what), stacklevel=4)
 
 
 def run_model(folder: Path) -> Path:

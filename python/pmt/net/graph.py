@@ -142,10 +142,13 @@ class Graph(BaseGraph[Tensor, Op]):
 
     ``blocks`` maps a block's name to the indices of its layers (ops with weights), ascending.
     ``input_mean`` and ``input_std`` are per channel, in units of a 0..255 pixel: the real input is
-    ``(pixel - mean) / std``, the int8 input ``round_half_even(real / scale) + zero_point``.
+    ``(pixel - mean) / std``, the int8 input ``round_half_even(real / scale) + zero_point``;
+    ``pixels_assumed`` says that an importer could only guess them. An image does not keep that.
     ``metadata`` is JSON-serializable: ``class_names``, ``source``, ``licence``, and what else a
     reader of the model wants to know.
     """
+
+    pixels_assumed: bool = False
 
 
 def ends_in_features(shape: Shape, metadata: Mapping[str, Any]) -> bool:

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._core import LARGEST_WEIGHT
-from pmt.formats.layers import raw_pixels
 from pmt.model import Model
 from pmt.net.float_graph import (
     ACTIVATED_KINDS,
@@ -34,6 +33,7 @@ from pmt.net.graph import (
     graph_of_activations,
     is_layer,
 )
+from pmt.net.pixels import PixelFormula, raw_pixels, whole_steps
 from pmt.quantization.equalization import equalize as equalized
 from pmt.quantization.float_forward import (
     Progress,
@@ -152,16 +152,16 @@ def quantize_with_ranges(float_graph: FloatGraph, ranges: Sequence[Range]) -> Gr
     _check_ranges(float_graph, ranges)
     tensors = _quantized_tensors(float_graph, ranges)
     source = tensors[float_graph.input]
-    mean, std = float_graph.input_mean, float_graph.input_std
-    if not float_graph.reads_pixels:
-        mean, std = raw_pixels(source.scale, source.zero_point, min(source.channels, 4))
+    pixels = raw_pixels(source)
+    if float_graph.reads_pixels:
+        pixels = whole_steps(PixelFormula(float_graph.input_mean, float_graph.input_std), source)
     return Graph(
         tensors=tensors,
         ops=[_quantized_op(op, tensors) for op in float_graph.ops],
         input=float_graph.input,
         output=float_graph.output,
-        input_mean=mean,
-        input_std=std,
+        input_mean=pixels.mean,
+        input_std=pixels.std,
         blocks={name: list(layers) for name, layers in float_graph.blocks.items()},
         metadata=dict(float_graph.metadata),
     )

@@ -223,7 +223,7 @@ def quantize(call: Call) -> View | Array:
     scales, zeros, dtype = _parameters(call, _declared_type(call))
     value = call.values[0]
     if isinstance(value, View):
-        return _quantized_view(call, value, _one(scales, zeros, dtype))
+        return _quantized_view(call, value, _one(scales, zeros, dtype), dtype)
     if isinstance(value, QuantizedConstant):
         value = value.real()
     assert value is not None
@@ -239,7 +239,8 @@ def dequantize(call: Call) -> View | QuantizedConstant:
     _require_quantized(call)
     value = call.values[0]
     if isinstance(value, View):
-        scales, zeros, dtype = _parameters(call, _declared_type(call))
+        stored = call.draft.tensors[value.tensor].stored
+        scales, zeros, dtype = _parameters(call, _zero_type(call) or stored or "uint8")
         return _dequantized_view(call, value, _one(scales, zeros, dtype))
     if not isinstance(value, np.ndarray) or str(value.dtype) not in _TYPES.values():
         found = value.dtype if isinstance(value, np.ndarray) else "float"
@@ -282,12 +283,18 @@ def _axis(call: Call, value: Array) -> int:
     return int(call.attribute("axis", 1)) % max(1, value.ndim)
 
 
+def _zero_type(call: Call) -> str:
+    """Return the type of the zero point, empty where it is left out."""
+    zero = call.values[2]
+    return str(zero.dtype) if call.has(2) and isinstance(zero, np.ndarray) else ""
+
+
 def _declared_type(call: Call) -> str:
-    """Return the integer type, which the zero point or an attribute says."""
-    if call.has(2) and isinstance(call.values[2], np.ndarray):
-        return str(call.values[2].dtype)
+    """Return the integer type of QuantizeLinear, which the zero point or an attribute says."""
     declared = call.attribute("output_dtype", 0)
-    return _TYPES.get(declared, f"data type {declared}") if declared else "uint8"
+    return _zero_type(call) or (
+        _TYPES.get(declared, f"data type {declared}") if declared else "uint8"
+    )
 
 
 def _parameters(
@@ -305,9 +312,12 @@ def _parameters(
         raise Unsupported(
             f"it has {scales.size} scales and {zeros.size} zero points", "quantize again"
         )
-    if not np.all(np.isfinite(scales) & (scales > 0)):
+    wrong = scales[~(np.isfinite(scales) & (scales > 0))]
+    if wrong.size:
         raise Unsupported(
-            f"its scales must be positive and finite, the least is {scales.min()}", "quantize again"
+            f"{wrong.size} of its {scales.size} scales are not positive and finite, such as "
+            f"{wrong[0]}",
+            "quantize again, calibrated on real data",
         )
     return scales, zeros, dtype
 
@@ -324,7 +334,7 @@ def _one(scales: npt.NDArray[np.float64], zeros: npt.NDArray[np.int64], dtype: s
     return float(scales[0]), zero
 
 
-def _quantized_view(call: Call, view: View, wanted: Quantization) -> View:
+def _quantized_view(call: Call, view: View, wanted: Quantization, dtype: str) -> View:
     tensor = call.draft.tensors[view.tensor]
     if tensor.quantization is None:
         tensor.quantization = wanted
@@ -332,6 +342,8 @@ def _quantized_view(call: Call, view: View, wanted: Quantization) -> View:
         ones = np.ones(view.size[2])
         view = call.draft.channelwise(view, call.name("requantize"), ones, np.zeros_like(ones))
         call.draft.tensors[view.tensor].quantization = wanted
+    if not view.dropped:
+        call.draft.tensors[view.tensor].stored = dtype
     return replace(view, raw=False)
 
 

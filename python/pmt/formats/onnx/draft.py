@@ -40,6 +40,7 @@ Quantization = tuple[float, int]  # scale, zero point of int8
 
 OPEN: Bounds = (-np.inf, np.inf)
 _MEMORY_ORDER = "HWC"
+_CLAMPED_KINDS = ("average_pool", "max_pool", "mean")  # int8 ops with bounds, unlike float ones
 _MOVING_KINDS = ("max_pool", "pad", "reshape")  # no value is computed
 
 
@@ -134,11 +135,15 @@ def reshaped(view: View, shape: Sequence[int]) -> View | None:
 
 @dataclass
 class DraftTensor:
-    """One activation; ``quantization`` stays None in a float network."""
+    """One activation; ``quantization`` stays None in a float network.
+
+    ``stored`` is the integer type of its values in the file.
+    """
 
     name: str
     size: Shape
     quantization: Quantization | None = None
+    stored: str = ""
 
 
 @dataclass
@@ -262,10 +267,13 @@ class Draft:
 
     def clip(self, view: View, low: float, high: float, name: str) -> View:
         """Return the view's values clipped to [low, high]."""
-        op = self.writer(view)
+        kinds = (*ACTIVATED_KINDS, *_CLAMPED_KINDS) if self.quantized else ACTIVATED_KINDS
+        last = op = self.writer(view)
         while op is not None and op.kind in ("max_pool", "reshape") and op.sole:
             op = self._before(op)  # clipping before them is the same
-        if op is None or op.kind not in ACTIVATED_KINDS:
+        if op is None or op.kind not in kinds:
+            op = last
+        if op is None or op.kind not in kinds:
             ones = np.ones(view.size[2])
             return self.channelwise(view, name, ones, np.zeros_like(ones), (low, high))
         lower, upper = (float(np.clip(bound, low, high)) for bound in op.bounds)

@@ -6,6 +6,7 @@ integer operator. Tensors are NCHW, weights have a scale for each output channel
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,9 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt._util.extras import import_extra
-from pmt.formats.layers import bounded_bias, input_formula
+from pmt.formats.layers import bounded_bias
 from pmt.net.graph import Graph, Op, Tensor, check_graph
+from pmt.net.pixels import input_formula
 
 __all__ = ["oihw", "onnx_model"]
 
@@ -82,6 +84,8 @@ class _Writer:
             producer_version=_core.__version__,
             doc_string=f"input {input_formula(self.graph)}{shift}",
         )
+        note = {"input_mean": self.graph.input_mean, "input_std": self.graph.input_std}
+        helper.set_model_props(model, {"pmt": json.dumps(note)})
         serialized: bytes = model.SerializeToString()
         return serialized
 
@@ -137,7 +141,7 @@ class _Writer:
     def _clamped(self, op: Op, name: str) -> str:
         """Clip where the clamp is tighter than the type: QuantizeLinear does the rest."""
         low, high = op.clamp
-        if low <= -128 and high >= 127:
+        if (low <= -128 and high >= 127) or op.kind in ("pad", "reshape"):  # these only move values
             return name
         out = self.graph.tensors[op.output]
         bounds = [

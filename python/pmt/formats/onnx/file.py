@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util.extras import import_extra
+from pmt._util.lfs import LFS_PROBLEM, LFS_REMEDY, is_lfs_pointer
 from pmt.formats.layers import Problems, Unsupported
 from pmt.formats.reading import require_file
 
@@ -68,7 +69,8 @@ class FileModel:
 
     ``nodes`` are those the output depends on, each after the nodes it reads from. ``shape`` is the
     input's, with 0 for a size that is left open. ``reads`` counts how often the numbers of each
-    value are read, by nodes or as the output; the node Shape does not read them.
+    value are read, by nodes or as the output; the node Shape does not read them. ``note`` is the
+    metadata entry ``pmt`` of files that pmt has written.
     """
 
     nodes: list[Node]
@@ -81,6 +83,7 @@ class FileModel:
     reads: Counter[str]
     problems: Problems
     size: int
+    note: str
 
 
 def read_file(path: str | Path) -> FileModel:
@@ -148,12 +151,17 @@ class _Reader:
         inputs = [value for value in self._proto.input if value.name not in initializers]
         outputs = [value.name for value in self._proto.output]
         if len(inputs) != 1 or len(outputs) != 1:
-            raise ValueError(
-                f"{self._source}: has the inputs {_names(v.name for v in inputs)} and the outputs "
-                f"{_names(outputs)}, one of each is supported: export only the classifier"
+            problem = Unsupported(
+                f"has the inputs {_names(v.name for v in inputs)} and the outputs "
+                f"{_names(outputs)}, one of each is supported",
+                "export only the classifier",
             )
-        producers = self._producers(initializers | {inputs[0].name})
-        needed = self._needed(outputs[0], producers, initializers | {inputs[0].name})
+            self._problems.add(problem)
+            if not inputs or not outputs:
+                raise self._problems.error(self._source)
+        given = initializers | {value.name for value in inputs}
+        producers = self._producers(given)
+        needed = set().union(*(self._needed(name, producers, given) for name in outputs))
         nodes = [self._node(index) for index in self._ordered(needed, producers)]
         read = [name for node in nodes for name in node.inputs if name] + outputs
         dtype, shape = self._input(inputs[0])
@@ -170,6 +178,7 @@ class _Reader:
             ),
             problems=self._problems,
             size=self._path.stat().st_size,
+            note=next((p.value for p in self._model.metadata_props if p.key == "pmt"), ""),
         )
 
     def _producers(self, given: set[str]) -> dict[str, int]:
@@ -369,6 +378,8 @@ class ConstantReader:
                 f"{what} has its data in {place}, which is not a file inside the model's folder",
                 "put the data file beside the model, or export with the weights inside",
             )
+        if is_lfs_pointer(path):
+            raise Unsupported(f"its data file {place} {LFS_PROBLEM}", LFS_REMEDY)
         available = path.stat().st_size
         taken = self._taken[path] = self._taken.get(path, 0) + size
         if length != size or not 0 <= offset <= available - size or taken > available:

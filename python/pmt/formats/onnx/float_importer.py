@@ -6,14 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from pmt.formats.layers import Numbers
 from pmt.formats.onnx.draft import OPEN, DraftOp
-from pmt.formats.onnx.lowering import (
-    QUANTIZED_INPUTS,
-    graph_fields,
-    input_statistics,
-    read_draft,
-)
+from pmt.formats.onnx.lowering import QUANTIZED_INPUTS, graph_fields, read_draft
 from pmt.net.float_graph import (
     ACTIVATION_BOUNDS,
     FloatGraph,
@@ -21,6 +15,7 @@ from pmt.net.float_graph import (
     FloatTensor,
     check_float_graph,
 )
+from pmt.net.pixels import Numbers, given_formula
 
 __all__ = ["read"]
 
@@ -69,13 +64,14 @@ def read(
     path = Path(path)
     model, draft, output = read_draft(path, quantized=False)
     default_std = 1.0 if model.input_dtype in QUANTIZED_INPUTS else 255.0
-    statistics = input_statistics(draft, input_mean, input_std, default_std)
+    channels, scaling = draft.tensors[0].size[2], (draft.factor, draft.offset)
+    pixels = given_formula(channels, input_mean, input_std, *scaling, default_std)
     with np.errstate(over="ignore"):  # check_float_graph refuses what is not finite
         ops = [_float_op(op) for op in draft.ops]
     graph = FloatGraph(
         tensors=[FloatTensor(tensor.name, *tensor.size) for tensor in draft.tensors],
         ops=ops,
-        **graph_fields(draft, output, statistics, path.name),
+        **graph_fields(draft, output, pixels, path.name),
     )
     try:
         check_float_graph(graph)

@@ -12,11 +12,12 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from pmt.formats.layers import UNIT_WEIGHT, Numbers, check_imported, raw_pixels, unit_layer
+from pmt.formats.layers import UNIT_WEIGHT, check_imported, settle_ties, unit_layer
 from pmt.formats.onnx.draft import OPEN, Draft, DraftOp, Quantization
-from pmt.formats.onnx.lowering import graph_fields, input_statistics, read_draft
+from pmt.formats.onnx.lowering import graph_fields, read_draft
 from pmt.net.float_graph import Bounds
 from pmt.net.graph import KEEPING_KINDS, Graph, Op, Tensor, is_layer
+from pmt.net.pixels import Numbers, pixel_formula
 
 __all__ = ["read"]
 
@@ -38,7 +39,8 @@ def read(
         one scale or one per channel, biases int32 or float.
     input_mean, input_std : float or sequence of float, optional
         Mean and std of the file's real input, (pixel - mean) / std, in units of a 0..255 pixel.
-        With neither, the int8 input is pixel - 128; with one, the other is mean 0 or std 255.
+        With one, the other is mean 0 or std 255. With neither, the usual ones whose range the
+        input's scale and zero point cover, see :func:`pmt.net.pixels.pixel_formula`.
 
     Returns
     -------
@@ -57,21 +59,29 @@ def read(
         one message with every one of them, its node, op and remedy.
     """
     path = Path(path)
-    _, draft, output = read_draft(path, quantized=True)
+    model, draft, output = read_draft(path, quantized=True)
     _settle_scales(draft, path.name)
-    if input_mean is None and input_std is None:
-        statistics = raw_pixels(*_quantization(draft, 0), draft.tensors[0].size[2])
-    else:
-        statistics = input_statistics(draft, input_mean, input_std)
+    tensors = [
+        Tensor(tensor.name, *tensor.size, *_quantization(draft, index))
+        for index, tensor in enumerate(draft.tensors)
+    ]
+    pixels = pixel_formula(
+        tensors,
+        input_mean,
+        input_std,
+        factor=draft.factor,
+        offset=draft.offset,
+        note=model.note,
+        stored=model.input_dtype,
+    )
     graph = Graph(
-        tensors=[
-            Tensor(tensor.name, *tensor.size, *_quantization(draft, index))
-            for index, tensor in enumerate(draft.tensors)
-        ],
+        tensors=tensors,
         ops=[_op(draft, op) for op in draft.ops],
-        **graph_fields(draft, output, statistics, path.name),
+        **graph_fields(draft, output, pixels, path.name),
+        pixels_assumed=pixels.assumed,
     )
     check_imported(graph, path.name)
+    settle_ties(graph.ops, tensors)
     return graph
 
 

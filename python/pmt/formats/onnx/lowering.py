@@ -11,7 +11,7 @@ import numpy as np
 
 from pmt._core import LARGEST_SIDE
 from pmt._util.text import printable
-from pmt.formats.layers import Numbers, Unsupported, layer_blocks, per_channel
+from pmt.formats.layers import NO_STATE, Unsupported, layer_blocks
 from pmt.formats.onnx import elementwise, windows
 from pmt.formats.onnx.call import Call, QuantizedConstant, Value, dequantize, moved, quantize
 from pmt.formats.onnx.draft import Draft, View, clean, image_view
@@ -19,10 +19,9 @@ from pmt.formats.onnx.elementwise import FOLDERS, fold, shape_of
 from pmt.formats.onnx.file import FileModel, Node, read_file
 from pmt.formats.onnx.windows import MOST_ZEROS
 from pmt.net.graph import is_layer
+from pmt.net.pixels import PixelFormula
 
-__all__ = ["QUANTIZED_INPUTS", "graph_fields", "input_statistics", "read_draft"]
-
-Statistics = tuple[tuple[float, ...], tuple[float, ...]]
+__all__ = ["QUANTIZED_INPUTS", "graph_fields", "read_draft"]
 
 QUANTIZED_INPUTS = ("int8", "uint8")
 _INPUTS = ("float32", "float16", "float64", "bfloat16", *QUANTIZED_INPUTS)
@@ -93,6 +92,7 @@ _REMEDIES = {
     **dict.fromkeys(_ACTIVATIONS, "train the network with ReLU or ReLU6 instead"),
     **dict.fromkeys(_NORMALIZATIONS, "use batch norm, which is folded into the layers"),
     **dict.fromkeys(_INTEGER, _STATIC),
+    **dict.fromkeys(("LSTM", "GRU", "RNN"), NO_STATE),
     "ArgMax": "export up to the logits, the input of ArgMax",
     "Concat": "use Add to join branches",
     "Split": "export without branches over parts of the channels",
@@ -114,44 +114,31 @@ def read_draft(path: Path, *, quantized: bool) -> tuple[FileModel, Draft, int]:
     if quantized:
         _require_quantized(model, path.name)
     lowering = _Lowering(model, quantized)
+    output = None
     try:
         lowering.start()
+    except Unsupported as problem:  # what reads the input is left out, other problems are noted
+        model.problems.add(problem)
+    try:
         with np.errstate(all="ignore"):  # what is not finite is refused with the finished graph
             for node in model.nodes:
                 lowering.convert(node)
         output = lowering.output()
     except Unsupported as problem:
         model.problems.add(problem)
-        output = None
     if output is None or model.problems:
         raise model.problems.error(path.name)
     return model, lowering.draft, clean(lowering.draft, output)
 
 
-def input_statistics(
-    draft: Draft, mean: Numbers, std: Numbers, default_std: float = 255.0
-) -> Statistics:
-    """Return the mean and spread with which pixels become the first activation.
-
-    ``(pixel - mean) / std`` is joined with the scaling that the network itself begins with. Without
-    options the mean is 0.
-    """
-    channels = draft.tensors[0].size[2]
-    means = per_channel("input_mean", mean, channels, 0.0)
-    joined_std = per_channel("input_std", std, channels, default_std) / draft.factor
-    joined_mean = means - draft.offset * joined_std
-    return tuple(map(float, joined_mean)), tuple(map(float, joined_std))
-
-
-def graph_fields(draft: Draft, output: int, statistics: Statistics, source: str) -> dict[str, Any]:
+def graph_fields(draft: Draft, output: int, pixels: PixelFormula, source: str) -> dict[str, Any]:
     """Return all fields of a graph but its tensors and ops."""
     trainable = [i for i, op in enumerate(draft.ops) if is_layer(op) and not op.fixed]
-    mean, std = statistics
     return {
         "input": 0,
         "output": output,
-        "input_mean": mean,
-        "input_std": std,
+        "input_mean": pixels.mean,
+        "input_std": pixels.std,
         "blocks": layer_blocks(trainable),
         "metadata": {"source": f"onnx {printable(source)}", "dropped_operators": draft.dropped},
     }
@@ -199,6 +186,8 @@ class _Lowering:
                 f"at most {LARGEST_SIDE} x {LARGEST_SIDE} pixels of 4 channels are supported",
             )
         self.draft.tensor("input", size)
+        if self._model.input_dtype in QUANTIZED_INPUTS:
+            self.draft.tensors[0].stored = self._model.input_dtype
         self.draft.factor, self.draft.offset = np.ones(size[2]), np.zeros(size[2])
         sole = self._model.reads[name] == 1
         self._values[name] = image_view(0, batch, size, order, sole=sole)

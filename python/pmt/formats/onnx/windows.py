@@ -55,16 +55,14 @@ def node_window(call: Call, kernel: Pair, size: Shape) -> Window:
 def _padding(call: Call, window: Window, size: Shape) -> Padding:
     automatic = call.attribute("auto_pad", "NOTSET")
     explicit = call.integers("pads", [0, 0, 0, 0], least=0)
-    if automatic == "VALID":
-        return (0, 0, 0, 0)
     if automatic in ("SAME_UPPER", "SAME_LOWER"):
         sides = map(same_sides, size[:2], window.kernel, window.stride)
         (top, bottom), (left, right) = sides
         upper = automatic == "SAME_UPPER"
         return (top, left, bottom, right) if upper else (bottom, right, top, left)
-    if automatic != "NOTSET":
+    if automatic not in ("NOTSET", "VALID"):
         raise Unsupported(f"auto_pad is {automatic[:20]!r}", "export again")
-    top, left, bottom, right = explicit
+    top, left, bottom, right = explicit if automatic == "NOTSET" else [0, 0, 0, 0]
     if call.attribute("ceil_mode", 0):
         bottom = _rounded_up(size[0], top, bottom, window.kernel[0], window.stride[0])
         right = _rounded_up(size[1], left, right, window.kernel[1], window.stride[1])

@@ -16,8 +16,9 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt._util.extras import import_extra
-from pmt.formats.layers import bounded_bias, input_formula, same_sides
+from pmt.formats.layers import bounded_bias, same_sides
 from pmt.net.graph import Graph, Op, Tensor, check_graph, padded_size
+from pmt.net.pixels import input_formula
 
 __all__ = ["OPERATORS", "Band", "bands", "tflite_model"]
 

@@ -111,7 +111,10 @@ class FileOp:
 
 @dataclass(frozen=True)
 class FileModel:
-    """The first subgraph of a file, how many there are, and how large the file is."""
+    """The first subgraph of a file, how many there are, and how large the file is.
+
+    ``note`` is the metadata entry ``pmt`` of files that pmt has written.
+    """
 
     tensors: list[FileTensor]
     ops: list[FileOp]
@@ -119,6 +122,7 @@ class FileModel:
     outputs: tuple[int, ...]
     subgraphs: int
     file_bytes: int
+    note: bytes = b""
 
     def is_constant(self, index: int) -> bool:
         """Whether tensor ``index`` exists and has its values in the file."""
@@ -171,7 +175,17 @@ def _copy_model(tflite: Any, data: bytes) -> FileModel:
     for index in (*inputs, *outputs, *(i for op in ops for i in (*op.inputs, *op.outputs))):
         if not -1 <= index < len(tensors):
             raise _Damaged(f"tensor {index} does not exist")
-    return FileModel(tensors, ops, inputs, outputs, model.SubgraphsLength(), len(data))
+    return FileModel(
+        tensors, ops, inputs, outputs, model.SubgraphsLength(), len(data), _note(model)
+    )
+
+
+def _note(model: Any) -> bytes:
+    for i in range(_bounded(model.MetadataLength(), "metadata entries")):
+        entry = model.Metadata(i)
+        if entry.Name() == b"pmt" and entry.Buffer() < model.BuffersLength():
+            return bytes(np.asarray(model.Buffers(entry.Buffer()).DataAsNumpy(), np.uint8))
+    return b""
 
 
 class _Budget:

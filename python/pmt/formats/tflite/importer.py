@@ -20,20 +20,26 @@ import numpy as np
 
 from pmt._util.text import printable
 from pmt.formats.layers import (
-    Numbers,
+    NO_STATE,
     Problems,
     Unsupported,
     check_imported,
     check_limits,
     layer_blocks,
-    per_channel,
-    raw_pixels,
+    settle_ties,
 )
 from pmt.formats.tflite import elementwise, windows
 from pmt.formats.tflite.file import FileModel, FileOp, place, read_file
-from pmt.formats.tflite.network import Network, Step, StoredLayer, check_types, is_shape_value
+from pmt.formats.tflite.network import (
+    Network,
+    Step,
+    StoredLayer,
+    check_types,
+    is_shape_value,
+)
 from pmt.formats.tflite.windows import VALID
 from pmt.net.graph import FEATURES_ENTRY, Graph, is_layer
+from pmt.net.pixels import Numbers, PixelFormula, pixel_formula
 
 __all__ = ["Lowered", "lower", "read"]
 
@@ -87,8 +93,18 @@ _REMEDIES = {
             "SPACE_TO_BATCH_ND BATCH_TO_SPACE_ND"
         ),
         "convert without control flow": "WHILE IF CALL_ONCE",
+        NO_STATE: (
+            "LSTM RNN SVDF UNIDIRECTIONAL_SEQUENCE_LSTM UNIDIRECTIONAL_SEQUENCE_RNN "
+            "BIDIRECTIONAL_SEQUENCE_LSTM BIDIRECTIONAL_SEQUENCE_RNN VAR_HANDLE READ_VARIABLE "
+            "ASSIGN_VARIABLE"
+        ),
     }.items()
     for kind in kinds.split()
+} | {
+    "CUSTOM ethos-u": "the file was compiled by Vela; give the .tflite that Vela read",
+    "CUSTOM edgetpu-custom-op": (
+        "the file was compiled for an Edge TPU; give the .tflite that its compiler read"
+    ),
 }
 _ELSE = "replace it by operators of the list in docs/guides/importers.md"
 
@@ -123,8 +139,9 @@ def read(
         The file.
     input_mean, input_std : float or sequence of float, optional
         One number or one per channel, in units of a 0..255 pixel: real input = (pixel - mean) /
-        std. Without them the int8 input is pixel - 128; if the file's own input is uint8, that
-        input is the pixel.
+        std. With one, the other is mean 0 or std 255. With neither, the usual ones whose range the
+        input's scale and zero point cover, see :func:`pmt.net.pixels.pixel_formula`; if the
+        file's own input is uint8, that input is the pixel.
 
     Returns
     -------
@@ -148,11 +165,12 @@ def read(
         with every one of them.
     """
     graph = lower(path).graph
-    channels = min(graph.tensors[graph.input].channels, 4)
-    for name, values in (("input_mean", input_mean), ("input_std", input_std)):
-        if values is not None:
-            setattr(graph, name, tuple(map(float, per_channel(name, values, channels, 0.0))))
-    return graph
+    if input_mean is None and input_std is None:
+        return graph
+    pixels = pixel_formula(graph.tensors, input_mean, input_std)
+    return replace(
+        graph, input_mean=pixels.mean, input_std=pixels.std, pixels_assumed=pixels.assumed
+    )
 
 
 def lower(path: str | Path) -> Lowered:
@@ -161,6 +179,8 @@ def lower(path: str | Path) -> Lowered:
     lowered = _Lowering(read_file(path), path.name).run()
     check_imported(lowered.graph, path.name)
     check_limits(lowered.graph, path.name)
+    helpers = lowered.graph.metadata.get("helper_layers", ())
+    settle_ties((op for op in lowered.graph.ops if op.name in helpers), lowered.graph.tensors)
     return lowered
 
 
@@ -175,6 +195,7 @@ class _Lowering:
     def run(self) -> Lowered:
         self._check_file()
         if len(self._model.inputs) != 1 or len(self._model.outputs) != 1:
+            self._note_kinds()
             self._refuse()
         parts = rewrite(self._model)
         network = Network(self._model, readers_of(parts.ops, parts.last))
@@ -208,6 +229,15 @@ class _Lowering:
         elif min(*model.inputs, *model.outputs) < 0:
             raise ValueError(f"{self._source}: is damaged: its input or output does not exist")
 
+    def _note_kinds(self) -> None:
+        """Note operators of unknown kinds in a file that cannot be lowered at all."""
+        network = Network(self._model, {})
+        for number, op in enumerate(self._model.ops):
+            try:
+                _check_kind(Step(number, op, network))
+            except Unsupported as problem:
+                self._problems.add(problem, operator=(number, op.kind))
+
     def _enter_input(self, network: Network, first: int) -> None:
         tensor = self._model.tensors[first]
         batch = (tensor.signature or tensor.shape)[:1]
@@ -229,22 +259,15 @@ class _Lowering:
 
     def _lower(self, step: Step) -> None:
         """Convert one operator; what it writes exists even if that fails: one problem, not two."""
-        failed = False
-        for check in (_check_kind, lambda s: check_types(s.op, self._model)):
-            try:
-                check(step)
-            except Unsupported as problem:
-                self._problems.add(problem, operator=(step.number, step.op.kind))
-                failed = True
         try:
-            if not failed and not self._reads_what_failed(step):
+            _check_kind(step)
+            check_types(step.op, self._model)
+            if not self._reads_what_failed(step):
                 sizes = is_shape_value(self._model.tensors[step.output])
                 convert = elementwise.evaluate_sizes if sizes else _CONVERTERS[step.op.kind]
                 convert(step)
         except Unsupported as problem:
             self._problems.add(problem, operator=(step.number, step.op.kind))
-            failed = True
-        if failed:
             self._stand_in(step)
 
     def _reads_what_failed(self, step: Step) -> bool:
@@ -277,12 +300,11 @@ class _Lowering:
         trained = [
             i for i, op in enumerate(network.ops) if is_layer(op) and op.name in network.layers
         ]
-        source = network.tensors[0]
-        channels = min(source.channels, 4)
-        mean, std = raw_pixels(source.scale, source.zero_point, channels)
+        pixels = pixel_formula(network.tensors, note=self._model.note)
         if parts.pixels is not None:
             scale, zero_point = parts.pixels
-            mean, std = (float(zero_point),) * channels, (1.0 / scale,) * channels
+            channels = len(pixels.mean)
+            pixels = PixelFormula((float(zero_point),) * channels, (1.0 / scale,) * channels)
         metadata: dict[str, Any] = {
             "source": f"tflite {printable(self._source)}",
             "dropped_operators": [
@@ -300,8 +322,9 @@ class _Lowering:
             ops=network.ops,
             input=0,
             output=network.index[parts.last],
-            input_mean=mean,
-            input_std=std,
+            input_mean=pixels.mean,
+            input_std=pixels.std,
+            pixels_assumed=pixels.assumed,
             blocks=layer_blocks(trained),
             metadata=metadata,
         )

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt.formats.layers import Unsupported
+from pmt.formats.layers import NO_STATE, Unsupported
 from pmt.formats.tflite.file import CONVERT_INT8, FileModel, FileOp, FileTensor
 from pmt.net.graph import Op, OpKind, Padding, Pair, Shape, Tensor
 
@@ -73,6 +73,10 @@ def check_types(op: FileOp, model: FileModel) -> None:
     for dtype in sorted(dtypes - {"INT8"}):
         raise Unsupported(f"its activations are {dtype}", CONVERT_INT8)
     for tensor in tensors:
+        if tensor.storage == "variable":
+            raise Unsupported(
+                f"tensor {tensor.name!r} keeps a state from one input to the next", NO_STATE
+            )
         if tensor.storage:
             raise Unsupported(
                 f"the values of tensor {tensor.name!r} are {tensor.storage}",

@@ -367,10 +367,17 @@ def _bias_index(step: Step) -> int:
 def _parameters(step: Step, weights: FileTensor, channels: int) -> dict[str, Any]:
     """Return bias (zeros if missing), one weight scale per output channel, and the clamp."""
     scales = weights.scales
-    if len(scales) not in (1, channels) or not np.all(np.isfinite(scales) & (scales > 0)):
+    if len(scales) not in (1, channels):
         raise Unsupported(
             f"{len(scales)} weight scales for {channels} output channels",
-            "one, or one for each channel, positive and finite; convert the model again",
+            "one, or one for each channel; convert the model again",
+        )
+    wrong = scales[~(np.isfinite(scales) & (scales > 0))]
+    if wrong.size:
+        raise Unsupported(
+            f"{wrong.size} of its {len(scales)} weight scales are not positive and finite, such as "
+            f"{wrong[0]}",
+            "calibrate on real data: constant or empty samples make such scales; convert again",
         )
     bias = np.zeros(channels, np.int32)
     if _bias_index(step) >= 0:

@@ -165,7 +165,11 @@ class Preparation:
             return f"loss={self._loss!r} reads no labels"
         if not model.is_classifier or model.classes == 1:
             return f"the model gives {model.output_text}"
-        trained = (model.core.op_count - 1) in model.select_layers(self.options.layers)
+        last = model.core.op_count - 1
+        if last not in [layer.index for layer in model.layers]:
+            op = model.core.ops()[last]
+            return f"the network ends in {op['kind']} {op['name']!r}, not in a layer with weights"
+        trained = last in model.select_layers(self.options.layers)
         return "it is not linear" if trained else "it is not among the trained layers"
 
     def cost(self, model: Model, samples: int) -> Cost:
