@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 from cli_files import write_data, write_model
+from networks import residual_network
 
 import pmt
 from pmt.cli import main
@@ -57,6 +58,29 @@ def test_a_board_that_selects_a_block(files, tmp_path, capsys):
     assert main(["export", "--from", str(firmware / "pmt.lock"), "--out", str(tmp_path / "b")]) == 0
     card = (tmp_path / "b" / "card.img").read_bytes()
     assert card == (firmware / "card.img").read_bytes()
+
+
+def test_a_board_gets_pixels_as_the_pc_reads_them(tmp_path, capsys):
+    pytest.importorskip("onnx")
+    graph = residual_network().to_graph()
+    graph.input_mean, graph.input_std = (120.0, 110.0, 100.0), (60.0, 61.0, 62.0)
+    network, data = tmp_path / "net.onnx", write_data(tmp_path)
+    pmt.Model.from_graph(graph).save(network)
+    firmware, again = tmp_path / "fw", tmp_path / "again"
+    command = ["export", str(network), "--data", str(data), "--out", str(firmware), *TARGET]
+    means = ["--input-mean", "99,98,97", "--input-std", "64"]
+    assert main([*command, *means, "--steps", "1", "--batch", "2", "--preparation", "none"]) == 0
+    assert main(["export", "--from", str(firmware / "pmt.lock"), "--out", str(again)]) == 0
+    assert capsys.readouterr().err == ""
+    model = pmt.load(firmware / "model" / "model.pmt")
+    assert (model.core.input_mean, model.core.input_std) == ((99.0, 98.0, 97.0), (64.0,) * 3)
+    card = (firmware / "card.img").read_bytes()
+    assert card == (again / "card.img").read_bytes()
+    images = pmt.datasets.load(data).images
+    scale, zero = graph.tensors[0].scale, graph.tensors[0].zero_point
+    steps = np.rint((images - np.array([99.0, 98.0, 97.0])) / 64 / scale) + zero
+    expected = np.clip(steps, -128, 127).astype(np.int8)
+    assert sum(image.tobytes() in card for image in expected) == 2  # in one sector
 
 
 @pytest.mark.parametrize(

@@ -182,6 +182,9 @@ NETWORKS: dict[str, Builder] = {
         )
         for kind in ("MaxPool", "AveragePool")
     },
+    "negated input": lambda net: net.head(
+        net.conv(net.add("Mul", ["x", net.constant(-2.0)]), 3, 4), 4 * 36
+    ),
     "average pool": pool_of("AveragePool", kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
     "average pool, rounded up": pool_of(
         "AveragePool", kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1, count_include_pad=1
@@ -295,12 +298,17 @@ def test_normalization_is_joined_with_the_formula_of_pixels(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("option", "value"), [("input_std", (1.0, 0.0, 1.0)), ("input_mean", (1.0,))]
+    ("option", "value"),
+    [
+        ("input_std", (1.0, 0.0, 1.0)),
+        ("input_std", (1.0, -1.0, 1.0)),
+        ("input_mean", (1.0,)),
+    ],
 )
 def test_wrong_formulas(option: str, value: tuple[float, ...], tmp_path: Path) -> None:
     net = Network()
     path = net.save(tmp_path / "net.onnx", residual(net))
-    with pytest.raises(ValueError, match=rf"{option}=\[1\.0.*\]: (must not be zero|needs one)"):
+    with pytest.raises(ValueError, match=rf"{option}=\[1\.0.*\]: (must be positive|needs one)"):
         onnx_float.read(path, **{option: value})
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from networks import residual_network
-from onnx_networks import Network
+from onnx_networks import Network, run
 from tflite_builder import VALID, TfliteBuilder, ramp, saved
 
 import pmt
@@ -210,6 +210,18 @@ def test_quantization_keeps_all_pixels(tmp_path: Path) -> None:
     graph = quantize(floating, np.tile(EVERY_PIXEL, (8, 1, 1, 1)))
     model = pmt.Model.from_graph(graph)
     assert model.prepare(EVERY_PIXEL).ravel().tolist() == list(range(-128, 128))
+
+
+def test_normalization_of_float_inputs_in_the_graph_is_not_lost(tmp_path: Path) -> None:
+    """Windows of a sensor are quantized as they come: the network subtracts and scales."""
+    net = Network()
+    x = net.add("Mul", [net.add("Sub", ["x", net.constant(5.0)]), net.constant(0.1)])
+    path = net.save(tmp_path / "net.onnx", net.head(net.conv(x, 1, 4), 4 * 98), (1, 1, 16, 9))
+    floating = replace(float_importer.read(path), input_mean=(), input_std=())
+    windows = np.random.default_rng(0).normal(5, 10, (40, 16, 9, 1)).astype(np.float32)
+    model = pmt.Model.from_graph(quantize(floating, windows))
+    expected = run(path, windows.transpose(0, 3, 1, 2))
+    assert np.abs(model.logits(windows) - expected).max() < 0.03 * np.abs(expected).max()
 
 
 @pytest.mark.parametrize(("mean", "std"), [(0.0, 1.0), (0.5, 0.5), (0.3, 0.7)])

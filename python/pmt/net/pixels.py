@@ -164,7 +164,7 @@ def noted_formula(note: str | bytes, channels: int) -> PixelFormula | None:
         std = per_channel("input_std", read["input_std"], channels, 1.0)
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
-    return PixelFormula(tuple(map(float, mean)), tuple(map(float, std))) if min(std) > 0 else None
+    return PixelFormula(tuple(map(float, mean)), tuple(map(float, std)))
 
 
 def _usual(channels: int, factor: float | Vector, offset: float | Vector) -> list[PixelFormula]:
@@ -239,8 +239,8 @@ def per_channel(name: str, values: Numbers, channels: int, default: float) -> Ve
             f"{name}={array.tolist()}: needs one finite number, or one for each of the {channels} "
             "input channels, in units of a 0..255 pixel"
         )
-    if name == "input_std" and not np.all(array != 0):
-        raise ValueError(f"input_std={array.tolist()}: must not be zero")
+    if name == "input_std" and not np.all(array > 0):
+        raise ValueError(f"input_std={array.tolist()}: must be positive")
     return array
 
 

@@ -33,6 +33,7 @@ from pmt.net.graph import (
     channel_shape,
     is_layer,
 )
+from pmt.net.pixels import is_image
 
 Array = npt.NDArray[Any]
 Vector = npt.NDArray[np.float64]
@@ -234,7 +235,9 @@ class Draft:
         """Return ``view * factor + offset``, vectors over the activation's channels."""
         tensor, op = self.tensors[view.tensor], self.writer(view)
         changeable = view.sole and view.raw and tensor.quantization is None
-        if changeable and view.tensor == 0 and np.all(factor != 0):
+        # Float inputs that are no pixels are quantized as they are: the network scales them.
+        folds = self.quantized or is_image(tensor.size)
+        if changeable and view.tensor == 0 and folds and np.all(factor > 0):
             self.factor, self.offset = self.factor * factor, self.offset * factor + offset
             return view
         foldable = op is not None and is_layer(op) and op.bounds == OPEN
