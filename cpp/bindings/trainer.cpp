@@ -40,6 +40,7 @@ class PythonLoss {
 
  private:
   py::object labels(const host::LogitBlock& block) const;
+  void check_real(const py::object& returned) const;
   int32_t fixed(double loss) const;
 
   py::object function_;
@@ -54,6 +55,7 @@ void PythonLoss::write(const host::LogitBlock& block, int32_t* losses) const {
   const py::gil_scoped_acquire gil;
   const FloatArray logits(std::vector<py::ssize_t>{block.rows, 1, classes_}, block.logits);
   const py::object returned = function_(logits, labels(block));
+  check_real(returned);
   const auto values = py::array_t<double, py::array::c_style | py::array::forcecast>::ensure(returned);
   if (!values) {
     throw py::type_error("loss " + name_ + " must return an array of numbers; got " + type_name(returned));
@@ -75,6 +77,17 @@ py::object PythonLoss::labels(const host::LogitBlock& block) const {
   }
   if (all.labels == nullptr || all.labels[block.sample] == no_label) return py::none();
   return Int64Array(1, all.labels + block.sample);
+}
+
+// A mask and an imaginary part would be lost without a word.
+void PythonLoss::check_real(const py::object& returned) const {
+  if (py::module_::import("numpy").attr("ma").attr("isMaskedArray")(returned).cast<bool>()) {
+    throw py::type_error("loss " + name_ + " returned a masked array, whose mask counts for nothing; fill it");
+  }
+  const auto array = py::array::ensure(returned);
+  if (array && array.dtype().kind() == 'c') {
+    throw py::type_error("loss " + name_ + " must return real numbers; got complex ones");
+  }
 }
 
 int32_t PythonLoss::fixed(double loss) const {

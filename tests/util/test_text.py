@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pmt._util.text import counted, did_you_mean, nearest
+from pmt._util.text import c_text, counted, did_you_mean, nearest
 
 KNOWN = ("fog", "gaussian_noise", "B2", "bench", "node")
 
@@ -73,3 +73,10 @@ def test_nothing_is_near_where_nothing_is_known() -> None:
 )
 def test_only_one_is_singular(arguments, text):
     assert counted(*arguments) == text
+
+
+def test_a_literal_of_c_holds_any_name() -> None:
+    assert c_text("conv1/relu") == '"conv1/relu"'
+    assert c_text('a"b\\?') == '"a\\042b\\134\\077"'
+    assert c_text("\x1b\n*/") == '"\\134x1b\\134n*/"'
+    assert c_text("\N{GRINNING FACE}") == '"\\360\\237\\230\\200"'

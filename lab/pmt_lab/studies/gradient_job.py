@@ -152,11 +152,16 @@ def run_gradient_study(
     return GradientResult(study, scopes)
 
 
+def _printable(name: str) -> str:
+    """Return a layer's name, which a model's file chose, without characters that steer."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in name)
+
+
 def _write_csv(study: GradientStudy, path: Path) -> None:
     """Write one line for each layer, estimator and number of queries; columns as Quality's."""
     text = io.StringIO()
     names = [field.name for field in fields(Quality)]
     writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(asdict(row) for row in study.rows)
+    writer.writerows({**asdict(row), "layer": _printable(row.layer)} for row in study.rows)
     write_text(path, text.getvalue())

@@ -94,6 +94,16 @@ def _escaped(character: str) -> str:
     return character.encode("unicode_escape", "surrogatepass").decode("ascii")
 
 
+def c_text(text: str) -> str:
+    """Return a text as a string literal of C, its control characters as :func:`printable` does."""
+    shown = printable(text).encode()
+    return (
+        '"'
+        + "".join(chr(b) if b < 0x7F and b not in b'"\\?' else f"\\{b:03o}" for b in shown)
+        + '"'
+    )
+
+
 def table(titles: Sequence[str], rows: Sequence[Sequence[str]], *, left: Sequence[str] = ()) -> str:
     """Lay out lines of cells; columns titled in ``left`` are aligned left, the others right.
 

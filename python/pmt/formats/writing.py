@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import asdict
 from importlib import import_module
@@ -13,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util import atomic_file
+from pmt._util.text import printable
 from pmt.datasets.array_files import npz_bytes
 from pmt.formats.c_array import c_header, c_source
 from pmt.net.graph import Graph, Op
@@ -67,8 +69,13 @@ def npz_arrays(graph: Graph) -> bytes:
             "output_scale": np.array(target.scale, np.float32),
             "output_zero_point": np.array(target.zero_point, np.int32),
         }
-        arrays |= {f"{op.name}/{name}": values for name, values in layer.items()}
+        arrays |= {f"{_member(op.name)}/{name}": values for name, values in layer.items()}
     return npz_bytes(arrays)
+
+
+def _member(layer: str) -> str:
+    """Return a layer's name as that of files in an archive, none of which is outside of it."""
+    return re.sub(r"(?<![^/])\.\.(?![^/])|^/", lambda found: f"_{found[0]}_", printable(layer))
 
 
 def _exporter(package: str) -> Any:

@@ -42,7 +42,7 @@ class Event:
     steps : int
         Steps of the whole run.
     record : dict
-        The figures, as in ``metrics.jsonl``.
+        A copy of the figures, as in ``metrics.jsonl``.
     """
 
     step: int

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
+from pmt._core import LARGEST_WEIGHT
 from pmt._util.processes import thread_count
 from pmt.model import Model
 
@@ -117,13 +118,19 @@ class Engine:
         Raises
         ------
         ValueError
-            If the engine does not have the layer, or the shape is wrong.
+            If the engine does not have the layer, the shape is wrong, or a new weight is -128.
         TypeError
-            If the dtype is not int8.
+            If the dtype is not int8, or the array is masked.
         """
         op = self._op(layer)
-        shape = self.model.core.weights(op).shape
-        new = _array("weights", weights, np.int8, layer, [shape])
+        old = self.model.core.weights(op)
+        new = _array("weights", weights, np.int8, layer, [old.shape])
+        if ((new < -LARGEST_WEIGHT) & (new != old)).any():
+            raise ValueError(
+                f"weights of layer {layer!r} holds -128: they are symmetric, -{LARGEST_WEIGHT} to "
+                f"{LARGEST_WEIGHT}; clip them by numpy.clip(weights, -{LARGEST_WEIGHT}, "
+                f"{LARGEST_WEIGHT})"
+            )
         self.model.core.set_parameters(op, new, self.model.core.bias(op))
 
     def bias(self, layer: str) -> npt.NDArray[np.int32]:
@@ -313,6 +320,10 @@ def _array(
 ) -> npt.NDArray[Any]:
     """Return a contiguous array, or raise an error that says what it must be."""
     wanted = np.dtype(dtype)
+    if np.ma.isMaskedArray(values):
+        raise TypeError(
+            f"{name} of layer {layer!r} is a masked array, whose mask counts for nothing; fill it"
+        )
     if not isinstance(values, np.ndarray) or values.dtype != wanted:
         got = getattr(values, "dtype", type(values).__name__)
         raise TypeError(

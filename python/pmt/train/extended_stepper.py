@@ -14,7 +14,15 @@ from pmt._core import LARGEST_WEIGHT
 from pmt.model.input_conversion import kind_of
 from pmt.train.costs.work import zeroth_order_work
 from pmt.train.engine import Engine
-from pmt.train.extensions import BIAS, Estimator, Optimizer, arrays_of, state_of
+from pmt.train.extensions import (
+    BIAS,
+    Estimator,
+    Optimizer,
+    arrays_of,
+    real_array,
+    restore,
+    state_of,
+)
 from pmt.train.options import TrainingOptions
 from pmt.train.stepper import Stepper, batch_figures
 
@@ -22,6 +30,7 @@ __all__ = ["CoreUpdate", "ExtendedStepper"]
 
 _Gradients = dict[str, npt.NDArray[np.float64]]
 _INT32 = np.iinfo(np.int32)
+_LARGEST_UPDATE = 1 << 33
 # Sums of a gradient for the built-in update: so many in one of it, at most so large.
 _SETS = 1 << 20
 _LARGEST_SUM = 2.0**62
@@ -49,6 +58,8 @@ class ExtendedStepper(Stepper):
         self._update = CoreUpdate(engine, options)
         self._state = self._kept()
         self._first_optimizer_state = state_of("optimizer", self.optimizer)
+        for name, one in self._with_state():  # not at the end of a run that cannot be resumed
+            restore(name, copy.deepcopy(one), state_of(name, one))
 
     def step(
         self,
@@ -84,14 +95,17 @@ class ExtendedStepper(Stepper):
 
     def load_state(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         """Restore a state of :meth:`state`."""
-        for name, one in (("estimator", self.estimator), ("optimizer", self.optimizer)):
-            prefix = f"{name}."
-            own = {k[len(prefix) :]: v for k, v in state.items() if k.startswith(prefix)}
-            if hasattr(one, "load_state"):
-                one.load_state(own)
-            elif own:
-                raise ValueError(f"state of the {name} ({', '.join(own)}), which takes none")
+        rest = dict(state)
+        for name, one in self._with_state():
+            own = {key: rest.pop(key) for key in state if key.startswith(f"{name}.")}
+            restore(name, one, own)
+        if rest:
+            raise ValueError(f"state of what takes none: {', '.join(rest)}")
         self._state = self._kept()
+
+    def _with_state(self) -> list[tuple[str, Any]]:
+        both = (("estimator", self.estimator), ("optimizer", self.optimizer))
+        return [(name, one) for name, one in both if hasattr(one, "load_state")]
 
     def state_without_momentum(self) -> dict[str, npt.NDArray[Any]]:
         """Return the estimator's state, and the optimizer's as it was given.
@@ -118,10 +132,7 @@ class ExtendedStepper(Stepper):
             found = self.estimator(engine, images, labels, step)
         finally:
             for layer, (weights, bias) in before.items():
-                if not np.array_equal(engine.weights(layer), weights):
-                    engine.set_weights(layer, weights)
-                if not np.array_equal(engine.bias(layer), bias):
-                    engine.set_bias(layer, bias)
+                _put_back(engine, layer, weights, bias)
         if not isinstance(found, Mapping):
             raise ValueError(
                 f"the estimator must return a dict of gradients by layer; got {kind_of(found)}"
@@ -151,6 +162,15 @@ class ExtendedStepper(Stepper):
         return weights, bias
 
 
+def _put_back(
+    engine: Engine, layer: str, weights: npt.NDArray[np.int8], bias: npt.NDArray[np.int32]
+) -> None:
+    is_same = np.array_equal(engine.weights(layer), weights)
+    if not (is_same and np.array_equal(engine.bias(layer), bias)):
+        op = engine.model.select_layers(layer)[0]
+        engine.model.core.set_parameters(op, weights, bias)
+
+
 def _checked_gradient(
     name: str, gradient: npt.ArrayLike, shapes: Mapping[str, tuple[int, ...]]
 ) -> npt.NDArray[np.float64]:
@@ -160,7 +180,7 @@ def _checked_gradient(
             f"({', '.join(n for n in shapes if not n.endswith(BIAS))}) nor their biases "
             f"(NAME{BIAS})"
         )
-    values = np.asarray(gradient, np.float64)
+    values = real_array(f"the estimator's gradient of {name!r}", gradient).astype(np.float64)
     if values.shape != shapes[name]:
         raise ValueError(
             f"the estimator's gradient of {name!r} must have shape {shapes[name]}; got "
@@ -174,13 +194,16 @@ def _checked_gradient(
 def _checked_update(
     name: str, update: npt.ArrayLike, parameters: npt.NDArray[Any]
 ) -> npt.NDArray[np.int64]:
-    values = np.asarray(update)
+    values = real_array(f"the optimizer's update of {name!r}", update)
     if values.shape != parameters.shape or values.dtype.kind not in "iu":
         raise ValueError(
             f"the optimizer's update of {name!r} must be integers of shape {parameters.shape}; got "
             f"{values.dtype} of shape {values.shape}; round it, and convert by .astype(int)"
         )
-    return values.astype(np.int64)
+    # Any change of an int8 or int32 number, in a sum that fits int64.
+    low, high = (int(end) for end in (np.iinfo(values.dtype).min, np.iinfo(values.dtype).max))
+    low, high = max(low, -_LARGEST_UPDATE), min(high, _LARGEST_UPDATE)
+    return np.asarray(np.clip(values, low, high), np.int64)
 
 
 class _CoreEstimator:
@@ -260,5 +283,7 @@ def _sums(
 ) -> npt.NDArray[np.int64]:
     if gradient is None:
         return np.zeros(parameters.size, np.int64)
-    scaled = np.rint(gradient * (float(_core.LOSS_ONE) * _SETS) * moves)
-    return np.clip(scaled, -_LARGEST_SUM, _LARGEST_SUM).astype(np.int64).reshape(-1)
+    unit = float(_core.LOSS_ONE) * _SETS
+    bounded = np.clip(gradient, -_LARGEST_SUM / unit, _LARGEST_SUM / unit)
+    scaled = np.clip(np.rint(bounded * unit * moves), -_LARGEST_SUM, _LARGEST_SUM)
+    return scaled.astype(np.int64).reshape(-1)

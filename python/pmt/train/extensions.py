@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from pmt.model.input_conversion import kind_of
 from pmt.train.engine import Engine
 from pmt.train.options import TrainingOptions
 
@@ -18,6 +19,8 @@ __all__ = [
     "arrays_of",
     "check_extensions",
     "extension_names",
+    "real_array",
+    "restore",
     "state_of",
 ]
 
@@ -29,8 +32,9 @@ class Estimator(Protocol):
     """Estimates gradients by an engine's losses.
 
     Where it keeps anything from step to step, ``state()`` returns it as a dict of arrays, and
-    ``load_state(state)`` takes it back: both are in the checkpoints, so that a run resumes bit for
-    bit. What is random should be a function of ``step`` and a seed of its own.
+    ``load_state(state)`` takes it back, after which ``state()`` must return the same: it is in the
+    checkpoints, so that a run resumes bit for bit. What is random should be a function of ``step``
+    and a seed of its own.
     """
 
     def __call__(
@@ -139,20 +143,73 @@ def _check_one(name: str, extension: object) -> None:
         )
 
 
+def real_array(what: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
+    """Return numbers as an array, or raise a ValueError that says what they are of.
+
+    A mask and an imaginary part would be lost without a word.
+    """
+    if np.ma.isMaskedArray(values):
+        raise ValueError(f"{what} is a masked array, whose mask counts for nothing; fill it")
+    array = np.asarray(values)
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{what} must be real numbers; got {array.dtype}")
+    return array
+
+
 def state_of(name: str, extension: object) -> dict[str, npt.NDArray[Any]]:
     """Return copies of what an extension keeps, by ``name.key``."""
     return arrays_of(name, extension, extension.state()) if hasattr(extension, "state") else {}
 
 
-def arrays_of(
-    name: str, extension: object, state: Mapping[str, Any]
-) -> dict[str, npt.NDArray[Any]]:
+def arrays_of(name: str, extension: object, state: object) -> dict[str, npt.NDArray[Any]]:
     """Return copies of an extension's state, by ``name.key``."""
-    kept = {f"{name}.{key}": np.array(value) for key, value in state.items()}
-    for key, array in kept.items():
-        if array.dtype.hasobject:
+    if not isinstance(state, Mapping):
+        raise TypeError(
+            f"{_name(extension)}.state() must return a dict of arrays; got {kind_of(state)}"
+        )
+    kept = {}
+    for key, value in state.items():
+        if not isinstance(key, str) or not key.isprintable() or not key or {*key} & {*"/\\"}:
             raise TypeError(
-                f"{key} of {_name(extension)}.state() must be an array of numbers or text; got "
-                "an array of objects"
+                f"{_name(extension)}.state() holds {key!r}: a name must be text without slashes"
             )
+        kept[f"{name}.{key}"] = _kept_array(f"{name}.{key} of {_name(extension)}.state()", value)
     return kept
+
+
+def _kept_array(what: str, value: object) -> npt.NDArray[Any]:
+    """Return a copy of an array that a file can hold."""
+    found = f"an array of {getattr(value, 'dtype', 'objects')}"
+    try:
+        array = np.array(value)
+    except ValueError:  # rows of different lengths
+        array = np.array(None)
+    if array.dtype.hasobject:
+        found = "an array of objects"
+    if np.ma.isMaskedArray(value):
+        found = "a masked array"
+    if np.ma.isMaskedArray(value) or array.dtype.kind not in "biufcSU":
+        raise TypeError(f"{what} must be an array of numbers or text; got {found}")
+    return array
+
+
+def restore(name: str, extension: Any, state: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Give an extension a state of :func:`state_of`, and check that it has taken it.
+
+    Raises
+    ------
+    ValueError
+        If its state is another one then.
+    """
+    extension.load_state({key[len(name) + 1 :]: array for key, array in state.items()})
+    taken = state_of(name, extension)
+    for key in sorted({*state, *taken}):
+        if key not in state or key not in taken or not _equal(state[key], taken[key]):
+            raise ValueError(
+                f"{_name(extension)}.load_state(state) must restore what state() returned; "
+                f"{key[len(name) + 1 :]!r} differs"
+            )
+
+
+def _equal(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
+    return a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")

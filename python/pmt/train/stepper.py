@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,10 +16,13 @@ from pmt.datasets import Dataset
 from pmt.datasets.arrays import has_labels
 from pmt.model import ImageScores, Model
 from pmt.model.scores import scores_of_logits
-from pmt.train.losses import reads_labels
+from pmt.train.losses import is_function, reads_labels
 from pmt.train.options import TrainingOptions
 
 __all__ = ["CoreStepper", "Stepper", "batch_figures"]
+
+_LARGEST_LOSS = 1024  # of a callable
+_STACK = 7  # of a warning: the caller of fit
 
 
 def batch_figures(losses: npt.NDArray[np.int32], correct: int) -> dict[str, Any]:
@@ -113,6 +117,7 @@ class CoreStepper(Stepper):
         self.core = core
         self.options = options
         self.model = model
+        self._warned = False
 
     def step(
         self,
@@ -126,9 +131,21 @@ class CoreStepper(Stepper):
             figures = self.core.step(images, labels, step, learning_rate)
             if labels.ndim == 2 or not (has_labels(labels) and self.model.is_classifier):
                 del figures["correct"]
+            self._warn_of_saturation(figures["loss"])
             return figures
         finally:
             self.steps_taken = self.core.steps_begun
+
+    def _warn_of_saturation(self, loss: float) -> None:
+        """Warn once where a callable's losses are all cut off, and teach nothing."""
+        if is_function(self.options.loss) and abs(loss) >= _LARGEST_LOSS and not self._warned:
+            self._warned = True
+            warnings.warn(
+                f"every loss of a step is beyond -{_LARGEST_LOSS} to {_LARGEST_LOSS}, which is "
+                f"what counts: nothing is learned from it; let {self.options.loss} return a "
+                "smaller multiple",
+                stacklevel=_STACK,
+            )
 
     def score_by_loss(self, model: Model, data: Dataset, threads: int) -> ImageScores:
         """Measure by the options' loss; by cross-entropy where that is `entropy`.

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -353,7 +354,7 @@ def _project(
         "RAM_BYTES": report.ram_bytes,
         "FLASH_BYTES": report.flash_bytes,
         "TIMEOUT": _LEAST_TIMEOUT + round(10 * report.seconds),
-        "MEMORY": f"{report.memory_table()}\n\n{report.verdict()}.",
+        "MEMORY": escape(f"{report.memory_table()}\n\n{report.verdict()}.", quote=False),
     }
     if selection is not None:
         values.update(selection.values())

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pmt import _core
-from pmt._util.text import counted
+from pmt._util.text import counted, printable
 from pmt.firmware.export.target import Target
 from pmt.firmware.export.task import Task
 from pmt.model import Model
@@ -320,9 +320,9 @@ def arena_parts(task: Task, arena: int) -> dict[str, int]:
 
 
 def peak_op(task: Task) -> str:
-    """Return the name of the op at which most activations are alive."""
+    """Return the name of the op at which most activations are alive, printable."""
     ops = task.model.core.ops()
-    return str(ops[peak_moment(task.device(), task.layers).op]["name"])
+    return printable(ops[peak_moment(task.device(), task.layers).op]["name"])
 
 
 @dataclass(frozen=True)

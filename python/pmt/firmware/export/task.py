@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt._util.checks import checked_candidates
+from pmt._util.text import c_text
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import checksums
 from pmt.model import Model
@@ -142,8 +142,9 @@ def make_task(
     model, run_options, first, prepared, state = _read_source(source)
     image = model.image()
     chosen, trained = _chosen(model, options or run_options, layers, batch, selects)
+    _check_for_board(chosen)
     dataset = ZOTrainer(chosen).training_data(model, _trained_images(source, dataset))
-    _check_for_board(chosen, dataset)
+    _check_labels_of_board(dataset)
     ZOTrainer(chosen).check_data(model, dataset)
     if not prepared:
         model = model.copy()
@@ -206,12 +207,15 @@ def _inferences(given: int | None, samples: int) -> int:
     return given
 
 
-def _check_for_board(options: TrainingOptions, dataset: Dataset) -> None:
+def _check_for_board(options: TrainingOptions) -> None:
     if is_function(options.loss):
         raise ValueError(
             f"loss={options.loss!r} is a Python callable, which no board runs; export with "
             "loss='cross_entropy' or another of the core's losses"
         )
+
+
+def _check_labels_of_board(dataset: Dataset) -> None:
     if dataset.has_targets:
         raise ValueError(
             f"data set {dataset.name!r} holds float targets, which no card has room for; give it "
@@ -348,7 +352,7 @@ class BlockSelection:
         return {
             "CANDIDATE_LISTS": "\n".join(lists),
             "CANDIDATES": "\n".join(
-                f"    {{{json.dumps(name)}, layers_of_{i}, {len(layers)}, {_braced(score)}, "
+                f"    {{{c_text(name)}, layers_of_{i}, {len(layers)}, {_braced(score)}, "
                 f"{f'streams_of_{i}' if streams else 'nullptr'}, {len(streams)}}},"
                 for i, (name, layers, score, streams) in enumerate(rows)
             ),

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -114,8 +115,9 @@ class Callbacks(Observer):
     def tell(self, run: Run, event: Event) -> None:
         """Tell all of them, also after one has ended the run."""
         for callback in self.callbacks:
+            own = replace(event, record=deepcopy(dict(event.record)))  # history is not theirs
             try:
-                run.stopped |= callback(event) is True
+                run.stopped |= callback(own) is True
             except StopTraining:
                 run.stopped = True
 
@@ -137,7 +139,7 @@ class ShownProgress(Observer):
         if self.line is not None:
             self.line.update(run.step, f"loss {record['loss']:.4f}")
         elif callable(self.progress):
-            self.progress(run.step, record)
+            self.progress(run.step, deepcopy(record))
 
     def pause(self, run: Run) -> None:
         """Remove the line."""
