@@ -92,6 +92,49 @@ def test_an_interrupted_run_resumes_with_the_bytes_of_a_whole_one(tmp_path, own)
         assert drop == [{k: v for k, v in e.items() if k != "seconds"} for e in result.epochs]
 
 
+@pytest.mark.parametrize(
+    "method",
+    [{"optimizer": Momentum()}, {"estimator": Signs()}, "deepzero"],
+    ids=["optimizer", "estimator", "deepzero"],
+)
+def test_a_step_interrupted_in_its_update_is_not_saved_and_a_whole_one_is(
+    tmp_path, monkeypatch, method
+):
+    def started():
+        if method == "deepzero":
+            return pmt.methods.trainer("deepzero", threads=1, batch=4, epochs=3, layers="head")
+        return trainer(**method)
+
+    whole = residual_network()
+    started().fit(whole, data(), out=tmp_path / "whole", progress=False)
+    out, writes = tmp_path / "run", []
+    write = pmt.Engine.set_weights
+
+    def interrupted(engine, layer, weights):
+        write(engine, layer, weights)
+        writes.append(layer)
+        if steps and steps[-1] == 2:
+            raise Stop
+
+    steps = []
+    monkeypatch.setattr(pmt.Engine, "set_weights", interrupted)
+    with pytest.raises(Stop):
+        started().fit(
+            residual_network(), data(), out=out, progress=lambda step, _: steps.append(step)
+        )
+    monkeypatch.undo()
+    assert writes
+    _, saved = RunFolder(out).load_checkpoint()
+    assert saved == 0  # the last whole step that was saved before the interruption
+    resumed = residual_network()
+    started().fit(resumed, data(), out=out, progress=False)
+    assert resumed.image() == whole.image()
+    other = tmp_path / "other"
+    with pytest.raises(Stop):
+        started().fit(residual_network(), data(), out=other, progress=stop_at(2))
+    assert RunFolder(other).load_checkpoint()[1] == 2
+
+
 def test_every_run_begins_with_the_objects_as_they_were_given():
     own = trainer(estimator=Signs(), optimizer=Momentum())
     images = []

@@ -13,6 +13,7 @@ import pmt
 from pmt.model import ImageScores
 from pmt.protocol.comparison import is_worse
 from pmt.train.run.keep_best import BestState, held_out_count, part
+from pmt.train.run.store import FolderStore
 
 
 def scores(*losses: float, right: int = 0) -> ImageScores:
@@ -143,6 +144,31 @@ def test_a_worse_epoch_is_taken_back_and_the_rate_cut(tmp_path):
     for folder in folders[1:]:
         assert pmt.load(folder.path).image() == pmt.load(folders[0].path).image()
         assert folder.checkpoint.read_bytes() == folders[0].checkpoint.read_bytes()
+
+
+def test_every_worse_epoch_cuts_the_rate_again(tmp_path):
+    losses = [(1.0, 0.5), *[(2.0, 0.5)] * 6]
+    out = tmp_path / "run"
+    result = Toy(losses=losses, backtrack=True, epochs=6).run(held_out=data(5), out=out)
+    assert [epoch["taken_back"] for epoch in result.epochs] == [True] * 6
+    rates = [r["rate"] for r in pmt.RunFolder(out).read_metrics() if r["kind"] == "step"]
+    assert rates[::3] == [1.0, 0.333333, 0.111111, 0.037037, 0.0123457, 0.00411523]
+    assert rates[1::3] == rates[2::3] == rates[::3]
+
+
+def test_the_best_model_is_never_newer_than_the_checkpoint(tmp_path, monkeypatch):
+    steps = []
+    keep = FolderStore.keep
+
+    def looked_at(store, run, refit=False):
+        keep(store, run, refit)
+        files = (store.folder.best, store.folder.checkpoint)
+        steps.append([pmt.load(path).metadata["training"]["step"] for path in files])
+
+    monkeypatch.setattr(FolderStore, "keep", looked_at)
+    losses = [(2.0, 0.1), (1.5, 0.2), (1.25, 0.3), (1.0, 0.9)]
+    Toy(losses=losses).run(held_out=data(5), out=tmp_path / "run")
+    assert steps == [[0, 0], [3, 3], [6, 6], [9, 9]]
 
 
 def test_without_backtrack_a_worse_epoch_goes_on(tmp_path):

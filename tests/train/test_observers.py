@@ -75,6 +75,46 @@ def test_divergence_warns_of_an_end_that_is_worse_than_the_start():
     copied(watch, Divergence()).end(run(trainer=trainer, scores=lambda name: found))
 
 
+@pytest.mark.parametrize(
+    ("losses", "right"),
+    [
+        ((2.0, 0.5, 1.0, 1.0), 1),  # less accurate, and the loss is 0.3 standard errors higher
+        ((0.5, 0.5, 0.5, 0.5), 1),  # less accurate, and the loss is lower
+        ((2.0, 2.0, 2.0, 2.0), 2),  # the loss is clearly higher, and as many are right
+        ((2.0, 2.0, 2.0, 2.0), 3),
+    ],
+)
+def test_divergence_takes_a_lower_accuracy_and_a_clearly_higher_loss(losses, right):
+    watch = Divergence()
+    for values, correct in (((1.0, 1.0, 1.0, 1.0), 2), (losses, right)):
+        found = ImageScores(np.array(values), np.arange(4) < correct)
+        watch.judge(run(), State("epoch", {"valid": found}, {}))
+    assert watch.found() == ""
+    watch.judge(
+        run(), State("epoch", {"valid": ImageScores(np.full(4, 2.0), np.arange(4) < 1)}, {})
+    )
+    assert watch.found() != ""
+
+
+@pytest.mark.parametrize(
+    ("better_by", "phase", "epoch"),
+    [
+        ((0.0, 0.0, 0.0, 0.5, 0.0), False, False),  # by 1 standard error
+        ((0.0, 0.0, 0.0, 0.5, 0.5), True, False),  # by 1.6
+        ((0.0, 0.0, 0.5, 0.5, 0.5), True, True),  # by 2.4
+    ],
+)
+def test_an_epoch_must_be_better_by_two_standard_errors_and_a_phase_by_one(better_by, phase, epoch):
+    for name, kept in (("aligned", phase), ("head", phase), ("epoch", epoch)):
+        keeper = KeepBest(backtrack=True)
+        first = ImageScores(np.ones(5), np.ones(5, bool))
+        keeper.judge(run(), State("start", {"held_out": first}, {}))
+        scored = ImageScores(1.0 - np.array(better_by), np.ones(5, bool))
+        state = State(name, {"held_out": scored}, {})
+        keeper.judge(run(), state)
+        assert (state.better, state.worse) == (kept, False)
+
+
 def test_refit_begins_with_the_head_before_its_first_training(tmp_path):
     model = residual_network()
     before = np.array(model.core.weights(HEAD))
