@@ -132,9 +132,9 @@ ax.invert_yaxis()
 plt.show()
 
 # %% [markdown]
-# All three lower the price by 40 % or more, because fewer images are wrong. Training on the price
-# ends where cross-entropy does, without a gradient. The cost of a wrong image is about the same
-# after each: with some 150 of them, small differences are noise.
+# All three lower the price by a third or more, because fewer images are wrong. Training on the
+# price ends where cross-entropy does, without a gradient. The cost of a wrong image is about the
+# same after each: with some 150 of them, small differences are noise.
 #
 # Next: [extending pmt](../docs/guides/extending.md), with everything that a loss and an estimator
 # can do.

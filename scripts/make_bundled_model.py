@@ -186,7 +186,7 @@ def _make_model(options: argparse.Namespace, configuration: Configuration) -> No
         name: int8_accuracy(model, corruptions.corrupt(few, name, SEVERITY, seed=0))
         for name in configuration.corruptions
     }
-    graph.metadata = card.metadata(options.model, data.class_names, recipes, accuracies)
+    graph.metadata = card.metadata(options.model, data.class_names, recipes, accuracies, data)
     model = Model.from_graph(graph)
     if configuration.statistics:
         clean = fitted(held_out.images[:STATISTICS_IMAGES], size)

@@ -47,3 +47,11 @@ TEST_CASE("counts of two arenas add up by part") {
   CHECK(sum.bytes(MemoryPart::gradient) == 32);
   CHECK(sum.total() == first.total() + second.total());
 }
+
+TEST_CASE("no memory has no capacity") {
+  Arena arena(nullptr, 1 << 20);
+  CHECK(arena.measuring());
+  CHECK(arena.take<uint8_t>(16) == nullptr);
+  CHECK(arena.used() == 16);
+  CHECK_FALSE(arena.fits());
+}

@@ -153,6 +153,8 @@ TEST_CASE("a misplaced image is refused before it is read") {
   Model model;
   CHECK(model.open(memory.data() + 4, memory.size() - 16).code == Code::image_alignment);
   CHECK(model.open(memory.data(), 127).code == Code::image_too_short);
+  CHECK(model.open(nullptr, 0).code == Code::image_too_short);
+  CHECK(model.open(nullptr, 200).code == Code::image_too_short);
 }
 
 TEST_CASE("damage to a tensor names the tensor") {

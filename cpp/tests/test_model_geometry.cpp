@@ -134,3 +134,9 @@ TEST_CASE("a convolution over too many taps is refused") {
   CHECK(code(16383) == Code::ok);           // 65532 taps
   CHECK(code(16384) == Code::op_geometry);  // 65536
 }
+
+TEST_CASE("a plane whose sum could leave int32 is refused") {
+  CHECK(code_of(OpKind::mean, {4096, 2055, 1}, {1, 1, 1}) == Code::ok);
+  CHECK(code_of(OpKind::mean, {4096, 2057, 1}, {1, 1, 1}) == Code::op_geometry);
+  CHECK(code_of(OpKind::mean, {4096, 4096, 1}, {1, 1, 1}) == Code::op_geometry);
+}

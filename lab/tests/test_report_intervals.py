@@ -78,7 +78,9 @@ def test_a_difference_holds_both_uncertainties():
     values = [2 / 7, 2 / 7]
     # No spread over seeds: images alone. Shares of the difference: 0 0 1/2 1 0 1/2 0.
     by_image = np.array([0, 0, 0.5, 1, 0, 0.5, 0])
-    half = 1.959964 * by_image.std(ddof=1) / math.sqrt(7)
+    # The two images whose difference one seed alone has are half of each seed's, up and down.
+    residual = 4 * 0.5**2 / (1 * 6)
+    half = 1.959964 * math.sqrt((by_image.var(ddof=1) - residual / 2) / 7)
     low, high = difference_interval(values, pairs)
     assert (low, high) == pytest.approx((2 / 7 - half, 2 / 7 + half))
     # Losses have no images: Student's t over seeds alone.
@@ -94,3 +96,23 @@ def test_one_loss_has_no_interval():
 def test_pairs_with_other_images_are_paired_by_seed_alone():
     pairs = list(zip(rights("110", crc=1), rights("100", crc=2), strict=True))
     assert difference_interval([1 / 3], pairs) is None
+
+
+@pytest.mark.parametrize("images", [100, 400])
+@pytest.mark.parametrize("seeds", [2, 3, 5, 10])
+@pytest.mark.parametrize("spread", [0.0, 0.1, 0.5])
+def test_a_difference_holds_the_truth_as_often_as_it_says(images, seeds, spread):
+    """Two methods of the same accuracy, whose images and seeds each have effects of their own."""
+    generator = np.random.Generator(np.random.PCG64([images, seeds, round(10 * spread)]))
+    tries, held = 1000, 0
+    for _ in range(tries):
+        hardness = generator.normal(1.5, 1.5, images)
+        favored = generator.normal(0, 0.25, images)  # by one of the methods
+        of_seeds = generator.normal(0, spread, (seeds, 2, 1))
+        logits = hardness + np.stack([favored, -favored]) + of_seeds
+        right = generator.random((seeds, 2, images)) < 1 / (1 + np.exp(-logits))
+        values = right.mean(axis=2) @ [1.0, -1.0]
+        ends = difference_interval(values.tolist(), [((1, a), (1, b)) for a, b in right])
+        assert ends is not None
+        held += ends[0] - 1e-12 <= 0 <= ends[1] + 1e-12
+    assert 0.93 <= held / tries <= 0.975

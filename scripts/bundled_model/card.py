@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from pmt import Model
+from pmt.datasets import Dataset
+from pmt.model.seen_images import SEEN_IMAGES, range_of_images
 
 from .training import Recipe
 
@@ -39,11 +41,13 @@ def metadata(
     class_names: Sequence[str],
     recipes: Sequence[Recipe],
     accuracies: dict[str, float],
+    seen: Dataset,
 ) -> dict[str, Any]:
     """Return the metadata of the model.
 
     ``accuracies``, 0..1, are of the ``float`` and the ``int8`` network on the images ``held_out``
-    of training, all of the ``test``, and its ``few`` first ones: ``float_held_out`` and so on.
+    of training, all of the ``test``, and its ``few`` first ones: ``float_held_out`` and so on. The
+    network was trained on the images ``seen``, the first of the official ones.
     """
     common = {"name": name, "class_names": list(class_names), "licence": "MIT"}
     if name in DESCRIPTIONS:
@@ -53,6 +57,7 @@ def metadata(
             "data": DATA,
             "command": f"{SCRIPT} {name} --data cifar-10-batches-bin{archive}",
             "recipes": [asdict(recipe) for recipe in recipes],
+            SEEN_IMAGES: [range_of_images(seen, 0, len(seen))],
             "float_accuracy": accuracies["float_few"],
             "int8_accuracy": accuracies["int8_few"],
         }

@@ -34,8 +34,8 @@ def model():
     return residual_network()
 
 
-def data(model: pmt.Model, count: int = 20) -> Dataset:
-    return Dataset(pixels(model, count), labels(model, count), tuple("abcd"), "random")
+def data(model: pmt.Model, count: int = 20, seed: int = 0) -> Dataset:
+    return Dataset(pixels(model, count, seed), labels(model, count), tuple("abcd"), "random")
 
 
 def parameters(model: pmt.Model, index: int) -> tuple[np.ndarray, np.ndarray]:
@@ -179,13 +179,13 @@ def test_channels_that_nobody_chose_are_refused(model):
 def test_an_interrupted_run_goes_on_bit_for_bit(model, tmp_path, mode):
     trainer = BackpropTrainer(epochs=3, batch=5, learning_rate=0.02, **mode)
     whole = model.copy()
-    expected = trainer.fit(whole, data(model), valid=data(model, 6), progress=False)
+    expected = trainer.fit(whole, data(model), valid=data(model, 6, 9), progress=False)
 
     def stop(step, record):
         if step == 6:
             raise KeyboardInterrupt
 
-    run = {"valid": data(model, 6), "out": tmp_path / "run"}
+    run = {"valid": data(model, 6, 9), "out": tmp_path / "run"}
     with pytest.raises(KeyboardInterrupt):
         trainer.fit(model.copy(), data(model), progress=stop, **run)
     resumed = model.copy()
@@ -206,6 +206,7 @@ def test_a_state_of_another_training_is_refused(model):
         shadow.load_state(state)
 
 
+@pytest.mark.filterwarnings("ignore:.* in valid are also in data")
 @pytest.mark.parametrize("mode", [{"rounding": "stochastic"}, {"arithmetic": "float32"}])
 def test_training_lowers_the_loss_of_a_real_network(mode):
     model = pmt.load("fashion_mnist_dscnn")
@@ -216,6 +217,7 @@ def test_training_lowers_the_loss_of_a_real_network(mode):
     assert result.epochs[-1]["changed"] > 0
 
 
+@pytest.mark.filterwarnings("ignore:.* in valid are also in data")
 def test_with_float32_the_float_network_is_measured_and_the_model_is_its_quantization(model):
     images = data(model)
     trainer = BackpropTrainer(arithmetic="float32", epochs=2, batch=10, learning_rate=1e-12)

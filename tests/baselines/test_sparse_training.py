@@ -118,6 +118,7 @@ def test_mcutrain_changes_what_its_scheme_says(tmp_path):
         assert biases.any() == (layer.index in (2, 5))
 
 
+@pytest.mark.filterwarnings("ignore:.* in valid are also in data")
 def test_mcutrain_learns():
     model = residual_network()
     whole = UpdateScheme.whole([3, 5, 7], model)

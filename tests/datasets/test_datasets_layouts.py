@@ -289,3 +289,33 @@ def test_unknown_paths_splits_and_layouts(tmp_path: Path) -> None:
         load(tmp_path, split="valid")
     with pytest.raises(TypeError, match="class_names='ab'"):
         load(tmp_path, class_names="ab")
+
+
+@pytest.mark.parametrize(
+    ("folders", "train", "test"),
+    [
+        (("train", "val"), "train", "val"),
+        (("Train", "Validation"), "Train", "Validation"),
+        (("training", "valid"), "training", "valid"),
+        (("train", "val", "Test"), "train", "Test"),
+    ],
+)
+def test_folders_of_splits_by_their_usual_names(tmp_path, folders, train, test):
+    for number, name in enumerate(folders):
+        for kind in ("cat", "dog"):
+            write_image(tmp_path / name / kind / "0.png", number)
+    found = [int(load(tmp_path, split=split).images[0, 0, 0, 0]) for split in ("train", "test")]
+    assert found == [folders.index(train), folders.index(test)]
+
+
+def test_images_of_kinds_that_are_not_read_are_counted(tmp_path):
+    write_image(tmp_path / "cat" / "0.png", 0)
+    for name in ("1.heic", "2.AVIF"):
+        (tmp_path / "cat" / name).write_bytes(b"")
+    message = r"2 images of a kind that is not read \(\.avif, \.heic\) are left out; convert them"
+    with pytest.warns(UserWarning, match=message):
+        assert len(load(tmp_path)) == 1
+    (tmp_path / "dog").mkdir()
+    (tmp_path / "dog" / "3.heic").write_bytes(b"")
+    with pytest.raises(ValueError, match=r"holds no image that is read, but 3\.heic; convert"):
+        load(tmp_path)

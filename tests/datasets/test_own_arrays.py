@@ -269,6 +269,7 @@ def test_a_pair_of_arrays_stands_for_a_data_set() -> None:
         Dataset.of([GRAY, LABELS], "valid")  # type: ignore[arg-type]
 
 
+@pytest.mark.filterwarnings("ignore:.* in valid are also in data")
 def test_pairs_of_arrays_are_evaluated_corrupted_and_trained_on() -> None:
     model, data = pmt.load("fashion_mnist_dscnn"), pmt.datasets.bundled("test").take(60)
     pair = (data.images[..., 0], data.labels)

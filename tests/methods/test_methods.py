@@ -75,7 +75,7 @@ def test_forwards_for_each_image_are_those_of_the_method(name, forwards):
 def test_no_adaptation_measures_and_leaves_the_model_as_it_is(tmp_path):
     model = residual_network()
     before = model.image()
-    valid = data(5)
+    valid = data(5, 9)
     result = methods.trainer("no_adaptation", seed=3).fit(
         model, data(12), valid=valid, out=tmp_path / "run", progress=False
     )

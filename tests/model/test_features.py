@@ -114,6 +114,7 @@ def test_many_float_inputs_are_quantized_in_parts(monkeypatch: pytest.MonkeyPatc
     assert model.prepare(x[:0]).shape == (0, 1, 32, 3)
 
 
+@pytest.mark.filterwarnings("ignore:.* in valid are also in data")
 def test_float_and_int8_inputs_train_to_the_same_bytes() -> None:
     model, x = pmt.load(SIGNAL), windows(80)
     y = (x.mean(axis=(1, 2)) > 0.5).astype(np.int64) + 2 * (x[:, 0, 0] > 0.5)

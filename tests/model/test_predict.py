@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from networks import pixels, residual_network
 
 import pmt
+from pmt.datasets.unlabeled import find_files
 from pmt.model import predict_files
 from pmt.model.scores import most_probable, probabilities
 
@@ -158,7 +159,7 @@ def test_what_cannot_be_predicted_is_named(tmp_path, pictures):
     (tmp_path / "bad.png").write_bytes(b"no image")
     np.savez(tmp_path / "labels.npz", labels=np.zeros(3, np.int64))
     np.savez(tmp_path / "float.npz", images=np.zeros((1, 8, 8, 3)))
-    suffixes = ".bmp, .gif, .jpeg, .jpg, .png, .ppm, .tif, .tiff, .webp"
+    suffixes = ".bmp, .gif, .jfif, .jpeg, .jpg, .png, .ppm, .tif, .tiff, .webp"
     cases = [
         (model, [], "files is empty: give image files, folders of them or .npz files"),
         (model, ["none.png"], "{}/none.png: no such file or folder; check the path"),
@@ -181,3 +182,17 @@ def test_what_cannot_be_predicted_is_named(tmp_path, pictures):
         assert str(raised.value) == message.format(tmp_path)
     with pytest.raises(ValueError, match=r"^the model has 4 classes, the data set or list gives 2"):
         predict_files(model, [tmp_path / "last.png"], class_names=("ant", "bee"))
+
+
+def test_linked_folders_are_walked_once(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        image.new("L", (8, 8)).save(tmp_path / name / "0.png")
+    shown = tmp_path / "shown"
+    shown.mkdir()
+    (shown / "linked").symlink_to(tmp_path / "a")
+    (shown / "again").symlink_to(tmp_path / "a")
+    (tmp_path / "a" / "loop").symlink_to(tmp_path / "a")
+    assert len(find_files([shown])) == 1
+    assert len(find_files([tmp_path])) == 2

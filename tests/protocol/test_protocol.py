@@ -107,7 +107,7 @@ def test_images_are_corrupted_as_within_their_whole_pool():
         ImagePool(clean=data, corruption="shot_noise", severity=3, seed=seed)
         for seed, data in enumerate((train, test))
     ]
-    parts = split("default", *pools, images=30, held_out=10, test_images=20)
+    parts = split("default", *pools, images=60, held_out=10, test_images=20)
     chosen = np.sort(balanced_order(test.labels, 0)[:20])
     whole = corruptions.corrupt(test, "shot_noise", 3, seed=1)
     assert np.array_equal(parts.test.images, whole.images[chosen])

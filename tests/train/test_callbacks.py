@@ -29,7 +29,7 @@ FALLING = [(2.0, 0.1), (1.5, 0.2), (1.25, 0.3), (1.0, 0.4)]
 
 def fit(*callbacks, losses=FALLING, **arguments):
     trainer = Toy(losses=losses)
-    return trainer.run(held_out=data(5), callbacks=callbacks, **arguments)
+    return trainer.run(held_out=data(5, 9), callbacks=callbacks, **arguments)
 
 
 def test_a_run_tells_of_phases_steps_and_epochs():
@@ -88,7 +88,7 @@ def test_early_stopping_waits_for_a_lower_loss(tmp_path):
     losses = [(2.0, 0.1), (1.5, 0.2), (1.5, 0.2), (1.75, 0.2)]
     for _ in range(2):  # the same object serves another run
         trainer = Toy(losses=[*losses, *flat(9)], epochs=8)
-        result = trainer.run(held_out=data(5), callbacks=[stopping])
+        result = trainer.run(held_out=data(5, 9), callbacks=[stopping])
         assert [epoch["epoch"] for epoch in result.epochs] == [1, 2, 3]
     with pytest.raises(ValueError, match=r"^patience=0 must be 1 or more epochs$"):
         EarlyStopping(patience=0)
@@ -142,7 +142,7 @@ def test_phases_of_a_run_killed_in_its_preparation_are_told_again(tmp_path, monk
 def test_a_csv_log_has_a_line_for_each_state(tmp_path):
     path = tmp_path / "log.csv"
     with pytest.raises(Stop):
-        Toy(losses=FALLING).run(held_out=data(5), progress=stop_at(4), callbacks=[CsvLog(path)])
+        Toy(losses=FALLING).run(held_out=data(5, 9), progress=stop_at(4), callbacks=[CsvLog(path)])
     title, start, epoch = path.read_text().splitlines()
     assert title == (
         "state,train_loss,train_accuracy,held_out_loss,held_out_accuracy,valid_loss,"

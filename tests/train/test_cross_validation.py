@@ -12,7 +12,7 @@ from toy_trainer import Stop, data, stop_at
 
 import pmt
 from pmt.model import ImageScores
-from pmt.train.prepare.preparation import Phase
+from pmt.train.prepare.preparation import Phase, PhaseWork
 from pmt.train.run.head import CrossValidation
 from pmt.train.run.observers import State
 
@@ -25,19 +25,25 @@ def scores(*losses: float) -> ImageScores:
 
 def judged(validation: CrossValidation, phase: Phase | None, score, model=None) -> State:
     """Show the judge a state."""
-    run: Any = SimpleNamespace(model=model or pmt.load("fashion_mnist_dscnn"), score=score)
-    state = State("start" if phase is None else phase.name, {}, {}, phase)
+    heads = phase.run if phase is not None else None
+    trainer = SimpleNamespace(preparation=SimpleNamespace(train_head=heads))
+    run: Any = SimpleNamespace(
+        model=model or pmt.load("fashion_mnist_dscnn"), score=score, trainer=trainer
+    )
+    name, work = ("start" if phase is None else phase.name), PhaseWork(0, {"head_epochs": 7})
+    state = State(name, {}, {}, phase, work=work)
     validation.judge(run, state)
     return state
 
 
 def test_every_image_is_scored_by_a_model_that_was_prepared_without_it():
-    images = pmt.datasets.bundled("train").take(23)
+    images = replace(pmt.datasets.bundled("train").take(23), labels=np.arange(23) % 5)
     prepared: dict[int, list[bytes]] = {}
     seen: list[bytes] = []
 
-    def run(one, others):
+    def run(one, others, epochs=None):
         prepared.setdefault(id(one), []).extend(image.tobytes() for image in others.images)
+        return PhaseWork(1000)
 
     def score(one, fold):
         own = [image.tobytes() for image in fold.images]
@@ -48,7 +54,7 @@ def test_every_image_is_scored_by_a_model_that_was_prepared_without_it():
             seen.extend(own)
         return scores(*[float(len(own))] * len(own))
 
-    validation = CrossValidation(images, 1)
+    validation = CrossValidation(images, 1, 10)
     assert sorted(len(fold) for fold in validation.folds) == [2] * 7 + [3] * 3
     start = judged(validation, None, score)
     assert start.figures == {"out_of_fold_loss": 23.0, "out_of_fold_accuracy": 1.0}
@@ -65,15 +71,15 @@ def test_every_image_is_scored_by_a_model_that_was_prepared_without_it():
 def test_folds_are_balanced_over_the_classes():
     images = pmt.datasets.bundled("train").take(200)
     images = replace(images, labels=np.arange(200) % 10)
-    for fold in CrossValidation(images, 3).folds:
+    for fold in CrossValidation(images, 3, 10).folds:
         assert np.bincount(images.labels[fold], minlength=10).tolist() == [2] * 10
 
 
 def test_a_head_must_be_better_than_an_aligned_model_that_was_kept():
     found = iter([*[scores(2.0, 2.0)], *[scores(0.5)] * 2, *[scores(1.0)] * 2, *[scores(0.25)] * 2])
-    validation = CrossValidation(data(2), 1)
+    validation = CrossValidation(replace(data(2), labels=np.zeros(2, np.int64)), 1, 10)
     run: Any = SimpleNamespace(score=lambda *_: next(found))
-    head = Phase("head", 0, lambda *_: None)
+    head = Phase("head", 0, lambda *_, **passes: PhaseWork(0))
     judged(validation, None, run.score)
     validation.after_state(run, State("aligned", {}, {}, replace(head, name="aligned"), True))
     assert not judged(validation, head, run.score).better
@@ -88,6 +94,7 @@ def test_fewer_than_thirty_held_out_images_do_not_judge_the_head():
     trainer = pmt.ZOTrainer(**SHORT)
     model = pmt.load("fashion_mnist_dscnn")
     images = foggy(60)
+    images = replace(images, labels=np.arange(60) % 10)
     before = model.evaluate(images)
     result = trainer.fit(model, images, progress=False)
     start, head = result.phases

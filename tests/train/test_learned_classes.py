@@ -11,7 +11,7 @@ import pytest
 from toy_trainer import Stop, stop_at
 
 import pmt
-from pmt.model.class_checks import has_unlike_classes, warn_of_other_classes
+from pmt.model.class_checks import has_unlike_classes
 from pmt.train.training_data import learned_classes, note_on_classes
 
 ANIMALS = tuple(f"animal {i}" for i in range(10))
@@ -115,7 +115,7 @@ def test_accuracy_on_other_classes_is_warned_of():
         ((*ANIMALS, "one more"), True),
         (tuple(map(str, range(10))), False),
         (clothes().class_names, False),
-        (clothes().class_names[::-1], False),  # a warning of its own, as the next one
+        (clothes().class_names[::-1], False),  # matched by name, as the next one
         (tuple(name.upper() for name in clothes().class_names[::-1]), False),
         (tuple(f"{i}_{name}" for i, name in enumerate(clothes().class_names)), False),
         (tuple(f"{i + 1}. {name}" for i, name in enumerate(clothes().class_names)), False),
@@ -128,32 +128,6 @@ def test_other_classes_are_those_of_which_most_have_other_names(names, unlike):
     assert has_unlike_classes(animals(names=names), clothes().class_names) is unlike
     assert not has_unlike_classes(animals(names=names), None)
     assert not has_unlike_classes(animals(names=names), tuple(map(str, range(10))))
-
-
-@pytest.mark.parametrize(
-    ("own", "names", "moved"),
-    [
-        (("ANKLE BOOT", "bag"), ["Bag", "Ankle boot"], ("'ANKLE BOOT'", "'Bag'")),
-        (("0_ankle-boot", "1_bag"), ["Bag", "Ankle boot"], ("'0_ankle-boot'", "'Bag'")),
-        (("0_bag", "1_ankle-boot"), ["Bag", "Ankle boot"], None),
-        (("BAG", "ankle_boot"), ["Bag", "Ankle boot"], None),
-        # Names that nothing but a number or a symbol keeps apart.
-        (("2 Euro", "1 Euro"), ["1 Euro", "2 Euro"], ("'2 Euro'", "'1 Euro'")),
-        (("C++", "C#"), ["C#", "C++"], ("'C++'", "'C#'")),
-        (("Sock", "Bag"), ["Bag", "Ankle boot"], None),
-    ],
-)
-def test_the_same_classes_in_another_order_are_warned_of(own, names, moved):
-    data = pmt.datasets.bundled("train").take(4)
-    data = replace(data, labels=data.labels % 2, class_names=own, name="mine")
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        warn_of_other_classes(data, 2, names, stacklevel=1)
-    message = (
-        "data set 'mine' numbers the classes otherwise than the model: class 0 is {}, the model's "
-        "{}; load it with the model's class_names"
-    )
-    assert [str(one.message) for one in caught] == ([message.format(*moved)] if moved else [])
 
 
 def test_numbers_instead_of_names_bring_no_warning():

@@ -179,7 +179,7 @@ def test_the_head_before_training_is_part_of_the_run(tmp_path):
     after = plain.fit(by_hand, data, progress=False)
     assert whole.model.image() == after.model.image()
     assert [phase.get("head_epochs") for phase in whole.phases] == [None, work.epochs]
-    assert whole.epochs[-1]["macs"] == after.epochs[-1]["macs"] + work.macs
+    assert whole.epochs[-1]["macs"] == after.epochs[-1]["macs"] + work.macs + work.choice_macs
     assert whole.epochs[-1]["forwards"] == after.epochs[-1]["forwards"]
     resumed = cut_and_resumed(trainer, start, data, valid, tmp_path / "cut")
     assert resumed.model.image() == whole.model.image()

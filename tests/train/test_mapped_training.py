@@ -42,6 +42,7 @@ def test_an_interrupted_run_goes_on_bit_for_bit(
     assert model.image() == expected.image()
 
 
+@pytest.mark.filterwarnings("ignore:.* have the same pixels as others")
 def test_a_run_holds_batches_and_not_the_data(tmp_path: Path) -> None:
     images = np.random.default_rng(1).integers(0, 256, (80, 32, 32, 3)).astype(np.uint8)
     data = in_a_file(tmp_path, np.tile(images, (300, 1, 1, 1)))

@@ -43,7 +43,8 @@ def prepared(start):
         done = methods.trainer(
             "preparation_only", preparation=name, **{**OPTIONS, "head_epochs": passes}
         )
-        assert result.epochs[-1]["macs"] == done.preparation.cost(start, 120).macs
+        choice = sum(phase.get("head_choice_macs", 0) for phase in result.phases)
+        assert result.epochs[-1]["macs"] == done.preparation.cost(start, 120).macs + choice
         images[name] = model.image()
     return images
 

@@ -161,7 +161,8 @@ def folder(tmp_path) -> pmt.RunFolder:
     trainer = pmt.ZOTrainer(layers="head", epochs=2, batch=4, threads=1, preparation="none")
     source = {"model": "small.pmt", "data": "<data>", "corruption": "", "severity": 0}
     out = tmp_path / "run"
-    trainer.fit(residual_network(), images, valid=images, out=out, source=source, progress=False)
+    valid = data(8, 9)
+    trainer.fit(residual_network(), images, valid=valid, out=out, source=source, progress=False)
     return pmt.RunFolder(tmp_path / "run")
 
 

@@ -25,12 +25,12 @@ BYTES = b'{}[]"9e\n\0\xff\x01=-'
 
 def begun(out, stop=4):
     with pytest.raises(Stop):
-        Toy(losses=flat(9)).run(valid=data(5), out=out, progress=stop_at(stop))
+        Toy(losses=flat(9)).run(valid=data(5, 9), out=out, progress=stop_at(stop))
     return pmt.RunFolder(out)
 
 
 def resume(out, **changes):
-    return Toy(losses=flat(9), **changes).run(valid=data(5), out=out)
+    return Toy(losses=flat(9), **changes).run(valid=data(5, 9), out=out)
 
 
 def refusal(out):

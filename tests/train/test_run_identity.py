@@ -50,7 +50,7 @@ CRC = "there CRC-32 [0-9a-f]{8}, here CRC-32 [0-9a-f]{8}"
         ({"train": data(13, seed=5)}, f"training images: {CRC}; training labels: {CRC}"),
         ({"train": relabeled(data())}, f"training labels: {CRC}"),
         ({"valid": None}, "validation images: .*, here none; validation labels: .*, here none"),
-        ({"valid": data(6)}, f"validation images: {CRC}; validation labels: {CRC}"),
+        ({"valid": data(6, 9)}, f"validation images: {CRC}; validation labels: {CRC}"),
         (
             {"queries": 4, "seed": 9},
             "option queries: there 2, here 4; option seed: there 1, here 9",
@@ -61,7 +61,7 @@ CRC = "there CRC-32 [0-9a-f]{8}, here CRC-32 [0-9a-f]{8}"
     ids=["model", "images", "labels", "no valid", "valid", "options", "source", "no source"],
 )
 def test_what_differs_is_named_and_nothing_changes(tmp_path, finished, changes, differences):
-    out, began = tmp_path / "run", {"valid": data(5), "source": {"from": "a"}}
+    out, began = tmp_path / "run", {"valid": data(5, 9), "source": {"from": "a"}}
     if finished:
         fit(out, **began)
     else:
@@ -120,6 +120,6 @@ def test_a_trainer_of_the_users_own_resumes_and_its_options_are_read(tmp_path):
 
 
 def test_a_run_that_chooses_on_given_images_is_another(tmp_path):
-    Toy(losses=flat(4)).run(held_out=data(5), out=tmp_path / "run")
+    Toy(losses=flat(4)).run(held_out=data(5, 9), out=tmp_path / "run")
     with pytest.raises(ValueError, match=r"held-out images: there CRC-32 \w+, here none"):
         Toy().run(out=tmp_path / "run")

@@ -85,17 +85,17 @@ def test_a_step_torn_by_ctrl_c_is_not_saved(tmp_path, monkeypatch):
 
 
 def test_an_epoch_whose_evaluation_was_interrupted_is_evaluated_on_resuming(tmp_path):
-    whole = Toy(losses=flat(4)).run(valid=data(5), out=tmp_path / "whole")
+    whole = Toy(losses=flat(4)).run(valid=data(5, 9), out=tmp_path / "whole")
 
     def torn(stepper):
         stepper.stop_in_evaluation = True
 
     with pytest.raises(Stop):
-        Toy(losses=flat(1)).run(valid=data(5), out=tmp_path / "run", progress=stop_at(2))
+        Toy(losses=flat(1)).run(valid=data(5, 9), out=tmp_path / "run", progress=stop_at(2))
     with pytest.raises(KeyboardInterrupt):
-        Toy(change=torn).run(valid=data(5), out=tmp_path / "run")
+        Toy(change=torn).run(valid=data(5, 9), out=tmp_path / "run")
     assert pmt.RunFolder(tmp_path / "run").load_checkpoint()[1] == 3
-    resumed = Toy(losses=flat(3)).run(valid=data(5), out=tmp_path / "run")
+    resumed = Toy(losses=flat(3)).run(valid=data(5, 9), out=tmp_path / "run")
     assert [r["epoch"] for r in resumed.epochs] == [1, 2, 3]
     assert contents(tmp_path / "run") == contents(tmp_path / "whole")
     assert resumed.before == whole.before == {"valid_loss": 1.0, "valid_accuracy": 0.5}
@@ -115,7 +115,7 @@ def test_an_epoch_sums_up_its_steps_by_their_mean_losses():
     [(4999, 4, [1, 1.3333]), (6000, 6, [1, 2]), (2000, 2, [0.6667]), (1000, 1, [0.3333])],
 )
 def test_a_budget_ends_the_run_after_its_last_whole_step(tmp_path, macs, steps, epochs):
-    result = Toy(macs=macs, losses=flat(9)).run(valid=data(5), out=tmp_path / "run")
+    result = Toy(macs=macs, losses=flat(9)).run(valid=data(5, 9), out=tmp_path / "run")
     assert [r["epoch"] for r in result.epochs] == epochs
     assert result.epochs[-1]["macs"] == 1000 * steps <= macs
     assert all("valid_loss" in r for r in result.epochs)
@@ -123,8 +123,10 @@ def test_a_budget_ends_the_run_after_its_last_whole_step(tmp_path, macs, steps, 
     assert result.epochs[-1]["changed"] == 3 * (steps - 3 * (len(epochs) - 1))
     assert f"{epochs[-1]}" in str(result)
     with pytest.raises(Stop):
-        Toy(macs=macs, losses=flat(9)).run(valid=data(5), out=tmp_path / "two", progress=stop_at(1))
-    Toy(macs=macs, losses=flat(9)).run(valid=data(5), out=tmp_path / "two")
+        Toy(macs=macs, losses=flat(9)).run(
+            valid=data(5, 9), out=tmp_path / "two", progress=stop_at(1)
+        )
+    Toy(macs=macs, losses=flat(9)).run(valid=data(5, 9), out=tmp_path / "two")
     assert contents(tmp_path / "two") == contents(tmp_path / "run")
 
 
@@ -205,7 +207,7 @@ def run_of(epochs: int, out: Path) -> None:
     # The first one is the best: whoever looks for it from the end looks through all.
     trainer = Toy(epochs=epochs, losses=[(0.5, 0.9), *flat(epochs)])
     lines = EpochLines(pmt.RunFolder(out), trainer.schedule(model, 8), Output(None))
-    trainer.fit(model, data(8), held_out=data(5), out=out, progress=lines.after_step)
+    trainer.fit(model, data(8), held_out=data(5, 9), out=out, progress=lines.after_step)
     lines.finish()
 
 

@@ -50,6 +50,7 @@ def test_only_the_chosen_layers_change():
     assert changed == {"down", "head"}
 
 
+@pytest.mark.filterwarnings("ignore:.* in valid are also in data")
 def test_the_loss_falls_on_data_that_can_be_learned():
     model = residual_network()
     rng = np.random.default_rng(0)

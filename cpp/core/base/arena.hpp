@@ -9,7 +9,9 @@ namespace pmt {
 class Arena : public MemoryCount {
  public:
   Arena() = default;
-  Arena(void* memory, size_t capacity) : memory_(static_cast<uint8_t*>(memory)), capacity_(capacity) {}
+  // No memory has no capacity, whatever the caller says: what is opened on it does not fit.
+  Arena(void* memory, size_t capacity)
+      : memory_(static_cast<uint8_t*>(memory)), capacity_(memory == nullptr ? 0 : capacity) {}
 
   // `count` objects, aligned as far as the arena's memory is; nullptr while measuring or once the arena is
   // full. `alignment` is a power of two of at least 16.

@@ -15,7 +15,7 @@ const char* image_message(Code code) {
     case Code::tensor_quantization: return "a tensor's scale must be 1e-12..1e6, its zero point int8";
     case Code::op_kind: return "unknown kind of op";
     case Code::op_tensor: return "a tensor is used before it is produced, or produced twice";
-    case Code::op_geometry: return "kernel, stride and padding do not give the output's shape";
+    case Code::op_geometry: return "sums may leave int32, or kernel, stride and padding do not give the output's shape";
     case Code::op_data: return "weights, bias or scales lie outside the data section or share bytes";
     case Code::op_quantization: return "weight scales must be 1e-30..1e6, quantizations must agree";
     case Code::op_clamp: return "clamp bounds must be int8, lower before upper";

@@ -7,7 +7,7 @@ namespace pmt {
 
 enum class Code : int32_t {
   ok = 0,
-  image_too_short,         // fewer bytes than the header, or than the header says
+  image_too_short,         // none, or fewer bytes than the header, or than the header says
   image_magic,             // not a .pmt image
   image_version,           // a version this core does not read
   image_checksum,          // CRC-32 differs: the file is damaged
@@ -17,14 +17,14 @@ enum class Code : int32_t {
   tensor_quantization,     // a scale is outside its bounds, or a zero point outside int8
   op_kind,                 // unknown op
   op_tensor,               // an input is used before it is produced, or a tensor has two producers
-  op_geometry,             // kernel, stride or padding does not give the output's shape
+  op_geometry,             // kernel, stride or padding does not give the output's shape, or sums leave int32
   op_data,                 // weights, bias or scales lie outside the data section or share bytes
   op_quantization,         // a weight scale is outside its bounds, or quantizations must be equal
   op_clamp,                // clamp bounds outside int8 or the wrong way round
   block_layer,             // a block names an op that has no weights
   name_range,              // a name lies outside the name section or is not terminated
   arena_alignment,         // the arena does not start at a 16-byte boundary
-  arena_too_small,         // the memory handed over is smaller than the plan
+  arena_too_small,         // the memory handed over is smaller than the plan, or there is none
   option_queries,          // leave-one-out needs two
   option_seed,             // XORShift32 needs a seed other than 0
   option_learning_rate,    // not finite or negative

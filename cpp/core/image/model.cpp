@@ -80,7 +80,7 @@ int32_t Model::last_use(uint32_t tensor) const {
 
 Status Model::open(const uint8_t* image, size_t bytes) {
   if (reinterpret_cast<uintptr_t>(image) % image_alignment != 0) return {Code::image_alignment};
-  if (bytes < sizeof(ImageHeader)) return {Code::image_too_short};
+  if (image == nullptr || bytes < sizeof(ImageHeader)) return {Code::image_too_short};
   const auto* header = reinterpret_cast<const ImageHeader*>(image);
   for (int i = 0; i < 4; ++i) {
     if (header->magic[i] != image_magic[i]) return {Code::image_magic};

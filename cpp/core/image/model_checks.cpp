@@ -61,6 +61,9 @@ bool share_bytes(const Range& a, const Range& b) { return a.begin < b.end && b.b
 // int32 accumulators: 255 * 128 * taps must stay below 2^31.
 bool accumulator_fits(int64_t taps) { return taps <= 65535; }
 
+// The same of a mean, without weights: 255 * taps.
+bool sum_fits(int64_t taps) { return taps <= INT32_MAX / 255; }
+
 }  // namespace
 
 bool geometry_is_valid(const Model& model, const OpRecord& op) {
@@ -71,12 +74,15 @@ bool geometry_is_valid(const Model& model, const OpRecord& op) {
     case OpKind::conv2d:
       return window_fits(op, in, out) &&
              accumulator_fits(static_cast<int64_t>(op.kernel_h) * op.kernel_w * in.channels);
+    // A window of a channel has at most 255 * 255 taps, which fit.
     case OpKind::depthwise_conv2d: return window_fits(op, in, out) && out.channels % in.channels == 0;
     case OpKind::fully_connected: return out.height == 1 && out.width == 1 && accumulator_fits(element_count(in));
     case OpKind::add: return same_shape(in, out) && same_shape(model.input_of(op, 1), out);
     case OpKind::average_pool:
     case OpKind::max_pool: return window_fits(op, in, out) && in.channels == out.channels;
-    case OpKind::mean: return out.height == 1 && out.width == 1 && in.channels == out.channels;
+    case OpKind::mean:
+      return out.height == 1 && out.width == 1 && in.channels == out.channels &&
+             sum_fits(static_cast<int64_t>(in.height) * in.width);
     case OpKind::pad:
       return padding_is_valid(op, largest_side, largest_side) && in.channels == out.channels &&
              in.height + op.pad_top + op.pad_bottom == out.height && in.width + op.pad_left + op.pad_right == out.width;

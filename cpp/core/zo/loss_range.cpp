@@ -24,7 +24,11 @@ int32_t loss_shift(Loss loss, const TensorRecord& output) {
   return shift;
 }
 
-int64_t in_loss_units(int64_t sum, int32_t shift) { return sum > (INT64_MAX >> shift) ? INT64_MAX : sum << shift; }
+int64_t in_loss_units(int64_t sum, int32_t shift) {
+  const int64_t most = INT64_MAX >> shift;
+  if (sum > most) return INT64_MAX;
+  return sum < -most ? -INT64_MAX : sum * (int64_t{1} << shift);
+}
 
 TargetRange target_range(const TensorRecord& output) {
   const float squared = largest_squared_error * static_cast<float>(1 << loss_shift(Loss::squared_error, output));

@@ -85,9 +85,10 @@ def difference_interval(
     -------
     tuple of float, or None
         The mean plus or minus ``sqrt((t s / sqrt(S))^2 + (1.96 u / sqrt(N))^2)``: s the standard
-        deviation over S seeds with Student's t, u that over N images of the seeds' mean difference.
-        With one seed the first part is left out, without common test images the second; None where
-        nothing is left.
+        deviation over S seeds with Student's t, u that over N images of the seeds' mean difference,
+        less what of it is of single images under single seeds, e^2 / S: that is in s, too. e^2 is
+        the residual mean square of images crossed with seeds. With one seed the first part is left
+        out, without common test images the second; None where nothing is left.
     """
     mean = float(np.mean(values))
     parts = []
@@ -98,8 +99,19 @@ def difference_interval(
         each = [a.astype(np.float64) - b.astype(np.float64) for (_, a), (_, b) in rights]
         by_image = np.mean(each, axis=0)
         if len(by_image) > 1:
-            parts.append(_Z * float(by_image.std(ddof=1)) / math.sqrt(len(by_image)))
+            variance = float(by_image.var(ddof=1)) - _residual(np.array(each)) / len(each)
+            parts.append(_Z * math.sqrt(max(variance, 0.0) / len(by_image)))
     if not parts:
         return None
     half = math.hypot(*parts)
     return mean - half, mean + half
+
+
+def _residual(differences: npt.NDArray[np.float64]) -> float:
+    """Return the residual mean square of seeds (rows) crossed with images; 0 of one seed."""
+    seeds, images = differences.shape
+    if seeds == 1:
+        return 0.0
+    expected = differences.mean(axis=1, keepdims=True) + differences.mean(axis=0)
+    residual = differences - expected + differences.mean()
+    return float((residual**2).sum() / ((seeds - 1) * (images - 1)))

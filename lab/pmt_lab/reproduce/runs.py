@@ -46,7 +46,7 @@ GRIDS = Path(__file__).parent / "grids"
 
 _SMALL_MACS = 5 * 10**8
 _SMALL_MODEL = "fashion_mnist_dscnn"
-_SMALL_PROTOCOL = {"images": 30, "held_out": 10, "test_images": 20}
+_SMALL_PROTOCOL = {"images": 40, "held_out": 10, "test_images": 20}
 # Options of every method that has them; deepzero's step is a query for each of its weights.
 _SMALL_OPTIONS: dict[str, Any] = {"batch": 10, "queries": 4, "align_images": 20, "head_epochs": 2}
 # Steps with a query for each weight, and a scheme that only MCUNet has.

@@ -7,7 +7,16 @@ import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
-__all__ = ["counted", "did_you_mean", "html_table", "nearest", "printable", "shortened", "table"]
+__all__ = [
+    "counted",
+    "did_you_mean",
+    "html_table",
+    "nearest",
+    "printable",
+    "shortened",
+    "split_names",
+    "table",
+]
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:
@@ -23,6 +32,11 @@ def counted(count: int, noun: str, plural: str = "") -> str:
         Its plural; by default with an s at the end.
     """
     return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
+
+
+def split_names(text: str) -> tuple[str, ...]:
+    """Return what stands between the commas of a text."""
+    return tuple(part.strip() for part in text.split(","))
 
 
 # Typing errors seldom touch the first letter; "model" is not meant to be "node", "limit" not to be

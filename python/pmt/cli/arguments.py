@@ -13,7 +13,7 @@ import pmt
 from pmt import corruptions, methods
 from pmt._core import MOST_CHANNELS
 from pmt._util.checks import OptionError, checked_candidates
-from pmt._util.text import did_you_mean
+from pmt._util.text import did_you_mean, split_names
 from pmt.corruptions import CONSTANTS
 from pmt.datasets.layouts import official_titles
 from pmt.model import Model
@@ -87,14 +87,9 @@ def call(function: Callable[..., Result], arguments: argparse.Namespace, /, **gi
     return function(**{**named, **given})
 
 
-def parts(text: str) -> tuple[str, ...]:
-    """Return what stands between the commas of an argument."""
-    return tuple(part.strip() for part in text.split(","))
-
-
 def candidates(argument: str, text: str) -> tuple[str, ...]:
     """Return the blocks or layers of an argument that names what to choose from."""
-    return checked_candidates(tuple(filter(None, parts(text))), argument)
+    return checked_candidates(tuple(filter(None, split_names(text))), argument)
 
 
 def integer(low: int, high: int | None = None) -> Callable[[str], int]:
@@ -230,6 +225,12 @@ def add_data(
     )
     add_coarse_labels(group)
     group.add_argument(
+        "--class-names",
+        metavar="A,B,..",
+        help="names of the data's classes, in the order of its labels; a folder's classes are "
+        "matched with the model's by their names without it",
+    )
+    group.add_argument(
         "--corruption",
         metavar="NAME",
         help="corrupt the images; `pmt corrupt --help` lists the names (default: none). If DIR is "
@@ -256,12 +257,13 @@ def data_source(arguments: argparse.Namespace) -> DataSource:
     """Return the data that the command line names; its options are checked before any file is."""
     name = arguments.corruption
     labels = chosen_labels(arguments)
+    names = arguments.class_names or ""
     if name is None:
         if arguments.severity is not None:
             raise ValueError(f"--severity {arguments.severity} needs --corruption NAME")
         if arguments.constants is not None:
             raise ValueError(f"--constants {arguments.constants} needs --corruption NAME")
-        return DataSource(data_path(arguments.data), labels=labels)
+        return DataSource(data_path(arguments.data), labels=labels, class_names=names)
     if name not in corruptions.names():
         near = did_you_mean(name, corruptions.names())
         raise ValueError(f"--corruption {name!r} is unknown{near}")
@@ -269,7 +271,7 @@ def data_source(arguments: argparse.Namespace) -> DataSource:
     if severity not in corruptions.SEVERITIES:
         raise ValueError(f"--severity {severity} must be 1..5")
     seed, constants = arguments.corruption_seed or 0, checked_constants(arguments)
-    return DataSource(data_path(arguments.data), name, severity, seed, labels, constants)
+    return DataSource(data_path(arguments.data), name, severity, seed, labels, constants, names)
 
 
 def add_plot(parser: argparse._ActionsContainer, drawn: str) -> None:
@@ -342,7 +344,7 @@ def chosen_corruptions(option: str, text: str) -> tuple[str, ...] | Literal["all
     """Return ``all``, or the corruptions of ``fog,contrast``, each once, in the order given."""
     if text == "all":
         return "all"
-    chosen = tuple(dict.fromkeys(parts(text)))
+    chosen = tuple(dict.fromkeys(split_names(text)))
     unknown = [name for name in chosen if name not in corruptions.names()]
     if unknown:
         near = did_you_mean(unknown[0], corruptions.names(), "choose all, or some of")
@@ -353,7 +355,7 @@ def chosen_corruptions(option: str, text: str) -> tuple[str, ...] | Literal["all
 def chosen_severities(option: str, text: str) -> tuple[int, ...]:
     """Return the severities of ``1,3,5``, each once, in the order given."""
     known = {str(severity): severity for severity in corruptions.SEVERITIES}
-    chosen = parts(text)
+    chosen = split_names(text)
     wrong = [repr(part) for part in chosen if part not in known]
     if wrong:
         raise ValueError(f"{option} {', '.join(wrong)}: give some of 1,2,3,4,5")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from pmt import _core
-from pmt._util.text import counted
+from pmt._util.text import counted, split_names
 from pmt.baselines.sparse_update.options import PUBLISHED, MCUTrainOptions
 from pmt.cli.arguments import (
     add_integer,
@@ -17,7 +17,6 @@ from pmt.cli.arguments import (
     add_plot,
     call,
     load_model,
-    parts,
 )
 from pmt.cli.output import Output, check_plot, table
 from pmt.firmware.board.instructions import KERNELS, Instructions
@@ -170,7 +169,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
 def _against(text: str | None) -> tuple[str, ...] | Literal["all"]:
     if text == "all":
         return "all"
-    return tuple(filter(None, parts(text or "")))
+    return tuple(filter(None, split_names(text or "")))
 
 
 def _tables(found: MethodProfiles, plan: bool) -> list[str]:
@@ -189,7 +188,7 @@ def _run_instructions(arguments: argparse.Namespace, layers: str | None, output:
         profile_instructions,
         arguments,
         model=load_model(arguments),
-        kernels=parts(arguments.kernels),
+        kernels=split_names(arguments.kernels),
         layers=layers,
         target=arguments.target or PROJECTED,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pmt._util.text import counted
+from pmt._util.text import counted, split_names
 from pmt.cli.arguments import (
     add_integer,
     add_json,
@@ -13,7 +13,6 @@ from pmt.cli.arguments import (
     add_pixel_formula,
     add_threads,
     call,
-    parts,
 )
 from pmt.cli.output import Output, checked_model_out, stage, table
 from pmt.quantization import (
@@ -117,7 +116,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         quantize_model,
         arguments,
         name=out.stem,
-        class_names=None if names is None else parts(names),
+        class_names=None if names is None else split_names(names),
         stages=stage,
     )
     result.model.save(out)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pmt._util import atomic_file
 from pmt._util.progress import ProgressLine
-from pmt._util.text import counted, printable
+from pmt._util.text import counted, printable, split_names
 from pmt.cli.arguments import (
     add_coarse_labels,
     add_constants,
@@ -22,7 +22,6 @@ from pmt.cli.arguments import (
     chosen_labels,
     chosen_severities,
     data_help,
-    parts,
 )
 from pmt.cli.output import Output, check_folder
 from pmt.sheets import Sheet, make_sheet
@@ -117,7 +116,7 @@ def _made(arguments: argparse.Namespace) -> Sheet:
             arguments,
             corruptions=chosen,
             severities=chosen_severities("--severities", arguments.severities or "1,2,3,4,5"),
-            index=None if arguments.index is None else parts(arguments.index),
+            index=None if arguments.index is None else split_names(arguments.index),
             labels=chosen_labels(arguments),
             constants=checked_constants(arguments),
             progress=after_tile,

@@ -47,6 +47,26 @@ def checked_indices(indices: npt.ArrayLike, count: int) -> npt.NDArray[np.intege
     return chosen
 
 
+def checked_groups(groups: npt.ArrayLike, count: int) -> npt.NDArray[np.str_]:
+    """Return the groups of `count` images as text, shape (N,).
+
+    Raises
+    ------
+    TypeError
+        If they are neither integers nor text.
+    ValueError
+        If the shape is wrong.
+    """
+    found = np.asarray(groups)
+    if found.dtype == object and all(isinstance(group, str) for group in found.flat):
+        found = found.astype(np.str_)
+    if found.dtype.kind not in "iuU":
+        raise TypeError(f"groups is {found.dtype}: must be integers or text, the same for a group")
+    if found.shape != (count,):
+        raise ValueError(f"groups has shape {found.shape}: must be ({count},), one an image")
+    return found.astype(np.str_)
+
+
 def checked_images(images: object) -> npt.NDArray[Any]:
     """Return pixels (uint8) or inputs (int8, float32) of shape (N, H, W, C), or raise an error."""
     if not isinstance(images, np.ndarray) or images.dtype not in (PIXELS, *FEATURES):

@@ -18,6 +18,7 @@ from pmt.datasets.arrays import (
     PIXELS,
     are_missing,
     checked_class_names,
+    checked_groups,
     checked_images,
     checked_indices,
     checked_labels,
@@ -53,6 +54,9 @@ class Dataset:
         Name of every class, in the order of the labels; no name twice. ``()`` without labels.
     name : str
         Short name for reports.
+    groups : ndarray of str, optional
+        Shape (N,): images of one group, such as the frames of a video, are near copies, and only
+        one side of what is held out of training has them. One whose text is empty is in no group.
 
     Raises
     ------
@@ -77,6 +81,7 @@ class Dataset:
     labels: npt.NDArray[Any]
     class_names: tuple[str, ...]
     name: str
+    groups: npt.NDArray[np.str_] | None = None
 
     __array_ufunc__ = None  # an array refuses to be added, instead of taking this for one
 
@@ -94,6 +99,8 @@ class Dataset:
         object.__setattr__(self, "images", _frozen(images))
         object.__setattr__(self, "labels", _frozen(labels))
         object.__setattr__(self, "class_names", class_names)
+        if self.groups is not None:
+            object.__setattr__(self, "groups", _frozen(checked_groups(self.groups, len(images))))
 
     @classmethod
     def from_arrays(
@@ -103,6 +110,7 @@ class Dataset:
         *,
         class_names: Sequence[str] | None = None,
         name: str = "arrays",
+        groups: npt.ArrayLike | None = None,
     ) -> Dataset:
         """Make a data set of arrays.
 
@@ -119,6 +127,8 @@ class Dataset:
             Names in the order of the labels; by default "0", "1", ... up to the largest label.
         name : str
             Short name for reports.
+        groups : array_like of int or str, optional
+            Shape (N,): the group of each image, see the class.
 
         Returns
         -------
@@ -138,7 +148,8 @@ class Dataset:
             class_names = checked_class_names(class_names)
         if labels.shape == (len(images),):
             class_names = names_for("y", labels, class_names)
-        return cls(images, labels, tuple(class_names or "0"), name)
+        found = None if groups is None else checked_groups(groups, len(images))
+        return cls(images, labels, tuple(class_names or "0"), name, found)
 
     @classmethod
     def of(cls, data: DataLike, argument: str = "data") -> Dataset:
@@ -291,7 +302,7 @@ class Dataset:
                 raise ValueError(
                     f"{index} of {len(self)} images is empty: a data set holds at least one image"
                 )
-            return replace(self, images=self.images[index], labels=self.labels[index])
+            return self._of_rows(index)
         if not isinstance(index, int | np.integer):
             return self.subset(self._where(index))
         if not -len(self) <= index < len(self):
@@ -359,7 +370,8 @@ class Dataset:
         """
         chosen = checked_indices(indices, len(self))
         images, labels = (chosen_rows(array, chosen) for array in (self.images, self.labels))
-        return replace(self, images=images, labels=labels)
+        groups = None if self.groups is None else self.groups[chosen]
+        return replace(self, images=images, labels=labels, groups=groups)
 
     def take(self, n: int) -> Dataset:
         """Return the first `n` images, 1 to N, without copying them.
@@ -374,7 +386,11 @@ class Dataset:
         count = checked_integer("n", n)
         if not 1 <= count <= len(self):
             raise ValueError(f"n={count} must be 1 to {len(self)}, the number of images")
-        return replace(self, images=self.images[:count], labels=self.labels[:count])
+        return self._of_rows(slice(count))
+
+    def _of_rows(self, rows: slice) -> Dataset:
+        groups = None if self.groups is None else self.groups[rows]
+        return replace(self, images=self.images[rows], labels=self.labels[rows], groups=groups)
 
     def shuffled(self, seed: int) -> Dataset:
         """Return all images in a random order, which depends only on `seed` (0 or more) and N."""
@@ -450,7 +466,14 @@ def concatenate(parts: Iterable[Dataset]) -> Dataset:
     images = np.concatenate([part.images for part in found])
     labels = np.concatenate([part.labels for part in found])
     images.flags.writeable = labels.flags.writeable = False
-    return Dataset(images, labels, names, found[0].name)
+    return Dataset(images, labels, names, found[0].name, _joined_groups(found))
+
+
+def _joined_groups(parts: Sequence[Dataset]) -> npt.NDArray[np.str_] | None:
+    if all(part.groups is None for part in parts):
+        return None
+    none = (np.zeros(len(part), "U1") if part.groups is None else part.groups for part in parts)
+    return np.concatenate(list(none))
 
 
 def _kind_of_labels(data: Dataset) -> str:

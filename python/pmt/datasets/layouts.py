@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -32,115 +31,10 @@ from pmt.datasets.cifar import has_cifar, read_cifar
 from pmt.datasets.corrupted_arrays import find_corrupted
 from pmt.datasets.dataset import Dataset
 from pmt.datasets.downloading import located, refuse_unfinished
-from pmt.datasets.files import Problems, damaged, missing
+from pmt.datasets.files import damaged, missing
 from pmt.datasets.image_files import ImageFiles, have_one_size, renamed
+from pmt.datasets.image_folder import list_image_folder, sub_folders
 from pmt.datasets.picture import Fit, resized
-
-ARRAY_SUFFIXES = frozenset((".npz", ".npy", ".mat", ".pkl", ".bin", ".h5"))
-SUFFIXES = frozenset((".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm"))
-
-
-def sub_folders(folder: Path) -> list[Path]:
-    """List the visible sub-folders, in the order of their names."""
-    return sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
-
-
-def list_image_folder(
-    folder: Path, split: str, class_names: Sequence[str] | None = None
-) -> ImageFiles:
-    """List the images of one split; the names of the sub-folders are the classes.
-
-    The folder holds ``train/CLASS/`` and ``test/CLASS/``, or ``CLASS/`` directly: then all images
-    are given for either split. `class_names` are the sub-folders in the order of their labels; by
-    default they are sorted, over both splits, so that a class has one label in both.
-    """
-    root = _split_folder(folder, split)
-    problems = Problems(folder)
-    names = _class_names(folder, class_names, problems)
-    files: list[tuple[Path, int]] = []
-    for class_folder in sub_folders(root):
-        paths = _image_files(class_folder)
-        if not paths:
-            problems.add(class_folder, *_without_images(class_folder))
-        _warn_of_arrays(class_folder, len(paths))
-        if class_folder.name in names:
-            files += [(path, names.index(class_folder.name)) for path in paths]
-    problems.raise_if_any()
-    return ImageFiles(
-        folder=folder,
-        paths=tuple(path for path, _ in files),
-        labels=np.array([label for _, label in files], np.int64),
-        class_names=names,
-        name=folder.name or "images",
-    )
-
-
-def _split_folder(folder: Path, split: str) -> Path:
-    if not any((folder / name).is_dir() for name in SPLITS):
-        return folder
-    root = folder / split
-    if not root.is_dir():
-        raise missing(root, f"no such folder, so there is no {split} split", "add it")
-    if not sub_folders(root):
-        raise damaged(root, "no class folders in it", f"put the images into {split}/CLASS/")
-    return root
-
-
-def _class_names(
-    folder: Path, class_names: Sequence[str] | None, problems: Problems
-) -> tuple[str, ...]:
-    """Names over both splits, so that a class absent from one of them shifts no label."""
-    splits = [folder / name for name in SPLITS if (folder / name).is_dir()] or [folder]
-    found = sorted({path.name for root in splits for path in sub_folders(root)})
-    if class_names is None:
-        return tuple(found)
-    for name in found:
-        if name not in class_names:
-            problem = f"class folder {name!r} is not in class_names"
-            problems.add(folder, problem, "list it or move it away")
-    for name in class_names:
-        if name not in found:
-            problem = f"no class folder {name!r}, which class_names lists"
-            problems.add(folder, problem, "correct the name")
-    return tuple(class_names)
-
-
-def _image_files(class_folder: Path) -> list[Path]:
-    return sorted(
-        path
-        for path in class_folder.iterdir()
-        if path.suffix.lower() in SUFFIXES and not path.name.startswith(".")
-    )
-
-
-def _without_images(class_folder: Path) -> tuple[str, str]:
-    """Return what a class folder without an image holds, and what helps."""
-    problem = "the class folder holds no image"
-    inner = sub_folders(class_folder)
-    if inner:
-        names = ", ".join(path.name for path in inner[:3]) + (", ..." if len(inner) > 3 else "")
-        remedy = f"where these are the classes, give {class_folder.name} itself as the data set"
-        return f"{problem}, but the folders {names}", remedy
-    arrays = _array_files(class_folder)
-    if arrays:
-        return f"{problem}, but {arrays[0].name}", "unpack the images, one folder a class"
-    return problem, "add images or remove the folder"
-
-
-def _array_files(class_folder: Path) -> list[Path]:
-    return sorted(p for p in class_folder.iterdir() if p.suffix.lower() in ARRAY_SUFFIXES)
-
-
-def _warn_of_arrays(class_folder: Path, images: int) -> None:
-    """Warn where the images of a class may be sheets, whose labels are in an array beside them."""
-    arrays = _array_files(class_folder)
-    if images and arrays:
-        warnings.warn(
-            f"{class_folder}: holds {arrays[0].name} beside {images:,} images, as a data set does "
-            "that is packed into sheets of many images; all of them are read as images of the "
-            f"class {class_folder.name!r}; unpack them, one folder a class, or move the array away",
-            stacklevel=2,
-        )
 
 
 class _Layout(NamedTuple):
@@ -310,6 +204,7 @@ def load_at_own_size(
     *,
     split: str,
     otherwise: tuple[int, int],
+    class_names: Sequence[str] | None = None,
     labels: str = "fine",
 ) -> Dataset:
     """Read a split at its images' own size; where files differ in theirs, all resized.
@@ -317,8 +212,8 @@ def load_at_own_size(
     Arguments and errors are those of :func:`load`; `otherwise` is the height and width for image
     files of several sizes.
     """
-    _check_names(split, None)
-    found = _find(located(path), split, None, labels)
+    _check_names(split, class_names)
+    found = _find(located(path), split, class_names, labels)
     if isinstance(found, ImageFiles):
         return found.read(size=None if have_one_size(found.paths) else otherwise)
     return found

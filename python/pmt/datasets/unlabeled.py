@@ -14,7 +14,7 @@ from pmt._util.text import counted
 from pmt.datasets.array_files import read_npz_images
 from pmt.datasets.files import damaged, missing
 from pmt.datasets.image_files import decode_files
-from pmt.datasets.layouts import SUFFIXES
+from pmt.datasets.image_folder import SUFFIXES, unread_images, warn_of_unread
 from pmt.datasets.picture import Fit, resized
 
 __all__ = ["NamedImages", "find_files", "read_in_blocks"]
@@ -59,17 +59,26 @@ def find_files(places: Sequence[str | os.PathLike[str]]) -> list[Path]:
 
 
 def _images_below(folder: Path) -> list[Path]:
-    found = [
-        path
-        for path in folder.rglob("*")
-        if path.suffix.lower() in SUFFIXES
-        and path.is_file()
-        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
-    ]
+    below = list(_files_below(folder))
+    found = [path for path in below if path.suffix.lower() in SUFFIXES]
+    warn_of_unread(folder, unread_images(below))
     if not found:
         suffixes = ", ".join(sorted(SUFFIXES))
         raise damaged(folder, f"no image in it or below ({suffixes})", "check the path")
     return sorted(found)
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    """Walk through visible folders, linked ones too, each once."""
+    seen: set[str] = set()
+    for root, folders, files in os.walk(folder, followlinks=True):
+        place = os.path.realpath(root)
+        if place in seen:  # a link to a folder above, or to one that another link names
+            folders.clear()
+            continue
+        seen.add(place)
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from (Path(root, name) for name in files if not name.startswith("."))
 
 
 def read_in_blocks(

@@ -17,7 +17,7 @@ from pmt.model import Model
 from pmt.model.loading import load
 from pmt.protocol.data_source import DataSource, data_path, model_path
 from pmt.train.run.folder import RunFolder
-from pmt.train.run.keep_best import note_without_choice
+from pmt.train.run.keep_best import note_on_rare_classes, note_without_choice
 from pmt.train.run.loop import Progress
 from pmt.train.run.result import RunResult
 from pmt.train.schedule import Schedule
@@ -93,6 +93,7 @@ class Adaptation:
         notes += note_on_classes(self.model, self.data, self.trainer.options)
         if not self.held_out:
             return notes + note_without_choice(self.data, self.trainer.options)
+        notes += note_on_rare_classes(self.data)
         earlier = self._same_images_before()
         if earlier is not None:
             notes.append(

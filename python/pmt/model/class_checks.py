@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Sequence
 
 from pmt import corruptions
 from pmt.datasets import Dataset
+from pmt.datasets.class_names import are_names, comparable
 
 __all__ = [
     "check_labels",
@@ -20,9 +20,6 @@ __all__ = [
 ]
 
 _LISTED = 4
-
-# A number, something that separates, and then a letter: `0_Shirt`, `1. Coat`.
-_NUMBERED = re.compile(r"\d+[\W_]+(?=[^\W\d_])")
 
 
 def check_labels(data: Dataset, classes: int) -> None:
@@ -41,11 +38,10 @@ def check_labels(data: Dataset, classes: int) -> None:
         )
 
 
-def warn_of_other_classes(data: Dataset, classes: int, names: object, *, stacklevel: int) -> None:
-    """Warn where named classes are fewer than a model's, in another order, or corruptions.
+def warn_of_other_classes(data: Dataset, classes: int, *, stacklevel: int) -> None:
+    """Warn where named classes are fewer than a model's, or corruptions.
 
-    A folder without one class numbers the classes after it otherwise. Names are compared as in
-    :func:`has_unlike_classes`.
+    A folder without one class numbers the classes after it otherwise.
     """
     if not is_named(data):
         return
@@ -65,15 +61,6 @@ def warn_of_other_classes(data: Dataset, classes: int, names: object, *, stackle
             f"as class_names, or the model a new last layer by classes={len(own)} (--classes)",
             stacklevel=stacklevel,
         )
-        return
-    label = _first_moved(own, list(map(str, names))) if isinstance(names, list) else None
-    if isinstance(names, list) and label is not None:
-        warnings.warn(
-            f"data set {data.name!r} numbers the classes otherwise than the model: class {label} "
-            f"is {own[label]!r}, the model's {names[label]!r}; load it with the model's "
-            "class_names",
-            stacklevel=stacklevel,
-        )
 
 
 def warn_of_unlike_classes(data: Dataset, names: Sequence[str] | None, *, stacklevel: int) -> None:
@@ -90,13 +77,12 @@ def has_unlike_classes(data: Dataset, names: Sequence[str] | None) -> bool:
     """Whether a data set names fewer than half of a model's classes as the model does.
 
     Not where either has numbers for names, or there are warnings of :func:`warn_of_other_classes`.
-    Case, a number before a name (`0_Shirt`), and what is neither a letter nor a digit do not
-    matter.
+    Names are compared by their plain form.
     """
     own = data.class_names
-    if names is None or not _are_names(own) or not _are_names(names) or len(own) < len(names):
+    if names is None or not are_names(own) or not are_names(names) or len(own) < len(names):
         return False
-    here, there = _comparable(own, names)
+    here, there = comparable(own, names)
     if sorted(here) == sorted(there) or _are_corruptions(own):
         return False
     agreeing = sum(one == other for one, other in zip(here, there, strict=False))
@@ -115,41 +101,9 @@ def _are_corruptions(names: Sequence[str]) -> bool:
     return set(names) <= set(corruptions.names())
 
 
-def _first_moved(names: Sequence[str], others: Sequence[str]) -> int | None:
-    """Return the first label of another name, where both have the same names, or else None."""
-    here, there = _comparable(names, others)
-    if sorted(here) != sorted(there):
-        return None
-    pairs = enumerate(zip(here, there, strict=True))
-    return next((label for label, (one, other) in pairs if one != other), None)
-
-
-def _comparable(names: Sequence[str], others: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return both in the plainest form that keeps apart what is: `1 euro` and `2 euro`."""
-    for form in (_unnumbered, _plain, str.casefold):
-        here, there = list(map(form, names)), list(map(form, others))
-        if len(set(here)) == len(set(names)) and len(set(there)) == len(set(others)):
-            return here, there
-    return list(names), list(others)
-
-
-def _unnumbered(name: str) -> str:
-    match = _NUMBERED.match(name)
-    return _plain(name[match.end() :] if match else name)
-
-
-def _plain(name: str) -> str:
-    # A name of symbols only stays as it is, or any two of them were the same.
-    return "".join(filter(str.isalnum, name.casefold())) or name
-
-
 def is_named(data: Dataset) -> bool:
     """Whether the classes have names, and not only numbers."""
-    return _are_names(data.class_names)
-
-
-def _are_names(names: Sequence[str]) -> bool:
-    return not all(name == str(label) for label, name in enumerate(names))
+    return are_names(data.class_names)
 
 
 def listed(names: Sequence[object]) -> str:

@@ -16,6 +16,7 @@ from pmt._util import atomic_file
 from pmt._util.processes import thread_count
 from pmt._util.text import counted, html_table, printable, shortened, table
 from pmt.datasets import Dataset
+from pmt.datasets.class_names import in_order_of
 from pmt.datasets.dataset import DataLike
 from pmt.model.class_checks import (
     check_labels,
@@ -289,11 +290,29 @@ class Model(Layers):
         """Raise ValueError if the data set has labels that the model has no class for, or none.
 
         Or if the model gives features and no classes. Warn where its named classes are fewer than
-        the model's, or in another order.
+        the model's.
         """
         self._check_labels(dataset)
-        names = self.metadata.get("class_names")
-        warn_of_other_classes(dataset, self.classes, names, stacklevel=4)
+        warn_of_other_classes(dataset, self.classes, stacklevel=4)
+
+    def match_classes(self, dataset: Dataset) -> Dataset:
+        """Return a data set whose labels are the model's classes, matched by their names.
+
+        A folder of images counts its classes by the alphabet, a model in the order of its output.
+        Case, a number before a name (`0_Shirt`), and what is neither a letter nor a digit do not
+        matter: the folder `T-shirt_top` is the class `T-shirt/top`.
+
+        Parameters
+        ----------
+        dataset : Dataset
+            Images with class labels.
+
+        Returns
+        -------
+        Dataset
+            With the model's :attr:`class_names`, where they include all of its own; else as it was.
+        """
+        return in_order_of(dataset, self.class_names)
 
     def check_gives_classes(self) -> None:
         """Raise ValueError if the model gives features and not logits of classes."""
@@ -451,7 +470,7 @@ class Model(Layers):
             value is not finite, a label has no class in the model, there are no class labels, or
             ``threads`` is below 0.
         """
-        dataset = Dataset.of(dataset, "dataset")
+        dataset = self.match_classes(Dataset.of(dataset, "dataset"))
         self.check_classes(dataset)
         warn_of_unlike_classes(dataset, self.class_names, stacklevel=3)
         check_range(self.core, dataset)
@@ -460,7 +479,7 @@ class Model(Layers):
     def score_images(self, dataset: DataLike, *, threads: int = 0) -> ImageScores:
         """Measure the loss of every image; :meth:`evaluate` has their means.
 
-        It does not warn of classes in another order or inputs outside the model's range, as
+        It does not warn of other classes or inputs outside the model's range, as
         :meth:`evaluate` does.
 
         Parameters
@@ -480,7 +499,7 @@ class Model(Layers):
         TypeError, ValueError
             As :meth:`evaluate`.
         """
-        dataset = Dataset.of(dataset, "dataset")
+        dataset = self.match_classes(Dataset.of(dataset, "dataset"))
         self._check_labels(dataset)
         return scores_of_logits(self.logits(dataset.images, threads=threads), dataset.labels)
 
@@ -505,7 +524,7 @@ class Model(Layers):
         TypeError, ValueError
             As :meth:`evaluate`.
         """
-        dataset = Dataset.of(dataset, "dataset")
+        dataset = self.match_classes(Dataset.of(dataset, "dataset"))
         scores = self.score_images(dataset, threads=threads)
         return Confusion.of_predictions(dataset, scores.predicted, self)
 

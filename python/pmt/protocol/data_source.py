@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,8 +14,9 @@ import numpy.typing as npt
 
 from pmt import corruptions, datasets
 from pmt._util.checks import checked_size
-from pmt._util.text import counted
+from pmt._util.text import counted, split_names
 from pmt.datasets import Dataset
+from pmt.datasets.array_files import has_idx
 from pmt.datasets.cifar import has_cifar
 from pmt.datasets.corrupted_arrays import find_corrupted, read_corrupted
 from pmt.datasets.dataset import checksum
@@ -23,6 +25,7 @@ from pmt.datasets.layouts import chosen_indices, fitted, load_at_own_size, load_
 from pmt.datasets.picture import Fit
 from pmt.model import Model
 from pmt.model.loading import BUNDLED_MODELS
+from pmt.model.seen_images import seen_images, warning_of_seen
 
 __all__ = ["BUNDLED", "DataSource", "ImagePool", "data_path", "load_clean", "model_path"]
 
@@ -52,6 +55,9 @@ class ImagePool:
         As :func:`pmt.corruptions.corrupt`.
     size : tuple of int, optional
         Height and width that images are resized to after the corruption.
+    seen : ndarray of bool, optional
+        Shape (N,): whether the network was trained on an image. Others are preferred to adapt and
+        choose on.
 
     Raises
     ------
@@ -68,6 +74,7 @@ class ImagePool:
     constants: str = "cifar10"
     overlays: str | os.PathLike[str] | None = None
     size: tuple[int, int] | None = None
+    seen: npt.NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         """Check that clean and stored images are the same ones."""
@@ -101,6 +108,20 @@ class ImagePool:
     def __len__(self) -> int:
         """Return the number of images."""
         return len(self.images)
+
+    def unseen(self, count: int) -> npt.NDArray[np.int64]:
+        """Return the indices of the images that the network was not trained on, ascending.
+
+        All indices, with a warning, where there are some, but fewer than ``count``.
+        """
+        everything = np.arange(len(self))
+        if self.seen is None or not self.seen.any():
+            return everything
+        unseen = np.flatnonzero(~self.seen)
+        if len(unseen) >= count and len(unseen):
+            return unseen
+        warnings.warn(warning_of_seen(int(self.seen.sum()), len(self)), stacklevel=4)
+        return everything
 
     def take(self, indices: npt.NDArray[np.integer]) -> Dataset:
         """Return the images at ``indices``, corrupted (where there is a corruption) and resized."""
@@ -138,6 +159,7 @@ class DataSource:
     corruption_seed: int = 0
     labels: str = "fine"
     constants: str = "cifar10"
+    class_names: str = ""  # separated by commas, as on a command line
 
     @classmethod
     def from_config(cls, source: Mapping[str, Any]) -> DataSource:
@@ -146,7 +168,14 @@ class DataSource:
 
     def to_config(self) -> dict[str, Any]:
         """Return it as a run folder keeps it."""
-        return asdict(self)
+        found = asdict(self)
+        if not self.class_names:
+            del found["class_names"]
+        return found
+
+    @property
+    def _names(self) -> tuple[str, ...] | None:
+        return split_names(self.class_names) if self.class_names else None
 
     def description(self, split: str) -> str:
         """The data set and its corruption in a few words."""
@@ -219,7 +248,9 @@ class DataSource:
         folder = self.stored(split)
         stored = clean = None
         if folder is not None:
-            stored = read_corrupted(folder, self.corruption, self.severity, labels=self.labels)
+            stored = read_corrupted(
+                folder, self.corruption, self.severity, class_names=self._names, labels=self.labels
+            )
         if folder is None or has_cifar(Path(self.data)):
             clean = self._read_clean(split, model)
         return self._pool(split, model, clean, stored)
@@ -231,14 +262,18 @@ class DataSource:
             if data is not None:
                 self._check_channels(data, model)
         return ImagePool(
-            clean=clean,
-            stored=stored,
+            clean=None if clean is None else model.match_classes(clean),
+            stored=None if stored is None else model.match_classes(stored),
             corruption=self.corruption,
             severity=self.severity,
             seed=corruptions.split_seed(self.corruption_seed, split),
             constants=self.constants,
             size=model.input_shape[:2],
+            seen=self._seen(clean if clean is not None else stored, split, model),
         )
+
+    def _seen(self, data: Dataset | None, split: str, model: Model) -> npt.NDArray[np.bool_] | None:
+        return None if split != "train" or data is None else seen_images(model.metadata, data)
 
     def _check_channels(self, data: Dataset, model: Model) -> None:
         if not data.has_pixels:
@@ -266,22 +301,41 @@ class DataSource:
 
     def _prepared(self, data: Dataset, split: str, model: Model, limit: int) -> Dataset:
         both = (data, None) if self.stored(split) is None else (None, data)
-        return self._pool(split, model, *both).take(chosen_indices(len(data), limit))
+        pool = self._pool(split, model, *both)
+        indices = pool.unseen(max(limit, 1))
+        return pool.take(indices[chosen_indices(len(indices), limit)])
 
     def _read(self, split: str, model: Model, limit: int = 0) -> Dataset:
-        if not self.corruption and self.data != BUNDLED:
+        if not self.corruption and self.data != BUNDLED and not self._has_arrays():
             fit = Fit(model.input_shape[:2])
-            return load_for_input(self.data, fit, split=split, limit=limit, labels=self.labels)
+            return load_for_input(
+                self.data,
+                fit,
+                split=split,
+                limit=limit,
+                class_names=self._names,
+                labels=self.labels,
+            )
         stored = self.stored(split)
         if stored is not None:
-            return read_corrupted(stored, self.corruption, self.severity, labels=self.labels)
+            return read_corrupted(
+                stored, self.corruption, self.severity, class_names=self._names, labels=self.labels
+            )
         return self._read_clean(split, model)
+
+    def _has_arrays(self) -> bool:
+        folder = Path(self.data)
+        return has_cifar(folder) or has_idx(folder)
 
     def _read_clean(self, split: str, model: Model) -> Dataset:
         if self.data == BUNDLED:
             return datasets.bundled(split)
         return load_at_own_size(
-            self.data, split=split, otherwise=model.input_shape[:2], labels=self.labels
+            self.data,
+            split=split,
+            otherwise=model.input_shape[:2],
+            class_names=self._names,
+            labels=self.labels,
         )
 
 

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.checks import OptionError, checked_integer, checked_seed
+from pmt._util.checks import OptionError, checked_integer
 from pmt._util.text import did_you_mean
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import checksum
 from pmt.model import Model
 from pmt.protocol.data_source import DataSource, ImagePool
+from pmt.protocol.stratification import (
+    hold_out,
+    image_digests,
+    shuffled_classes,
+    stratified_order,
+    units_of,
+)
 
 __all__ = ["HELD_OUT", "IMAGES", "PROTOCOLS", "Split", "SplitChoice", "balanced_order", "split"]
 
@@ -22,6 +30,7 @@ IMAGES, HELD_OUT = 1100, 100  # of "default", unless said otherwise
 # In the data code that seems to be the first author's each class has 110 images to adapt, of which
 # 10 choose, and 90 to test; 53 of the paper's 55 accuracies are multiples of 1/900.
 PAPER_TRAIN, PAPER_HELD_OUT, PAPER_TEST = 100, 10, 90
+_MOST_SHARED = 0.1  # of the test images; data sets of the field hold some copies
 PAPER_NEEDED = PAPER_TRAIN + PAPER_HELD_OUT + PAPER_TEST
 
 
@@ -49,14 +58,8 @@ def balanced_order(labels: npt.NDArray[np.integer], seed: int) -> npt.NDArray[np
     TypeError, ValueError
         If the seed is not an integer of at least 0.
     """
-    count = len(labels)
-    # Only raw 64-bit draws: NumPy promises their stream, not that of its shuffles.
-    keys = np.random.PCG64(np.random.SeedSequence(checked_seed(seed))).random_raw(count)
-    shuffled = np.argsort(keys, kind="stable")
-    by_class = shuffled[np.argsort(labels[shuffled], kind="stable")]
-    sizes = np.bincount(labels, minlength=1)
-    turn = np.arange(count) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    return by_class[np.lexsort((keys[by_class], turn))].astype(np.int64)
+    by_class, keys, turn, _ = shuffled_classes(labels, seed)
+    return by_class[np.lexsort((keys, turn))].astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +117,11 @@ def split(
     held_out: int = HELD_OUT,
     test_images: int = 0,
 ) -> Split:
-    """Choose the images of an experiment, balanced over the classes.
+    """Choose the images of an experiment, each class by its share.
+
+    A class keeps at least as many images to adapt on as are held out of it, or one where more than
+    half are; one of fewer than four gives none. Images with equal pixels, or of one group, are on
+    one side.
 
     Parameters
     ----------
@@ -127,7 +134,7 @@ def split(
         Pools that the images come from.
     seed : int
         Decides the choice of images, 0 or more. A larger ``images`` keeps those already chosen, and
-        keeps ``held_out``.
+        where all classes are equally large ``held_out``, too.
     images : int
         Total number of training images, held-out ones included (only for ``"default"``).
     held_out : int
@@ -146,25 +153,34 @@ def split(
     TypeError
         If a number is not an integer.
     ValueError
-        If the name is unknown, a number is out of range, there are too few images, or both pools
-        hold the same images or are corrupted with the same seed.
+        If the name is unknown, a number is out of range, there are too few images, no image can
+        be held out, both pools hold the same images or are corrupted with the same seed, or more
+        than a tenth of the test images are among those to adapt or choose on.
+
+    Warns
+    -----
+    UserWarning
+        If some test images are among those to adapt or choose on, or fewer images than asked for
+        can be held out.
     """
     if name not in PROTOCOLS:
         raise ValueError(f"name={name!r}: no such protocol{did_you_mean(name, PROTOCOLS)}")
     limit = _checked("test_images", test_images, len(test))
     if name == "paper":
-        return _paper(test, seed, limit)
+        return _without_leak(_paper(test, seed, limit))
     if train is None:
         raise ValueError('train = None: the protocol "default" adapts on training images')
     total = _checked("images", images, len(train))
     kept = _checked("held_out", held_out, total - 1)
     _check_apart(train, test)
-    order = balanced_order(train.labels, seed)
+    unseen = train.unseen(total)
+    order = unseen[stratified_order(train.labels[unseen], seed)][:total]
+    choose = _held_out(train, order, kept)
     chosen = np.arange(len(test))
     if limit:
         chosen = balanced_order(test.labels, seed)[:limit]
-    adapt, choose = np.sort(order[kept:total]), np.sort(order[:kept])
-    return Split(train, test, adapt, choose, np.sort(chosen))
+    adapt = np.setdiff1d(order, choose)
+    return _without_leak(Split(train, test, adapt, choose, np.sort(chosen)))
 
 
 @dataclass(frozen=True)
@@ -179,7 +195,8 @@ class SplitChoice:
         Total number of training images, 2 or more; by default 1,100, or all if there are fewer. The
         paper's protocol fixes them.
     held_out : int, optional
-        Number of images held out to choose on, 0 or more; by default 100. Likewise fixed.
+        Number of images held out to choose on, 0 or more; by default 100, or half of fewer than
+        200. The paper's protocol fixes it.
     seed : int
         Seed of the choice, 0 or more.
     """
@@ -208,8 +225,44 @@ class SplitChoice:
             return split(self.protocol, None, test, seed=self.seed)
         train = source.pool("train", model)
         images = min(IMAGES, len(train)) if self.images is None else self.images
-        held_out = HELD_OUT if self.held_out is None else self.held_out
+        held_out = min(HELD_OUT, images // 2) if self.held_out is None else self.held_out
         return split(self.protocol, train, test, seed=self.seed, images=images, held_out=held_out)
+
+
+def _held_out(pool: ImagePool, order: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
+    if count == 0:
+        return order[:0]
+    images = pool.images.subset(order)
+    found = hold_out(images.labels, count, np.arange(len(order)), units_of(images))
+    why = (
+        "a class keeps at least as many images as it gives, one of three or fewer gives none, and "
+        "copies stay on one side"
+    )
+    if not len(found):
+        raise ValueError(
+            f"held_out={count}: none of these {len(order)} images can be held out: {why}; take "
+            "more images, or held_out=0 to choose nothing"
+        )
+    if len(found) < count - 1:
+        warnings.warn(f"held_out={count}: {len(found)} are: {why}", stacklevel=4)
+    return np.sort(order[found])
+
+
+def _without_leak(split: Split) -> Split:
+    """Return a split whose test images are not among those to adapt or choose on."""
+    used = np.concatenate([split.train_indices, split.held_out_indices])
+    tested = image_digests(split.test_pool.images.subset(split.test_indices))
+    shared = int(np.isin(tested, image_digests(split.train_pool.images.subset(used))).sum())
+    if not shared:
+        return split
+    message = (
+        f"{shared:,} of the {len(tested):,} test images are also among the {len(used):,} to adapt "
+        "or choose on (equal pixels)"
+    )
+    if shared > _MOST_SHARED * len(tested):
+        raise ValueError(f"{message}: their accuracy would say nothing; part the images first")
+    warnings.warn(message, stacklevel=4)
+    return split
 
 
 def _paper(pool: ImagePool, seed: int, limit: int) -> Split:

@@ -6,23 +6,29 @@ import inspect
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+import numpy as np
+import numpy.typing as npt
+
 from pmt._util.processes import thread_count
 from pmt.datasets import Dataset
+from pmt.datasets.arrays import checked_groups
 from pmt.datasets.dataset import DataLike
 from pmt.model import Model
 from pmt.model.model import check_model
+from pmt.model.seen_images import seen_images, warning_of_seen
 from pmt.train.callbacks import Callback
 from pmt.train.costs.work import Cost
+from pmt.train.leaks import check_apart, warning_of_copies
 from pmt.train.losses import reads_labels
 from pmt.train.prepare.preparation import Preparation
 from pmt.train.run.config import RunOptions
 from pmt.train.run.folder import RunFolder
-from pmt.train.run.keep_best import Images, held_out_count
+from pmt.train.run.keep_best import Images, held_out_indices
 from pmt.train.run.loop import Progress, Run
 from pmt.train.run.result import RunResult
 from pmt.train.schedule import Schedule
@@ -108,7 +114,11 @@ class Trainer(ABC):
         return not self.trains_floats
 
     def held_out_images(self, data: Dataset) -> int:
-        """Return how many of its training images a run holds out to choose its best state.
+        """Return how many of its training images a run holds out, see :meth:`held_out_indices`."""
+        return len(self.held_out_indices(data))
+
+    def held_out_indices(self, data: Dataset) -> npt.NDArray[np.int64]:
+        """Return which of its training images a run holds out to choose its best state.
 
         None where they have no class labels, by which states are compared.
 
@@ -118,9 +128,9 @@ class Trainer(ABC):
             If the others do not fill a batch.
         """
         if not self.chooses_state or not data.has_class_labels:
-            return 0
-        samples = len(data)
-        count = held_out_count(self.options, samples)
+            return np.empty(0, np.int64)
+        found = held_out_indices(self.options, data)
+        samples, count = len(data), len(found)
         batch = self.options.batch
         if count > 0 and samples - count < batch:
             whole = ", or keep_best=False, which trains on all" if batch <= samples else ""
@@ -129,7 +139,7 @@ class Trainer(ABC):
                 f"{count} of {samples} are held out to choose the best state; use a smaller batch"
                 f"{whole}"
             )
-        return count
+        return found
 
     @property
     def preparation(self) -> Preparation:
@@ -152,6 +162,7 @@ class Trainer(ABC):
         *,
         valid: DataLike | None = None,
         held_out: DataLike | None = None,
+        groups: npt.ArrayLike | None = None,
         out: str | Path | RunFolder | None = None,
         source: dict[str, Any] | None = None,
         progress: Progress = True,
@@ -180,9 +191,13 @@ class Trainer(ABC):
             training, after every phase and every epoch. Nothing is chosen on them.
         held_out : Dataset or tuple of two arrays, optional
             Images with class labels to choose the best state on, which is then kept whatever
-            ``keep_best`` says; by default a share of ``data``, balanced over the classes, and none
+            ``keep_best`` says; by default a share of ``data``, of each class alike, and none
             where ``data`` has no class labels. What they say of the best state is too good:
             measure on others.
+        groups : array_like of int or str, optional
+            Shape (N,): the group of each training image, in place of those of ``data``. Near
+            copies, such as frames of a video or augmented images, are one group: all of it is
+            trained on, or held out. Images with equal pixels are always kept together.
         out : str, pathlib.Path or RunFolder, optional
             Run folder. If it holds an unfinished run of the same options, data and model (as it
             was before training, or as the run saved it last), that run is resumed, bit for bit; a
@@ -205,7 +220,8 @@ class Trainer(ABC):
         Raises
         ------
         ValueError
-            If data and model do not fit, or the run folder belongs to another run (the error says
+            If data and model do not fit, images to choose on are also trained on or measured, or
+            the run folder belongs to another run (the error says
             what differs) or is damaged.
         BlockingIOError
             If another process works in the run folder.
@@ -220,7 +236,9 @@ class Trainer(ABC):
         UserWarning
             If no best state is kept, and the run ends worse on ``valid`` than it began: with a
             lower accuracy, and a loss higher by more than one standard error. If the data have
-            other classes than the model, the loss reads labels, and the head is not trained.
+            other classes than the model, the loss reads labels, and the head is not trained. If
+            training images have equal pixels, some of ``valid`` are among them, or early stopping
+            watches ``valid``.
         """
         check_model(model)
         unseen = held_out is None and reads_labels(getattr(self.options, "loss", ""))
@@ -236,6 +254,15 @@ class Trainer(ABC):
             warnings.warn(message, stacklevel=2)
         if held_out is not None:
             held_out = measured_images(model, held_out, "held_out")
+        if groups is not None:
+            data = replace(data, groups=checked_groups(groups, len(data)))
+        check_apart(data, valid, held_out, callbacks)
+        seen = int(seen_images(model.metadata, data).sum())
+        if seen:
+            warnings.warn(warning_of_seen(seen, len(data)), stacklevel=2)
+        copies = warning_of_copies(data) if held_out is None and self.chooses_state else None
+        if copies is not None:
+            warnings.warn(copies, stacklevel=2)
         folder = RunFolder.of(out) if out is not None else None
         run = Run(self, model, Images.of(self, data, valid, held_out), folder, progress, callbacks)
         if folder is None:

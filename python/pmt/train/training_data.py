@@ -74,7 +74,7 @@ def checked_training_data(
         half of ``valid`` is of classes that no training image has; or the inputs are outside of
         what the model's input can hold.
     """
-    images = Dataset.of(data, "data")
+    images = model.match_classes(Dataset.of(data, "data"))
     check(model, images)
     check_range(model.core, images)
     if images.has_class_labels:
@@ -109,7 +109,7 @@ def measured_images(model: Model, data: DataLike, argument: str) -> Dataset:
     ValueError
         If they have no class labels, or some outside the model's classes; or it gives features.
     """
-    images = Dataset.of(data, argument)
+    images = model.match_classes(Dataset.of(data, argument))
     if not has_accuracy(model):
         raise ValueError(
             f"{argument}: what is measured is accuracy and cross-entropy, and the model gives "

@@ -215,6 +215,7 @@ def tinytrain_scheme(
     ValueError
         If data and model do not fit, or nothing fits the budgets.
     """
+    data = model.match_classes(data)
     model.check_classes(data)
     images = model.prepare(data.images[: options.scored_images])
     labels = np.ascontiguousarray(data.labels[: options.scored_images])

@@ -55,6 +55,7 @@ from pmt.train.option_fields import warn_without_effect
 from pmt.train.options import TrainingOptions
 from pmt.train.options import preset as preset_options
 from pmt.train.run.folder import RunFolder
+from pmt.train.run.keep_best import part
 
 __all__ = ["BOARD_SIZES", "export", "export_files"]
 
@@ -477,10 +478,11 @@ def _parted(
         if held_out is not None:
             raise OptionError("held_out", " needs ", "select", ": held-out images are for a choice")
         return images, None
+    if not images.has_class_labels:
+        raise OptionError("select", " needs images with class labels to choose on")
     count = held_out or _HELD_OUT
     if count >= len(images):
         raise OptionError(
             "held_out", f" {count} leaves nothing of {len(images)} images to train on"
         )
-    chosen_on, rest = images.split(count / len(images), seed=0)
-    return rest, chosen_on
+    return part(images, count, seed=0)

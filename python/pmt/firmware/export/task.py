@@ -23,7 +23,7 @@ from pmt.train.options import TrainingOptions
 from pmt.train.prepare import without_statistics
 from pmt.train.prepare.preparation import without_head
 from pmt.train.run.folder import RunFolder
-from pmt.train.run.keep_best import held_out_count, part
+from pmt.train.run.keep_best import held_out_indices, parted
 from pmt.train.schedule import Schedule
 from pmt.train.zo_trainer import ZOTrainer
 
@@ -140,6 +140,7 @@ def make_task(
     """
     check_steps("steps", steps)
     model, run_options, first, prepared, state = _read_source(source)
+    dataset = model.match_classes(dataset)
     image = model.image()
     chosen, trained = _chosen(model, options or run_options, layers, batch, selects)
     _check_for_board(chosen)
@@ -262,10 +263,10 @@ def _trained_images(source: Model | RunFolder | str | Path, dataset: Dataset) ->
     config = folder.config()
     given = dict(zip(("train_images_crc32", "train_labels_crc32"), checksums(dataset), strict=True))
     of_run = given.items() <= config.contents.items()
-    count = held_out_count(config.options, len(dataset))
-    if not of_run or count == 0 or "held_out_images_crc32" in config.contents:
+    if not of_run or "held_out_images_crc32" in config.contents:
         return dataset
-    return part(dataset, count, config.options.seed)[0]
+    chosen = held_out_indices(config.options, dataset)
+    return parted(dataset, chosen)[0] if len(chosen) else dataset
 
 
 def _learning_rates(
@@ -390,6 +391,7 @@ def select_blocks(
         raise ValueError("candidates: a run that has begun has its layers; select from its model")
     layers = tuple(task.model.select_layers(name.replace("+", ",")) for name in names)
     order = np.array([step.samples for step in task.steps]).ravel()
+    held_out = task.model.match_classes(held_out)
     images = task.model.prepare(held_out.images)
     classes = np.ascontiguousarray(held_out.labels, np.int64)
     rates = np.array([step.learning_rate for step in task.steps], np.float32)

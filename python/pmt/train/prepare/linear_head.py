@@ -21,7 +21,7 @@ from pmt.datasets import Dataset
 from pmt.model import ImageScores, Model, scores_of_logits
 from pmt.net.graph import graph_of_activations
 from pmt.protocol.comparison import is_worse
-from pmt.protocol.splitting import balanced_order
+from pmt.protocol.stratification import folds, units_of
 from pmt.train.costs.work import zeroth_order_work
 from pmt.train.schedule import Schedule
 
@@ -57,11 +57,14 @@ class HeadWork:
     epochs : int
         Passes over the features that the head has seen.
     macs : int
-        Multiply-accumulates of the features and of these passes; choosing is not counted.
+        Multiply-accumulates of the features and of these passes.
+    choice_macs : int
+        Those of the passes that cross-validation took to choose how many.
     """
 
     epochs: int
     macs: int
+    choice_macs: int
 
 
 @dataclass(frozen=True)
@@ -94,9 +97,12 @@ class HeadTraining:
     def macs(self, model: Model, images: int) -> int:
         """Count the least MACs: a forward an image up to the head, then the head in every pass."""
         features = images * sum(int(op["macs"]) for op in model.core.ops()[:-1])
-        head, schedule = _head_alone(model), self._schedule(self.epochs, images)
+        return features + self._pass_macs(_head_alone(model), self.epochs, images)
+
+    def _pass_macs(self, head: Model, epochs: int, images: int) -> int:
+        schedule = self._schedule(epochs, images)
         step = zeroth_order_work(head.core, _core_options(self.seed), [0])
-        return features + schedule.steps * step.cost(schedule.options.batch).macs
+        return schedule.steps * step.cost(schedule.options.batch).macs
 
     def run(
         self, model: Model, data: Dataset, *, threads: int = 0, epochs: int | None = None
@@ -110,11 +116,12 @@ class HeadTraining:
         features = _features(model, data, threads)
         labels = np.ascontiguousarray(data.labels, np.int64)
         head = _head_alone(model)
+        choosing = 0
         if epochs is None:
-            epochs = self._choose_epochs(head, features, labels)
+            epochs, choosing = self._choose_epochs(head, features, labels, units_of(data))
         head = self._trained(head, epochs, features, labels)
         model.core.set_parameters(last, head.core.weights(0), head.core.bias(0))
-        return HeadWork(epochs, replace(self, epochs=epochs).macs(model, len(data)))
+        return HeadWork(epochs, replace(self, epochs=epochs).macs(model, len(data)), choosing)
 
     def _trained(
         self, head: Model, epochs: int, features: npt.NDArray[np.int8], labels: _Labels
@@ -129,21 +136,30 @@ class HeadTraining:
             trainer.step(features[chosen], labels[chosen], step, schedule.learning_rate(step))
         return trained
 
-    def _choose_epochs(self, head: Model, features: npt.NDArray[np.int8], labels: _Labels) -> int:
-        """Return how many passes cross-validation chooses."""
-        if len(labels) < 2 * _FOLDS:
-            return self.epochs
-        order = balanced_order(labels, self.seed)
-        folds = [np.sort(part) for part in np.array_split(order, _FOLDS)]
+    def _choose_epochs(
+        self,
+        head: Model,
+        features: npt.NDArray[np.int8],
+        labels: _Labels,
+        units: npt.NDArray[np.int64],
+    ) -> tuple[int, int]:
+        """Return how many passes cross-validation chooses, and the MACs of choosing."""
+        parts = folds(labels, _FOLDS, self.seed, units) if len(labels) >= 2 * _FOLDS else []
+        if len(parts) < 2:
+            return self.epochs, 0
+        scored = np.sort(np.concatenate(parts))
+        macs = 0
 
         def out_of_fold(epochs: int) -> ImageScores:
-            """Score every image by a head that has not seen its fold."""
+            """Score the images of the folds, each by a head that has not seen its fold."""
+            nonlocal macs
             logits = np.empty((len(labels), head.output_shape[-1]), np.float32)
-            for fold in folds:
+            for fold in parts:
                 others = np.setdiff1d(np.arange(len(labels)), fold)
                 trained = self._trained(head, epochs, features[others], labels[others])
+                macs += self._pass_macs(head, epochs, len(others))
                 logits[fold] = trained.core.logits(features[fold], _THREADS, False)
-            return scores_of_logits(logits, labels)
+            return scores_of_logits(logits[scored], labels[scored])
 
         chosen, best = self.epochs, out_of_fold(self.epochs)
         for epochs in (self.epochs * factor for factor in LONGER):
@@ -151,7 +167,7 @@ class HeadTraining:
             if not is_worse(best, scores):
                 break
             chosen, best = epochs, scores
-        return chosen
+        return chosen, macs
 
     def _schedule(self, epochs: int, images: int) -> Schedule:
         batch = min(_BATCH, images)

@@ -80,7 +80,8 @@ class PhaseWork:
     macs : int
         Multiply-accumulates.
     figures : mapping
-        Entries for the record of the phase: ``head_epochs``, the passes that the head has seen.
+        Entries for the record of the phase: ``head_epochs``, the passes that the head has seen,
+        and ``head_choice_macs``, the part of the MACs that chose them.
     """
 
     macs: int
@@ -184,7 +185,8 @@ class Preparation:
     def train_head(self, model: Model, data: Dataset, epochs: int | None = None) -> PhaseWork:
         """Train the head alone, so many passes, or as many as cross-validation chooses."""
         work = self.head.run(model, data, threads=self.threads, epochs=epochs)
-        return PhaseWork(work.macs, {"head_epochs": work.epochs})
+        figures = {"head_epochs": work.epochs, "head_choice_macs": work.choice_macs}
+        return PhaseWork(work.macs + work.choice_macs, figures)
 
     @property
     def head(self) -> HeadTraining:

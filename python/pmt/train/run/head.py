@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy.typing as npt
 
 from pmt.datasets import Dataset
 from pmt.model import ImageScores, Model
-from pmt.protocol.splitting import balanced_order
+from pmt.protocol.stratification import folds, units_of
 from pmt.train.callbacks import PhaseEnd
 from pmt.train.prepare.preparation import Phase
 from pmt.train.run.keep_best import PHASE_ERRORS, BestState
@@ -25,40 +26,56 @@ if TYPE_CHECKING:
 
 __all__ = ["CrossValidation", "Refit"]
 
-_FOLDS = 10
+_FOLDS = (3, 10)  # at least, at most
 
 
 class CrossValidation(Observer):
     """Judges the head on all training images, each scored by a model prepared without its fold.
+
+    A head takes as many passes in every fold as on all images. There are ten folds, or so many
+    that their multiply-accumulates are no more than those of the run, but at least three.
 
     Parameters
     ----------
     data : Dataset
         All training images, with class labels, those held out too.
     seed : int
-        Seed of the folds, which are balanced over the classes.
+        Seed of the folds, of which each has its share of every class.
+    affordable : int
+        Number of folds that take as many multiply-accumulates as the run.
     """
 
-    def __init__(self, data: Dataset, seed: int) -> None:
+    def __init__(self, data: Dataset, seed: int, affordable: int) -> None:
+        number = min(max(affordable, _FOLDS[0]), _FOLDS[1])
         self.data = data
-        order = balanced_order(np.asarray(data.labels), seed)
-        self.folds = [np.sort(fold) for fold in np.array_split(order, min(_FOLDS, len(order)))]
+        self.folds = folds(data.labels, number, seed, units_of(data))
+        # Images of rare classes are in no fold.
+        self.places = np.flatnonzero(np.isin(np.arange(len(data)), np.concatenate(self.folds)))
         self.original: Model | None = None
         self.phases: list[Phase] = []  # that the model has gone through
         self.best = BestState()
+        self._seconds, self._macs = 0.0, 0  # of the work that no state has yet
 
     def judge(self, run: Run, state: State) -> None:
         """Judge the head: whether it is better than the best state by the scores out of fold."""
+        start = time.monotonic()
         if state.name == "start":
             self.original = run.model.copy()
-            scores = run.score(self.original, self.data)
-        elif state.phase is not None and state.name == "head":
-            scores = self._out_of_fold(run, [*self.phases, state.phase])
+            scores = run.score(self.original, self.data.subset(self.places))
+            self._macs += len(self.places) * _forward_macs(self.original)
+        elif state.phase is not None and state.work is not None and state.name == "head":
+            passes = int(state.work.figures["head_epochs"])
+            train_head = partial(run.trainer.preparation.train_head, epochs=passes)
+            head = replace(state.phase, run=train_head)
+            scores = self._out_of_fold(run, [*self.phases, head])
         else:
             return
         better = self.best.take(scores, PHASE_ERRORS)
         state.better = better if state.phase is not None else None
         state.figures.update(figures_of({"out_of_fold": scores}))
+        state.seconds += self._seconds + time.monotonic() - start
+        state.macs += self._macs
+        self._seconds, self._macs = 0.0, 0
 
     def after_state(self, run: Run, state: State) -> None:
         """Take in a phase before the head that is in force, and whether it is the best state."""
@@ -66,21 +83,28 @@ class CrossValidation(Observer):
             return
         self.phases.append(state.phase)
         if state.better:
+            start = time.monotonic()
             self.best.add(self._out_of_fold(run, self.phases), True)
+            self._seconds += time.monotonic() - start
 
     def _out_of_fold(self, run: Run, phases: list[Phase]) -> ImageScores:
-        """Return the scores of all images, each by a model prepared without its fold."""
+        """Return the scores of the images, each by a model prepared without its fold."""
         assert self.original is not None
         losses: npt.NDArray[np.float64] = np.empty(len(self.data))
         correct = np.empty(len(self.data), np.bool_)
+        self._macs += len(self.places) * _forward_macs(self.original)
         for fold in self.folds:
             model = self.original.copy()
             others = self.data.subset(np.setdiff1d(np.arange(len(self.data)), fold))
             for phase in phases:
-                phase.run(model, others)
+                self._macs += phase.run(model, others).macs
             scores = run.score(model, self.data.subset(fold))
             losses[fold], correct[fold] = scores.losses, scores.correct
-        return ImageScores(losses, correct)
+        return ImageScores(losses[self.places], correct[self.places])
+
+
+def _forward_macs(model: Model) -> int:
+    return sum(int(op["macs"]) for op in model.core.ops())
 
 
 class Refit(Observer):

@@ -16,8 +16,14 @@ import numpy.typing as npt
 from pmt._util.text import counted
 from pmt.datasets import Dataset
 from pmt.model import ImageScores
+from pmt.model.class_checks import listed
 from pmt.protocol.comparison import fixed_losses, is_worse
-from pmt.protocol.splitting import balanced_order
+from pmt.protocol.stratification import (
+    FEWEST_OF_CLASS,
+    hold_out,
+    stratified_order,
+    units_of,
+)
 from pmt.train.option_fields import Range, option
 from pmt.train.run.observers import Arrays, Observer, State
 
@@ -38,8 +44,11 @@ __all__ = [
     "Images",
     "KeepBest",
     "held_out_count",
+    "held_out_indices",
+    "note_on_rare_classes",
     "note_without_choice",
     "part",
+    "parted",
 ]
 
 # With fewer, chance would choose.
@@ -73,12 +82,23 @@ BACKTRACK = partial(
 
 
 def held_out_count(options: object, samples: int) -> int:
-    """Return how many of so many training images a run holds out."""
+    """Return how many of so many training images a run would hold out."""
     if not getattr(options, "keep_best", False):
         return 0
     share: float = getattr(options, "held_out_share", 0.0)
     count = round(share * samples)
     return count if count >= _FEWEST else 0
+
+
+def held_out_indices(options: Any, data: Dataset) -> npt.NDArray[np.int64]:
+    """Return which of its training images a run holds out, ascending; none where they are few."""
+    count = held_out_count(options, len(data))
+    found = _chosen(data, count, options.seed) if count else np.empty(0, np.int64)
+    return found if len(found) >= _FEWEST else found[:0]
+
+
+def _chosen(data: Dataset, count: int, seed: int) -> npt.NDArray[np.int64]:
+    return hold_out(data.labels, count, stratified_order(data.labels, seed), units_of(data))
 
 
 @dataclass(frozen=True)
@@ -96,10 +116,9 @@ class Images:
         cls, trainer: Trainer, data: Dataset, valid: Dataset | None, given: Dataset | None
     ) -> Images:
         """Hold images out, unless some are given."""
-        count = 0 if given is not None else trainer.held_out_images(data)
-        if count == 0:
+        if given is not None or not len(chosen := trainer.held_out_indices(data)):
             return cls(data, valid, given, data, given)
-        return cls(data, valid, given, *part(data, count, trainer.options.seed))
+        return cls(data, valid, given, *parted(data, chosen))
 
     @property
     def were_parted(self) -> bool:
@@ -114,19 +133,40 @@ def note_without_choice(data: Dataset, options: object) -> list[str]:
     why = "the training images have no class labels"
     if data.has_class_labels:
         why = f"{counted(len(data), 'training image')} are too few to hold some out"
+        if held_out_count(options, len(data)):
+            why = (
+                "hardly an image can be held out, since a class of "
+                f"{FEWEST_OF_CLASS - 1} or fewer gives none, and copies stay on one side"
+            )
     return [f"no state is chosen: {why}"]
 
 
+def note_on_rare_classes(data: Dataset) -> list[str]:
+    """Return, as one line or none, which classes have too few images to hold one out."""
+    counts = np.bincount(data.labels, minlength=len(data.class_names))
+    rare = [data.class_names[c] for c in np.flatnonzero((counts > 0) & (counts < FEWEST_OF_CLASS))]
+    if not rare:
+        return []
+    return [
+        f"no image is held out of {counted(len(rare), 'class', 'classes')} of "
+        f"{FEWEST_OF_CLASS - 1} or fewer ({listed(rare)}): what is chosen says nothing of them"
+    ]
+
+
 def part(data: Dataset, count: int, seed: int) -> tuple[Dataset, Dataset]:
-    """Part ``count`` images from the others, balanced over the classes.
+    """Part ``count`` images from the others, of each class its share.
 
     Returns
     -------
     (Dataset, Dataset)
         The others, and those held out, each in the order that they had.
     """
-    order = balanced_order(np.asarray(data.labels), seed)
-    return data.subset(np.sort(order[count:])), data.subset(np.sort(order[:count]))
+    return parted(data, _chosen(data, count, seed))
+
+
+def parted(data: Dataset, chosen: npt.ArrayLike) -> tuple[Dataset, Dataset]:
+    """Return the images that are not chosen, and those that are."""
+    return data.subset(np.setdiff1d(np.arange(len(data)), chosen)), data.subset(chosen)
 
 
 class BestState:

@@ -22,7 +22,14 @@ from pmt.train.callbacks import Callback, EpochEnd, Event, PhaseEnd, StepEnd
 from pmt.train.prepare.preparation import Phase, PhaseWork
 from pmt.train.run.folder import RunFolder
 from pmt.train.run.head import CrossValidation, Refit
-from pmt.train.run.keep_best import FEW, RATE_CUT, Images, KeepBest, note_without_choice
+from pmt.train.run.keep_best import (
+    FEW,
+    RATE_CUT,
+    Images,
+    KeepBest,
+    note_on_rare_classes,
+    note_without_choice,
+)
 from pmt.train.run.metrics import RunHistory
 from pmt.train.run.observers import (
     Arrays,
@@ -98,8 +105,14 @@ class Run:
             return [keep_best]
         few = len(images.held_out or ()) < FEW
         if few and any(phase.name == "head" for phase in self.phases):
-            return [CrossValidation(images.data, options.seed), keep_best, Refit()]
+            folds = CrossValidation(images.data, options.seed, self._affordable_folds())
+            return [folds, keep_best, Refit()]
         return [keep_best, Refit()]
+
+    def _affordable_folds(self) -> int:
+        """Return how many trainings of the phases take as many MACs as the whole run."""
+        of_phases = sum(phase.macs for phase in self.phases)
+        return 1 + self.schedule.steps * self.history.step_cost.macs // of_phases
 
     def execute(self, source: dict[str, Any]) -> RunResult:
         """Train to the end, or return the result of a run that is finished."""
@@ -142,6 +155,8 @@ class Run:
         notes = [*self.trainer.preparation.notes(self.model)]
         if not self.keeps_best:
             notes += note_without_choice(self.data, self.trainer.options)
+        elif self.images.were_parted:
+            notes += note_on_rare_classes(self.images.data)
         return RunResult(
             self.model,
             self.history.of_kind("epoch"),
@@ -184,7 +199,7 @@ class Run:
     def _end_phase(self, phase: Phase | None, work: PhaseWork, seconds: float) -> None:
         """Measure, judge and record a phase, unless that is done."""
         name, kind = ("start", "start") if phase is None else (phase.name, "phase")
-        state = self._judged(name, phase)
+        state = self._judged(name, phase, work)
         record = {
             "kind": kind,
             "phase": name,
@@ -192,7 +207,7 @@ class Run:
             **state.figures,
             **work.figures,
             **_verdict(state),
-            **self.history.totals(seconds, work.macs),
+            **self.history.totals(seconds + state.seconds, work.macs + state.macs),
         }
         known = [phase.get("phase") for phase in self.history.phases]
         if name not in known and (state.figures or phase is not None):
@@ -298,10 +313,12 @@ class Run:
         score = self.stepper.score_by_loss if labeled else self.stepper.score_images
         return score(model, data, self.trainer.threads)
 
-    def _judged(self, name: str, phase: Phase | None = None) -> State:
+    def _judged(
+        self, name: str, phase: Phase | None = None, work: PhaseWork | None = None
+    ) -> State:
         """Measure the model, and let the observers judge it."""
         scores = self.scores("valid", "held_out")
-        state = State(name, scores, figures_of(scores), phase)
+        state = State(name, scores, figures_of(scores), phase, work=work)
         self.whole = False
         for observer in self.observers:
             observer.judge(self, state)

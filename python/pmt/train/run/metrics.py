@@ -15,7 +15,7 @@ from pmt.train.costs.work import Cost
 __all__ = ["Metrics", "RunHistory"]
 
 # Entries that a trainer, a resumed run and reports count on; further ones are free.
-_WHOLE = ("step", "correct", "loss_sum", "changed", "forwards", "macs")
+_WHOLE = ("step", "correct", "loss_sum", "changed", "forwards", "macs", "head_choice_macs")
 _NUMBERS = (
     "epoch", "seconds", "loss", "train_loss", "train_accuracy", "valid_loss", "valid_accuracy",
     "held_out_loss", "held_out_accuracy", "out_of_fold_loss", "out_of_fold_accuracy",
@@ -61,7 +61,7 @@ class RunHistory:
             self._forwards += record.get("forwards", self.step_cost.forwards)
             self._macs += record.get("macs", self.step_cost.macs)
             self._seconds += record["seconds"]
-        elif record["kind"] == "phase":
+        elif record["kind"] in ("start", "phase") and "macs" in record:
             self._macs = record["macs"]
             self._seconds = record["seconds"]
         elif record["kind"] == "epoch":

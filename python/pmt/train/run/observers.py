@@ -19,7 +19,7 @@ from pmt._util.progress import ProgressLine
 from pmt.model import ImageScores
 from pmt.protocol.comparison import is_worse
 from pmt.train.callbacks import Callback, Event, StopTraining
-from pmt.train.prepare.preparation import Phase
+from pmt.train.prepare.preparation import Phase, PhaseWork
 
 if TYPE_CHECKING:
     from pmt.train.run.loop import Run
@@ -59,6 +59,10 @@ class State:
         Whether it is kept as the best state so far; None where nothing has judged it.
     worse : bool
         Whether the run goes back to the best state.
+    work : PhaseWork or None
+        The work of that phase.
+    seconds, macs : float and int
+        Time and multiply-accumulates of models that were trained to judge the state.
     """
 
     name: str
@@ -67,6 +71,9 @@ class State:
     phase: Phase | None = None
     better: bool | None = None
     worse: bool = False
+    work: PhaseWork | None = None
+    seconds: float = 0.0
+    macs: int = 0
 
 
 class Observer:

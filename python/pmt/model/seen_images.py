@@ -1,0 +1,79 @@
+"""The images that a network was trained on, as its model stores them: ranges, by their checksums.
+
+On them the network is nearly right, whatever else is done to it: they can neither teach it much nor
+show which state of it is better on others.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt._util.text import counted
+from pmt.datasets import Dataset
+
+__all__ = ["SEEN_IMAGES", "range_of_images", "seen_images", "warning_of_seen"]
+
+SEEN_IMAGES = "seen_images"  # the metadata's name for them
+
+
+def range_of_images(data: Dataset, first: int, count: int) -> dict[str, int]:
+    """Return a range of a data set's images for a model's metadata.
+
+    Parameters
+    ----------
+    data : Dataset
+        The images, at their own size.
+    first, count : int
+        Index of the first, and how many.
+
+    Returns
+    -------
+    dict of str to int
+        ``first``, ``count``, and ``crc32``, the CRC-32 of the images' bytes.
+    """
+    images = np.ascontiguousarray(data.images[first : first + count])
+    return {"first": first, "count": len(images), "crc32": zlib.crc32(images.data)}
+
+
+def seen_images(metadata: Mapping[str, Any], data: Dataset) -> npt.NDArray[np.bool_]:
+    """Find the images of a data set that a network was trained on.
+
+    They are found where the data set holds a whole range at its place: the official training
+    images of CIFAR-10, and not a thousand of them.
+
+    Parameters
+    ----------
+    metadata : mapping
+        A model's, whose entry ``seen_images`` lists ranges as :func:`range_of_images` returns them.
+    data : Dataset
+        Images at their own size.
+
+    Returns
+    -------
+    ndarray of bool, shape (N,)
+        True where an image is known to have been trained on.
+    """
+    seen = np.zeros(len(data), np.bool_)
+    ranges = metadata.get(SEEN_IMAGES)
+    for one in ranges if isinstance(ranges, list) else ():
+        if not isinstance(one, dict):
+            continue
+        first, count = one.get("first"), one.get("count")
+        if type(first) is not int or type(count) is not int or not 0 <= first < first + count:
+            continue
+        if first + count <= len(data) and range_of_images(data, first, count) == one:
+            seen[first : first + count] = True
+    return seen
+
+
+def warning_of_seen(seen: int, count: int) -> str:
+    """Return the warning that so many of the images to train and choose on are not new."""
+    return (
+        f"the network was trained on {seen:,} of these {counted(count, 'image')} before: what is "
+        "chosen on them says little of others; give images that it has not seen"
+    )

@@ -1,0 +1,199 @@
+"""Images held out of training, and folds: by the share of each class, copies on one side."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt._util.checks import checked_seed
+from pmt.datasets import Dataset
+
+__all__ = ["FEWEST_OF_CLASS", "folds", "hold_out", "image_digests", "stratified_order", "units_of"]
+
+FEWEST_OF_CLASS = 4  # images of a class, of which one may be held out
+
+_Indices = npt.NDArray[np.int64]
+
+
+def stratified_order(labels: npt.NDArray[np.integer], seed: int) -> _Indices:
+    """Order images so that the first n hold of every class its share, for every n.
+
+    Each class is shuffled; the k-th image of a class of s images stands where a share of k / s of
+    all images is passed. Where all classes are equally large, this is
+    :func:`pmt.protocol.balanced_order`.
+
+    Parameters
+    ----------
+    labels : ndarray of integers, shape (N,)
+        Class of each image, 0 or more.
+    seed : int
+        Integer, 0 or more.
+
+    Returns
+    -------
+    ndarray of int64, shape (N,)
+        A permutation of 0 .. N - 1.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the seed is not an integer of at least 0.
+    """
+    by_class, keys, turn, sizes = shuffled_classes(labels, seed)
+    return by_class[np.lexsort((keys, (turn + 1) / sizes))].astype(np.int64)
+
+
+def shuffled_classes(
+    labels: npt.NDArray[np.integer], seed: int
+) -> tuple[_Indices, npt.NDArray[np.uint64], _Indices, _Indices]:
+    """Shuffle each class: return indices by class, and of each its key, its turn, its class's size.
+
+    A key is random; the turn counts the images of a class from 0.
+    """
+    count = len(labels)
+    # Only raw 64-bit draws: NumPy promises their stream, not that of its shuffles.
+    keys = np.random.PCG64(np.random.SeedSequence(checked_seed(seed))).random_raw(count)
+    shuffled = np.argsort(keys, kind="stable")
+    by_class = shuffled[np.argsort(labels[shuffled], kind="stable")]
+    sizes = np.bincount(labels, minlength=1)
+    turn = np.arange(count) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return by_class, keys[by_class], turn, np.repeat(sizes, sizes)
+
+
+def hold_out(
+    labels: npt.NDArray[np.integer], count: int, order: _Indices, units: _Indices
+) -> _Indices:
+    """Choose images to hold out: units as they come in an order, until there are enough.
+
+    A class keeps at least as many images as it gives, or at least one where more than half of all
+    are asked for; a class of fewer than :data:`FEWEST_OF_CLASS` gives none. A unit goes whole, so
+    there may be fewer images than asked for, or more by less than a unit.
+
+    Parameters
+    ----------
+    labels : ndarray of integers, shape (N,)
+        Class of each image.
+    count : int
+        Number of images to hold out.
+    order : ndarray of int64, shape (M,)
+        Indices of the images that are looked at, as :func:`stratified_order` returns them.
+    units : ndarray of int64, shape (N,)
+        Number of the unit of each image, see :func:`units_of`.
+
+    Returns
+    -------
+    ndarray of int64
+        Indices of the images, ascending.
+    """
+    sizes = np.bincount(labels[order], minlength=1)
+    most = sizes // 2 if 2 * count <= len(order) else sizes - 1
+    room = np.where(sizes < FEWEST_OF_CLASS, 0, most)
+    taken: list[_Indices] = []
+    left = count
+    for rows in _by_unit(order, units):
+        if 2 * left < len(rows):
+            if left <= 0:
+                break
+            continue
+        given = np.bincount(labels[rows], minlength=len(room))
+        if (given <= room).all():
+            taken.append(rows)
+            room -= given
+            left -= len(rows)
+    return np.sort(np.concatenate(taken)) if taken else np.empty(0, np.int64)
+
+
+def folds(
+    labels: npt.NDArray[np.integer], number: int, seed: int, units: _Indices
+) -> list[_Indices]:
+    """Part images into folds for a cross-validation, each with its share of every class.
+
+    Images of a class of fewer than :data:`FEWEST_OF_CLASS` are in no fold, so that they are always
+    trained on; where all classes are as small, this holds for classes of one image.
+
+    Parameters
+    ----------
+    labels : ndarray of integers, shape (N,)
+        Class of each image.
+    number : int
+        Number of folds; there are fewer where there are not as many units.
+    seed : int
+        Seed of the order, 0 or more.
+    units : ndarray of int64, shape (N,)
+        Number of the unit of each image, which is in one fold, see :func:`units_of`.
+
+    Returns
+    -------
+    list of ndarray of int64
+        Indices of the images of each fold, ascending; none is empty.
+    """
+    sizes = np.bincount(labels, minlength=1)
+    least = FEWEST_OF_CLASS if sizes.max() >= FEWEST_OF_CLASS else 2
+    order = stratified_order(labels, seed)
+    parts = [rows for rows in _by_unit(order, units) if (sizes[labels[rows]] >= least).all()]
+    count = sum(map(len, parts))
+    ends = np.cumsum([len(part) for part in np.array_split(np.arange(count), number)])
+    found: list[list[_Indices]] = [[] for _ in range(number)]
+    passed = 0
+    for rows in parts:
+        found[int(np.searchsorted(ends, passed, side="right"))].append(rows)
+        passed += len(rows)
+    return [np.sort(np.concatenate(fold)) for fold in found if fold]
+
+
+def _by_unit(order: _Indices, units: _Indices) -> list[_Indices]:
+    """Return the images of each unit, the units as they first come in an order."""
+    found = units[order]
+    by_unit = np.argsort(found, kind="stable")
+    starts = np.flatnonzero(np.r_[True, np.diff(found[by_unit]) != 0])
+    parts = np.split(order[by_unit], starts[1:])
+    return [parts[place] for place in np.argsort(by_unit[starts], kind="stable")]
+
+
+def image_digests(data: Dataset) -> npt.NDArray[np.uint64]:
+    """Return a 64-bit digest of each image, uint64 (N,): equal where all values are equal."""
+    images = np.ascontiguousarray(data.images).reshape(len(data), -1).view(np.uint8)
+    digests = b"".join(blake2b(image.data, digest_size=8).digest() for image in images)
+    return np.frombuffer(digests, np.uint64)
+
+
+def units_of(data: Dataset) -> _Indices:
+    """Number the images so that equal ones, and those of one group, have one number.
+
+    Parameters
+    ----------
+    data : Dataset
+        The images, and their groups, if they have any.
+
+    Returns
+    -------
+    ndarray of int64, shape (N,)
+        Numbers from 0; two images that are linked by others have one number, too.
+    """
+    units = _numbered(image_digests(data))
+    if data.groups is None:
+        return units
+    alone = data.groups == ""
+    groups = _numbered(data.groups)
+    groups[alone] = groups.max(initial=0) + 1 + np.arange(np.count_nonzero(alone))
+    joined = units
+    while True:
+        wider = _least(groups, _least(units, joined))
+        if np.array_equal(wider, joined):
+            return joined
+        joined = wider
+
+
+def _numbered(values: npt.NDArray[np.generic]) -> _Indices:
+    numbers: _Indices = np.unique(values, return_inverse=True)[1].astype(np.int64)
+    return numbers.reshape(-1)
+
+
+def _least(keys: _Indices, values: _Indices) -> _Indices:
+    """Return for each key the least of its values."""
+    least = np.full(keys.max() + 1, np.iinfo(np.int64).max)
+    np.minimum.at(least, keys, values)
+    found: _Indices = least[keys]
+    return found

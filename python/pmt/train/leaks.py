@@ -1,0 +1,104 @@
+"""Images that stand on both sides of a run: copies, and images to measure that were trained on."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pmt._util.text import counted
+from pmt.datasets import Dataset
+from pmt.protocol.stratification import image_digests
+from pmt.train.callbacks import EarlyStopping
+
+__all__ = ["check_apart", "warning_of_copies"]
+
+_MOST_SHARED = 0.1  # of the images of one side; data sets of the field hold some copies
+_SOME_SHARED = 0.01
+_STACK = 4  # the caller of fit
+
+
+def check_apart(
+    data: Dataset, valid: Dataset | None, held_out: Dataset | None, callbacks: Sequence[Any] = ()
+) -> None:
+    """Check that training images, those to choose on and those to measure are different ones.
+
+    Parameters
+    ----------
+    data, valid, held_out : Dataset or None
+        Images as :meth:`pmt.ZOTrainer.fit` takes them.
+    callbacks : sequence of callables
+        Those of the run.
+
+    Raises
+    ------
+    ValueError
+        If more than a tenth of ``held_out`` is among ``data``, or among ``valid``: the best state
+        would be chosen on images that it was trained on, or measured on those that chose it.
+
+    Warns
+    -----
+    UserWarning
+        If there are fewer of them; if images of ``valid`` are among ``data``; or if early stopping
+        watches ``valid``.
+    """
+    # Without their labels, images may be adapted to and measured: that is test-time adaptation.
+    if held_out is not None and data.has_class_labels:
+        _check_shared(
+            held_out, "held_out", data, "data",
+            "a choice on images that were trained on favors what fits them; hold other images out, "
+            "or leave held_out out, and a share of data is",
+        )  # fmt: skip
+    if held_out is not None and valid is not None:
+        _check_shared(
+            held_out, "held_out", valid, "valid",
+            "what is measured on images that the state was chosen on is too good; give others as "
+            "valid, or leave it out",
+        )  # fmt: skip
+    shared = _shared(valid, data) if valid is not None and data.has_class_labels else 0
+    if valid is not None and shared > _SOME_SHARED * len(valid):
+        warnings.warn(
+            f"{counted(shared, 'image')} of {len(valid):,} in valid are also in data (equal "
+            "pixels): what is measured on images that were trained on says nothing of others",
+            stacklevel=_STACK,
+        )
+    for callback in callbacks:
+        if isinstance(callback, EarlyStopping) and callback.monitor.startswith("valid"):
+            warnings.warn(
+                f"early stopping watches {callback.monitor!r}: valid then chooses the end of the "
+                "run, and what is measured on it is too good; watch 'held_out_loss'",
+                stacklevel=_STACK,
+            )
+
+
+def _check_shared(part: Dataset, name: str, other: Dataset, of: str, why: str) -> None:
+    shared = _shared(part, other)
+    if not shared:
+        return
+    message = (
+        f"{counted(shared, 'image')} of {len(part):,} in {name} are also in {of} (equal pixels): "
+        f"{why}"
+    )
+    if shared > _MOST_SHARED * len(part):
+        raise ValueError(message)
+    warnings.warn(message, stacklevel=_STACK + 1)
+
+
+def _shared(part: Dataset, other: Dataset) -> int:
+    if part.images.dtype != other.images.dtype or part.images.shape[1:] != other.images.shape[1:]:
+        return 0
+    return int(np.isin(image_digests(part), image_digests(other)).sum())
+
+
+def warning_of_copies(data: Dataset) -> str | None:
+    """Return a warning where training images have equal pixels."""
+    copies = len(data) - len(np.unique(image_digests(data)))
+    if not copies:
+        return None
+    return (
+        f"{counted(copies, 'training image')} of {len(data):,} in {data.name!r} have the same "
+        "pixels as others: copies stay on one side of what is held out; groups= keeps near copies "
+        "together, such as augmented images or frames of a video"
+    )

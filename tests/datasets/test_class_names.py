@@ -1,0 +1,123 @@
+"""Classes matched by name: a data set in another order than the model is read as the model is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pmt
+from pmt.cli import main
+from pmt.datasets import Dataset
+from pmt.datasets.class_names import in_order_of
+
+TRAIN, TEST = pmt.datasets.bundled("train"), pmt.datasets.bundled("test")
+CLOTHES = pmt.load("fashion_mnist_dscnn").class_names
+
+
+def in_alphabetical_order(data: Dataset, spelled=str) -> Dataset:
+    """Number the classes as a folder of images has them."""
+    order = np.argsort(data.class_names)
+    labels = np.argsort(order)[data.labels]
+    names = tuple(spelled(data.class_names[place]) for place in order)
+    return Dataset(data.images, labels, names, data.name)
+
+
+def as_folder(name: str) -> str:
+    return name.replace("/", "_").lower()
+
+
+@pytest.mark.parametrize(
+    ("own", "names", "labels"),
+    [
+        (("ANKLE BOOT", "bag"), ("Bag", "Ankle boot"), [1, 0]),
+        (("0_ankle-boot", "1_bag"), ("Bag", "Ankle boot"), [1, 0]),
+        (("0_bag", "1_ankle-boot"), ("Bag", "Ankle boot"), [0, 1]),
+        (("T-shirt_top", "Bag"), ("Coat", "Bag", "T-shirt/top"), [2, 1]),
+        # Names that nothing but a number or a symbol keeps apart.
+        (("2 Euro", "1 Euro"), ("1 Euro", "2 Euro"), [1, 0]),
+        (("C++", "C#"), ("C#", "C++"), [1, 0]),
+    ],
+)
+def test_labels_are_counted_as_the_model_does(own, names, labels):
+    data = Dataset(TRAIN.images[:2], np.arange(2), own, "mine")
+    found = in_order_of(data, names)
+    assert found.labels.tolist() == labels
+    assert found.class_names == names
+
+
+@pytest.mark.parametrize(
+    ("own", "names"),
+    [
+        (("Sock", "Bag"), ("Bag", "Ankle boot")),
+        (("0", "1"), ("Bag", "Ankle boot")),
+        (("Bag", "Boot"), ("0", "1")),
+        (("Bag", "Boot"), None),
+    ],
+)
+def test_other_classes_and_numbers_stay_as_they_are(own, names):
+    data = Dataset(TRAIN.images[:2], np.arange(2), own, "mine")
+    assert in_order_of(data, names) is data
+
+
+def test_evaluation_and_predictions_do_not_depend_on_the_order():
+    model = pmt.load("fashion_mnist_dscnn")
+    data, other = TEST.take(200), in_alphabetical_order(TEST.take(200), as_folder)
+    assert model.evaluate(other) == model.evaluate(data)
+    assert (model.score_images(other).correct == model.score_images(data).correct).all()
+    assert (model.confusion(other).matrix == model.confusion(data).matrix).all()
+    assert model.confusion(other).class_names == CLOTHES
+
+
+def test_training_does_not_depend_on_the_order():
+    trainer = pmt.ZOTrainer(layers="B2,head", epochs=1, queries=2, batch=20)
+    models = []
+    for order in (lambda data: data, lambda data: in_alphabetical_order(data, as_folder)):
+        model = pmt.load("fashion_mnist_dscnn")
+        result = trainer.fit(
+            model, order(TRAIN.take(100)), valid=order(TEST.take(50)), progress=False
+        )
+        models.append((model.image(), result.after["valid_loss"]))
+        assert model.class_names == CLOTHES
+    assert models[0] == models[1]
+
+
+def test_a_few_of_the_classes_are_matched_too():
+    few = TEST[np.isin(TEST.labels, (8, 9))]
+    own = replace(few, labels=(few.labels == 8).astype(np.int64), class_names=("ankle-boot", "bag"))
+    model = pmt.load("fashion_mnist_dscnn")
+    assert model.evaluate(own) == model.evaluate(few)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    image = pytest.importorskip("PIL.Image")
+    for number, (pixels, label) in enumerate(TEST.take(60)):
+        place = tmp_path / "clothes" / as_folder(TEST.class_names[label])
+        place.mkdir(parents=True, exist_ok=True)
+        image.fromarray(pixels[:, :, 0]).save(place / f"{number}.png")
+    return tmp_path / "clothes"
+
+
+def test_the_command_line_reads_a_folder_by_its_names(folder, capsys):
+    assert main(["eval", "fashion_mnist_dscnn", "--data", str(folder)]) == 0
+    expected = pmt.load("fashion_mnist_dscnn").evaluate(TEST.take(60))
+    assert f"accuracy {expected.accuracy:.4f}" in capsys.readouterr().out
+
+
+def test_names_are_given_on_the_command_line(tmp_path, capsys):
+    data = TEST.take(60)
+    np.savez(tmp_path / "own.npz", images=data.images, labels=(data.labels + 1) % 10)
+    names = ",".join((CLOTHES[-1], *CLOTHES[:-1]))
+    command = ["eval", "fashion_mnist_dscnn", "--data", str(tmp_path / "own.npz")]
+    assert main([*command, "--class-names", names]) == 0
+    expected = pmt.load("fashion_mnist_dscnn").evaluate(data)
+    assert f"accuracy {expected.accuracy:.4f}" in capsys.readouterr().out
+
+
+def test_a_folder_takes_names_that_it_cannot_have(folder):
+    data = pmt.datasets.load(folder, class_names=CLOTHES)
+    assert data.class_names == CLOTHES
+    assert pmt.load("fashion_mnist_dscnn").evaluate(data).accuracy > 0.8
