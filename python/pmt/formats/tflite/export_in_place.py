@@ -1,19 +1,22 @@
 """Writes trained weights into the .tflite file that the network was imported from.
 
 The file's structure, operators, names, metadata and signatures stay as they are, byte by byte: only
-the bytes of weights and biases that training has changed are replaced.
+the bytes of weights and biases that training has changed are replaced. Where operators share a
+constant that now differs, each gets its own.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from pmt.formats.tflite.importer import Lowered, lower
+from pmt.formats.tflite.unsharing import OwnConstant, with_own_constants
 from pmt.net.graph import Graph, Op, Tensor, is_layer
 
 _SHOWN = 6  # problems in one message
@@ -22,8 +25,8 @@ _SHOWN = 6  # problems in one message
 def tflite_with_weights(graph: Graph, original: Path) -> bytes:
     """Return a .tflite file with a network's weights and biases in place of its own.
 
-    The network was imported from the file and perhaps trained since. The bytes are as many as the
-    file's, and equal to them where nothing was trained.
+    The network was imported from the file and perhaps trained since. The bytes are equal to the
+    file's where nothing was trained, and as many unless operators shared what now differs.
 
     Raises
     ------
@@ -50,7 +53,7 @@ def tflite_with_weights(graph: Graph, original: Path) -> bytes:
         raise ValueError(
             f"into={str(original)!r}: {_listed(patch.problems)}; convert without --into"
         )
-    return bytes(patch.data)
+    return patch.written()
 
 
 def _differences(expected: Graph, found: Graph) -> Iterator[str]:
@@ -97,20 +100,33 @@ def _quantization(tensor: Tensor) -> tuple[float, int]:
     return (float(np.float32(tensor.scale)), tensor.zero_point)
 
 
+class _Replacement(NamedTuple):
+    """New values of one input of an operator, and the buffer of the old ones."""
+
+    operator: int
+    position: int
+    buffer: int
+    before: bytes
+    after: bytes
+
+
 class _Patch:
-    """The file's bytes, and which of its buffers were written with what."""
+    """The file's bytes, and what is to be written to its buffers."""
 
     def __init__(self, original: Path, imported: Lowered) -> None:
         import tflite
 
-        content = original.read_bytes()
+        self.content = original.read_bytes()
         self.problems: list[str] = []
-        self.data = bytearray(content)
         self._places = imported.layers
-        self._original: Any = tflite.Model.GetRootAs(content, 0)
-        # Its arrays are views: what is written to them is written to the data.
-        self._model: Any = tflite.Model.GetRootAs(self.data, 0)
-        self._written: dict[int, tuple[str, bytes]] = {}
+        self._model: Any = tflite.Model.GetRootAs(self.content, 0)
+        self._replacements: list[_Replacement] = []
+        graph = self._model.Subgraphs(0)
+        operators = [graph.Operators(i) for i in range(graph.OperatorsLength())]
+        read = [op.Inputs(i) for op in operators for i in range(op.InputsLength())]
+        self._readers = Counter(self._buffer(tensor) for tensor in read if tensor >= 0)
+        entries = [self._model.Metadata(i) for i in range(self._model.MetadataLength())]
+        self._readers.update(entry.Buffer() for entry in entries)
 
     def layer(self, old: Op, new: Op) -> None:
         """Replace one layer's parameters."""
@@ -118,38 +134,47 @@ class _Patch:
         assert new.weights is not None
         place, before, after = self._places.get(old.name), _bias(old), _bias(new)
         trained_bias = not np.array_equal(before, after)
-        if place is None or self._stored(self._original, place.weights) != _little(old.weights):
+        if place is None or self._stored(place.weights) != _little(old.weights):
             # A layer that importing has made, or with the zeros of groups or dilation.
             if trained_bias or not np.array_equal(old.weights, new.weights):
                 self.problems.append(
                     f"layer {new.name!r} was trained, and the file does not store it as it is here"
                 )
             return
-        self._replace(new.name, "weights", place.weights, old.weights, new.weights)
+        self._replace(place.operator, 1, place.weights, old.weights, new.weights)
         if place.bias >= 0:
-            self._replace(new.name, "biases", place.bias, before, after)
+            self._replace(place.operator, 2, place.bias, before, after)
         elif trained_bias:
             self.problems.append(f"layer {new.name!r} has trained biases, and none in the file")
 
     def _buffer(self, tensor: int) -> int:
         return int(self._model.Subgraphs(0).Tensors(tensor).Buffer())
 
-    def _stored(self, model: Any, tensor: int) -> bytes:
-        return bytes(model.Buffers(self._buffer(tensor)).DataAsNumpy())
+    def _stored(self, tensor: int) -> bytes:
+        return bytes(self._model.Buffers(self._buffer(tensor)).DataAsNumpy())
 
-    def _replace(self, layer: str, what: str, tensor: int, old: Any, new: Any) -> None:
-        before, after = _little(old), _little(new)
-        other, content = self._written.setdefault(self._buffer(tensor), (layer, after))
-        if content != after:
-            self.problems.append(
-                f"layers {other!r} and {layer!r} share their {what} in the file, and differ now"
-            )
-        elif before != after and other == layer:
-            if self._stored(self._model, tensor) == before:
-                view = self._model.Buffers(self._buffer(tensor)).DataAsNumpy()
-                view[:] = np.frombuffer(after, np.uint8)
-            else:
-                self.problems.append(f"layer {layer!r}: the file has other {what} than the model")
+    def _replace(self, operator: int, position: int, tensor: int, old: Any, new: Any) -> None:
+        self._replacements.append(
+            _Replacement(operator, position, self._buffer(tensor), _little(old), _little(new))
+        )
+
+    def written(self) -> bytes:
+        """Return the file with all replacements.
+
+        A buffer that others read too, who do not change alike, stays: the layer gets its own.
+        """
+        data = bytearray(self.content)
+        model = type(self._model).GetRootAs(data, 0)  # its arrays are views of the data
+        own = []
+        for new in self._replacements:
+            group = [other for other in self._replacements if other.buffer == new.buffer]
+            alike = all(other.after == new.after for other in group)
+            if alike and len(group) == self._readers[new.buffer]:
+                view = model.Buffers(new.buffer).DataAsNumpy()
+                view[:] = np.frombuffer(new.after, np.uint8)
+            elif new.before != new.after:
+                own.append(OwnConstant(new.operator, new.position, new.after))
+        return with_own_constants(bytes(data), own) if own else bytes(data)
 
 
 def _bias(op: Op) -> npt.NDArray[np.int32]:
