@@ -13,9 +13,9 @@ namespace pmt::bindings {
 void register_card_format(py::module_& m) {
   PYBIND11_NUMPY_DTYPE(CardSection, first, bytes);
   PYBIND11_NUMPY_DTYPE(CardHeader, magic, version, blocks, model_crc32, result_crc32, image_bytes, samples, batch,
-                       steps, layers, ops, inferences, save_interval, surprisal_values, slot_blocks, first_slot,
-                       options, layer_list, streams, step_list, sample_list, activations, results, parameters,
-                       surprisal, model);
+                       steps, layers, ops, inferences, save_interval, surprisal_values, targets, slot_blocks,
+                       first_slot, options, layer_list, streams, step_list, sample_list, activations, results,
+                       parameters, surprisal, model);
   PYBIND11_NUMPY_DTYPE(SlotHeader, magic, sequence, steps, bytes, model_crc32, image_crc32);
   PYBIND11_NUMPY_DTYPE(StepRecord, step, learning_rate, samples);
   PYBIND11_NUMPY_DTYPE(ResultRecord, loss_sum, correct, changed);

@@ -171,6 +171,7 @@ TEST_CASE("squared errors of large outputs are kept in larger units") {
   squared_error_gradient(&logit, 1, {0, &target}, 8, &gradient);
   CHECK(gradient == fixed_gradient(622.0f / 256.0f));
   CHECK(in_loss_units(int64_t{1} << 40, largest_loss_shift) == INT64_MAX);
+  CHECK(in_loss_units(-5, 0) == -5);
 }
 
 TEST_CASE("every target of the range has a gradient from both ends of the output") {

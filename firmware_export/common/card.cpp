@@ -43,6 +43,7 @@ Problem Card::check_header(const Model& model) const {
   const CardHeader& h = header_;
   if (h.model_crc32 != model.header().crc32) return "the card was made for another model: export again";
   if (h.image_bytes != element_count(model.input())) return "the samples do not have the model's input size";
+  if (h.targets != 0 && h.targets != model.classes()) return "the samples do not have a target for each output";
   if (h.ops != model.op_count()) return "the card does not have the model's number of ops";
   const bool counts = inside(h.samples, 1, most_records) && inside(h.steps, 0, most_records) &&
                       inside(h.batch, 1, most_records) && inside(h.layers, 1, h.ops) &&
@@ -53,7 +54,9 @@ Problem Card::check_header(const Model& model) const {
 
 int64_t Card::step_bytes() const { return static_cast<int64_t>(sizeof(StepRecord)) + 4 * int64_t{header_.batch}; }
 
-int64_t Card::sample_bytes() const { return 4 + (int64_t{header_.image_bytes} + 3) / 4 * 4; }
+int64_t Card::label_bytes() const { return 4 * int64_t{header_.targets > 0 ? header_.targets : 1}; }
+
+int64_t Card::sample_bytes() const { return label_bytes() + (int64_t{header_.image_bytes} + 3) / 4 * 4; }
 
 Problem Card::check_sections() const {
   const CardHeader& h = header_;
@@ -136,8 +139,14 @@ bool Card::step_sample(int32_t step, int32_t position, int32_t* sample) const {
 
 bool Card::sample(int32_t index, int8_t* image, int32_t* label) const {
   const int64_t offset = sample_bytes() * index;
-  return read(header_.sample_list, offset, label, 4) &&
-         read(header_.sample_list, offset + 4, image, static_cast<size_t>(header_.image_bytes));
+  *label = -1;
+  return (header_.targets > 0 || read(header_.sample_list, offset, label, 4)) &&
+         read(header_.sample_list, offset + label_bytes(), image, static_cast<size_t>(header_.image_bytes));
+}
+
+bool Card::targets(int32_t index, float* targets) const {
+  return read(header_.sample_list, sample_bytes() * index, targets,
+              sizeof(float) * static_cast<size_t>(header_.targets));
 }
 
 bool Card::activation(int32_t inference, int32_t op, uint32_t* crc32) const {
@@ -157,6 +166,12 @@ bool read_sample(void* context, int32_t index, int8_t* image, int32_t* label) {
   const StepReader& reader = *static_cast<const StepReader*>(context);
   int32_t sample = 0;
   return reader.card->step_sample(reader.step, index, &sample) && reader.card->sample(sample, image, label);
+}
+
+bool read_targets(void* context, int32_t index, float* targets) {
+  const StepReader& reader = *static_cast<const StepReader*>(context);
+  int32_t sample = 0;
+  return reader.card->step_sample(reader.step, index, &sample) && reader.card->targets(sample, targets);
 }
 
 }  // namespace pmt::firmware

@@ -31,6 +31,8 @@ class Card {
   bool step_sample(int32_t step, int32_t position, int32_t* sample) const;
   // `image` takes header().image_bytes.
   bool sample(int32_t index, int8_t* image, int32_t* label) const;
+  // `targets` takes header().targets floats.
+  bool targets(int32_t index, float* targets) const;
   bool activation(int32_t inference, int32_t op, uint32_t* crc32) const;
   bool result(int32_t step, ResultRecord* record) const;
   bool parameters(int32_t step, int32_t layer, ParameterRecord* record) const;
@@ -40,6 +42,7 @@ class Card {
   Problem check_sections() const;
   Problem check_records() const;
   int64_t step_bytes() const;
+  int64_t label_bytes() const;
   int64_t sample_bytes() const;
   bool read(const CardSection& section, int64_t offset, void* bytes, size_t count) const;
 
@@ -54,5 +57,7 @@ struct StepReader {
 
 // Reads sample number `index` of a step, for a trainer; `context` is a StepReader.
 bool read_sample(void* context, int32_t index, int8_t* image, int32_t* label);
+// Its targets.
+bool read_targets(void* context, int32_t index, float* targets);
 
 }  // namespace pmt::firmware

@@ -40,13 +40,13 @@ void log_resume(const CardHeader& header, const SlotHeader& checkpoint) {
 }
 
 void log_step(int32_t index, const StepRecord& record, const StepResult& result, uint32_t milliseconds,
-              int32_t steps_left) {
+              const CardHeader& header) {
   Line line;
   line.text("step ").number(index).text(": loss ");
   line.ratio(result.loss_sum, int64_t{record.samples} << loss_fraction_bits, 4);
-  line.text(", accuracy ").ratio(result.correct, record.samples, 3).text(", ");
-  line.number(result.changed).text(" weights changed, ");
-  line.number(milliseconds).text(" ms, ").number(steps_left).text(" to go").print();
+  if (header.targets == 0) line.text(", accuracy ").ratio(result.correct, record.samples, 3);
+  line.text(", ").number(result.changed).text(" weights changed, ");
+  line.number(milliseconds).text(" ms, ").number(header.steps - index - 1).text(" to go").print();
 }
 
 void log_checkpoint(const SlotHeader& checkpoint, uint32_t milliseconds) {
@@ -239,10 +239,11 @@ bool Session::train(int32_t index) {
   const uint32_t started = board::milliseconds();
   StepReader reader = {&card_, index};
   StepResult result = {};
-  const Status status =
-      trainer_.step(record.step, record.learning_rate, record.samples, {&reader, read_sample}, &result);
+  SampleSource source = {&reader, read_sample};
+  if (card_.header().targets > 0) source.read_targets = read_targets;
+  const Status status = trainer_.step(record.step, record.learning_rate, record.samples, source, &result);
   if (!status.ok()) return fail("step", status);
-  log_step(index, record, result, board::milliseconds() - started, card_.header().steps - index - 1);
+  log_step(index, record, result, board::milliseconds() - started, card_.header());
   verify_.result(index, result);
   for (int32_t i = 0; i < trainer_.layer_count(); ++i) verify_.parameters(index, i, trainer_.layer(i));
   return expected_values_were_read();

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,7 @@ def check_same_bytes(
     layers = len(report.layers)
     assert log[-1] == f"verify: ok (5 steps, {layers} layers, {activations} activations)", log
     assert ok
+    assert data.has_targets != any("accuracy" in line for line in log)
     check_marks(log, report.arena_bytes, report.stack_bytes)
     task = make_task(
         model,
@@ -146,6 +148,30 @@ def test_every_loss_gives_the_same_bytes(tmp_path: Path, changes: dict[str, Any]
     data = random_dataset(model, 12)
     if changes["loss"] == "entropy":  # which reads no label, and no card of it holds any
         data = Dataset.unlabeled(data.images)
+    used = check_same_bytes(tmp_path / "fw", model, data, options)
+    assert set(used) == {"pooled_perturbation", "closed_form"}
+
+
+def with_large_outputs(model: pmt.Model) -> pmt.Model:
+    """The model with outputs so large that squared errors need a larger unit."""
+    graph = model.to_graph()
+    scales = graph.ops[-1].weight_scales
+    assert scales is not None
+    graph.ops[-1] = replace(graph.ops[-1], weight_scales=30 * scales)
+    graph.tensors[-1] = replace(graph.tensors[-1], scale=30 * graph.tensors[-1].scale)
+    return pmt.Model.from_graph(graph)
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "binary_cross_entropy"])
+@pytest.mark.parametrize("batch", [1, 3])
+def test_targets_give_the_same_bytes(tmp_path: Path, loss: str, batch: int) -> None:
+    options = pmt.preset(
+        "default", batch=batch, queries=6, learning_rate=0.6, loss=loss, preparation="none"
+    )
+    model = with_large_outputs(residual_network())
+    rng = np.random.default_rng(8)
+    targets = rng.uniform(0, 1, (12, 4)) * (1 if loss == "binary_cross_entropy" else 90)
+    data = Dataset.with_targets(random_dataset(model, 12).images, targets)
     used = check_same_bytes(tmp_path / "fw", model, data, options)
     assert set(used) == {"pooled_perturbation", "closed_form"}
 

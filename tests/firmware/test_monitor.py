@@ -74,6 +74,16 @@ def test_a_monitor_that_comes_late_knows_the_number_of_steps():
     )
 
 
+def test_targets_have_no_accuracy():
+    log = TrainingLog()
+    shown = log.read("step 0: loss 1024.2500, 12 weights changed, 500 ms, 9 to go")
+    assert shown == (
+        "       1/10  loss 1024.2500 (mean 1024.2500)       12 changed  0.50 s  0:04 left"
+    )
+    assert log.accuracy is None
+    assert "accuracy" not in log.summary()
+
+
 def test_long_times_have_hours():
     assert log_of().read(step(0, 3600, 2000)).endswith("2.00 s  2:00:00 left")
 

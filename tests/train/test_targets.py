@@ -15,6 +15,7 @@ import pmt
 from pmt import _core
 from pmt.cli import main
 from pmt.datasets import Dataset, save_npz
+from pmt.model.card import CardHeader, read_payload
 from pmt.net.graph import Graph
 
 OPTIONS: dict[str, Any] = {"batch": 8, "epochs": 6, "queries": 8, "preparation": "none"}
@@ -133,16 +134,16 @@ def test_targets_of_a_classifier_have_no_training_accuracy() -> None:
     assert all("train_accuracy" not in epoch for epoch in result.epochs)
 
 
-@pytest.mark.parametrize("kind", ["targets", "labels"])
+@pytest.mark.parametrize(("kind", "classes"), [("targets", 1), ("targets", 3), ("labels", 1)])
 def test_the_command_line_trains_on_targets_of_a_file(
-    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    kind: str, classes: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    model = smooth_network(classes=1)
+    model = smooth_network(classes=classes)
     model.save(tmp_path / "one.pmt")
     images, values = pixels(model, 24), np.arange(24) % 2
     data = Dataset.from_arrays(images, values)
     if kind == "targets":
-        data = Dataset.with_targets(images, values)
+        data = Dataset.with_targets(images, np.tile(values[:, None], classes))
     save_npz(data, tmp_path / "data.npz")
     files = ["train", str(tmp_path / "one.pmt"), "--data", str(tmp_path / "data.npz")]
     run = str(tmp_path / "run")
@@ -154,3 +155,24 @@ def test_the_command_line_trains_on_targets_of_a_file(
     assert "accuracy" not in records
     assert "correct" not in records
     assert main(["show", str(tmp_path / "data.npz"), "--out", str(tmp_path / "sheet.png")]) == 0
+
+
+@pytest.mark.parametrize("classes", [1, 3])
+def test_the_command_line_exports_targets_of_a_file(classes: int, tmp_path: Path) -> None:
+    model = smooth_network(classes=classes)
+    model.save(tmp_path / "one.pmt")
+    images = pixels(model, 12)
+    targets = np.linspace(-12, 12, 12 * classes, dtype=np.float32).reshape(12, classes)
+    save_npz(Dataset.with_targets(images, targets), tmp_path / "data.npz")
+    files = [str(tmp_path / "one.pmt"), "--data", str(tmp_path / "data.npz")]
+    options = ["--loss", "squared_error", "--steps", "2", "--batch", "3", "--queries", "2"]
+    target = ["--target", "qemu-mps2-an500", "--out", str(tmp_path / "fw")]
+    assert main(["export", *files, *options, *target]) == 0
+    header = CardHeader.unpack((tmp_path / "fw" / "card.img").read_bytes())
+    assert header.targets == classes
+    payload = read_payload(
+        (tmp_path / "fw" / "card.img").read_bytes(), *header.sections["sample_list"]
+    )
+    rows = np.frombuffer(payload, np.uint8).reshape(header.samples, -1)
+    found = np.ascontiguousarray(rows[:, : 4 * classes]).view("<f4")
+    assert {tuple(row) for row in found.tolist()} <= {tuple(row) for row in targets.tolist()}

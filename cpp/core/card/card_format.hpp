@@ -16,7 +16,7 @@ namespace pmt {
 
 constexpr uint8_t card_magic[4] = {'P', 'M', 'T', 'D'};
 constexpr uint8_t slot_magic[4] = {'P', 'M', 'T', 'C'};
-constexpr uint32_t card_version = 9;
+constexpr uint32_t card_version = 10;
 
 constexpr size_t payload_bytes = 508;
 
@@ -48,20 +48,21 @@ struct CardHeader {
   int32_t inferences;        // samples 0 .. inferences-1 have expected activations
   int32_t save_interval;     // steps from one checkpoint to the next; there is one after the last, too
   int32_t surprisal_values;  // MeanPrediction: floats at the end of a checkpoint
+  int32_t targets;           // floats of a sample in place of its label, one an output; 0: it has a label
   uint32_t slot_blocks;      // of each of the two slots
   uint32_t first_slot;       // block; the second slot stands behind the first
   CardSection options;       // TrainerOptions
   CardSection layer_list;    // int32 op index [layers]
   CardSection streams;       // StreamedOps: which ops stream, as the host has planned it; see core/net/segments.hpp
   CardSection step_list;     // StepRecord and int32 sample index [batch], for each step
-  CardSection sample_list;   // int32 label (-1: none) and the image, padded to 4 bytes, for each sample
+  CardSection sample_list;   // int32 label (-1: none) or float32 [targets], and the image, padded to 4 bytes, for each
   CardSection activations;   // expected uint32 CRC-32 [inferences][ops] of each op's int8 output
   CardSection results;       // expected ResultRecord [steps]
   CardSection parameters;    // expected ParameterRecord [steps][layers], after the step
   CardSection surprisal;     // float32 of MeanPrediction before the first step; empty: all 0
   CardSection model;         // the .pmt image; for the host alone, which reads the trained model back
 };
-static_assert(sizeof(CardHeader) == 144, "the header is part of the file format");
+static_assert(sizeof(CardHeader) == 148, "the header is part of the file format");
 
 struct StepRecord {
   uint32_t step;  // counter of the random streams

@@ -103,6 +103,9 @@ Status StepMemory::open(const TrainerSetup& wanted, Arena& arena) {
 }
 
 void StepMemory::open_workers(Arena& arena) {
+  if (setup.compact && takes_targets(options.loss)) {
+    targets = arena.take<float>(MemoryPart::tables, setup.model->classes());
+  }
   workspaces = arena.take<Workspace>(MemoryPart::lists, workers());
   statuses = arena.take<Status>(MemoryPart::lists, workers());
   const WorkspaceSetup each = {&network, &plan, layers, setup.layer_count, &options, setup.query_bytes};
@@ -117,9 +120,14 @@ Status StepMemory::read_sample(const SampleSource& source, int32_t sample, int32
   int8_t* input = workspaces[worker].tensor(plan, Pass::main, model.header().input_tensor);
   *target = {no_label};
   if (!source.read(source.context, sample, input, &target->label)) return {Code::sample_unreadable};
-  if (source.targets != nullptr) {
+  if (source.targets != nullptr || source.read_targets != nullptr) {
     if (!takes_targets(options.loss)) return {Code::label_targets};
-    target->values = source.targets + int64_t{sample} * model.classes();
+    if (source.targets != nullptr) {
+      target->values = source.targets + int64_t{sample} * model.classes();
+    } else {
+      if (targets == nullptr || !source.read_targets(source.context, sample, targets)) return {Code::sample_unreadable};
+      target->values = targets;
+    }
     target->label = arg_max(target->values, model.classes());
     return {};
   }

@@ -30,6 +30,7 @@ struct StepMemory {
   Layer* layers = nullptr;
   int64_t* loss_starts = nullptr;   // of each layer's table, see loss_tables.hpp
   Workspace* workspaces = nullptr;  // one per worker
+  float* targets = nullptr;         // [class], of the sample under way; in a compact plan whose loss takes targets
   Status* statuses = nullptr;       // one per worker
 };
 

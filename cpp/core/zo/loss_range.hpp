@@ -15,7 +15,7 @@ constexpr int32_t largest_loss_shift = 24;
 // twice the range, as the logits, which are accumulators, leave that of the int8 output.
 int32_t loss_shift(Loss loss, const TensorRecord& output);
 
-// A sum of losses that are not negative, in the units of loss_units.hpp; at most INT64_MAX.
+// A sum of losses in the units of loss_units.hpp, between -INT64_MAX and INT64_MAX.
 int64_t in_loss_units(int64_t sum, int32_t shift);
 
 // The targets that squared_error tells apart from every value that the int8 output holds.

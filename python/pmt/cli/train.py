@@ -26,6 +26,7 @@ from pmt.cli.arguments import (
 from pmt.cli.output import EXIT_INTERRUPTED, EpochLines, Output, complain
 from pmt.methods import Adaptation, AdaptationResult
 from pmt.train.options import TrainingOptions
+from pmt.train.prepare.preparation import without_head
 
 USAGE = """\
 pmt train MODEL --data DIR [--corruption NAME --severity S] --out RUN [options]
@@ -95,7 +96,7 @@ def _opened(arguments: argparse.Namespace) -> Adaptation:
         if getattr(arguments, name) is None:
             shown = "MODEL" if name == "model" else f"--{name}"
             raise ValueError(f"{shown} is missing; see `pmt train --help`")
-    return methods.open_run(
+    run = methods.open_run(
         model=arguments.model,
         trainer=chosen_trainer(arguments),
         data=data_source(arguments),
@@ -104,6 +105,11 @@ def _opened(arguments: argparse.Namespace) -> Adaptation:
         valid_limit=arguments.valid_limit or 0,
         importer=importer_options(arguments),
     )
+    if not run.data.has_class_labels and "preparation" not in given_options(arguments):
+        preparation = getattr(run.trainer.options, "preparation", "none")
+        if preparation != without_head(preparation):
+            run.trainer.set_params(preparation=without_head(preparation))
+    return run
 
 
 def _check_resumed(arguments: argparse.Namespace) -> None:

@@ -21,8 +21,9 @@ _LINES = {
         r"resume: (?P<done>\d+) of (?P<steps>\d+) steps done, checkpoint (?P<sequence>\d+)"
     ),
     "step": re.compile(
-        r"step (?P<step>\d+): loss (?P<loss>\d+\.\d{4}), accuracy (?P<accuracy>[01]\.\d{3}), "
-        r"(?P<changed>\d+) weights changed, (?P<milliseconds>\d+) ms, (?P<left>\d+) to go"
+        r"step (?P<step>\d+): loss (?P<loss>\d+\.\d{4}), "
+        r"(?:accuracy (?P<accuracy>[01]\.\d{3}), )?(?P<changed>\d+) weights changed, "
+        r"(?P<milliseconds>\d+) ms, (?P<left>\d+) to go"
     ),
     "checkpoint": re.compile(
         r"checkpoint (?P<sequence>\d+): (?P<steps>\d+) steps done, (?P<milliseconds>\d+) ms"
@@ -48,7 +49,8 @@ class TrainingLog:
     ----------
     steps : dict of int to dict
         Steps by index, the newest where a step was repeated after a reset: ``loss`` (nats, before
-        the step), ``accuracy`` (0..1), ``changed`` weights, ``milliseconds``.
+        the step), ``accuracy`` (0..1; not where the samples have targets), ``changed`` weights,
+        ``milliseconds``.
     total : int or None
         Steps of the whole training; None until a line says so.
     checkpoints : int
@@ -89,7 +91,7 @@ class TrainingLog:
 
     @property
     def accuracy(self) -> float | None:
-        """Mean accuracy of the last ten steps, 0..1."""
+        """Mean accuracy of the last ten steps, 0..1; None without classes."""
         return self._mean("accuracy")
 
     @property
@@ -120,7 +122,9 @@ class TrainingLog:
     def summary(self) -> str:
         """Return the whole log in a few lines."""
         rows = [("steps", self._steps_text()), ("loss", self._span("loss", 4))]
-        rows += [("accuracy", self._span("accuracy", 3)), ("memory", self._memory_text())]
+        if not self.steps or self.accuracy is not None:
+            rows += [("accuracy", self._span("accuracy", 3))]
+        rows += [("memory", self._memory_text())]
         checkpoints = f"{self.checkpoints} written"
         if self.resumed:
             after = ", ".join(map(str, self.resumed))
@@ -151,7 +155,8 @@ class TrainingLog:
         }
 
     def _mean(self, quantity: str) -> float | None:
-        recent = [self.steps[step][quantity] for step in sorted(self.steps)[-_RECENT:]]
+        last = sorted(self.steps)[-_RECENT:]
+        recent = [self.steps[step][quantity] for step in last if quantity in self.steps[step]]
         return sum(recent) / len(recent) if recent else None
 
     def _take(self, kind: str, found: dict[str, str], line: str) -> str:
@@ -182,15 +187,18 @@ class TrainingLog:
         changed, milliseconds, left = counts
         self.steps[step] = {
             "loss": float(found["loss"]),
-            "accuracy": float(found["accuracy"]),
             "changed": changed,
             "milliseconds": milliseconds,
             "left": left,
         }
+        accuracy = ""
+        if found["accuracy"] is not None:
+            self.steps[step]["accuracy"] = float(found["accuracy"])
+            accuracy = f"accuracy {found['accuracy']} (mean {self.accuracy:.3f})  "
         self.total = step + 1 + left
         return (
             f"{f'{step + 1}/{self.total}':>11}  loss {found['loss']} (mean {self.loss:.4f})  "
-            f"accuracy {found['accuracy']} (mean {self.accuracy:.3f})  {changed:>7,} changed  "
+            f"{accuracy}{changed:>7,} changed  "
             f"{milliseconds / 1000:.2f} s  {_time(self.seconds_left or 0.0)} left"
         )
 

@@ -74,6 +74,7 @@ class CardHeader(NamedTuple):
     inferences: int
     save_interval: int
     surprisal_values: int
+    targets: int
     slot_blocks: int
     first_slot: int
     sections: dict[str, Section]

@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-import struct
 import zlib
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -118,6 +118,7 @@ def build_card(task: Task, expected: Expected, save_interval: int = SAVE_INTERVA
         inferences=len(expected.activations),
         save_interval=save_interval,
         surprisal_values=state,
+        targets=task.labels.shape[1] if task.labels.ndim == 2 else 0,
         slot_blocks=slot_blocks,
         first_slot=end,
         sections=sections,
@@ -184,10 +185,12 @@ def _pack_step(step: Step, batch: int) -> bytes:
     return pack_records("step", [record]) + indices.tobytes()
 
 
-def _pack_samples(images: npt.NDArray[np.int8], labels: npt.NDArray[np.int64]) -> bytes:
+def _pack_samples(images: npt.NDArray[np.int8], labels: npt.NDArray[Any]) -> bytes:
+    """Return each sample's label or targets, and its pixels."""
     flat = images.reshape(len(images), -1)
     padding = bytes(-flat.shape[1] % 4)
+    of_samples = labels.astype("<f4" if labels.ndim == 2 else "<i4")
     return b"".join(
-        struct.pack("<i", label) + pixels.tobytes() + padding
-        for label, pixels in zip(labels.tolist(), flat, strict=True)
+        label.tobytes() + pixels.tobytes() + padding
+        for label, pixels in zip(of_samples, flat, strict=True)
     )

@@ -126,7 +126,8 @@ def inputs_of(task: Task) -> dict[str, str]:
     """Return the SHA-256 of each input of a task."""
     packed = task.packed()
     training = repr((task.layers, task.batch, task.inferences, task.steps)).encode()
-    data = task.dataset.images.tobytes() + task.dataset.labels.astype("<i8").tobytes()
+    labels = task.dataset.labels.astype("<f4" if task.dataset.has_targets else "<i8")
+    data = task.dataset.images.tobytes() + labels.tobytes()
     return {
         "model": _sha256(task.source),
         "memories": _sha256(packed["surprisal"]),

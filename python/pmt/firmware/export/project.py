@@ -54,6 +54,7 @@ from pmt.train.costs.work import device_restarts, zeroth_order_work
 from pmt.train.option_fields import warn_without_effect
 from pmt.train.options import TrainingOptions
 from pmt.train.options import preset as preset_options
+from pmt.train.prepare.preparation import without_head
 from pmt.train.run.folder import RunFolder
 from pmt.train.run.keep_best import part
 
@@ -433,6 +434,8 @@ def export_files(
         images = data.load("train", network, limit=limit)
     else:
         images = _own_images(model, run, network, limit)
+    if not images.has_class_labels and "preparation" not in (options or {}):
+        training = training.replace(preparation=without_head(training.preparation))
     dataset, chosen_on = _parted(images, select, held_out)
     return export(
         network if run is None else run,

@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -70,8 +71,8 @@ class Task:
         The steps.
     images : ndarray of int8, shape (N, height, width, channels)
         Prepared samples.
-    labels : ndarray of int64, shape (N,)
-        Their classes.
+    labels : ndarray of int64, shape (N,), or of float32, shape (N, outputs)
+        Their classes or targets.
     inferences : int
         Number of samples, from the first, whose activations are compared.
     source : bytes
@@ -88,7 +89,7 @@ class Task:
     batch: int
     steps: tuple[Step, ...]
     images: npt.NDArray[np.int8]
-    labels: npt.NDArray[np.int64]
+    labels: npt.NDArray[Any]
     inferences: int
     source: bytes
     dataset: Dataset
@@ -145,7 +146,6 @@ def make_task(
     chosen, trained = _chosen(model, options or run_options, layers, batch, selects)
     _check_for_board(chosen)
     dataset = ZOTrainer(chosen).training_data(model, _trained_images(source, dataset))
-    _check_labels_of_board(dataset)
     ZOTrainer(chosen).check_data(model, dataset)
     if not prepared:
         model = model.copy()
@@ -158,7 +158,6 @@ def make_task(
     rows = positions.reshape(steps, chosen.batch)
     core_options = chosen.to_core()
     images = model.prepare(dataset.images[used])
-    classes = np.ascontiguousarray(dataset.labels[used], np.int64)
     if state is not None:
         core = _core.Trainer(model.core, core_options, trained, chosen.batch)
         _check_surprisal(state, core.surprisal().size)
@@ -171,7 +170,7 @@ def make_task(
             Step(first + i, rates[i], tuple(int(s) for s in rows[i])) for i in range(steps)
         ),
         images=images,
-        labels=classes,
+        labels=np.ascontiguousarray(dataset.labels[used]),
         inferences=_inferences(inferences, len(used)),
         source=image,
         dataset=dataset,
@@ -213,14 +212,6 @@ def _check_for_board(options: TrainingOptions) -> None:
         raise ValueError(
             f"loss={options.loss!r} is a Python callable, which no board runs; export with "
             "loss='cross_entropy' or another of the core's losses"
-        )
-
-
-def _check_labels_of_board(dataset: Dataset) -> None:
-    if dataset.has_targets:
-        raise ValueError(
-            f"data set {dataset.name!r} holds float targets, which no card has room for; give it "
-            "integer labels"
         )
 
 
@@ -387,6 +378,8 @@ def select_blocks(
     if build_system == "arduino":
         raise ValueError("format='arduino' has its own application; take another to select")
     checked_candidates(names)
+    if task.dataset.has_targets:
+        raise ValueError("candidates: class labels compare the blocks, and the data has targets")
     if task.steps[0].step != 0:
         raise ValueError("candidates: a run that has begun has its layers; select from its model")
     layers = tuple(task.model.select_layers(name.replace("+", ",")) for name in names)
