@@ -53,6 +53,7 @@ def test_the_device_counts_what_biases_alone_take():
     assert arena(train_weights=False) <= arena() - 144
 
 
+@pytest.mark.filterwarnings("ignore:.* in valid are also in data")
 @pytest.mark.parametrize(
     "changes",
     [{}, {"rule": "by_dimension", "learning_rate": 0.5, "bias_rate": 1.0, "head_rate": 1.0}],

@@ -72,7 +72,8 @@ def python() -> Names:
     pytest.importorskip("matplotlib")
     data, test = images_of("train"), images_of("test")
     confusion = model().confusion(test)
-    targets = pmt.datasets.Dataset.with_targets(data.images, np.zeros((100, 10), np.float32))
+    one_hot = np.eye(10, dtype=np.float32)[data.labels]
+    targets = pmt.datasets.Dataset.with_targets(data.images, one_hot)
     return {"np": np, "with_targets": targets, "before": confusion, "after": confusion}
 
 

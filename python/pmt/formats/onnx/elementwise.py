@@ -305,8 +305,13 @@ def softmax(call: Call) -> View:
             f"it runs over axis {axis} of a value of shape {view.shape}",
             "only a softmax over the classes, at the end, can be left out",
         )
+    return left_out(call)
+
+
+def left_out(call: Call) -> View:
+    """Leave out a function of single logits, such as Sigmoid; only the output may follow."""
     call.draft.dropped.append(f"{call.node.name} ({call.node.kind})")
-    return replace(view, dropped=call.node.name)
+    return replace(call.view(), dropped=call.node.name)
 
 
 def fold(call: Call) -> Array:

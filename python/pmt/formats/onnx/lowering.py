@@ -15,7 +15,7 @@ from pmt.formats.layers import NO_STATE, Unsupported, layer_blocks
 from pmt.formats.onnx import elementwise, windows
 from pmt.formats.onnx.call import Call, QuantizedConstant, Value, dequantize, moved, quantize
 from pmt.formats.onnx.draft import Draft, View, clean, image_view
-from pmt.formats.onnx.elementwise import FOLDERS, fold, shape_of
+from pmt.formats.onnx.elementwise import FOLDERS, fold, left_out, shape_of
 from pmt.formats.onnx.file import FileModel, Node, read_file
 from pmt.formats.onnx.windows import MOST_ZEROS
 from pmt.net.graph import is_layer
@@ -35,8 +35,10 @@ _LAYOUT_KEEPING = (
 )
 _AFTER_SOFTMAX = (
     *("Identity", "Cast", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Dropout"),
-    *("Softmax", "LogSoftmax", "QuantizeLinear", "DequantizeLinear"),
+    *("Softmax", "LogSoftmax", "QuantizeLinear", "DequantizeLinear", "Sigmoid", "ArgMax"),
 )
+# Left out at the end of the network, refused before it.
+_ENDS = ("Sigmoid", "HardSigmoid", "Tanh", "ArgMax")
 
 _CONVERTERS: dict[str, Callable[[Call], Value]] = {
     "Add": elementwise.addition,
@@ -209,7 +211,8 @@ class _Lowering:
 
     def convert(self, node: Node) -> None:
         """Convert one node; problems are noted, and what depends on it is left out."""
-        unknown = node.kind not in _CONVERTERS
+        ends = node.kind in _ENDS and self._is_at_end(node)
+        unknown = node.kind not in _CONVERTERS and not ends
         values = [self._values.get(name) if name else None for name in node.inputs]
         failed = any(name and self._values.get(name) is None for name in node.inputs)
         # Converters may look at three inputs, whether or not the node has them.
@@ -227,13 +230,21 @@ class _Lowering:
                 raise Unsupported("this operator is not supported", _REMEDIES.get(node.kind, _ELSE))
             elif not failed:
                 self._refuse_after_softmax(node, values)
-                result = _CONVERTERS[node.kind](call)
+                result = left_out(call) if ends else _CONVERTERS[node.kind](call)
         except Unsupported as problem:
             self._problems.add(problem, node.kind, node.name)
             result = self._stand_in(node, values)
         for index, name in enumerate(node.outputs):
             if name:
                 self._values[name] = self._read_alike(result, name, values) if not index else None
+
+    def _is_at_end(self, node: Node) -> bool:
+        """Whether nothing that computes stands between a node and the output."""
+        name = node.outputs[0]
+        for later in self._model.nodes:
+            if name in later.inputs[:1] and later.kind in _AFTER_SOFTMAX and later.outputs:
+                name = later.outputs[0]
+        return name == self._model.output
 
     def _refuse_after_softmax(self, node: Node, values: list[Value | None]) -> None:
         for value in values:

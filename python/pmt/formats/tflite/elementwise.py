@@ -236,17 +236,25 @@ def expand_dims(step: Step) -> None:
 
 
 def transpose(step: Step) -> None:
-    """Lower TRANSPOSE where it moves only axes of size 1, and so no value."""
+    """Lower TRANSPOSE where it moves only axes of size 1, and so no value, or puts channels first.
+
+    What reads channels that come first is in ``channels_first.py``.
+    """
     shape, order = step.shape(), step.integers(1)
     if order is None or sorted(order) != list(range(len(shape))):
         raise Unsupported(f"order {order} for shape {shape}", "store the order as a constant")
     moved = [axis for axis in order if shape[axis] != 1]
-    if moved != sorted(moved):
+    if moved != sorted(moved) and order == [0, 3, 1, 2]:
+        step.require_same_quantization()
+        step.alias(tuple(shape[axis] for axis in order))
+        step.network.channels_first[step.output] = set()
+    elif moved != sorted(moved):
         raise Unsupported(
             f"moves values: order {order} for shape {shape}",
             "convert from a channels-last network; only at the input may channels come first",
         )
-    rename(step, tuple(shape[axis] for axis in order))
+    else:
+        rename(step, tuple(shape[axis] for axis in order))
 
 
 def rename(step: Step, shape: tuple[int, ...]) -> None:

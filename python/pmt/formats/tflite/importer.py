@@ -28,7 +28,7 @@ from pmt.formats.layers import (
     layer_blocks,
     settle_ties,
 )
-from pmt.formats.tflite import elementwise, windows
+from pmt.formats.tflite import channels_first, elementwise, windows
 from pmt.formats.tflite.file import FileModel, FileOp, place, read_file
 from pmt.formats.tflite.network import (
     Network,
@@ -46,7 +46,16 @@ __all__ = ["Lowered", "lower", "read"]
 Numbered = list[tuple[int, FileOp]]
 
 _MOST_ENDS = 16  # operators dropped at either end
-_ENDS = ("SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION", "DEQUANTIZE", "QUANTIZE")
+# Operators after the logits or the embedding, with the input that they read it by.
+_ENDS = {
+    **dict.fromkeys(("SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION", "LOGISTIC", "TANH"), 0),
+    **dict.fromkeys(("DEQUANTIZE", "QUANTIZE", "ARG_MAX", "CAST"), 0),
+}
+# They go where one of those stands before them: nothing else of them is left.
+_IDENTITIES = {
+    **dict.fromkeys(("RESHAPE", "SQUEEZE", "EXPAND_DIMS", "IDENTITY", "SPLIT_V"), 0),
+    "SPLIT": 1,
+}
 _RENAMING = ("RESHAPE", "EXPAND_DIMS", "SQUEEZE")
 _CHANNELS_LAST = [0, 2, 3, 1]
 
@@ -146,13 +155,13 @@ def read(
     Returns
     -------
     Graph
-        QUANTIZE at the start and DEQUANTIZE, QUANTIZE, SOFTMAX and L2_NORMALIZATION at the end are
-        dropped (listed under ``dropped_operators`` of the metadata): the output is the logits, or
-        the features before they are normalized. Layers are named
-        after their weights where those names are short and unique, else ``conv0``, ``depthwise0``,
-        ``dense0``. Blocks: ``B1`` to ``B4`` (layers before the head in four consecutive groups),
-        ``head`` (the last layer) and ``all``. Layers that the file has no weights for, such as a
-        requantization, are in none of them (listed under ``helper_layers``).
+        QUANTIZE at the start and DEQUANTIZE, QUANTIZE, SOFTMAX, LOGISTIC, TANH, ARG_MAX and
+        L2_NORMALIZATION at the end are dropped (listed under ``dropped_operators`` of the
+        metadata): the output is the logits, or the features before they are normalized. Layers are
+        named after their weights where those names are short and unique, else ``conv0``,
+        ``depthwise0``, ``dense0``. Blocks: ``B1`` to ``B4`` (layers before the head in four
+        consecutive groups), ``head`` (the last layer) and ``all``. Layers that the file has no
+        weights for, such as a requantization, are in none of them (listed under ``helper_layers``).
 
     Raises
     ------
@@ -263,12 +272,17 @@ class _Lowering:
             _check_kind(step)
             check_types(step.op, self._model)
             if not self._reads_what_failed(step):
-                sizes = is_shape_value(self._model.tensors[step.output])
-                convert = elementwise.evaluate_sizes if sizes else _CONVERTERS[step.op.kind]
-                convert(step)
+                self._converter(step)(step)
         except Unsupported as problem:
             self._problems.add(problem, operator=(step.number, step.op.kind))
             self._stand_in(step)
+
+    def _converter(self, step: Step) -> Callable[[Step], None]:
+        if is_shape_value(self._model.tensors[step.output]):
+            return elementwise.evaluate_sizes
+        if any(tensor in step.network.channels_first for tensor in step.op.inputs):
+            return channels_first.converter(step)
+        return _CONVERTERS[step.op.kind]
 
     def _reads_what_failed(self, step: Step) -> bool:
         """Whether an input is missing because of a problem that is already noted."""
@@ -290,6 +304,10 @@ class _Lowering:
         if not self._problems and parts.last not in network.index:
             self._problems.add(
                 Unsupported("no operator writes the output from the input", "the file is damaged")
+            )
+        if not self._problems and parts.last in network.channels_first:
+            self._problems.add(
+                Unsupported("its output is a map whose channels come first", channels_first.REMEDY)
             )
         if not self._problems and not network.layers:
             self._problems.add(Unsupported("there is no layer with weights", "nothing to train"))
@@ -418,14 +436,20 @@ def _drop_end(model: FileModel, result: Rewritten) -> None:
     """Operators after the logits or the embedding, and QUANTIZE to what the user wants to read."""
     writers = {op.outputs[0]: (number, op) for number, op in result.ops if len(op.outputs) == 1}
     readers = readers_of(result.ops, result.last)
+    last, passed = result.last, []
     for _ in range(_MOST_ENDS):
-        if result.last not in writers:
+        if last not in writers:
             return
-        number, op = writers.pop(result.last)
-        if op.kind not in _ENDS or len(op.inputs) != 1 or len(readers.get(op.inputs[0], ())) != 1:
+        number, op = writers.pop(last)
+        place = _ENDS.get(op.kind, _IDENTITIES.get(op.kind))
+        if place is None or len(readers.get(op.inputs[place], ())) != 1:
             return
-        result.last = op.inputs[0]
-        _drop(result, number)
+        last = op.inputs[place]
+        passed.append(number)
+        if op.kind in _ENDS:
+            result.last = last
+            while passed:
+                _drop(result, passed.pop())
 
 
 def _drop(result: Rewritten, number: int) -> None:

@@ -146,8 +146,10 @@ class Network:
     ``index`` maps a tensor of the file to one of the graph, ``shapes`` to its shape for one image
     (the file's own may be wrong where a batch is unknown), ``sizes`` to the values of a shape
     computation. ``operators`` says which kind of operator made a tensor of the graph. ``absorbed``
-    is padding that the readers of a tensor take over. ``helpers`` are layers that the file has no
-    weights for. ``weights_left`` bounds what a file may unpack to.
+    is padding that the readers of a tensor take over. ``channels_first`` are tensors of the file
+    that number the values of the graph's by channel, with the axes that a MEAN has taken of them.
+    ``helpers`` are layers that the file has no weights for. ``weights_left`` bounds what a file may
+    unpack to.
     """
 
     model: FileModel
@@ -158,6 +160,7 @@ class Network:
     shapes: dict[int, tuple[int, ...]] = field(default_factory=dict)
     sizes: dict[int, npt.NDArray[np.int64]] = field(default_factory=dict)
     absorbed: dict[int, Padding] = field(default_factory=dict)
+    channels_first: dict[int, set[int]] = field(default_factory=dict)
     layers: dict[str, StoredLayer] = field(default_factory=dict)
     helpers: set[str] = field(default_factory=set)
     operators: dict[int, str] = field(default_factory=dict)

@@ -274,8 +274,11 @@ def depthwise_conv_2d(step: Step) -> None:
     _emit(step, "depthwise_conv2d", stored, shape, spread)
 
 
-def fully_connected(step: Step) -> None:
-    """Lower FULLY_CONNECTED: on all values, or on the channels of each position as a 1x1 conv2d."""
+def fully_connected(step: Step, order: npt.NDArray[np.intp] | None = None) -> None:
+    """Lower FULLY_CONNECTED: on all values, or on the channels of each position as a 1x1 conv2d.
+
+    ``order`` is the place in the file of each of the graph's values, where they differ.
+    """
     stored, weights = _weights(step, 0, 2)
     if step.op.options.get("WeightsFormat", 0) != 0:
         raise Unsupported("its weights are shuffled", "convert the model without that option")
@@ -285,7 +288,10 @@ def fully_connected(step: Step) -> None:
     parameters = _parameters(step, stored, out)
     size = None
     kind: OpKind = "fully_connected"
+    if order is not None and inner != source.elements:
+        raise Unsupported(f"{inner} weights per row for {source.elements} values", CONVERT_INT8)
     if inner == source.elements:
+        weights = weights if order is None else weights[:, order]
         keeps_rank = len(step.network.model.tensors[step.output].shape) == len(shape)
         lead = (1,) * (len(shape) - 1) if keeps_rank else (1,)
     elif inner == source.channels:
