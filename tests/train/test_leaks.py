@@ -110,3 +110,11 @@ def test_a_class_of_a_tenth_is_held_out_by_its_share():
     data = Dataset.from_arrays(TRAIN.images[np.concatenate([few, many])], labels)
     chosen = held_out_indices(pmt.TrainingOptions(), data)
     assert np.bincount(labels[chosen]).tolist() == [54, 6]
+
+
+def test_copies_count_once_where_a_state_is_chosen():
+    data = TRAIN.take(50) + TRAIN.take(50)
+    chosen = held_out_indices(pmt.TrainingOptions(), data)
+    assert len(chosen) == 20
+    with pytest.warns(UserWarning, match="have the same pixels as others"):
+        assert fit(data).held_out == 10

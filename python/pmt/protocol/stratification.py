@@ -10,7 +10,15 @@ import numpy.typing as npt
 from pmt._util.checks import checked_seed
 from pmt.datasets import Dataset
 
-__all__ = ["FEWEST_OF_CLASS", "folds", "hold_out", "image_digests", "stratified_order", "units_of"]
+__all__ = [
+    "FEWEST_OF_CLASS",
+    "first_of_copies",
+    "folds",
+    "hold_out",
+    "image_digests",
+    "stratified_order",
+    "units_of",
+]
 
 FEWEST_OF_CLASS = 4  # images of a class, of which one may be held out
 
@@ -157,6 +165,11 @@ def image_digests(data: Dataset) -> npt.NDArray[np.uint64]:
     images = np.ascontiguousarray(data.images).reshape(len(data), -1).view(np.uint8)
     digests = b"".join(blake2b(image.data, digest_size=8).digest() for image in images)
     return np.frombuffer(digests, np.uint64)
+
+
+def first_of_copies(data: Dataset) -> _Indices:
+    """Return the indices of the images that no image before them equals, ascending."""
+    return np.sort(np.unique(image_digests(data), return_index=True)[1]).astype(np.int64)
 
 
 def units_of(data: Dataset) -> _Indices:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from pmt.datasets import Dataset
 from pmt.model import ImageScores, Model
-from pmt.protocol.stratification import folds, units_of
+from pmt.protocol.stratification import first_of_copies, folds, units_of
 from pmt.train.callbacks import PhaseEnd
 from pmt.train.prepare.preparation import Phase
 from pmt.train.run.keep_best import PHASE_ERRORS, BestState
@@ -49,8 +49,9 @@ class CrossValidation(Observer):
         number = min(max(affordable, _FOLDS[0]), _FOLDS[1])
         self.data = data
         self.folds = folds(data.labels, number, seed, units_of(data))
-        # Images of rare classes are in no fold.
-        self.places = np.flatnonzero(np.isin(np.arange(len(data)), np.concatenate(self.folds)))
+        # Images of rare classes are in no fold, and copies say nothing more than one of them.
+        scored = np.sort(np.concatenate(self.folds))
+        self.places = scored[first_of_copies(data.subset(scored))]
         self.original: Model | None = None
         self.phases: list[Phase] = []  # that the model has gone through
         self.best = BestState()

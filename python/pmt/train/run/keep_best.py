@@ -20,6 +20,7 @@ from pmt.model.class_checks import listed
 from pmt.protocol.comparison import fixed_losses, is_worse
 from pmt.protocol.stratification import (
     FEWEST_OF_CLASS,
+    first_of_copies,
     hold_out,
     stratified_order,
     units_of,
@@ -118,7 +119,9 @@ class Images:
         """Hold images out, unless some are given."""
         if given is not None or not len(chosen := trainer.held_out_indices(data)):
             return cls(data, valid, given, data, given)
-        return cls(data, valid, given, *parted(data, chosen))
+        train, held_out = parted(data, chosen)
+        # Copies would make the choice look more certain than it is.
+        return cls(data, valid, given, train, held_out.subset(first_of_copies(held_out)))
 
     @property
     def were_parted(self) -> bool:
