@@ -308,6 +308,13 @@ def test_folders_of_splits_by_their_usual_names(tmp_path, folders, train, test):
     assert found == [folders.index(train), folders.index(test)]
 
 
+def test_a_class_may_be_named_as_a_split_is(tmp_path):
+    for number, name in enumerate(("invalid", "valid")):
+        write_image(tmp_path / name / "0.png", number)
+    assert load(tmp_path).class_names == ("invalid", "valid")
+    assert len(load(tmp_path, split="test")) == 2
+
+
 def test_images_of_kinds_that_are_not_read_are_counted(tmp_path):
     write_image(tmp_path / "cat" / "0.png", 0)
     for name in ("1.heic", "2.AVIF"):

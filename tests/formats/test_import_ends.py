@@ -108,6 +108,15 @@ def test_identities_after_them_are_dropped(tmp_path):
     assert model.classes == 3
 
 
+@pytest.mark.parametrize("kind", ["SOFTMAX", "SPLIT"])
+def test_an_end_that_reads_nothing_is_refused(tmp_path, kind):
+    end = End()
+    last = end.file.activation(1, 3, scale=1 / 256, zero=-128)
+    end.file.op(kind, [], [last])
+    with pytest.raises(ValueError, match=r"net\.tflite"):
+        pmt.load(end.save(tmp_path / "net.tflite", last))
+
+
 def test_the_flattening_of_torch_puts_the_weights_in_order(tmp_path, images):
     end = End()
     first, vector = (
@@ -169,7 +178,10 @@ def float_network(path: Path, *kinds: str) -> Path:
         helper.make_node("Flatten", ["p"], ["f"]),
         helper.make_node("Gemm", ["f", "v"], ["y0"], transB=1),
     ]
-    nodes += [helper.make_node(k, [f"y{i}"], [f"y{i + 1}"]) for i, k in enumerate(kinds)]
+    nodes += [
+        helper.make_node(kind, [f"y{i}"], [f"y{i + 1}"], **{"axis": 1} if kind == "ArgMax" else {})
+        for i, kind in enumerate(kinds)
+    ]
     graph = helper.make_graph(
         nodes,
         "g",
@@ -195,4 +207,13 @@ def test_functions_of_the_logits_are_dropped_of_onnx(tmp_path, kinds):
 def test_a_sigmoid_that_is_computed_with_is_refused(tmp_path):
     path = float_network(tmp_path / "net.onnx", "Sigmoid", "Relu")
     with pytest.raises(ValueError, match=r"Sigmoid.*not supported: train the network with ReLU"):
+        float_importer.read(path)
+
+
+def test_an_argmax_over_another_axis_is_refused(tmp_path):
+    path = float_network(tmp_path / "net.onnx", "ArgMax")
+    model = onnx.load(path)
+    model.graph.node[-1].attribute[0].i = 0
+    onnx.save(model, path)
+    with pytest.raises(ValueError, match=r"it runs over axis 0 of a value of shape \(1, 2\)"):
         float_importer.read(path)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 __all__ = [
+    "c_text",
     "counted",
     "did_you_mean",
     "html_table",

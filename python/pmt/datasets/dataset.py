@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from hashlib import blake2b
 from os import PathLike
 from typing import Any, TypeVar, overload
 
@@ -255,6 +256,12 @@ class Dataset:
         images = np.ascontiguousarray(self.images, self.images.dtype.newbyteorder("<")).data
         labels = zlib.crc32(self.labels.astype("<f4" if self.has_targets else "<i8").tobytes())
         return zlib.crc32(images), labels, zlib.crc32(images, labels)
+
+    @cached_property
+    def _digests(self) -> npt.NDArray[np.uint64]:
+        images = np.ascontiguousarray(self.images).reshape(len(self), -1).view(np.uint8)
+        digests = b"".join(blake2b(image.data, digest_size=8).digest() for image in images)
+        return np.frombuffer(digests, np.uint64)
 
     def __len__(self) -> int:
         """Return the number of images."""
@@ -518,3 +525,8 @@ def checksum(data: Dataset) -> int:
 def checksums(data: Dataset) -> tuple[int, int]:
     """Return the CRC-32 of the images, and that of the labels (int64 or float32, little-endian)."""
     return data._checksums[:2]
+
+
+def image_digests(data: Dataset) -> npt.NDArray[np.uint64]:
+    """Return a 64-bit digest of each image, shape (N,): equal where all values are equal."""
+    return data._digests

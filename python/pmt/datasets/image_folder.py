@@ -21,7 +21,8 @@ SUFFIXES = frozenset(
 # Images that Pillow reads only with plug-ins, or not at all.
 UNREAD_SUFFIXES = frozenset((".avif", ".heic", ".heif", ".jxl", ".raw", ".dng", ".svg"))
 ARRAY_SUFFIXES = frozenset((".npz", ".npy", ".mat", ".pkl", ".bin", ".h5"))
-# Names of the folder of a split, in any case; the first that is there is taken.
+# Names of the folder of a split, in any case; the first that is there is taken. A folder `valid`
+# is a split beside one of `train` only: elsewhere it may be a class.
 _FOLDERS = {
     "train": ("train", "training"),
     "test": ("test", "testing", "val", "valid", "validation"),
@@ -72,12 +73,9 @@ def list_image_folder(
 def _split_folders(folder: Path) -> dict[str, Path]:
     """Return the folder of each split that has one."""
     inner = {path.name.casefold(): path for path in sub_folders(folder)}
-    found = {}
-    for split, names in _FOLDERS.items():
-        here = [inner[name] for name in names if name in inner]
-        found.update({split: here[0]} if here else {})
-    # Classes of these names are no splits.
-    return found if found and len(inner) <= sum(map(len, _FOLDERS.values())) else {}
+    here = {s: [inner[n] for n in names if n in inner] for s, names in _FOLDERS.items()}
+    found = {split: places[0] for split, places in here.items() if places}
+    return found if "train" in found or "test" in inner else {}
 
 
 def _split_folder(folder: Path, split: str) -> Path:

@@ -113,6 +113,17 @@ def unit_layer(factors: Vector) -> tuple[npt.NDArray[np.int8], Vector]:
     return (UNIT_WEIGHT * np.sign(factors)).astype(np.int8).reshape(1, 1, -1), scales
 
 
+def require_scales(scales: npt.NDArray[np.floating], what: str, remedy: str) -> None:
+    """Raise Unsupported unless all scales are positive and finite."""
+    wrong = scales[~(np.isfinite(scales) & (scales > 0))]
+    if wrong.size:
+        raise Unsupported(
+            f"{wrong.size} of its {len(scales)} {what} are not positive and finite, such as "
+            f"{wrong[0]}",
+            remedy,
+        )
+
+
 def settle_ties(ops: Iterable[Op], tensors: Sequence[Tensor]) -> None:
     """Move the biases of layers of unit weights where all values would round at a tie.
 

@@ -64,9 +64,10 @@ def seen_images(metadata: Mapping[str, Any], data: Dataset) -> npt.NDArray[np.bo
         if not isinstance(one, dict):
             continue
         first, count = one.get("first"), one.get("count")
-        if type(first) is not int or type(count) is not int or not 0 <= first < first + count:
+        if type(first) is not int or type(count) is not int:
             continue
-        if first + count <= len(data) and range_of_images(data, first, count) == one:
+        inside = 0 <= first < first + count <= len(data)
+        if inside and range_of_images(data, first, count) == one:
             seen[first : first + count] = True
     return seen
 

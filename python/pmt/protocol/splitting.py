@@ -14,14 +14,9 @@ from pmt._util.text import did_you_mean
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import checksum
 from pmt.model import Model
+from pmt.protocol.copies import MOST_SHARED, count_shared, units_of
 from pmt.protocol.data_source import DataSource, ImagePool
-from pmt.protocol.stratification import (
-    hold_out,
-    image_digests,
-    shuffled_classes,
-    stratified_order,
-    units_of,
-)
+from pmt.protocol.stratification import hold_out, shuffled_classes, stratified_order
 
 __all__ = ["HELD_OUT", "IMAGES", "PROTOCOLS", "Split", "SplitChoice", "balanced_order", "split"]
 
@@ -30,7 +25,6 @@ IMAGES, HELD_OUT = 1100, 100  # of "default", unless said otherwise
 # In the data code that seems to be the first author's each class has 110 images to adapt, of which
 # 10 choose, and 90 to test; 53 of the paper's 55 accuracies are multiples of 1/900.
 PAPER_TRAIN, PAPER_HELD_OUT, PAPER_TEST = 100, 10, 90
-_MOST_SHARED = 0.1  # of the test images; data sets of the field hold some copies
 PAPER_NEEDED = PAPER_TRAIN + PAPER_HELD_OUT + PAPER_TEST
 
 
@@ -243,7 +237,7 @@ def _held_out(pool: ImagePool, order: npt.NDArray[np.int64], count: int) -> npt.
             f"held_out={count}: none of these {len(order)} images can be held out: {why}; take "
             "more images, or held_out=0 to choose nothing"
         )
-    if len(found) < count - 1:
+    if len(found) < count:
         warnings.warn(f"held_out={count}: {len(found)} are: {why}", stacklevel=4)
     return np.sort(order[found])
 
@@ -251,15 +245,15 @@ def _held_out(pool: ImagePool, order: npt.NDArray[np.int64], count: int) -> npt.
 def _without_leak(split: Split) -> Split:
     """Return a split whose test images are not among those to adapt or choose on."""
     used = np.concatenate([split.train_indices, split.held_out_indices])
-    tested = image_digests(split.test_pool.images.subset(split.test_indices))
-    shared = int(np.isin(tested, image_digests(split.train_pool.images.subset(used))).sum())
+    tested = split.test_pool.images.subset(split.test_indices)
+    shared = count_shared(tested, split.train_pool.images.subset(used))
     if not shared:
         return split
     message = (
         f"{shared:,} of the {len(tested):,} test images are also among the {len(used):,} to adapt "
         "or choose on (equal pixels)"
     )
-    if shared > _MOST_SHARED * len(tested):
+    if shared > MOST_SHARED * len(tested):
         raise ValueError(f"{message}: their accuracy would say nothing; part the images first")
     warnings.warn(message, stacklevel=4)
     return split

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from hashlib import blake2b
-
 import numpy as np
 import numpy.typing as npt
 
 from pmt._util.checks import checked_seed
-from pmt.datasets import Dataset
 
-__all__ = [
-    "FEWEST_OF_CLASS",
-    "first_of_copies",
-    "folds",
-    "hold_out",
-    "image_digests",
-    "stratified_order",
-    "units_of",
-]
+__all__ = ["FEWEST_OF_CLASS", "folds", "hold_out", "stratified_order"]
 
 FEWEST_OF_CLASS = 4  # images of a class, of which one may be held out
 
@@ -88,7 +77,7 @@ def hold_out(
     order : ndarray of int64, shape (M,)
         Indices of the images that are looked at, as :func:`stratified_order` returns them.
     units : ndarray of int64, shape (N,)
-        Number of the unit of each image, see :func:`units_of`.
+        Number of the unit of each image, see :func:`pmt.protocol.copies.units_of`.
 
     Returns
     -------
@@ -130,7 +119,7 @@ def folds(
     seed : int
         Seed of the order, 0 or more.
     units : ndarray of int64, shape (N,)
-        Number of the unit of each image, which is in one fold, see :func:`units_of`.
+        Number of the unit of each image, which is in one fold.
 
     Returns
     -------
@@ -158,55 +147,3 @@ def _by_unit(order: _Indices, units: _Indices) -> list[_Indices]:
     starts = np.flatnonzero(np.r_[True, np.diff(found[by_unit]) != 0])
     parts = np.split(order[by_unit], starts[1:])
     return [parts[place] for place in np.argsort(by_unit[starts], kind="stable")]
-
-
-def image_digests(data: Dataset) -> npt.NDArray[np.uint64]:
-    """Return a 64-bit digest of each image, uint64 (N,): equal where all values are equal."""
-    images = np.ascontiguousarray(data.images).reshape(len(data), -1).view(np.uint8)
-    digests = b"".join(blake2b(image.data, digest_size=8).digest() for image in images)
-    return np.frombuffer(digests, np.uint64)
-
-
-def first_of_copies(data: Dataset) -> _Indices:
-    """Return the indices of the images that no image before them equals, ascending."""
-    return np.sort(np.unique(image_digests(data), return_index=True)[1]).astype(np.int64)
-
-
-def units_of(data: Dataset) -> _Indices:
-    """Number the images so that equal ones, and those of one group, have one number.
-
-    Parameters
-    ----------
-    data : Dataset
-        The images, and their groups, if they have any.
-
-    Returns
-    -------
-    ndarray of int64, shape (N,)
-        Numbers from 0; two images that are linked by others have one number, too.
-    """
-    units = _numbered(image_digests(data))
-    if data.groups is None:
-        return units
-    alone = data.groups == ""
-    groups = _numbered(data.groups)
-    groups[alone] = groups.max(initial=0) + 1 + np.arange(np.count_nonzero(alone))
-    joined = units
-    while True:
-        wider = _least(groups, _least(units, joined))
-        if np.array_equal(wider, joined):
-            return joined
-        joined = wider
-
-
-def _numbered(values: npt.NDArray[np.generic]) -> _Indices:
-    numbers: _Indices = np.unique(values, return_inverse=True)[1].astype(np.int64)
-    return numbers.reshape(-1)
-
-
-def _least(keys: _Indices, values: _Indices) -> _Indices:
-    """Return for each key the least of its values."""
-    least = np.full(keys.max() + 1, np.iinfo(np.int64).max)
-    np.minimum.at(least, keys, values)
-    found: _Indices = least[keys]
-    return found

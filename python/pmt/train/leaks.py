@@ -6,18 +6,23 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from pmt._util.text import counted
 from pmt.datasets import Dataset
-from pmt.protocol.stratification import image_digests
+from pmt.protocol.copies import MOST_SHARED, count_shared, first_of_copies
 from pmt.train.callbacks import EarlyStopping
 
 __all__ = ["check_apart", "warning_of_copies"]
 
-_MOST_SHARED = 0.1  # of the images of one side; data sets of the field hold some copies
-_SOME_SHARED = 0.01
-_STACK = 4  # the caller of fit
+_SOME_SHARED = 0.01  # of the images to measure
+_STACK = 3  # the caller of fit, from a function that fit calls
+_TRAINED_ON = (
+    "a choice on images that were trained on favors what fits them; hold other images out, or "
+    "leave held_out out, and a share of data is"
+)
+_CHOSEN_ON = (
+    "what is measured on images that the state was chosen on is too good; give others as valid, or "
+    "leave it out"
+)
 
 
 def check_apart(
@@ -44,26 +49,13 @@ def check_apart(
         If there are fewer of them; if images of ``valid`` are among ``data``; or if early stopping
         watches ``valid``.
     """
-    # Without their labels, images may be adapted to and measured: that is test-time adaptation.
-    if held_out is not None and data.has_class_labels:
-        _check_shared(
-            held_out, "held_out", data, "data",
-            "a choice on images that were trained on favors what fits them; hold other images out, "
-            "or leave held_out out, and a share of data is",
-        )  # fmt: skip
     if held_out is not None and valid is not None:
-        _check_shared(
-            held_out, "held_out", valid, "valid",
-            "what is measured on images that the state was chosen on is too good; give others as "
-            "valid, or leave it out",
-        )  # fmt: skip
-    shared = _shared(valid, data) if valid is not None and data.has_class_labels else 0
-    if valid is not None and shared > _SOME_SHARED * len(valid):
-        warnings.warn(
-            f"{counted(shared, 'image')} of {len(valid):,} in valid are also in data (equal "
-            "pixels): what is measured on images that were trained on says nothing of others",
-            stacklevel=_STACK,
-        )
+        _check_shared(held_out, "valid", valid, _CHOSEN_ON)
+    # Without their labels, images may be adapted to and measured: that is test-time adaptation.
+    if data.has_class_labels:
+        if held_out is not None:
+            _check_shared(held_out, "data", data, _TRAINED_ON)
+        _warn_of_shared(data, valid)
     for callback in callbacks:
         if isinstance(callback, EarlyStopping) and callback.monitor.startswith("valid"):
             warnings.warn(
@@ -73,28 +65,32 @@ def check_apart(
             )
 
 
-def _check_shared(part: Dataset, name: str, other: Dataset, of: str, why: str) -> None:
-    shared = _shared(part, other)
+def _check_shared(held_out: Dataset, name: str, other: Dataset, why: str) -> None:
+    shared = count_shared(held_out, other)
     if not shared:
         return
     message = (
-        f"{counted(shared, 'image')} of {len(part):,} in {name} are also in {of} (equal pixels): "
-        f"{why}"
+        f"{counted(shared, 'image')} of {len(held_out):,} in held_out are also in {name} (equal "
+        f"pixels): {why}"
     )
-    if shared > _MOST_SHARED * len(part):
+    if shared > MOST_SHARED * len(held_out):
         raise ValueError(message)
     warnings.warn(message, stacklevel=_STACK + 1)
 
 
-def _shared(part: Dataset, other: Dataset) -> int:
-    if part.images.dtype != other.images.dtype or part.images.shape[1:] != other.images.shape[1:]:
-        return 0
-    return int(np.isin(image_digests(part), image_digests(other)).sum())
+def _warn_of_shared(data: Dataset, valid: Dataset | None) -> None:
+    shared = 0 if valid is None else count_shared(valid, data)
+    if valid is not None and shared > _SOME_SHARED * len(valid):
+        warnings.warn(
+            f"{counted(shared, 'image')} of {len(valid):,} in valid are also in data (equal "
+            "pixels): what is measured on images that were trained on says nothing of others",
+            stacklevel=_STACK + 1,
+        )
 
 
 def warning_of_copies(data: Dataset) -> str | None:
     """Return a warning where training images have equal pixels."""
-    copies = len(data) - len(np.unique(image_digests(data)))
+    copies = len(data) - len(first_of_copies(data))
     if not copies:
         return None
     return (

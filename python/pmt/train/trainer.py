@@ -221,8 +221,7 @@ class Trainer(ABC):
         ------
         ValueError
             If data and model do not fit, images to choose on are also trained on or measured, or
-            the run folder belongs to another run (the error says
-            what differs) or is damaged.
+            the run folder belongs to another run (the error says what differs) or is damaged.
         BlockingIOError
             If another process works in the run folder.
         OSError
@@ -237,8 +236,8 @@ class Trainer(ABC):
             If no best state is kept, and the run ends worse on ``valid`` than it began: with a
             lower accuracy, and a loss higher by more than one standard error. If the data have
             other classes than the model, the loss reads labels, and the head is not trained. If
-            training images have equal pixels, some of ``valid`` are among them, or early stopping
-            watches ``valid``.
+            training images have equal pixels, the network has seen some before, some of ``valid``
+            are among them, or early stopping watches ``valid``.
         """
         check_model(model)
         unseen = held_out is None and reads_labels(getattr(self.options, "loss", ""))

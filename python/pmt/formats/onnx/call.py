@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt.formats.layers import Unsupported
+from pmt.formats.layers import Unsupported, require_scales
 from pmt.formats.onnx.draft import Draft, Quantization, View, image_view
 from pmt.formats.onnx.file import Node
 from pmt.net.graph import Shape
@@ -312,13 +312,7 @@ def _parameters(
         raise Unsupported(
             f"it has {scales.size} scales and {zeros.size} zero points", "quantize again"
         )
-    wrong = scales[~(np.isfinite(scales) & (scales > 0))]
-    if wrong.size:
-        raise Unsupported(
-            f"{wrong.size} of its {scales.size} scales are not positive and finite, such as "
-            f"{wrong[0]}",
-            "quantize again, calibrated on real data",
-        )
+    require_scales(scales, "scales", "quantize again, calibrated on real data")
     return scales, zeros, dtype
 
 

@@ -296,9 +296,10 @@ def unsqueeze(call: Call) -> View:
 
 
 def softmax(call: Call) -> View:
-    """Leave out a Softmax or LogSoftmax over the classes; only the output may follow."""
+    """Leave out a Softmax, LogSoftmax or ArgMax over the classes; only the output may follow."""
     view = call.view()
-    axis = call.attribute("axis", 1 if call.opset < 13 else -1)
+    usual = 1 if call.opset < 13 else -1
+    axis = call.attribute("axis", 0 if call.node.kind == "ArgMax" else usual)
     rank = len(view.axes)
     if not -rank <= axis < rank or view.axes[axis] != view.letters("HWC"):
         raise Unsupported(

@@ -15,7 +15,7 @@ from pmt.formats.layers import NO_STATE, Unsupported, layer_blocks
 from pmt.formats.onnx import elementwise, windows
 from pmt.formats.onnx.call import Call, QuantizedConstant, Value, dequantize, moved, quantize
 from pmt.formats.onnx.draft import Draft, View, clean, image_view
-from pmt.formats.onnx.elementwise import FOLDERS, fold, left_out, shape_of
+from pmt.formats.onnx.elementwise import FOLDERS, fold, shape_of
 from pmt.formats.onnx.file import FileModel, Node, read_file
 from pmt.formats.onnx.windows import MOST_ZEROS
 from pmt.net.graph import is_layer
@@ -35,11 +35,14 @@ _LAYOUT_KEEPING = (
 )
 _AFTER_SOFTMAX = (
     *("Identity", "Cast", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Dropout"),
-    *("Softmax", "LogSoftmax", "QuantizeLinear", "DequantizeLinear", "Sigmoid", "ArgMax"),
+    *("Softmax", "LogSoftmax", "QuantizeLinear", "DequantizeLinear", "ArgMax"),
 )
-# Left out at the end of the network, refused before it.
-_ENDS = ("Sigmoid", "HardSigmoid", "Tanh", "ArgMax")
 
+# Left out at the end of the network, refused before it.
+_ENDS: dict[str, Callable[[Call], Value]] = {
+    **dict.fromkeys(("Sigmoid", "HardSigmoid", "Tanh"), elementwise.left_out),
+    "ArgMax": elementwise.softmax,
+}
 _CONVERTERS: dict[str, Callable[[Call], Value]] = {
     "Add": elementwise.addition,
     "AveragePool": windows.average_pool,
@@ -211,8 +214,9 @@ class _Lowering:
 
     def convert(self, node: Node) -> None:
         """Convert one node; problems are noted, and what depends on it is left out."""
-        ends = node.kind in _ENDS and self._is_at_end(node)
-        unknown = node.kind not in _CONVERTERS and not ends
+        convert = _CONVERTERS.get(node.kind)
+        if node.kind in _ENDS and self._is_at_end(node):
+            convert = _ENDS[node.kind]
         values = [self._values.get(name) if name else None for name in node.inputs]
         failed = any(name and self._values.get(name) is None for name in node.inputs)
         # Converters may look at three inputs, whether or not the node has them.
@@ -226,11 +230,11 @@ class _Lowering:
                 or any(isinstance(value, QuantizedConstant) for value in values)
             ):
                 result = _folded(call)
-            elif unknown:
+            elif convert is None:
                 raise Unsupported("this operator is not supported", _REMEDIES.get(node.kind, _ELSE))
             elif not failed:
                 self._refuse_after_softmax(node, values)
-                result = left_out(call) if ends else _CONVERTERS[node.kind](call)
+                result = convert(call)
         except Unsupported as problem:
             self._problems.add(problem, node.kind, node.name)
             result = self._stand_in(node, values)

@@ -30,13 +30,7 @@ from pmt.formats.layers import (
 )
 from pmt.formats.tflite import channels_first, elementwise, windows
 from pmt.formats.tflite.file import FileModel, FileOp, place, read_file
-from pmt.formats.tflite.network import (
-    Network,
-    Step,
-    StoredLayer,
-    check_types,
-    is_shape_value,
-)
+from pmt.formats.tflite.network import Network, Step, StoredLayer, check_types, is_shape_value
 from pmt.formats.tflite.windows import VALID
 from pmt.net.graph import FEATURES_ENTRY, Graph, is_layer
 from pmt.net.pixels import Numbers, PixelFormula, pixel_formula
@@ -46,16 +40,13 @@ __all__ = ["Lowered", "lower", "read"]
 Numbered = list[tuple[int, FileOp]]
 
 _MOST_ENDS = 16  # operators dropped at either end
-# Operators after the logits or the embedding, with the input that they read it by.
-_ENDS = {
-    **dict.fromkeys(("SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION", "LOGISTIC", "TANH"), 0),
-    **dict.fromkeys(("DEQUANTIZE", "QUANTIZE", "ARG_MAX", "CAST"), 0),
-}
+# Operators after the logits or the embedding; an ARG_MAX may be cast.
+_ENDS = (
+    *("SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION", "LOGISTIC", "TANH", "ARG_MAX", "CAST"),
+    *("DEQUANTIZE", "QUANTIZE"),
+)
 # They go where one of those stands before them: nothing else of them is left.
-_IDENTITIES = {
-    **dict.fromkeys(("RESHAPE", "SQUEEZE", "EXPAND_DIMS", "IDENTITY", "SPLIT_V"), 0),
-    "SPLIT": 1,
-}
+_IDENTITIES = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS", "IDENTITY", "SPLIT", "SPLIT_V")
 _RENAMING = ("RESHAPE", "EXPAND_DIMS", "SQUEEZE")
 _CHANNELS_LAST = [0, 2, 3, 1]
 
@@ -441,10 +432,10 @@ def _drop_end(model: FileModel, result: Rewritten) -> None:
         if last not in writers:
             return
         number, op = writers.pop(last)
-        place = _ENDS.get(op.kind, _IDENTITIES.get(op.kind))
-        if place is None or len(readers.get(op.inputs[place], ())) != 1:
+        read = op.inputs[1:2] if op.kind == "SPLIT" else op.inputs[:1]  # SPLIT's axis is first
+        if op.kind not in (*_ENDS, *_IDENTITIES) or not read or len(readers.get(read[0], ())) != 1:
             return
-        last = op.inputs[place]
+        last = read[0]
         passed.append(number)
         if op.kind in _ENDS:
             result.last = last

@@ -22,7 +22,7 @@ _SUBGRAPHS, _BUFFERS, _TENSORS, _BUFFER, _INPUTS = 8, 12, 4, 8, 6
 
 
 class OwnConstant(NamedTuple):
-    """What an operator is to read at one of its inputs."""
+    """New content of a constant that one input of an operator reads."""
 
     operator: int
     position: int

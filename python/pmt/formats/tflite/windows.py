@@ -15,6 +15,7 @@ from pmt.formats.layers import (
     channelwise_layer,
     dense_kernel,
     kernel_extent,
+    require_scales,
     same_sides,
     spread_depthwise,
 )
@@ -378,13 +379,8 @@ def _parameters(step: Step, weights: FileTensor, channels: int) -> dict[str, Any
             f"{len(scales)} weight scales for {channels} output channels",
             "one, or one for each channel; convert the model again",
         )
-    wrong = scales[~(np.isfinite(scales) & (scales > 0))]
-    if wrong.size:
-        raise Unsupported(
-            f"{wrong.size} of its {len(scales)} weight scales are not positive and finite, such as "
-            f"{wrong[0]}",
-            "calibrate on real data: constant or empty samples make such scales; convert again",
-        )
+    remedy = "calibrate on real data: constant or empty samples make such scales; convert again"
+    require_scales(scales, "weight scales", remedy)
     bias = np.zeros(channels, np.int32)
     if _bias_index(step) >= 0:
         stored = step.constant(2)

@@ -21,7 +21,8 @@ from pmt.datasets import Dataset
 from pmt.model import ImageScores, Model, scores_of_logits
 from pmt.net.graph import graph_of_activations
 from pmt.protocol.comparison import is_worse
-from pmt.protocol.stratification import folds, units_of
+from pmt.protocol.copies import units_of
+from pmt.protocol.stratification import folds
 from pmt.train.costs.work import zeroth_order_work
 from pmt.train.schedule import Schedule
 

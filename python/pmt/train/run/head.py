@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from pmt.datasets import Dataset
 from pmt.model import ImageScores, Model
-from pmt.protocol.stratification import first_of_copies, folds, units_of
+from pmt.protocol.copies import first_of_copies, units_of
+from pmt.protocol.stratification import folds
 from pmt.train.callbacks import PhaseEnd
 from pmt.train.prepare.preparation import Phase
 from pmt.train.run.keep_best import PHASE_ERRORS, BestState

@@ -18,13 +18,8 @@ from pmt.datasets import Dataset
 from pmt.model import ImageScores
 from pmt.model.class_checks import listed
 from pmt.protocol.comparison import fixed_losses, is_worse
-from pmt.protocol.stratification import (
-    FEWEST_OF_CLASS,
-    first_of_copies,
-    hold_out,
-    stratified_order,
-    units_of,
-)
+from pmt.protocol.copies import first_of_copies, units_of
+from pmt.protocol.stratification import FEWEST_OF_CLASS, hold_out, stratified_order
 from pmt.train.option_fields import Range, option
 from pmt.train.run.observers import Arrays, Observer, State
 
