@@ -13,7 +13,7 @@ bool BlockSelection::fail(const char* what, const char* why) {
 bool BlockSelection::open(const ModelImage& image, const board::Memory& arena, const SelectionTask& task) {
   task_ = &task;
   arena_ = arena;
-  const Status status = model_.open(image.bytes, image.count);
+  const Status status = open_model(image, &model_);
   if (!status.ok()) return fail("model", message(status.code));
   const Problem problem = card_.open(&storage_, model_);
   if (problem != nullptr) return fail("card", problem);

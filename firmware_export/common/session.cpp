@@ -131,7 +131,7 @@ bool Session::fail(const char* what, const Status& status) { return fail(what, m
 
 bool Session::open(const ModelImage& image, const board::Memory& arena) {
   image_ = image;
-  const Status status = model_.open(image.bytes, image.count);
+  const Status status = open_model(image, &model_);
   if (!status.ok()) return fail("model", status);
   if (!open_card() || !open_trainer(arena) || !read_surprisal()) return false;
   log_model(card_.header(), image_.count, options_.queries);

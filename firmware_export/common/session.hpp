@@ -2,6 +2,7 @@
 #pragma once
 
 #include "common/board.hpp"
+#include "common/model_image.hpp"
 #include "common/slots.hpp"
 #include "common/verify.hpp"
 
@@ -9,11 +10,6 @@ namespace pmt::firmware {
 
 // One worker that keeps the board's watchdog fed: between the tasks of a step, and between queries.
 Executor watched_executor();
-
-struct ModelImage {
-  const uint8_t* bytes;
-  size_t count;
-};
 
 class Session {
  public:

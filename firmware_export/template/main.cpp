@@ -8,8 +8,7 @@ int main() {
   board::init();
 
   static firmware::Session session;
-  const firmware::ModelImage model = {exported::model_image, exported::model_bytes};
-  bool running = session.open(model, board::arena());
+  bool running = session.open(exported::model(), board::arena());
 
   running = running && session.check_activations() && session.resume();
   while (running && !session.finished()) running = session.step();

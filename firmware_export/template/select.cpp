@@ -8,15 +8,14 @@
 int main() {
   using namespace pmt;
   board::init();
-  const firmware::ModelImage model = {exported::model_image, exported::model_bytes};
 
   static firmware::BlockSelection selection;
-  bool running = selection.open(model, board::arena(), exported::selection);
+  bool running = selection.open(exported::model(), board::arena(), exported::selection);
   while (running && !selection.finished()) running = selection.try_next();
   if (!running || !selection.report()) board::exit(1);
 
   static firmware::Session session;
-  running = session.open(model, board::arena());
+  running = session.open(exported::model(), board::arena());
   running = running && session.check_activations() && session.resume();
   while (running && !session.finished()) running = session.step();
 

@@ -300,4 +300,4 @@ def test_what_does_not_link_says_why(tmp_path, monkeypatch, printed, message):
         program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     with pytest.raises(ChildProcessError, match=message):
-        link_firmware(find_target("stm32h7b3i-dk"), b"", [16])
+        link_firmware(find_target("stm32h7b3i-dk"), bytes(16), [16])

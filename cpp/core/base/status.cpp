@@ -10,6 +10,7 @@ const char* image_message(Code code) {
     case Code::image_version: return "a .pmt version that this core does not read";
     case Code::image_checksum: return "the checksum differs: the image is damaged";
     case Code::image_layout: return "a section lies outside the image, overlaps another or is misaligned";
+    case Code::image_other: return "not the image of this export: it is damaged, or of another export in the program";
     case Code::image_alignment: return "the image does not start at a 16-byte boundary";
     case Code::tensor_shape: return "a tensor dimension is below 1, or the tensors exceed 2^28 elements";
     case Code::tensor_quantization: return "a tensor's scale must be 1e-12..1e6, its zero point int8";

@@ -12,6 +12,7 @@ enum class Code : int32_t {
   image_version,           // a version this core does not read
   image_checksum,          // CRC-32 differs: the file is damaged
   image_layout,            // a section lies outside the image, overlaps another or is misaligned
+  image_other,             // a sound image, but not the one that the program was exported with
   image_alignment,         // the memory that holds the image is not 16-byte aligned
   tensor_shape,            // a dimension is below 1, or all tensors together exceed 2^28 elements
   tensor_quantization,     // a scale is outside its bounds, or a zero point outside int8

@@ -6,8 +6,7 @@ static pmt::firmware::Session session;
 
 void setup() {
   pmt::board::init();
-  const pmt::firmware::ModelImage model = {pmt::exported::model_image, pmt::exported::model_bytes};
-  bool running = session.open(model, pmt::board::arena());
+  bool running = session.open(pmt::exported::model(), pmt::board::arena());
 
   running = running && session.check_activations() && session.resume();
   while (running && !session.finished()) running = session.step();

@@ -12,7 +12,7 @@ from pmt import _core
 from pmt._util.native_files import firmware_folder
 from pmt._util.text import did_you_mean
 from pmt.firmware.board.memory import MAKE_SECONDS, need_programs, run_make, write_changes
-from pmt.firmware.export.layout import fill_in, link_script, source_files
+from pmt.firmware.export.layout import fill_in, image_values, link_script, source_files
 from pmt.firmware.export.target import find_target
 from pmt.model import Model
 from pmt.train.costs.work import zeroth_order_work
@@ -143,7 +143,7 @@ def _project(
     firmware, image = firmware_folder(), model.image()
     target = find_target(_TARGET)
     values = {
-        "MODEL_BYTES": len(image),
+        **image_values(image),
         "PORTABLE": str("portable" in kernels).lower(),
         "DEVICE": str("arm_dsp" in kernels).lower(),
         **_step_values(model, options),
@@ -153,7 +153,7 @@ def _project(
     own["link.ld"] = link_script(target)
     return {
         "Makefile": own.pop("Makefile"),
-        "image.S": (firmware / "template" / "image.S").read_bytes(),
+        "image.S": fill_in((firmware / "template" / "image.S.in").read_bytes(), values),
         "model/model.pmt": image,
         **{f"instructions/{name}": content for name, content in own.items()},
         **{

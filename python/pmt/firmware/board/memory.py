@@ -370,7 +370,7 @@ def require_linked(target: Target) -> None:
 def _project(target: Target, image: bytes, arena: int) -> dict[str, bytes]:
     values = {
         **layout.values_of(target),
-        "MODEL_BYTES": len(image),
+        **layout.image_values(image),
         "ARENA_BYTES": arena,
         "STACK_BYTES": target.stack_bytes,
         "RAM_BYTES": target.ram.bytes,

@@ -12,6 +12,7 @@ from pmt import _core
 from pmt._util.native_files import core_folder, firmware_folder
 from pmt._util.text import did_you_mean
 from pmt.firmware.export.target import Target, check_word
+from pmt.model.card import IMAGE_CRC
 
 __all__ = [
     "FORMATS",
@@ -19,6 +20,7 @@ __all__ = [
     "build_files",
     "check_format",
     "fill_in",
+    "image_values",
     "link_script",
     "run_command",
     "source_files",
@@ -31,7 +33,7 @@ _OF_A_LIBRARY = ("zephyr", "arduino")  # the system brings the board
 # Name in the project -> template.
 _EVERY_PROJECT = {
     "app/main.cpp": "main.cpp",
-    "model/image.S": "image.S",
+    "model/image.S": "image.S.in",
     "model/config.hpp": "config.hpp.in",
 }
 # For chips that must be told how the board is wired.
@@ -98,6 +100,16 @@ def build_files(
     return {
         name: fill_in(path.read_bytes(), values) if path.suffix == ".in" else path.read_bytes()
         for name, path in origins.items()
+    }
+
+
+def image_values(image: bytes) -> dict[str, object]:
+    """Return what templates take from a model's image: size, checksum, and a symbol of its own."""
+    crc = IMAGE_CRC.unpack_from(image)[0]
+    return {
+        "MODEL_BYTES": len(image),
+        "MODEL_CRC": f"0x{crc:08x}",
+        "MODEL_SYMBOL": f"pmt_model_{crc:08x}",
     }
 
 

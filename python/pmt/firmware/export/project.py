@@ -350,7 +350,7 @@ def _project(
     """Return all files of the project: name -> content."""
     values = {
         **layout.values_of(board),
-        "MODEL_BYTES": report.model_bytes,
+        **layout.image_values(files["model/model.pmt"]),
         "ARENA_BYTES": report.arena_bytes,
         "STACK_BYTES": report.stack_bytes,
         "RAM_BYTES": report.ram_bytes,
