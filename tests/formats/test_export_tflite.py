@@ -15,7 +15,8 @@ from networks import residual_network, smooth_network
 
 import pmt
 from pmt.formats.layers import bounded_bias
-from pmt.formats.tflite.exporter import OPERATORS, Band, bands, tflite_model
+from pmt.formats.tflite.exporter import OPERATORS, tflite_model
+from pmt.formats.tflite.pool_pieces import Band, bands
 from pmt.model import Model
 from pmt.net.graph import Graph, Op, Tensor
 from pmt.net.pixels import input_formula

@@ -3,74 +3,20 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
-import re
 import sys
-from pathlib import Path
 
 import emulator
 import numpy as np
 import pytest
 from drawn_graphs import drawn_graph
-from networks import every_op, pixels, residual_network, smooth_network
+from networks import pixels, residual_network
+from written_files import graph_of_arrays
 
 import pmt
 from pmt import formats
 from pmt._util import atomic_file
-from pmt.model import Model
-from pmt.net.graph import Graph, Op, Tensor
 from pmt.net.image import build_image, read_graph
-
-
-def graph_of_arrays(path: Path) -> Graph:
-    """Rebuild a graph from the arrays of an .npz file, as its documentation says."""
-    with np.load(path) as file:
-        arrays = dict(file)
-    structure = json.loads(str(arrays["graph"]))
-    ops = []
-    for fields in structure["ops"]:
-        for name, value in fields.items():
-            fields[name] = tuple(value) if isinstance(value, list) else value
-        key = fields["name"] + "/"
-        layer = {
-            name: arrays[key + name]
-            for name in ("weights", "bias", "weight_scales")
-            if key + name in arrays
-        }
-        ops.append(Op(**fields, **layer))
-    return Graph(
-        [Tensor(**fields) for fields in structure["tensors"]],
-        ops,
-        structure["input"],
-        structure["output"],
-        tuple(structure["input_mean"]),
-        tuple(structure["input_std"]),
-        structure["blocks"],
-        structure["metadata"],
-    )
-
-
-def graph_of_c(path: Path) -> Graph:
-    """Read the image between the braces of a C array."""
-    array = path.read_text().rpartition("] = {")[2].partition("};")[0]
-    return read_graph(bytes(int(byte, 16) for byte in re.findall(r"0x(..),", array)))
-
-
-# How a written file is read again, where no importer does it.
-READERS = {".npz": graph_of_arrays, ".h": graph_of_c, ".c": graph_of_c}
-NETWORKS = {"residual": residual_network, "smooth": smooth_network, "every op": every_op}
-
-
-@pytest.mark.parametrize("network", NETWORKS)
-@pytest.mark.parametrize("suffix", formats.SUFFIXES)
-def test_what_is_read_again_gives_the_same_logits(suffix, network, tmp_path):
-    model = NETWORKS[network]()
-    path = tmp_path / f"net{suffix}"
-    model.save(path)
-    again = Model.from_graph(READERS.get(suffix, formats.read)(path))
-    inputs = model.prepare(pixels(model, 20))
-    assert again.core.logits(inputs).tobytes() == model.core.logits(inputs).tobytes()
 
 
 @pytest.mark.parametrize("suffix", formats.SUFFIXES)

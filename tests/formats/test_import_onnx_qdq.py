@@ -299,3 +299,18 @@ def test_the_clamp_of_a_mean_is_read_back(tmp_path: Path) -> None:
     pmt.Model.from_graph(graph).save(tmp_path / "net.onnx")
     read = pmt.load(tmp_path / "net.onnx").to_graph()
     assert [op.clamp for op in read.ops if op.kind == "mean"] == [(-120, 100)]
+
+
+def test_nodes_stay_in_the_order_of_the_file(tmp_path: Path) -> None:
+    """The short branch is written before the long one and is read so."""
+
+    def branches(net: Network) -> str:
+        x = net.add("Relu", [net.conv("x", 3, 8, pads=[1, 1, 1, 1])])
+        short = net.conv(x, 8, 8, 1)
+        long = net.conv(net.add("Relu", [net.conv(x, 8, 6, pads=[1, 1, 1, 1])]), 6, 8, 1)
+        total = net.add("Add", [short, long])
+        return net.head(net.add("GlobalAveragePool", [total]), 8)
+
+    path, _ = quantized(tmp_path, 0, "QInt8", branches)
+    layers = pmt.Model.from_graph(formats.read(path)).layers
+    assert [layer.weights for layer in layers] == [216, 64, 432, 48, 32]

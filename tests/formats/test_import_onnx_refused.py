@@ -158,9 +158,14 @@ def test_constants(change, message: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("shape", "message"),
     [
-        (("n", 3, "h", "w"), r"has shape \(0, 3, 0, 0\) \(0: open\): export with images"),
-        (("n", 192), r"has shape \(0, 192\)"),
-        (("n", 9, 8, 8), r"has height, width, channels \(8, 8, 9\): at most 4096 x 4096 pixels"),
+        (("n", 3, "h", "w"), r"has shape \(0, 3, 0, 0\) \(0: open\): export with a batch"),
+        (("n", 3, 4, 8, 8), r"has shape \(0, 3, 4, 8, 8\) \(0: open\): export with a batch"),
+        (("n",), r"has shape \(0,\) \(0: open\): export with a batch"),
+        (
+            ("n", 192),
+            r"has shape \(1, 192\), not \(batch, .*: images and, as \(batch, channels, le",
+        ),
+        (("n", 9, 8, 8), r"weights \(4, 3, 3, 3\) in 1 groups do not fit 9 input channels"),
         (("n", 3, 2, 2), r"its window of \(3, 3\) does not fit the 2x2 input"),
         (("n", 3, 9, 8), r"weights \(4, 144\) \(out, in\) do not fit an input of shape \(1, 168\)"),
         (("n", 1, 8, 8), r"weights \(4, 3, 3, 3\) in 1 groups do not fit 1 input channels"),
@@ -268,7 +273,7 @@ def test_sizes_beyond_an_image(tmp_path: Path) -> None:
 
     message = r"it makes op 1, of height, width, channels \(1, 1, 50331648\): at most 1024 ops"
     refused(saved(tmp_path, build, (1, 3, 4096, 4096)), message)
-    refused(saved(tmp_path, build, (1, 3, 8192, 8192)), "at most 4096 x 4096 pixels")
+    refused(saved(tmp_path, build, (1, 3, 8192, 8192)), "at most 4096 a side and 65536 channels")
 
 
 def test_an_activation_after_the_softmax(tmp_path: Path) -> None:

@@ -233,3 +233,30 @@ def every_op(*, seed: int = 0) -> Model:
     ]  # fmt: skip
     blocks = {"all": [1, 5]}
     return Model.from_graph(Graph(tensors, ops, 0, 6, (128.0,) * 3, (128.0,) * 3, blocks))
+
+
+def window_network() -> Model:
+    """A convolution along the time of a window of six channels, and a head."""
+    rng = np.random.default_rng(0)
+    tensors = [
+        Tensor("window", 1, 20, 6, 0.04, 3),
+        Tensor("steps", 1, 6, 5, 0.05, -128),
+        Tensor("mean", 1, 1, 5, 0.04, -128),
+        Tensor("classes", 1, 1, 3, 0.1, 0),
+    ]
+    layers = [
+        {
+            "weights": rng.integers(-127, 128, shape).astype(np.int8),
+            "bias": rng.integers(-99, 99, shape[0]).astype(np.int32),
+            "weight_scales": np.full(shape[0], 0.01, np.float32),
+        }
+        for shape in ((5, 1, 5, 6), (3, 5))
+    ]
+    window = {"kernel": (1, 5), "stride": (1, 3)}
+    ops = [
+        Op("conv2d", "time", (0,), 1, **window, **layers[0]),
+        Op("mean", "mean", (1,), 2),
+        Op("fully_connected", "head", (2,), 3, **layers[1]),
+    ]
+    blocks = {"head": [2], "all": [0, 2]}
+    return Model.from_graph(Graph(tensors, ops, 0, 3, (0.0,) * 4, (1.0,) * 4, blocks, {}))

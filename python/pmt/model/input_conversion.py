@@ -13,7 +13,7 @@ from pmt import _core
 from pmt._util.text import counted
 from pmt.datasets import Dataset
 from pmt.net.graph import Tensor
-from pmt.net.pixels import PixelFormula, is_unlikely, may_be_image, real_ends
+from pmt.net.pixels import MOST_PIXEL_CHANNELS, PixelFormula, is_unlikely, may_be_image, real_ends
 
 __all__ = [
     "array_remedy",
@@ -25,7 +25,6 @@ __all__ = [
 ]
 
 _AT_ONCE = 1 << 20  # float inputs, so that their float64 copies stay small
-_PIXEL_CHANNELS = 4  # that a network's mean and std are kept for
 _CHECKED = 1000  # samples
 _CLIPPED = 0.1
 _FEWEST_STEPS = 8
@@ -49,10 +48,10 @@ def prepared_inputs(core: _core.Model, images: npt.NDArray[Any]) -> npt.NDArray[
 def _from_pixels(core: _core.Model, images: npt.NDArray[np.uint8]) -> npt.NDArray[np.int8]:
     shape = core.input_shape
     images = images_in_shape(images, shape)
-    if shape[2] > _PIXEL_CHANNELS:
+    if shape[2] > MOST_PIXEL_CHANNELS:
         raise TypeError(
             f"images are uint8 pixels, but the model's input has {shape[2]} channels, more than "
-            f"the {_PIXEL_CHANNELS} of an image; give float32 or int8 inputs"
+            f"the {MOST_PIXEL_CHANNELS} of an image; give float32 or int8 inputs"
         )
     scale, zero_point = input_quantization(core)
     pixels = np.arange(256, dtype=np.float64)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from pmt.net.graph import Graph, Shape, Tensor
 
 __all__ = [
+    "MOST_PIXEL_CHANNELS",
     "Numbers",
     "PixelFormula",
     "given_formula",
@@ -43,6 +44,7 @@ _USUAL = [
         ((123.675, 116.28, 103.53), (58.395, 57.12, 57.375)),
     )
 ]
+MOST_PIXEL_CHANNELS = 4  # that a network's mean and std are kept for
 _TOLERANCE = 0.02  # of a range, which calibration images need not fill
 _CLOSE = 1.01  # steps by which a usual formula may differ from pixel - 128, which loses no value
 
@@ -73,7 +75,7 @@ def is_image(shape: Shape) -> bool:
 
 def raw_pixels(source: Tensor) -> PixelFormula:
     """Return the formula with which the int8 input is exactly pixel - 128."""
-    channels = min(source.channels, 4)
+    channels = min(source.channels, MOST_PIXEL_CHANNELS)
     return PixelFormula((128.0 + source.zero_point,) * channels, (1.0 / source.scale,) * channels)
 
 
@@ -105,7 +107,7 @@ def pixel_formula(
         Type of the file's input; ``"uint8"`` holds the pixels themselves.
     """
     source = tensors[0]
-    channels = min(source.channels, 4)
+    channels = min(source.channels, MOST_PIXEL_CHANNELS)
     if mean is not None or std is not None:
         return whole_steps(given_formula(channels, mean, std, factor, offset), source)
     noted = noted_formula(note, channels)
@@ -130,7 +132,7 @@ def _fitting(
     tensors: Sequence[Tensor], factor: float | Vector = 1.0, offset: float | Vector = 0.0
 ) -> PixelFormula | None:
     """Return the one usual formula whose range the first activation has; None without one."""
-    source, channels = tensors[0], min(tensors[0].channels, 4)
+    source, channels = tensors[0], min(tensors[0].channels, MOST_PIXEL_CHANNELS)
     raw = raw_pixels(source)
     fitting = [formula for formula in _usual(channels, factor, offset) if _fills(formula, tensors)]
     if len(fitting) != 1:

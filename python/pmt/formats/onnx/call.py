@@ -83,7 +83,7 @@ class Call:
             raise Unsupported(
                 f"attribute {name} is {str(values)[:60]}, not {len(default)} numbers from {least} "
                 "on",
-                "only two-dimensional images are supported",
+                "images of two dimensions, and windows of one, are supported",
             )
         return list(values)
 
@@ -103,15 +103,18 @@ class Call:
     def image(self, index: int = 0) -> View:
         """Return an activation as batch, channels, height, width, its values reordered if needed.
 
-        Unsupported is raised if the axes stand in an order that only moving the data could give.
+        (batch, channels, length) has a height of 1. Unsupported is raised if the axes stand in an
+        order that only moving the data could give.
         """
         view = self.view(index)
+        if len(view.axes) == 3:
+            view = replace(view, axes=(*view.axes[:2], "", view.axes[2]))
         if view.is_nchw():
             return view
         if len(view.axes) != 4 or view.axes[0] != view.letters("N"):
             raise Unsupported(
                 f"its input has shape {view.shape}, not (batch, channels, height, width)",
-                "only two-dimensional images are supported",
+                "images and, as (batch, channels, length), windows are supported",
             )
         channels, height, width = view.axes[1:]
         if height + width + channels != view.letters("HWC"):

@@ -33,7 +33,7 @@ from pmt.net.graph import (
     channel_shape,
     is_layer,
 )
-from pmt.net.pixels import is_image
+from pmt.net.pixels import MOST_PIXEL_CHANNELS, is_image
 
 Array = npt.NDArray[Any]
 Vector = npt.NDArray[np.float64]
@@ -236,7 +236,7 @@ class Draft:
         tensor, op = self.tensors[view.tensor], self.writer(view)
         changeable = view.sole and view.raw and tensor.quantization is None
         # Float inputs that are no pixels are quantized as they are: the network scales them.
-        folds = self.quantized or is_image(tensor.size)
+        folds = (self.quantized and tensor.size[2] <= MOST_PIXEL_CHANNELS) or is_image(tensor.size)
         if changeable and view.tensor == 0 and folds and np.all(factor > 0):
             self.factor, self.offset = self.factor * factor, self.offset * factor + offset
             return view
@@ -274,14 +274,15 @@ class Draft:
         last = op = self.writer(view)
         while op is not None and op.kind in ("max_pool", "reshape") and op.sole:
             op = self._before(op)  # clipping before them is the same
-        if op is None or op.kind not in kinds:
-            op = last
-        if op is None or op.kind not in kinds:
-            ones = np.ones(view.size[2])
-            return self.channelwise(view, name, ones, np.zeros_like(ones), (low, high))
-        lower, upper = (float(np.clip(bound, low, high)) for bound in op.bounds)
-        op.bounds = (lower, upper)
-        return view
+        for candidate in (op, last):
+            if candidate is None or candidate.kind not in kinds:
+                continue
+            lower, upper = (float(np.clip(bound, low, high)) for bound in candidate.bounds)
+            if lower < upper:
+                candidate.bounds = (lower, upper)
+                return view
+        ones = np.ones(view.size[2])
+        return self.channelwise(view, name, ones, np.zeros_like(ones), (low, high))
 
     def _before(self, op: DraftOp) -> DraftOp | None:
         return next((other for other in self.ops if other.output == op.inputs[0]), None)
@@ -356,6 +357,9 @@ def _join_padding(
     total = tuple(a + b for a, b in zip(op.padding, following.padding, strict=True))
     top, left, bottom, right = total
     height, width = following.kernel
+    padded = draft.tensors[op.output].size
+    if (height, width) == padded[:2] and not any(following.padding):
+        return False  # a dense layer, whose exact logits are read
     if max(top, bottom) >= height or max(left, right) >= width:
         return False
     writer = writers.get(op.inputs[0])

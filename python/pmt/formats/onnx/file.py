@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
+from heapq import heappop, heappush
 from pathlib import Path
 from typing import Any
 
@@ -221,19 +222,20 @@ class _Reader:
         return needed
 
     def _ordered(self, needed: set[int], producers: dict[str, int]) -> list[int]:
-        """Sort the nodes so that each follows those it reads from."""
+        """Sort the nodes so that each follows those it reads from, else as in the file."""
         sorter: TopologicalSorter[int] = TopologicalSorter()
         for index in sorted(needed):
             read = {producers[n] for n in self._proto.node[index].input if n in producers}
             sorter.add(index, *sorted(read))
         with suppress(CycleError):  # what is not in a cycle is still sorted
             sorter.prepare()
-        ready = deque(sorted(sorter.get_ready()))
+        ready = sorted(sorter.get_ready())
         order: list[int] = []
         while ready:
-            order.append(ready.popleft())
+            order.append(heappop(ready))
             sorter.done(order[-1])
-            ready += sorter.get_ready()
+            for index in sorter.get_ready():
+                heappush(ready, index)
         if len(order) < len(needed):
             stuck = [_node_name(self._proto.node[i], i) for i in sorted(needed - set(order))]
             raise ValueError(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pmt.formats.onnx.draft import OPEN, DraftOp
+from pmt.formats.onnx.draft import OPEN, Draft, DraftOp
 from pmt.formats.onnx.lowering import QUANTIZED_INPUTS, graph_fields, read_draft
 from pmt.net.float_graph import (
     ACTIVATION_BOUNDS,
@@ -15,7 +15,7 @@ from pmt.net.float_graph import (
     FloatTensor,
     check_float_graph,
 )
-from pmt.net.pixels import Numbers, given_formula
+from pmt.net.pixels import MOST_PIXEL_CHANNELS, Numbers, PixelFormula, given_formula
 
 __all__ = ["read"]
 
@@ -64,8 +64,7 @@ def read(
     path = Path(path)
     model, draft, output = read_draft(path, quantized=False)
     default_std = 1.0 if model.input_dtype in QUANTIZED_INPUTS else 255.0
-    channels, scaling = draft.tensors[0].size[2], (draft.factor, draft.offset)
-    pixels = given_formula(channels, input_mean, input_std, *scaling, default_std)
+    pixels = _pixels(draft, input_mean, input_std, default_std)
     with np.errstate(over="ignore"):  # check_float_graph refuses what is not finite
         ops = [_float_op(op) for op in draft.ops]
     graph = FloatGraph(
@@ -78,6 +77,20 @@ def read(
     except ValueError as error:
         raise ValueError(f"{path.name}: {error}") from None
     return graph
+
+
+def _pixels(draft: Draft, mean: Numbers, std: Numbers, default_std: float) -> PixelFormula:
+    """Return the formula of pixels, an empty one for more channels than an image has."""
+    channels = draft.tensors[0].size[2]
+    if channels <= MOST_PIXEL_CHANNELS:
+        return given_formula(channels, mean, std, draft.factor, draft.offset, default_std)
+    for name, value in (("input_mean", mean), ("input_std", std)):
+        if value is not None:
+            raise ValueError(
+                f"{name}={value}: the network reads {channels} channels, more than the "
+                f"{MOST_PIXEL_CHANNELS} of pixels; leave it out"
+            )
+    return PixelFormula((), ())
 
 
 def _float_op(op: DraftOp) -> FloatOp:

@@ -17,7 +17,7 @@ from pmt.formats.onnx.draft import OPEN, Draft, DraftOp, Quantization
 from pmt.formats.onnx.lowering import graph_fields, read_draft
 from pmt.net.float_graph import Bounds
 from pmt.net.graph import KEEPING_KINDS, Graph, Op, Tensor, is_layer
-from pmt.net.pixels import Numbers, pixel_formula
+from pmt.net.pixels import MOST_PIXEL_CHANNELS, Numbers, pixel_formula
 
 __all__ = ["read"]
 
@@ -69,8 +69,8 @@ def read(
         tensors,
         input_mean,
         input_std,
-        factor=draft.factor,
-        offset=draft.offset,
+        factor=draft.factor[:MOST_PIXEL_CHANNELS],
+        offset=draft.offset[:MOST_PIXEL_CHANNELS],
         note=model.note,
         stored=model.input_dtype,
     )

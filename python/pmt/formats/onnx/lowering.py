@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pmt._core import LARGEST_SIDE
+from pmt._core import LARGEST_SIDE, MOST_CHANNELS
 from pmt._util.text import printable
 from pmt.formats.layers import NO_STATE, Unsupported, layer_blocks
 from pmt.formats.onnx import elementwise, windows
@@ -17,6 +17,8 @@ from pmt.formats.onnx.call import Call, QuantizedConstant, Value, dequantize, mo
 from pmt.formats.onnx.draft import Draft, View, clean, image_view
 from pmt.formats.onnx.elementwise import FOLDERS, fold, shape_of
 from pmt.formats.onnx.file import FileModel, Node, read_file
+from pmt.formats.onnx.input_order import input_order
+from pmt.formats.onnx.one_axis import over_one_axis
 from pmt.formats.onnx.windows import MOST_ZEROS
 from pmt.net.graph import is_layer
 from pmt.net.pixels import PixelFormula
@@ -27,12 +29,6 @@ QUANTIZED_INPUTS = ("int8", "uint8")
 _INPUTS = ("float32", "float16", "float64", "bfloat16", *QUANTIZED_INPUTS)
 _SMALL_CONSTANT = 65_536
 _SMALL_LAYERS = 2**20
-# Their first input is an image, so the network's input has the layout they read.
-_SPATIAL = ("Conv", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool")
-_LAYOUT_KEEPING = (
-    *("Add", "Sub", "Mul", "Div", "Cast", "Identity", "Clip", "Relu", "Pad"),
-    *("QuantizeLinear", "DequantizeLinear", "BatchNormalization"),
-)
 _AFTER_SOFTMAX = (
     *("Identity", "Cast", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Dropout"),
     *("Softmax", "LogSoftmax", "QuantizeLinear", "DequantizeLinear", "ArgMax"),
@@ -45,27 +41,27 @@ _ENDS: dict[str, Callable[[Call], Value]] = {
 }
 _CONVERTERS: dict[str, Callable[[Call], Value]] = {
     "Add": elementwise.addition,
-    "AveragePool": windows.average_pool,
+    "AveragePool": over_one_axis(windows.average_pool),
     "BatchNormalization": elementwise.batch_normalization,
     "Cast": elementwise.cast,
     "Clip": elementwise.clip,
-    "Conv": windows.convolution,
+    "Conv": over_one_axis(windows.convolution),
     "DequantizeLinear": dequantize,
     "Div": elementwise.division,
     "Dropout": elementwise.dropout,
     "Flatten": elementwise.flatten,
     "Gather": elementwise.gather,
     "Gemm": windows.gemm,
-    "GlobalAveragePool": windows.global_average_pool,
-    "GlobalMaxPool": windows.global_max_pool,
+    "GlobalAveragePool": over_one_axis(windows.global_average_pool),
+    "GlobalMaxPool": over_one_axis(windows.global_max_pool),
     "Identity": Call.view,
     "LogSoftmax": elementwise.softmax,
     "MatMul": windows.matrix_product,
     "Max": elementwise.maximum,
-    "MaxPool": windows.max_pool,
+    "MaxPool": over_one_axis(windows.max_pool),
     "Min": elementwise.minimum,
     "Mul": elementwise.multiplication,
-    "Pad": windows.pad,
+    "Pad": over_one_axis(windows.pad),
     "QuantizeLinear": quantize,
     "ReduceMean": windows.reduce_mean,
     "Relu": elementwise.relu,
@@ -177,18 +173,19 @@ class _Lowering:
             raise Unsupported(
                 f"the input {name[:80]!r} is {self._model.input_dtype}", "float32 is supported"
             )
-        if len(shape) != 4 or min(shape[1:]) < 1:
+        if not 2 <= len(shape) <= 4 or min(shape[1:]) < 1:
             raise Unsupported(
                 f"the input {name[:80]!r} has shape {shape} (0: open)",
-                "export with images as input, (batch, channels, height, width), of fixed size",
+                "export with a batch of images (batch, channels, height, width), windows (batch, "
+                "channels, length) or vectors (batch, features), all but the batch of fixed size",
             )
-        order = self._input_order()
-        sizes = dict(zip(order, shape, strict=True))
+        order = input_order(self._model)
+        sizes = {**dict.fromkeys("HWC", 1), **dict(zip(order, shape, strict=True))}
         batch, size = sizes["N"] or 1, (sizes["H"], sizes["W"], sizes["C"])
-        if size[2] > 4 or max(size[:2]) > LARGEST_SIDE:
+        if size[2] > MOST_CHANNELS or max(size[:2]) > LARGEST_SIDE:
             raise Unsupported(
                 f"the input {name[:80]!r} has height, width, channels {size}",
-                f"at most {LARGEST_SIDE} x {LARGEST_SIDE} pixels of 4 channels are supported",
+                f"at most {LARGEST_SIDE} a side and {MOST_CHANNELS} channels are supported",
             )
         self.draft.tensor("input", size)
         if self._model.input_dtype in QUANTIZED_INPUTS:
@@ -196,21 +193,6 @@ class _Lowering:
         self.draft.factor, self.draft.offset = np.ones(size[2]), np.zeros(size[2])
         sole = self._model.reads[name] == 1
         self._values[name] = image_view(0, batch, size, order, sole=sole)
-
-    def _input_order(self) -> str:
-        """Tell NCHW from NHWC: by what first reads the input, else by its sizes."""
-        name = self._model.input
-        for node in self._model.nodes:
-            if name not in node.inputs:
-                continue
-            if node.kind == "Transpose":
-                return "NHWC" if node.attributes.get("perm") == [0, 3, 1, 2] else "NCHW"
-            if node.kind in _SPATIAL:
-                return "NCHW"
-            if node.kind not in _LAYOUT_KEEPING:
-                break
-            name = node.outputs[0] if node.outputs else ""
-        return "NHWC" if self._model.shape[1] > 4 >= self._model.shape[3] else "NCHW"
 
     def convert(self, node: Node) -> None:
         """Convert one node; problems are noted, and what depends on it is left out."""

@@ -159,8 +159,7 @@ def reduce_mean(call: Call) -> View:
 
 
 def pad(call: Call) -> View:
-    """Convert Pad with zeros around height and width."""
-    view = call.image()
+    """Convert Pad with zeros around height and width, or around a length."""
     mode = call.attribute("mode", "constant")
     if mode != "constant":
         raise Unsupported(f"it pads by {mode!r}", "pad with zeros")
@@ -170,15 +169,18 @@ def pad(call: Call) -> View:
     if value != 0:
         raise Unsupported(f"it pads with {value}", "pad with zeros")
     amounts = call.attribute("pads", []) if call.opset < 11 else call.whole_numbers(1, "pads")
-    axes = [0, 1, 2, 3]
+    rank = len(call.view().axes)
+    axes = list(range(rank))
     if call.has(3):
-        axes = [axis % 4 for axis in call.whole_numbers(3, "axes")]
+        axes = [axis % rank for axis in call.whole_numbers(3, "axes")]
     if len(amounts) != 2 * len(axes):
         raise Unsupported(f"it has {len(amounts)} pads for {len(axes)} axes", "export again")
     before = dict(zip(axes, amounts[: len(axes)], strict=True))
     after = dict(zip(axes, amounts[len(axes) :], strict=True))
+    view = call.image()
     others = [side.get(axis, 0) for side in (before, after) for axis in (0, 1)]
-    padding = tuple(side.get(axis, 0) for side in (before, after) for axis in (2, 3))
+    height, width = rank - 2 if rank == 4 else -1, rank - 1
+    padding = tuple(side.get(axis, 0) for side in (before, after) for axis in (height, width))
     if any(others) or min(padding) < 0:
         raise Unsupported(
             f"it pads by {amounts}", "only height and width can be padded, by zeros or more"
@@ -216,7 +218,8 @@ def convolution(call: Call) -> View:
     weights, scales, axis = call.weights(1)
     if weights.ndim != 4 or 0 in weights.shape:
         raise Unsupported(
-            f"its weights have shape {weights.shape}", "only two-dimensional images are supported"
+            f"its weights have shape {weights.shape}",
+            "images of two dimensions, and windows of one, are supported",
         )
     groups, out = call.attribute("group", 1), weights.shape[0]
     if groups < 1 or weights.shape[1] * groups != view.size[2] or out % groups:

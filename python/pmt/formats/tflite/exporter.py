@@ -17,10 +17,11 @@ import numpy.typing as npt
 from pmt import _core
 from pmt._util.extras import import_extra
 from pmt.formats.layers import bounded_bias, same_sides
+from pmt.formats.tflite.pool_pieces import BATCH_AND_CHANNELS, Band, bands
 from pmt.net.graph import Graph, Op, Tensor, check_graph, padded_size
 from pmt.net.pixels import input_formula
 
-__all__ = ["OPERATORS", "Band", "bands", "tflite_model"]
+__all__ = ["OPERATORS", "tflite_model"]
 
 # Each operator's first version that takes int8, and the table of its options.
 OPERATORS = {
@@ -46,7 +47,6 @@ _SIGNATURE = "serving_default"  # the key that converters give
 _SAME, _VALID = 0, 1
 _NONE, _RELU, _RELU_N1_TO_1, _RELU6 = 0, 1, 2, 3
 _ALL = (-128, 127)
-_BATCH_AND_CHANNELS = 0b1001  # dimensions 0 and 3, as a mask
 _FLAT_READERS = ("fully_connected", "reshape")
 
 
@@ -184,7 +184,7 @@ class _Lowering:
             self._integers(f"{name}/end", [0, row.stop, column.stop, 0]),
             self._integers(f"{name}/strides", [1, 1, 1, 1]),
         ]
-        whole = {"BeginMask": _BATCH_AND_CHANNELS, "EndMask": _BATCH_AND_CHANNELS}
+        whole = {"BeginMask": BATCH_AND_CHANNELS, "EndMask": BATCH_AND_CHANNELS}
         self.tflite.operator("STRIDED_SLICE", [op.inputs[0], *corners], part, **whole)
         average = self._activation(name, source, row.count, column.count)
         options = _pool_options(op, (row.kernel, column.kernel))
@@ -326,34 +326,6 @@ def _metadata(graph: Graph) -> bytes:
         "metadata": graph.metadata,
     }
     return json.dumps(content, sort_keys=True, ensure_ascii=False, allow_nan=False).encode()
-
-
-@dataclass(frozen=True)
-class Band:
-    """``count`` neighboring outputs with windows of ``kernel`` inputs, in ``start:stop``."""
-
-    count: int
-    kernel: int
-    start: int
-    stop: int
-
-
-def bands(size: int, outputs: int, kernel: int, stride: int, padding: int) -> list[Band]:
-    """Group outputs along one axis by how much of their window lies inside, in order.
-
-    Whole windows are one band, each cut window is a band of its own; ``padding`` is the one before
-    the first input.
-    """
-    found: list[Band] = []
-    for i in range(outputs):
-        first = i * stride - padding
-        start, stop = max(first, 0), min(first + kernel, size)
-        whole = stop - start == kernel
-        if whole and found and found[-1].kernel == kernel:
-            found[-1] = Band(found[-1].count + 1, kernel, found[-1].start, stop)
-        else:
-            found.append(Band(1, stop - start, start, stop))
-    return found
 
 
 @dataclass(frozen=True)

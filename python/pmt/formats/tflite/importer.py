@@ -31,6 +31,7 @@ from pmt.formats.layers import (
 from pmt.formats.tflite import channels_first, elementwise, windows
 from pmt.formats.tflite.file import FileModel, FileOp, place, read_file
 from pmt.formats.tflite.network import Network, Step, StoredLayer, check_types, is_shape_value
+from pmt.formats.tflite.pool_pieces import join_pools
 from pmt.formats.tflite.windows import VALID
 from pmt.net.graph import FEATURES_ENTRY, Graph, is_layer
 from pmt.net.pixels import Numbers, PixelFormula, pixel_formula
@@ -373,12 +374,13 @@ class Rewritten:
 
 
 def rewrite(model: FileModel) -> Rewritten:
-    """Drop the ends and all that the output does not depend on, and fold dilation."""
+    """Drop the ends and all that the output does not depend on; fold dilation, join pools."""
     result = Rewritten(list(enumerate(model.ops)), model.inputs[0], model.outputs[0])
     _drop_start(model, result)
     _drop_end(model, result)
     result.ops = _needed(result)
     result.ops = _fold_dilation(model, result)
+    result.ops = join_pools(model, result.ops, readers_of(result.ops, result.last))
     return result
 
 

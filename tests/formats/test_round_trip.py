@@ -1,0 +1,118 @@
+"""Whatever pmt writes, pmt reads: the same bytes are computed after every format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from drawn_graphs import drawn_graph
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from networks import (
+    chain,
+    every_op,
+    residual_network,
+    rounding_free_network,
+    smooth_network,
+    window_network,
+)
+from written_files import graph_of_arrays, graph_of_c
+
+import pmt
+from pmt import formats
+from pmt.formats.onnx.exporter import onnx_model
+from pmt.formats.tflite.pool_pieces import bands, window_of_bands
+from pmt.model import Model
+
+pytest.importorskip("onnx")
+pytest.importorskip("tflite")
+NETWORKS: dict[str, Callable[[], Model]] = {
+    "residual": residual_network,
+    "smooth": smooth_network,
+    "every op": every_op,
+    "rounding free": rounding_free_network,
+    "chain": chain,
+    "window": window_network,
+    **{name: lambda name=name: pmt.load(name) for name in pmt.model.loading.BUNDLED_MODELS},
+}
+
+
+# How a written file is read again, where no importer does it.
+READERS = {".npz": graph_of_arrays, ".h": graph_of_c, ".c": graph_of_c}
+
+
+def check(model: Model, path: Path) -> None:
+    """The file that was written gives the model's inputs, logits and trained layers."""
+    again = Model.from_graph(READERS.get(path.suffix, formats.read)(path))
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 256, (8, *model.input_shape)).astype(np.uint8)
+    inputs = rng.integers(-128, 128, images.shape).astype(np.int8)
+    if model.input_shape[2] <= 4:
+        assert again.prepare(images).tobytes() == model.prepare(images).tobytes()
+    assert again.core.logits(inputs).tobytes() == model.core.logits(inputs).tobytes()
+    assert again.core.input_shape == model.core.input_shape
+    # Values of a bias may differ: one so low that no sum matters is moved from where it could wrap.
+    layers = [[m.weights(layer.index).size for layer in m.layers] for m in (again, model)]
+    assert layers[0] == layers[1]
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("suffix", formats.SUFFIXES)
+def test_networks(suffix: str, network: str, tmp_path: Path) -> None:
+    model = NETWORKS[network]()
+    path = tmp_path / f"net{suffix}"
+    model.save(path)
+    check(model, path)
+
+
+@pytest.mark.parametrize("suffix", formats.SUFFIXES)
+def test_networks_of_others(
+    suffix: str, mcunet_path: Path, resnet8_path: Path, tmp_path: Path
+) -> None:
+    for source in (mcunet_path, resnet8_path):
+        model = pmt.load(source)
+        path = tmp_path / f"{source.stem}{suffix}"
+        model.save(path)
+        check(model, path)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 2**32 - 1), st.booleans(), st.sampled_from(formats.SUFFIXES))
+def test_drawn_networks(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, plain: bool, suffix: str
+) -> None:
+    model = Model.from_graph(drawn_graph(seed, plain=plain))
+    path = tmp_path_factory.getbasetemp() / f"drawn{suffix}"
+    model.save(path)
+    check(model, path)
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.integers(0, 2**32 - 1))
+def test_drawn_networks_of_unsigned_activations(
+    tmp_path_factory: pytest.TempPathFactory, seed: int
+) -> None:
+    model = Model.from_graph(drawn_graph(seed))
+    path = tmp_path_factory.getbasetemp() / "drawn.onnx"
+    path.write_bytes(onnx_model(model.to_graph(), unsigned=True))
+    check(model, path)
+
+
+@given(st.integers(1, 12), st.integers(1, 12), st.integers(1, 4), st.data())
+def test_the_window_of_a_pool_in_pieces(
+    size: int, kernel: int, stride: int, data: st.DataObject
+) -> None:
+    """Another kernel may be found where no window shows where it would end."""
+    before, after = (data.draw(st.integers(0, kernel - 1)) for _ in range(2))
+    outputs = (size + before + after - kernel) // stride + 1
+    if outputs < 1:
+        return
+    found = bands(size, outputs, kernel, stride, before)
+    window = window_of_bands(found, size, stride)
+    assert window is not None
+    again, first, last = window
+    assert bands(size, outputs, again, stride, first) == found
+    assert max(first, last) < again
+    assert (size + first + last - again) // stride + 1 == outputs
