@@ -214,8 +214,9 @@ def add_data(
     *,
     required: bool,
     seed_names: Sequence[str] = ("--corruption-seed",),
+    grouped: bool = False,
 ) -> None:
-    """Add the data set and its corruption."""
+    """Add the data set and its corruption; ``grouped`` where images are held out."""
     group = parser.add_argument_group("data")
     group.add_argument(
         "--data",
@@ -230,6 +231,14 @@ def add_data(
         help="names of the data's classes, in the order of its labels; a folder's classes are "
         "matched with the model's by their names without it",
     )
+    if grouped:
+        group.add_argument(
+            "--groups",
+            metavar="NAME",
+            help="what says which images are near copies, such as frames of a video, of which one "
+            "side of the hold-out has all: the name of an array of the .npz file (default: groups, "
+            "where it is there), or the word 'folder' for images in CLASS/GROUP/",
+        )
     group.add_argument(
         "--corruption",
         metavar="NAME",
@@ -258,12 +267,14 @@ def data_source(arguments: argparse.Namespace) -> DataSource:
     name = arguments.corruption
     labels = chosen_labels(arguments)
     names = arguments.class_names or ""
+    groups = getattr(arguments, "groups", None) or ""
     if name is None:
         if arguments.severity is not None:
             raise ValueError(f"--severity {arguments.severity} needs --corruption NAME")
         if arguments.constants is not None:
             raise ValueError(f"--constants {arguments.constants} needs --corruption NAME")
-        return DataSource(data_path(arguments.data), labels=labels, class_names=names)
+        path = data_path(arguments.data)
+        return DataSource(path, labels=labels, class_names=names, groups=groups)
     if name not in corruptions.names():
         near = did_you_mean(name, corruptions.names())
         raise ValueError(f"--corruption {name!r} is unknown{near}")
@@ -271,7 +282,8 @@ def data_source(arguments: argparse.Namespace) -> DataSource:
     if severity not in corruptions.SEVERITIES:
         raise ValueError(f"--severity {severity} must be 1..5")
     seed, constants = arguments.corruption_seed or 0, checked_constants(arguments)
-    return DataSource(data_path(arguments.data), name, severity, seed, labels, constants, names)
+    path = data_path(arguments.data)
+    return DataSource(path, name, severity, seed, labels, constants, names, groups)
 
 
 def add_plot(parser: argparse._ActionsContainer, drawn: str) -> None:

@@ -13,6 +13,7 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,10 +21,19 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util import atomic_file
-from pmt.datasets.arrays import FEATURES, PIXELS, has_channels_first, names_for, with_four_axes
+from pmt._util.checks import OptionError
+from pmt.datasets.arrays import (
+    FEATURES,
+    PIXELS,
+    checked_groups,
+    has_channels_first,
+    names_for,
+    with_four_axes,
+)
 from pmt.datasets.dataset import Dataset
 from pmt.datasets.files import damaged, largest_unpacked, missing, read_bytes, reading
 
+GROUPS = "groups"  # the array of an .npz file
 _ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip can hold
 
 
@@ -101,41 +111,74 @@ class _RefusedError(Exception):
     """The archive is whole, but not what it should be."""
 
 
-def read_npz(path: Path, class_names: Sequence[str] | None = None) -> Dataset:
+def read_npz(
+    path: Path, class_names: Sequence[str] | None = None, groups: str | None = None
+) -> Dataset:
     """Read one .npz file; pickled objects in it are refused.
 
     It holds `images`, uint8 (N, H, W, C), or (N, H, W) for gray ones, or float32 or int8 inputs
     that are not images, (N, H, W, C), (N, T, C) or (N, F); `labels`, integers (N,), and optionally
-    `class_names` (K,) and `name`. The argument `class_names` replaces the file's;
+    `class_names` (K,), `name` and `groups`, integers or text (N,); the argument `groups` names
+    another array to be them. The argument `class_names` replaces the file's;
     without either the names are "0", "1", ... In place of labels there may be `targets`, float
     (N,) or (N, ...).
     """
     with reading(path, "check the path"), path.open("rb") as file:
-        return read_npz_stream(file, str(path), class_names)
+        return read_npz_stream(file, str(path), class_names, groups)
 
 
 def read_npz_stream(
-    file: IO[bytes], label: str, class_names: Sequence[str] | None = None
+    file: IO[bytes],
+    label: str,
+    class_names: Sequence[str] | None = None,
+    groups: str | None = None,
 ) -> Dataset:
     """Read the same from an open binary file; `label` names it in errors."""
-    arrays, names_there = _read_arrays(file, label)
+    arrays, names_there = _read_arrays(file, label, groups or GROUPS)
     for key in ("images", "targets" if "targets" in arrays else "labels"):
         if key not in arrays:
             raise _missing(label, key, names_there)
     given = arrays["name"].item() if "name" in arrays and arrays["name"].size == 1 else None
     name = given if isinstance(given, str) else Path(label).stem
     images = _checked_images(label, arrays["images"])
+    found = _groups(label, arrays, names_there, groups, len(images))
     if "targets" in arrays:
-        return Dataset.with_targets(images, _checked_targets(label, arrays, images), name=name)
+        targets = _checked_targets(label, arrays, images)
+        return replace(Dataset.with_targets(images, targets, name=name), groups=found)
     labels = _checked_labels(label, arrays["labels"], images)
     names = class_names if class_names is not None else _listed_names(label, arrays)
-    return Dataset(images, labels, names_for(label, labels, names), name)
+    return Dataset(images, labels, names_for(label, labels, names), name, found)
+
+
+def _groups(
+    label: str,
+    arrays: Mapping[str, npt.NDArray[Any]],
+    names_there: Sequence[str],
+    wanted: str | None,
+    count: int,
+) -> npt.NDArray[np.str_] | None:
+    key = wanted or GROUPS
+    if key in arrays:
+        try:
+            return checked_groups(arrays[key], count)
+        except (TypeError, ValueError) as error:
+            raise damaged(label, f"array {key!r}: {error}", "write one group an image") from None
+    if wanted is None:
+        return None
+    others = [
+        name for name in names_there if name not in ("images", "labels", "class_names", "name")
+    ]
+    raise OptionError(
+        "groups",
+        f" {wanted!r}: {label} has no such array (others: {', '.join(others) or 'none'}); give the "
+        "name of the one that says which group an image is of",
+    )
 
 
 def read_npz_images(path: Path) -> npt.NDArray[np.uint8]:
     """Read only the images of one .npz file, which need not hold labels."""
     with reading(path, "check the path"), path.open("rb") as file:
-        arrays, names_there = _read_arrays(file, str(path))
+        arrays, names_there = _read_arrays(file, str(path), GROUPS)
     if "images" not in arrays:
         raise _missing(str(path), "images", names_there)
     return _checked_images(str(path), arrays["images"])
@@ -181,6 +224,8 @@ def save_npz(dataset: Dataset, path: str | os.PathLike[str]) -> None:
         arrays["labels"] = dataset.labels.astype("<i8")
         arrays["class_names"] = np.array(dataset.class_names).astype("<U")
     arrays["name"] = np.array([dataset.name]).astype("<U")
+    if dataset.groups is not None:
+        arrays[GROUPS] = dataset.groups.astype("<U")
     try:
         with atomic_file.writing(target, dataset.images.nbytes) as file:
             write_npz(file, arrays, compressed=True)
@@ -192,14 +237,16 @@ def save_npz(dataset: Dataset, path: str | os.PathLike[str]) -> None:
         ) from None
 
 
-def _read_arrays(file: IO[bytes], label: str) -> tuple[dict[str, npt.NDArray[Any]], list[str]]:
+def _read_arrays(
+    file: IO[bytes], label: str, groups: str
+) -> tuple[dict[str, npt.NDArray[Any]], list[str]]:
     """Return the arrays of a data set, and the names of all that the file holds."""
     try:
         if file.read(len(MAGIC)) == MAGIC:
             raise _RefusedError("one bare array, not an .npz archive")
         with zipfile.ZipFile(file) as archive:
             members = {Path(entry.filename).stem: entry for entry in archive.infolist()}
-            wanted = ("images", "labels", "targets", "class_names", "name")
+            wanted = ("images", "labels", "targets", "class_names", "name", groups)
             there = [key for key in wanted if key in members]
             return {key: _read_array(archive, members[key]) for key in there}, list(members)
     except _RefusedError as error:

@@ -158,6 +158,8 @@ class ImageFiles:
     boxes : ndarray of float64, optional
         Bounding boxes, float64, shape (N, 4): left, top, right, bottom in pixels, or None where
         the layout has none.
+    groups : tuple of str, optional
+        The group of each image, see :class:`Dataset`.
     """
 
     folder: Path
@@ -166,6 +168,7 @@ class ImageFiles:
     class_names: tuple[str, ...]
     name: str
     boxes: npt.NDArray[np.float64] | None = None
+    groups: tuple[str, ...] | None = None
 
     def __len__(self) -> int:
         """Return the number of images."""
@@ -184,6 +187,7 @@ class ImageFiles:
             paths=tuple(self.paths[i] for i in chosen),
             labels=self.labels[chosen],
             boxes=None if self.boxes is None else self.boxes[chosen],
+            groups=None if self.groups is None else tuple(self.groups[i] for i in chosen),
         )
 
     def read(
@@ -230,9 +234,8 @@ class ImageFiles:
         images = decode_files(
             self.folder, self.paths, Fit(size, crop), self.boxes if boxes else None, threads
         )
-        return Dataset(
-            images=images, labels=self.labels, class_names=self.class_names, name=self.name
-        )
+        groups = None if self.groups is None else np.array(self.groups)
+        return Dataset(images, self.labels, self.class_names, self.name, groups)
 
 
 def listed_files(

@@ -13,7 +13,14 @@ from pmt.datasets.class_names import comparable
 from pmt.datasets.files import Problems, damaged, missing
 from pmt.datasets.image_files import ImageFiles
 
-__all__ = ["SUFFIXES", "list_image_folder", "sub_folders", "unread_images", "warn_of_unread"]
+__all__ = [
+    "FOLDER",
+    "SUFFIXES",
+    "list_image_folder",
+    "sub_folders",
+    "unread_images",
+    "warn_of_unread",
+]
 
 SUFFIXES = frozenset(
     (".png", ".jpg", ".jpeg", ".jfif", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm")
@@ -21,6 +28,7 @@ SUFFIXES = frozenset(
 # Images that Pillow reads only with plug-ins, or not at all.
 UNREAD_SUFFIXES = frozenset((".avif", ".heic", ".heif", ".jxl", ".raw", ".dng", ".svg"))
 ARRAY_SUFFIXES = frozenset((".npz", ".npy", ".mat", ".pkl", ".bin", ".h5"))
+FOLDER = "folder"  # the groups of an image folder are the folders in its classes
 # Names of the folder of a split, in any case; the first that is there is taken. A folder `valid`
 # is a split beside one of `train` only: elsewhere it may be a class.
 _FOLDERS = {
@@ -35,7 +43,11 @@ def sub_folders(folder: Path) -> list[Path]:
 
 
 def list_image_folder(
-    folder: Path, split: str, class_names: Sequence[str] | None = None
+    folder: Path,
+    split: str,
+    class_names: Sequence[str] | None = None,
+    *,
+    grouped: bool = False,
 ) -> ImageFiles:
     """List the images of one split; the names of the sub-folders are the classes.
 
@@ -43,7 +55,8 @@ def list_image_folder(
     are given for either split. Where there is no ``test/``, it is ``val/``, ``valid/`` or
     ``validation/``; case does not matter. `class_names` are the classes in the order of their
     labels; by default the sub-folders are sorted, over both splits, so that a class has one label
-    in both.
+    in both. `grouped` reads ``CLASS/GROUP/`` too: images below folders of one name are a group,
+    those in a class folder itself are in none.
     """
     root = _split_folder(folder, split)
     problems = Problems(folder)
@@ -51,11 +64,14 @@ def list_image_folder(
     files: list[tuple[Path, int]] = []
     unread: list[Path] = []
     for class_folder in sub_folders(root):
-        paths = _image_files(class_folder)
+        inner = sub_folders(class_folder) if grouped else []
+        paths = [path for place in (class_folder, *inner) for path in _image_files(place)]
         if not paths:
             problems.add(class_folder, *_without_images(class_folder))
         _warn_of_arrays(class_folder, len(paths))
-        unread += unread_images(class_folder.iterdir())
+        unread += [
+            path for place in (class_folder, *inner) for path in unread_images(place.iterdir())
+        ]
         label = places.get(class_folder.name)
         if label is not None:
             files += [(path, label) for path in paths]
@@ -67,7 +83,14 @@ def list_image_folder(
         labels=np.array([label for _, label in files], np.int64),
         class_names=tuple(class_names or places),
         name=folder.name or "images",
+        groups=tuple(_group(root, path) for path, _ in files) if grouped else None,
     )
+
+
+def _group(root: Path, path: Path) -> str:
+    """Return the name of the folder of an image below its class; nothing in the class itself."""
+    inner = path.relative_to(root).parts[1:-1]
+    return inner[0] if inner else ""
 
 
 def _split_folders(folder: Path) -> dict[str, Path]:
@@ -148,7 +171,10 @@ def _without_images(class_folder: Path) -> tuple[str, str]:
     inner = sub_folders(class_folder)
     if inner:
         names = ", ".join(path.name for path in inner[:3]) + (", ..." if len(inner) > 3 else "")
-        remedy = f"where these are the classes, give {class_folder.name} itself as the data set"
+        remedy = (
+            f"where these are the classes, give {class_folder.name} itself as the data set; where "
+            f"they are groups of its images, give {FOLDER!r} as groups"
+        )
         return f"{problem}, but the folders {names}", remedy
     unread = unread_images(class_folder.iterdir())
     if unread:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.checks import SPLITS, checked_limit, checked_size, checked_split
+from pmt._util.checks import SPLITS, OptionError, checked_limit, checked_size, checked_split
 from pmt.datasets.annotations import (
     has_cub200,
     has_flowers102,
@@ -33,7 +33,7 @@ from pmt.datasets.dataset import Dataset
 from pmt.datasets.downloading import located, refuse_unfinished
 from pmt.datasets.files import damaged, missing
 from pmt.datasets.image_files import ImageFiles, have_one_size, renamed
-from pmt.datasets.image_folder import list_image_folder, sub_folders
+from pmt.datasets.image_folder import FOLDER, list_image_folder, sub_folders
 from pmt.datasets.picture import Fit, resized
 
 
@@ -60,14 +60,14 @@ def official_titles() -> str:
 
 
 def find_image_files(
-    folder: Path, split: str, class_names: Sequence[str] | None = None
+    folder: Path, split: str, class_names: Sequence[str] | None = None, *, grouped: bool = False
 ) -> ImageFiles | None:
     """List the images of one split of a folder; None if it holds no known layout of images."""
     for layout in OFFICIAL:
         if layout.has(folder):
             return renamed(layout.list_files(folder, split), class_names)
     if sub_folders(folder):
-        return list_image_folder(folder, split, class_names)
+        return list_image_folder(folder, split, class_names, grouped=grouped)
     return None
 
 
@@ -90,6 +90,7 @@ def load(
     limit: int = 0,
     threads: int = 0,
     labels: str = "fine",
+    groups: str | None = None,
 ) -> Dataset:
     """Read a data set from disk; the files themselves show which layout it is.
 
@@ -127,6 +128,10 @@ def load(
         Number of images decoded at once, 0 for one per core; the result does not depend on it.
     labels : {"fine", "coarse"}
         "fine", or "coarse" for the 20 superclasses of CIFAR-100.
+    groups : str, optional
+        What says which images are of one group, see :class:`Dataset`: the name of an array of the
+        ``.npz`` file, by default ``groups`` where it is there; or ``"folder"`` for an image folder
+        ``CLASS/GROUP/``.
 
     Returns
     -------
@@ -153,6 +158,7 @@ def load(
         limit=limit,
         threads=threads,
         labels=labels,
+        groups=groups,
     )
     if fit.size is not None and not data.has_pixels:
         raise ValueError(
@@ -172,13 +178,14 @@ def load_for_input(
     limit: int = 0,
     threads: int = 0,
     labels: str = "fine",
+    groups: str | None = None,
 ) -> Dataset:
     """Read a split for a network's input: images fitted to it, other inputs as they are.
 
     Arguments and errors are those of :func:`load`.
     """
     _check_names(split, class_names)
-    found = _find(located(path), split, class_names, labels)
+    found = _find(located(path), split, class_names, labels, groups)
     chosen = chosen_indices(len(found), limit)
     if isinstance(found, ImageFiles):
         files = found if len(chosen) == len(found) else found.subset(chosen)
@@ -206,6 +213,7 @@ def load_at_own_size(
     otherwise: tuple[int, int],
     class_names: Sequence[str] | None = None,
     labels: str = "fine",
+    groups: str | None = None,
 ) -> Dataset:
     """Read a split at its images' own size; where files differ in theirs, all resized.
 
@@ -213,7 +221,7 @@ def load_at_own_size(
     files of several sizes.
     """
     _check_names(split, class_names)
-    found = _find(located(path), split, class_names, labels)
+    found = _find(located(path), split, class_names, labels, groups)
     if isinstance(found, ImageFiles):
         return found.read(size=None if have_one_size(found.paths) else otherwise)
     return found
@@ -261,7 +269,24 @@ def _check_names(split: str, class_names: Sequence[str] | None) -> None:
 
 
 def _find(
-    path: Path, split: str, class_names: Sequence[str] | None, labels: str = "fine"
+    path: Path,
+    split: str,
+    class_names: Sequence[str] | None,
+    labels: str = "fine",
+    groups: str | None = None,
+) -> Dataset | ImageFiles:
+    found = _found(path, split, class_names, labels, groups)
+    if groups is not None and found.groups is None:
+        raise OptionError(
+            "groups",
+            f" {groups!r}: {path} has none; they are an array of an .npz file, or {FOLDER!r} in a "
+            "folder of images (CLASS/GROUP/*.png); leave the option out",
+        )
+    return found
+
+
+def _found(
+    path: Path, split: str, class_names: Sequence[str] | None, labels: str, groups: str | None
 ) -> Dataset | ImageFiles:
     if labels not in LABELS:
         raise ValueError(f"labels={labels!r} must be 'fine' or 'coarse'")
@@ -279,20 +304,22 @@ def _find(
     if path.is_file():
         if path.suffix != ".npz":
             raise damaged(path, "a file, but not .npz", f"give one of: {LAYOUTS}")
-        return read_npz(path, class_names)
+        return read_npz(path, class_names, groups)
     if has_idx(path):
         return read_idx(path, split, class_names)
     if any((path / f"{name}.npz").is_file() for name in SPLITS):
-        return _read_npz_split(path, split, class_names)
-    files = find_image_files(path, split, class_names)
+        return _read_npz_split(path, split, class_names, groups)
+    files = find_image_files(path, split, class_names, grouped=groups == FOLDER)
     if files is None:
         refuse_unfinished(path)
         raise damaged(path, "no data set found in this folder", f"give one of: {LAYOUTS}")
     return files
 
 
-def _read_npz_split(folder: Path, split: str, class_names: Sequence[str] | None) -> Dataset:
+def _read_npz_split(
+    folder: Path, split: str, class_names: Sequence[str] | None, groups: str | None
+) -> Dataset:
     path = folder / f"{split}.npz"
     if not path.is_file():
         raise missing(path, f"no such file, so there is no {split} split", "add it")
-    return read_npz(path, class_names)
+    return read_npz(path, class_names, groups)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import corruptions, datasets
-from pmt._util.checks import checked_size
+from pmt._util.checks import OptionError, checked_size
 from pmt._util.text import counted, split_names
 from pmt.datasets import Dataset
 from pmt.datasets.array_files import has_idx
@@ -21,6 +21,7 @@ from pmt.datasets.cifar import has_cifar
 from pmt.datasets.corrupted_arrays import find_corrupted, read_corrupted
 from pmt.datasets.dataset import checksum
 from pmt.datasets.downloading import named
+from pmt.datasets.image_folder import FOLDER
 from pmt.datasets.layouts import chosen_indices, fitted, load_at_own_size, load_for_input
 from pmt.datasets.picture import Fit
 from pmt.model import Model
@@ -160,6 +161,7 @@ class DataSource:
     labels: str = "fine"
     constants: str = "cifar10"
     class_names: str = ""  # separated by commas, as on a command line
+    groups: str = ""  # as those of pmt.datasets.load
 
     @classmethod
     def from_config(cls, source: Mapping[str, Any]) -> DataSource:
@@ -168,14 +170,16 @@ class DataSource:
 
     def to_config(self) -> dict[str, Any]:
         """Return it as a run folder keeps it."""
-        found = asdict(self)
-        if not self.class_names:
-            del found["class_names"]
-        return found
+        optional = ("class_names", "groups")
+        return {name: v for name, v in asdict(self).items() if v or name not in optional}
 
     @property
     def _names(self) -> tuple[str, ...] | None:
         return split_names(self.class_names) if self.class_names else None
+
+    def _groups(self, split: str) -> str | None:
+        """Return what groups a split: no test images are held out, but their folders are read."""
+        return self.groups if self.groups and (split == "train" or self.groups == FOLDER) else None
 
     def description(self, split: str) -> str:
         """The data set and its corruption in a few words."""
@@ -315,8 +319,11 @@ class DataSource:
                 limit=limit,
                 class_names=self._names,
                 labels=self.labels,
+                groups=self._groups(split),
             )
         stored = self.stored(split)
+        if self.groups and (stored is not None or self.data == BUNDLED):
+            raise OptionError("groups", f" {self.groups!r}: {self.data} has none; leave it out")
         if stored is not None:
             return read_corrupted(
                 stored, self.corruption, self.severity, class_names=self._names, labels=self.labels
@@ -336,6 +343,7 @@ class DataSource:
             otherwise=model.input_shape[:2],
             class_names=self._names,
             labels=self.labels,
+            groups=self._groups(split),
         )
 
 
