@@ -89,7 +89,8 @@ def test_classes_without_images(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert main(["eval", "fashion_mnist_dscnn", "--data", str(tmp_path)]) == 2
     assert capsys.readouterr().err == (
         f"pmt: error: {tmp_path / 'fog'}: the class folder holds no image, but the folders 1, 2, "
-        "3, ...; where these are the classes, give fog itself as the data set\n"
+        "3, ...; where these are the classes, give fog itself as the data set; where they are "
+        "groups of its images, give 'folder' as groups\n"
     )
     (tmp_path / "packed").mkdir()
     np.savez(tmp_path / "packed" / "cars.npz", images=np.zeros(3))
@@ -97,7 +98,8 @@ def test_classes_without_images(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().err == (
         f"pmt: error: {tmp_path}: 2 problems: fog: the class folder holds no image, but the "
         "folders 1, 2, 3, ...; packed: the class folder holds no image, but cars.npz; where these "
-        "are the classes, give fog itself as the data set; unpack the images, one folder a class\n"
+        "are the classes, give fog itself as the data set; where they are groups of its images, "
+        "give 'folder' as groups; unpack the images, one folder a class\n"
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -154,17 +155,40 @@ def test_labels_and_layers_that_do_not_fit_are_refused():
     model = residual_network()
     five = Dataset(pixels(model, 5), np.arange(5), tuple("abcde"), "five")
     left = (
-        r"^batch=25 is larger than the 16 training images left, 4 of 20 are held out to choose the "
+        r"^batch=24 is larger than the 16 training images left, 4 of 20 are held out to choose the "
         r"best state; use a smaller batch$"
     )
     for layers, images, message in (
         ("B1", five, "has label 4, the model has 4 classes"),
         ("B9", data(12), "'B9' is neither a block"),
-        ("B1", data(12), "batch=25 is larger than the training set of 12 samples"),
+        ("B1", data(12), "batch=24 is larger than the training set of 12 samples"),
         ("B1", data(20), left),
     ):
         with pytest.raises(ValueError, match=message):
-            pmt.ZOTrainer(layers=layers).fit(model, images)
+            pmt.ZOTrainer(layers=layers, batch=24).fit(model, images)
+
+
+@pytest.mark.parametrize(
+    ("count", "options", "taken", "left"),
+    [
+        (14, {}, 14, "the 14 training images"),
+        (30, {}, 24, "the 24 training images left"),
+        (30, {"keep_best": False}, 25, ""),
+        (40, {"preset": "paper"}, 40, "the 40 training images"),
+    ],
+)
+def test_a_batch_that_nobody_chose_fits_the_images(count, options, taken, left, tmp_path):
+    trainer = pmt.ZOTrainer(layers="B1", epochs=1, queries=2, **options)
+    batch, run = trainer.options.batch, tmp_path / "run"
+    message = f"^batch {batch} of the preset is larger than {left}: a step takes all of them$"
+    expected = pytest.warns(UserWarning, match=message) if left else nullcontext()
+    with expected:
+        trainer.fit(residual_network(), data(count), out=run, progress=False)
+    assert pmt.RunFolder(run).read_config()[0].batch == taken
+    assert trainer.options.batch == batch
+    with expected if left else nullcontext():  # the finished run is found again
+        again = trainer.fit(residual_network(), data(count), out=run, progress=False)
+    assert len(again.epochs) == 1
 
 
 def test_every_sample_is_seen_once_an_epoch_in_an_order_of_the_seed():

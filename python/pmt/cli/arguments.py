@@ -214,9 +214,8 @@ def add_data(
     *,
     required: bool,
     seed_names: Sequence[str] = ("--corruption-seed",),
-    grouped: bool = False,
 ) -> None:
-    """Add the data set and its corruption; ``grouped`` where images are held out."""
+    """Add the data set and its corruption."""
     group = parser.add_argument_group("data")
     group.add_argument(
         "--data",
@@ -231,14 +230,13 @@ def add_data(
         help="names of the data's classes, in the order of its labels; a folder's classes are "
         "matched with the model's by their names without it",
     )
-    if grouped:
-        group.add_argument(
-            "--groups",
-            metavar="NAME",
-            help="what says which images are near copies, such as frames of a video, of which one "
-            "side of the hold-out has all: the name of an array of the .npz file (default: groups, "
-            "where it is there), or the word 'folder' for images in CLASS/GROUP/",
-        )
+    group.add_argument(
+        "--groups",
+        metavar="NAME",
+        help="what says which images are near copies, such as frames of a video, of which one "
+        "side of the hold-out has all: the name of an array of the .npz file (default: groups, "
+        "where it is there), or the word 'folder' for images in CLASS/GROUP/",
+    )
     group.add_argument(
         "--corruption",
         metavar="NAME",
@@ -267,7 +265,7 @@ def data_source(arguments: argparse.Namespace) -> DataSource:
     name = arguments.corruption
     labels = chosen_labels(arguments)
     names = arguments.class_names or ""
-    groups = getattr(arguments, "groups", None) or ""
+    groups = arguments.groups or ""
     if name is None:
         if arguments.severity is not None:
             raise ValueError(f"--severity {arguments.severity} needs --corruption NAME")

@@ -132,7 +132,7 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
         "or several joined by +, for example B1,B2+head; it tries each for all steps",
     )
     add_integer(parser, "--held-out N", "training images that --select chooses on", otherwise="100")
-    add_data(parser, required=False, grouped=True)
+    add_data(parser, required=False)
     add_integer(
         parser,
         "--limit N",

@@ -76,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("tinytrain")
     declared = declared_options(TinyTrainOptions)
     add_options(group, (declared[name] for name in _TINYTRAIN))
-    add_data(parser, required=True, grouped=True)
+    add_data(parser, required=True)
     add_protocol(parser)
     add_threads(parser)
     add_json(parser)

@@ -71,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(default: nothing is kept)",
     )
     add_plot(parser, "loss and accuracy of the candidates")
-    add_data(parser, required=True, grouped=True)
+    add_data(parser, required=True)
     add_protocol(parser)
     add_training_options(parser, without=_NOT_HERE)
     add_threads(parser)

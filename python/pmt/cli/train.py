@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--resume", metavar="RUN", help="continue a run; everything else is in its config.toml"
     )
     add_layers(parser)
-    add_data(parser, required=False, grouped=True)
+    add_data(parser, required=False)
     for name, what in (("--limit", "training images"), ("--valid-limit", "test images")):
         add_integer(parser, f"{name} N", f"at most N {what}, always the same ones", otherwise="all")
     add_method(parser)

@@ -307,4 +307,5 @@ def _with_data(
     if valid is not None and not (has_accuracy(model) and valid.has_class_labels):
         valid = None
     data = trainer.training_data(model, data)
+    trainer = trainer.fitted_to(data)
     return Adaptation(folder, model, trainer, {**source, "data_crc32": crc}, data, valid)

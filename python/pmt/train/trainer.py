@@ -14,7 +14,9 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.checks import OptionWarning
 from pmt._util.processes import thread_count
+from pmt._util.text import counted
 from pmt.datasets import Dataset
 from pmt.datasets.arrays import checked_groups
 from pmt.datasets.dataset import DataLike
@@ -141,6 +143,28 @@ class Trainer(ABC):
             )
         return found
 
+    def fitted_to(self: _TrainerT, data: Dataset, held_out: Dataset | None = None) -> _TrainerT:
+        """Return the trainer with batches that the images fill.
+
+        Itself, but where the batch is a preset's and larger than the images of ``data`` that are
+        trained on: then a copy, which takes them all at once. A batch of one's own stays, and
+        :meth:`fit` refuses it.
+
+        Warns
+        -----
+        OptionWarning
+            If the batch is smaller.
+        """
+        parts = held_out is None and self.chooses_state and data.has_class_labels
+        count = len(data) - (len(held_out_indices(self.options, data)) if parts else 0)
+        batch = self.options.batch
+        if batch <= count or batch not in {options.batch for options in self.presets().values()}:
+            return self
+        left = f"the {counted(count, 'training image')}{' left' if count < len(data) else ''}"
+        message = f" {batch} of the preset is larger than {left}: a step takes all of them"
+        warnings.warn(OptionWarning("batch", message), stacklevel=3)
+        return type(self)(**{**self.get_params(), "batch": count})
+
     @property
     def preparation(self) -> Preparation:
         """The preparation of a model before the first step."""
@@ -263,7 +287,9 @@ class Trainer(ABC):
         if copies is not None:
             warnings.warn(copies, stacklevel=2)
         folder = RunFolder.of(out) if out is not None else None
-        run = Run(self, model, Images.of(self, data, valid, held_out), folder, progress, callbacks)
+        trainer = self.fitted_to(data, held_out)
+        images = Images.of(trainer, data, valid, held_out)
+        run = Run(trainer, model, images, folder, progress, callbacks)
         if folder is None:
             return run.execute(source or {})
         if not folder.exists():
