@@ -232,8 +232,10 @@ def test_a_frame_has_a_row_for_each_state(monkeypatch):
     assert [row["held_out_loss"] for row in rows] == [2.0, 1.5, 1.25, 1.0]
 
 
-def test_a_notebook_shows_the_progress_line(monkeypatch):
-    shell = type("ZMQInteractiveShell", (), {})()
+@pytest.mark.parametrize("name", ["", "Shell", "DatabricksShell"])  # Jupyter, Colab, Databricks
+def test_a_notebook_shows_the_progress_line(name, monkeypatch):
+    jupyter = type("ZMQInteractiveShell", (), {})
+    shell = type(name, (jupyter,), {})() if name else jupyter()
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
     stream = io.StringIO()
     line = ProgressLine(4, stream=stream)

@@ -1,30 +1,22 @@
-"""The processes of this machine: which still run; this one's threads and signals."""
+"""The processes of this machine: which still run, and this one's threads."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
 import platform
-import signal
-import threading
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from types import FrameType
 
 from pmt._util.checks import checked_integer
 
 __all__ = [
-    "deferred_signals",
     "is_running",
     "machine_tag",
     "thread_count",
 ]
-
-_NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
-_SIGNALS = [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
 
 
 @cache
@@ -70,27 +62,3 @@ def thread_count(requested: int) -> int:
     if threads == 0 and in_a_pool and not os.environ.get("OMP_NUM_THREADS"):
         return 1
     return threads
-
-
-@contextmanager
-def deferred_signals() -> Iterator[None]:
-    """Let handlers of Ctrl-C, SIGTERM and SIGHUP that are Python functions wait for the end.
-
-    A handler that raises between writing a record and counting it would leave a state that is
-    neither before nor after it. Outside of the main thread, which alone runs handlers, nothing
-    changes.
-    """
-    came: list[tuple[int, FrameType | None]] = []
-    handlers = {}
-    if threading.current_thread() is threading.main_thread():
-        found = {number: signal.getsignal(number) for number in _SIGNALS}
-        handlers = {number: handler for number, handler in found.items() if callable(handler)}
-    for number in handlers:
-        signal.signal(number, lambda *arguments: came.append(arguments))
-    try:
-        yield
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-        for number, frame in came:
-            handlers[signal.Signals(number)](number, frame)

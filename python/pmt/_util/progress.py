@@ -22,10 +22,10 @@ def duration(seconds: float) -> str:
 
 
 def in_notebook() -> bool:
-    """Whether the code runs in the kernel of a notebook."""
+    """Whether the code runs in the kernel of a notebook, of Jupyter or of what builds on it."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
-    return type(shell).__name__ == "ZMQInteractiveShell"
+    return any(kind.__name__ == "ZMQInteractiveShell" for kind in type(shell).__mro__)
 
 
 class ProgressLine:

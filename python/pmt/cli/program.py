@@ -150,6 +150,7 @@ def _run(argv: Sequence[str] | None, closed: Sequence[str], program: Program) ->
         arguments = make_parser(program).parse_args(argv)
         if arguments.json == "-" and "stdout" in closed:
             raise ValueError("--json -: standard output is closed; give a file")
+        _check_working_folder()
         check_output_files(arguments)
         output = Output(arguments.json)
         with termination_interrupts(), _warnings_as_lines():
@@ -169,6 +170,15 @@ def _run(argv: Sequence[str] | None, closed: Sequence[str], program: Program) ->
         for line in _lines(error, arguments):
             complain(f"error: {line}")
         return EXIT_BAD_INPUT
+
+
+def _check_working_folder() -> None:
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            "the working folder was removed, and no path is found from it; change to another one"
+        ) from None
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from typing import Any
 
 from pmt import _core
 from pmt._util import atomic_file, processes
+from pmt._util.links import check_links
 from pmt._util.native_files import firmware_folder
 from pmt._util.parsing import parse_json
 from pmt.firmware.export.task import Task
@@ -185,7 +186,8 @@ def check_folder(out: Path, force: bool) -> None:
     of a folder that is neither new nor empty nor an earlier export, and of a place of more than a
     project.
     """
-    real = _resolved(out)
+    check_links(out, f"out={str(out)!r}")
+    real = out.resolve()
     _recover(real)
     _refuse_places(out, real)
     if not real.exists() or (real.is_dir() and not any(real.iterdir())):
@@ -238,7 +240,7 @@ def write_folder(out: Path, files: Mapping[str, bytes]) -> None:
     ``pmt.lock`` are kept. Where that fails (OSError; FileExistsError at a file that no export
     wrote), the folder is unchanged.
     """
-    real = _resolved(out)
+    real = out.resolve()
     foreign = [name for name in _foreign_files(real) if not _is_kept(name, files)]
     taken = [name for name in foreign if _is_taken(name, files)]
     if taken:
@@ -284,14 +286,6 @@ def _is_of_application(name: str) -> bool:
 def _as_exported() -> tuple[bytes, ...]:
     template = firmware_folder() / "template"
     return (template / "main.cpp").read_bytes(), (template / "select.cpp").read_bytes()
-
-
-def _resolved(out: Path) -> Path:
-    """Return the folder itself where ``out`` is a link to it."""
-    try:
-        return out.resolve()
-    except RuntimeError as error:  # a link to itself, before Python 3.13
-        raise FileExistsError(f"out={str(out)!r} is a link to itself; remove it") from error
 
 
 def _refuse_places(out: Path, real: Path) -> None:

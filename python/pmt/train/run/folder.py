@@ -26,6 +26,7 @@ import numpy.typing as npt
 from pmt import _core
 from pmt._util import atomic_file
 from pmt._util.folder_lock import FolderLock
+from pmt._util.links import check_links
 from pmt._util.text import html_table
 from pmt.datasets.array_files import npz_bytes
 from pmt.model import Model
@@ -103,6 +104,12 @@ class RunFolder:
 
     def check_free(self) -> None:
         """Raise FileExistsError unless the folder is empty or left by a run killed at its start."""
+        what = f"out={str(self.path)!r}"
+        check_links(self.path, what)
+        if self.path.is_symlink() and not self.path.exists():
+            raise FileExistsError(
+                f"{what} is a link to a folder that is not there; make the folder"
+            )
         if not self.path.exists():
             return
         names = set()
@@ -112,8 +119,7 @@ class RunFolder:
         begun = not names or (_FIRST in names and names <= _BEGUN)
         if not self.path.is_dir() or recorded or not begun:
             raise FileExistsError(
-                f"out={str(self.path)!r} already exists and holds no run; choose another folder or "
-                "empty it"
+                f"{what} already exists and holds no run; choose another folder or empty it"
             )
 
     def create(self, model: Model, config: RunConfig) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.processes import deferred_signals
+from pmt._util.deferred_signals import deferred_signals
 from pmt.datasets import Dataset
 from pmt.model import ImageScores, Model
 from pmt.model.layers import copy_parameters

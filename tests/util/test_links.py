@@ -1,0 +1,55 @@
+"""Places that cannot be written: links to themselves, and a working folder that is gone."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pmt._util.links import check_links
+from pmt.cli import main
+
+TRAIN = ["train", "fashion_mnist_dscnn", "--data", "bundled", "--out"]
+EXPORT = ["export", "fashion_mnist_dscnn", "--target", "generic", "--out"]
+
+
+def test_links_that_lead_somewhere_are_no_matter(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    check_links(tmp_path / "link" / "new", "out")
+
+
+@pytest.mark.parametrize("command", [TRAIN, EXPORT], ids=["train", "export"])
+@pytest.mark.parametrize("below", ["", "run"])
+def test_links_to_themselves(command, below, tmp_path: Path, capsys) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    out = tmp_path / "loop" / below
+    assert main([*command, str(out)]) == 2
+    assert capsys.readouterr().err == (
+        f"pmt: error: out={str(out)!r}: {tmp_path / 'loop'} is a link to itself; remove it\n"
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["loop"]
+
+
+def test_a_link_to_nothing_is_no_run(tmp_path: Path, capsys) -> None:
+    out = tmp_path / "link"
+    out.symlink_to("nothing")
+    assert main([*TRAIN, str(out)]) == 2
+    assert capsys.readouterr().err == (
+        f"pmt: error: out={str(out)!r} is a link to a folder that is not there; make the folder\n"
+    )
+
+
+@pytest.mark.parametrize("command", [TRAIN, EXPORT, ["eval", "fashion_mnist_dscnn", "--data"]])
+def test_a_working_folder_that_is_gone(command, tmp_path: Path, monkeypatch, capsys) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(FileNotFoundError):
+        os.getcwd()
+    assert main([*command, "run"]) == 2
+    assert capsys.readouterr().err == (
+        "pmt: error: the working folder was removed, and no path is found from it; change to "
+        "another one\n"
+    )
