@@ -1,6 +1,6 @@
 // The functions that a C++ compiler may call on its own. The firmware links no C library, so
-// that a call to malloc or new cannot link either. Compiled with -fno-tree-loop-distribute-patterns
-// and -fno-builtin: otherwise GCC would turn these loops into calls to themselves.
+// that a call to malloc or new cannot link either. Compiled with -fno-builtin, and by GCC with
+// -fno-tree-loop-distribute-patterns: otherwise these loops would become calls to themselves.
 #include <cstddef>
 #include <cstdint>
 
@@ -63,5 +63,22 @@ __attribute__((used)) size_t strlen(const char* text) {
   while (text[count] != 0) ++count;
   return count;
 }
+
+#ifdef __arm__
+
+// The names that Clang calls on Arm, by the run-time ABI: RTABI32, section 4.3.4. Any alignment will do here.
+#define PMT_ALIASES(name, result, parameters, body)                   \
+  __attribute__((used)) result __aeabi_##name parameters { body; }    \
+  __attribute__((used)) result __aeabi_##name##4 parameters { body; } \
+  __attribute__((used)) result __aeabi_##name##8 parameters { body; }
+
+PMT_ALIASES(memcpy, void, (void* to, const void* from, size_t count), memcpy(to, from, count))
+PMT_ALIASES(memmove, void, (void* to, const void* from, size_t count), memmove(to, from, count))
+PMT_ALIASES(memset, void, (void* to, size_t count, int value), memset(to, value, count))
+PMT_ALIASES(memclr, void, (void* to, size_t count), memset(to, 0, count))
+
+#undef PMT_ALIASES
+
+#endif
 
 }  // extern "C"

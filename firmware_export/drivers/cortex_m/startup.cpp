@@ -63,6 +63,9 @@ void protect_memory() {
 
 extern "C" {
 
+// Not `ldr register, =value`: link-time optimization may put its literal out of reach.
+#define PMT_LOAD(register, value) "movw " register ", #:lower16:" value "\n movt " register ", #:upper16:" value "\n"
+
 // A boot loader may have left interrupts masked and a stack of its own. The FPU is off after reset, and the
 // compiler may use its registers in any function but this one. Everything below the stack pointer is painted,
 // so that the deepest use can be read off later.
@@ -73,18 +76,18 @@ __attribute__((naked, used)) void reset_handler() {
       "msr control, r0     \n"
       "msr basepri, r0     \n"
       "isb                 \n"
-      "ldr r0, =stack_top  \n"
+      PMT_LOAD("r0", "stack_top")
       "mov sp, r0          \n"
-      "ldr r0, =%c1        \n"
+      PMT_LOAD("r0", "%c1")
       "ldr r1, [r0]        \n"
       "orr r1, r1, %2      \n"
       "str r1, [r0]        \n"
       "dsb                 \n"
       "isb                 \n"
       "bl take_over        \n"
-      "ldr r0, =stack_limit \n"
-      "ldr r1, =stack_top  \n"
-      "ldr r2, =%c0        \n"
+      PMT_LOAD("r0", "stack_limit")
+      PMT_LOAD("r1", "stack_top")
+      PMT_LOAD("r2", "%c0")
       "1: cmp r0, r1       \n"
       "itt lo              \n"
       "strlo r2, [r0], #4  \n"
@@ -125,12 +128,12 @@ __attribute__((naked, used)) void fault_handler() {
       "mov r0, sp           \n"
       "movs r1, #0          \n"
       "movs r2, #0          \n"
-      "ldr r3, =stack_limit \n"
+      PMT_LOAD("r3", "stack_limit")
       "cmp r0, r3           \n"
       "itt hs               \n"
       "ldrhs r1, [r0, #24]  \n"
       "ldrhs r2, [r0, #20]  \n"
-      "ldr r3, =stack_top   \n"
+      PMT_LOAD("r3", "stack_top")
       "mov sp, r3           \n"
       "b report_fault       \n");
 }
