@@ -29,8 +29,8 @@ struct Memory {
 Memory arena();
 
 struct StackUse {
-  size_t used;  // the deepest so far
-  size_t bytes;
+  size_t used;   // the deepest so far
+  size_t bytes;  // 0: it is not measured
 };
 StackUse stack_use();
 

@@ -187,12 +187,13 @@ bool Session::read_setup(Arena& memory, TrainerSetup* setup) {
 bool Session::read_surprisal() {
   const MeanPrediction& prediction = trainer_.prediction();
   const uint32_t bytes = card_.header().surprisal.bytes;
-  if (prediction.count() != card_.header().surprisal_values) return fail("memories", {Code::surprisal});
+  if (prediction.count() != card_.header().surprisal_values) return fail("optimizer state", {Code::surprisal});
   if (bytes == 0) return true;
-  if (bytes != static_cast<uint64_t>(prediction.count()) * sizeof(float)) return fail("memories", {Code::surprisal});
-  if (!card_.surprisal(prediction.surprisal())) return fail("memories", {Code::sample_unreadable});
+  if (bytes != static_cast<uint64_t>(prediction.count()) * sizeof(float))
+    return fail("optimizer state", {Code::surprisal});
+  if (!card_.surprisal(prediction.surprisal())) return fail("optimizer state", {Code::sample_unreadable});
   const Status status = prediction.check();
-  return status.ok() || fail("memories", status);
+  return status.ok() || fail("optimizer state", status);
 }
 
 bool Session::copy_layers(Arena& memory, int32_t* layers, LayerStorage* storage) {
@@ -296,7 +297,7 @@ bool Session::resume() {
     if (newest.steps > static_cast<uint32_t>(h.steps)) return fail("card", "the checkpoint is of a later step");
     if (!slots_.load(checkpoint_parts())) return fail("card", slots_.problem());
     const Status status = trainer_.prediction().check();
-    if (!status.ok()) return fail("memories", status);
+    if (!status.ok()) return fail("optimizer state", status);
   }
   next_ = static_cast<int32_t>(newest.steps);
   verify_.resume(next_);
@@ -329,9 +330,13 @@ void Session::report_arena() {
 int Session::report() {
   const board::StackUse stack = board::stack_use();
   report_arena();
-  log_use("stack", stack.used, stack.bytes, " bytes used at most");
+  if (stack.bytes == 0) {
+    Line().text("stack: not measured").print();
+  } else {
+    log_use("stack", stack.used, stack.bytes, " bytes used at most");
+  }
   log_retries(storage_.retries());
-  if (stack.used == stack.bytes) verify_.failed("stack", "it is used up: export with a larger one");
+  if (stack.bytes != 0 && stack.used == stack.bytes) verify_.failed("stack", "it is used up: export with a larger one");
   return verify_.report() ? 0 : 1;
 }
 

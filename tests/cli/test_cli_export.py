@@ -140,3 +140,20 @@ def test_budgets_are_those_given(files, tmp_path, capsys):
     assert main([*command, "--out", str(tmp_path / "other"), "--stack", "1001"]) == 2
     error = capsys.readouterr().err
     assert "stack=1001 must be a multiple of 8, at least 1024 bytes" in error
+
+
+def test_a_method_is_taken_as_a_preset_is(files, tmp_path, capsys):
+    model, data = files
+    command = ["export", str(model), "--data", str(data), *TARGET, "--out"]
+    for name, chosen in (("preset", "paper"), ("method", "paper"), ("method", "bias_only")):
+        assert main([*command, str(tmp_path / f"{name}_{chosen}"), f"--{name}", chosen]) == 0
+    cards = {path.parent.name: path.read_bytes() for path in tmp_path.glob("*/card.img")}
+    assert cards["preset_paper"] == cards["method_paper"] != cards["method_bias_only"]
+    capsys.readouterr()
+    for options, message in (
+        (["--method", "paper", "--preset", "paper"], "--method and --preset exclude each other"),
+        (["--method", "bp_int8"], "--method bp_int8, which trains in another way; a board trains"),
+        (["--method", "best"], "'best' is unknown"),
+    ):
+        assert main([*command, str(tmp_path / "none"), *options]) == 2
+        assert message in capsys.readouterr().err

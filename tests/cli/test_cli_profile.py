@@ -301,3 +301,17 @@ def test_what_does_not_link_says_why(tmp_path, monkeypatch, printed, message):
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     with pytest.raises(ChildProcessError, match=message):
         link_firmware(find_target("stm32h7b3i-dk"), bytes(16), [16])
+
+
+def test_a_preset_is_taken_as_a_method_is(capsys):
+    printed = []
+    for name in ("method", "preset"):
+        assert main(["profile", "fashion_mnist_dscnn", f"--{name}", "paper"]) == 0
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1]
+    for options, message in (
+        (["--preset", "best"], "preset='best' is unknown; choose one of default, paper"),
+        (["--preset", "paper", "--method", "paper"], "--method and --preset exclude each other"),
+    ):
+        assert main(["profile", "fashion_mnist_dscnn", *options]) == 2
+        assert message in capsys.readouterr().err

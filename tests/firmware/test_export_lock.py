@@ -72,7 +72,7 @@ def test_the_lock_says_what_was_exported(made: Path) -> None:
     assert [arguments[name] for name in ("steps", "limit", "severity", "ram")] == [2, 40, 2, "256K"]
     assert arguments["layers"] == "B3,head"
     assert not {"out", "force", "json", "lock"} & arguments.keys()
-    assert sorted(lock["inputs"]) == ["data", "memories", "model", "training"]
+    assert sorted(lock["inputs"]) == ["data", "model", "optimizer_state", "training"]
     assert {"card.img", "Makefile", "core/train/trainer.hpp", "export.json"} <= lock["files"].keys()
     assert not any(name.startswith("app/") for name in lock["files"])
 

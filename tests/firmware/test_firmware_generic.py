@@ -31,6 +31,28 @@ def test_it_trains_what_the_host_trains(folder: Path) -> None:
     run = make(folder, "run")
     assert run.returncode == 0, run.stdout
     assert run.stdout.splitlines()[-1] == "verify: ok (3 steps, 6 layers, 16 activations)"
+    assert "stack: not measured" in run.stdout.splitlines()
+
+
+def test_a_compiler_that_is_missing_is_named(tmp_path: Path) -> None:
+    need_tools("make", packages="make")
+    small_export(tmp_path / "fw", target="generic")
+    run = make(tmp_path / "fw", "run", "CXX=no-such-g++ -m32")
+    assert run.returncode != 0
+    assert "no-such-g++ was not found: apt-get install g++" in run.stdout.splitlines()
+
+
+def test_budgets_count_where_they_are_given(tmp_path: Path) -> None:
+    free = small_export(tmp_path / "free", target="generic")
+    assert free.verdict().startswith(f"no budget given: {free.ram_used:,} bytes of RAM, 2,864 of")
+    rows = free.memory_table().splitlines()[2:]
+    assert [row.split("|")[4].strip() for row in rows] == ["-"] * len(rows)
+    given = small_export(tmp_path / "given", target="generic", ram="64K")
+    assert given.verdict().startswith(f"fits: {given.ram_used:,} of 65,536 bytes of RAM, 2,864 of")
+    with pytest.raises(ValueError, match="ram=8192 is too small: training needs "):
+        small_export(tmp_path / "small", target="generic", ram="8K")
+    with pytest.raises(ValueError, match="flash=1024 is too small: the firmware needs at least"):
+        small_export(tmp_path / "small", target="generic", flash="1K")
 
 
 def test_without_an_earlier_run_nothing_resumes(folder: Path) -> None:

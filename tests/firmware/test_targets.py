@@ -121,6 +121,53 @@ def test_a_wrong_file_is_refused_with_the_entry(tmp_path, old, new, message):
         find_target(write(tmp_path, DISCO.replace(old, new, 1)))
 
 
+@pytest.mark.parametrize(
+    ("board", "regions", "message"),
+    [
+        ("f746g", "[ram]\norigin = 0x2000_0000\nbytes = 0x5_0000", ""),
+        (
+            "f746g",
+            "[ram]\norigin = 0x2001_0000\nbytes = 0x5_0000",
+            r"ram.origin = 0x20010000 and ram.bytes = 0x50000 end at 0x20060000, and the ram of "
+            r"stm32f746ngh6 is 0x20000000 to 0x20050000; correct them, or chip",
+        ),
+        ("f746g", "[flash]\norigin = 0x0808_0000\nbytes = 0x8_0000", ""),
+        ("f746g", "[flash]\norigin = 0x20_0000\nbytes = 0x10_0000", ""),
+        (
+            "f746g",
+            "[flash]\norigin = 0x0800_0000\nbytes = 0x20_0000",
+            r"end at 0x8200000, and the flash of stm32f746ngh6 is 0x8000000 to 0x8100000 or 0x2000",
+        ),
+        (
+            "f746g",
+            'chip = "stm32f746zet6"\n[flash]\norigin = 0x0800_0000\nbytes = 0x10_0000',
+            r"and the flash of stm32f746zet6 is 0x8000000 to 0x8080000",
+        ),
+        (
+            "f746g",
+            'chip = "stm32f767zit6"\n[flash]\norigin = 0x0800_0000\nbytes = 0x20_0000',
+            "",
+        ),
+        ("h7b3i", "[ram]\norigin = 0x3000_0000\nbytes = 0x2_0000", ""),
+        (
+            "h7b3i",
+            "[ram]\norigin = 0x2400_0000\nbytes = 0x14_0000",
+            r"and the ram of stm32h7b3lih6q is 0x24000000 to 0x24100000 or 0x20000000 to 0x200200",
+        ),
+    ],
+)
+def test_regions_lie_in_the_memory_of_a_known_chip(board, regions, message, tmp_path):
+    known = {"f746g": "stm32f746g-disco", "h7b3i": "stm32h7b3i-dk"}[board]
+    file = tmp_path / "mine.toml"
+    wiring = 'supply = "ldo"\ncrystal_hz = 8_000_000\n'
+    file.write_text(f'board = "{known}"\n{wiring}{regions}\n')
+    if not message:
+        assert find_target(str(file)).name == "mine"
+        return
+    with pytest.raises(ValueError, match=message):
+        find_target(str(file))
+
+
 def test_the_wiring_of_a_known_board_is_not_taken_over(tmp_path):
     """Another board with the chip may be supplied otherwise: its core would not run."""
     text = 'board = "stm32h7b3i-dk"\n'

@@ -1,4 +1,5 @@
-// The functions of common/board.hpp on Zephyr: disk "SD", printk, kernel clock.
+// The functions of common/board.hpp on Zephyr: the SD card's disk, printk, kernel clock.
+#include <zephyr/devicetree.h>
 #include <zephyr/kernel.h>
 #include <zephyr/storage/disk_access.h>
 #include <zephyr/sys/printk.h>
@@ -9,7 +10,14 @@
 namespace pmt::board {
 namespace {
 
+// The disk of the device tree; before Zephyr 4 its name is a setting, of which this is the default.
+#if DT_HAS_COMPAT_STATUS_OKAY(zephyr_sdmmc_disk)
+constexpr char disk[] = DT_PROP_OR(DT_COMPAT_GET_ANY_STATUS_OKAY(zephyr_sdmmc_disk), disk_name, "SD");
+#elif DT_HAS_COMPAT_STATUS_OKAY(st_stm32_sdmmc)
+constexpr char disk[] = DT_PROP_OR(DT_COMPAT_GET_ANY_STATUS_OKAY(st_stm32_sdmmc), disk_name, "SD");
+#else
 constexpr char disk[] = "SD";
+#endif
 
 alignas(16) uint8_t memory[exported::arena_bytes];
 uint32_t card_blocks = 0;
@@ -34,7 +42,7 @@ void exit(int status) {
 
 Memory arena() { return {memory, sizeof memory, sizeof memory}; }
 
-StackUse stack_use() { return {0, 1}; }
+StackUse stack_use() { return {0, 0}; }
 
 uint32_t milliseconds() { return k_uptime_get_32(); }
 

@@ -450,20 +450,21 @@ def add_rule(parser: argparse.ArgumentParser) -> None:
     add_options(parser, [_OPTIONS["rule"]], _papers)
 
 
-def add_method(parser: argparse.ArgumentParser) -> None:
-    """Add the choice of the method, and options of it that have no argument of their own."""
+def add_method(parser: argparse.ArgumentParser, *, settable: bool = True) -> None:
+    """Add the choice of the method; if ``settable``, also options that have no argument here."""
     parser.add_argument(
         "--method",
         metavar="NAME",
         help="method whose options are the defaults, instead of --preset: "
         f"{', '.join(methods.METHODS)}",
     )
-    parser.add_argument(
-        "--set",
-        metavar="OPTION=VALUE",
-        action="append",
-        help="set an option of the method that has no argument here; may be repeated",
-    )
+    if settable:
+        parser.add_argument(
+            "--set",
+            metavar="OPTION=VALUE",
+            action="append",
+            help="set an option of the method that has no argument here; may be repeated",
+        )
 
 
 def add_plugin(parser: argparse.ArgumentParser) -> None:
@@ -526,13 +527,24 @@ def training_options(arguments: argparse.Namespace) -> TrainingOptions:
     return options
 
 
-def chosen_trainer(arguments: argparse.Namespace) -> Trainer:
-    """Return the trainer of the method or preset, with the options that the command line sets."""
+def check_one_of_both(arguments: argparse.Namespace) -> None:
+    """Raise ValueError where both a method and a preset are given."""
     if arguments.method is not None and arguments.preset is not None:
         raise ValueError("--method and --preset exclude each other: leave one out")
-    name = arguments.method or arguments.preset or "default"
-    if arguments.method is None and name not in PRESETS:
+
+
+def check_preset(name: str) -> None:
+    """Raise ValueError for a name that no preset has."""
+    if name not in PRESETS:
         raise ValueError(f"preset={name!r} is unknown{did_you_mean(name, PRESETS)}")
+
+
+def chosen_trainer(arguments: argparse.Namespace) -> Trainer:
+    """Return the trainer of the method or preset, with the options that the command line sets."""
+    check_one_of_both(arguments)
+    name = arguments.method or arguments.preset or "default"
+    if arguments.method is None:
+        check_preset(name)
     given = given_options(arguments)
     own = dataclasses.asdict(methods.options_of(name))
     for foreign in (option for option in given if option not in own):

@@ -9,9 +9,11 @@ from pmt.cli.arguments import (
     add_integer,
     add_json,
     add_layers,
+    add_method,
     add_model,
     add_training_options,
     candidates,
+    check_one_of_both,
     data_source,
     given_options,
     importer_options,
@@ -36,7 +38,7 @@ preset. The folder's pmt.lock holds all arguments, and the hashes of all inputs 
 writes the same folder again, byte for byte, or says what differs."""
 
 _PASSED_ON = (
-    *("target", "like", "format", "out", "preset", "held_out", "steps", "save_interval"),
+    *("target", "like", "format", "out", "preset", "method", "held_out", "steps", "save_interval"),
     *("ram", "flash", "stack", "force"),
 )
 # Arguments that say where to write, not what to write.
@@ -139,6 +141,7 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
         "choose from at most N training images, always the same ones",
         otherwise="all",
     )
+    add_method(parser, settable=False)
     # A board holds no images out.
     add_training_options(parser, without=CHOICE, defaults=BOARD_SIZES)
 
@@ -175,6 +178,7 @@ def _exported(arguments: argparse.Namespace, lock: Lock | None) -> ExportReport:
     for name, shown in (("model", "MODEL"), ("target", "--target")):
         if getattr(arguments, name) is None:
             raise ValueError(f"{shown} is missing; see `pmt export --help`")
+    check_one_of_both(arguments)
     given = given_options(arguments)
     if arguments.select is not None and "layers" in given:
         raise ValueError("--select says what to train: give no --layers and no --block")

@@ -16,6 +16,8 @@ from pmt.cli.arguments import (
     add_model,
     add_plot,
     call,
+    check_one_of_both,
+    check_preset,
     load_model,
 )
 from pmt.cli.output import Output, check_plot, table
@@ -35,6 +37,7 @@ from pmt.plots import plot_memory, plot_step_memory, save_plot
 from pmt.profiling.profile import METHODS, Profile
 from pmt.profiling.step_memory import step_memory
 from pmt.train.costs.memory import PARTS, PlanMoment, inference_moments, peak_moment
+from pmt.train.options import PRESETS
 
 USAGE = """\
 pmt profile MODEL --method NAME [--layers SPEC] [--against all] [--plan] [options]
@@ -55,6 +58,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_model(parser)
     parser.add_argument("--method", metavar="NAME", help=f"one of {', '.join(METHODS)}")
+    parser.add_argument(
+        "--preset", metavar="NAME", help=f"{' or '.join(PRESETS)}: the method of this name"
+    )
     add_layers(parser)
     parser.add_argument(
         "--against",
@@ -132,6 +138,7 @@ def _add_instructions(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
     layers = f"B{arguments.block}" if arguments.block is not None else arguments.layers
+    arguments.method = _method(arguments)
     if arguments.link and (arguments.target is None or arguments.instructions):
         raise ValueError("--link needs --target, and no --instructions: name a board to link for")
     if arguments.instructions:
@@ -164,6 +171,15 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         save_plot(plot_step_memory(step), arguments.plot_step)
     output.figures(found.to_json())
     return 0
+
+
+def _method(arguments: argparse.Namespace) -> str | None:
+    method: str | None = arguments.method
+    if arguments.preset is None:
+        return method
+    check_one_of_both(arguments)
+    check_preset(arguments.preset)
+    return str(arguments.preset)
 
 
 def _against(text: str | None) -> tuple[str, ...] | Literal["all"]:

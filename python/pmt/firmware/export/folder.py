@@ -39,7 +39,7 @@ APPLICATION = "app"  # the user's own folder
 
 _REMEDIES = {
     "model": "give the model that it was exported from, as MODEL",
-    "memories": "give the run that it was exported from, at its step, as MODEL",
+    "optimizer_state": "give the run that it was exported from, at its step, as MODEL",
     "data": "give the images that it was exported with, by --data DIR",
     "training": "the options or the steps that follow from them are others in this version of pmt",
 }
@@ -57,7 +57,8 @@ class Lock:
         Arguments of the command line; None where Python called :func:`pmt.firmware.export.export`.
     inputs : dict of str to str
         SHA-256 of the ``model`` as it was given, of the ``data`` (images and labels), of the
-        ``training`` (options, layers, steps), of the ``memories`` (the mean prediction).
+        ``training`` (options, layers, steps), of the ``optimizer_state`` (the mean
+        prediction).
     files : dict of str to str
         SHA-256 of every file but those of ``app/``, which are the user's.
     """
@@ -131,7 +132,7 @@ def inputs_of(task: Task) -> dict[str, str]:
     data = task.dataset.images.tobytes() + labels.tobytes()
     return {
         "model": _sha256(task.source),
-        "memories": _sha256(packed["surprisal"]),
+        "optimizer_state": _sha256(packed["surprisal"]),
         "data": _sha256(data),
         "training": _sha256(training + packed["options"]),
     }
@@ -142,8 +143,8 @@ def check_inputs(lock: Lock, inputs: Mapping[str, str]) -> None:
     for name, remedy in _REMEDIES.items():
         if inputs[name] != lock.inputs.get(name):
             raise ValueError(
-                f"{LOCK_NAME}: the {name} differs: SHA-256 {inputs[name][:12]}..., locked is "
-                f"{str(lock.inputs.get(name))[:12]}...; {remedy}"
+                f"{LOCK_NAME}: the {name.replace('_', ' ')} differs: SHA-256 "
+                f"{inputs[name][:12]}..., locked is {str(lock.inputs.get(name))[:12]}...; {remedy}"
             )
 
 

@@ -46,6 +46,7 @@ from pmt.firmware.export.task import (
     select_blocks,
     with_held_out,
 )
+from pmt.methods.registry import options_of
 from pmt.model import Model
 from pmt.model.loading import BUNDLED_MODELS, load
 from pmt.protocol import DataSource
@@ -243,7 +244,8 @@ def _plan(
 ) -> ExportReport:
     """Count what the firmware takes, without the card, which is not made yet."""
     fixed = fixed_memory(board, selects=selection is not None)
-    usual = {"flash": board.flash.bytes, "ram": board.ram.bytes, "stack": fixed.stack}
+    regions = (board.flash.bytes, board.ram.bytes) if board.linked else (0, 0)
+    usual = {"flash": regions[0], "ram": regions[1], "stack": fixed.stack}
     sizes = {
         name: usual[name] if given is None else parse_size(name, given)
         for name, given in budgets.items()
@@ -378,6 +380,7 @@ def export_files(
     data: DataSource | None = None,
     limit: int = 0,
     preset: str | None = None,
+    method: str | None = None,
     options: Mapping[str, Any] | None = None,
     select: tuple[str, ...] | None = None,
     held_out: int | None = None,
@@ -400,6 +403,9 @@ def export_files(
         Choose from at most this many training images; 0 takes as many as the run, or all.
     preset : {"default", "paper"}, optional
         Options to start from; by default the run's, or ``"default"``.
+    method : str, optional
+        A method of :mod:`pmt.methods` whose options to start from, in place of ``preset``; one that
+        trains by perturbed forwards.
     options : dict, optional
         Options that differ from these. ``batch`` and ``queries`` are 4 and 8 unless they are given,
         whatever the run or the preset has.
@@ -428,7 +434,7 @@ def export_files(
     folder = RunFolder(model)
     run = folder if Path(model).is_dir() and folder.exists() else None
     network = load(model, **importer or {}) if run is None else run.load_checkpoint()[0]
-    training = _training(run, preset, options or {})
+    training = _training(run, preset, method, options or {})
     network.select_layers(training.layers)
     if data is not None:
         images = data.load("train", network, limit=limit)
@@ -450,14 +456,19 @@ def export_files(
 
 
 def _training(
-    run: RunFolder | None, name: str | None, options: Mapping[str, Any]
+    run: RunFolder | None, preset: str | None, method: str | None, options: Mapping[str, Any]
 ) -> TrainingOptions:
     base: Any = None
-    if run is not None and name is None:
+    if method is not None:
+        base = options_of(method)
+        if not isinstance(base, TrainingOptions):
+            what = "which trains in another way; a board trains by perturbed forwards: take another"
+            raise OptionError("method", f" {method}, {what}")
+    elif run is not None and preset is None:
         config = run.config()
         base = None if config.extensions else config.options
     if not isinstance(base, TrainingOptions):
-        base = preset_options(name or "default")
+        base = preset_options(preset or "default")
     chosen: TrainingOptions = base.replace(**{**BOARD_SIZES, **options})
     warn_without_effect(chosen, options, base)
     return chosen

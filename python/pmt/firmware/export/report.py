@@ -48,7 +48,7 @@ class ExportReport:
     steps, batch, queries : int
         Steps, samples of a step, queries for each sample and layer.
     flash_bytes, ram_bytes : int
-        Budgets: the linker's regions.
+        Budgets: the linker's regions; 0 where none was given and another project links.
     model_bytes : int
         The model, in flash.
     code_bytes : int
@@ -132,18 +132,20 @@ class ExportReport:
             f"|{'-' * (width + 2)}|-------|-----------|-----------|",
         ]
         lines += [
-            f"| {what:<{width}} | {where:<5} | {size:>9,} | {size / budget:>9.1%} |"
+            f"| {what:<{width}} | {where:<5} | {size:>9,} | {_share(size, budget):>9} |"
             for what, where, size, budget in rows
         ]
         return "\n".join(lines)
 
     def verdict(self) -> str:
         """Return in a line how much of the budgets is taken, and where the peak is."""
-        over = self.flash_used - self.flash_bytes
+        over = self.flash_used - self.flash_bytes if self.flash_bytes else 0
         fits = "fits" if over <= 0 else f"may not link, {over:,} bytes of flash too many at most"
+        if not self.ram_bytes and not self.flash_bytes:
+            fits = "no budget given"
         return (
-            f"{fits}: {self.ram_used:,} of {self.ram_bytes:,} bytes of RAM, {self.flash_used:,} of "
-            f"{self.flash_bytes:,} of flash; most activations at {self.peak}"
+            f"{fits}: {_of(self.ram_used, self.ram_bytes)} bytes of RAM, "
+            f"{_of(self.flash_used, self.flash_bytes)} of flash; most activations at {self.peak}"
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -169,6 +171,14 @@ class ExportReport:
 
     def _time(self) -> str:
         return f"{self.seconds:.0f} s" if self.seconds < 120 else f"{self.seconds / 60:.0f} min"
+
+
+def _share(size: int, budget: int) -> str:
+    return f"{size / budget:.1%}" if budget else "-"
+
+
+def _of(size: int, budget: int) -> str:
+    return f"{size:,} of {budget:,}" if budget else f"{size:,}"
 
 
 # As `pmt profile --instructions` counts on a Cortex-M7, by kernels and kind of op: convolutions of
@@ -398,7 +408,7 @@ def check_budgets(report: ExportReport, board: Target) -> None:
         the usual ones may not do.
     """
     _check_ranges(report, board)
-    if report.ram_used > report.ram_bytes:
+    if report.ram_used > report.ram_bytes > 0:
         raise ValueError(
             f"ram={report.ram_bytes} is too small: training needs {report.ram_used} bytes (arena "
             f"{report.arena_bytes}, stack {report.stack_bytes}, variables "
@@ -407,7 +417,7 @@ def check_budgets(report: ExportReport, board: Target) -> None:
         )
     code = _LEAST_CODE if board.linked else 0
     over = report.model_bytes + code - report.flash_bytes
-    if over > 0:
+    if over > 0 and report.flash_bytes > 0:
         raise ValueError(
             f"flash={report.flash_bytes} is too small: the firmware needs at least "
             f"{report.model_bytes + code} bytes (model {report.model_bytes}, code {code}), {over} "

@@ -231,6 +231,7 @@ def _target(path: Path, folder: Path, values: Mapping[str, Any]) -> Target:
                 f"{memory}.origin = {regions[memory].origin} and {memory}.bytes = "
                 f"{regions[memory].bytes} must end within 32 bits of address"
             )
+    _check_chip(values.get("chip", ""), regions)
     emulator, flashing = values.get("emulator", {}), values.get("flashing", {})
     _check(emulator, {}, _EMULATOR, "emulator.")
     _check(flashing, {}, {"openocd": str}, "flashing.")
@@ -268,6 +269,46 @@ def _check(
     for key in required:
         if key not in values:
             raise ValueError(f"{where}{key} is missing")
+
+
+_KB = 1024
+# RM0385, table 2, and RM0455, table 6; what lies side by side is one. Flash is as large as the part
+# number says, and an STM32F7 has it at two places.
+_MEMORY = {
+    "stm32f746": {
+        "flash": (Region(0x0800_0000, 1024 * _KB), Region(0x0020_0000, 1024 * _KB)),
+        "ram": (Region(0x2000_0000, 320 * _KB),),
+    },
+    "stm32h7b3": {
+        "flash": (Region(0x0800_0000, 2048 * _KB),),
+        "ram": (
+            Region(0x2400_0000, 1024 * _KB),
+            Region(0x2000_0000, 128 * _KB),
+            Region(0x3000_0000, 128 * _KB),
+            Region(0x3800_0000, 32 * _KB),
+        ),
+    },
+}
+_FLASH_BYTES = {"e": 512 * _KB, "g": 1024 * _KB, "i": 2048 * _KB}  # the letter after the package's
+
+
+def _check_chip(chip: str, regions: Mapping[str, Region]) -> None:
+    """Raise ValueError where a region leaves the memory of a known chip."""
+    family = next((name for name in _MEMORY if chip.startswith(name)), None)
+    if family is None:
+        return
+    most = _FLASH_BYTES.get(chip[len(family) + 1 : len(family) + 2], 1 << 32)
+    for name, region in regions.items():
+        known = _MEMORY[family][name]
+        if name == "flash":
+            known = tuple(Region(one.origin, min(one.bytes, most)) for one in known)
+        end = region.origin + region.bytes
+        if not any(k.origin <= region.origin and end <= k.origin + k.bytes for k in known):
+            places = " or ".join(f"{k.origin:#x} to {k.origin + k.bytes:#x}" for k in known)
+            raise ValueError(
+                f"{name}.origin = {region.origin:#x} and {name}.bytes = {region.bytes:#x} end at "
+                f"{end:#x}, and the {name} of {chip} is {places}; correct them, or chip"
+            )
 
 
 _MHZ = 1_000_000
