@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
+import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,6 +18,21 @@ from networks import labels, pixels, residual_network
 
 import pmt
 from pmt.datasets import Dataset
+from pmt.train.run.loop import Run
+from pmt.train.run.metrics import RunHistory
+from pmt.train.run.store import FolderStore
+
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+
+
+@pytest.fixture(autouse=True)
+def handlers():
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in background jobs
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
 
 # Kills a run at its first change of the disk, the next one at its second, and so on, until one
 # ends by itself; after each, the same call goes on. Prints what each kill left.
@@ -97,22 +116,74 @@ def test_a_run_killed_at_any_change_of_the_disk_is_started_again_or_goes_on(tmp_
         assert [path.name for path in (tmp_path / str(number)).iterdir()] == ["run"]
 
 
-def test_ctrl_c_while_a_step_is_recorded_keeps_the_step(tmp_path, monkeypatch):
-    append = pmt.RunFolder.append
+def random_data(model):
+    return Dataset(pixels(model, 8), labels(model, 8), tuple("abcd"), "random")
 
-    def interrupted(folder, record):
-        append(folder, record)
+
+def short_trainer():
+    return pmt.ZOTrainer(layers="head", batch=4, epochs=1, queries=2, preparation="none")
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize(
+    ("owner", "method"), [(Run, "record"), (RunHistory, "add"), (FolderStore, "record")]
+)
+def test_ctrl_c_while_a_step_is_recorded_keeps_the_step(
+    owner, method, after, tmp_path, monkeypatch
+):
+    whole = getattr(owner, method)
+
+    def interrupted(this, record):
+        calls = [lambda: whole(this, record)]
         if record["kind"] == "step":
-            signal.raise_signal(signal.SIGINT)
+            calls.insert(after, lambda: signal.raise_signal(signal.SIGINT))
+        for call in calls:
+            call()
 
-    monkeypatch.setattr(pmt.RunFolder, "append", interrupted)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in background jobs
+    start = residual_network()
+    out = tmp_path / "run"
+    monkeypatch.setattr(owner, method, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        short_trainer().fit(start.copy(), random_data(start), out=out, progress=False)
+    monkeypatch.undo()
+    assert pmt.RunFolder(out).load_checkpoint()[1] == 1
+    resumed = short_trainer().fit(start.copy(), random_data(start), out=out, progress=False)
+    steps = [r["step"] for r in pmt.RunFolder(out).read_metrics() if r["kind"] == "step"]
+    assert steps == [0, 1]
+    uncut = short_trainer().fit(start.copy(), random_data(start), progress=False)
+    assert resumed.model.image() == uncut.model.image()
+
+
+@pytest.mark.parametrize("raised", [KeyboardInterrupt, SystemExit])
+def test_no_handler_is_replaced_in_a_storm_of_signals(raised):
+    """Handlers that raise come at any place of a run, many times each."""
+    interrupted = dict.fromkeys(SIGNALS, 0)
+    raises = False
+
+    def handle(number, frame):
+        nonlocal raises
+        if raises:
+            raises = False
+            interrupted[number] += 1
+            raise raised
+
+    for number in SIGNALS:
+        signal.signal(number, handle)
     model = residual_network()
-    data = Dataset(pixels(model, 8), labels(model, 8), tuple("abcd"), "random")
-    trainer = pmt.ZOTrainer(layers="head", batch=4, epochs=1, queries=2, preparation="none")
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            trainer.fit(model, data, out=tmp_path / "run", progress=False)
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert pmt.RunFolder(tmp_path / "run").load_checkpoint()[1] == 1
+    trainer = pmt.ZOTrainer(layers="head", batch=1, epochs=9, queries=2, preparation="none")
+    storm = threading.Thread(target=send_signals, args=(time.monotonic() + 2,))
+    storm.start()
+    while storm.is_alive():
+        with suppress(raised):
+            raises = True
+            trainer.fit(model.copy(), random_data(model), progress=False)
+            raises = False
+        assert [signal.getsignal(number) for number in SIGNALS] == [handle] * 3
+    assert min(interrupted.values()) > 3
+
+
+def send_signals(end):
+    draw = random.Random(1)
+    while time.monotonic() < end:
+        os.kill(os.getpid(), draw.choice(SIGNALS))
+        time.sleep(draw.random() * 5e-3)

@@ -103,9 +103,9 @@ def _termination_interrupts() -> Iterator[None]:
     One that is ignored, as nohup does, stays so.
     """
     ours = [number for number in _SIGNALS if signal.getsignal(number) is signal.SIG_DFL]
-    for number in ours:
-        signal.signal(number, signal.default_int_handler)
     try:
+        for number in ours:
+            signal.signal(number, signal.default_int_handler)
         yield
     finally:
         for number in ours:

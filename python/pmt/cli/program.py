@@ -358,9 +358,9 @@ def termination_interrupts() -> Iterator[None]:
     """
     ours = threading.current_thread() is threading.main_thread()
     taken = [n for n in _SIGNALS if ours and signal.getsignal(n) is signal.SIG_DFL]
-    for number in taken:
-        signal.signal(number, _interrupt)
     try:
+        for number in taken:
+            signal.signal(number, _interrupt)
         yield
     finally:
         for number in taken:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.deferred_signals import deferred_signals
 from pmt.datasets import Dataset
 from pmt.model import ImageScores, Model
 from pmt.model.layers import copy_parameters
@@ -230,13 +229,21 @@ class Run:
         )
         record = {"kind": "step", "step": self.step, **result}
         record["seconds"] = round(time.monotonic() - start, 4)
-        with deferred_signals():
-            self.record(record)
-            self.step += 1
+        self._record_step(record)
         self.tell(StepEnd(self.step, self.schedule.steps, record))
         self._end_epoch()
         for observer in self.observers:
             observer.after_step(self, record)
+
+    def _record_step(self, record: dict[str, Any]) -> None:
+        """Record and count a step, also where a signal's handler raises between the two."""
+        try:
+            self.record(record)
+        except (KeyboardInterrupt, SystemExit):
+            self.store.record_once(record)
+            self.step += 1
+            raise
+        self.step += 1
 
     def _learning_rate(self) -> float:
         """Return the schedule's learning rate, less after each epoch that was reverted."""

@@ -41,6 +41,9 @@ class MemoryStore(Observer):
     def record(self, record: dict[str, Any]) -> None:
         """Write a record."""
 
+    def record_once(self, record: dict[str, Any]) -> None:
+        """Write a record of a step unless it was written."""
+
     def save(self, run: Run) -> None:
         """Write a checkpoint; the model is a whole state."""
 
@@ -124,6 +127,12 @@ class FolderStore(MemoryStore):
     def record(self, record: dict[str, Any]) -> None:
         """Append a record to the metrics."""
         self.folder.append(record)
+
+    def record_once(self, record: dict[str, Any]) -> None:
+        """Append a record of a step to the metrics unless they end with it."""
+        last = self.folder.read_metrics()[-1:]
+        if not any(r["kind"] == "step" and r["step"] == record["step"] for r in last):
+            self.folder.append(record)
 
     def save(self, run: Run) -> None:
         """Write a checkpoint."""
