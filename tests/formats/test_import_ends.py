@@ -178,8 +178,9 @@ def float_network(path: Path, *kinds: str) -> Path:
         helper.make_node("Flatten", ["p"], ["f"]),
         helper.make_node("Gemm", ["f", "v"], ["y0"], transB=1),
     ]
+    attributes = {"ArgMax": {"axis": 1}, "Cast": {"to": TensorProto.INT64}}
     nodes += [
-        helper.make_node(kind, [f"y{i}"], [f"y{i + 1}"], **{"axis": 1} if kind == "ArgMax" else {})
+        helper.make_node(kind, [f"y{i}"], [f"y{i + 1}"], **attributes.get(kind, {}))
         for i, kind in enumerate(kinds)
     ]
     graph = helper.make_graph(
@@ -196,12 +197,16 @@ def float_network(path: Path, *kinds: str) -> Path:
 
 @pytest.mark.parametrize(
     "kinds",
-    [["Sigmoid"], ["HardSigmoid"], ["Tanh"], ["Softmax", "ArgMax"], ["Sigmoid", "Identity"]],
+    [
+        *(["Sigmoid"], ["HardSigmoid"], ["Tanh"], ["Softmax", "ArgMax"], ["Sigmoid", "Identity"]),
+        *(["ArgMax", "Squeeze"], ["Sigmoid", "Flatten"], ["ArgMax", "Squeeze", "Cast"]),
+    ],
 )
 def test_functions_of_the_logits_are_dropped_of_onnx(tmp_path, kinds):
     graph = float_importer.read(float_network(tmp_path / "net.onnx", *kinds))
     assert [op.kind for op in graph.ops] == ["conv2d", "mean", "fully_connected"]
-    assert len(graph.metadata["dropped_operators"]) == len([k for k in kinds if k != "Identity"])
+    renaming = ("Identity", "Squeeze", "Flatten", "Cast")
+    assert len(graph.metadata["dropped_operators"]) == len([k for k in kinds if k not in renaming])
 
 
 def test_a_sigmoid_that_is_computed_with_is_refused(tmp_path):

@@ -274,3 +274,20 @@ def test_a_model_that_happens_to_be_named_like_a_checkpoint_is_not_written_over(
     with pytest.raises(FileExistsError, match="already exists and holds no run; choose another"):
         Toy(losses=flat(9)).fit(model, data(), out=tmp_path, progress=False)
     assert (tmp_path / "checkpoint.pmt").read_bytes() == before
+
+
+def test_a_kept_model_that_is_gone_is_missed(tmp_path):
+    """Its last state is another model than the one that the run kept."""
+    run = pmt.RunFolder(tmp_path / "run")
+    losses = [(2.0, 0.1), (1.25, 0.2), (1.25, 0.3), (1.25, 0.3)]
+    Toy(losses=losses).run(held_out=data(5, 9), out=run.path)
+    assert (run.path / "DONE").read_text() == "best.pmt\n"
+    best = pmt.load(run.path).image()
+    assert best != pmt.load(run.checkpoint).image()
+    run.best.unlink()
+    message = rf"{re.escape(str(run.path))}: best\.pmt, the model that the run kept, is not there; "
+    for load in (lambda: pmt.load(run.path), lambda: run.trained):
+        with pytest.raises(FileNotFoundError, match=message):
+            load()
+    (run.path / "DONE").write_text("")  # as earlier versions wrote it
+    assert pmt.load(run.path).image() == pmt.load(run.checkpoint).image() != best

@@ -124,8 +124,15 @@ def _warn_of_pixels(graph: Graph, source: str) -> None:
 
 def run_model(folder: Path) -> Path:
     """Return the model of a run folder: the best state of a finished run, if it was kept."""
-    best = folder / BEST
-    return best if (folder / DONE).is_file() and best.is_file() else folder / CHECKPOINT
+    best, done = folder / BEST, folder / DONE
+    if not done.is_file():
+        return folder / CHECKPOINT
+    if not best.is_file() and done.read_text(errors="replace").strip() == BEST:
+        raise FileNotFoundError(
+            f"{folder}: {BEST}, the model that the run kept, is not there; restore it, or give "
+            f"{folder / CHECKPOINT}, its last state"
+        )
+    return best if best.is_file() else folder / CHECKPOINT
 
 
 def _refuse_unknown_name(path: Path) -> None:

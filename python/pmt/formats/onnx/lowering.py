@@ -29,8 +29,11 @@ QUANTIZED_INPUTS = ("int8", "uint8")
 _INPUTS = ("float32", "float16", "float64", "bfloat16", *QUANTIZED_INPUTS)
 _SMALL_CONSTANT = 65_536
 _SMALL_LAYERS = 2**20
-_AFTER_SOFTMAX = (
+_RENAMING = (
     *("Identity", "Cast", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Dropout"),
+)
+_AFTER_SOFTMAX = (
+    *_RENAMING,
     *("Softmax", "LogSoftmax", "QuantizeLinear", "DequantizeLinear", "ArgMax"),
 )
 
@@ -216,7 +219,10 @@ class _Lowering:
                 raise Unsupported("this operator is not supported", _REMEDIES.get(node.kind, _ELSE))
             elif not failed:
                 self._refuse_after_softmax(node, values)
-                result = convert(call)
+                first = values[0]
+                # What is left out may have had other axes, as the class that ArgMax gives.
+                named_only = isinstance(first, View) and first.dropped and node.kind in _RENAMING
+                result = first if named_only else convert(call)
         except Unsupported as problem:
             self._problems.add(problem, node.kind, node.name)
             result = self._stand_in(node, values)

@@ -4,7 +4,7 @@
 ``metrics.jsonl`` (append-only, one line per step, phase and epoch), ``checkpoint.pmt`` (the model
 so far; its metadata says after which step), ``checkpoint-STEP.npz`` (other state of that step, if
 any), ``best.pmt`` (the model that was best on held-out data, if one is kept), ``DONE`` (written
-last).
+last, with the name of the model that the run keeps).
 """
 
 from __future__ import annotations
@@ -335,9 +335,10 @@ class RunFolder:
         return kept
 
     def finish(self) -> None:
-        """Mark the run as finished."""
+        """Mark the run as finished, and name the model that it keeps."""
         self.check_there()
-        atomic_file.write_text(self.path / DONE, "")
+        kept = BEST if self.best.is_file() else CHECKPOINT
+        atomic_file.write_text(self.path / DONE, f"{kept}\n")
 
 
 def _environment() -> dict[str, Any]:
