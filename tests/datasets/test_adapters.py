@@ -296,6 +296,40 @@ def test_labels_of_a_stream_may_be_targets_or_missing() -> None:
     assert (bare.is_labeled, len(bare)) == (False, 60)
 
 
+@pytest.mark.parametrize("label", [70000, np.uint64(2**64 - 1)])
+@pytest.mark.parametrize("batch", [1, 5])
+def test_a_label_of_no_model_ends_a_stream_where_it_comes(label: int, batch: int) -> None:
+    came = []
+
+    def bad() -> Iterator[Any]:
+        for number in itertools.count():
+            came.append(number)
+            labels = np.array([label if i == 6 else i for i in range(10)], np.uint64)
+            part = slice(number * batch, (number + 1) * batch)
+            yield SOME.images[part], labels[part]
+
+    message = (
+        f"stream: sample 6: label {label} is above 65535, the largest of any model; number the "
+        "classes from 0, without gaps"
+    )
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        from_stream(bad)
+    assert len(came) == 6 // batch + 1
+
+
+def test_labels_of_a_stream_are_integers_of_any_kind() -> None:
+    labels = [np.uint64(3), 4, np.int8(2)]
+    assert from_stream(zip(SOME.images, labels, strict=False)).labels.tolist() == [3, 4, 2]
+
+
+def test_class_names_are_checked_before_a_stream_is_read() -> None:
+    for names, came in ((["a", "a"], 0), (["a", "b"], 2)):
+        source = iter([(SOME.images[0], 1), (SOME.images[1], 2), (SOME.images[2], 0)])
+        with pytest.raises(ValueError, match=r"twice or blank|sample 1: label 2 is out of range"):
+            from_stream(source, class_names=names)
+        assert len(list(source)) == 3 - came
+
+
 def test_inputs_of_a_stream_may_be_floats_or_pictures() -> None:
     pillow = pytest.importorskip("PIL.Image")
     windows = np.random.default_rng(0).normal(size=(9, 4, 2))
@@ -322,12 +356,15 @@ def test_inputs_of_a_stream_may_be_floats_or_pictures() -> None:
         ([(SOME.images[:3], [0, 1])], ValueError,
          "stream: a batch of 3 inputs has labels of shape (2,): must be (3,)"),
         ([(SOME.images[0], -2)], ValueError,
-         "y: label -2 is below 0; number the classes from 0"),
+         "stream: sample 0: label -2 is below 0; number the classes from 0"),
+        ([(SOME.images[0], np.ones(2)), (SOME.images[1], np.array([1e300, 0.0]))], ValueError,
+         "y holds 1e+300: must lie in -3.4e38 to 3.4e38, as float32 does; scale the numbers, or "
+         "correct this one"),
         ([(SOME.images[0], [np.nan])], TypeError,
          "y is float64: must be integers, the number of each image's class; number names with "
          "class_names, y = numpy.unique(names, return_inverse=True)"),
         ([(SOME.images[0], np.array([np.nan]))], ValueError,
-         "labels holds targets that are not finite: each must be a number"),
+         "stream: sample 0 has targets that are not finite: each must be a number"),
         ([SOME.images[0]], TypeError,
          "stream gives a ndarray: must be pairs (input, label); give from_stream a generator of "
          "such pairs, (input, None) without labels"),

@@ -119,6 +119,19 @@ def test_labels_that_break_a_rule_are_refused(
         Dataset.from_arrays(GRAY, y)  # type: ignore[arg-type]
 
 
+def test_numbers_that_float32_cannot_hold_are_refused() -> None:
+    for argument, make in (
+        ("x", lambda: Dataset.from_arrays([[1.0, -1e300]], [0])),
+        ("y", lambda: Dataset.with_targets([[1.0]], [-1e300])),
+    ):
+        message = (
+            f"{argument} holds -1e+300: must lie in -3.4e38 to 3.4e38, as float32 does; scale the "
+            "numbers, or correct this one"
+        )
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+            make()
+
+
 def test_class_names_must_be_names_of_all_classes() -> None:
     named = Dataset.from_arrays(GRAY, LABELS, class_names=["a", "b", "c"])
     assert named.class_names == ("a", "b", "c")

@@ -14,7 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util.checks import checked_limit, checked_size
-from pmt.datasets.arrays import IMAGE_CHANNELS, input_array, label_array
+from pmt.datasets.arrays import (
+    IMAGE_CHANNELS,
+    as_float32,
+    checked_class_names,
+    input_array,
+    label_array,
+    names_for,
+)
 from pmt.datasets.dataset import Dataset
 from pmt.datasets.image_files import free_memory
 from pmt.datasets.layouts import chosen_indices
@@ -154,9 +161,16 @@ def labels_of(y: object) -> Array:
 
 
 def joined(
-    reader: SampleReader, batches: Iterable[tuple[Array, Array]], limit: int
+    reader: SampleReader,
+    batches: Iterable[tuple[Array, Array]],
+    limit: int,
+    class_names: Sequence[str] | None,
 ) -> tuple[Array, Array]:
-    """Join batches of inputs, channels last, and labels; at most `limit` samples, 0 takes all."""
+    """Join batches of inputs, channels last, and labels; at most `limit` samples, 0 takes all.
+
+    A label that no data set can hold is refused when it comes.
+    """
+    names = None if class_names is None else checked_class_names(class_names)
     parts: list[tuple[Array, Array]] = []
     count = size = 0
     for images, labels in batches:
@@ -165,7 +179,7 @@ def joined(
                 f"{reader.source}: a batch of {len(images)} inputs has labels of shape "
                 f"{labels.shape}: must be ({len(images)},)"
             )
-        parts.append((images, labels))
+        parts.append((images, _checked_labels(reader.source, count, labels, names)))
         _check_alike(reader.source, *zip(parts[0], parts[-1], strict=True))
         count, size = count + len(images), size + images.nbytes
         _refuse_too_large(reader.source, count, size)
@@ -177,6 +191,22 @@ def joined(
     images = reader.in_true_channels(images)
     images.flags.writeable = labels.flags.writeable = False
     return images, labels
+
+
+def _checked_labels(source: str, first: int, labels: Array, names: tuple[str, ...] | None) -> Array:
+    """Return labels as int64, targets and missing labels as they are; or name the bad sample."""
+    if labels.dtype.kind == "f":
+        usable = np.isfinite(labels).all(axis=1)
+        if not usable.all():
+            raise ValueError(
+                f"{source}: sample {first + usable.argmin()} has targets that are not finite: "
+                "each must be a number"
+            )
+    if labels.dtype.kind not in "iu":
+        return labels
+    for place in (labels.argmin(), labels.argmax()):
+        names_for(f"{source}: sample {first + place}", labels[place, None], names)
+    return labels.astype(np.int64)
 
 
 def _check_alike(source: str, inputs: tuple[Array, Array], labels: tuple[Array, Array]) -> None:
@@ -264,7 +294,7 @@ def from_torch(
         batches = reader.batches(data)
     else:
         batches = reader.stacked(_samples(data, limit), limit)
-    images, labels = joined(reader, batches, limit)
+    images, labels = joined(reader, batches, limit, class_names)
     found = Dataset.from_arrays(images, labels, class_names=class_names, name=name)
     return found if class_names is not None else _with_names(found, _classes(data))
 
@@ -328,7 +358,7 @@ def from_hugging_face(
     pairs = ((_value(row[inputs], features), row[labels]) for row in rows)
     if class_names is None:
         class_names = getattr(kinds.get(labels), "names", None)
-    x, y = joined(reader, reader.stacked(pairs, limit), limit)
+    x, y = joined(reader, reader.stacked(pairs, limit), limit, class_names)
     return Dataset.from_arrays(x, y, class_names=class_names, name=name)
 
 
@@ -379,12 +409,14 @@ def from_stream(
     TypeError
         If anything but pairs came, or another dtype.
     ValueError
-        If nothing came, shapes differ, labels, targets and None are mixed, float images lie outside
-        of 0..1 (normalized ones), or more came than fits into memory.
+        If nothing came, shapes differ, labels, targets and None are mixed, a label is below 0 or
+        beyond any model's or the names', a target is not finite, float images lie outside of 0..1
+        (normalized ones), or more came than fits into memory.
     """
     reader = SampleReader(name, features, channels_first, checked_size(size))
     pairs = source() if callable(source) else source
-    images, labels = joined(reader, (_rows(reader, pair) for pair in pairs), checked_limit(limit))
+    rows = (_rows(reader, pair) for pair in pairs)
+    images, labels = joined(reader, rows, checked_limit(limit), class_names)
     if labels.dtype == _UNLABELED.dtype:
         return Dataset.unlabeled(images, name)
     if labels.ndim == 2:
@@ -405,10 +437,9 @@ def _rows(reader: SampleReader, pair: object) -> tuple[npt.NDArray[Any], npt.NDA
         return reader.batch(x), labels_of(y)
     labels = as_array(y)
     if labels.dtype.kind == "f" and labels.ndim <= 2:
-        labels = labels.astype(np.float32)
-        if labels.ndim < 2:
-            return reader.single(x), labels.reshape(1, -1)
-        return reader.batch(x), labels
+        single = labels.ndim < 2
+        targets = as_float32("y", labels.reshape(1, -1) if single else labels)
+        return reader.single(x) if single else reader.batch(x), targets
     if labels.ndim == 0:
         return reader.single(x), labels_of(labels[None])
     return reader.batch(x), labels_of(labels)

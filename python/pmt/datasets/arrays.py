@@ -92,7 +92,7 @@ def input_array(x: npt.ArrayLike) -> npt.NDArray[Any]:
     """Return `x` in the dtype and shape of a data set, by the rules of `Dataset.from_arrays`."""
     array = x if isinstance(x, np.memmap) else np.asarray(x)  # a file's array stays in the file
     if array.dtype in (np.float16, np.float64):
-        array = array.astype(np.float32)
+        array = as_float32("x", array)
     if array.dtype not in (PIXELS, *FEATURES):
         raise TypeError(
             f"x is {array.dtype}: must be uint8 (pixels 0..255), int8 (a network's own inputs) or "
@@ -160,7 +160,21 @@ def target_array(y: npt.ArrayLike) -> npt.NDArray[np.float32]:
         raise ValueError(
             f"y has shape {array.shape}: targets must be (N,) or (N, ...), and nothing empty"
         )
-    return array.reshape(len(array), -1).astype(np.float32)
+    return as_float32("y", array.reshape(len(array), -1))
+
+
+def as_float32(argument: str, array: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+    """Return numbers as float32; a ValueError names one that is finite and too large for it."""
+    with np.errstate(over="ignore"):
+        narrow = array.astype(np.float32)
+    if not all_finite(narrow):
+        too_large = array[np.isfinite(array) & np.isinf(narrow)]
+        if too_large.size:
+            raise ValueError(
+                f"{argument} holds {too_large[0]:g}: must lie in -3.4e38 to 3.4e38, as float32 "
+                "does; scale the numbers, or correct this one"
+            )
+    return narrow
 
 
 def has_labels(labels: npt.NDArray[Any]) -> bool:
