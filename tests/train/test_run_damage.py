@@ -259,6 +259,32 @@ def test_two_runs_in_one_folder_are_one_too_many(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
+@pytest.mark.parametrize("taken", [False, True])
+def test_a_run_whose_lock_is_removed_ends_before_it_writes_again(tmp_path, taken):
+    out = tmp_path / "run"
+    lock = tmp_path / "run.lock"
+    other = FolderLock(lock)
+
+    def remove(step, record):
+        if step == 3:
+            lock.unlink()
+            assert not taken or other.acquire()
+
+    with pytest.raises(BlockingIOError) as caught:
+        Toy().run(out=out, progress=remove)
+    assert str(caught.value) == (
+        f"{lock} was removed while the run trained, and another process may train in the folder; "
+        "start the run again, and it goes on from its last checkpoint"
+    )
+    steps = [r["step"] for r in pmt.RunFolder(out).read_metrics() if r["kind"] == "step"]
+    assert steps == [0, 1, 2]
+    assert lock.exists() is taken
+    other.release()
+    Toy().run(out=out)
+    steps = [r["step"] for r in pmt.RunFolder(out).read_metrics() if r["kind"] == "step"]
+    assert steps == list(range(9))
+
+
 def test_a_lock_that_is_held_outside_stays_held(tmp_path):
     folder = pmt.RunFolder(tmp_path / "run")
     with folder.lock.holding("the sweep's run"):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
 import threading
 
 import pytest
+from filelock import FileLock
 
 from pmt._util.folder_lock import FolderLock
 
@@ -131,3 +133,47 @@ def test_a_file_that_nobody_holds_is_no_lock(path, text):
     assert lock.acquire()
     lock.release()
     assert list(path.parent.iterdir()) == []
+
+
+def test_a_lock_that_is_removed_by_hand_is_lost(path):
+    first, second = FolderLock(path), FolderLock(path)
+    assert first.acquire()
+    assert not first.is_lost
+    path.unlink()
+    assert first.is_lost
+    assert second.acquire()
+    assert (first.is_lost, second.is_lost) == (True, False)
+    first.release()  # leaves the other's
+    assert not second.is_lost
+    second.release()
+    assert list(path.parent.iterdir()) == []
+
+
+def test_a_file_of_others_stays(path):
+    """The folder `uv` has the lock `uv.lock`, which another program may need."""
+    path.write_text("precious\n" * 200)
+    message = (
+        f"{path} is in the way of the lock of that name, which pmt needs: move it, or choose "
+        "another folder"
+    )
+    with pytest.raises(FileExistsError) as caught:
+        FolderLock(path).acquire()
+    assert str(caught.value) == message
+    assert path.read_text() == "precious\n" * 200
+
+
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo, lambda path: os.symlink("run.lock", path)])
+def test_what_is_no_file_is_no_lock(make, path):
+    make(path)
+    with pytest.raises(FileExistsError, match=r"run\.lock is in the way of the lock of that name"):
+        FolderLock(path).acquire()
+    assert os.path.lexists(path)
+
+
+def test_a_file_system_without_locks_is_named(path, monkeypatch):
+    def refused(self, **arguments):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(FileLock, "acquire", refused)
+    with pytest.raises(OSError, match=r"No locks available: '.*run\.lock'"):
+        FolderLock(path).acquire()

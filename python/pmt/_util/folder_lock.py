@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import os
 import platform
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 __all__ = ["FolderLock"]
+
+_LARGEST = 1_024  # bytes, more than any lock's text has
 
 
 class FolderLock:
@@ -28,6 +31,7 @@ class FolderLock:
         from filelock import FileLock  # here, as `import pmt` would take a fifth longer
 
         self.path = Path(path)
+        self._taken: tuple[int, int] | None = None
         self._lock = FileLock(self.path)
 
     @classmethod
@@ -41,11 +45,26 @@ class FolderLock:
         """Whether this thread has taken the lock and not given it back."""
         return self._lock.is_locked
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether this thread holds a lock whose file was removed: others no longer see it."""
+        return self.held and self._file() != self._taken
+
+    def _file(self) -> tuple[int, int] | None:
+        """Return what tells the lock file from others; None where there is none."""
+        try:
+            found = self.path.lstat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
     def acquire(self) -> bool:
         """Take the lock if nobody holds it; return whether it is ours now.
 
         Raises
         ------
+        FileExistsError
+            If the file is none that a lock wrote.
         OSError
             If the folder cannot be written, or its file system has no locks.
         """
@@ -53,19 +72,35 @@ class FolderLock:
 
         if self.held:
             return False
+        self._check_file()
         try:
             self._lock.acquire(blocking=False)
         except Timeout:
             return False
+        except OSError as error:
+            error.filename = error.filename or str(self.path)
+            raise
         with suppress(OSError):  # who holds it is only a courtesy
             self.path.write_text(f"{platform.node()}, process {os.getpid()}\n")
+        self._taken = self._file()
         return True
+
+    def _check_file(self) -> None:
+        """Raise FileExistsError rather than write over a file of others, such as uv.lock."""
+        with suppress(FileNotFoundError):
+            found = self.path.lstat()
+            if not stat.S_ISREG(found.st_mode) or found.st_size > _LARGEST:
+                raise FileExistsError(
+                    f"{self.path} is in the way of the lock of that name, which pmt needs: move "
+                    "it, or choose another folder"
+                )
 
     def release(self) -> None:
         """Give the lock back; nothing happens where it is not ours."""
         if self.held:
-            with suppress(OSError):
-                self.path.unlink()  # first: afterwards it may be another's
+            if not self.is_lost:
+                with suppress(OSError):
+                    self.path.unlink()  # first: afterwards it may be another's
             self._lock.release()
 
     @contextmanager
@@ -76,8 +111,8 @@ class FolderLock:
         ------
         BlockingIOError
             If another thread or process holds it; ``what`` is locked, and named in the error.
-        OSError
-            If the folder cannot be written.
+        FileExistsError, OSError
+            As :meth:`acquire`.
         """
         if self.held:
             yield

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 from pmt import __version__
 from pmt._util.checks import FileProblems, OptionError, OptionWarning
+from pmt._util.places import check_working_folder
 from pmt._util.text import did_you_mean, nearest
 from pmt.cli import (
     align,
@@ -150,7 +151,7 @@ def _run(argv: Sequence[str] | None, closed: Sequence[str], program: Program) ->
         arguments = make_parser(program).parse_args(argv)
         if arguments.json == "-" and "stdout" in closed:
             raise ValueError("--json -: standard output is closed; give a file")
-        _check_working_folder()
+        check_working_folder()
         check_output_files(arguments)
         output = Output(arguments.json)
         with termination_interrupts(), _warnings_as_lines():
@@ -170,15 +171,6 @@ def _run(argv: Sequence[str] | None, closed: Sequence[str], program: Program) ->
         for line in _lines(error, arguments):
             complain(f"error: {line}")
         return EXIT_BAD_INPUT
-
-
-def _check_working_folder() -> None:
-    try:
-        os.getcwd()
-    except FileNotFoundError:
-        raise FileNotFoundError(
-            "the working folder was removed, and no path is found from it; change to another one"
-        ) from None
 
 
 @contextmanager

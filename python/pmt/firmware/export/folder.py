@@ -14,9 +14,9 @@ from typing import Any
 
 from pmt import _core
 from pmt._util import atomic_file, processes
-from pmt._util.links import check_links
 from pmt._util.native_files import firmware_folder
 from pmt._util.parsing import parse_json
+from pmt._util.places import check_place
 from pmt.firmware.export.task import Task
 
 __all__ = [
@@ -187,7 +187,7 @@ def check_folder(out: Path, force: bool) -> None:
     of a folder that is neither new nor empty nor an earlier export, and of a place of more than a
     project.
     """
-    check_links(out, f"out={str(out)!r}")
+    check_place(out, f"out={str(out)!r}")
     real = out.resolve()
     _recover(real)
     _refuse_places(out, real)

@@ -26,7 +26,7 @@ import numpy.typing as npt
 from pmt import _core
 from pmt._util import atomic_file
 from pmt._util.folder_lock import FolderLock
-from pmt._util.links import check_links
+from pmt._util.places import check_place
 from pmt._util.text import html_table
 from pmt.datasets.array_files import npz_bytes
 from pmt.model import Model
@@ -105,7 +105,7 @@ class RunFolder:
     def check_free(self) -> None:
         """Raise FileExistsError unless the folder is empty or left by a run killed at its start."""
         what = f"out={str(self.path)!r}"
-        check_links(self.path, what)
+        check_place(self.path, what)
         if self.path.is_symlink() and not self.path.exists():
             raise FileExistsError(
                 f"{what} is a link to a folder that is not there; make the folder"
@@ -140,13 +140,24 @@ class RunFolder:
         atomic_file.write_text(self._config, identity)
 
     def check_there(self) -> None:
-        """Raise FileNotFoundError if the run that trains here is gone."""
+        """Raise FileNotFoundError if the run that trains here is gone.
+
+        BlockingIOError says that its lock is.
+        """
         if not self.exists():
             raise FileNotFoundError(
                 errno.ENOENT,
                 "the run folder was removed or emptied while the run trained in it; start the run "
                 "again",
                 str(self.path),
+            )
+        self._check_lock()
+
+    def _check_lock(self) -> None:
+        if self.lock.is_lost:
+            raise BlockingIOError(
+                f"{self.lock.path} was removed while the run trained, and another process may "
+                "train in the folder; start the run again, and it goes on from its last checkpoint"
             )
 
     def remove_strays(self) -> None:
@@ -303,6 +314,7 @@ class RunFolder:
 
     def append(self, record: dict[str, Any]) -> None:
         """Append one record to the metrics; errors as in :meth:`check_there`."""
+        self._check_lock()
         try:
             self._metrics.append(record)
         except FileNotFoundError:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pmt._util.links import check_links
+from pmt._util.places import check_place
 from pmt.cli import main
 
 TRAIN = ["train", "fashion_mnist_dscnn", "--data", "bundled", "--out"]
@@ -17,7 +17,7 @@ EXPORT = ["export", "fashion_mnist_dscnn", "--target", "generic", "--out"]
 def test_links_that_lead_somewhere_are_no_matter(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
-    check_links(tmp_path / "link" / "new", "out")
+    check_place(tmp_path / "link" / "new", "out")
 
 
 @pytest.mark.parametrize("command", [TRAIN, EXPORT], ids=["train", "export"])
@@ -32,6 +32,16 @@ def test_links_to_themselves(command, below, tmp_path: Path, capsys) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["loop"]
 
 
+@pytest.mark.parametrize("command", [TRAIN, EXPORT], ids=["train", "export"])
+def test_places_below_a_file(command, tmp_path: Path, capsys) -> None:
+    (tmp_path / "file").touch()
+    out = tmp_path / "file" / "below" / "run"
+    assert main([*command, str(out)]) == 2
+    assert capsys.readouterr().err == (
+        f"pmt: error: out={str(out)!r}: {tmp_path / 'file'} is a file, not a folder\n"
+    )
+
+
 def test_a_link_to_nothing_is_no_run(tmp_path: Path, capsys) -> None:
     out = tmp_path / "link"
     out.symlink_to("nothing")
@@ -39,6 +49,15 @@ def test_a_link_to_nothing_is_no_run(tmp_path: Path, capsys) -> None:
     assert capsys.readouterr().err == (
         f"pmt: error: out={str(out)!r} is a link to a folder that is not there; make the folder\n"
     )
+
+
+def test_a_path_from_a_working_folder_that_is_gone(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    check_place(tmp_path / "run", "out")
+    with pytest.raises(FileNotFoundError, match=r"^the working folder was removed, and no path is"):
+        check_place(Path("run"), "out")
 
 
 @pytest.mark.parametrize("command", [TRAIN, EXPORT, ["eval", "fashion_mnist_dscnn", "--data"]])

@@ -1,0 +1,37 @@
+"""Paths to which nothing can be written: below files, links to themselves, or removed folders."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+__all__ = ["check_place", "check_working_folder"]
+
+
+def check_place(path: Path, what: str) -> None:
+    """Raise OSError where nothing can be written to a path, whatever its folders are named.
+
+    A folder above it is a file, it or such a folder is a link to itself, or it begins at a working
+    folder that was removed.
+    """
+    if not path.is_absolute():
+        check_working_folder()
+    for place in (path, *path.parents):
+        try:
+            place.stat()
+        except OSError as error:
+            if error.errno == errno.ELOOP and place.is_symlink():
+                raise FileExistsError(f"{what}: {place} is a link to itself; remove it") from None
+    for place in path.parents:
+        if place.exists() and not place.is_dir():
+            raise NotADirectoryError(f"{what}: {place} is a file, not a folder")
+
+
+def check_working_folder() -> None:
+    """Raise FileNotFoundError where the working folder was removed."""
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            "the working folder was removed, and no path is found from it; change to another one"
+        ) from None
