@@ -158,3 +158,32 @@ def test_a_network_that_ends_in_no_layer_says_why_its_head_is_not_trained(start)
     assert preparation.notes(pmt.Model.from_graph(graph)) == [
         "head not trained alone: the network ends in mean 'mean0', not in a layer with weights"
     ]
+
+
+def test_a_convolution_before_a_final_mean_is_a_head():
+    """A 1x1 convolution and a mean are the linear layer of the mean features."""
+    graph = pmt.load("fashion_mnist_dscnn").to_graph()
+    dense, mean = graph.ops[-1], graph.ops[-2]
+    features = graph.tensors[mean.inputs[0]]
+    logits = graph.tensors[dense.output]
+    sides = {"height": features.height, "width": features.width}
+    logits = replace(logits, scale=2 * logits.scale)  # single positions have larger ones
+    graph.tensors[-2:] = [replace(logits, name="map", **sides), logits]
+    weights = dense.weights.reshape(len(dense.weights), 1, 1, -1)
+    graph.ops[-2:] = [
+        replace(dense, kind="conv2d", inputs=mean.inputs, output=mean.output, weights=weights),
+        replace(mean, inputs=(mean.output,), output=dense.output),
+    ]
+    count = len(graph.ops)
+    graph.blocks = {"head": [count - 2]}
+    model = pmt.Model.from_graph(graph)
+    shifted = pmt.corruptions.corrupt(
+        pmt.datasets.bundled("train").take(400), "contrast", 4, seed=0
+    )
+    test = pmt.corruptions.corrupt(pmt.datasets.bundled("test"), "contrast", 4, seed=1)
+    before = model.evaluate(test).accuracy
+    trainer = pmt.ZOTrainer(layers="head", epochs=1, queries=2, preparation="head", threads=1)
+    result = trainer.fit(model, shifted, progress=False)
+    assert [phase["phase"] for phase in result.phases] == ["start", "head"]
+    assert result.notes == []
+    assert model.evaluate(test).accuracy > before + 0.4

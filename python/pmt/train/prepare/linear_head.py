@@ -26,7 +26,7 @@ from pmt.protocol.stratification import folds
 from pmt.train.costs.work import zeroth_order_work
 from pmt.train.schedule import Schedule
 
-__all__ = ["LONGER", "HeadTraining", "HeadWork"]
+__all__ = ["LONGER", "HeadTraining", "HeadWork", "head_op"]
 
 LONGER = (3, 10)  # times the passes, tried in turn while they lower the loss
 _FOLDS = 3
@@ -88,16 +88,17 @@ class HeadTraining:
     seed: int
 
     def fits(self, model: Model) -> bool:
-        """Whether the model's last layer is linear, so that its gradient is exact."""
-        last = model.core.op_count - 1
-        if last not in [layer.index for layer in model.layers]:
+        """Whether the model has a linear head, whose gradient is exact."""
+        if head_op(model) not in [layer.index for layer in model.layers]:
             return False
-        (head,) = _core.Trainer(model.core, _core_options(self.seed), [last], 1, 1).layers()
+        alone = _head_alone(model)
+        (head,) = _core.Trainer(alone.core, _core_options(self.seed), [0], 1, 1).layers()
         return bool(head["estimator"] == "closed_form")
 
     def macs(self, model: Model, images: int) -> int:
         """Count the least MACs: a forward an image up to the head, then the head in every pass."""
-        features = images * sum(int(op["macs"]) for op in model.core.ops()[:-1])
+        before = model.core.ops()[: head_op(model)]
+        features = images * sum(int(op["macs"]) for op in before)
         return features + self._pass_macs(_head_alone(model), self.epochs, images)
 
     def _pass_macs(self, head: Model, epochs: int, images: int) -> int:
@@ -113,7 +114,6 @@ class HeadTraining:
         Cross-validation chooses the passes unless ``epochs`` says how many. The result does not
         depend on the threads. Ctrl-C leaves the model as it was.
         """
-        last = model.core.op_count - 1
         features = _features(model, data, threads)
         labels = np.ascontiguousarray(data.labels, np.int64)
         head = _head_alone(model)
@@ -121,7 +121,9 @@ class HeadTraining:
         if epochs is None:
             epochs, choosing = self._choose_epochs(head, features, labels, units_of(data))
         head = self._trained(head, epochs, features, labels)
-        model.core.set_parameters(last, head.core.weights(0), head.core.bias(0))
+        found = head_op(model)
+        weights = head.core.weights(0).reshape(model.core.weights(found).shape)
+        model.core.set_parameters(found, weights, head.core.bias(0))
         return HeadWork(epochs, replace(self, epochs=epochs).macs(model, len(data)), choosing)
 
     def _trained(
@@ -183,18 +185,44 @@ def _core_options(seed: int) -> _core.Options:
     return options
 
 
+def head_op(model: Model) -> int:
+    """Return the op of the head: the last, or before a final mean the convolution that it reads.
+
+    A 1x1 convolution and a mean over all positions are a linear layer of the mean features, but for
+    the rounding of the convolution's outputs.
+    """
+    ops = model.core.ops()
+    last = len(ops) - 1
+    if last < 1 or ops[last]["kind"] != "mean" or ops[last]["inputs"] != (ops[last - 1]["output"],):
+        return last
+    head = ops[last - 1]
+    plain = (head["kernel"], head["stride"], head["padding"]) == ((1, 1), (1, 1), (0, 0, 0, 0))
+    unclamped = head["clamp"] == ops[last]["clamp"] == (-128, 127)
+    return last - 1 if head["kind"] == "conv2d" and plain and unclamped else last
+
+
 def _features(model: Model, data: Dataset, threads: int) -> npt.NDArray[np.int8]:
-    """Compute the inputs of the last layer, part by part."""
-    last = model.core.op_count - 1
+    """Compute the inputs of the head, part by part; their means where a mean follows it."""
     rows = max(1, _AT_ONCE // data.images[:1].nbytes)
     parts = [data.images[first : first + rows] for first in range(0, len(data), rows)]
-    found = [model.core.inputs(model.prepare(part), last, threads) for part in parts]
-    return found[0] if len(found) == 1 else np.concatenate(found)
+    found = [model.core.inputs(model.prepare(part), head_op(model), threads) for part in parts]
+    features = found[0] if len(found) == 1 else np.concatenate(found)
+    if head_op(model) == model.core.op_count - 1:
+        return features
+    means: npt.NDArray[np.float64] = features.mean(axis=(1, 2), keepdims=True)
+    return np.rint(means).astype(np.int8)
 
 
 def _head_alone(model: Model) -> Model:
-    """Return a model of the last op, whose input is its features."""
+    """Return a model of the head, whose input is its features."""
     graph = model.to_graph()
-    head = graph.ops[-1]
-    tensors = [graph.tensors[head.inputs[0]], graph.tensors[head.output]]
+    index = head_op(model)
+    head, source = graph.ops[index], graph.tensors[graph.ops[index].inputs[0]]
+    if index < len(graph.ops) - 1:  # its features are means
+        assert head.weights is not None
+        source = replace(source, height=1, width=1)
+        head = replace(
+            head, kind="fully_connected", weights=head.weights.reshape(len(head.weights), -1)
+        )
+    tensors = [source, graph.tensors[graph.output]]
     return Model.from_graph(graph_of_activations(tensors, [replace(head, inputs=(0,), output=1)]))

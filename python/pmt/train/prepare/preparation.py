@@ -20,7 +20,7 @@ from pmt.train.losses import reads_labels
 from pmt.train.option_fields import Range, Words, option
 from pmt.train.prepare.alignment import align, alignment_cost
 from pmt.train.prepare.clean_statistics import CleanStatistics, stored_statistics
-from pmt.train.prepare.linear_head import HeadTraining
+from pmt.train.prepare.linear_head import HeadTraining, head_op
 from pmt.train.schedule import LEARNING_RATES
 
 __all__ = [
@@ -166,11 +166,11 @@ class Preparation:
             return f"loss={self._loss!r} reads no labels"
         if not model.is_classifier or model.classes == 1:
             return f"the model gives {model.output_text}"
-        last = model.core.op_count - 1
-        if last not in [layer.index for layer in model.layers]:
-            op = model.core.ops()[last]
+        head = head_op(model)
+        if head not in [layer.index for layer in model.layers]:
+            op = model.core.ops()[head]
             return f"the network ends in {op['kind']} {op['name']!r}, not in a layer with weights"
-        trained = last in model.select_layers(self.options.layers)
+        trained = head in model.select_layers(self.options.layers)
         return "it is not linear" if trained else "it is not among the trained layers"
 
     def cost(self, model: Model, samples: int) -> Cost:
@@ -216,8 +216,7 @@ class Preparation:
             return False
         if not model.is_classifier or model.classes == 1:
             return False
-        last = model.core.op_count - 1
-        return last in model.select_layers(self.options.layers) and self.head.fits(model)
+        return head_op(model) in model.select_layers(self.options.layers) and self.head.fits(model)
 
 
 def without_head(preparation: str) -> str:

@@ -18,6 +18,7 @@ from pmt.model import ImageScores, Model
 from pmt.protocol.copies import first_of_copies, units_of
 from pmt.protocol.stratification import folds
 from pmt.train.callbacks import PhaseEnd
+from pmt.train.prepare.linear_head import head_op
 from pmt.train.prepare.preparation import Phase
 from pmt.train.run.keep_best import PHASE_ERRORS, BestState
 from pmt.train.run.observers import Arrays, Observer, State, figures_of
@@ -125,8 +126,8 @@ class Refit(Observer):
     def before_phase(self, run: Run, phase: Phase) -> None:
         """Take the head in before it is trained."""
         if phase.name == "head":
-            last = run.model.core.op_count - 1
-            found = (run.model.core.weights(last), run.model.core.bias(last))
+            head = head_op(run.model)
+            found = (run.model.core.weights(head), run.model.core.bias(head))
             self._start = dict(zip(self.arrays, map(np.array, found), strict=True))
 
     def end(self, run: Run) -> None:
@@ -157,7 +158,7 @@ class Refit(Observer):
     def _give_start(self, model: Model) -> None:
         if self._start:
             found = [self._start[name] for name in self.arrays]
-            model.core.set_parameters(model.core.op_count - 1, *found)
+            model.core.set_parameters(head_op(model), *found)
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Return the head that was taken in."""
