@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import multiprocessing
+import threading
 from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 import pytest
 
 import pmt
+from pmt import _core
+from pmt._util import processes
 from pmt._util.processes import thread_count
 
 
@@ -42,6 +45,38 @@ def test_as_asked_elsewhere() -> None:
     assert thread_count(3) == 3
     with pytest.raises(ValueError, match=r"^threads must be 0 \(all\) or more; got -1$"):
         thread_count(-1)
+
+
+@pytest.mark.parametrize("allowed", [0, 1, 2])
+@pytest.mark.parametrize("asked", [0, 3])
+def test_one_works_where_the_system_starts_no_more(
+    allowed: int, asked: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OpenMP would end the process; a container that limits processes refuses Python too."""
+    left = allowed
+
+    def start(thread: threading.Thread) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise RuntimeError("can't start new thread")
+        real(thread)
+
+    real = threading.Thread.start
+    monkeypatch.setattr(threading.Thread, "start", start)
+    monkeypatch.setattr(_core, "threads", lambda requested: requested or 3)
+    processes._can_start.cache_clear()
+    if allowed == 2:
+        assert thread_count(asked) == asked
+    else:
+        message = (
+            f"only {allowed} of 2 further threads start: pmt works on one; allow the process more, "
+            "or ask for fewer with threads=N or OMP_NUM_THREADS=N"
+        )
+        with pytest.warns(UserWarning, match=f"^{message}$"):
+            assert thread_count(asked) == 1
+        assert thread_count(asked) == 1  # warns once
+    processes._can_start.cache_clear()
 
 
 def test_threads_do_not_change_logits() -> None:

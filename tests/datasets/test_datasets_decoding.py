@@ -177,6 +177,22 @@ def test_any_number_of_threads_gives_the_same(tmp_path: Path) -> None:
     assert alone.images[:3, 0, 0, 0].tolist() == [0, 3, 6]
 
 
+@pytest.mark.parametrize("allowed", [0, 1])
+def test_images_are_decoded_where_no_thread_starts(allowed, tmp_path, monkeypatch) -> None:
+    many(tmp_path, 50)
+    there = load(tmp_path, threads=1, size=3)
+    real, starts = threading.Thread.start, iter(range(allowed))
+
+    def start(thread: threading.Thread) -> None:
+        if next(starts, None) is None:
+            raise RuntimeError("can't start new thread")
+        real(thread)
+
+    monkeypatch.setattr(MODULE, "thread_count", lambda threads: 4)
+    monkeypatch.setattr(threading.Thread, "start", start)
+    np.testing.assert_array_equal(load(tmp_path, threads=4, size=3).images, there.images)
+
+
 def test_all_problems_in_one_error(tmp_path: Path) -> None:
     many(tmp_path, 50)
     for number in range(0, 36, 3):

@@ -5,11 +5,14 @@ from __future__ import annotations
 import multiprocessing
 import os
 import platform
+import threading
+import warnings
 import zlib
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+from pmt import _core
 from pmt._util.checks import checked_integer
 
 __all__ = [
@@ -17,6 +20,8 @@ __all__ = [
     "machine_tag",
     "thread_count",
 ]
+
+_MOST_TRIED = 256  # threads
 
 
 @cache
@@ -53,7 +58,9 @@ def thread_count(requested: int) -> int:
 
     That is 1 in a worker of a process pool, which shares the machine with its siblings, unless
     ``OMP_NUM_THREADS`` says how many it has; else 0, all that the core sees. In a process forked
-    after several threads were used the core runs on one, whatever is asked for.
+    after several threads were used the core runs on one, whatever is asked for. Where the system
+    starts no more threads, as in a container that limits processes, it is 1, with a warning:
+    OpenMP would end the process.
     """
     threads = checked_integer("threads", requested)
     if threads < 0:
@@ -61,4 +68,28 @@ def thread_count(requested: int) -> int:
     in_a_pool = multiprocessing.parent_process() is not None
     if threads == 0 and in_a_pool and not os.environ.get("OMP_NUM_THREADS"):
         return 1
-    return threads
+    return threads if _can_start(min(_core.threads(threads), _MOST_TRIED) - 1) else 1
+
+
+@cache
+def _can_start(threads: int) -> bool:
+    """Try whether so many threads start beside this one, and warn where they do not."""
+    end = threading.Event()
+    started: list[threading.Thread] = []
+    try:
+        for _ in range(threads):
+            started.append(threading.Thread(target=end.wait, daemon=True))
+            started[-1].start()
+    except RuntimeError:
+        started.pop()
+        warnings.warn(
+            f"only {len(started)} of {threads} further threads start: pmt works on one; allow the "
+            "process more, or ask for fewer with threads=N or OMP_NUM_THREADS=N",
+            stacklevel=3,
+        )
+        return False
+    finally:
+        end.set()
+        for thread in started:
+            thread.join()
+    return True

@@ -73,13 +73,24 @@ def decode_files(
 
 
 def _in_threads(call: Callable[[int], Result], count: int, threads: int) -> list[Result]:
-    """Return what a call returns for 0 to count - 1, with a progress line."""
+    """Return what a call returns for 0 to count - 1, with a progress line.
+
+    Where the system starts no threads, all calls are in this one.
+    """
     line = ProgressLine(count, unit="image")
     results: list[Result] = []
     pool = ThreadPoolExecutor(min(threads, count), thread_name_prefix="pmt-decode")
     blocks = [range(start, min(start + BLOCK, count)) for start in range(0, count, BLOCK)]
+
+    def of_block(indices: range) -> list[Result]:
+        return [call(index) for index in indices]
+
     try:
-        for block in pool.map(lambda indices: [call(index) for index in indices], blocks):
+        try:
+            found = pool.map(of_block, blocks)
+        except RuntimeError:
+            found = map(of_block, blocks)
+        for block in found:
             results += block
             line.update(len(results), "decoding")
     finally:
