@@ -129,3 +129,25 @@ def test_other_classes_than_the_models(tmp_path: Path, capsys: pytest.CaptureFix
     assert printed.err == ""
     note = f"{both}: where its trained head is kept, the model takes their names"
     assert note in printed.out.splitlines()
+
+
+def test_a_new_head_that_is_not_trained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    few = pmt.datasets.bundled("train").take(400)
+    five = few.subset(np.flatnonzero(few.labels < 5))
+    save_npz(replace(five, class_names=tuple("abcde")), tmp_path / "five.npz")
+    command = [
+        "train",
+        "fashion_mnist_dscnn",
+        "--data",
+        str(tmp_path / "five.npz"),
+        "--classes",
+        "5",
+    ]
+    options = ["--epochs", "1", "--queries", "2", "--threads", "1", "--out"]
+    assert main([*command, "--layers", "B2", *options, str(tmp_path / "b2")]) == 0
+    assert (
+        "pmt: warning: layers='B2' leaves the last layer 'head', whose weights are all 0, as it "
+        "is: every image gets the same scores; add the last layer\n"
+    ) in capsys.readouterr().err
+    assert main([*command, "--layers", "head", *options, str(tmp_path / "head")]) == 0
+    assert "whose weights are all 0" not in capsys.readouterr().err

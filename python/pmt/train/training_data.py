@@ -240,7 +240,7 @@ def note_on_classes(model: Model, data: Dataset, options: Any) -> list[str]:
 
 
 def warning_of_classes(model: Model, data: Dataset, options: Any) -> str | None:
-    """Return a warning where a run teaches other classes to the layers below a head that stays.
+    """Return a warning where a run teaches layers below a head that stays, of other classes or new.
 
     None where the loss reads no labels: it does not matter what their names are.
     """
@@ -249,7 +249,15 @@ def warning_of_classes(model: Model, data: Dataset, options: Any) -> str | None:
         return None
     if not reads_labels(getattr(options, "loss", "")):
         return None
-    if not data.has_class_labels or not has_unlike_classes(data, model.class_names):
+    if not data.has_class_labels:
+        return None
+    last = model.layers[-1]
+    if not model.core.weights(last.index).any():
+        return (
+            f"layers={layers!r} leaves the last layer {last.name!r}, whose weights are all 0, as "
+            "it is: every image gets the same scores; add the last layer"
+        )
+    if not has_unlike_classes(data, model.class_names):
         return None
     return (
         f"{unlike_classes(data, model.class_names)}, and layers={layers!r} leaves its head as it "
