@@ -11,6 +11,7 @@ import pytest
 from cli_files import program, same_weights, write_data, write_model
 
 import pmt
+from pmt._util.parsing import parse_toml
 from pmt.cli import main
 
 OPTIONS = [
@@ -282,6 +283,30 @@ def test_a_run_of_another_version_is_not_resumed(line, other, problem, files, tm
         f"pmt: error: {config}: {problem}; use the version of pmt that began the run, which "
         "env.json names, or start the run again in another folder\n"
     )
+
+
+def test_a_run_without_its_config_is_not_resumed(files, tmp_path, capsys):
+    run = tmp_path / "run"
+    assert main(command(files, run, "--limit", "20")) == 0
+    capsys.readouterr()
+    (run / "config.toml").unlink()
+    assert main(["train", "--resume", str(run)]) == 2
+    assert capsys.readouterr().err == (
+        f"pmt: error: {str(run)!r} holds no run: no config.toml, which holds model, data and "
+        "options; restore it, or begin the run again with its whole command\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["a\nb", "\"'\\", "#=[x]", "\x01\x7f\x85\u2028\ufeff"])
+def test_a_run_of_data_of_any_name_is_resumed(name, files, tmp_path):
+    model, data = files
+    named = data.rename(tmp_path / f"{name}{data.suffix}")
+    run = tmp_path / f"run {name}"
+    assert main(command((model, str(named)), run, "--limit", "20")) == 0
+    config = parse_toml((run / "config.toml").read_bytes(), "config.toml")
+    assert config["source"]["data"] == str(named)
+    (run / "DONE").unlink()
+    assert main(["train", "--resume", str(run)]) == 0
 
 
 def test_a_run_of_python_without_a_source_says_who_can_resume_it(files, tmp_path, capsys):

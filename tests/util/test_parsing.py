@@ -122,7 +122,7 @@ SCALARS = st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats() | st.te
 def test_a_line_of_toml_holds_any_text_and_number(key, value):
     found = tomli.loads(f"[table]\n{toml_line(key, value)}\n")
     assert repr(found) == repr({"table": {key: value}})
-    assert repr(parse_plain_toml(toml_line("key", value))) == repr({"key": value})
+    assert repr(parse_plain_toml(toml_line(key, value))) == repr({key: value})
 
 
 @pytest.mark.parametrize("text", ["\U0001f600", "\x7f", "\x85\u2028", 'a "b" # \\ \r\n\t'])
@@ -135,8 +135,14 @@ def test_what_toml_cannot_hold_is_named():
     told = r"^data='caf\\udce9' is not UTF-8 text; rename the file$"
     with pytest.raises(ValueError, match=told):
         toml_line("data", "caf\udce9")
+    with pytest.raises(ValueError, match=r"^caf\\udce9=1 is not UTF-8 text; rename the file$"):
+        toml_line("caf\udce9", 1)
     with pytest.raises(ValueError, match=r"^data=None must be text, a number, True or False$"):
         toml_line("data", None)
+    with pytest.raises(ValueError, match=r"^n=18446744073709551616 has more than 64 bits; give it"):
+        toml_line("n", 2**64)
+    with pytest.raises(ValueError, match=r"^the name 1 of 'a' must be text$"):
+        toml_line(1, "a")
 
 
 def test_a_float_of_toml_stays_finite():

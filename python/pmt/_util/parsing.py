@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from pmt._util.text import printable
+
 __all__ = ["REMEDY", "parse_json", "parse_plain_toml", "parse_toml", "toml_line"]
 
 REMEDY = "correct it"
@@ -18,6 +20,7 @@ _TOO_DEEP = f"it is nested more than {_MAX_DEPTH} deep"
 _NOT_FINITE = {"Infinity": "inf", "-Infinity": "-inf", "NaN": "nan"}
 _COMMENT = re.compile(r"""^((?:[^"#]|"(?:[^"\\]|\\.)*")*)#.*$""")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_ENTRY = re.compile(r'([A-Za-z0-9_-]+|"(?:[^"\\]|\\.)*")\s*=\s*(.*)')
 _INTEGER = re.compile(r"[+-]?(?:0x[0-9a-fA-F_]+|[0-9][0-9_]*)")
 
 
@@ -125,10 +128,11 @@ def parse_plain_toml(text: str) -> dict[str, Any]:
             if not isinstance(table, dict):
                 raise ValueError(f"line {number}: {line} is a value already")
             continue
-        key, separator, value = (part.strip() for part in line.partition("="))
-        if not separator or not _BARE_KEY.fullmatch(key):
+        entry = _ENTRY.fullmatch(line)
+        if not entry:
             raise ValueError(f"line {number}: {line} is not `key = value`")
-        table[key] = _value(value, number)
+        key, value = entry.groups()
+        table[_value(key, number) if key.startswith('"') else key] = _value(value, number)
     return tables
 
 
@@ -149,20 +153,25 @@ def _value(text: str, number: int) -> Any:
 def toml_line(key: str, value: str | int | float | bool) -> str:
     """Return ``key = value`` in TOML.
 
-    A ValueError names a value that TOML cannot hold: text that is not Unicode, as a file name that
-    is not UTF-8, or of another type.
+    A ValueError names what TOML cannot hold: text that is not Unicode, as a file name that is not
+    UTF-8, integers of more than 64 bits, or of another type.
     """
+    if not isinstance(key, str):
+        raise ValueError(f"the name {key!r} of {value!r} must be text")
     if not isinstance(value, str | int | float):
         raise ValueError(f"{key}={value!r} must be text, a number, True or False")
+    if isinstance(value, int) and abs(value) >= _MAX_INTEGER:
+        raise ValueError(f"{key}={value} has more than 64 bits; give it as text")
+    shown = _quoted(value) if isinstance(value, str) else json.dumps(value)
     name = key if _BARE_KEY.fullmatch(key) else _quoted(key)
-    if isinstance(value, str):
-        try:
-            value.encode()
-        except UnicodeError as error:
-            raise ValueError(f"{key}={value!r} is not UTF-8 text; rename the file") from error
-        return f"{name} = {_quoted(value)}"
-    shown = json.dumps(value)
-    return f"{name} = {_NOT_FINITE.get(shown, shown)}"
+    line = f"{name} = {_NOT_FINITE.get(shown, shown)}"
+    try:
+        line.encode()
+    except UnicodeError as error:
+        raise ValueError(
+            f"{printable(key)}={value!r} is not UTF-8 text; rename the file"
+        ) from error
+    return line
 
 
 def _quoted(text: str) -> str:

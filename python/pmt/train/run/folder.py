@@ -257,7 +257,7 @@ class RunFolder:
             If the checkpoint is damaged.
         """
         if not self.exists():
-            raise FileNotFoundError(f"{str(self.path)!r} holds no run: no checkpoint.pmt")
+            raise FileNotFoundError(f"{str(self.path)!r} holds no run: {self._lacking()}")
         try:
             model = Model(self.checkpoint.read_bytes())
             training = model.metadata["training"]
@@ -268,6 +268,14 @@ class RunFolder:
             reason = "its metadata holds no step" if isinstance(error, KeyError) else str(error)
             raise ValueError(f"{self.checkpoint}: {reason}; the run cannot be resumed") from error
         return model, step
+
+    def _lacking(self) -> str:
+        if not self.checkpoint.is_file():
+            return f"no {CHECKPOINT}"
+        return (
+            f"no {self._config.name}, which holds model, data and options; restore it, or begin "
+            "the run again with its whole command"
+        )
 
     def read_config(self, options: type[Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Return the options and the source that the run was created with.
