@@ -131,6 +131,14 @@ def test_a_path_is_the_same_in_toml(text):
     assert parse_plain_toml(line) == tomli.loads(line) == {"data": text}
 
 
+def test_no_character_of_a_line_steers_a_terminal():
+    text = "\x1b[2J\x7f\x9b\u202e\u2028\u2066 caf\xe9 \U0001f600"
+    line = toml_line(text, text)
+    shown = r'"\u001b[2J\u007f\u009b\u202e\u2028\u2066 ' + 'caf\xe9 \U0001f600"'
+    assert line == f"{shown} = {shown}"
+    assert parse_plain_toml(line) == tomli.loads(line) == {text: text}
+
+
 def test_what_toml_cannot_hold_is_named():
     told = r"^data='caf\\udce9' is not UTF-8 text; rename the file$"
     with pytest.raises(ValueError, match=told):

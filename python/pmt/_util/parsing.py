@@ -162,18 +162,18 @@ def toml_line(key: str, value: str | int | float | bool) -> str:
         raise ValueError(f"{key}={value!r} must be text, a number, True or False")
     if isinstance(value, int) and abs(value) >= _MAX_INTEGER:
         raise ValueError(f"{key}={value} has more than 64 bits; give it as text")
-    shown = _quoted(value) if isinstance(value, str) else json.dumps(value)
-    name = key if _BARE_KEY.fullmatch(key) else _quoted(key)
-    line = f"{name} = {_NOT_FINITE.get(shown, shown)}"
     try:
-        line.encode()
+        f"{key}{value}".encode()
     except UnicodeError as error:
         raise ValueError(
             f"{printable(key)}={value!r} is not UTF-8 text; rename the file"
         ) from error
-    return line
+    shown = _quoted(value) if isinstance(value, str) else json.dumps(value)
+    name = key if _BARE_KEY.fullmatch(key) else _quoted(key)
+    return f"{name} = {_NOT_FINITE.get(shown, shown)}"
 
 
 def _quoted(text: str) -> str:
-    # A string of JSON is one of TOML but for DEL, and for escapes of pairs of surrogates.
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+    """Return a string of JSON, which is one of TOML too, with all control characters escaped."""
+    shown = json.dumps(text, ensure_ascii=False)
+    return "".join(c if printable(c) == c else f"\\u{ord(c):04x}" for c in shown)
