@@ -126,6 +126,22 @@ def test_a_killed_process_leaves_nothing_locked(path):
     assert list(path.parent.iterdir()) == []
 
 
+def test_a_forked_process_takes_it_only_where_its_parent_does_not_hold_it(path):
+    code = (
+        "import os; from pmt._util.folder_lock import FolderLock as L\n"
+        f"lock = L({str(path)!r})\n"
+        "def in_child():\n"
+        "    if os.fork() == 0:\n"
+        "        os._exit(2 * lock.held + lock.acquire())\n"
+        "    return os.waitstatus_to_exitcode(os.wait()[1])\n"
+        "print(lock.acquire(), in_child(), lock.held)\n"
+        "lock.release(); print(in_child(), lock.acquire()); lock.release()"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ran.stdout, ran.stderr) == ("True 0 True\n1 True\n", "")
+    assert list(path.parent.iterdir()) == []
+
+
 @pytest.mark.parametrize("text", ["", "{", '{"pid": 1}', "\xff"])
 def test_a_file_that_nobody_holds_is_no_lock(path, text):
     path.write_text(text, encoding="latin-1")

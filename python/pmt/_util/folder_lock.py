@@ -11,6 +11,10 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
 
 __all__ = ["FolderLock"]
 
@@ -28,11 +32,9 @@ class FolderLock:
     """
 
     def __init__(self, path: str | Path) -> None:
-        from filelock import FileLock  # here, as `import pmt` would take a fifth longer
-
         self.path = Path(path)
         self._taken: tuple[int, int] | None = None
-        self._lock = FileLock(self.path)
+        self._lock: BaseFileLock | None = None  # of the last one to hold it
 
     @classmethod
     def of_folder(cls, folder: str | Path) -> FolderLock:
@@ -43,7 +45,7 @@ class FolderLock:
     @property
     def held(self) -> bool:
         """Whether this thread has taken the lock and not given it back."""
-        return self._lock.is_locked
+        return self._lock is not None and self._lock.is_locked
 
     @property
     def is_lost(self) -> bool:
@@ -68,13 +70,14 @@ class FolderLock:
         OSError
             If the folder cannot be written, or its file system has no locks.
         """
-        from filelock import Timeout
+        from filelock import FileLock, Timeout  # here: `import pmt` would take a fifth longer
 
         if self.held:
             return False
         self._check_file()
+        lock = FileLock(self.path)  # a new one: one from before a fork takes nothing
         try:
-            self._lock.acquire(blocking=False)
+            lock.acquire(blocking=False)
         except Timeout:
             return False
         except OSError as error:
@@ -82,7 +85,7 @@ class FolderLock:
             raise
         with suppress(OSError):  # who holds it is only a courtesy
             self.path.write_text(f"{platform.node()}, process {os.getpid()}\n")
-        self._taken = self._file()
+        self._lock, self._taken = lock, self._file()
         return True
 
     def _check_file(self) -> None:
@@ -97,11 +100,12 @@ class FolderLock:
 
     def release(self) -> None:
         """Give the lock back; nothing happens where it is not ours."""
-        if self.held:
-            if not self.is_lost:
-                with suppress(OSError):
-                    self.path.unlink()  # first: afterwards it may be another's
-            self._lock.release()
+        if self._lock is None or not self.held:
+            return
+        if not self.is_lost:
+            with suppress(OSError):
+                self.path.unlink()  # first: afterwards it may be another's
+        self._lock.release()
 
     @contextmanager
     def holding(self, what: str) -> Iterator[None]:
