@@ -149,7 +149,7 @@ class Dataset:
             class_names = checked_class_names(class_names)
         if labels.shape == (len(images),):
             class_names = names_for("y", labels, class_names)
-        found = None if groups is None else checked_groups(groups, len(images))
+        found = None if groups is None else np.asarray(groups)
         return cls(images, labels, tuple(class_names or "0"), name, found)
 
     @classmethod
