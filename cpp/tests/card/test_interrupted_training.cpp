@@ -38,10 +38,15 @@ struct Board {
     SimulatedCard::instance().bytes = training.blocks;
   }
 
+  // As an export's config.hpp has it.
+  firmware::ModelImage model_image() const {
+    return {image.data(), image.size(), reinterpret_cast<const ImageHeader*>(image.data())->crc32};
+  }
+
   // Runs as main does; the exit status.
   int run() {
     session = std::make_unique<firmware::Session>();
-    bool running = session->open({image.data(), image.size()}, {memory.data(), memory.size()});
+    bool running = session->open(model_image(), {memory.data(), memory.size()});
     running = running && session->check_activations() && session->resume();
     while (running && !session->finished()) running = session->step();
     return session->report();
@@ -154,7 +159,7 @@ TEST_CASE("a card that gets stuck stops training in a safe state, and the next s
   Board board(some_options(true, 0.7f));
   SimulatedCard& card = SimulatedCard::instance();
   firmware::Session session;
-  REQUIRE(session.open({board.image.data(), board.image.size()}, {board.memory.data(), board.memory.size()}));
+  REQUIRE(session.open(board.model_image(), {board.memory.data(), board.memory.size()}));
   REQUIRE(session.resume());
   for (int i = 0; i < 5; ++i) REQUIRE(session.step());
   const std::vector<uint8_t> good = card.bytes;
@@ -170,6 +175,25 @@ TEST_CASE("a card that gets stuck stops training in a safe state, and the next s
   CHECK(board.run() == 0);
   CHECK(card.log.find("resume: 4 of 9 steps done, checkpoint 2\n") != std::string::npos);
   CHECK(board.parameters() == board.training.expected);
+}
+
+TEST_CASE("the image of another export is refused, a damaged one too, and none") {
+  Board board(some_options(true));
+  const std::string& log = SimulatedCard::instance().log;
+  const board::Memory memory = {board.memory.data(), board.memory.size()};
+  firmware::ModelImage image = board.model_image();
+  image.crc32 ^= 1;
+  firmware::Session session;
+  CHECK(!session.open(image, memory));
+  CHECK(last_line(log) ==
+        "error: model: not the image of this export: it is damaged, or of another export in the program");
+  image = board.model_image();
+  board.image.data()[board.image.size() - 1] ^= 1;
+  CHECK(!session.open(image, memory));
+  CHECK(last_line(log) == "error: model: the checksum differs: the image is damaged");
+  image.bytes = nullptr;
+  CHECK(!session.open(image, memory));
+  CHECK(last_line(log) == "error: model: the image is shorter than its header says");
 }
 
 TEST_CASE("no card, or one of something else, is said at once") {
