@@ -90,7 +90,9 @@ def test_a_network_of_one_output_learns_labels_0_and_1() -> None:
     assert result.epochs[-1]["train_loss"] < result.epochs[0]["train_loss"]
     assert "train_accuracy" not in result.epochs[-1]
     assert "acc" not in str(result)
-    assert result.notes == ["no state is chosen: the training images have no class labels"]
+    assert result.notes == [
+        "no state is chosen: targets are trained, and states are compared by class labels"
+    ]
 
 
 @pytest.mark.parametrize("loss", ["cross_entropy", "entropy"])

@@ -375,7 +375,10 @@ def without_class_labels(kind: str, count: int = 24) -> Dataset:
     return Dataset(pixels(model, count), targets, tuple("abcd"), "tags")
 
 
-NO_CHOICE = "no state is chosen: the training images have no class labels"
+NO_CHOICE = {
+    "unlabeled": "no state is chosen: the training images have no class labels",
+    "targets": "no state is chosen: targets are trained, and states are compared by class labels",
+}
 
 
 @pytest.mark.parametrize(("loss", "kind"), [("entropy", "unlabeled"), ("squared_error", "targets")])
@@ -384,8 +387,8 @@ def test_without_class_labels_nothing_is_held_out(loss: str, kind: str) -> None:
     trainer = pmt.ZOTrainer(**CHOICE, loss=loss)
     assert trainer.held_out_images(data) == 0
     result = trainer.fit(model, data, progress=False)
-    assert (result.held_out, result.kept, result.notes) == (0, {}, [NO_CHOICE])
-    assert str(result).endswith(NO_CHOICE)
+    assert (result.held_out, result.kept, result.notes) == (0, {}, [NO_CHOICE[kind]])
+    assert str(result).endswith(NO_CHOICE[kind])
     assert model.image() == fitted(data, **{**CHOICE, "keep_best": False}, loss=loss).image()
     plain = pmt.ZOTrainer(**{**CHOICE, "keep_best": False}, loss=loss)
     assert plain.fit(residual_network(), data, progress=False).notes == []

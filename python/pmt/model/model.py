@@ -295,6 +295,24 @@ class Model(Layers):
         self._check_labels(dataset)
         warn_of_other_classes(dataset, self.classes, stacklevel=4)
 
+    def check_scored(self, dataset: Dataset) -> None:
+        """Check the classes of a data set that scores the model, as :meth:`check_classes` does.
+
+        A model of one output tells label 0 from 1, by its sign.
+        """
+        if self.classes > 1 or not self.is_classifier:
+            self._check_labels(dataset)
+            warn_of_other_classes(dataset, self.classes, stacklevel=4)
+        elif not dataset.has_class_labels or dataset.labels.max() > 1:
+            found = (
+                f"label {dataset.labels.max()}" if dataset.has_class_labels else "no class labels"
+            )
+            raise ValueError(
+                f"data set {dataset.name!r} has {found}, and the model one output, which tells 0 "
+                "from 1; use another data set, or give the model a new last layer by classes=N "
+                "(--classes)"
+            )
+
     def match_classes(self, dataset: Dataset) -> Dataset:
         """Return a data set whose labels are the model's classes, matched by their names.
 
@@ -457,7 +475,8 @@ class Model(Layers):
         Returns
         -------
         Evaluation
-            Accuracy (0..1), mean cross-entropy loss in nats, and N.
+            Accuracy (0..1), mean cross-entropy loss in nats, and N; of a model with one output,
+            binary cross-entropy, and whether a value above 0 says label 1.
 
         Raises
         ------
@@ -471,8 +490,9 @@ class Model(Layers):
             ``threads`` is below 0.
         """
         dataset = self.match_classes(Dataset.of(dataset, "dataset"))
-        self.check_classes(dataset)
-        warn_of_unlike_classes(dataset, self.class_names, stacklevel=3)
+        self.check_scored(dataset)
+        if self.classes > 1:
+            warn_of_unlike_classes(dataset, self.class_names, stacklevel=3)
         check_range(self.core, dataset)
         return self.score_images(dataset, threads=threads).evaluation
 
@@ -500,7 +520,10 @@ class Model(Layers):
             As :meth:`evaluate`.
         """
         dataset = self.match_classes(Dataset.of(dataset, "dataset"))
-        self._check_labels(dataset)
+        if self.classes == 1:
+            self.check_scored(dataset)
+        else:
+            self._check_labels(dataset)
         return scores_of_logits(self.logits(dataset.images, threads=threads), dataset.labels)
 
     def confusion(self, dataset: DataLike, *, threads: int = 0) -> Confusion:

@@ -73,8 +73,10 @@ class ImageScores:
 
 
 def scores_of_logits(logits: npt.NDArray[np.float32], labels: npt.NDArray[np.int64]) -> ImageScores:
-    """Score logits (N, classes) against labels (N,)."""
+    """Score logits (N, classes) against labels (N,); one logit alone is that of label 1, not 0."""
     labels = np.ascontiguousarray(labels)
+    if logits.shape[1] == 1:
+        logits = np.concatenate([np.zeros_like(logits), logits], axis=1)
     losses, _ = _core.cross_entropy(logits, labels)
     predicted = logits.argmax(axis=1)
     return ImageScores(losses / float(_core.LOSS_ONE), predicted == labels, predicted)
@@ -127,7 +129,7 @@ class Confusion:
         cls, dataset: Dataset, predicted: npt.NDArray[np.int64], model: Model
     ) -> Confusion:
         """Count the labels of a data set and what a model predicted, shape (N,)."""
-        classes = model.classes
+        classes = max(model.classes, 2)  # one output tells two classes apart
         pairs = np.bincount(dataset.labels * classes + predicted, minlength=classes * classes)
         matrix = pairs.reshape(classes, classes).astype(np.int64)
         return cls(matrix, _class_names(dataset.class_names, model.class_names, classes))

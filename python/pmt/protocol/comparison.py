@@ -395,8 +395,9 @@ def evaluate_model(
         If the data cannot be read or does not go with a model.
     """
     data = source.load(split, model, limit=limit)
-    model.check_classes(data)
-    warn_of_unlike_classes(data, model.class_names, stacklevel=2)
+    model.check_scored(data)
+    if model.classes > 1:
+        warn_of_unlike_classes(data, model.class_names, stacklevel=2)
     scores = model.score_images(data, threads=threads)
     comparison = None
     if against is not None:

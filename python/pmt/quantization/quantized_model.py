@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pmt._util.checks import OptionError
 from pmt._util.text import counted
@@ -332,13 +333,19 @@ def _accuracies(
     found: list[tuple[int, int]] = []
     for first in range(0, len(data), batch):
         images = data.images[first : first + batch]
-        floating = float_logits(graph, images).argmax(axis=1)
-        int8 = model.logits(images, threads=threads).argmax(axis=1)
+        floating = _predicted(float_logits(graph, images))
+        int8 = _predicted(model.logits(images, threads=threads))
         found += zip(floating.tolist(), int8.tolist(), strict=True)
         progress(first + len(images), len(data))
     guessed = np.array(found)
     agreement = float(np.mean(guessed[:, 0] == guessed[:, 1]))
-    if len(data.class_names) != model.classes:
+    if len(data.class_names) != max(model.classes, 2):
         return Accuracies(len(data), None, None, agreement)
     right = np.mean(guessed == data.labels[:, None], axis=0)
     return Accuracies(len(data), float(right[0]), float(right[1]), agreement)
+
+
+def _predicted(logits: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
+    """Return the class of each row; one logit alone is that of class 1, not 0."""
+    found = logits[:, 0] > 0 if logits.shape[1] == 1 else logits.argmax(axis=1)
+    return found.astype(np.int64)

@@ -129,6 +129,8 @@ def note_without_choice(data: Dataset, options: object) -> list[str]:
     if not getattr(options, "keep_best", False):
         return []
     why = "the training images have no class labels"
+    if data.has_targets:
+        why = "targets are trained, and states are compared by class labels"
     if data.has_class_labels:
         why = f"{counted(len(data), 'training image')} are too few to hold some out"
         if held_out_count(options, len(data)):

@@ -1,0 +1,60 @@
+"""A model with one output: it tells label 0 from 1 by its sign."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from networks import pixels, residual_network
+
+import pmt
+from pmt.datasets import Dataset
+from pmt.model.scores import scores_of_logits
+
+
+def one_output() -> pmt.Model:
+    graph = residual_network().to_graph()
+    head, target = graph.ops[-1], graph.tensors[graph.output]
+    graph.ops[-1] = replace(
+        head, weights=head.weights[:1], bias=head.bias[:1], weight_scales=head.weight_scales[:1]
+    )
+    graph.tensors[graph.output] = replace(target, channels=1)
+    graph.metadata = {}
+    model = pmt.Model.from_graph(graph)
+    middle = np.median(model.logits(pixels(model, 40)))
+    scale = graph.tensors[head.inputs[0]].scale * head.weight_scales[0]
+    last = len(graph.ops) - 1
+    bias = model.core.bias(last) - np.int32(np.rint(middle / scale))
+    model.core.set_parameters(last, model.core.weights(last), bias)
+    return model
+
+
+def test_the_sign_is_the_class_and_the_loss_binary_cross_entropy():
+    logits = np.array([[0.0], [2.0], [-1.0], [-3.0]], np.float32)
+    scores = scores_of_logits(logits, np.array([0, 1, 1, 0]))
+    assert scores.predicted.tolist() == [0, 1, 0, 0]
+    assert scores.correct.tolist() == [True, True, False, True]
+    np.testing.assert_allclose(scores.losses, [0.6931, 0.1269, 1.3133, 0.0486], atol=1e-4)
+
+
+def test_it_is_evaluated_on_labels_0_and_1():
+    model = one_output()
+    images = pixels(model, 40)
+    signs = (model.logits(images)[:, 0] > 0).astype(np.int64)
+    assert 15 < signs.sum() < 25
+    found = model.evaluate((images, signs))
+    assert (found.accuracy, found.n) == (1.0, 40)
+    assert model.evaluate((images, 1 - signs)).accuracy == 0.0
+    matrix = model.confusion((images, signs)).matrix
+    assert matrix.tolist() == [[40 - signs.sum(), 0], [0, signs.sum()]]
+
+
+def test_other_labels_are_refused():
+    model = one_output()
+    images = pixels(model, 3)
+    message = r"data set 'dataset' has label 2, and the model one output, which tells 0 from 1; use"
+    with pytest.raises(ValueError, match=message):
+        model.evaluate((images, [0, 1, 2]))
+    with pytest.raises(ValueError, match="has no class labels, and the model one output"):
+        model.evaluate(Dataset.with_targets(images, np.zeros((3, 1), np.float32)))
