@@ -206,3 +206,14 @@ def test_weights_of_a_bias_only_method_stay():
     methods.trainer("bias_only", epochs=1, batch=4, queries=3).fit(model, data(12), progress=False)
     for layer in model.layers:
         assert np.array_equal(model.core.weights(layer.index), before.core.weights(layer.index))
+
+
+def test_the_batch_of_a_method_fits_few_images():
+    model, few = pmt.load("fashion_mnist_dscnn"), pmt.datasets.bundled("train").take(14)
+    trainer = methods.trainer("mezo", layers="head", epochs=1, queries=2, threads=1)
+    trainer.set_params(seed=2)
+    with pytest.warns(UserWarning, match="^batch 50, the default, is larger than the 14 training"):
+        result = trainer.fit(model, few, progress=False)
+    assert len(result.epochs) == 1
+    with pytest.raises(ValueError, match="batch=51 is larger than the training set of 14 samples"):
+        methods.trainer("mezo", layers="head", batch=51).fit(model, few, progress=False)

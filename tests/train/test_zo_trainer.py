@@ -180,7 +180,7 @@ def test_labels_and_layers_that_do_not_fit_are_refused():
 def test_a_batch_that_nobody_chose_fits_the_images(count, options, taken, left, tmp_path):
     trainer = pmt.ZOTrainer(layers="B1", epochs=1, queries=2, **options)
     batch, run = trainer.options.batch, tmp_path / "run"
-    message = f"^batch {batch} of the preset is larger than {left}: a step takes all of them$"
+    message = f"^batch {batch}, the default, is larger than {left}: a step takes all of them$"
     expected = pytest.warns(UserWarning, match=message) if left else nullcontext()
     with expected:
         trainer.fit(residual_network(), data(count), out=run, progress=False)

@@ -210,7 +210,9 @@ def trainer(name: str, *, threads: int = 0, **changes: Any) -> Trainer:
     made = method(name).kind.trainer_class()
     options = options_of(name, **changes)
     warn_without_effect(options, changes, options_of(name))
-    return made(options, threads=threads)
+    found: Trainer = made(options, threads=threads)
+    found.method_batch = options_of(name).batch
+    return found
 
 
 def options_of(name: str, **changes: Any) -> RunOptions:

@@ -83,6 +83,7 @@ class Trainer(ABC):
     options: RunOptions
     threads: int
     extensions: Mapping[str, str] = MappingProxyType({})
+    method_batch: int | None = None  # of the method whose options it started from
 
     def __init__(self, options: Any = None, *, threads: int = 0, **changes: Any) -> None:
         base = options if options is not None else self.options_class()
@@ -146,9 +147,9 @@ class Trainer(ABC):
     def fitted_to(self: _TrainerT, data: Dataset, held_out: Dataset | None = None) -> _TrainerT:
         """Return the trainer with batches that the images fill.
 
-        Itself, but where the batch is a preset's and larger than the images of ``data`` that are
-        trained on: then a copy, which takes them all at once. A batch of one's own stays, and
-        :meth:`fit` refuses it.
+        Itself, but where the batch is a preset's or a method's and larger than the images of
+        ``data`` that are trained on: then a copy, which takes them all at once. A batch of one's
+        own stays, and :meth:`fit` refuses it.
 
         Warns
         -----
@@ -158,10 +159,11 @@ class Trainer(ABC):
         parts = held_out is None and self.chooses_state and data.has_class_labels
         count = len(data) - (len(held_out_indices(self.options, data)) if parts else 0)
         batch = self.options.batch
-        if batch <= count or batch not in {options.batch for options in self.presets().values()}:
+        usual = {options.batch for options in self.presets().values()} | {self.method_batch}
+        if batch <= count or batch not in usual:
             return self
         left = f"the {counted(count, 'training image')}{' left' if count < len(data) else ''}"
-        message = f" {batch} of the preset is larger than {left}: a step takes all of them"
+        message = f" {batch}, the default, is larger than {left}: a step takes all of them"
         warnings.warn(OptionWarning("batch", message), stacklevel=3)
         return type(self)(**{**self.get_params(), "batch": count})
 
@@ -351,6 +353,7 @@ class Trainer(ABC):
             If a name is unknown, or a value is outside its range.
         """
         made = type(self)(**{**self.get_params(), **changes})
+        made.method_batch = self.method_batch
         vars(self).clear()
         vars(self).update(vars(made))
         return self
