@@ -47,9 +47,10 @@ def test_they_train_the_same_bytes(
     assert planned - 16 <= arena <= planned
 
 
-def test_only_what_is_called_is_linked(tmp_path: Path) -> None:
+def test_only_what_is_called_is_linked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The run-time's names for Clang take no flash in a program of GCC."""
     need_firmware_tools("make")
+    monkeypatch.setenv("CXX", "the-compiler-of-the-host")
     small_export(tmp_path / "fw")
     built = make(tmp_path / "fw", "build/fw.elf")
     assert built.returncode == 0, built.stdout
