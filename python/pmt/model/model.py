@@ -31,6 +31,7 @@ from pmt.model.scores import (
     Evaluation,
     ImageScores,
     check_top,
+    class_logits,
     most_probable,
     probabilities,
     scores_of_logits,
@@ -193,6 +194,11 @@ class Model(Layers):
         Features have a height or width above 1, or the model was made by :meth:`features`.
         """
         return self._is_classifier
+
+    @property
+    def told_classes(self) -> int:
+        """Number of classes that it tells apart: two by the sign of one output."""
+        return max(self.classes, 2)
 
     @property
     def output_text(self) -> str:
@@ -395,7 +401,8 @@ class Model(Layers):
         -------
         ndarray of int64, shape (N,), or (N, top)
             The label with the largest logit; with ``top`` the most probable first. Of equal logits
-            the lower label comes first. :attr:`class_names` are in the order of the labels.
+            the lower label comes first. A model with one output tells 0 from 1, by its sign.
+            :attr:`class_names` are in the order of the labels.
 
         Raises
         ------
@@ -403,8 +410,8 @@ class Model(Layers):
             As :meth:`prepare`, or if ``top`` is out of range, or the model gives features.
         """
         self.check_gives_classes()
-        check_top(1 if top is None else top, self.classes)
-        logits = self.logits(images, threads=threads)
+        check_top(1 if top is None else top, self.told_classes)
+        logits = class_logits(self.logits(images, threads=threads))
         if top is not None:
             return most_probable(logits, top)
         labels: npt.NDArray[np.int64] = logits.argmax(axis=1)
@@ -425,7 +432,8 @@ class Model(Layers):
         Returns
         -------
         ndarray of float32, shape (N, classes)
-            Softmax of the logits; rows sum to 1.
+            Softmax of the logits; rows sum to 1. Of a model with one output (N, 2), for the labels
+            0 and 1.
 
         Raises
         ------
@@ -433,7 +441,7 @@ class Model(Layers):
             As :meth:`prepare`, or if the model gives features.
         """
         self.check_gives_classes()
-        return probabilities(self.logits(images, threads=threads))
+        return probabilities(class_logits(self.logits(images, threads=threads)))
 
     def outputs(self, images: npt.NDArray[Any], *, threads: int = 0) -> npt.NDArray[np.float32]:
         """Run the network, and return the output in its own shape.

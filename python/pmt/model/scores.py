@@ -23,6 +23,7 @@ __all__ = [
     "FilePredictions",
     "ImageScores",
     "check_top",
+    "class_logits",
     "most_probable",
     "predict_files",
     "probabilities",
@@ -72,11 +73,17 @@ class ImageScores:
         return Evaluation(int(self.correct.sum()) / n, float(self.losses.sum()) / n, n)
 
 
+def class_logits(logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Return a logit for each class: one alone, (N, 1), is that of label 1 against 0."""
+    if logits.shape[1] > 1:
+        return logits
+    return np.concatenate([np.zeros_like(logits), logits], axis=1)
+
+
 def scores_of_logits(logits: npt.NDArray[np.float32], labels: npt.NDArray[np.int64]) -> ImageScores:
-    """Score logits (N, classes) against labels (N,); one logit alone is that of label 1, not 0."""
+    """Score logits (N, classes) against labels (N,), see :func:`class_logits` for one logit."""
     labels = np.ascontiguousarray(labels)
-    if logits.shape[1] == 1:
-        logits = np.concatenate([np.zeros_like(logits), logits], axis=1)
+    logits = class_logits(logits)
     losses, _ = _core.cross_entropy(logits, labels)
     predicted = logits.argmax(axis=1)
     return ImageScores(losses / float(_core.LOSS_ONE), predicted == labels, predicted)
@@ -129,7 +136,7 @@ class Confusion:
         cls, dataset: Dataset, predicted: npt.NDArray[np.int64], model: Model
     ) -> Confusion:
         """Count the labels of a data set and what a model predicted, shape (N,)."""
-        classes = max(model.classes, 2)  # one output tells two classes apart
+        classes = model.told_classes
         pairs = np.bincount(dataset.labels * classes + predicted, minlength=classes * classes)
         matrix = pairs.reshape(classes, classes).astype(np.int64)
         return cls(matrix, _class_names(dataset.class_names, model.class_names, classes))
@@ -365,18 +372,21 @@ def predict_files(
         If Pillow is needed and not installed.
     """
     model.check_gives_classes()
-    check_top(top, model.classes)
-    if class_names is not None and len(class_names) != model.classes:
+    classes = model.told_classes
+    check_top(top, classes)
+    if class_names is not None and len(class_names) != classes:
         raise ValueError(
-            f"the model has {model.classes} classes, the data set or list gives "
+            f"the model has {classes} classes, the data set or list gives "
             f"{len(class_names)} class names; give one name a class"
         )
     names = model.class_names if class_names is None else tuple(class_names)
+    if names is not None and len(names) < classes:  # the one name of one output
+        names = None
     height, width, channels = model.input_shape
     found: list[str] = []
     labels, shares = [], []
     for block in read_in_blocks(find_files(files), (height, width), channels, threads=threads):
-        logits = model.logits(block.images, threads=threads)
+        logits = class_logits(model.logits(block.images, threads=threads))
         best = most_probable(logits, top)
         found += block.names
         labels.append(best)

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pmt._util.checks import OptionError
 from pmt._util.text import counted
 from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.model.input_conversion import inputs_in_shape
+from pmt.model.scores import class_logits
 from pmt.net.float_graph import FloatGraph, check_calibration
 from pmt.protocol import load_clean
 from pmt.quantization import equalization
@@ -333,19 +333,13 @@ def _accuracies(
     found: list[tuple[int, int]] = []
     for first in range(0, len(data), batch):
         images = data.images[first : first + batch]
-        floating = _predicted(float_logits(graph, images))
-        int8 = _predicted(model.logits(images, threads=threads))
+        floating = class_logits(float_logits(graph, images)).argmax(axis=1)
+        int8 = model.predict(images, threads=threads)
         found += zip(floating.tolist(), int8.tolist(), strict=True)
         progress(first + len(images), len(data))
     guessed = np.array(found)
     agreement = float(np.mean(guessed[:, 0] == guessed[:, 1]))
-    if len(data.class_names) != max(model.classes, 2):
+    if len(data.class_names) != model.told_classes:
         return Accuracies(len(data), None, None, agreement)
     right = np.mean(guessed == data.labels[:, None], axis=0)
     return Accuracies(len(data), float(right[0]), float(right[1]), agreement)
-
-
-def _predicted(logits: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
-    """Return the class of each row; one logit alone is that of class 1, not 0."""
-    found = logits[:, 0] > 0 if logits.shape[1] == 1 else logits.argmax(axis=1)
-    return found.astype(np.int64)
