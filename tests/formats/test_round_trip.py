@@ -53,6 +53,8 @@ def check(model: Model, path: Path) -> None:
         assert again.prepare(images).tobytes() == model.prepare(images).tobytes()
     assert again.core.logits(inputs).tobytes() == model.core.logits(inputs).tobytes()
     assert again.core.input_shape == model.core.input_shape
+    assert again.class_names == model.class_names
+    assert again.name == model.name
     # Values of a bias may differ: one so low that no sum matters is moved from where it could wrap.
     layers = [[m.weights(layer.index).size for layer in m.layers] for m in (again, model)]
     assert layers[0] == layers[1]

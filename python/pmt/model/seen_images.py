@@ -15,10 +15,9 @@ import numpy.typing as npt
 
 from pmt._util.text import counted
 from pmt.datasets import Dataset
+from pmt.net.graph import SEEN_IMAGES
 
 __all__ = ["SEEN_IMAGES", "range_of_images", "seen_images", "warning_of_seen"]
-
-SEEN_IMAGES = "seen_images"  # the metadata's name for them
 
 
 def range_of_images(data: Dataset, first: int, count: int) -> dict[str, int]:

@@ -42,6 +42,7 @@ FEATURES_ENTRY = {"output": "features"}
 OF_CLASSES = ("class_names",)
 # Its entry with statistics of layers on clean images.
 STATISTICS_KEY = "channel_statistics"
+SEEN_IMAGES = "seen_images"  # ranges of those that the network was trained on
 _INT32_MAX = 2**31 - 1
 _MAX_TERMS = 65535  # of 255 * 128 each
 

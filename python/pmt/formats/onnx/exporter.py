@@ -15,6 +15,7 @@ import numpy.typing as npt
 from pmt import _core
 from pmt._util.extras import import_extra
 from pmt.formats.layers import bounded_bias
+from pmt.formats.notes import worth_noting
 from pmt.net.graph import Graph, Op, Tensor, check_graph
 from pmt.net.pixels import input_formula
 
@@ -84,7 +85,11 @@ class _Writer:
             producer_version=_core.__version__,
             doc_string=f"input {input_formula(self.graph)}{shift}",
         )
-        note = {"input_mean": self.graph.input_mean, "input_std": self.graph.input_std}
+        note = {
+            "input_mean": self.graph.input_mean,
+            "input_std": self.graph.input_std,
+            "metadata": worth_noting(self.graph.metadata),
+        }
         helper.set_model_props(model, {"pmt": json.dumps(note)})
         serialized: bytes = model.SerializeToString()
         return serialized

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt.formats.layers import UNIT_WEIGHT, check_imported, settle_ties, unit_layer
+from pmt.formats.notes import noted_metadata
 from pmt.formats.onnx.draft import OPEN, Draft, DraftOp, Quantization
 from pmt.formats.onnx.lowering import graph_fields, read_draft
 from pmt.net.float_graph import Bounds
@@ -80,6 +81,7 @@ def read(
         **graph_fields(draft, output, pixels, path.name),
         pixels_assumed=pixels.assumed,
     )
+    graph.metadata = {**noted_metadata(model.note), **graph.metadata}
     check_imported(graph, path.name)
     settle_ties(graph.ops, tensors)
     return graph

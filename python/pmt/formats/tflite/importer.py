@@ -28,6 +28,7 @@ from pmt.formats.layers import (
     layer_blocks,
     settle_ties,
 )
+from pmt.formats.notes import noted_metadata
 from pmt.formats.tflite import channels_first, elementwise, windows
 from pmt.formats.tflite.file import FileModel, FileOp, place, read_file
 from pmt.formats.tflite.network import Network, Step, StoredLayer, check_types, is_shape_value
@@ -316,6 +317,7 @@ class _Lowering:
             channels = len(pixels.mean)
             pixels = PixelFormula((float(zero_point),) * channels, (1.0 / scale,) * channels)
         metadata: dict[str, Any] = {
+            **noted_metadata(self._model.note),
             "source": f"tflite {printable(self._source)}",
             "dropped_operators": [
                 f"op {number} {self._model.ops[number].kind}" for number in sorted(parts.dropped)

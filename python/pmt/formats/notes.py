@@ -1,0 +1,28 @@
+"""The note of pmt in files of other formats: what their operators do not say of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pmt._util.parsing import parse_json
+from pmt.net.graph import SEEN_IMAGES
+
+__all__ = ["noted_metadata", "worth_noting"]
+
+_KEYS = ("name", "class_names", "licence", SEEN_IMAGES)
+
+
+def worth_noting(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what of a model's metadata every format keeps."""
+    return {key: metadata[key] for key in _KEYS if key in metadata}
+
+
+def noted_metadata(note: str | bytes) -> dict[str, Any]:
+    """Return that of a file's note, a JSON object; nothing of a note that is none."""
+    try:
+        read = parse_json(note, "note")
+    except ValueError:
+        return {}
+    found = read.get("metadata") if isinstance(read, dict) else None
+    return worth_noting(found) if isinstance(found, dict) else {}
