@@ -81,7 +81,7 @@ def class_logits(logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
 
 
 def scores_of_logits(logits: npt.NDArray[np.float32], labels: npt.NDArray[np.int64]) -> ImageScores:
-    """Score logits (N, classes) against labels (N,), see :func:`class_logits` for one logit."""
+    """Score logits (N, classes) against labels (N,); one logit alone is that of label 1, not 0."""
     labels = np.ascontiguousarray(labels)
     logits = class_logits(logits)
     losses, _ = _core.cross_entropy(logits, labels)
