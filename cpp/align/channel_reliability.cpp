@@ -126,7 +126,7 @@ int32_t weighing_floats(const Model& model, int32_t op) {
 }
 
 void weigh_channels(const Model& model, int32_t op, const ChannelReliability* found, float strength,
-                    const AlignedLayer& layer, float* scratch) {
+                    const WritableLayer& layer, float* scratch) {
   const OpRecord& record = model.op(op);
   const int32_t channels = model.input_of(record).channels;
   float* means = scratch;

@@ -61,6 +61,6 @@ int32_t weighing_floats(const Model& model, int32_t op);
 // their range, mean outputs stay. `strength` is 0..1. Dead channels stay as they are, and all do where no share is
 // above 0.
 void weigh_channels(const Model& model, int32_t op, const ChannelReliability* found, float strength,
-                    const AlignedLayer& layer, float* scratch);
+                    const WritableLayer& layer, float* scratch);
 
 }  // namespace pmt

@@ -133,7 +133,7 @@ Status StatisticsMeter::measure(int32_t op, int32_t samples, const SampleSource&
 }
 
 void align_layer(const Model& model, int32_t index, const ChannelStatistics* reference, const ChannelStatistics* found,
-                 const AlignedLayer& layer) {
+                 const WritableLayer& layer) {
   const OpRecord& op = model.op(index);
   const float input_scale = model.input_of(op).scale;
   for (int32_t c = 0; c < model.output_of(op).channels; ++c) {

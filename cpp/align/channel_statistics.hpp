@@ -50,18 +50,11 @@ class StatisticsMeter {
   ChannelSums* sums_ = nullptr;  // [worker][channel]
 };
 
-// The parameters of a layer that alignment writes.
-struct AlignedLayer {
-  int8_t* weights;
-  int32_t* bias;
-  float* weight_scales;
-};
-
 // Gives a layer's channels the reference's statistics in place of those found, by its weight scales
 // and biases alone: adaptive batch normalization (Li et al. 2016, arXiv:1603.04779) of a network
 // whose batch norm is folded. A gain is at most 16, at least 1/16. Channels that are dead, or
 // constant in the reference or as found, stay as they are.
 void align_layer(const Model& model, int32_t index, const ChannelStatistics* reference, const ChannelStatistics* found,
-                 const AlignedLayer& layer);
+                 const WritableLayer& layer);
 
 }  // namespace pmt

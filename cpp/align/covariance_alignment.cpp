@@ -121,7 +121,7 @@ void transport_map(int32_t n, const float* reference, const float* found, float*
 }
 
 void write_mapped_channel(const Model& model, const OpRecord& op, int32_t channel, const MappedWeights& mapped,
-                          const AlignedLayer& layer) {
+                          const WritableLayer& layer) {
   const ChannelWeights at = channel_weights(model, op, channel);
   const float zero = to_float(model.input_of(op).zero_point);
   const float old = layer.weight_scales[channel];
@@ -178,7 +178,7 @@ bool normalized_covariance(const WindowGroups& groups, const float* values, floa
 }
 
 void map_channel(const Model& model, const OpRecord& op, int32_t channel, const WindowGroups& groups,
-                 const Memory& memory, const float* means, const AlignedLayer& layer) {
+                 const Memory& memory, const float* means, const WritableLayer& layer) {
   const ChannelWeights at = channel_weights(model, op, channel);
   const int32_t window = groups.window();
   for (int32_t i = 0; i < window; ++i) memory.weights[i] = 0.0f;
@@ -198,7 +198,7 @@ size_t covariance_alignment_bytes(const WindowGroups& groups) {
 }
 
 void align_covariances(const Model& model, int32_t op, int32_t group, const WindowStatistics& reference,
-                       const WindowStatistics& found, const AlignedLayer& layer, void* scratch) {
+                       const WindowStatistics& found, const WritableLayer& layer, void* scratch) {
   const OpRecord& record = model.op(op);
   const WindowGroups groups = window_groups(model, op);
   Arena arena(scratch, covariance_alignment_bytes(groups));

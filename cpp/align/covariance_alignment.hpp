@@ -44,7 +44,7 @@ struct MappedWeights {
 // Writes weights, weight scale and bias of an output channel: int8 weights fill their range, and what the map takes
 // from the mean output goes into the bias. The channel stays as it is where the scale would leave its range.
 void write_mapped_channel(const Model& model, const OpRecord& op, int32_t channel, const MappedWeights& mapped,
-                          const AlignedLayer& layer);
+                          const WritableLayer& layer);
 
 // The results of WindowMeter for one layer.
 struct WindowStatistics {
@@ -61,6 +61,6 @@ size_t covariance_alignment_bytes(const WindowGroups& groups);
 // takes from the mean output goes into the bias. Channels that are dead, or whose group is constant in the reference or
 // as found, stay as they are. Groups may be done in any order.
 void align_covariances(const Model& model, int32_t op, int32_t group, const WindowStatistics& reference,
-                       const WindowStatistics& found, const AlignedLayer& layer, void* scratch);
+                       const WindowStatistics& found, const WritableLayer& layer, void* scratch);
 
 }  // namespace pmt

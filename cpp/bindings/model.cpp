@@ -124,7 +124,7 @@ void set_weight_scales(HostModel& host, int32_t op, const py::object& object) {
     }
   }
   const Access::Exclusive use(host.access());
-  std::memcpy(host.aligned_layer(op).weight_scales, scales.data(), static_cast<size_t>(scales.nbytes()));
+  std::memcpy(host.writable_layer(op).weight_scales, scales.data(), static_cast<size_t>(scales.nbytes()));
   host.rescale(op);
 }
 

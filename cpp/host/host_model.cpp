@@ -43,7 +43,7 @@ std::vector<LayerStorage> HostModel::storage(const std::vector<int32_t>& layers)
   return all;
 }
 
-AlignedLayer HostModel::aligned_layer(int32_t op) {
+WritableLayer HostModel::writable_layer(int32_t op) {
   const OpRecord& record = model_.op(op);
   return {const_cast<int8_t*>(model_.weights(record)), const_cast<int32_t*>(model_.bias(record)),
           const_cast<float*>(model_.weight_scales(record))};

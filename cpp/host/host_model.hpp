@@ -29,14 +29,14 @@ class HostModel {
   LayerStorage storage(int32_t op);
   // Refuses an op without weights.
   std::vector<LayerStorage> storage(const std::vector<int32_t>& layers);
-  AlignedLayer aligned_layer(int32_t op);
+  WritableLayer writable_layer(int32_t op);
   // Bound to the image and packed for host_kernels().
   const Network& network() const { return network_; }
   // The plan of inference.
   const Plan& plan() const { return plan_; }
   // After weights or biases were written through storage().
   void repack(int32_t op) { repack_layer(network_, op); }
-  // After anything was written through aligned_layer().
+  // After anything was written through writable_layer().
   void rescale(int32_t op) {
     rescale_layer(network_, op);
     repack_layer(network_, op);

@@ -39,7 +39,7 @@ std::vector<ChannelStatistics> HostStatistics::measure(int32_t op, int32_t round
 void HostStatistics::align(int32_t op, const std::vector<ChannelStatistics>& reference,
                            const std::vector<ChannelStatistics>& found) {
   const Access::Exclusive use(model_->access());
-  align_layer(model(), op, reference.data(), found.data(), model_->aligned_layer(op));
+  align_layer(model(), op, reference.data(), found.data(), model_->writable_layer(op));
   model_->rescale(op);
   changed(op);
 }
@@ -63,7 +63,7 @@ void HostStatistics::align_covariances(int32_t op, const Windows& reference, con
     const Model& model;
     int32_t op;
     WindowStatistics reference, found;
-    AlignedLayer layer;
+    WritableLayer layer;
     AlignedMemory scratch;
   };
   const WindowGroups groups = window_groups(model(), op);
@@ -72,7 +72,7 @@ void HostStatistics::align_covariances(int32_t op, const Windows& reference, con
              op,
              {reference.means.data(), reference.values.data()},
              {found.means.data(), found.values.data()},
-             model_->aligned_layer(op),
+             model_->writable_layer(op),
              AlignedMemory(covariance_alignment_bytes(groups), executor.workers)};
   const auto task = [](void* argument, int32_t group, int32_t worker) {
     Job& j = *static_cast<Job*>(argument);
@@ -96,7 +96,7 @@ std::vector<ChannelReliability> HostStatistics::measure_reliability(int32_t op, 
 void HostStatistics::weigh_channels(int32_t op, const std::vector<ChannelReliability>& found, float strength) {
   const Access::Exclusive use(model_->access());
   std::vector<float> scratch(static_cast<size_t>(weighing_floats(model(), op)));
-  pmt::weigh_channels(model(), op, found.data(), strength, model_->aligned_layer(op), scratch.data());
+  pmt::weigh_channels(model(), op, found.data(), strength, model_->writable_layer(op), scratch.data());
   model_->rescale(op);
   changed(op);
 }

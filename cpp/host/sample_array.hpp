@@ -20,8 +20,9 @@ struct SampleArray {
 // Gives the core the samples of an array, from a first one on.
 class SampleReader {
  public:
-  SampleReader(const SampleArray& samples, const Model& model)
-      : samples_(samples), elements_(static_cast<size_t>(element_count(model.input()))) {}
+  SampleReader(const SampleArray& samples, const Model& model) : SampleReader(samples, element_count(model.input())) {}
+  SampleReader(const SampleArray& samples, int32_t elements)
+      : samples_(samples), elements_(static_cast<size_t>(elements)) {}
 
   void start_at(size_t first) { first_ = first; }
   SampleSource source() { return {this, read, samples_.targets}; }

@@ -167,6 +167,19 @@ class Profiler:
     def time_op(self, op: int) -> float: ...
 
 def window_shape(model: Model, op: int) -> tuple[int, int]: ...
+
+NO_FOLD: int
+
+def solve_head(
+    model: Model,
+    op: int,
+    inputs: npt.NDArray[np.int8],
+    labels: npt.NDArray[np.int64] | npt.NDArray[np.float32],
+    loss: str,
+    folds: npt.NDArray[np.uint8] | None = None,
+    strength: float = 0.0,
+    threads: int = 0,
+) -> tuple[float, int, int]: ...
 def mixes_channels(model: Model, op: int) -> bool: ...
 def peak(threads: int = 0) -> tuple[str, float]: ...
 def kernels() -> str: ...

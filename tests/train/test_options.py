@@ -36,7 +36,7 @@ NEEDS: dict[str, dict[str, Any]] = {
     "diversity": {"loss": "entropy"},
 }
 # `pmt select` decides these itself.
-NOT_IN_SELECT = ("layers", "epochs", "macs", "head_epochs", "head_learning_rate", *CHOICE)
+NOT_IN_SELECT = ("layers", "epochs", "macs", *CHOICE)
 
 
 def another(values: Values, default: Any) -> Any:

@@ -31,6 +31,13 @@ constexpr uint32_t most_tensors = 2048;
 constexpr int32_t largest_side = 4096;  // height or width of a tensor
 constexpr int32_t most_channels = 65536;
 
+// The parameters of a layer, where they may be written.
+struct WritableLayer {
+  int8_t* weights;
+  int32_t* bias;
+  float* weight_scales;
+};
+
 class Model {
  public:
   // `image` must be 16-byte aligned and outlive the view.

@@ -30,7 +30,7 @@ from pmt.train.choose import CRITERIA, Candidate, Selection, select_block
 from pmt.train.options import TrainingOptions
 from pmt.train.run.keep_best import CHOICE
 
-_NOT_HERE = ("layers", "epochs", "macs", "head_epochs", "head_learning_rate", *CHOICE)
+_NOT_HERE = ("layers", "epochs", "macs", *CHOICE)
 
 USAGE = "pmt select MODEL --data DIR [--corruption NAME --severity S] [options]"
 SUMMARY = "choose the block to train by a short training of each"

@@ -105,7 +105,7 @@ def _opened(arguments: argparse.Namespace) -> Adaptation:
         valid_limit=arguments.valid_limit or 0,
         importer=importer_options(arguments),
     )
-    if not run.data.has_class_labels and "preparation" not in given_options(arguments):
+    if not run.data.is_labeled and "preparation" not in given_options(arguments):
         preparation = getattr(run.trainer.options, "preparation", "none")
         if preparation != without_head(preparation):
             run.trainer.set_params(preparation=without_head(preparation))

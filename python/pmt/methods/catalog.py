@@ -20,8 +20,6 @@ from pmt.train.prepare.preparation import (
     ALIGN_IMAGES,
     ALIGN_RELIABILITY,
     ALIGN_WINDOWS,
-    HEAD_EPOCHS,
-    HEAD_LEARNING_RATE,
     PREPARATION,
 )
 from pmt.train.schedule import Schedule
@@ -278,8 +276,6 @@ class NoAdaptationOptions(Options):
     align_images: int = ALIGN_IMAGES(1000)
     align_windows: bool = ALIGN_WINDOWS(True)
     align_reliability: bool = ALIGN_RELIABILITY(True)
-    head_epochs: int = HEAD_EPOCHS(12)
-    head_learning_rate: float = HEAD_LEARNING_RATE(0.5)
 
 
 class NoAdaptation(Trainer):

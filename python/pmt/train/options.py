@@ -22,8 +22,6 @@ from pmt.train.prepare.preparation import (
     ALIGN_IMAGES,
     ALIGN_RELIABILITY,
     ALIGN_WINDOWS,
-    HEAD_EPOCHS,
-    HEAD_LEARNING_RATE,
     PREPARATION,
 )
 from pmt.train.run.keep_best import BACKTRACK, HELD_OUT_SHARE, KEEP_BEST
@@ -149,8 +147,6 @@ class TrainingOptions(Options):
     align_images: int = ALIGN_IMAGES(1000)
     align_windows: bool = ALIGN_WINDOWS(True)
     align_reliability: bool = ALIGN_RELIABILITY(True)
-    head_epochs: int = HEAD_EPOCHS(12)
-    head_learning_rate: float = HEAD_LEARNING_RATE(0.5)
     keep_best: bool = KEEP_BEST(True)
     held_out_share: float = HELD_OUT_SHARE(0.2)
     backtrack: bool = BACKTRACK(True)

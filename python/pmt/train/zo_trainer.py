@@ -184,9 +184,9 @@ class ZOTrainer(Trainer):
         check_labels(loss, data, model)
         if data.has_class_labels:
             model.check_classes(data)
-        elif self.preparation.trains_head(model):
+        elif not data.is_labeled and self.preparation.trains_head(model):
             raise ValueError(
-                f"preparation={self.options.preparation!r} trains the head on class labels, which "
+                f"preparation={self.options.preparation!r} trains the head on labels, which "
                 f"data set {data.name!r} lacks; use preparation="
                 f"{without_head(self.options.preparation)!r}"
             )

@@ -440,7 +440,7 @@ def export_files(
         images = data.load("train", network, limit=limit)
     else:
         images = _own_images(model, run, network, limit)
-    if not images.has_class_labels and "preparation" not in (options or {}):
+    if not images.is_labeled and "preparation" not in (options or {}):
         training = training.replace(preparation=without_head(training.preparation))
     dataset, chosen_on = _parted(images, select, held_out)
     return export(

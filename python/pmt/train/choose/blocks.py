@@ -159,8 +159,8 @@ def select_block(
     split : SplitChoice, optional
         Choice of the images that train and those that choose.
     options : TrainingOptions, optional
-        Options of each trial run; ``layers`` are those of the candidate; ``macs``,
-        ``head_epochs`` and ``keep_best`` are not used. By default those of one epoch.
+        Options of each trial run; ``layers`` are those of the candidate; ``macs``
+        and ``keep_best`` are not used. By default those of one epoch.
     candidates, criterion, seeds, out, threads
         As in :func:`select`.
     opened : callable, optional

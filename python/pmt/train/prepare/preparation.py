@@ -1,4 +1,4 @@
-"""Preparation of a model before the first step: alignment, and the exact head.
+"""Preparation of a model before the first step: alignment, and the solved head.
 
 Both take forward passes only, none of them perturbed, and every trainer may begin with them. They
 leave the same bytes whichever trainer it is, so that methods start from the same state.
@@ -16,19 +16,16 @@ import numpy as np
 from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.train.costs.work import Cost
-from pmt.train.losses import reads_labels
+from pmt.train.losses import is_function, reads, reads_labels
 from pmt.train.option_fields import Range, Words, option
 from pmt.train.prepare.alignment import align, alignment_cost
 from pmt.train.prepare.clean_statistics import CleanStatistics, stored_statistics
-from pmt.train.prepare.linear_head import HeadTraining, head_op
-from pmt.train.schedule import LEARNING_RATES
+from pmt.train.prepare.linear_head import has_linear_head, head_macs, head_op, solve_head
 
 __all__ = [
     "ALIGN_IMAGES",
     "ALIGN_RELIABILITY",
     "ALIGN_WINDOWS",
-    "HEAD_EPOCHS",
-    "HEAD_LEARNING_RATE",
     "PREPARATION",
     "PREPARATIONS",
     "Phase",
@@ -44,9 +41,9 @@ PREPARATION = partial(
     option,
     metavar="NAME",
     help="preparation before the first step: none; align the model to training images without "
-    "labels, as `pmt align` does; train only its linear head, by its exact gradient; or both. A "
-    "model that stores no statistics of clean images is not aligned, and a head that is not to be "
-    "trained, or not linear, is left unchanged",
+    "labels, as `pmt align` does; solve only its linear head, on features that are computed once; or "
+    "both. A model that stores no statistics of clean images is not aligned, and a head that is not "
+    "to be trained, or not linear, is left unchanged",
     values=Words(PREPARATIONS),
 )
 ALIGN_IMAGES = partial(
@@ -55,19 +52,6 @@ ALIGN_IMAGES = partial(
 ALIGN_WINDOWS = partial(option, help="align windows too, not only channels")
 ALIGN_RELIABILITY = partial(
     option, help="with windows, also weigh channels by their reliability if the images are noisy"
-)
-HEAD_EPOCHS = partial(
-    option,
-    metavar="N",
-    help="least number of passes of the head over features that are computed once; three or ten "
-    "times as many if cross-validation favors that, as for a head with new classes",
-    values=Range(1, 10**6),
-)
-HEAD_LEARNING_RATE = partial(
-    option,
-    metavar="R",
-    help="root mean square of the head's first update in the preparation, in weight steps",
-    values=LEARNING_RATES,
 )
 
 
@@ -80,12 +64,12 @@ class PhaseWork:
     macs : int
         Multiply-accumulates.
     figures : mapping
-        Entries for the record of the phase: ``head_epochs``, the passes that the head has seen,
-        and ``head_choice_macs``, the part of the MACs that chose them.
+        Entries for the record of the phase: ``head_strength``, how strongly the head was held to
+        the old one, and ``head_choice_macs``, the part of the MACs that chose it.
     """
 
     macs: int
-    figures: Mapping[str, int] = field(default_factory=dict)
+    figures: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -146,7 +130,7 @@ class Preparation:
             run = partial(self._align, macs=cost.macs)
             phases.append(Phase("aligned", cost.macs, run))
         if self.trains_head(model):
-            phases.append(Phase("head", self.head.macs(model, samples), self.train_head))
+            phases.append(Phase("head", head_macs(model, samples), self.solve_head))
         return phases
 
     def notes(self, model: Model) -> list[str]:
@@ -164,7 +148,7 @@ class Preparation:
     def _why_no_head(self, model: Model) -> str:
         if not self._reads_labels:
             return f"loss={self._loss!r} reads no labels"
-        if not model.is_classifier or model.classes == 1:
+        if not self._loss_fits(model):
             return f"the model gives {model.output_text}"
         head = head_op(model)
         if head not in [layer.index for layer in model.layers]:
@@ -182,17 +166,29 @@ class Preparation:
         for phase in self.phases(model, len(data)):
             phase.run(model, data)
 
-    def train_head(self, model: Model, data: Dataset, epochs: int | None = None) -> PhaseWork:
-        """Train the head alone, so many passes, or as many as cross-validation chooses."""
-        work = self.head.run(model, data, threads=self.threads, epochs=epochs)
-        figures = {"head_epochs": work.epochs, "head_choice_macs": work.choice_macs}
+    def solve_head(
+        self, model: Model, data: Dataset, strength: float | None = None
+    ) -> PhaseWork:
+        """Solve the head alone, held to the old one so strongly, or as cross-validation chooses."""
+        work = solve_head(
+            model,
+            data,
+            loss=self._head_loss,
+            seed=self.options.seed,
+            threads=self.threads,
+            strength=strength,
+        )
+        figures = {"head_strength": work.strength, "head_choice_macs": work.choice_macs}
         return PhaseWork(work.macs + work.choice_macs, figures)
 
     @property
-    def head(self) -> HeadTraining:
-        """The training of the head alone."""
-        options = self.options
-        return HeadTraining(options.head_epochs, options.head_learning_rate, options.seed)
+    def _head_loss(self) -> str:
+        """The loss of the head: the run's, or cross-entropy in place of a callable."""
+        return "cross_entropy" if is_function(self._loss) else self._loss
+
+    def _loss_fits(self, model: Model) -> bool:
+        """Whether the head's loss fits what the model gives."""
+        return reads(self._head_loss).takes_targets or (model.is_classifier and model.classes > 1)
 
     def _align(self, model: Model, data: Dataset, *, macs: int) -> PhaseWork:
         statistics = self.reference(model)
@@ -211,12 +207,11 @@ class Preparation:
         return PhaseWork(macs)
 
     def trains_head(self, model: Model) -> bool:
-        """Whether the head is trained alone: on classes, so not where loss or model have none."""
-        if "head" not in self.name or not self._reads_labels:
+        """Whether the head is solved alone: for a loss of labels or targets that fits the model."""
+        if "head" not in self.name or not self._reads_labels or not self._loss_fits(model):
             return False
-        if not model.is_classifier or model.classes == 1:
-            return False
-        return head_op(model) in model.select_layers(self.options.layers) and self.head.fits(model)
+        trained = head_op(model) in model.select_layers(self.options.layers)
+        return trained and has_linear_head(model)
 
 
 def without_head(preparation: str) -> str:

@@ -34,7 +34,7 @@ _FOLDS = (3, 10)  # at least, at most
 class CrossValidation(Observer):
     """Judges the head on all training images, each scored by a model prepared without its fold.
 
-    A head takes as many passes in every fold as on all images. There are ten folds, or so many
+    A head is held to the old one as strongly in every fold as on all images. There are ten folds, or so many
     that their multiply-accumulates are no more than those of the run, but at least three.
 
     Parameters
@@ -67,9 +67,9 @@ class CrossValidation(Observer):
             scores = run.score(self.original, self.data.subset(self.places))
             self._macs += len(self.places) * _forward_macs(self.original)
         elif state.phase is not None and state.work is not None and state.name == "head":
-            passes = int(state.work.figures["head_epochs"])
-            train_head = partial(run.trainer.preparation.train_head, epochs=passes)
-            head = replace(state.phase, run=train_head)
+            strength = state.work.figures["head_strength"]
+            solve_head = partial(run.trainer.preparation.solve_head, strength=strength)
+            head = replace(state.phase, run=solve_head)
             scores = self._out_of_fold(run, [*self.phases, head])
         else:
             return
@@ -111,39 +111,37 @@ def _forward_macs(model: Model) -> int:
 
 
 class Refit(Observer):
-    """Trains the head alone once more in the best state, now on the held-out images too.
+    """Solves the head alone once more in the best state, now on the held-out images too.
 
-    They have chosen, and a head gains by every image. It takes as many passes as the first time,
-    and begins as it did then: training it twice as long would fit the noise of its images. Where
-    training the head did no good, nothing is done.
+    They have chosen, and a head gains by every image. It is held to the same old head as the first
+    time, as strongly. Where solving the head did no good, nothing is done.
     """
 
-    arrays = ("head_start_weights", "head_start_bias")
+    arrays = ("head_start_weights", "head_start_bias", "head_start_scales")
 
     def __init__(self) -> None:
-        self._start: dict[str, npt.NDArray[Any]] = {}  # the head before its first training
+        self._start: dict[str, npt.NDArray[Any]] = {}  # the head before it was solved
 
     def before_phase(self, run: Run, phase: Phase) -> None:
-        """Take the head in before it is trained."""
+        """Take the head in before it is solved."""
         if phase.name == "head":
             head = head_op(run.model)
-            found = (run.model.core.weights(head), run.model.core.bias(head))
+            core = run.model.core
+            found = (core.weights(head), core.bias(head), core.weight_scales(head))
             self._start = dict(zip(self.arrays, map(np.array, found), strict=True))
 
     def end(self, run: Run) -> None:
-        """Train the head, unless that is done."""
+        """Solve the head, unless that is done."""
         record = next((r for r in run.history.phases if r.get("phase") == "head"), {})
         if not record.get("best") or run.history.refit is not None:
             return
         start = time.monotonic()
         run.go_back()
-        preparation, data, epochs = run.trainer.preparation, run.images.data, record["head_epochs"]
-        # A run that was killed after the model was written has the head already.
-        if not run.store.best_is_refit():
-            self._give_start(run.model)
-            preparation.train_head(run.model, data, epochs)
+        preparation, data = run.trainer.preparation, run.images.data
+        # A run that was killed after the model was written has the head already: it gets the same.
+        self._give_start(run.model)
+        macs = preparation.solve_head(run.model, data, record["head_strength"]).macs
         seconds = time.monotonic() - start
-        macs = replace(preparation.head, epochs=epochs).macs(run.model, len(data))
         refit = {
             "kind": "refit",
             "phase": "refit",
@@ -157,8 +155,9 @@ class Refit(Observer):
 
     def _give_start(self, model: Model) -> None:
         if self._start:
-            found = [self._start[name] for name in self.arrays]
-            model.core.set_parameters(head_op(model), *found)
+            weights, bias, scales = (self._start[name] for name in self.arrays)
+            model.core.set_parameters(head_op(model), weights, bias)
+            model.core.set_weight_scales(head_op(model), scales)
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Return the head that was taken in."""

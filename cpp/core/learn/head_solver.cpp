@@ -1,0 +1,152 @@
+#include "core/learn/head_solver.hpp"
+
+#include "core/base/arithmetic.hpp"
+#include "core/learn/head_loss.hpp"
+
+namespace pmt {
+namespace {
+
+// From the largest on, each sqrt(10) times as large as the next.
+constexpr float strengths[] = {100.0f, 31.6227766f, 10.0f, 3.16227766f, 1.0f, 0.316227766f, 0.1f, 0.0316227766f, 0.01f};
+constexpr int32_t strength_count = sizeof strengths / sizeof *strengths;
+
+// Held-out losses hardly change after ten steps, each strength starting where the last one ended; the head itself
+// takes as many as its gradient asks for.
+constexpr FitLimits of_a_fold = {10, 3e-3f};
+constexpr FitLimits of_the_head = {100, 3e-4f};
+
+constexpr float largest_bias = 268435456.0f;  // in bias steps: sums stay inside int32
+
+float absolute(float value) { return value < 0.0f ? -value : value; }
+
+}  // namespace
+
+int32_t head_features(const Model& model, int32_t op) {
+  const OpRecord& record = model.op(op);
+  if (record.kind != OpKind::conv2d && record.kind != OpKind::fully_connected) return 0;
+  return weight_count(model, record) / model.output_of(record).channels;
+}
+
+Status HeadSolver::open(const HeadSetup& setup, void* memory, size_t bytes) {
+  if (reinterpret_cast<uintptr_t>(memory) % image_alignment != 0) return {Code::arena_alignment};
+  const int32_t features = head_features(*setup.model, setup.op);
+  if (features == 0) return {Code::layer_not_trainable, setup.op};
+  if (!is_head_loss(setup.samples.loss)) return {Code::option_loss};
+  if (setup.samples.loss == Loss::cross_entropy && setup.samples.source.targets != nullptr) {
+    return {Code::label_targets};
+  }
+  if (setup.samples.count < 1 || setup.block < 1) return {Code::batch_size};
+  setup_ = setup;
+  begun_ = false;
+  arena_ = Arena(memory, bytes);
+  const int32_t classes = setup.model->output_of(setup.model->op(setup.op)).channels;
+  objective_.open({features, classes, setup.samples, setup.block, setup.executor}, arena_);
+  float** const parts[] = {&fit_.head, &fit_.direction, &fit_.gradient, &fit_.last_gradient};
+  for (float** part : parts) *part = arena_.take<float>(objective_.coefficients());
+  units_ = arena_.take<float>(classes);
+  biases_ = arena_.take<float>(classes);
+  return arena_.fits() ? Status{} : Status{Code::arena_too_small};
+}
+
+// Measures the features and the factor of the old head.
+Status HeadSolver::begin() {
+  if (begun_) return {};
+  PMT_RETURN_IF_ERROR(objective_.measure_features(fit_.gradient));
+  const TensorRecord& in = setup_.model->input_of(setup_.model->op(setup_.op));
+  const int32_t features = objective_.features();
+  bool empty = true;
+  for (int32_t k = 0; k < objective_.classes(); ++k) {
+    units_[k] = in.scale * setup_.layer.weight_scales[k];
+    float sum = static_cast<float>(setup_.layer.bias[k]);
+    for (int32_t f = 0; f < features; ++f) {
+      const int8_t weight = setup_.layer.weights[static_cast<int64_t>(k) * features + f];
+      if (weight != 0) empty = false;
+      sum += static_cast<float>(weight) * (objective_.mean(f) - static_cast<float>(in.zero_point));
+    }
+    biases_[k] = units_[k] * sum;
+  }
+  prior_ = {setup_.layer.weights, units_, biases_, 0.0f};
+  if (!empty) {
+    float losses[head_factors];
+    start_at_prior(1.0f);
+    PMT_RETURN_IF_ERROR(objective_.losses_of_factors(fit_.head, losses));
+    int32_t best = 0;
+    for (int32_t i = 1; i < head_factors; ++i) {
+      if (losses[i] < losses[best]) best = i;
+    }
+    prior_.factor = head_factor(best);
+  }
+  begun_ = true;
+  return {};
+}
+
+void HeadSolver::start_at_prior(float factor) {
+  const HeadPrior prior = {prior_.weights, prior_.units, prior_.biases, factor};
+  for (int32_t f = 0; f <= objective_.features(); ++f) {
+    for (int32_t k = 0; k < objective_.stride(); ++k) {
+      fit_.head[f * objective_.stride() + k] = prior.at(objective_, f, k);
+    }
+  }
+}
+
+Status HeadSolver::add_held_out(int32_t fold, float* losses) {
+  start_at_prior(prior_.factor);
+  for (int32_t i = 0; i < strength_count; ++i) {
+    float loss = 0.0f;
+    PMT_RETURN_IF_ERROR(fit_head(objective_, {fold, false}, prior_, strengths[i], of_a_fold, fit_));
+    PMT_RETURN_IF_ERROR(objective_.loss({fold, true}, fit_.head, &loss));
+    losses[i] += loss;
+  }
+  return {};
+}
+
+Status HeadSolver::choose_strength(float* strength) {
+  *strength = default_head_strength;
+  if (setup_.samples.folds == nullptr || setup_.samples.fold_count < 2) return {};
+  PMT_RETURN_IF_ERROR(begin());
+  float losses[strength_count] = {};
+  for (int32_t fold = 0; fold < setup_.samples.fold_count; ++fold) PMT_RETURN_IF_ERROR(add_held_out(fold, losses));
+  int32_t best = 0;
+  for (int32_t i = 1; i < strength_count; ++i) {
+    if (losses[i] < losses[best]) best = i;
+  }
+  *strength = strengths[best];
+  return {};
+}
+
+Status HeadSolver::solve(float strength) {
+  PMT_RETURN_IF_ERROR(begin());
+  start_at_prior(prior_.factor);
+  PMT_RETURN_IF_ERROR(fit_head(objective_, {}, prior_, strength, of_the_head, fit_));
+  for (int32_t k = 0; k < objective_.classes(); ++k) write_class(k);
+  return {};
+}
+
+// A class of zeros keeps its scale. The bias takes what the rounding of the weights takes from the mean logit.
+void HeadSolver::write_class(int32_t column) const {
+  const int32_t features = objective_.features(), stride = objective_.stride();
+  const TensorRecord& in = setup_.model->input_of(setup_.model->op(setup_.op));
+  const auto by_step = [&](int32_t f) { return fit_.head[f * stride + column] / objective_.spread(f); };
+  float largest = 0.0f;
+  for (int32_t f = 0; f < features; ++f) {
+    const float size = absolute(by_step(f));
+    if (size > largest) largest = size;
+  }
+  const float bias = fit_.head[features * stride + column];
+  float scale = largest / (static_cast<float>(largest_weight) * in.scale);
+  if (largest == 0.0f) scale = setup_.layer.weight_scales[column];
+  const float least = absolute(bias) / (largest_bias * in.scale);
+  scale = clamp(scale < least ? least : scale, dead_channel_scale, largest_scale);
+  const float unit = scale * in.scale;
+  int8_t* weights = setup_.layer.weights + static_cast<int64_t>(column) * features;
+  float shift = 0.0f;
+  for (int32_t f = 0; f < features; ++f) {
+    const int32_t weight = clamp(round_saturating(by_step(f) / unit), -largest_weight, largest_weight);
+    weights[f] = static_cast<int8_t>(weight);
+    shift += static_cast<float>(weight) * (objective_.mean(f) - static_cast<float>(in.zero_point));
+  }
+  setup_.layer.weight_scales[column] = scale;
+  setup_.layer.bias[column] = round_bias(clamp(bias / unit, -largest_bias, largest_bias) - shift);
+}
+
+}  // namespace pmt

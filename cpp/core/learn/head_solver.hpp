@@ -1,0 +1,57 @@
+// The linear head of a network, solved on the inputs that it has on new samples.
+//
+// It minimizes the mean loss plus strength / (2 classes) times the squared distance from the old head, whose logits are first
+// multiplied by the factor of 0, 1/8 .. 1 that lowers the loss most: an old head that the samples contradict counts for
+// nothing, nor does a new one, whose weights are zeros. Folds choose the strength.
+#pragma once
+
+#include "core/learn/head_fit.hpp"
+
+namespace pmt {
+
+// The strength where no folds choose one.
+constexpr float default_head_strength = 10.0f;
+
+struct HeadSetup {
+  const Model* model;
+  int32_t op;           // a layer, see head_features()
+  WritableLayer layer;  // its parameters
+  HeadSamples samples;
+  int32_t block;  // samples in memory at once; no result depends on it
+  Executor executor;
+};
+
+// Inputs of one output of a layer; 0 where outputs have their own channels.
+int32_t head_features(const Model& model, int32_t op);
+
+class HeadSolver {
+ public:
+  // `memory` must be 16-byte aligned and outlive the solver.
+  Status open(const HeadSetup& setup, void* memory, size_t bytes);
+  size_t bytes_needed() const { return arena_.used(); }
+  static size_t table_bytes(const Model&) { return 0; }
+
+  // The strength of 100 to 0.01 with the lowest loss on held-out folds, each by a head fitted without it.
+  Status choose_strength(float* strength);
+  // Solves the head and writes the layer: int8 weights that fill their range, weight scales, biases.
+  Status solve(float strength);
+
+  int64_t macs() const { return objective_.macs(); }
+
+ private:
+  Status begin();
+  void start_at_prior(float factor);
+  Status add_held_out(int32_t fold, float* losses);
+  void write_class(int32_t column) const;
+
+  HeadSetup setup_ = {};
+  Arena arena_;
+  HeadObjective objective_;
+  HeadPrior prior_ = {};
+  FitMemory fit_ = {};
+  float* units_ = nullptr;   // [class]
+  float* biases_ = nullptr;  // [class]
+  bool begun_ = false;
+};
+
+}  // namespace pmt
