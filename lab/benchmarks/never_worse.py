@@ -142,7 +142,7 @@ def run(networks: Networks, name: str, task: str, seed: int, threads: int) -> di
 
 def compact(found: dict[str, Any]) -> dict[str, Any]:
     """Return what the table needs of a run, and how it ended."""
-    wanted = ("phase", "epoch", "head_epochs", "valid_accuracy", "valid_loss", "macs")
+    wanted = ("phase", "epoch", "head_strength", "valid_accuracy", "valid_loss", "macs")
     states = [{key: state[key] for key in wanted if key in state} for state in found["states"]]
     return {**found, "states": states}
 

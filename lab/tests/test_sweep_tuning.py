@@ -417,7 +417,7 @@ FACTORS = "must be a list of two or more distinct numbers > 0, for example [0.1,
         ),
         (
             "",
-            {"head_epochs = 2": 'preparation = "none"'},
+            {"align_images = 30": 'preparation = "none"'},
             "[options] preparation: give [axes] preparations instead",
         ),
     ],
@@ -442,7 +442,7 @@ def write_grid_of_the_page(folder):
     ):
         text, count = re.subn(old, new, text, flags=re.DOTALL)
         assert count == 1, old
-    small = "[options]\nbatch = 8\nqueries = 4\nhead_epochs = 2\n"
+    small = "[options]\nbatch = 8\nqueries = 4\n"
     (folder / "grid.toml").write_text(text + small)
 
 

@@ -119,20 +119,49 @@ def test_another_model_is_refused(resnet8_path, tmp_path):
     def rename(graph: Graph) -> None:
         graph.ops[0].name = "stem"
 
-    def rescale(graph: Graph) -> None:
-        for op in (graph.ops[0], graph.ops[1]):
-            op.weight_scales = op.weight_scales * np.float32(1.5)
-
     def clamp(graph: Graph) -> None:
         graph.ops[0].clamp = (-128, 100)
 
     refused(rename, r"'conv2d' has name 'conv2d', the model 'stem'")
-    refused(
-        rescale,
-        r"'conv2d' has other weight scales than the model; 'conv2d_1' has other weight scales",
-    )
     refused(clamp, r"'conv2d' has clamp \(-128, 127\), the model \(-128, 100\)")
     assert not out.exists()
+
+
+def test_new_weight_scales_reach_the_file(resnet8_path, tmp_path):
+    graph = pmt.load(resnet8_path).to_graph()
+    for op in (graph.ops[0], graph.ops[-1]):
+        op.weight_scales = op.weight_scales * np.float32(1.5)
+    rescaled = moved(pmt.Model.from_graph(graph), layers="head")
+    rescaled.save(tmp_path / "new.tflite", into=resnet8_path)
+    again = pmt.load(tmp_path / "new.tflite")
+    assert same_weights(again, rescaled)
+    for layer in rescaled.layers:
+        assert np.array_equal(again.weight_scales(layer.index), rescaled.weight_scales(layer.index))
+    assert (tmp_path / "new.tflite").stat().st_size == resnet8_path.stat().st_size
+
+
+def test_scales_that_have_no_place_in_the_file_are_named(resnet8_path, tmp_path):
+    graph = pmt.load(resnet8_path).to_graph()
+    graph.ops[-1].weight_scales = graph.ops[-1].weight_scales * np.float32([1.5] + [1.0] * 9)
+    with pytest.raises(
+        ValueError,
+        match="layer '.*' has new weight scales, and the file has one for all its channels; "
+        "convert without --into",
+    ):
+        pmt.Model.from_graph(graph).save(tmp_path / "new.tflite", into=resnet8_path)
+
+
+def test_a_solved_head_goes_back_into_the_file(resnet8_path, cifar10_dir, tmp_path):
+    data = pmt.datasets.load(cifar10_dir, split="test").take(400)
+    model = pmt.load(resnet8_path)
+    scales = model.weight_scales("dense")
+    pmt.methods.trainer("preparation_only", layers="head").fit(model, data, progress=False)
+    assert len(np.unique(model.weight_scales("dense"))) == 1
+    assert not np.array_equal(model.weight_scales("dense"), scales)
+    model.save(tmp_path / "new.tflite", into=resnet8_path)
+    images = model.prepare(data.images)
+    found = pmt.load(tmp_path / "new.tflite").core.logits(images)
+    assert np.array_equal(found, model.core.logits(images))
 
 
 def test_other_quantization_is_named(resnet8_path, tmp_path):

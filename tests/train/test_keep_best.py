@@ -12,6 +12,7 @@ from toy_trainer import HEAD, Stop, Toy, data, flat, stop_at
 import pmt
 from pmt.model import ImageScores
 from pmt.protocol.comparison import is_worse
+from pmt.train.prepare.clean_statistics import measure_statistics, with_statistics
 from pmt.train.run.keep_best import BestState, held_out_count, part
 from pmt.train.run.store import FolderStore
 
@@ -263,8 +264,9 @@ def test_the_phases_are_states_of_their_own():
     assert [phase["phase"] for phase in result.phases] == ["start", "head"]
     assert result.held_out == 40
     head = result.phases[1]
-    assert head["head_epochs"] == 12
-    assert head["macs"] == trainer.preparation.cost(model, 160).macs + head["head_choice_macs"]
+    assert head["head_strength"] == pytest.approx(10.0**0.5)
+    least = trainer.preparation.cost(model, 160).macs + head["head_choice_macs"]
+    assert least <= head["macs"] <= 1.05 * least
     assert (head["forwards"], head["changed"]) == (0, 0)
     assert head["valid_loss"] < result.before["valid_loss"]
     assert result.after["valid_loss"] == model.evaluate(noisy).loss
@@ -272,6 +274,34 @@ def test_the_phases_are_states_of_their_own():
         "not aligned: the model holds no statistics of clean images; `pmt statistics MODEL --data "
         "CLEAN --out MODEL` adds them"
     ]
+
+
+@pytest.mark.parametrize(("corruption", "kept"), [("fog", True), ("gaussian_noise", False)])
+def test_the_head_without_alignment_is_tried_too(corruption, kept):
+    model = pmt.load("fashion_mnist_dscnn")
+    clean = pmt.datasets.bundled("train")
+    model = with_statistics(model, measure_statistics(model, clean.images[:256]))
+    train = pmt.corruptions.corrupt(clean, corruption, 5, seed=0)
+    test = pmt.corruptions.corrupt(pmt.datasets.bundled("test"), corruption, 5, seed=1)
+    result = fit(train, model=model, valid=test)
+    phases = {phase["phase"]: phase for phase in result.phases}
+    assert list(phases) == ["start", "aligned", "head", "head_alone"]
+    assert phases["head_alone"]["best"] is kept
+    better, other = ("head_alone", "head") if kept else ("head", "head_alone")
+    assert phases[better]["valid_accuracy"] > phases[other]["valid_accuracy"]
+    # The run goes on from the better one.
+    started = phases[better]["held_out_loss"]
+    assert result.epochs[0]["held_out_loss"] == pytest.approx(started, abs=0.02)
+    assert result.after["valid_accuracy"] > phases[other]["valid_accuracy"]
+
+
+def test_an_alternative_must_be_clearly_better_than_the_best():
+    state = BestState()
+    for losses in ([3.0, 3.0, 3.0, 3.1], [1.0, 1.0, 1.0, 1.2]):
+        assert state.take(scores(*losses), 1)
+    assert not state.is_better(scores(0.5, 1.4, 0.5, 1.4), 1, is_alternative=True)
+    assert state.is_better(scores(0.5, 1.4, 0.5, 1.4), 1)
+    assert state.is_better(scores(0.5, 0.6, 0.5, 0.7), 1, is_alternative=True)
 
 
 @pytest.mark.parametrize(("errors", "worse"), [(1, True), (2, True), (3, False)])
@@ -339,7 +369,7 @@ def test_a_head_that_does_harm_is_taken_back_before_the_first_step():
     others = pmt.datasets.bundled("train").take(60)
     wrong = replace(others, labels=(others.labels + 1) % 10)
     before = model.image()
-    trainer = pmt.ZOTrainer(layers="B1,head", epochs=1, learning_rate=1e-6, head_learning_rate=20.0)
+    trainer = pmt.ZOTrainer(layers="B1,head", epochs=1, learning_rate=1e-6)
     result = trainer.fit(model, wrong, held_out=clean, progress=False)
     start, head = result.phases
     assert head["held_out_loss"] > 2 * start["held_out_loss"]

@@ -229,16 +229,29 @@ def test_targets_are_checked() -> None:
     )
     with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
         fitted(narrow, loss="squared_error")
-    expected = (
-        "preparation='align+head' trains the head on class labels, which data set 'tags' lacks; "
-        "use preparation='align'"
-    )
-    with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
-        fitted(data, loss="squared_error", preparation="align+head")
     targets[3, 1] = np.nan
     expected = "labels holds targets that are not finite: each must be a number"
     with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
         Dataset(data.images, targets, tuple("abcd"), "tags")
+
+
+def test_a_head_is_solved_for_targets() -> None:
+    model = residual_network()
+    targets = np.random.default_rng(4).uniform(0.0, 1.0, (12, 4)).astype(np.float32)
+    data = Dataset(pixels(model, 12), targets, tuple("abcd"), "tags")
+    options = {**OPTIONS, "loss": "binary_cross_entropy", "preparation": "align+head"}
+    result = pmt.ZOTrainer(**options).fit(model, data, progress=False)
+    assert [phase["phase"] for phase in result.phases] == ["head"]
+
+
+def test_a_callable_has_no_head_without_labels() -> None:
+    data = Dataset.unlabeled(pixels(residual_network(), 12))
+    expected = (
+        "preparation='align+head' trains the head on labels, which data set 'images' lacks; use "
+        "preparation='align'"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
+        fitted(data, loss=own_entropy, preparation="align+head")
 
 
 # A callable.

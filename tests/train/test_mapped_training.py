@@ -47,7 +47,7 @@ def test_a_run_holds_batches_and_not_the_data(tmp_path: Path) -> None:
     images = np.random.default_rng(1).integers(0, 256, (80, 32, 32, 3)).astype(np.uint8)
     data = in_a_file(tmp_path, np.tile(images, (300, 1, 1, 1)))
     assert data.images.nbytes > 70_000_000
-    trainer = pmt.ZOTrainer(batch=10, queries=2, epochs=1, head_epochs=1)
+    trainer = pmt.ZOTrainer(batch=10, queries=2, epochs=1)
     tracemalloc.start()
     try:
         model = residual_network(size=32, width=2)

@@ -122,9 +122,16 @@ def test_refit_begins_with_the_head_before_its_first_training(tmp_path):
     refit.before_phase(run(model=model), Phase("aligned", 0, lambda *_: None))
     assert refit.state() == {}
     refit.before_phase(run(model=model), Phase("head", 0, lambda *_: None))
+    refit.after_state(run(model=model), State("head", {}, {}, better=True))
+    scales = model.core.weight_scales(HEAD)
     model.core.set_parameters(HEAD, before // 2, model.core.bias(HEAD))
+    model.core.set_weight_scales(HEAD, scales * np.float32(2.0))
+    # An alternative that is not kept changes nothing.
+    refit.before_phase(run(model=model), Phase("head_alone", 0, lambda *_: None, True))
+    refit.after_state(run(model=model), State("head_alone", {}, {}, better=False))
     copied(refit, Refit())._give_start(model)
     assert (model.core.weights(HEAD) == before).all()
+    assert (model.core.weight_scales(HEAD) == scales).all()
 
 
 @pytest.mark.parametrize("record", [{}, {"phase": "head", "best": False}])

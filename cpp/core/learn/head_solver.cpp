@@ -13,7 +13,7 @@ constexpr int32_t strength_count = sizeof strengths / sizeof *strengths;
 // Held-out losses hardly change after ten steps, each strength starting where the last one ended; the head itself
 // takes as many as its gradient asks for.
 constexpr FitLimits of_a_fold = {10, 3e-3f};
-constexpr FitLimits of_the_head = {100, 3e-4f};
+constexpr FitLimits of_the_head = {200, 1e-4f};
 
 constexpr float largest_bias = 268435456.0f;  // in bias steps: sums stay inside int32
 
@@ -118,35 +118,59 @@ Status HeadSolver::solve(float strength) {
   PMT_RETURN_IF_ERROR(begin());
   start_at_prior(prior_.factor);
   PMT_RETURN_IF_ERROR(fit_head(objective_, {}, prior_, strength, of_the_head, fit_));
-  for (int32_t k = 0; k < objective_.classes(); ++k) write_class(k);
+  // The old head is not needed any more, nor are its units.
+  choose_scales(units_);
+  for (int32_t k = 0; k < objective_.classes(); ++k) write_class(k, units_[k]);
+  begun_ = false;
   return {};
 }
 
-// A class of zeros keeps its scale. The bias takes what the rounding of the weights takes from the mean logit.
-void HeadSolver::write_class(int32_t column) const {
-  const int32_t features = objective_.features(), stride = objective_.stride();
-  const TensorRecord& in = setup_.model->input_of(setup_.model->op(setup_.op));
-  const auto by_step = [&](int32_t f) { return fit_.head[f * stride + column] / objective_.spread(f); };
+float HeadSolver::by_step(int32_t feature, int32_t column) const {
+  return fit_.head[feature * objective_.stride() + column] / objective_.spread(feature);
+}
+
+// The scale with which the weights of a class fill their range; a class of zeros keeps its own.
+float HeadSolver::filling_scale(int32_t column) const {
+  const int32_t features = objective_.features();
+  const float input_scale = setup_.model->input_of(setup_.model->op(setup_.op)).scale;
   float largest = 0.0f;
   for (int32_t f = 0; f < features; ++f) {
-    const float size = absolute(by_step(f));
+    const float size = absolute(by_step(f, column));
     if (size > largest) largest = size;
   }
-  const float bias = fit_.head[features * stride + column];
-  float scale = largest / (static_cast<float>(largest_weight) * in.scale);
+  const float least = absolute(fit_.head[features * objective_.stride() + column]) / (largest_bias * input_scale);
+  float scale = largest / (static_cast<float>(largest_weight) * input_scale);
   if (largest == 0.0f) scale = setup_.layer.weight_scales[column];
-  const float least = absolute(bias) / (largest_bias * in.scale);
-  scale = clamp(scale < least ? least : scale, dead_channel_scale, largest_scale);
+  return clamp(scale < least ? least : scale, dead_channel_scale, largest_scale);
+}
+
+// A layer with one scale for all classes keeps one, as its file may hold no more.
+void HeadSolver::choose_scales(float* scales) const {
+  bool equal = true;
+  float largest = 0.0f;
+  for (int32_t k = 0; k < objective_.classes(); ++k) {
+    if (setup_.layer.weight_scales[k] != setup_.layer.weight_scales[0]) equal = false;
+    scales[k] = filling_scale(k);
+    if (scales[k] > largest) largest = scales[k];
+  }
+  for (int32_t k = 0; equal && k < objective_.classes(); ++k) scales[k] = largest;
+}
+
+// The bias takes what the rounding of the weights takes from the mean logit.
+void HeadSolver::write_class(int32_t column, float scale) const {
+  const int32_t features = objective_.features();
+  const TensorRecord& in = setup_.model->input_of(setup_.model->op(setup_.op));
   const float unit = scale * in.scale;
   int8_t* weights = setup_.layer.weights + static_cast<int64_t>(column) * features;
   float shift = 0.0f;
   for (int32_t f = 0; f < features; ++f) {
-    const int32_t weight = clamp(round_saturating(by_step(f) / unit), -largest_weight, largest_weight);
+    const int32_t weight = clamp(round_saturating(by_step(f, column) / unit), -largest_weight, largest_weight);
     weights[f] = static_cast<int8_t>(weight);
     shift += static_cast<float>(weight) * (objective_.mean(f) - static_cast<float>(in.zero_point));
   }
+  const float bias = fit_.head[features * objective_.stride() + column] / unit;
   setup_.layer.weight_scales[column] = scale;
-  setup_.layer.bias[column] = round_bias(clamp(bias / unit, -largest_bias, largest_bias) - shift);
+  setup_.layer.bias[column] = round_bias(clamp(bias, -largest_bias, largest_bias) - shift);
 }
 
 }  // namespace pmt

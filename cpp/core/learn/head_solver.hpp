@@ -33,7 +33,8 @@ class HeadSolver {
 
   // The strength of 100 to 0.01 with the lowest loss on held-out folds, each by a head fitted without it.
   Status choose_strength(float* strength);
-  // Solves the head and writes the layer: int8 weights that fill their range, weight scales, biases.
+  // Solves the head and writes the layer: int8 weights that fill their range, weight scales, biases. A second call
+  // begins with the head that the first one wrote.
   Status solve(float strength);
 
   int64_t macs() const { return objective_.macs(); }
@@ -42,7 +43,10 @@ class HeadSolver {
   Status begin();
   void start_at_prior(float factor);
   Status add_held_out(int32_t fold, float* losses);
-  void write_class(int32_t column) const;
+  float by_step(int32_t feature, int32_t column) const;
+  float filling_scale(int32_t column) const;
+  void choose_scales(float* scales) const;
+  void write_class(int32_t column, float scale) const;
 
   HeadSetup setup_ = {};
   Arena arena_;

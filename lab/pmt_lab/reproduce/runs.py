@@ -48,7 +48,7 @@ _SMALL_MACS = 5 * 10**8
 _SMALL_MODEL = "fashion_mnist_dscnn"
 _SMALL_PROTOCOL = {"images": 40, "held_out": 10, "test_images": 20}
 # Options of every method that has them; deepzero's step is a query for each of its weights.
-_SMALL_OPTIONS: dict[str, Any] = {"batch": 10, "queries": 4, "align_images": 20, "head_epochs": 2}
+_SMALL_OPTIONS: dict[str, Any] = {"batch": 10, "queries": 4, "align_images": 20}
 # Steps with a query for each weight, and a scheme that only MCUNet has.
 _NOT_SMALL = ("deepzero", "deepzero_sparse", "mcutrain")
 

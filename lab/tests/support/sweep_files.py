@@ -49,7 +49,7 @@ corruptions = ["gaussian_noise"]
 layers = ["B2,head"]
 seeds = [1, 2]
 [options]
-head_epochs = 2
+align_images = 30
 [method.default]
 batch = 8
 queries = 4

@@ -1,7 +1,7 @@
 """Writes trained weights into the .tflite file that the network was imported from.
 
 The file's structure, operators, names, metadata and signatures stay as they are, byte by byte: only
-the bytes of weights and biases that training has changed are replaced. Where operators share a
+the bytes of weights, biases and their scales that training has changed are replaced. Where operators share a
 constant that now differs, each gets its own.
 """
 
@@ -48,7 +48,7 @@ def tflite_with_weights(graph: Graph, original: Path) -> bytes:
     patch = _Patch(original, imported)
     for old, new in zip(imported.graph.ops, graph.ops, strict=True):
         if is_layer(old):
-            patch.layer(old, new)
+            patch.layer(old, new, graph.tensors[new.inputs[0]].scale)
     if patch.problems:
         raise ValueError(
             f"into={str(original)!r}: {_listed(patch.problems)}; convert without --into"
@@ -92,8 +92,7 @@ def _op_difference(expected: Op, found: Op) -> str:
         return ""
     if expected.weights.shape != found.weights.shape:
         return f"weights {expected.weights.shape}, the model {found.weights.shape}"
-    first, second = (np.asarray(op.weight_scales, np.float32) for op in (expected, found))
-    return "" if np.array_equal(first, second) else "other weight scales than the model"
+    return ""
 
 
 def _quantization(tensor: Tensor) -> tuple[float, int]:
@@ -124,11 +123,17 @@ class _Patch:
         graph = self._model.Subgraphs(0)
         operators = [graph.Operators(i) for i in range(graph.OperatorsLength())]
         read = [op.Inputs(i) for op in operators for i in range(op.InputsLength())]
+        self._uses = Counter(
+            self._quantization(self._model, tensor)._tab.Pos
+            for tensor in read
+            if tensor >= 0 and self._quantization(self._model, tensor) is not None
+        )
+        self._scales: dict[int, npt.NDArray[np.float32]] = {}  # new ones, by tensor
         self._readers = Counter(self._buffer(tensor) for tensor in read if tensor >= 0)
         entries = [self._model.Metadata(i) for i in range(self._model.MetadataLength())]
         self._readers.update(entry.Buffer() for entry in entries)
 
-    def layer(self, old: Op, new: Op) -> None:
+    def layer(self, old: Op, new: Op, input_scale: float) -> None:
         """Replace one layer's parameters."""
         assert old.weights is not None
         assert new.weights is not None
@@ -136,7 +141,8 @@ class _Patch:
         trained_bias = not np.array_equal(before, after)
         if place is None or self._stored(place.weights) != _little(old.weights):
             # A layer that importing has made, or with the zeros of groups or dilation.
-            if trained_bias or not np.array_equal(old.weights, new.weights):
+            rescaled = not np.array_equal(_scales(old), _scales(new))
+            if trained_bias or rescaled or not np.array_equal(old.weights, new.weights):
                 self.problems.append(
                     f"layer {new.name!r} was trained, and the file does not store it as it is here"
                 )
@@ -146,6 +152,27 @@ class _Patch:
             self._replace(place.operator, 2, place.bias, before, after)
         elif trained_bias:
             self.problems.append(f"layer {new.name!r} has trained biases, and none in the file")
+        if not np.array_equal(_scales(old), _scales(new)):
+            self._rescale(place.weights, new, _scales(new))
+            if place.bias >= 0:
+                self._rescale(place.bias, new, np.float32(input_scale) * _scales(new))
+
+    def _rescale(self, tensor: int, layer: Op, scales: npt.NDArray[np.float32]) -> None:
+        """Give a constant the scales of its layer, which alone reads it."""
+        quantization = self._quantization(self._model, tensor)
+        found = quantization.ScaleLength()
+        if self._uses[quantization._tab.Pos] > 1:
+            problem = "others that share its parameters have the old scales"
+        elif found == 1 and len(np.unique(scales)) > 1:
+            problem = "the file has one for all its channels"
+        else:
+            self._scales[tensor] = scales[:found]
+            return
+        self.problems.append(f"layer {layer.name!r} has new weight scales, and {problem}")
+
+    @staticmethod
+    def _quantization(model: Any, tensor: int) -> Any:
+        return model.Subgraphs(0).Tensors(tensor).Quantization()
 
     def _buffer(self, tensor: int) -> int:
         return int(self._model.Subgraphs(0).Tensors(tensor).Buffer())
@@ -165,6 +192,8 @@ class _Patch:
         """
         data = bytearray(self.content)
         model = type(self._model).GetRootAs(data, 0)  # its arrays are views of the data
+        for tensor, scales in self._scales.items():
+            self._quantization(model, tensor).ScaleAsNumpy()[:] = scales
         own = []
         for new in self._replacements:
             group = [other for other in self._replacements if other.buffer == new.buffer]
@@ -180,6 +209,10 @@ class _Patch:
 def _bias(op: Op) -> npt.NDArray[np.int32]:
     assert op.weight_scales is not None
     return np.zeros(len(op.weight_scales), np.int32) if op.bias is None else op.bias
+
+
+def _scales(op: Op) -> npt.NDArray[np.float32]:
+    return np.asarray(op.weight_scales, np.float32)
 
 
 def _little(values: Any) -> bytes:

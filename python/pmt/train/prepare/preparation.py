@@ -7,7 +7,7 @@ leave the same bytes whichever trainer it is, so that methods start from the sam
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -26,6 +26,7 @@ __all__ = [
     "ALIGN_IMAGES",
     "ALIGN_RELIABILITY",
     "ALIGN_WINDOWS",
+    "HEADS",
     "PREPARATION",
     "PREPARATIONS",
     "Phase",
@@ -35,6 +36,7 @@ __all__ = [
 ]
 
 PREPARATIONS = ("none", "align", "head", "align+head")
+HEADS = ("head", "head_alone")  # phases that solve the head
 _ALIGNMENT = 1  # names a stream of random numbers apart from the schedule's
 
 PREPARATION = partial(
@@ -78,18 +80,21 @@ class Phase:
 
     Attributes
     ----------
-    name : {"aligned", "head"}
+    name : {"aligned", "head", "head_alone"}
         The state that it leaves the model in.
     macs : int
         Its multiply-accumulates, at least.
     run : callable
         Takes the model, which it changes in place, and the training images; returns its work.
         Ctrl-C may leave the model changed in part.
+    from_start : bool
+        Whether it begins with the original model, as an alternative to the phases before it.
     """
 
     name: str
     macs: int
     run: Callable[[Model, Dataset], PhaseWork]
+    from_start: bool = False
 
 
 class Preparation:
@@ -132,6 +137,15 @@ class Preparation:
         if self.trains_head(model):
             phases.append(Phase("head", head_macs(model, samples), self.solve_head))
         return phases
+
+    def alternatives(self, phases: list[Phase]) -> list[Phase]:
+        """Return phases that a run tries instead of these where held-out images choose.
+
+        That is the head without alignment, which costs accuracy where there is nothing to align.
+        """
+        if [phase.name for phase in phases] != ["aligned", "head"]:
+            return []
+        return [replace(phases[1], name="head_alone", from_start=True)]
 
     def notes(self, model: Model) -> list[str]:
         """Return why a phase that the options name is left out, a line each."""

@@ -19,7 +19,7 @@ from pmt.protocol.copies import first_of_copies, units_of
 from pmt.protocol.stratification import folds
 from pmt.train.callbacks import PhaseEnd
 from pmt.train.prepare.linear_head import head_op
-from pmt.train.prepare.preparation import Phase
+from pmt.train.prepare.preparation import HEADS, Phase
 from pmt.train.run.keep_best import PHASE_ERRORS, BestState
 from pmt.train.run.observers import Arrays, Observer, State, figures_of
 
@@ -54,7 +54,6 @@ class CrossValidation(Observer):
         # Images of rare classes are in no fold, and copies say nothing more than one of them.
         scored = np.sort(np.concatenate(self.folds))
         self.places = scored[first_of_copies(data.subset(scored))]
-        self.original: Model | None = None
         self.phases: list[Phase] = []  # that the model has gone through
         self.best = BestState()
         self._seconds, self._macs = 0.0, 0  # of the work that no state has yet
@@ -63,17 +62,18 @@ class CrossValidation(Observer):
         """Judge the head: whether it is better than the best state by the scores out of fold."""
         start = time.monotonic()
         if state.name == "start":
-            self.original = run.model.copy()
-            scores = run.score(self.original, self.data.subset(self.places))
-            self._macs += len(self.places) * _forward_macs(self.original)
-        elif state.phase is not None and state.work is not None and state.name == "head":
+            scores = run.score(run.model, self.data.subset(self.places))
+            self._macs += len(self.places) * _forward_macs(run.model)
+        elif state.phase is not None and state.work is not None and state.name in HEADS:
             strength = state.work.figures["head_strength"]
             solve_head = partial(run.trainer.preparation.solve_head, strength=strength)
             head = replace(state.phase, run=solve_head)
-            scores = self._out_of_fold(run, [*self.phases, head])
+            before = [] if state.phase.from_start else self.phases
+            scores = self._out_of_fold(run, [*before, head])
         else:
             return
-        better = self.best.take(scores, PHASE_ERRORS)
+        alternative = state.phase is not None and state.phase.from_start
+        better = self.best.take(scores, PHASE_ERRORS, is_alternative=alternative)
         state.better = better if state.phase is not None else None
         state.figures.update(figures_of({"out_of_fold": scores}))
         state.seconds += self._seconds + time.monotonic() - start
@@ -82,7 +82,7 @@ class CrossValidation(Observer):
 
     def after_state(self, run: Run, state: State) -> None:
         """Take in a phase before the head that is in force, and whether it is the best state."""
-        if state.phase is None or state.name == "head" or state.worse:
+        if state.phase is None or state.name in HEADS or state.worse:
             return
         self.phases.append(state.phase)
         if state.better:
@@ -92,12 +92,11 @@ class CrossValidation(Observer):
 
     def _out_of_fold(self, run: Run, phases: list[Phase]) -> ImageScores:
         """Return the scores of the images, each by a model prepared without its fold."""
-        assert self.original is not None
         losses: npt.NDArray[np.float64] = np.empty(len(self.data))
         correct = np.empty(len(self.data), np.bool_)
-        self._macs += len(self.places) * _forward_macs(self.original)
+        self._macs += len(self.places) * _forward_macs(run.original)
         for fold in self.folds:
-            model = self.original.copy()
+            model = run.original.copy()
             others = self.data.subset(np.setdiff1d(np.arange(len(self.data)), fold))
             for phase in phases:
                 self._macs += phase.run(model, others).macs
@@ -121,26 +120,32 @@ class Refit(Observer):
 
     def __init__(self) -> None:
         self._start: dict[str, npt.NDArray[Any]] = {}  # the head before it was solved
+        self._tried: dict[str, npt.NDArray[Any]] = {}
 
     def before_phase(self, run: Run, phase: Phase) -> None:
         """Take the head in before it is solved."""
-        if phase.name == "head":
+        if phase.name in HEADS:
             head = head_op(run.model)
             core = run.model.core
             found = (core.weights(head), core.bias(head), core.weight_scales(head))
-            self._start = dict(zip(self.arrays, map(np.array, found), strict=True))
+            self._tried = dict(zip(self.arrays, map(np.array, found), strict=True))
+
+    def after_state(self, run: Run, state: State) -> None:
+        """Keep the head that the best one was solved from."""
+        if state.name in HEADS and state.better:
+            self._start = self._tried
 
     def end(self, run: Run) -> None:
         """Solve the head, unless that is done."""
-        record = next((r for r in run.history.phases if r.get("phase") == "head"), {})
-        if not record.get("best") or run.history.refit is not None:
+        solved = [r for r in run.history.phases if r.get("phase") in HEADS and r.get("best")]
+        if not solved or run.history.refit is not None:
             return
         start = time.monotonic()
         run.go_back()
         preparation, data = run.trainer.preparation, run.images.data
         # A run that was killed after the model was written has the head already: it gets the same.
         self._give_start(run.model)
-        macs = preparation.solve_head(run.model, data, record["head_strength"]).macs
+        macs = preparation.solve_head(run.model, data, solved[-1]["head_strength"]).macs
         seconds = time.monotonic() - start
         refit = {
             "kind": "refit",

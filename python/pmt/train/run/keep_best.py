@@ -182,15 +182,20 @@ class BestState:
         self.start: ImageScores | None = None
         self.best: ImageScores | None = None
 
-    def is_better(self, scores: ImageScores, errors: int) -> bool:
+    def is_better(
+        self, scores: ImageScores, errors: int, *, is_alternative: bool = False
+    ) -> bool:
         """Whether a state should be kept in place of the best so far.
 
         Its mean loss must be less than the best state's and, by more than so many standard errors,
-        than the first one's, and its accuracy no lower than the first one's.
+        than the first one's, and its accuracy no lower than the first one's. That of an alternative
+        must be less than the best state's by more than one standard error.
         """
         if self.start is None or self.best is None:
             return True
         less = int(fixed_losses(scores).sum()) < int(fixed_losses(self.best).sum())
+        if is_alternative:
+            less = is_worse(self.best, scores)
         accurate = int(scores.correct.sum()) >= int(self.start.correct.sum())
         return less and accurate and is_worse(self.start, scores, errors)
 
@@ -198,9 +203,9 @@ class BestState:
         """Whether a state is worse than the best one by more than one standard error."""
         return self.best is not None and is_worse(scores, self.best)
 
-    def take(self, scores: ImageScores, errors: int) -> bool:
+    def take(self, scores: ImageScores, errors: int, *, is_alternative: bool = False) -> bool:
         """Take a state in, the next one; return whether it is the best so far."""
-        better = self.is_better(scores, errors)
+        better = self.is_better(scores, errors, is_alternative=is_alternative)
         self.add(scores, better)
         return better
 
@@ -234,12 +239,14 @@ class KeepBest(Observer):
         better: it is reverted at once.
         """
         scores = state.scores["held_out"]
+        alternative = state.phase is not None and state.phase.from_start
         if state.better is not None:
             state.worse = self.backtrack and not state.better
         else:
             errors = EPOCH_ERRORS if state.name == "epoch" else PHASE_ERRORS
             state.worse = self.backtrack and self.scored.is_worse(scores)
-            state.better = self.scored.is_better(scores, errors)
+            state.better = self.scored.is_better(scores, errors, is_alternative=alternative)
+        state.worse &= not alternative  # the run drops it by itself
         self.scored.add(scores, state.better)
 
     def state(self) -> dict[str, npt.NDArray[Any]]:

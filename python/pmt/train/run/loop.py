@@ -18,7 +18,7 @@ from pmt.datasets import Dataset
 from pmt.model import ImageScores, Model
 from pmt.model.layers import copy_parameters
 from pmt.train.callbacks import Callback, EpochEnd, Event, PhaseEnd, StepEnd
-from pmt.train.prepare.preparation import Phase, PhaseWork
+from pmt.train.prepare.preparation import HEADS, Phase, PhaseWork
 from pmt.train.run.folder import RunFolder
 from pmt.train.run.head import CrossValidation, Refit
 from pmt.train.run.keep_best import (
@@ -78,7 +78,10 @@ class Run:
         self.model = model
         self.images = images
         self.data = images.train
+        self.original = model
         self.phases = trainer.preparation.phases(model, len(self.data))
+        if self.keeps_best:
+            self.phases += trainer.preparation.alternatives(self.phases)
         self.schedule = trainer.schedule(model, len(self.data))
         model.prepare(self.data.images[:1])  # what does not fit is refused before a folder is made
         self.step = 0
@@ -170,9 +173,9 @@ class Run:
     def learned_classes(self) -> tuple[str, ...] | None:
         """Return the class names that the model takes from the data, if its head has learned."""
         state = self.history.best or self.history.last_state or {}
-        prepared = any(phase.get("phase") == "head" for phase in self.history.phases)
+        prepared = any(phase.get("phase") in HEADS for phase in self.history.phases)
         stepped = state.get("epoch", 0) > 0 or ("epoch" in state and prepared)
-        learned = stepped or state.get("phase") == "head"
+        learned = stepped or state.get("phase") in HEADS
         if not learned or not learns_classes(self.model, self.trainer.options):
             return None
         return learned_classes(self.model, self.images.data)
@@ -183,19 +186,26 @@ class Run:
 
     def _prepare(self) -> None:
         """Measure the original model, and prepare it."""
+        self.original = self.model.copy()
         self._end_phase(None, PhaseWork(0), 0.0)
         for phase in self.phases:
+            before = self.model.copy()
+            if phase.from_start:
+                copy_parameters(self.original, self.model)
             for observer in self.observers:
                 observer.before_phase(self, phase)
             start = time.monotonic()
             work = phase.run(self.model, self.data)
             self._make_stepper()
-            self._end_phase(phase, work, time.monotonic() - start)
+            state = self._end_phase(phase, work, time.monotonic() - start)
+            if phase.from_start and not state.better:
+                copy_parameters(before, self.model)
+                self._make_stepper()
         self.whole = True
         if self.phases:
             self._save()
 
-    def _end_phase(self, phase: Phase | None, work: PhaseWork, seconds: float) -> None:
+    def _end_phase(self, phase: Phase | None, work: PhaseWork, seconds: float) -> State:
         """Measure, judge and record a phase, unless that is done."""
         name, kind = ("start", "start") if phase is None else (phase.name, "phase")
         state = self._judged(name, phase, work)
@@ -217,6 +227,7 @@ class Run:
         if state.better:
             self.store.keep(self)
         self._go_on(state, PhaseEnd(0, self.schedule.steps, record))
+        return state
 
     def _one_step(self) -> None:
         start = time.monotonic()

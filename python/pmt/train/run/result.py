@@ -12,6 +12,7 @@ from pmt._util.extras import import_extra
 from pmt._util.plots import COLORS, FAINT, SMALL, one_axes
 from pmt._util.text import html_table, shortened, table
 from pmt.model import Model
+from pmt.train.prepare.preparation import HEADS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,7 +21,11 @@ if TYPE_CHECKING:
 __all__ = ["Column", "RunResult", "columns"]
 
 _VALID = ("valid_loss", "valid_accuracy")
-_STATES = {"aligned": "the aligned model", "head": "the model with its head trained"}
+_STATES = {
+    "aligned": "the aligned model",
+    "head": "the model with its head trained",
+    "head_alone": "the unaligned model with its head trained",
+}
 _SHOWN_STATES = 7
 Record = dict[str, Any]
 
@@ -101,8 +106,8 @@ class RunResult:
         to that.
     phases : list of dict
         The records of the states before the first step, if any: ``phase`` is ``"start"`` (the
-        original model), ``"aligned"`` or ``"head"`` (with its head trained); the other entries are
-        those of epochs. Where cross-validation judges the head, start and head have
+        original model), ``"aligned"``, ``"head"`` (with its head trained) or ``"head_alone"`` (with
+        its head trained, and not aligned); the other entries are those of epochs. Where cross-validation judges the head, start and head have
         ``out_of_fold_loss`` and ``out_of_fold_accuracy``, on all training images.
     kept : dict
         The record of the state that was kept, a phase or an epoch; empty where the model ends
@@ -155,7 +160,7 @@ class RunResult:
         state = self.kept.get("epoch")
         name = _STATES[self.kept["phase"]] if state is None else f"epoch {state:g}"
         refit = "; then its head was trained on all images" if self.refit else ""
-        if validated and self.kept.get("phase") == "head":
+        if validated and self.kept.get("phase") in HEADS:
             images = "all images by cross-validation"
         return f"kept {name}, the best on {images}{refit}"
 
