@@ -48,9 +48,10 @@ print("new:", ", ".join(train.class_names))
 # %% [markdown]
 # ## Training only the head
 #
-# The features of each image are computed once, and the head that fits them best is a convex problem:
-# logistic regression. If only the images have changed, the new head should stay near the old one;
-# other classes need another. Cross-validation on the features decides how strongly it is held.
+# The features of each image are computed once, and the head that fits them best is a convex
+# problem: logistic regression. If only the images have changed, the new head should stay near the
+# old one; other classes need another. Cross-validation on the features decides how strongly it is
+# held.
 
 # %%
 trainer = pmt.methods.trainer("preparation_only", preparation="head")

@@ -12,25 +12,25 @@ constexpr int64_t least_macs = 1 << 19;  // a pass below them is over before thr
 
 }  // namespace
 
-HeadSolution solve_head(HostModel& host, int32_t op, const HeadData& data, float strength, int32_t threads,
+HeadSolution solve_head(HostModel& model, int32_t op, const HeadData& data, float strength, int32_t threads,
                         const std::function<bool()>& should_stop) {
-  const Access::Exclusive use(host.access());
-  const Model& model = host.model();
-  const int64_t pass = int64_t{data.inputs.count} * weight_count(model, model.op(op));
+  const Access::Exclusive use(model.access());
+  const Model& view = model.model();
+  const int64_t pass = int64_t{data.inputs.count} * weight_count(view, view.op(op));
   Team team(pass < least_macs ? 1 : thread_count(threads), should_stop);
-  SampleReader reader(data.inputs, head_features(model, op));
+  SampleReader reader(data.inputs, head_features(view, op));
   const HeadSamples samples = {reader.source(), data.inputs.count, data.folds.empty() ? nullptr : data.folds.data(),
                                data.fold_count, data.loss};
   HeadSolver solver;
-  const HeadSetup setup = {&model,  op, host.writable_layer(op), samples, std::min(data.inputs.count, most_samples_at_once),
-                           team.executor()};
+  const int32_t block = std::min(data.inputs.count, most_samples_at_once);
+  const HeadSetup setup = {&view, op, model.writable_layer(op), samples, block, team.executor()};
   const AlignedMemory memory = open_measured(solver, setup, 0);
   HeadSolution found = {strength, 0, 0};
   if (strength == 0.0f) check(solver.choose_strength(&found.strength));
   found.choice_macs = solver.macs();
   check(solver.solve(found.strength));
   found.macs = solver.macs() - found.choice_macs;
-  host.rescale(op);
+  model.rescale(op);
   return found;
 }
 

@@ -97,9 +97,7 @@ struct OpenSolver {
   HeadSolver solver;
 };
 
-std::vector<uint8_t> parameters(const Case& c) {
-  return {c.image.data(), c.image.data() + c.image.size()};
-}
+std::vector<uint8_t> parameters(const Case& c) { return {c.image.data(), c.image.data() + c.image.size()}; }
 
 // The objective on memory of its own, its features measured.
 struct OpenObjective {
@@ -201,8 +199,7 @@ TEST_CASE("loss, gradient and curvature are those of the definition") {
     double slope = 0.0;
     for (size_t i = 0; i < head.size(); ++i) slope += way[i] * static_cast<double>(gradient[i]);
     CHECK(slope == doctest::Approx((moved(step) - moved(-step)) / (2.0 * step)).epsilon(1e-3));
-    CHECK(curvature ==
-          doctest::Approx((moved(step) - 2.0 * moved(0.0) + moved(-step)) / (step * step)).epsilon(2e-3));
+    CHECK(curvature == doctest::Approx((moved(step) - 2.0 * moved(0.0) + moved(-step)) / (step * step)).epsilon(2e-3));
   }
 }
 
@@ -270,8 +267,8 @@ TEST_CASE("weights fill their range, and the int8 head has the logits of the sol
   int32_t right = 0;
   for (int32_t k = 0; k < c.classes; ++k) {
     const int8_t* weights = layer.weights + k * c.features;
-    const auto largest = std::max_element(weights, weights + c.features,
-                                          [](int8_t a, int8_t b) { return std::abs(a) < std::abs(b); });
+    const auto largest =
+        std::max_element(weights, weights + c.features, [](int8_t a, int8_t b) { return std::abs(a) < std::abs(b); });
     CHECK(std::abs(*largest) == 127);
   }
   for (int32_t i = 0; i < c.count; ++i) {

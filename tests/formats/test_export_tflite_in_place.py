@@ -145,7 +145,7 @@ def test_scales_that_have_no_place_in_the_file_are_named(resnet8_path, tmp_path)
     graph.ops[-1].weight_scales = graph.ops[-1].weight_scales * np.float32([1.5] + [1.0] * 9)
     with pytest.raises(
         ValueError,
-        match="layer '.*' has new weight scales, and the file has one for all its channels; "
+        match=r"layer '.*' has new weight scales, and the file has one for all its channels; "
         "convert without --into",
     ):
         pmt.Model.from_graph(graph).save(tmp_path / "new.tflite", into=resnet8_path)

@@ -132,8 +132,8 @@ def test_a_head_that_is_not_better_is_taken_back():
     assert head["out_of_fold_loss"] > start["out_of_fold_loss"]
     assert result.epochs[0]["held_out_loss"] == pytest.approx(start["held_out_loss"], abs=0.002)
     assert result.verdict() == (
-        "kept the original model: on the 12 held-out images no phase was better by more than one "
-        "standard error, its head by cross-validation, no epoch by more than two"
+        "kept the original model: on the 12 held-out images no phase was better by more than two "
+        "standard errors, its head by cross-validation, no epoch by more than three"
     )
     assert model.image() == before
 

@@ -152,7 +152,7 @@ def test_the_command_line_trains_on_targets_of_a_file(
     options = ["--loss", "squared_error", "--epochs", "2", "--batch", "8", "--queries", "2"]
     assert main([*files, *options, "--out", run]) == 0
     titles = [line for line in capsys.readouterr().out.splitlines() if "train loss" in line]
-    assert titles == ["  epoch  train loss    changed    forwards       GMAC  seconds"]
+    assert titles == ["     epoch  train loss    changed    forwards       GMAC  seconds"]
     records = pmt.RunFolder(run).metrics.read_text()
     assert "accuracy" not in records
     assert "correct" not in records

@@ -190,8 +190,8 @@ def test_the_verdict_names_the_state(tmp_path):
         "kept epoch 2, the best on the 5 held-out images"
     )
     assert verdict(flat(4)) == (
-        "kept the original model: on the 5 held-out images no phase was better by more than one "
-        "standard error, no epoch by more than two"
+        "kept the original model: on the 5 held-out images no phase was better by more than two "
+        "standard errors, no epoch by more than three"
     )
     assert Toy(losses=flat(4)).run().verdict() == ""
 

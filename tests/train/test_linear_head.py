@@ -81,7 +81,9 @@ def digits() -> tuple[np.ndarray, np.ndarray]:
 def of_fashion(kind: str) -> tuple[Dataset, Dataset]:
     train, test = datasets.bundled("train"), datasets.bundled("test")
     if kind in corruptions.names():
-        return corruptions.corrupt(train, kind, 5, seed=0), corruptions.corrupt(test, kind, 5, seed=1)
+        return corruptions.corrupt(train, kind, 5, seed=0), corruptions.corrupt(
+            test, kind, 5, seed=1
+        )
     return tuple(replace(one, images=TURNS[kind](one.images)) for one in (train, test))
 
 
@@ -295,7 +297,10 @@ def test_an_export_solves_the_head_only_where_it_is_exported(tmp_path, layers, t
         ({"op": 99}, "op 99 is not a layer with weights"),
         ({"strength": -1.0}, "strength must be a finite number of 0 or more"),
         ({"strength": float("nan")}, "strength must be a finite number of 0 or more"),
-        ({"inputs": np.zeros((4, 3), np.int8)}, r"inputs must have shape \(N, 128\) for this layer"),
+        (
+            {"inputs": np.zeros((4, 3), np.int8)},
+            r"inputs must have shape \(N, 128\) for this layer",
+        ),
         ({"inputs": np.zeros((0, 128), np.int8)}, "N at least 1"),
         ({"labels": np.full(4, 10)}, r"labels must be 0..9 for this model; labels\[0\] is 10"),
         ({"labels": np.zeros(3, np.int64)}, r"labels must have shape \(4,\)"),

@@ -15,7 +15,7 @@ from pmt.model import ImageScores
 from pmt.train.callbacks import StepEnd, StopTraining
 from pmt.train.prepare.preparation import Phase
 from pmt.train.run.head import Refit
-from pmt.train.run.keep_best import KeepBest
+from pmt.train.run.keep_best import FEW, KeepBest
 from pmt.train.run.loop import stepper_state
 from pmt.train.run.observers import Callbacks, Divergence, Observer, ShownProgress, State
 from pmt.train.run.store import FolderStore, MemoryStore
@@ -97,20 +97,24 @@ def test_divergence_takes_a_lower_accuracy_and_a_clearly_higher_loss(losses, rig
 
 
 @pytest.mark.parametrize(
-    ("better_by", "phase", "epoch"),
+    ("better_by", "many", "few"),
     [
-        ((0.0, 0.0, 0.0, 0.5, 0.0), False, False),  # by 1 standard error
-        ((0.0, 0.0, 0.0, 0.5, 0.5), True, False),  # by 1.6
-        ((0.0, 0.0, 0.5, 0.5, 0.5), True, True),  # by 2.4
+        ((0.0, 0.0, 0.0, 0.5, 0.5), False, False),  # by 1.6 standard errors
+        ((0.0, 0.0, 0.5, 0.5, 0.5), True, False),  # by 2.4
+        ((0.0, 0.5, 0.5, 0.5, 0.5), True, True),  # by 4
     ],
 )
-def test_an_epoch_must_be_better_by_two_standard_errors_and_a_phase_by_one(better_by, phase, epoch):
-    for name, kept in (("aligned", phase), ("head", phase), ("epoch", epoch)):
+def test_a_state_must_be_better_by_two_standard_errors_and_an_epoch_on_few_images_by_three(
+    better_by, many, few
+):
+    for name, copies in (("aligned", 1), ("head", 1), ("epoch", 1), ("epoch", FEW)):
+        kept = few if (name, copies) == ("epoch", 1) else many or copies == FEW
         keeper = KeepBest(backtrack=True)
-        first = ImageScores(np.ones(5), np.ones(5, bool))
+        images = 5 * copies
+        first = ImageScores(np.ones(images), np.ones(images, bool))
         keeper.judge(run(), State("start", {"held_out": first}, {}))
-        scored = ImageScores(1.0 - np.array(better_by), np.ones(5, bool))
-        state = State(name, {"held_out": scored}, {})
+        losses = 1.0 - np.tile(better_by, copies)
+        state = State(name, {"held_out": ImageScores(losses, np.ones(images, bool))}, {})
         keeper.judge(run(), state)
         assert (state.better, state.worse) == (kept, False)
 

@@ -4,6 +4,7 @@ namespace pmt {
 namespace {
 
 constexpr int32_t most_halvings = 4;
+constexpr float longest_step = 1000.0f;  // longer ones could not be taken back: float32 would round the head away
 
 // In four sums, which vector units take at once.
 float dot(const float* a, const float* b, int32_t count) {
@@ -49,8 +50,7 @@ bool turn(const FitMemory& memory, int32_t count, bool first, float square, floa
 }  // namespace
 
 Status fit_head(HeadObjective& objective, const SampleRange& range, const HeadPrior& prior, float strength,
-                const FitLimits& limits, const FitMemory& given) {
-  FitMemory memory = given;
+                const FitLimits& limits, FitMemory memory) {
   strength /= static_cast<float>(objective.classes());
   const int32_t count = objective.coefficients();
   float lowest = 0.0f, last_square = 0.0f, length = 0.0f;
@@ -74,8 +74,12 @@ Status fit_head(HeadObjective& objective, const SampleRange& range, const HeadPr
     if (!turn(memory, count, first, square, last_square)) return {};
     float curvature = 0.0f;
     PMT_RETURN_IF_ERROR(objective.curvature(range, memory.head, memory.direction, &curvature));
-    curvature += strength * dot(memory.direction, memory.direction, count);
+    const float reach = dot(memory.direction, memory.direction, count);
+    curvature += strength * reach;
+    if (!(curvature > 0.0f)) return {};
+    const float longest = longest_step / __builtin_sqrtf(reach);
     length = -dot(memory.direction, memory.gradient, count) / curvature;
+    if (length > longest) length = longest;
     add_scaled(memory.head, length, memory.direction, count);
     float* const passed = memory.last_gradient;
     memory.last_gradient = memory.gradient;

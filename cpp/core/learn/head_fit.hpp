@@ -21,8 +21,8 @@ struct HeadPrior {
 };
 
 struct FitLimits {
-  int32_t steps;          // at most
-  float least_slope;      // the norm of the gradient that is small enough
+  int32_t steps;      // at most
+  float least_slope;  // the norm of the gradient that is small enough
 };
 
 // Each as many floats as coefficients.
@@ -33,6 +33,6 @@ struct FitMemory {
 // Conjugate gradients (Polak and Ribiere 1969) with Newton's step along each direction, halved while the value rises.
 // Starts at memory.head, which becomes the result. The state between steps is memory and this object.
 Status fit_head(HeadObjective& objective, const SampleRange& range, const HeadPrior& prior, float strength,
-                const FitLimits& limits, const FitMemory& memory);
+                const FitLimits& limits, FitMemory memory);
 
 }  // namespace pmt

@@ -10,11 +10,11 @@ namespace pmt {
 constexpr uint8_t no_fold = 255;
 
 struct HeadSamples {
-  SampleSource source;   // its images are the int8 inputs of the head
+  SampleSource source;  // its images are the int8 inputs of the head
   int32_t count;
   const uint8_t* folds;  // the fold of each sample; null: none
   int32_t fold_count;
-  Loss loss;             // cross_entropy, squared_error or binary_cross_entropy
+  Loss loss;  // cross_entropy, squared_error or binary_cross_entropy
 };
 
 // All samples but those of a fold, or those of the fold alone.

@@ -1,8 +1,8 @@
 // The linear head of a network, solved on the inputs that it has on new samples.
 //
-// It minimizes the mean loss plus strength / (2 classes) times the squared distance from the old head, whose logits are first
-// multiplied by the factor of 0, 1/8 .. 1 that lowers the loss most: an old head that the samples contradict counts for
-// nothing, nor does a new one, whose weights are zeros. Folds choose the strength.
+// It minimizes the mean loss plus strength / (2 classes) times the squared distance from the old head, whose logits are
+// first multiplied by the factor of 0, 1/8 .. 1 that lowers the loss most: an old head that the samples contradict
+// counts for nothing, nor does a new one, whose weights are zeros. Folds choose the strength.
 #pragma once
 
 #include "core/learn/head_fit.hpp"

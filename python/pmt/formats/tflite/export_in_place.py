@@ -1,8 +1,8 @@
 """Writes trained weights into the .tflite file that the network was imported from.
 
 The file's structure, operators, names, metadata and signatures stay as they are, byte by byte: only
-the bytes of weights, biases and their scales that training has changed are replaced. Where operators share a
-constant that now differs, each gets its own.
+the bytes of weights, biases and their scales that training has changed are replaced. Where
+operators share a constant that now differs, each gets its own.
 """
 
 from __future__ import annotations

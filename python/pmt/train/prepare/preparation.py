@@ -43,9 +43,9 @@ PREPARATION = partial(
     option,
     metavar="NAME",
     help="preparation before the first step: none; align the model to training images without "
-    "labels, as `pmt align` does; solve only its linear head, on features that are computed once; or "
-    "both. A model that stores no statistics of clean images is not aligned, and a head that is not "
-    "to be trained, or not linear, is left unchanged",
+    "labels, as `pmt align` does; solve only its linear head, on features that are computed once; "
+    "or both. A model that stores no statistics of clean images is not aligned, and a head that is "
+    "not to be trained, or not linear, is left unchanged",
     values=Words(PREPARATIONS),
 )
 ALIGN_IMAGES = partial(
@@ -180,9 +180,7 @@ class Preparation:
         for phase in self.phases(model, len(data)):
             phase.run(model, data)
 
-    def solve_head(
-        self, model: Model, data: Dataset, strength: float | None = None
-    ) -> PhaseWork:
+    def solve_head(self, model: Model, data: Dataset, strength: float | None = None) -> PhaseWork:
         """Solve the head alone, held to the old one so strongly, or as cross-validation chooses."""
         work = solve_head(
             model,

@@ -20,7 +20,7 @@ from pmt.protocol.stratification import folds
 from pmt.train.callbacks import PhaseEnd
 from pmt.train.prepare.linear_head import head_op
 from pmt.train.prepare.preparation import HEADS, Phase
-from pmt.train.run.keep_best import PHASE_ERRORS, BestState
+from pmt.train.run.keep_best import ERRORS, BestState
 from pmt.train.run.observers import Arrays, Observer, State, figures_of
 
 if TYPE_CHECKING:
@@ -34,8 +34,9 @@ _FOLDS = (3, 10)  # at least, at most
 class CrossValidation(Observer):
     """Judges the head on all training images, each scored by a model prepared without its fold.
 
-    A head is held to the old one as strongly in every fold as on all images. There are ten folds, or so many
-    that their multiply-accumulates are no more than those of the run, but at least three.
+    A head is held to the old one as strongly in every fold as on all images. There are ten folds,
+    or so many that their multiply-accumulates are no more than those of the run, but at least
+    three.
 
     Parameters
     ----------
@@ -73,7 +74,7 @@ class CrossValidation(Observer):
         else:
             return
         alternative = state.phase is not None and state.phase.from_start
-        better = self.best.take(scores, PHASE_ERRORS, is_alternative=alternative)
+        better = self.best.take(scores, ERRORS, is_alternative=alternative)
         state.better = better if state.phase is not None else None
         state.figures.update(figures_of({"out_of_fold": scores}))
         state.seconds += self._seconds + time.monotonic() - start

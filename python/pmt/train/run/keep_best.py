@@ -1,7 +1,7 @@
 """The best state of a run: the choice among its phases and epochs, on images held out of training.
 
 The original model is one of the states. Another one replaces it only if it is better by more than
-one standard error, so that training does not make a good model worse by chance.
+two standard errors, so that training does not make a good model worse by chance.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 __all__ = [
     "BACKTRACK",
     "CHOICE",
-    "EPOCH_ERRORS",
+    "ERRORS",
     "FEW",
+    "FEW_ERRORS",
     "HELD_OUT_SHARE",
     "KEEP_BEST",
-    "PHASE_ERRORS",
     "RATE_CUT",
     "BestState",
     "Images",
@@ -51,9 +51,9 @@ __all__ = [
 _FEWEST = 4
 # With fewer held out of the training images, cross-validation on all of these judges the head.
 FEW = 30
-# Standard errors by which a state must be better than the original model. Among many epochs the
-# best one is better by one of them by chance; phases are few.
-PHASE_ERRORS, EPOCH_ERRORS = 1, 2
+# Standard errors by which a state must be better than the original model. A head that is held to the
+# old one is better by one of them by chance, and so is, on few images, an epoch by two.
+ERRORS, FEW_ERRORS = 2, 3
 # The factor of the learning rate after an epoch that was reverted.
 RATE_CUT = 1 / 3
 # The options of it.
@@ -182,9 +182,7 @@ class BestState:
         self.start: ImageScores | None = None
         self.best: ImageScores | None = None
 
-    def is_better(
-        self, scores: ImageScores, errors: int, *, is_alternative: bool = False
-    ) -> bool:
+    def is_better(self, scores: ImageScores, errors: int, *, is_alternative: bool = False) -> bool:
         """Whether a state should be kept in place of the best so far.
 
         Its mean loss must be less than the best state's and, by more than so many standard errors,
@@ -243,7 +241,8 @@ class KeepBest(Observer):
         if state.better is not None:
             state.worse = self.backtrack and not state.better
         else:
-            errors = EPOCH_ERRORS if state.name == "epoch" else PHASE_ERRORS
+            is_few = state.name == "epoch" and len(scores.losses) < FEW
+            errors = FEW_ERRORS if is_few else ERRORS
             state.worse = self.backtrack and self.scored.is_worse(scores)
             state.better = self.scored.is_better(scores, errors, is_alternative=alternative)
         state.worse &= not alternative  # the run drops it by itself

@@ -18,7 +18,8 @@ __all__ = ["Metrics", "RunHistory"]
 _WHOLE = ("step", "correct", "loss_sum", "changed", "forwards", "macs", "head_choice_macs")
 _NUMBERS = (
     "epoch", "seconds", "loss", "train_loss", "train_accuracy", "valid_loss", "valid_accuracy",
-    "held_out_loss", "held_out_accuracy", "out_of_fold_loss", "out_of_fold_accuracy", "head_strength",
+    "held_out_loss", "held_out_accuracy", "out_of_fold_loss", "out_of_fold_accuracy",
+    "head_strength",
 )  # fmt: skip
 _NEEDED = {
     "phase": ("phase", "macs", "seconds"),

@@ -13,6 +13,7 @@ from pmt._util.plots import COLORS, FAINT, SMALL, one_axes
 from pmt._util.text import html_table, shortened, table
 from pmt.model import Model
 from pmt.train.prepare.preparation import HEADS
+from pmt.train.run.keep_best import FEW
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,7 +71,7 @@ def columns(records: Iterable[Mapping[str, Any]], watched: str = "valid") -> lis
     ``watched`` is the word for the images that are watched.
     """
     found = [
-        Column("epoch", "epoch", 7, "{}"),
+        Column("epoch", "epoch", 10, "{}"),
         Column("train loss", "train_loss", 10, "{:.4f}"),
         Column("train acc", "train_accuracy", 9, "{:.4f}"),
         Column("out-of-fold", "out_of_fold_loss", 11, "{:.4f}"),
@@ -107,8 +108,9 @@ class RunResult:
     phases : list of dict
         The records of the states before the first step, if any: ``phase`` is ``"start"`` (the
         original model), ``"aligned"``, ``"head"`` (with its head trained) or ``"head_alone"`` (with
-        its head trained, and not aligned); the other entries are those of epochs. Where cross-validation judges the head, start and head have
-        ``out_of_fold_loss`` and ``out_of_fold_accuracy``, on all training images.
+        its head trained, and not aligned); the other entries are those of epochs. Where
+        cross-validation judges the head, start and head have ``out_of_fold_loss`` and
+        ``out_of_fold_accuracy``, on all training images.
     kept : dict
         The record of the state that was kept, a phase or an epoch; empty where the model ends
         with the last step.
@@ -153,9 +155,11 @@ class RunResult:
         validated = any("out_of_fold_loss" in phase for phase in self.phases)
         if self.kept.get("phase") == "start":
             by = ", its head by cross-validation" if validated else ""
+            few = ", no epoch by more than three" if self.held_out < FEW else ""
+            what = "no phase" if few else "no phase or epoch"
             return (
-                f"kept the original model: on {images} no phase was better by more than one "
-                f"standard error{by}, no epoch by more than two"
+                f"kept the original model: on {images} {what} was better by more than two standard "
+                f"errors{by}{few}"
             )
         state = self.kept.get("epoch")
         name = _STATES[self.kept["phase"]] if state is None else f"epoch {state:g}"
