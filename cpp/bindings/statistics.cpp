@@ -1,5 +1,6 @@
 #include <memory>
 
+#include "align/shrinkage.hpp"
 #include "arrays.hpp"
 #include "core/base/arithmetic.hpp"
 #include "host/host_statistics.hpp"
@@ -189,6 +190,66 @@ void weigh_channels(Statistics& statistics, int32_t op, const py::object& object
   host.weigh_channels(op, found, strength);
 }
 
+// One count of images for each group of them.
+std::vector<int32_t> checked_counts(const py::object& object, py::ssize_t groups) {
+  const auto counts = checked<int32_t>(object, "images", "int32");
+  if (groups < 1 || counts.ndim() != 1 || counts.shape(0) != groups) {
+    throw py::value_error("images must have shape (" + std::to_string(groups) + ",), one count for each group; got " +
+                          shape_text(counts));
+  }
+  for (py::ssize_t g = 0; g < groups; ++g) {
+    if (counts.at(g) < 1) throw py::value_error("images must be counts of 1 or more");
+  }
+  return {counts.data(), counts.data() + groups};
+}
+
+// float32 (2, channels) of float32 (groups, 2, channels).
+FloatArray shrink_channels(const py::object& reference_object, const py::object& found_object,
+                           const py::object& images) {
+  const auto found = checked<float>(found_object, "found", "float32");
+  const py::ssize_t groups = found.ndim() == 3 ? found.shape(0) : 0;
+  const py::ssize_t channels = groups > 0 ? found.shape(2) : 0;
+  if (channels < 1 || found.shape(1) != 2) {
+    throw py::value_error("found must have shape (groups, 2, channels); got " + shape_text(found));
+  }
+  const std::vector<int32_t> counts = checked_counts(images, groups);
+  const auto pairs = [channels](const float* means) {
+    std::vector<ChannelStatistics> statistics;
+    for (py::ssize_t c = 0; c < channels; ++c) statistics.push_back({means[c], means[channels + c]});
+    return statistics;
+  };
+  const auto reference = pairs(checked_values(reference_object, {2, channels}, "reference").data());
+  std::vector<ChannelStatistics> all;
+  for (py::ssize_t g = 0; g < groups; ++g) {
+    const auto of_group = pairs(found.data() + g * 2 * channels);
+    all.insert(all.end(), of_group.begin(), of_group.end());
+  }
+  std::vector<ChannelStatistics> shrunk(static_cast<size_t>(channels));
+  pmt::shrink_channels(static_cast<int32_t>(channels), reference.data(),
+                       {static_cast<int32_t>(groups), counts.data()}, all.data(), shrunk.data());
+  FloatArray result({py::ssize_t{2}, channels});
+  for (py::ssize_t c = 0; c < channels; ++c) {
+    result.mutable_at(0, c) = shrunk[static_cast<size_t>(c)].mean;
+    result.mutable_at(1, c) = shrunk[static_cast<size_t>(c)].deviation;
+  }
+  return result;
+}
+
+// float32 (groups of channels, values) of float32 (groups of images, groups of channels, values).
+FloatArray shrink_windows(const HostModel& host, int32_t op, const py::object& reference_object,
+                          const py::object& found_object, const py::object& images) {
+  const WindowGroups windows = groups_of(host.model(), op);
+  const auto given = checked<float>(found_object, "found", "float32");
+  const py::ssize_t groups = given.ndim() == 3 ? given.shape(0) : 0;
+  const std::vector<int32_t> counts = checked_counts(images, groups);
+  const auto reference = checked_values(reference_object, {windows.count, windows.values()}, "reference values");
+  const auto found = checked_values(found_object, {groups, windows.count, windows.values()}, "found values");
+  FloatArray result({py::ssize_t{windows.count}, py::ssize_t{windows.values()}});
+  pmt::shrink_windows(windows, reference.data(), {static_cast<int32_t>(groups), counts.data()}, found.data(),
+                      result.mutable_data());
+  return result;
+}
+
 }  // namespace
 
 void register_statistics(py::module_& m) {
@@ -200,6 +261,10 @@ void register_statistics(py::module_& m) {
       .def("align_covariances", &align_covariances, py::arg("op"), py::arg("reference"), py::arg("found"))
       .def("measure_reliability", &measure_reliability, py::arg("op"))
       .def("weigh_channels", &weigh_channels, py::arg("op"), py::arg("reliability"), py::arg("strength"));
+  m.attr("IMAGE_GROUPS") = ImageGroups::usual;
+  m.def("shrink_channels", &shrink_channels, py::arg("reference"), py::arg("found"), py::arg("images"));
+  m.def("shrink_windows", &shrink_windows, py::arg("model"), py::arg("op"), py::arg("reference"), py::arg("found"),
+        py::arg("images"));
   m.def("window_shape", &window_shape, py::arg("model"), py::arg("op"));
   m.def("mixes_channels", &mixes_channels, py::arg("model"), py::arg("op"));
 }

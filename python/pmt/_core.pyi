@@ -168,6 +168,21 @@ class Profiler:
 
 def window_shape(model: Model, op: int) -> tuple[int, int]: ...
 
+IMAGE_GROUPS: int
+
+def shrink_channels(
+    reference: npt.NDArray[np.float32],
+    found: npt.NDArray[np.float32],
+    images: npt.NDArray[np.int32],
+) -> npt.NDArray[np.float32]: ...
+def shrink_windows(
+    model: Model,
+    op: int,
+    reference: npt.NDArray[np.float32],
+    found: npt.NDArray[np.float32],
+    images: npt.NDArray[np.int32],
+) -> npt.NDArray[np.float32]: ...
+
 NO_FOLD: int
 
 def solve_head(

@@ -39,6 +39,7 @@ from pmt.train.costs.work import Cost
 from pmt.train.prepare.clean_statistics import (
     DEFAULT_IMAGES,
     CleanStatistics,
+    WindowStatistics,
     aligned_layers,
     prepared_images,
     stored_statistics,
@@ -128,25 +129,23 @@ def align(
     if missing:
         raise ValueError(f"reference has no statistics of layer {missing[0]!r} of the model")
     inputs = prepared_images(model, images)
-    core = _core.Statistics(model.core, inputs, thread_count(threads))
+    groups = _Groups(model, inputs, thread_count(threads))
     noise = _Noise(model, inputs, thread_count(threads)) if reliability else None
     before = model.copy()
     try:
         for done, (index, name) in enumerate(layers.items()):
             if windows and name in known.windows:
                 clean = known.windows[name]
-                found = core.measure_windows(index, clean.means)
-                core.align_covariances(index, clean, found)
+                covariances = groups.align_windows(index, clean)
                 if noise is not None:
-                    noise.measure(index, clean.covariances, found[1])
+                    noise.measure(index, clean.covariances, covariances)
             if noise is not None:
                 noise.weigh(index)
-            measured = core.measure(index, known.channels[name], _ROUNDS)
-            core.align(index, known.channels[name], measured)
+            groups.align_channels(index, known.channels[name])
             if progress is not None:
                 progress(done + 1, len(layers))
     except BaseException:  # a model that is half aligned would be aligned otherwise the next time
-        del core, noise
+        del groups, noise
         copy_parameters(before, model)
         raise
     cost = alignment_cost(
@@ -202,6 +201,48 @@ def align_model(
         threads=threads,
         progress=progress,
     )
+
+
+class _Groups:
+    """The images in groups, whose scatter tells how certain the statistics of all of them are."""
+
+    def __init__(self, model: Model, images: npt.NDArray[np.int8], threads: int) -> None:
+        self._model = model
+        count = min(len(images), _core.IMAGE_GROUPS)
+        # Spread over all images, which may be in the order of their classes.
+        parts = [np.ascontiguousarray(images[first::count]) for first in range(count)]
+        self._images = np.array([len(part) for part in parts], np.int32)
+        self._parts = [_core.Statistics(model.core, part, threads) for part in parts]
+
+    def align_windows(
+        self, index: int, clean: WindowStatistics
+    ) -> npt.NDArray[np.float32]:
+        """Align a layer's covariances, and return those that it was aligned from."""
+        found = [part.measure_windows(index, clean.means) for part in self._parts]
+        means = _mean([means for means, _ in found], self._images)
+        covariances = np.stack([values for _, values in found])
+        shrunk = _core.shrink_windows(
+            self._model.core, index, clean.covariances, covariances, self._images
+        )
+        self._parts[0].align_covariances(index, clean, (means, shrunk))
+        return shrunk
+
+    def align_channels(self, index: int, clean: npt.NDArray[np.float32]) -> None:
+        """Align a layer's channels."""
+        found = np.stack([part.measure(index, clean, _ROUNDS) for part in self._parts])
+        shrunk = _core.shrink_channels(clean, found, self._images)
+        self._parts[0].align(index, clean, shrunk)
+
+
+def _mean(
+    values: list[npt.NDArray[np.float32]], images: npt.NDArray[np.int32]
+) -> npt.NDArray[np.float32]:
+    """Return the mean over groups of so many images, summed in their order."""
+    total = values[0] * np.float32(images[0])
+    for value, count in zip(values[1:], images[1:], strict=True):
+        total = total + value * np.float32(count)
+    mean: npt.NDArray[np.float32] = total / np.float32(images.sum())
+    return mean
 
 
 class _Noise:

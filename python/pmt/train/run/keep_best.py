@@ -51,8 +51,8 @@ __all__ = [
 _FEWEST = 4
 # With fewer held out of the training images, cross-validation on all of these judges the head.
 FEW = 30
-# Standard errors by which a state must be better than the original model. A head that is held to the
-# old one is better by one of them by chance, and so is, on few images, an epoch by two.
+# Standard errors by which a state must be better than the original model. A head held to the old
+# one is better by one of them by chance, and so is, on few images, an epoch by two.
 ERRORS, FEW_ERRORS = 2, 3
 # The factor of the learning rate after an epoch that was reverted.
 RATE_CUT = 1 / 3
