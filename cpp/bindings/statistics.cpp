@@ -225,8 +225,8 @@ FloatArray shrink_channels(const py::object& reference_object, const py::object&
     all.insert(all.end(), of_group.begin(), of_group.end());
   }
   std::vector<ChannelStatistics> shrunk(static_cast<size_t>(channels));
-  pmt::shrink_channels(static_cast<int32_t>(channels), reference.data(),
-                       {static_cast<int32_t>(groups), counts.data()}, all.data(), shrunk.data());
+  pmt::shrink_channels(static_cast<int32_t>(channels), reference.data(), {static_cast<int32_t>(groups), counts.data()},
+                       all.data(), shrunk.data());
   FloatArray result({py::ssize_t{2}, channels});
   for (py::ssize_t c = 0; c < channels; ++c) {
     result.mutable_at(0, c) = shrunk[static_cast<size_t>(c)].mean;

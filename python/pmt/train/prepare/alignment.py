@@ -214,10 +214,8 @@ class _Groups:
         self._images = np.array([len(part) for part in parts], np.int32)
         self._parts = [_core.Statistics(model.core, part, threads) for part in parts]
 
-    def align_windows(
-        self, index: int, clean: WindowStatistics
-    ) -> npt.NDArray[np.float32]:
-        """Align a layer's covariances, and return those that it was aligned from."""
+    def align_windows(self, index: int, clean: WindowStatistics) -> npt.NDArray[np.float32]:
+        """Align a layer's covariances, and return those of each group."""
         found = [part.measure_windows(index, clean.means) for part in self._parts]
         means = _mean([means for means, _ in found], self._images)
         covariances = np.stack([values for _, values in found])
@@ -225,7 +223,7 @@ class _Groups:
             self._model.core, index, clean.covariances, covariances, self._images
         )
         self._parts[0].align_covariances(index, clean, (means, shrunk))
-        return shrunk
+        return covariances
 
     def align_channels(self, index: int, clean: npt.NDArray[np.float32]) -> None:
         """Align a layer's channels."""
@@ -260,11 +258,11 @@ class _Noise:
     def measure(
         self, index: int, clean: npt.NDArray[np.float32], found: npt.NDArray[np.float32]
     ) -> None:
-        """Settle the strength, at the first layer with windows."""
+        """Settle the strength, at the first layer with windows, from those of each group."""
         if self._strength >= 0:
             return
         kernel = self._model.core.ops()[index]["kernel"]
-        share = noise_share(clean, found, kernel)
+        share = _surely([noise_share(clean, group, kernel) for group in found])
         self._strength = min(1.0, max(0.0, _STRENGTH * (share - _MARGIN)))
         if self._strength > 0:
             probes = noise_probes(self._images)
@@ -331,6 +329,16 @@ def noise_share(
     varied = (known[:, 0] > 0) & (now[:, 0] > 0)
     before, after = _roughness(known[varied], kernel), _roughness(now[varied], kernel)
     return max(0.0, 1.0 - before / after) if after > 0 else 0.0
+
+
+def _surely(shares: list[float]) -> float:
+    """Return the mean less twice its standard error; 0 for one alone."""
+    count = len(shares)
+    mean = math.fsum(shares) / count
+    if count < 2:
+        return 0.0
+    square = math.fsum((share - mean) * (share - mean) for share in shares)
+    return mean - 2.0 * math.sqrt(square / (count * (count - 1)))
 
 
 def _details(image: npt.NDArray[np.int8]) -> npt.NDArray[np.int32]:
