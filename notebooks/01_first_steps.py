@@ -17,8 +17,8 @@
 # For everyone who is new to pmt and knows Python.
 #
 # An int8 network was trained on clean images and now gets noisy ones. Here it learns from them
-# without back-propagation and without float copies of its weights: the last layer by its exact
-# gradient, the layers before it using only forward passes. At the end it is exported as a firmware
+# without back-propagation and without float copies of its weights: the last layer is solved exactly,
+# the layers before it use only forward passes. At the end it is exported as a firmware
 # project that continues the training on a microcontroller.
 #
 # In a clone: `pip install ".[notebook]"`. It takes about half a minute.
@@ -96,7 +96,7 @@ result
 _ = result.plot(valid="test images")
 
 # %% [markdown]
-# `start` is the original model and `head` has the last layer trained by its exact gradient; the
+# `start` is the original model and `head` has the last layer solved exactly; the
 # epochs of perturbed forwards follow. `changed` counts the changes of int8 weights in the steps of
 # an epoch. Except for the seconds, all numbers are the same on every machine, with any number of
 # threads. The run folder holds the options, one line of metrics per step, and the checkpoint.

@@ -18,7 +18,7 @@
 #
 # [The paper](https://arxiv.org/abs/2411.05873) trains for 20 million forwards and uses the labels
 # of 1,000 images. How far can a fraction of that go? pmt has three things that are not in the
-# paper: alignment, which needs no labels; a head that is trained with its exact gradient; and an
+# paper: alignment, which needs no labels; a head that is solved exactly; and an
 # estimator that perturbs channels.
 #
 # The network and images are those that come with the package. In a clone:
@@ -94,7 +94,7 @@ curves = {name: results_curve([result], "valid_accuracy") for name, result in ru
 _ = plot_curves(curves, measure="accuracy", images="foggy test images")
 
 # %% [markdown]
-# `default` first aligns the model and trains the head with its exact gradient, then perturbs
+# `default` first aligns the model and solves the head exactly, then perturbs
 # channels. Its first points cost next to nothing: it is above 50 % before the others have finished
 # an epoch. `pooled` has no preparation, but biases and a head that learn ten times as fast (the
 # options `bias_rate` and `head_rate`), and comes within a point of `default` in the end. `paper`

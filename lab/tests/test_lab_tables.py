@@ -77,3 +77,11 @@ def test_the_page_of_24_tasks_shows_the_table_of_its_runs() -> None:
     assert len(stored["runs"]) == 4 * 6 * 3
     page = (LAB / "never_worse.md").read_text(encoding="utf-8")
     assert f"\n```\n{benchmark['table_of'](stored['runs'])}\n```\n" in page
+
+
+def test_the_page_of_results_shows_how_many_images_alignment_takes() -> None:
+    benchmark = runpy.run_path(str(ROOT / "lab" / "benchmarks" / "few_images.py"))
+    stored = json.loads((LAB.parent / "results" / "few-images.json").read_text())
+    assert len(stored) == 1 + 19
+    page = (LAB / "results.md").read_text(encoding="utf-8")
+    assert f"\n```\n{benchmark['table_of'](stored)}\n```\n" in page

@@ -18,6 +18,9 @@ much weight as it keeps of itself in noise probes: copies of the images with sti
 from the images themselves. Images made noisier still tell about their own noise, as is known from
 denoising (Moran et al. 2020, arXiv:1910.11908).
 
+Few images differ from clean ones by chance. They are measured in groups, whose scatter tells how
+much: that much of the distance to the clean statistics is left alone (James and Stein 1961).
+
 All take forward passes only, no labels and no perturbations.
 """
 
@@ -91,7 +94,8 @@ def align(
     model : Model
         The model.
     images : ndarray of uint8, shape (N, height, width, channels)
-        New images, of the model's input size; some hundred are enough. No labels.
+        New images, of the model's input size; some hundred are enough, and of a few what chance
+        explains is left alone. One image changes nothing. No labels.
     reference : CleanStatistics, optional
         Statistics of clean images
         (:func:`pmt.train.prepare.measure_statistics`); by default those stored in
