@@ -17,8 +17,8 @@
 # For everyone who is new to pmt and knows Python.
 #
 # An int8 network was trained on clean images and now gets noisy ones. Here it learns from them
-# without back-propagation and without float copies of its weights: the last layer is solved exactly,
-# the layers before it use only forward passes. At the end it is exported as a firmware
+# without back-propagation and without float copies of its weights: the last layer is solved
+# exactly, the layers before it use only forward passes. At the end it is exported as a firmware
 # project that continues the training on a microcontroller.
 #
 # In a clone: `pip install ".[notebook]"`. It takes about half a minute.
