@@ -293,6 +293,38 @@ def test_the_commands_store_statistics_and_align(tmp_path, capsys):
         assert json.loads(capsys.readouterr().out)["forwards"] == forwards
 
 
+@pytest.mark.parametrize("kind", ["one", "copies", "black"])
+def test_what_has_no_scatter_changes_nothing(kind):
+    model = pmt.load("fashion_mnist_dscnn")
+    images = datasets.bundled("train").images
+    reference = measure_statistics(model, images[:64])
+    before = model.image()
+    new = {"one": images[:1], "copies": images[[7] * 20], "black": np.zeros_like(images[:20])}
+    assert align(model, new[kind], reference).forwards == 0
+    assert model.image() == before
+
+
+def test_copies_count_once():
+    one, other = pmt.load("fashion_mnist_dscnn"), pmt.load("fashion_mnist_dscnn")
+    images = contrast(30).images
+    reference = measure_statistics(one, datasets.bundled("train").images[:64])
+    align(one, images, reference)
+    align(other, np.concatenate([images[:20], images[:7], images[20:], images[3:4]]), reference)
+    assert one.image() == other.image()
+
+
+@pytest.mark.parametrize(("kind", "most"), [("clean", 0.02), ("contrast", 0.0)])
+def test_a_few_images_do_no_harm(kind, most):
+    model = pmt.load("fashion_mnist_dscnn")
+    images = datasets.bundled("train").images
+    reference = measure_statistics(model, images[:500])
+    test = contrast(1000, "test", seed=1) if kind == "contrast" else datasets.bundled("test")
+    new = contrast(600).images if kind == "contrast" else images
+    before = model.evaluate(test).accuracy
+    align(model, new[500:516], reference)
+    assert model.evaluate(test).accuracy >= before - most
+
+
 @pytest.mark.parametrize("command", ["statistics", "align"])
 def test_the_commands_replace_their_own_model_alone(command, tmp_path, capsys):
     stored, other = tmp_path / "stored.pmt", tmp_path / "other.pmt"

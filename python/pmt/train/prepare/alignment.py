@@ -29,6 +29,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from hashlib import sha256
 
 import numpy as np
 import numpy.typing as npt
@@ -95,7 +96,8 @@ def align(
         The model.
     images : ndarray of uint8, shape (N, height, width, channels)
         New images, of the model's input size; some hundred are enough, and of a few what chance
-        explains is left alone. One image changes nothing. No labels.
+        explains is left alone. Equal images count once, and a single one changes nothing. No
+        labels.
     reference : CleanStatistics, optional
         Statistics of clean images
         (:func:`pmt.train.prepare.measure_statistics`); by default those stored in
@@ -132,7 +134,9 @@ def align(
     missing = [name for name in layers.values() if name not in known.channels]
     if missing:
         raise ValueError(f"reference has no statistics of layer {missing[0]!r} of the model")
-    inputs = prepared_images(model, images)
+    inputs = _without_copies(prepared_images(model, images))
+    if len(inputs) < 2:
+        return Alignment(len(images), 0, 0, 0)
     groups = _Groups(model, inputs, thread_count(threads))
     noise = _Noise(model, inputs, thread_count(threads)) if reliability else None
     before = model.copy()
@@ -205,6 +209,14 @@ def align_model(
         threads=threads,
         progress=progress,
     )
+
+
+def _without_copies(images: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
+    """Return the images without those that equal one before them, which have no scatter."""
+    first = {
+        sha256(image.tobytes()).digest(): place for place, image in reversed([*enumerate(images)])
+    }
+    return images if len(first) == len(images) else images[sorted(first.values())]
 
 
 class _Groups:
