@@ -96,9 +96,9 @@ result
 _ = result.plot(valid="test images")
 
 # %% [markdown]
-# `start` is the original model and `head` has the last layer solved exactly; the
-# epochs of perturbed forwards follow. `changed` counts the changes of int8 weights in the steps of
-# an epoch. Except for the seconds, all numbers are the same on every machine, with any number of
+# `start` is the original model and `head` has the last layer solved exactly; the epochs of
+# perturbed forwards follow. `changed` counts the changes of int8 weights in the steps of an epoch.
+# Except for the seconds, all numbers are the same on every machine, with any number of
 # threads. The run folder holds the options, one line of metrics per step, and the checkpoint.
 # Calling `fit` again with the same folder resumes an unfinished run, bit for bit.
 #

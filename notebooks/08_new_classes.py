@@ -73,8 +73,7 @@ print(f"{result.after['valid_accuracy']:.1%} of the test images are right")
 
 # %% [markdown]
 # In such a short run perturbed forwards add next to nothing: the curve is flat after the head, and
-# the end, after the head was trained again on all images, differs from training only the head by
-# one test image.
+# the end, after the head was solved again on all images, is that of solving only the head.
 
 # %% [markdown]
 # ## At the paper's scale
