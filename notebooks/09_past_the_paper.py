@@ -111,9 +111,9 @@ print(runs["default"].verdict())
 
 # %% [markdown]
 # Most of the gain comes from the preparation: here from the head without alignment (`head_alone`),
-# which is tried too, and perturbed forwards add nothing to it. A state is kept only if it is better than the
-# previous one on held-out images. So on similar images, a run that cannot help does little harm:
-# no more than the held-out images fail to show.
+# which is tried too, and perturbed forwards add nothing to it. A state is kept only if it is better
+# than the previous one on held-out images. So on similar images, a run that cannot help does little
+# harm: no more than the held-out images fail to show.
 
 # %% [markdown]
 # ## At the paper's scale

@@ -40,7 +40,7 @@ def test_the_page_runs_and_the_network_adapts(
     assert "the model is start.pmt" in measured
     before, after = re.search(r"^accuracy (\S+) -> (\S+),", trained, re.MULTILINE).groups()
     assert float(after) > float(before) + 0.15
-    assert re.search(r"^aligned ", trained, re.MULTILINE)
+    assert re.search(r"^ *aligned ", trained, re.MULTILINE)
     assert re.search(rf"^b: adapted +{after} ", judged, re.MULTILINE)
     assert "cnn.tflite: full-integer TFLite" in converted
     assert float(compared.split()[0]) >= 99.0
