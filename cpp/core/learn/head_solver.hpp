@@ -29,7 +29,6 @@ class HeadSolver {
   // `memory` must be 16-byte aligned and outlive the solver.
   Status open(const HeadSetup& setup, void* memory, size_t bytes);
   size_t bytes_needed() const { return arena_.used(); }
-  static size_t table_bytes(const Model&) { return 0; }
 
   // The strength of 100 to 0.01 with the lowest loss on held-out folds, each by a head fitted without it.
   Status choose_strength(float* strength);
