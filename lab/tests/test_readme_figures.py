@@ -76,7 +76,8 @@ def test_the_demo_prints_what_readme_says(
     runpy.run_path(str(ROOT / "scripts" / "demo.py"), run_name="__main__")
     printed = capsys.readouterr().out
     before, after = re.search(r"^fog accuracy +(.*)% +(.*)%$", printed, re.MULTILINE).groups()
-    head, forwards, refit = re.findall(r"\+(\d+\.\d) by", printed)
+    found = re.findall(r"([+-]\d+\.\d) by", printed)
+    head, forwards, refit = (figure.removeprefix("+") for figure in found)
     alone = re.search(r"exact head on all images: (.*)%", printed)[1]
     for text in (
         f"to fog, from {before} to {after} %",
