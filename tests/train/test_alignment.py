@@ -293,6 +293,20 @@ def test_the_commands_store_statistics_and_align(tmp_path, capsys):
         assert json.loads(capsys.readouterr().out)["forwards"] == forwards
 
 
+def test_the_command_says_why_one_image_changes_nothing(tmp_path, capsys):
+    stored, aligned = tmp_path / "stored.pmt", tmp_path / "aligned.pmt"
+    data = ["--data", "bundled", "--images"]
+    assert main(["statistics", "fashion_mnist_dscnn", *data, "16", "--out", str(stored)]) == 0
+    capsys.readouterr()
+    assert main(["align", str(stored), *data, "1", "--out", str(aligned)]) == 0
+    assert capsys.readouterr().out.splitlines()[:2] == [
+        "0 layers aligned to 1 train image of bundled",
+        "the model is unchanged: one image, or copies of it, cannot tell a shift from chance; give "
+        "--images 2 or more",
+    ]
+    assert pmt.load(aligned).image() == pmt.load(stored).image()
+
+
 @pytest.mark.parametrize("kind", ["one", "copies", "black"])
 def test_what_has_no_scatter_changes_nothing(kind):
     model = pmt.load("fashion_mnist_dscnn")

@@ -74,6 +74,11 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         f"{counted(done.layers, 'layer')} aligned to "
         f"{counted(done.images, f'{split} image')} of {data.description(split)}"
     )
+    if done.layers == 0:
+        output.text(
+            "the model is unchanged: one image, or copies of it, cannot tell a shift from chance; "
+            "give --images 2 or more"
+        )
     output.text(f"{done.forwards:,} forwards, {done.macs / 1e9:,.1f} GMAC; the model is {path}")
     output.figures({"out": str(path), **asdict(done)})
     return 0
