@@ -7,22 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from firmware_tools import COMPILER, EMULATOR, need_firmware_tools, succeed
+from firmware_tools import run_on_cortex_m7
 
 import pmt
 from pmt import _core, corruptions, datasets
-from pmt.firmware.export.layout import link_script
-from pmt.firmware.export.target import find_target
 from pmt.net.graph import graph_of_activations
 
-ROOT = Path(__file__).parents[2]
-CORE, FIRMWARE = ROOT / "cpp" / "core", ROOT / "firmware_export"
-FLAGS = (
-    *("-mcpu=cortex-m7", "-mthumb", "-mfpu=fpv5-sp-d16", "-mfloat-abi=hard"),
-    *("-std=c++17", "-O2", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics"),
-    *("-fno-use-cxa-atexit", "-fno-math-errno", "-ffp-contract=off", "-ffunction-sections"),
-    *("-fdata-sections", "-Wall", "-Wextra", "-Werror"),
-)
 SAMPLES, FOLDS = 60, 3
 
 
@@ -39,7 +29,6 @@ def array(kind: str, name: str, values: Iterable[int]) -> str:
 
 
 def test_a_board_solves_the_head_to_the_bytes_of_the_host(tmp_path: Path) -> None:
-    need_firmware_tools(EMULATOR)
     model = pmt.load("fashion_mnist_dscnn")
     foggy = corruptions.corrupt(datasets.bundled("train").take(SAMPLES), "fog", 5, seed=0)
     inputs = model.core.inputs(model.prepare(foggy.images), model.core.op_count - 1)[:, 0, 0]
@@ -59,27 +48,6 @@ def test_a_board_solves_the_head_to_the_bytes_of_the_host(tmp_path: Path) -> Non
     strength, *_ = _core.solve_head(head.core, 0, inputs, labels, "cross_entropy", folds)
     assert head.image() != before
     expected = _core.crc32(head.image()[16:])
-    script = tmp_path / "link.ld"
-    script.write_bytes(link_script(find_target("qemu-mps2-an500")))
-    common = [FIRMWARE / "common" / f"{name}.cpp" for name in ("log", "memory", "semihosting")]
-    succeed(
-        *(COMPILER, *FLAGS, f"-I{ROOT / 'cpp'}", f"-I{FIRMWARE}", f"-I{tmp_path}"),
-        *("-nostartfiles", "-nodefaultlibs", "-Wl,--gc-sections", "-T", script),
-        ROOT / "tests" / "support" / "head_on_board.cpp",
-        *sorted(
-            path
-            for part in ("base", "image", "learn", "zo")
-            for path in (CORE / part).glob("*.cpp")
-        ),
-        *sorted((CORE / "kernels").rglob("*.cpp")),
-        *sorted((CORE / "net").glob("*.cpp")),
-        *(*common, *sorted((FIRMWARE / "drivers" / "cortex_m").glob("*.cpp")), "-lgcc"),
-        *("-o", tmp_path / "head.elf"),
-    )
-    log = succeed(
-        *(EMULATOR, "-M", "mps2-an500", "-display", "none", "-monitor", "none"),
-        *("-serial", "none", "-chardev", "stdio,id=console", "-semihosting-config"),
-        "enable=on,target=native,chardev=console,arg=head",
-        *("-kernel", tmp_path / "head.elf"),
-    )
+    parts = ("base", "image", "kernels", "learn", "net", "zo")
+    log = run_on_cortex_m7("head_on_board.cpp", parts, tmp_path)
     assert log == f"strength {int(strength * 1000)} crc32 {expected:08x}\n"

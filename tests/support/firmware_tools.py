@@ -17,6 +17,8 @@ import pmt
 from pmt.datasets import Dataset
 from pmt.firmware.board.memory import linked_sizes
 from pmt.firmware.export import ExportReport, export
+from pmt.firmware.export.layout import link_script
+from pmt.firmware.export.target import find_target
 from pmt.firmware.monitor import TrainingLog
 from pmt.model import Model
 
@@ -24,6 +26,14 @@ COMPILER = "arm-none-eabi-g++"
 EMULATOR = "qemu-system-arm"
 TARGET = "qemu-mps2-an500"
 SMALL = pmt.preset("default", batch=3, queries=4)
+ROOT = Path(__file__).parents[2]
+CORE, FIRMWARE = ROOT / "cpp" / "core", ROOT / "firmware_export"
+CORTEX_M7 = ("-mcpu=cortex-m7", "-mthumb", "-mfpu=fpv5-sp-d16", "-mfloat-abi=hard")
+FLAGS = (
+    *("-std=c++17", "-O2", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics"),
+    *("-fno-use-cxa-atexit", "-fno-math-errno", "-ffp-contract=off", "-ffunction-sections"),
+    *("-fdata-sections", "-fno-tree-loop-distribute-patterns", "-Wall", "-Wextra", "-Werror"),
+)
 
 
 def need_firmware_tools(*tools: str) -> None:
@@ -59,6 +69,38 @@ def succeed(*command: str | Path, folder: Path | None = None, path: str = "") ->
     )
     assert done.returncode == 0, done.stdout
     return done.stdout
+
+
+def run_on_cortex_m7(program: str, parts: Iterable[str], folder: Path) -> str:
+    """Return what a program of tests/support prints on an emulated board.
+
+    Parameters
+    ----------
+    program : str
+        Its source file, which may include files of ``folder``.
+    parts : iterable of str
+        Folders of the core, whose sources it may use.
+    folder : pathlib.Path
+        Where it is built.
+    """
+    need_firmware_tools(EMULATOR)
+    built, script = folder / "program.elf", folder / "link.ld"
+    script.write_bytes(link_script(find_target(TARGET)))
+    common = [FIRMWARE / "common" / f"{name}.cpp" for name in ("log", "memory", "semihosting")]
+    succeed(
+        *(COMPILER, *FLAGS, *CORTEX_M7, f"-I{CORE.parent}", f"-I{FIRMWARE}", f"-I{folder}"),
+        *("-nostartfiles", "-nodefaultlibs", "-Wl,--gc-sections", "-T", script),
+        ROOT / "tests" / "support" / program,
+        *sorted(source for part in parts for source in (CORE / part).rglob("*.cpp")),
+        *(*common, *sorted((FIRMWARE / "drivers" / "cortex_m").glob("*.cpp"))),
+        *("-lgcc", "-o", built),
+    )
+    return succeed(
+        *(EMULATOR, "-M", "mps2-an500", "-display", "none", "-monitor", "none"),
+        *("-serial", "none", "-chardev", "stdio,id=console", "-semihosting-config"),
+        "enable=on,target=native,chardev=console,arg=program",
+        *("-kernel", built),
+    )
 
 
 def emulate(folder: Path, *arguments: str) -> tuple[bool, list[str]]:
