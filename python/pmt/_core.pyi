@@ -182,6 +182,7 @@ def shrink_windows(
     found: npt.NDArray[np.float32],
     images: npt.NDArray[np.int32],
 ) -> npt.NDArray[np.float32]: ...
+def is_worse(losses: npt.NDArray[np.int32], than: npt.NDArray[np.int32], errors: int) -> bool: ...
 
 NO_FOLD: int
 

@@ -177,14 +177,13 @@ def paired_margin(scores: npt.NDArray[np.float64], others: npt.NDArray[np.float6
 def is_worse(scores: ImageScores, than: ImageScores, errors: int = 1) -> bool:
     """Whether the mean loss is higher by more than so many standard errors.
 
-    The standard error is that of the differences, image by image. With sums S of them and Q of
-    their squares, S > 0 and S^2 / n^2 > z^2 (Q - S^2 / n) / (n (n - 1)) is
-    S^2 (n - 1 + z^2) > z^2 n Q: exact on integers.
+    The standard error is that of the differences, image by image. The core decides, in integers.
     """
-    differences = [int(d) for d in fixed_losses(scores) - fixed_losses(than)]
-    n, total = len(differences), sum(differences)
-    squares = sum(d * d for d in differences)
-    return total > 0 and total * total * (n - 1 + errors**2) > errors**2 * n * squares
+    losses, others = fixed_losses(scores), fixed_losses(than)
+    largest = max(int(np.abs(values).max(initial=0)) for values in (losses, others))
+    shift = max(0, largest.bit_length() - 31)  # of losses that grow with the output's square
+    first, second = ((values >> shift).astype(np.int32) for values in (losses, others))
+    return _core.is_worse(first, second, errors)
 
 
 def fixed_losses(scores: ImageScores) -> npt.NDArray[np.int64]:

@@ -1,4 +1,5 @@
 #include "arrays.hpp"
+#include "core/learn/paired_losses.hpp"
 #include "host/host_head.hpp"
 #include "register.hpp"
 #include "words.hpp"
@@ -69,9 +70,29 @@ py::tuple solve_head(HostModel& model, int32_t op, const py::object& inputs_obje
   return py::make_tuple(found.strength, found.macs, found.choice_macs);
 }
 
+// Whether the first of two arrays of losses of the same samples, int32 (N,), is higher by so many standard errors.
+bool is_worse(const py::object& losses_object, const py::object& than_object, int32_t errors) {
+  const auto losses = checked<int32_t>(losses_object, "losses", "int32");
+  const auto than = checked<int32_t>(than_object, "than", "int32");
+  const bool fits = losses.ndim() == 1 && than.ndim() == 1 && losses.shape(0) == than.shape(0);
+  if (!fits || losses.shape(0) > PairedLosses::most_samples) {
+    throw py::value_error("losses and than must have one shape, (N,) of at most " +
+                          std::to_string(PairedLosses::most_samples) + "; got " + shape_text(losses) + " and " +
+                          shape_text(than));
+  }
+  if (errors < 1 || errors > PairedLosses::most_errors) {
+    throw py::value_error("errors must be 1.." + std::to_string(PairedLosses::most_errors) + ", got " +
+                          std::to_string(errors));
+  }
+  PairedLosses pairs;
+  for (py::ssize_t i = 0; i < losses.shape(0); ++i) pairs.add(losses.at(i), than.at(i));
+  return pairs.is_worse(errors);
+}
+
 }  // namespace
 
-void register_head(py::module_& m) {
+void register_learn(py::module_& m) {
+  m.def("is_worse", &is_worse, py::arg("losses"), py::arg("than"), py::arg("errors"));
   m.attr("NO_FOLD") = static_cast<int>(no_fold);
   m.def("solve_head", &solve_head, py::arg("model"), py::arg("op"), py::arg("inputs"), py::arg("labels"),
         py::arg("loss"), py::arg("folds") = py::none(), py::arg("strength") = 0.0f, py::arg("threads") = 0);
