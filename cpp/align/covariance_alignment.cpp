@@ -129,7 +129,7 @@ void write_mapped_channel(const Model& model, const OpRecord& op, int32_t channe
   float moved = 0.0f;  // of the mean sum, in products of an old weight's step and an input's
   for (int32_t i = 0; i < at.count; ++i) {
     const float value = mapped.values[i];
-    const float size = value < 0.0f ? -value : value;
+    const float size = absolute(value);
     largest = size > largest ? size : largest;
     const float weight = to_float(layer.weights[at.first + i * at.stride]);
     moved += (weight - value) * (mapped.means[i % mapped.channels] - zero);

@@ -1,4 +1,5 @@
 #include "arrays.hpp"
+#include "core/learn/head_loss.hpp"
 #include "core/learn/paired_losses.hpp"
 #include "host/host_head.hpp"
 #include "register.hpp"
@@ -47,6 +48,10 @@ py::tuple solve_head(HostModel& model, int32_t op, const py::object& inputs_obje
   }
   if (!(strength >= 0.0f && is_finite(strength))) {
     throw py::value_error("strength must be a finite number of 0 or more, got " + std::to_string(strength));
+  }
+  if (!is_head_loss(loss)) {
+    throw py::value_error(
+        "loss must be cross_entropy, squared_error or binary_cross_entropy, for which a head is solved");
   }
   const Int8Array inputs = checked_inputs(inputs_object, features);
   const py::ssize_t count = inputs.shape(0);

@@ -12,6 +12,8 @@ constexpr int32_t clamp(int32_t value, int32_t low, int32_t high) {
   return value < low ? low : (value > high ? high : value);
 }
 
+constexpr float absolute(float value) { return value < 0.0f ? -value : value; }
+
 constexpr float clamp(float value, float low, float high) { return value < low ? low : (value > high ? high : value); }
 
 // Round half to even. Adding 1.5 * 2^23 leaves no fraction bits, so the addition itself rounds.

@@ -39,7 +39,6 @@ struct HeadObjective::Pass {
   const float* head;
   const float* direction = nullptr;  // of a curvature
   float* gradient = nullptr;
-  int32_t values = 1;  // a sample
   GroupedSum sums[head_factors] = {};
 };
 
@@ -49,7 +48,7 @@ void HeadObjective::open(const HeadObjectiveSetup& setup, Arena& arena) {
   macs_ = 0;
   means_ = arena.take<float>(setup.features);
   spreads_ = arena.take<float>(setup.features);
-  factors_ = arena.take<float>(setup.features);
+  inverses_ = arena.take<float>(setup.features);
   rows_ = arena.take<int8_t>(static_cast<int64_t>(setup.block) * setup.features);
   labels_ = arena.take<int32_t>(setup.block);
   places_ = arena.take<int32_t>(setup.block);
@@ -105,7 +104,7 @@ Status HeadObjective::measure_features(float* scratch) {
   const float mean_variance = all / static_cast<float>(features);
   for (int32_t f = 0; f < features; ++f) {
     spreads_[f] = mean_variance > 0.0f ? __builtin_sqrtf(0.5f * (spreads_[f] + mean_variance)) : 1.0f;
-    factors_[f] = 1.0f / spreads_[f];
+    inverses_[f] = 1.0f / spreads_[f];
   }
   return {};
 }
@@ -177,7 +176,9 @@ Status HeadObjective::run(Pass& pass) {
     for (int32_t f = task * features_a_task; f < end; ++f) j.objective->add_feature(*j.pass, f, j.count, column);
   };
   const Executor& executor = setup_.executor;
-  const int64_t macs_a_sample = static_cast<int64_t>(setup_.features + 1) * setup_.classes;
+  const int32_t values = pass.sum == Sum::factors ? head_factors : 1;  // a sample
+  const int32_t products = pass.sum == Sum::gradient || pass.sum == Sum::curvature ? 2 : 1;
+  const int64_t macs_a_sample = static_cast<int64_t>(setup_.features + 1) * setup_.classes * products;
   int32_t next = 0;
   while (true) {
     PMT_RETURN_IF_ERROR(read_block(pass.range, &next, &job.count));
@@ -185,14 +186,13 @@ Status HeadObjective::run(Pass& pass) {
     if (!executor.run(executor.context, tasks_of(job.count, samples_a_task), by_sample, &job, true)) {
       return {Code::cancelled};
     }
-    if (pass.gradient != nullptr) {
+    if (pass.sum == Sum::gradient) {
       executor.run(executor.context, tasks_of(setup_.features + 1, features_a_task), by_feature, &job, false);
     }
     for (int32_t i = 0; i < job.count; ++i) {
-      for (int32_t v = 0; v < pass.values; ++v) pass.sums[v].add(values_[i * head_factors + v]);
+      for (int32_t v = 0; v < values; ++v) pass.sums[v].add(values_[i * head_factors + v]);
     }
-    const int32_t products = pass.sum == Sum::gradient || pass.sum == Sum::curvature ? 2 : 1;
-    macs_ += products * job.count * macs_a_sample;
+    macs_ += job.count * macs_a_sample;
   }
   return {};
 }
@@ -226,7 +226,6 @@ Status HeadObjective::curvature(const SampleRange& range, const float* head, con
 
 Status HeadObjective::losses_of_factors(const float* head, float* mean_losses) {
   Pass pass = {Sum::factors, {}, head};
-  pass.values = head_factors;
   PMT_RETURN_IF_ERROR(run(pass));
   for (int32_t i = 0; i < head_factors; ++i) mean_losses[i] = pass.sums[i].mean();
   return {};

@@ -30,7 +30,6 @@ class HeadObjective {
   int32_t classes() const { return setup_.classes; }
   int32_t stride() const { return stride_; }  // classes, and zeros that fill the row
   int32_t coefficients() const { return (setup_.features + 1) * stride_; }
-  const HeadSamples& samples() const { return setup_.samples; }
 
   // Means and spreads of the features, of all samples. `scratch`: as many floats as coefficients.
   Status measure_features(float* scratch);
@@ -59,7 +58,7 @@ class HeadObjective {
   void add_feature(const Pass& pass, int32_t feature, int32_t count, float* column);
   Scratch scratch(int32_t worker) const;
   float standardized(int32_t feature, int8_t value) const {
-    return (static_cast<float>(value) - means_[feature]) * factors_[feature];
+    return (static_cast<float>(value) - means_[feature]) * inverses_[feature];
   }
 
   HeadObjectiveSetup setup_ = {};
@@ -67,7 +66,7 @@ class HeadObjective {
   int64_t macs_ = 0;
   float* means_ = nullptr;      // [feature]
   float* spreads_ = nullptr;    // [feature]
-  float* factors_ = nullptr;    // [feature], 1 / spread
+  float* inverses_ = nullptr;   // [feature], of the spreads
   int8_t* rows_ = nullptr;      // [block][feature]
   int32_t* labels_ = nullptr;   // [block]
   int32_t* places_ = nullptr;   // [block], index of the sample

@@ -17,8 +17,6 @@ constexpr FitLimits of_the_head = {200, 1e-4f};
 
 constexpr float largest_bias = 268435456.0f;  // in bias steps: sums stay inside int32
 
-float absolute(float value) { return value < 0.0f ? -value : value; }
-
 }  // namespace
 
 int32_t head_features(const Model& model, int32_t op) {
@@ -65,10 +63,10 @@ Status HeadSolver::begin() {
     }
     biases_[k] = units_[k] * sum;
   }
-  prior_ = {setup_.layer.weights, units_, biases_, 0.0f};
+  prior_ = {setup_.layer.weights, units_, biases_, empty ? 0.0f : 1.0f};
   if (!empty) {
     float losses[head_factors];
-    start_at_prior(1.0f);
+    start_at_prior();
     PMT_RETURN_IF_ERROR(objective_.losses_of_factors(fit_.head, losses));
     int32_t best = 0;
     for (int32_t i = 1; i < head_factors; ++i) {
@@ -80,17 +78,16 @@ Status HeadSolver::begin() {
   return {};
 }
 
-void HeadSolver::start_at_prior(float factor) {
-  const HeadPrior prior = {prior_.weights, prior_.units, prior_.biases, factor};
+void HeadSolver::start_at_prior() {
   for (int32_t f = 0; f <= objective_.features(); ++f) {
     for (int32_t k = 0; k < objective_.stride(); ++k) {
-      fit_.head[f * objective_.stride() + k] = prior.at(objective_, f, k);
+      fit_.head[f * objective_.stride() + k] = prior_.at(objective_, f, k);
     }
   }
 }
 
 Status HeadSolver::add_held_out(int32_t fold, float* losses) {
-  start_at_prior(prior_.factor);
+  start_at_prior();
   for (int32_t i = 0; i < strength_count; ++i) {
     float loss = 0.0f;
     PMT_RETURN_IF_ERROR(fit_head(objective_, {fold, false}, prior_, strengths[i], of_a_fold, fit_));
@@ -116,7 +113,7 @@ Status HeadSolver::choose_strength(float* strength) {
 
 Status HeadSolver::solve(float strength) {
   PMT_RETURN_IF_ERROR(begin());
-  start_at_prior(prior_.factor);
+  start_at_prior();
   PMT_RETURN_IF_ERROR(fit_head(objective_, {}, prior_, strength, of_the_head, fit_));
   // The old head is not needed any more, nor are its units.
   choose_scales(units_);

@@ -40,7 +40,7 @@ class HeadSolver {
 
  private:
   Status begin();
-  void start_at_prior(float factor);
+  void start_at_prior();
   Status add_held_out(int32_t fold, float* losses);
   float by_step(int32_t feature, int32_t column) const;
   float filling_scale(int32_t column) const;

@@ -123,11 +123,8 @@ class _Patch:
         graph = self._model.Subgraphs(0)
         operators = [graph.Operators(i) for i in range(graph.OperatorsLength())]
         read = [op.Inputs(i) for op in operators for i in range(op.InputsLength())]
-        self._uses = Counter(
-            self._quantization(self._model, tensor)._tab.Pos
-            for tensor in read
-            if tensor >= 0 and self._quantization(self._model, tensor) is not None
-        )
+        found = (_scales_in(self._model, tensor) for tensor in read if tensor >= 0)
+        self._uses = Counter(one._tab.Pos for one in found if one is not None)
         self._scales: dict[int, npt.NDArray[np.float32]] = {}  # new ones, by tensor
         self._readers = Counter(self._buffer(tensor) for tensor in read if tensor >= 0)
         entries = [self._model.Metadata(i) for i in range(self._model.MetadataLength())]
@@ -159,9 +156,9 @@ class _Patch:
 
     def _rescale(self, tensor: int, layer: Op, scales: npt.NDArray[np.float32]) -> None:
         """Give a constant the scales of its layer, which alone reads it."""
-        quantization = self._quantization(self._model, tensor)
-        found = quantization.ScaleLength()
-        if self._uses[quantization._tab.Pos] > 1:
+        stored = _scales_in(self._model, tensor)
+        found = stored.ScaleLength()
+        if self._uses[stored._tab.Pos] > 1:
             problem = "others that share its parameters have the old scales"
         elif found == 1 and len(np.unique(scales)) > 1:
             problem = "the file has one for all its channels"
@@ -169,10 +166,6 @@ class _Patch:
             self._scales[tensor] = scales[:found]
             return
         self.problems.append(f"layer {layer.name!r} has new weight scales, and {problem}")
-
-    @staticmethod
-    def _quantization(model: Any, tensor: int) -> Any:
-        return model.Subgraphs(0).Tensors(tensor).Quantization()
 
     def _buffer(self, tensor: int) -> int:
         return int(self._model.Subgraphs(0).Tensors(tensor).Buffer())
@@ -193,7 +186,7 @@ class _Patch:
         data = bytearray(self.content)
         model = type(self._model).GetRootAs(data, 0)  # its arrays are views of the data
         for tensor, scales in self._scales.items():
-            self._quantization(model, tensor).ScaleAsNumpy()[:] = scales
+            _scales_in(model, tensor).ScaleAsNumpy()[:] = scales
         own = []
         for new in self._replacements:
             group = [other for other in self._replacements if other.buffer == new.buffer]
@@ -209,6 +202,11 @@ class _Patch:
 def _bias(op: Op) -> npt.NDArray[np.int32]:
     assert op.weight_scales is not None
     return np.zeros(len(op.weight_scales), np.int32) if op.bias is None else op.bias
+
+
+def _scales_in(model: Any, tensor: int) -> Any:
+    """Return the table of a file that holds the scales of a tensor; None where it has none."""
+    return model.Subgraphs(0).Tensors(tensor).Quantization()
 
 
 def _scales(op: Op) -> npt.NDArray[np.float32]:

@@ -29,16 +29,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from hashlib import sha256
 
 import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
 from pmt._util.processes import thread_count
+from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.model.layers import copy_parameters
 from pmt.protocol import DataSource
+from pmt.protocol.copies import first_of_copies
 from pmt.train.costs.work import Cost
 from pmt.train.prepare.clean_statistics import (
     DEFAULT_IMAGES,
@@ -134,7 +135,8 @@ def align(
     missing = [name for name in layers.values() if name not in known.channels]
     if missing:
         raise ValueError(f"reference has no statistics of layer {missing[0]!r} of the model")
-    inputs = _without_copies(prepared_images(model, images))
+    inputs = prepared_images(model, images)
+    inputs = inputs[first_of_copies(Dataset.unlabeled(inputs))]  # copies have no scatter
     if len(inputs) < 2:
         return Alignment(len(images), 0, 0, 0)
     groups = _Groups(model, inputs, thread_count(threads))
@@ -209,14 +211,6 @@ def align_model(
         threads=threads,
         progress=progress,
     )
-
-
-def _without_copies(images: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
-    """Return the images without those that equal one before them, which have no scatter."""
-    first = {
-        sha256(image.tobytes()).digest(): place for place, image in reversed([*enumerate(images)])
-    }
-    return images if len(first) == len(images) else images[sorted(first.values())]
 
 
 class _Groups:

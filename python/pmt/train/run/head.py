@@ -69,12 +69,11 @@ class CrossValidation(Observer):
             strength = state.work.figures["head_strength"]
             solve_head = partial(run.trainer.preparation.solve_head, strength=strength)
             head = replace(state.phase, run=solve_head)
-            before = [] if state.phase.from_start else self.phases
+            before = [] if state.is_alternative else self.phases
             scores = self._out_of_fold(run, [*before, head])
         else:
             return
-        alternative = state.phase is not None and state.phase.from_start
-        better = self.best.take(scores, ERRORS, is_alternative=alternative)
+        better = self.best.take(scores, ERRORS, is_alternative=state.is_alternative)
         state.better = better if state.phase is not None else None
         state.figures.update(figures_of({"out_of_fold": scores}))
         state.seconds += self._seconds + time.monotonic() - start

@@ -237,15 +237,16 @@ class KeepBest(Observer):
         better: it is reverted at once.
         """
         scores = state.scores["held_out"]
-        alternative = state.phase is not None and state.phase.from_start
         if state.better is not None:
             state.worse = self.backtrack and not state.better
         else:
             is_few = state.name == "epoch" and len(scores.losses) < FEW
             errors = FEW_ERRORS if is_few else ERRORS
             state.worse = self.backtrack and self.scored.is_worse(scores)
-            state.better = self.scored.is_better(scores, errors, is_alternative=alternative)
-        state.worse &= not alternative  # the run drops it by itself
+            state.better = self.scored.is_better(
+                scores, errors, is_alternative=state.is_alternative
+            )
+        state.worse &= not state.is_alternative  # the run drops it by itself
         self.scored.add(scores, state.better)
 
     def state(self) -> dict[str, npt.NDArray[Any]]:

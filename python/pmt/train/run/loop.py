@@ -63,7 +63,11 @@ class Run:
         Whether the run ends before its last step.
     whole : bool
         Whether the model is a whole state of a prepared run, which may be saved.
+    original : Model
+        The model before the preparation, once that has begun.
     """
+
+    original: Model
 
     def __init__(
         self,
@@ -78,7 +82,6 @@ class Run:
         self.model = model
         self.images = images
         self.data = images.train
-        self.original = model
         self.phases = trainer.preparation.phases(model, len(self.data))
         if self.keeps_best:
             self.phases += trainer.preparation.alternatives(self.phases)
@@ -189,8 +192,9 @@ class Run:
         self.original = self.model.copy()
         self._end_phase(None, PhaseWork(0), 0.0)
         for phase in self.phases:
-            before = self.model.copy()
+            before = self.model
             if phase.from_start:
+                before = self.model.copy()
                 copy_parameters(self.original, self.model)
             for observer in self.observers:
                 observer.before_phase(self, phase)

@@ -75,6 +75,11 @@ class State:
     seconds: float = 0.0
     macs: int = 0
 
+    @property
+    def is_alternative(self) -> bool:
+        """Whether its phase began with the original model, in place of the phases before it."""
+        return self.phase is not None and self.phase.from_start
+
 
 class Observer:
     """Watches a run; every method does nothing unless it is overridden."""

@@ -56,10 +56,6 @@ class MemoryStore(Observer):
         assert self._best is not None
         return Model(self._best)
 
-    def best_is_refit(self) -> bool:
-        """Whether the head of the best state was trained on all images."""
-        return False
-
 
 class FolderStore(MemoryStore):
     """Writes records, checkpoints and the best state of a run to its folder, and resumes it."""
@@ -145,10 +141,6 @@ class FolderStore(MemoryStore):
     def best(self) -> Model:
         """Read the best model."""
         return Model(self.folder.best.read_bytes())
-
-    def best_is_refit(self) -> bool:
-        """Whether there is a best model, whose head was trained on all images."""
-        return self.folder.best_is_refit()
 
     def end(self, run: Run) -> None:
         """Name the classes that the model has learned, and mark the run as finished."""
