@@ -12,7 +12,7 @@ PYTHONS := 3.10.0 3.11.2 3.12.0 3.13.0 3.14.0
 JOBS := $(shell nproc 2> /dev/null || echo 2)
 CPP := $(shell find cpp firmware_export -name '*.?pp' 2> /dev/null)
 SOURCES := pyproject.toml constraints.txt CMakeLists.txt scripts/setup.sh $(wildcard cmake/*) \
-	$(shell find cpp/core cpp/align cpp/host cpp/bindings firmware_export python lab/pmt_lab lab/pyproject.toml -type f \
+	$(shell find cpp/core cpp/host cpp/bindings firmware_export python lab/pmt_lab lab/pyproject.toml -type f \
 	  -not -name '*.so' -not -path '*/__pycache__/*' 2> /dev/null)
 
 export PYTHON

@@ -1,7 +1,7 @@
 #include <memory>
 
-#include "align/shrinkage.hpp"
 #include "arrays.hpp"
+#include "core/align/shrinkage.hpp"
 #include "core/base/arithmetic.hpp"
 #include "host/host_statistics.hpp"
 #include "register.hpp"

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "align/channel_statistics.hpp"
+#include "core/align/channel_statistics.hpp"
 #include "core/image/model.hpp"
 #include "core/kernels/table.hpp"
 #include "core/net/network.hpp"

@@ -6,10 +6,10 @@
 #include <memory>
 #include <vector>
 
-#include "align/channel_reliability.hpp"
-#include "align/channel_statistics.hpp"
-#include "align/covariance_alignment.hpp"
-#include "align/window_statistics.hpp"
+#include "core/align/channel_reliability.hpp"
+#include "core/align/channel_statistics.hpp"
+#include "core/align/covariance_alignment.hpp"
+#include "core/align/window_statistics.hpp"
 #include "host/host_model.hpp"
 #include "host/sample_array.hpp"
 #include "host/team.hpp"

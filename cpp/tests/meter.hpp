@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "align/channel_statistics.hpp"
+#include "core/align/channel_statistics.hpp"
 #include "tests/training_run.hpp"
 
 namespace pmt::tests {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "align/channel_reliability.hpp"
+#include "core/align/channel_reliability.hpp"
 #include "core/zo/layer.hpp"
 #include "reference/alignment.hpp"
 #include "tests/layer_inputs.hpp"

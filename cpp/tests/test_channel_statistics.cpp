@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "align/channel_statistics.hpp"
+#include "core/align/channel_statistics.hpp"
 #include "reference/alignment.hpp"
 #include "reference/ops.hpp"
 #include "tests/layer_inputs.hpp"

@@ -214,9 +214,10 @@ TEST_CASE("a fit ends where the penalized gradient vanishes") {
     const size_t count = at(objective.coefficients());
     std::vector<float> head(count), direction(count), gradient(count), last(count);
     const float strength = 0.3f;
-    REQUIRE(fit_head(objective, {1, false}, prior, strength, {200, 1e-5f},
-                     {head.data(), direction.data(), gradient.data(), last.data()})
-                .ok());
+    HeadFit fit;
+    fit.start(objective, {1, false}, prior, strength, {200, 1e-5f},
+              {head.data(), direction.data(), gradient.data(), last.data()});
+    for (bool done = false; !done;) REQUIRE(fit.step(&done).ok());
     float loss = 0.0f;
     REQUIRE(objective.gradient({1, false}, head.data(), gradient.data(), &loss).ok());
     double square = 0.0;

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "align/shrinkage.hpp"
+#include "core/align/shrinkage.hpp"
 #include "tests/random_source.hpp"
 
 using namespace pmt;

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <vector>
 
-#include "align/covariance_alignment.hpp"
+#include "core/align/covariance_alignment.hpp"
 #include "tests/random_source.hpp"
 
 using namespace pmt;

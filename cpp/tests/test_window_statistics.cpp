@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "align/covariance_alignment.hpp"
-#include "align/window_statistics.hpp"
+#include "core/align/covariance_alignment.hpp"
+#include "core/align/window_statistics.hpp"
 #include "reference/alignment.hpp"
 #include "tests/layer_inputs.hpp"
 #include "tests/linear_case.hpp"

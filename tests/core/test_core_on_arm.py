@@ -1,4 +1,4 @@
-"""Core and alignment, compiled for a Cortex-M7: no warnings, heap, C++ run-time or double."""
+"""The core, compiled for a Cortex-M7: no warnings, heap, C++ run-time or double."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def run(*command: str | Path) -> str:
 def objects(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     need_firmware_tools("arm-none-eabi-nm", "arm-none-eabi-objdump")
     folder = tmp_path_factory.mktemp("core")
-    sources = sorted(s for part in ("core", "align") for s in (CPP / part).rglob("*.cpp"))
+    sources = sorted((CPP / "core").rglob("*.cpp"))
     assert {"trainer.cpp", "portable_conv2d.cpp", "channel_statistics.cpp"} <= {
         s.name for s in sources
     }

@@ -19,74 +19,94 @@ void add_scaled(float* to, float factor, const float* values, int32_t count) {
   for (int32_t i = 0; i < count; ++i) to[i] += factor * values[i];
 }
 
+}  // namespace
+
+void HeadFit::start(HeadObjective& objective, const SampleRange& range, const HeadPrior& prior, float strength,
+                    const FitLimits& limits, const FitMemory& memory) {
+  *this = HeadFit();
+  objective_ = &objective;
+  range_ = range;
+  prior_ = &prior;
+  strength_ = strength / static_cast<float>(objective.classes());
+  limits_ = limits;
+  memory_ = memory;
+}
+
 // The mean loss with the penalty, and the gradient of both.
-Status penalized(HeadObjective& objective, const SampleRange& range, const HeadPrior& prior, float strength,
-                 const FitMemory& memory, float* value) {
+Status HeadFit::penalized(float* value) {
   float loss = 0.0f;
-  PMT_RETURN_IF_ERROR(objective.gradient(range, memory.head, memory.gradient, &loss));
+  PMT_RETURN_IF_ERROR(objective_->gradient(range_, memory_.head, memory_.gradient, &loss));
   float squares = 0.0f;
-  for (int32_t f = 0; f <= objective.features(); ++f) {
-    for (int32_t k = 0; k < objective.stride(); ++k) {
-      const int32_t i = f * objective.stride() + k;
-      const float apart = memory.head[i] - prior.at(objective, f, k);
-      memory.gradient[i] += strength * apart;
+  for (int32_t f = 0; f <= objective_->features(); ++f) {
+    for (int32_t k = 0; k < objective_->stride(); ++k) {
+      const int32_t i = f * objective_->stride() + k;
+      const float apart = memory_.head[i] - prior_->at(*objective_, f, k);
+      memory_.gradient[i] += strength_ * apart;
       squares += apart * apart;
     }
   }
-  *value = loss + 0.5f * strength * squares;
+  *value = loss + 0.5f * strength_ * squares;
   return {};
 }
 
+// Newton's step was too long, or the value is as low as float32 tells. Whether the fit goes on.
+bool HeadFit::take_back() {
+  const bool goes_on = ++halvings_ <= most_halvings;
+  if (goes_on) length_ *= 0.5f;
+  add_scaled(memory_.head, -length_, memory_.direction, objective_->coefficients());
+  return goes_on;
+}
+
 // The next direction; whether it goes down.
-bool turn(const FitMemory& memory, int32_t count, bool first, float square, float last_square) {
-  float keep = first ? 0.0f : (square - dot(memory.gradient, memory.last_gradient, count)) / last_square;
+bool HeadFit::turn(float square) {
+  const int32_t count = objective_->coefficients();
+  float keep = first_ ? 0.0f : (square - dot(memory_.gradient, memory_.last_gradient, count)) / last_square_;
   if (!(keep > 0.0f)) keep = 0.0f;
-  for (int32_t i = 0; i < count; ++i) memory.direction[i] = keep * memory.direction[i] - memory.gradient[i];
-  if (dot(memory.direction, memory.gradient, count) < 0.0f) return true;
-  for (int32_t i = 0; i < count; ++i) memory.direction[i] = -memory.gradient[i];
+  for (int32_t i = 0; i < count; ++i) memory_.direction[i] = keep * memory_.direction[i] - memory_.gradient[i];
+  if (dot(memory_.direction, memory_.gradient, count) < 0.0f) return true;
+  for (int32_t i = 0; i < count; ++i) memory_.direction[i] = -memory_.gradient[i];
   return square > 0.0f;
 }
 
-}  // namespace
+// Newton's step along the direction; 0 where the value does not curve.
+Status HeadFit::lengthen(float* length) {
+  const int32_t count = objective_->coefficients();
+  float curvature = 0.0f;
+  PMT_RETURN_IF_ERROR(objective_->curvature(range_, memory_.head, memory_.direction, &curvature));
+  const float reach = dot(memory_.direction, memory_.direction, count);
+  curvature += strength_ * reach;
+  *length = 0.0f;
+  if (!(curvature > 0.0f)) return {};
+  const float longest = longest_step / __builtin_sqrtf(reach);
+  *length = -dot(memory_.direction, memory_.gradient, count) / curvature;
+  if (*length > longest) *length = longest;
+  return {};
+}
 
-Status fit_head(HeadObjective& objective, const SampleRange& range, const HeadPrior& prior, float strength,
-                const FitLimits& limits, FitMemory memory) {
-  strength /= static_cast<float>(objective.classes());
-  const int32_t count = objective.coefficients();
-  float lowest = 0.0f, last_square = 0.0f, length = 0.0f;
-  int32_t halvings = 0;
-  bool first = true;
-  for (int32_t step = 0; step < limits.steps; ++step) {
-    float value = 0.0f;
-    PMT_RETURN_IF_ERROR(penalized(objective, range, prior, strength, memory, &value));
-    if (!first && !(value <= lowest)) {
-      // Newton's step was too long, or the value is as low as float32 tells.
-      const bool end = ++halvings > most_halvings;
-      if (!end) length *= 0.5f;
-      add_scaled(memory.head, -length, memory.direction, count);
-      if (end) return {};
-      continue;
-    }
-    lowest = value;
-    halvings = 0;
-    const float square = dot(memory.gradient, memory.gradient, count);
-    if (square < limits.least_slope * limits.least_slope) return {};
-    if (!turn(memory, count, first, square, last_square)) return {};
-    float curvature = 0.0f;
-    PMT_RETURN_IF_ERROR(objective.curvature(range, memory.head, memory.direction, &curvature));
-    const float reach = dot(memory.direction, memory.direction, count);
-    curvature += strength * reach;
-    if (!(curvature > 0.0f)) return {};
-    const float longest = longest_step / __builtin_sqrtf(reach);
-    length = -dot(memory.direction, memory.gradient, count) / curvature;
-    if (length > longest) length = longest;
-    add_scaled(memory.head, length, memory.direction, count);
-    float* const passed = memory.last_gradient;
-    memory.last_gradient = memory.gradient;
-    memory.gradient = passed;
-    last_square = square;
-    first = false;
+Status HeadFit::step(bool* done) {
+  *done = true;
+  if (steps_ == limits_.steps) return {};
+  ++steps_;
+  const int32_t count = objective_->coefficients();
+  float value = 0.0f;
+  PMT_RETURN_IF_ERROR(penalized(&value));
+  if (!first_ && !(value <= lowest_)) {
+    *done = !take_back();
+    return {};
   }
+  lowest_ = value;
+  halvings_ = 0;
+  const float square = dot(memory_.gradient, memory_.gradient, count);
+  if (square < limits_.least_slope * limits_.least_slope || !turn(square)) return {};
+  PMT_RETURN_IF_ERROR(lengthen(&length_));
+  if (length_ == 0.0f) return {};
+  add_scaled(memory_.head, length_, memory_.direction, count);
+  float* const passed = memory_.last_gradient;
+  memory_.last_gradient = memory_.gradient;
+  memory_.gradient = passed;
+  last_square_ = square;
+  first_ = false;
+  *done = false;
   return {};
 }
 

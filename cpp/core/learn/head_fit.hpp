@@ -31,8 +31,29 @@ struct FitMemory {
 };
 
 // Conjugate gradients (Polak and Ribiere 1969) with Newton's step along each direction, halved while the value rises.
-// Starts at memory.head, which becomes the result. The state between steps is memory and this object.
-Status fit_head(HeadObjective& objective, const SampleRange& range, const HeadPrior& prior, float strength,
-                const FitLimits& limits, FitMemory memory);
+// It starts at memory.head, which becomes the result. The state between steps is that memory and this object.
+class HeadFit {
+ public:
+  void start(HeadObjective& objective, const SampleRange& range, const HeadPrior& prior, float strength,
+             const FitLimits& limits, const FitMemory& memory);
+  // At most two passes over the samples; `done` after the last one.
+  Status step(bool* done);
+
+ private:
+  Status penalized(float* value);
+  bool take_back();
+  bool turn(float square);
+  Status lengthen(float* length);
+
+  HeadObjective* objective_ = nullptr;
+  SampleRange range_;
+  const HeadPrior* prior_ = nullptr;
+  float strength_ = 0.0f;
+  FitLimits limits_ = {};
+  FitMemory memory_ = {};
+  float lowest_ = 0.0f, last_square_ = 0.0f, length_ = 0.0f;
+  int32_t steps_ = 0, halvings_ = 0;
+  bool first_ = true;
+};
 
 }  // namespace pmt

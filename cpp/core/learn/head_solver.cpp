@@ -7,8 +7,8 @@ namespace pmt {
 namespace {
 
 // From the largest on, each sqrt(10) times as large as the next.
-constexpr float strengths[] = {100.0f, 31.6227766f, 10.0f, 3.16227766f, 1.0f, 0.316227766f, 0.1f, 0.0316227766f, 0.01f};
-constexpr int32_t strength_count = sizeof strengths / sizeof *strengths;
+constexpr float strengths[head_strengths] = {100.0f,       31.6227766f, 10.0f,         3.16227766f, 1.0f,
+                                             0.316227766f, 0.1f,        0.0316227766f, 0.01f};
 
 // Held-out losses hardly change after ten steps, each strength starting where the last one ended; the head itself
 // takes as many as its gradient asks for.
@@ -86,40 +86,81 @@ void HeadSolver::start_at_prior() {
   }
 }
 
-Status HeadSolver::add_held_out(int32_t fold, float* losses) {
-  start_at_prior();
-  for (int32_t i = 0; i < strength_count; ++i) {
-    float loss = 0.0f;
-    PMT_RETURN_IF_ERROR(fit_head(objective_, {fold, false}, prior_, strengths[i], of_a_fold, fit_));
-    PMT_RETURN_IF_ERROR(objective_.loss({fold, true}, fit_.head, &loss));
-    losses[i] += loss;
-  }
+void HeadSolver::start_choice() {
+  choosing_ = true;
+  fits_ = false;
+  strength_ = default_head_strength;
+  fold_ = tried_ = 0;
+  for (float& loss : losses_) loss = 0.0f;
+}
+
+void HeadSolver::start_solution(float strength) {
+  choosing_ = fits_ = false;
+  strength_ = strength;
+}
+
+Status HeadSolver::step(bool* done) {
+  *done = choosing_ && (setup_.samples.folds == nullptr || setup_.samples.fold_count < 2);
+  if (*done) return {};
+  if (!begun_) return begin();
+  if (!fits_) start_fit();
+  bool fitted = false;
+  PMT_RETURN_IF_ERROR(fitting_.step(&fitted));
+  if (!fitted) return {};
+  fits_ = false;
+  if (choosing_) return end_fold(done);
+  write_head();
+  *done = true;
   return {};
 }
 
-Status HeadSolver::choose_strength(float* strength) {
-  *strength = default_head_strength;
-  if (setup_.samples.folds == nullptr || setup_.samples.fold_count < 2) return {};
-  PMT_RETURN_IF_ERROR(begin());
-  float losses[strength_count] = {};
-  for (int32_t fold = 0; fold < setup_.samples.fold_count; ++fold) PMT_RETURN_IF_ERROR(add_held_out(fold, losses));
+// Each strength of a fold starts where the last one ended.
+void HeadSolver::start_fit() {
+  const SampleRange range = choosing_ ? SampleRange{fold_, false} : SampleRange{};
+  if (!choosing_ || tried_ == 0) start_at_prior();
+  fitting_.start(objective_, range, prior_, choosing_ ? strengths[tried_] : strength_,
+                 choosing_ ? of_a_fold : of_the_head, fit_);
+  fits_ = true;
+}
+
+Status HeadSolver::end_fold(bool* done) {
+  float loss = 0.0f;
+  PMT_RETURN_IF_ERROR(objective_.loss({fold_, true}, fit_.head, &loss));
+  losses_[tried_] += loss;
+  if (++tried_ < head_strengths) return {};
+  tried_ = 0;
+  if (++fold_ < setup_.samples.fold_count) return {};
   int32_t best = 0;
-  for (int32_t i = 1; i < strength_count; ++i) {
-    if (losses[i] < losses[best]) best = i;
+  for (int32_t i = 1; i < head_strengths; ++i) {
+    if (losses_[i] < losses_[best]) best = i;
   }
-  *strength = strengths[best];
+  strength_ = strengths[best];
+  *done = true;
   return {};
 }
 
-Status HeadSolver::solve(float strength) {
-  PMT_RETURN_IF_ERROR(begin());
-  start_at_prior();
-  PMT_RETURN_IF_ERROR(fit_head(objective_, {}, prior_, strength, of_the_head, fit_));
+void HeadSolver::write_head() {
   // The old head is not needed any more, nor are its units.
   choose_scales(units_);
   for (int32_t k = 0; k < objective_.classes(); ++k) write_class(k, units_[k]);
   begun_ = false;
+}
+
+Status HeadSolver::run() {
+  for (bool done = false; !done;) PMT_RETURN_IF_ERROR(step(&done));
   return {};
+}
+
+Status HeadSolver::choose_strength(float* strength) {
+  start_choice();
+  PMT_RETURN_IF_ERROR(run());
+  *strength = strength_;
+  return {};
+}
+
+Status HeadSolver::solve(float strength) {
+  start_solution(strength);
+  return run();
 }
 
 float HeadSolver::by_step(int32_t feature, int32_t column) const {

@@ -11,6 +11,7 @@ namespace pmt {
 
 // The strength where no folds choose one.
 constexpr float default_head_strength = 10.0f;
+constexpr int32_t head_strengths = 9;  // to choose from
 
 struct HeadSetup {
   const Model* model;
@@ -31,17 +32,27 @@ class HeadSolver {
   size_t bytes_needed() const { return arena_.used(); }
 
   // The strength of 100 to 0.01 with the lowest loss on held-out folds, each by a head fitted without it.
-  Status choose_strength(float* strength);
-  // Solves the head and writes the layer: int8 weights that fill their range, weight scales, biases. A second call
+  void start_choice();
+  // Solves the head and writes the layer: int8 weights that fill their range, weight scales, biases. A second solution
   // begins with the head that the first one wrote.
+  void start_solution(float strength);
+  // A few passes over the samples for what was started; `done` after the last ones.
+  Status step(bool* done);
+  float strength() const { return strength_; }
+
+  // All steps of them at once.
+  Status choose_strength(float* strength);
   Status solve(float strength);
 
   int64_t macs() const { return objective_.macs(); }
 
  private:
   Status begin();
+  Status run();
   void start_at_prior();
-  Status add_held_out(int32_t fold, float* losses);
+  void start_fit();
+  Status end_fold(bool* done);
+  void write_head();
   float by_step(int32_t feature, int32_t column) const;
   float filling_scale(int32_t column) const;
   void choose_scales(float* scales) const;
@@ -54,7 +65,11 @@ class HeadSolver {
   FitMemory fit_ = {};
   float* units_ = nullptr;   // [class]
   float* biases_ = nullptr;  // [class]
-  bool begun_ = false;
+  HeadFit fitting_;
+  float strength_ = default_head_strength;
+  float losses_[head_strengths] = {};  // held-out, of each strength, over the folds
+  int32_t fold_ = 0, tried_ = 0;       // of the choice: the fold, and the strength's index
+  bool begun_ = false, choosing_ = false, fits_ = false;
 };
 
 }  // namespace pmt

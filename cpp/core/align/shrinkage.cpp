@@ -1,4 +1,4 @@
-#include "align/shrinkage.hpp"
+#include "core/align/shrinkage.hpp"
 
 #include "core/base/arithmetic.hpp"
 

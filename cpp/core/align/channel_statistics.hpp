@@ -3,7 +3,7 @@
 // another requantization that makes the outputs small integers around a guess.
 #pragma once
 
-#include "align/layer_forwards.hpp"
+#include "core/align/layer_forwards.hpp"
 
 namespace pmt {
 

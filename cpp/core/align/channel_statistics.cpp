@@ -1,4 +1,4 @@
-#include "align/channel_statistics.hpp"
+#include "core/align/channel_statistics.hpp"
 
 #include "core/base/arithmetic.hpp"
 

@@ -1,4 +1,4 @@
-#include "align/layer_forwards.hpp"
+#include "core/align/layer_forwards.hpp"
 
 namespace pmt {
 namespace {

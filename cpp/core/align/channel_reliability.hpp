@@ -3,7 +3,7 @@
 // noise, and gets less weight in the layer than it has on clean images.
 #pragma once
 
-#include "align/channel_statistics.hpp"
+#include "core/align/channel_statistics.hpp"
 
 namespace pmt {
 

@@ -2,7 +2,7 @@
 // autocovariances of every group (see below). Exact integer sums of the int8 inputs.
 #pragma once
 
-#include "align/layer_forwards.hpp"
+#include "core/align/layer_forwards.hpp"
 #include "core/image/model.hpp"
 
 namespace pmt {

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "align/channel_statistics.hpp"
-#include "align/window_statistics.hpp"
+#include "core/align/channel_statistics.hpp"
+#include "core/align/window_statistics.hpp"
 
 namespace pmt {
 

@@ -1,6 +1,6 @@
-#include "align/channel_reliability.hpp"
+#include "core/align/channel_reliability.hpp"
 
-#include "align/covariance_alignment.hpp"
+#include "core/align/covariance_alignment.hpp"
 #include "core/base/arithmetic.hpp"
 
 namespace pmt {

@@ -1,4 +1,4 @@
-#include "align/window_statistics.hpp"
+#include "core/align/window_statistics.hpp"
 
 #include "core/base/arithmetic.hpp"
 

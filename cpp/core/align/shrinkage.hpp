@@ -2,8 +2,8 @@
 // Stein 1961, the positive part). A few images differ from clean ones by chance; what differs by chance is not aligned.
 #pragma once
 
-#include "align/channel_statistics.hpp"
-#include "align/window_statistics.hpp"
+#include "core/align/channel_statistics.hpp"
+#include "core/align/window_statistics.hpp"
 
 namespace pmt {
 

@@ -1,4 +1,4 @@
-#include "align/covariance_alignment.hpp"
+#include "core/align/covariance_alignment.hpp"
 
 #include "core/base/arena.hpp"
 #include "core/base/arithmetic.hpp"
