@@ -22,6 +22,7 @@ void register_functions(pybind11::module_& module);
 void register_profile(pybind11::module_& module);
 void register_statistics(pybind11::module_& module);
 void register_learn(pybind11::module_& module);
+void register_learner(pybind11::module_& module);
 void register_card_format(pybind11::module_& module);
 
 }  // namespace pmt::bindings

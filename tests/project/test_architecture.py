@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 # C++ packages, and the others that each may include.
 CORE = (
     "core/base", "core/image", "core/card", "core/kernels", "core/net", "core/align", "core/zo",
-    "core/train", "core/learn",
+    "core/train", "core/learn", "core/learner",
 )  # fmt: skip
 CPP = {
     **{package: set(CORE[:i]) for i, package in enumerate(CORE)},

@@ -4,11 +4,6 @@
 
 namespace pmt {
 
-struct StatisticsMeter::Job {
-  StatisticsMeter* meter;
-  int32_t op;
-};
-
 namespace {
 
 constexpr float steps_per_deviation = 8.0f;
@@ -41,7 +36,8 @@ Status StatisticsMeter::open(const StatisticsSetup& setup, void* memory, size_t 
   centers_ = arena_.take<float>(most_channels_);
   steps_ = arena_.take<float>(most_channels_);
   sums_ = arena_.take<ChannelSums>(static_cast<int64_t>(forwards_.workers()) * most_channels_);
-  return arena_.fits() ? Status{} : Status{Code::arena_too_small};
+  const bool activations_fit = setup.activations == nullptr || setup.activations->fits();
+  return arena_.fits() && activations_fit ? Status{} : Status{Code::arena_too_small};
 }
 
 // Centers the requantization of every channel on its guess. The center moves by whole biases; the one that
@@ -111,25 +107,45 @@ void StatisticsMeter::conclude(int32_t index, int64_t values, ChannelStatistics*
   }
 }
 
-Status StatisticsMeter::measure(int32_t op, int32_t samples, const SampleSource& source, int32_t rounds,
-                                const ChannelStatistics* guess, ChannelStatistics* found) {
+void StatisticsMeter::visit(void* context, const Activations& memory, int32_t worker) {
+  const Job& job = *static_cast<Job*>(context);
+  job.meter->add_sample(job.op, memory, worker);
+}
+
+Status StatisticsMeter::check(int32_t op, int32_t samples, Job* job) {
   PMT_RETURN_IF_ERROR(forwards_.check(op));
   const Model& model = forwards_.model();
   const TensorRecord& out = model.output_of(model.op(op));
-  const int64_t values = int64_t{samples} * out.height * out.width;
-  if (samples < 1 || rounds < 1 || values > most_values) return {Code::batch_size, op};
-  Job job = {this, op};
-  const auto visit = [](void* context, const Activations& memory, int32_t worker) {
-    const Job& j = *static_cast<Job*>(context);
-    j.meter->add_sample(j.op, memory, worker);
-  };
+  *job = {this, op, int64_t{samples} * out.height * out.width};
+  return samples < 1 || job->values > most_values ? Status{Code::batch_size, op} : Status{};
+}
+
+void StatisticsMeter::start(const Job& job, const ChannelStatistics* guess, bool first) {
+  center_on(job.op, guess, first);
+  for (int64_t i = 0; i < int64_t{forwards_.workers()} * most_channels_; ++i) sums_[i] = {0, 0};
+}
+
+Status StatisticsMeter::measure(int32_t op, int32_t samples, const SampleSource& source, int32_t rounds,
+                                const ChannelStatistics* guess, ChannelStatistics* found) {
+  Job job = {};
+  PMT_RETURN_IF_ERROR(check(op, samples, &job));
+  if (rounds < 1) return {Code::batch_size, op};
   for (int32_t round = 0; round < rounds; ++round) {
-    center_on(op, round == 0 ? guess : found, round == 0);
-    for (int64_t i = 0; i < int64_t{forwards_.workers()} * most_channels_; ++i) sums_[i] = {0, 0};
+    start(job, round == 0 ? guess : found, round == 0);
     PMT_RETURN_IF_ERROR(forwards_.run(op, samples, source, visit, &job));
-    conclude(op, values, found);
+    conclude(op, job.values, found);
   }
   return {};
+}
+
+Status StatisticsMeter::begin(int32_t op, int32_t samples, const ChannelStatistics* guess) {
+  PMT_RETURN_IF_ERROR(check(op, samples, &round_));
+  start(round_, guess, true);
+  return {};
+}
+
+Status StatisticsMeter::add(int32_t sample, const SampleSource& source) {
+  return forwards_.run_one(round_.op, sample, source, visit, &round_);
 }
 
 void align_layer(const Model& model, int32_t index, const ChannelStatistics* reference, const ChannelStatistics* found,

@@ -22,6 +22,7 @@ class StatisticsMeter {
   // `memory` must be 16-byte aligned and outlive the meter.
   Status open(const StatisticsSetup& setup, void* memory, size_t bytes);
   size_t bytes_needed() const { return arena_.used(); }
+  size_t bytes_on_device() const { return device_bytes(arena_); }
 
   // Measures layer `op`. Every round resolves its outputs in steps of an eighth of the guessed deviation, up to
   // 15.9 deviations from the guessed mean; its result is the next round's guess, at most 32 times as narrow.
@@ -29,8 +30,18 @@ class StatisticsMeter {
   Status measure(int32_t op, int32_t samples, const SampleSource& source, int32_t rounds,
                  const ChannelStatistics* guess, ChannelStatistics* found);
 
+  // A round of it, sample by sample, for a caller that does something else between two of them: begin(), add() for
+  // each of `samples`, conclude(). Not with kept activations.
+  Status begin(int32_t op, int32_t samples, const ChannelStatistics* guess);
+  Status add(int32_t sample, const SampleSource& source);
+  void conclude(ChannelStatistics* found) const { conclude(round_.op, round_.values, found); }
+
  private:
-  struct Job;
+  struct Job {
+    StatisticsMeter* meter;
+    int32_t op;
+    int64_t values;  // of a channel: positions times samples
+  };
   struct ChannelSums {
     int64_t values, squares;
   };
@@ -40,6 +51,10 @@ class StatisticsMeter {
   void conclude(int32_t index, int64_t values, ChannelStatistics* found) const;
   ChannelSums* sums_of(int32_t worker) const { return sums_ + static_cast<int64_t>(worker) * most_channels_; }
 
+  static void visit(void* context, const Activations& memory, int32_t worker);
+  Status check(int32_t op, int32_t samples, Job* job);
+  void start(const Job& job, const ChannelStatistics* guess, bool first);
+
   Arena arena_;
   LayerForwards forwards_;
   int32_t most_channels_ = 0;
@@ -48,6 +63,7 @@ class StatisticsMeter {
   float* centers_ = nullptr;     // the real value of 0
   float* steps_ = nullptr;       // the real value of 1
   ChannelSums* sums_ = nullptr;  // [worker][channel]
+  Job round_ = {};
 };
 
 // Gives a layer's channels the reference's statistics in place of those found, by its weight scales

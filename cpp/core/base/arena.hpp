@@ -39,4 +39,13 @@ class Arena : public MemoryCount {
   size_t used_ = 0;
 };
 
+// What an arena has given out, in bytes on a device where those are counted, else in this machine's.
+inline size_t device_bytes(const Arena& arena) {
+#ifdef PMT_COUNTS_MEMORY
+  return static_cast<size_t>(arena.total());
+#else
+  return arena.used();
+#endif
+}
+
 }  // namespace pmt

@@ -61,12 +61,27 @@ const char* training_message(Code code) {
   }
 }
 
+const char* learner_message(Code code) {
+  switch (code) {
+    case Code::learner_call: return "the learner's state does not allow this call: see its documentation";
+    case Code::learner_samples: return "too few samples for this phase";
+    case Code::learner_statistics: return "the learner has no statistics of clean images that fit the model's layers";
+    case Code::learner_head: return "the model's last layer is not a linear head";
+    case Code::learner_full: return "there is no room for another sample";
+    case Code::frame_store: return "the frame store failed, or a frame in it has changed";
+    case Code::state_storage: return "the storage of states failed";
+    case Code::state_size: return "a state of this model does not fit a slot of the storage";
+    default: return nullptr;
+  }
+}
+
 }  // namespace
 
 const char* message(Code code) {
   const char* text = image_message(code);
   if (text == nullptr) text = option_message(code);
   if (text == nullptr) text = training_message(code);
+  if (text == nullptr) text = learner_message(code);
   return text != nullptr ? text : "unknown status";
 }
 

@@ -44,6 +44,14 @@ enum class Code : int32_t {
   loss_function,           // a loss of the host's own failed; weights are as before the step
   sample_unreadable,       // the sample source failed
   cancelled,               // the caller asked to stop; weights are as before the step
+  learner_call,            // a call that the learner's state does not allow: a phase runs, or a candidate is missing
+  learner_samples,         // too few samples for the phase
+  learner_statistics,      // alignment without statistics of clean images, or with those of other layers
+  learner_head,            // the last layer is not a linear head
+  learner_full,            // there is no room for another sample
+  frame_store,             // a frame cannot be written or read
+  state_storage,           // the storage of states failed
+  state_size,              // a state does not fit its slot
 };
 
 struct Status {

@@ -37,15 +37,15 @@ ChannelWeights channel_weights(const Model& model, const OpRecord& op, int32_t c
 int32_t Model::classes() const { return element_count(output()); }
 
 const int8_t* Model::weights(const OpRecord& op) const {
-  return reinterpret_cast<const int8_t*>(image_ + header_->data.offset + op.weight_offset);
+  return parameter(op, &WritableLayer::weights, op.weight_offset);
 }
 
 const int32_t* Model::bias(const OpRecord& op) const {
-  return reinterpret_cast<const int32_t*>(image_ + header_->data.offset + op.bias_offset);
+  return parameter(op, &WritableLayer::bias, op.bias_offset);
 }
 
 const float* Model::weight_scales(const OpRecord& op) const {
-  return reinterpret_cast<const float*>(image_ + header_->data.offset + op.scale_offset);
+  return parameter(op, &WritableLayer::weight_scales, op.scale_offset);
 }
 
 const char* Model::name(uint32_t offset) const {
@@ -91,6 +91,7 @@ Status Model::open(const uint8_t* image, size_t bytes) {
   if (crc32(image + 16, bytes - 16) != header->crc32) return {Code::image_checksum};
   image_ = image;
   header_ = header;
+  overlay_ = nullptr;
   PMT_RETURN_IF_ERROR(check_sections());
   tensors_ = reinterpret_cast<const TensorRecord*>(image + header->tensors.offset);
   ops_ = reinterpret_cast<const OpRecord*>(image + header->ops.offset);

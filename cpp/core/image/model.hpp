@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "core/base/status.hpp"
+#include "core/base/memory_parts.hpp"
 #include "core/image/image_format.hpp"
 
 namespace pmt {
@@ -37,11 +38,16 @@ struct WritableLayer {
   int32_t* bias;
   float* weight_scales;
 };
+template <>
+inline constexpr size_t size_on_device<WritableLayer> = 12;
 
 class Model {
  public:
   // `image` must be 16-byte aligned and outlive the view.
   Status open(const uint8_t* image, size_t bytes);
+  // Parameters that stand in for the image's, one entry an op, which outlive the view; a null pointer: the image's own.
+  // What holds pointers of its own, as a network does, binds them anew.
+  void overlay(const WritableLayer* layers) { overlay_ = layers; }
 
   const ImageHeader& header() const { return *header_; }
   int32_t tensor_count() const { return static_cast<int32_t>(header_->tensors.count); }
@@ -76,11 +82,17 @@ class Model {
   Status check_op(int32_t index) const;
   Status check_blocks() const;
   bool name_is_valid(uint32_t offset) const;
+  template <typename T>
+  const T* parameter(const OpRecord& op, T* WritableLayer::*which, uint32_t offset) const {
+    const T* in_memory = overlay_ == nullptr ? nullptr : overlay_[&op - ops_].*which;
+    return in_memory != nullptr ? in_memory : reinterpret_cast<const T*>(image_ + header_->data.offset + offset);
+  }
 
   const uint8_t* image_ = nullptr;
   const ImageHeader* header_ = nullptr;
   const TensorRecord* tensors_ = nullptr;
   const OpRecord* ops_ = nullptr;
+  const WritableLayer* overlay_ = nullptr;
 };
 
 bool has_weights(const OpRecord& op);

@@ -30,6 +30,7 @@ class HeadSolver {
   // `memory` must be 16-byte aligned and outlive the solver.
   Status open(const HeadSetup& setup, void* memory, size_t bytes);
   size_t bytes_needed() const { return arena_.used(); }
+  size_t bytes_on_device() const { return device_bytes(arena_); }
 
   // The strength of 100 to 0.01 with the lowest loss on held-out folds, each by a head fitted without it.
   void start_choice();

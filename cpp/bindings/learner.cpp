@@ -1,0 +1,168 @@
+#include <mutex>
+
+#include "arrays.hpp"
+#include "host/host_learner.hpp"
+#include "register.hpp"
+#include "words.hpp"
+
+namespace pmt::bindings {
+namespace {
+
+using host::HostLearner;
+
+// Calls of one learner wait for one another.
+class LearnerObject {
+ public:
+  explicit LearnerObject(host::HostLearnerSetup setup) : host_(std::move(setup)) {}
+
+  template <typename Call>
+  auto locked(const Call& call) {
+    const py::gil_scoped_release release;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return call(host_.learner());
+  }
+  template <typename Call>
+  void checked_call(const Call& call) {
+    host::check(locked(call));
+  }
+  HostLearner& host() { return host_; }
+  const Model& model() { return host_.learner().model(); }
+
+ private:
+  HostLearner host_;
+  std::mutex mutex_;
+};
+
+// Means and deviations of the channels, float32 (channels, 2).
+std::vector<ChannelStatistics> checked_clean(const py::object& object) {
+  std::vector<ChannelStatistics> clean;
+  if (object.is_none()) return clean;
+  const auto values = checked<float>(object, "clean", "float32");
+  if (values.ndim() != 2 || values.shape(1) != 2) {
+    throw py::value_error("clean must have shape (channels, 2), means and deviations; got " + shape_text(values));
+  }
+  for (py::ssize_t c = 0; c < values.shape(0); ++c) clean.push_back({values.at(c, 0), values.at(c, 1)});
+  return clean;
+}
+
+host::HostLearnerSetup setup_of(const py::bytes& image, const py::object& clean, int32_t samples, int32_t held_out,
+                                bool keeps_confirmed, const std::string& storage) {
+  const auto bytes = image.cast<std::string>();
+  return {{bytes.begin(), bytes.end()}, checked_clean(clean), samples, held_out, keeps_confirmed, storage};
+}
+
+py::tuple predict(LearnerObject& self, const py::object& object) {
+  const auto images = checked_images(object, self.model());
+  const py::ssize_t count = images.shape(0), classes = self.model().classes();
+  const py::ssize_t frame = images.size() / (count > 0 ? count : 1);
+  Int64Array labels(count);
+  FloatArray logits({count, classes}), margins(count);
+  for (py::ssize_t i = 0; i < count; ++i) {
+    Prediction prediction = {};
+    self.checked_call([&](Learner& learner) { return learner.predict(images.data() + i * frame, &prediction); });
+    labels.mutable_at(i) = prediction.label;
+    margins.mutable_at(i) = prediction.margin;
+    std::copy_n(prediction.logits, classes, logits.mutable_data(i, 0));
+  }
+  return py::make_tuple(labels, margins, logits);
+}
+
+void observe(LearnerObject& self, const py::object& object, const py::object& labels_object, Role role) {
+  const auto images = checked_images(object, self.model());
+  const py::ssize_t count = images.shape(0);
+  const auto labels = checked_labels(labels_object, self.model(), count, no_label);
+  const py::ssize_t frame = images.size() / (count > 0 ? count : 1);
+  for (py::ssize_t i = 0; i < count; ++i) {
+    const auto label = static_cast<int32_t>(labels.at(i));
+    self.checked_call([&](Learner& learner) { return learner.observe(images.data() + i * frame, label, role); });
+  }
+}
+
+// Steps until the end, or so many, or so long; True at the end. Ctrl-C ends the call, not the phase.
+bool run(LearnerObject& self, int32_t steps, uint32_t milliseconds) {
+  bool done = false;
+  const auto call = [&](Learner& learner) {
+    if (steps != 0 || milliseconds != 0) return learner.run({steps, milliseconds}, &done);
+    Status status = {};
+    while (status.ok() && !done && !interrupted()) status = learner.run({1, 0}, &done);
+    return status;
+  };
+  self.checked_call(call);
+  if (PyErr_Occurred() != nullptr) throw py::error_already_set();
+  return done;
+}
+
+py::tuple scored(LearnerObject& self, LearnerState state) {
+  const LearnerScore score = self.locked([&](Learner& learner) { return learner.held_out(state); });
+  return py::make_tuple(score.loss_sum, score.correct, score.count);
+}
+
+py::dict memory_of(const LearnerMemory& memory) {
+  py::dict parts;
+  parts["persistent"] = memory.persistent;
+  parts["predict"] = memory.predict;
+  parts["align"] = memory.align;
+  parts["head"] = memory.head;
+  parts["needed"] = memory.needed();
+  return parts;
+}
+
+template <typename Value>
+auto getter(Value (Learner::*get)() const) {
+  return [get](LearnerObject& self) { return self.locked([&](Learner& learner) { return (learner.*get)(); }); };
+}
+
+auto call(Status (Learner::*change)()) {
+  return [change](LearnerObject& self) { self.checked_call([&](Learner& learner) { return (learner.*change)(); }); };
+}
+
+}  // namespace
+
+void register_learner(py::module_& m) {
+  py::class_<LearnerObject>(m, "Learner")
+      .def(
+          py::init([](const py::bytes& image, const py::object& clean, int32_t samples, int32_t held_out,
+                      bool keeps_confirmed, const std::string& storage) {
+            return std::make_unique<LearnerObject>(setup_of(image, clean, samples, held_out, keeps_confirmed, storage));
+          }),
+          py::arg("image"), py::arg("clean"), py::arg("samples"), py::arg("held_out"), py::arg("keeps_confirmed"),
+          py::arg("storage") = "")
+      .def("predict", &predict, py::arg("images"))
+      .def("observe", &observe, py::arg("images"), py::arg("labels"), py::arg("role"))
+      .def("forget", call(&Learner::forget))
+      .def(
+          "begin",
+          [](LearnerObject& self, LearnerPhase phase) {
+            self.checked_call([&](Learner& learner) { return learner.begin(phase); });
+          },
+          py::arg("phase"))
+      .def("run", &run, py::arg("steps") = 0, py::arg("milliseconds") = 0)
+      .def("cancel", call(&Learner::cancel))
+      .def("commit", call(&Learner::commit))
+      .def("confirm", call(&Learner::confirm))
+      .def("roll_back", call(&Learner::roll_back))
+      .def("held_out", &scored, py::arg("state"))
+      .def("image_in_force",
+           [](LearnerObject& self) {
+             const auto image = self.locked([&](Learner&) { return self.host().image_in_force(); });
+             return py::bytes(reinterpret_cast<const char*>(image.data()), image.size());
+           })
+      .def_property_readonly("candidate", getter(&Learner::candidate))
+      .def_property_readonly("in_force", getter(&Learner::in_force))
+      .def_property_readonly("on_trial", getter(&Learner::on_trial))
+      .def_property_readonly("is_running", getter(&Learner::is_running))
+      .def_property_readonly("steps", getter(&Learner::steps))
+      .def_property_readonly("samples", getter(&Learner::sample_count));
+  m.def(
+      "learner_memory",
+      [](const py::bytes& image, const py::object& clean, int32_t samples, int32_t held_out, bool keeps_confirmed) {
+        return memory_of(
+            host::learner_memory(setup_of(image, clean, samples, held_out, keeps_confirmed, ""), arm_dsp_kernels()));
+      },
+      py::arg("image"), py::arg("clean"), py::arg("samples"), py::arg("held_out"), py::arg("keeps_confirmed"));
+  m.attr("LEARNER_STATES") = split(words<LearnerState>);
+  m.attr("LEARNER_PHASES") = split(words<LearnerPhase>);
+  m.attr("LEARNER_ROLES") = split(words<Role>);
+}
+
+}  // namespace pmt::bindings

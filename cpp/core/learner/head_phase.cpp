@@ -1,0 +1,70 @@
+#include "core/learner/head_phase.hpp"
+
+namespace pmt {
+namespace {
+
+constexpr int32_t block = 8;  // samples whose logits are in memory at once
+
+}  // namespace
+
+Status HeadPhase::open(const HeadPhaseSetup& setup, void* memory, size_t bytes) {
+  setup_ = setup;
+  chosen_ = false;
+  filled_ = 0;
+  const Model& model = *setup.model;
+  const int32_t last = model.op_count() - 1, most = setup.most_samples;
+  features_ = head_features(model, last);
+  Arena arena(memory, bytes);
+  rows_ = arena.take<int8_t>(int64_t{most} * features_);
+  places_ = arena.take<int32_t>(MemoryPart::lists, most);
+  folds_ = arena.take<uint8_t>(MemoryPart::lists, most);
+  count_ = 0;
+  const LearnerSamples& all = *setup.samples;
+  for (int32_t i = all.next(0, LearnerSamples::Use::head); arena.fits() && i < all.count();
+       i = all.next(i + 1, LearnerSamples::Use::head)) {
+    places_[count_] = i;
+    folds_[count_++] = all[i].fold;
+  }
+  const int32_t folds = count_ < 2 * head_folds ? 0 : head_folds;
+  const HeadSamples samples = {{this, read_features}, arena.fits() ? count_ : most, folds_, folds, Loss::cross_entropy};
+  const size_t taken = (arena.used() + image_alignment - 1) / image_alignment * image_alignment;
+  const HeadSetup head = {&model, last, setup.layer, samples, block, sequential_executor()};
+  const Status opened = solver_.open(head, static_cast<uint8_t*>(memory) + taken, taken < bytes ? bytes - taken : 0);
+  needed_ = taken + solver_.bytes_needed();
+  on_device_ = device_bytes(arena) + solver_.bytes_on_device();
+  solver_.start_choice();
+  return opened;
+}
+
+bool HeadPhase::read_features(void* context, int32_t index, int8_t* row, int32_t* label) {
+  const HeadPhase& self = *static_cast<const HeadPhase*>(context);
+  const auto count = static_cast<size_t>(self.features_);
+  __builtin_memcpy(row, self.rows_ + static_cast<size_t>(index) * count, count);
+  *label = (*self.setup_.samples)[self.places_[index]].label;
+  return true;
+}
+
+Status HeadPhase::add_features() {
+  const Predictor& predictor = *setup_.predictor;
+  PMT_RETURN_IF_ERROR(setup_.samples->read(places_[filled_], predictor.input()));
+  predictor.run();
+  const auto count = static_cast<size_t>(features_);
+  __builtin_memcpy(rows_ + static_cast<size_t>(filled_) * count, predictor.features(), count);
+  ++filled_;
+  return {};
+}
+
+Status HeadPhase::step(bool* done) {
+  *done = false;
+  if (filled_ < count_) return add_features();
+  bool finished = false;
+  PMT_RETURN_IF_ERROR(solver_.step(&finished));
+  *done = finished && chosen_;
+  if (finished && !chosen_) {
+    chosen_ = true;
+    solver_.start_solution(solver_.strength());
+  }
+  return {};
+}
+
+}  // namespace pmt

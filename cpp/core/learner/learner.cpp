@@ -1,0 +1,382 @@
+#include "core/learner/learner.hpp"
+
+#include "core/zo/loss.hpp"
+#include "core/zo/loss_units.hpp"
+
+namespace pmt {
+namespace {
+
+enum Losses : int32_t { of_force, of_best, of_state };
+
+size_t aligned(size_t bytes) { return (bytes + image_alignment - 1) / image_alignment * image_alignment; }
+
+size_t index_of(LearnerState state) { return static_cast<size_t>(state); }
+
+int32_t channel_count(const Model& model) {
+  int32_t count = 0;
+  for (int32_t i = 0; i < model.op_count(); ++i) {
+    if (is_aligned_op(model, i)) count += model.output_of(model.op(i)).channels;
+  }
+  return count;
+}
+
+}  // namespace
+
+size_t Learner::table_bytes(const Model& model) { return 4 * StatisticsMeter::table_bytes(model); }
+
+bool Learner::can_align() const {
+  return setup_.clean != nullptr && setup_.clean_count > 0 && setup_.clean_count == channel_count(model_);
+}
+
+Status Learner::open(const LearnerSetup& setup, void* memory, size_t bytes) {
+  *this = Learner();
+  setup_ = setup;
+  if (reinterpret_cast<uintptr_t>(memory) % image_alignment != 0) return {Code::arena_alignment};
+  PMT_RETURN_IF_ERROR(model_.open(setup.image, setup.image_bytes));
+  if (setup.samples < 1 || setup.held_out < 0 || setup.held_out > setup.samples) return {Code::batch_size};
+  if (setup.held_out > PairedLosses::most_samples || setup.frames.read == nullptr) return {Code::option_value};
+  if (setup.clean != nullptr && !can_align()) return {Code::learner_statistics};
+  PMT_RETURN_IF_ERROR(open_memory(memory, bytes));
+  samples_.open(setup.frames, element_count(model_.input()), setup.held_out);
+  return open_state();
+}
+
+// The persistent part, then the need of the phases, which share what is left.
+Status Learner::open_memory(void* memory, size_t bytes) {
+  Arena arena(memory, bytes);
+  overlay_ = arena.take<WritableLayer>(MemoryPart::lists, model_.op_count());
+  learned_.take(model_, 2, arena);
+  if (setup_.keeps_confirmed) confirmed_.take(model_, 1, arena);
+  samples_.take(setup_.samples, arena);
+  for (int32_t*& losses : losses_) losses = arena.take<int32_t>(MemoryPart::tables, setup_.held_out);
+  if (!arena.fits()) return {Code::arena_too_small};
+  PMT_RETURN_IF_ERROR(predictor_.open({&model_, setup_.kernels, setup_.streams, setup_.stream_count}, arena));
+  need_.persistent = aligned(arena.used());
+  device_need_.persistent = device_bytes(arena);
+  need_.predict = device_need_.predict = aligned(predictor_.activation_bytes());
+  if (need_.persistent > bytes) return {Code::arena_too_small};
+  phase_ = static_cast<uint8_t*>(memory) + need_.persistent;
+  phase_bytes_ = bytes - need_.persistent;
+  PMT_RETURN_IF_ERROR(measure_phases());
+  if (bytes < need_.needed()) return {Code::arena_too_small};
+  predictor_.place(phase_);
+  return {};
+}
+
+// Where the phases' own states begin, after the activations.
+Status Learner::measure_phases() {
+  head_state_ = align_state_ = need_.predict;
+  if (has_linear_head(model_)) {
+    head_.open(head_setup(LearnerState::head), nullptr, 0);
+    need_.head = head_state_ + head_.bytes_needed();
+    device_need_.head = head_state_ + head_.bytes_on_device();
+  }
+  if (!can_align()) return {};
+  Arena activations;
+  const Status status = channels_.open(channel_setup(), activations, phase_, phase_bytes_);
+  if (status.code != Code::arena_too_small) return status;
+  if (activations.used() > align_state_) align_state_ = aligned(activations.used());
+  need_.align = align_state_ + channels_.bytes_needed();
+  device_need_.align = align_state_ + channels_.bytes_on_device();
+  return {};
+}
+
+ChannelPhaseSetup Learner::channel_setup() const {
+  return {&model_, setup_.kernels, setup_.clean, &samples_, setup_.samples};
+}
+
+HeadPhaseSetup Learner::head_setup(LearnerState state) const {
+  return {&model_, &predictor_, &samples_, learned_.head(state), setup_.samples};
+}
+
+Status Learner::open_state() {
+  force_ = setup_.keeps_confirmed ? &confirmed_ : &learned_;
+  if (setup_.storage == nullptr) return {};
+  slots_.open(*setup_.storage, model_, model_.header().crc32);
+  LearnerState state = LearnerState::original;
+  bool on_trial = false;
+  PMT_RETURN_IF_ERROR(slots_.boot(&state, &on_trial));
+  PMT_RETURN_IF_ERROR(load(state));
+  on_trial_ = on_trial;
+  return {};
+}
+
+// Puts the storage's state in force.
+Status Learner::load(LearnerState state) {
+  const LearnerParameters& to = setup_.keeps_confirmed ? confirmed_ : learned_;
+  in_force_ = LearnerState::original;
+  force_ = &to;
+  force_is_lost_ = false;
+  used_ = nullptr;
+  if (state == LearnerState::original) return {};
+  PMT_RETURN_IF_ERROR(slots_.load(to));
+  if (!to.is_sound(model_, state)) return {Code::state_storage};
+  in_force_ = state;
+  return {};
+}
+
+void Learner::use(const LearnerParameters* parameters, LearnerState state) {
+  if (used_ == parameters && used_state_ == state) return;
+  parameters->fill(model_, state, overlay_);
+  model_.overlay(overlay_);
+  predictor_.bind();
+  used_ = parameters;
+  used_state_ = state;
+}
+
+Status Learner::predict(const int8_t* frame, Prediction* prediction) {
+  if (force_is_lost_) return {Code::learner_call};
+  use(force_, in_force_);
+  __builtin_memcpy(predictor_.input(), frame, static_cast<size_t>(element_count(model_.input())));
+  predictor_.run();
+  const float* logits = predictor_.logits();
+  const int32_t classes = model_.classes(), label = arg_max(logits, classes);
+  float next = 0.0f;
+  bool found = false;
+  for (int32_t c = 0; c < classes; ++c) {
+    if (c == label || (found && !(logits[c] > next))) continue;
+    next = logits[c];
+    found = true;
+  }
+  *prediction = {label, found ? logits[label] - next : 0.0f, logits};
+  return {};
+}
+
+Status Learner::observe(const int8_t* frame, int32_t label, Role role) {
+  if (is_running()) return {Code::learner_call};
+  if (label < no_label || label >= model_.classes()) return {Code::label_range};
+  return samples_.add(frame, label, role);
+}
+
+Status Learner::forget() {
+  if (is_running()) return {Code::learner_call};
+  samples_.clear();
+  return cancel();
+}
+
+Status Learner::check_phase(LearnerPhase phase) const {
+  if (is_running() || on_trial_) return {Code::learner_call};
+  const bool force_is_learned = in_force_ != LearnerState::original && force_ == &learned_;
+  if (force_is_learned && setup_.storage == nullptr) return {Code::learner_call};
+  const bool aligns = phase == LearnerPhase::align, solves = !aligns && phase != LearnerPhase::all;
+  if (aligns && !can_align()) return {Code::learner_statistics};
+  if (solves && !has_linear_head(model_)) return {Code::learner_head};
+  const bool enough = aligns ? has_images() : (solves ? has_labels() : has_images() || has_labels());
+  return enough ? Status{} : Status{Code::learner_samples};
+}
+
+bool Learner::has_images() const {
+  return samples_.count(LearnerSamples::Use::alignment) >= ChannelPhase::fewest_samples;
+}
+
+bool Learner::has_labels() const {
+  return judges() && samples_.count(LearnerSamples::Use::head) >= HeadPhase::fewest_samples;
+}
+
+Status Learner::begin(LearnerPhase phase) {
+  PMT_RETURN_IF_ERROR(check_phase(phase));
+  const bool all = phase == LearnerPhase::all, few_labels = !has_labels();
+  const bool aligns = phase == LearnerPhase::align || (all && can_align() && has_images());
+  const bool on_aligned = all ? aligns : phase == LearnerPhase::head && has_channels_;
+  for (bool& state : to_do_) state = false;
+  to_do_[index_of(LearnerState::original)] = judges();
+  to_do_[index_of(LearnerState::aligned)] = aligns;
+  if (phase != LearnerPhase::align && !few_labels && has_linear_head(model_)) {
+    to_do_[index_of(LearnerState::head)] = on_aligned;
+    to_do_[index_of(LearnerState::head_alone)] = all || !on_aligned;
+  }
+  keep_candidate();
+  for (LearnerScore& score : scores_) score = {};
+  steps_ = 0;
+  return next_stage();
+}
+
+// What an earlier phase has found stays a candidate where this one does not write over it. It is scored again, for the
+// samples may be others.
+void Learner::keep_candidate() {
+  LearnerState kept = candidate_;
+  if (to_do_[index_of(kept)]) kept = kept == LearnerState::head ? LearnerState::aligned : LearnerState::original;
+  if (is_aligned(kept) && to_do_[index_of(LearnerState::aligned)]) kept = LearnerState::original;
+  candidate_ = judges() ? LearnerState::original : kept;
+  scored_again_ = judges() ? kept : LearnerState::original;
+}
+
+Status Learner::next_stage() {
+  stage_ = Stage::idle;
+  const auto takes = [this](LearnerState state) {
+    const bool due = to_do_[index_of(state)];
+    to_do_[index_of(state)] = false;
+    return due;
+  };
+  if (takes(LearnerState::original)) return start_score(LearnerState::original);
+  if (scored_again_ != LearnerState::original) {
+    const LearnerState state = scored_again_;
+    scored_again_ = LearnerState::original;
+    return start_score(state);
+  }
+  if (takes(LearnerState::aligned)) return start_align();
+  if (takes(LearnerState::head)) return start_head(LearnerState::head);
+  if (takes(LearnerState::head_alone)) return start_head(LearnerState::head_alone);
+  return {};
+}
+
+Status Learner::start_score(LearnerState state) {
+  stage_ = Stage::score;
+  reaching_ = state;
+  scored_ = 0;
+  sample_ = samples_.next(0, LearnerSamples::Use::held_out);
+  scores_[index_of(state)] = {};
+  return {};
+}
+
+// What is learned begins with the image.
+void Learner::write_over_learned() {
+  if (in_force_ != LearnerState::original && force_ == &learned_) force_is_lost_ = true;
+  model_.overlay(nullptr);
+  used_ = nullptr;
+}
+
+Status Learner::start_align() {
+  stage_ = Stage::align;
+  reaching_ = LearnerState::aligned;
+  has_channels_ = false;
+  write_over_learned();
+  learned_.reset_channels(model_);
+  use(&learned_, LearnerState::aligned);
+  Arena activations(phase_, align_state_);
+  PMT_RETURN_IF_ERROR(channels_.open(channel_setup(), activations, phase_ + align_state_, phase_bytes_ - align_state_));
+  channels_.start(learned_);
+  return {};
+}
+
+Status Learner::start_head(LearnerState state) {
+  stage_ = Stage::head;
+  reaching_ = state;
+  write_over_learned();
+  learned_.reset_head(model_, state);
+  return head_.open(head_setup(state), phase_ + head_state_, phase_bytes_ - head_state_);
+}
+
+Status Learner::run(const LearnerBudget& budget, bool* done) {
+  if (budget.milliseconds > 0 && setup_.milliseconds == nullptr) return {Code::learner_call};
+  const uint32_t begun = budget.milliseconds > 0 ? setup_.milliseconds(setup_.clock) : 0;
+  for (int32_t i = 0; is_running() && (budget.steps == 0 || i < budget.steps); ++i) {
+    const Status status = step();
+    if (!status.ok()) {
+      cancel();
+      return status;
+    }
+    if (budget.milliseconds > 0 && setup_.milliseconds(setup_.clock) - begun >= budget.milliseconds) break;
+  }
+  *done = !is_running();
+  return {};
+}
+
+Status Learner::step() {
+  ++steps_;
+  bool done = false;
+  if (stage_ == Stage::score) {
+    PMT_RETURN_IF_ERROR(score_sample(&done));
+    if (done) judge();
+    return done ? next_stage() : Status{};
+  }
+  if (stage_ == Stage::align) {
+    use(&learned_, LearnerState::aligned);
+    PMT_RETURN_IF_ERROR(channels_.step(&done));
+    has_channels_ = done;
+  } else {
+    use(&learned_, reaching_ == LearnerState::head ? LearnerState::aligned : LearnerState::original);
+    PMT_RETURN_IF_ERROR(head_.step(&done));
+    used_ = nullptr;  // the head has changed
+  }
+  if (!done) return {};
+  if (judges()) return start_score(reaching_);
+  candidate_ = reaching_;
+  return next_stage();
+}
+
+Status Learner::score_sample(bool* done) {
+  const bool is_force = reaching_ == LearnerState::original;
+  use(is_force ? force_ : &learned_, is_force ? in_force_ : reaching_);
+  PMT_RETURN_IF_ERROR(samples_.read(sample_, predictor_.input()));
+  predictor_.run();
+  const float* logits = predictor_.logits();
+  const int32_t label = samples_[sample_].label;
+  LearnerScore& score = scores_[index_of(reaching_)];
+  const int32_t loss = cross_entropy(logits, model_.classes(), label);
+  losses_[is_force ? of_force : of_state][scored_++] = loss;
+  score.loss_sum += loss;
+  score.correct += arg_max(logits, model_.classes()) == label ? 1 : 0;
+  ++score.count;
+  sample_ = samples_.next(sample_ + 1, LearnerSamples::Use::held_out);
+  *done = sample_ == samples_.count();
+  return {};
+}
+
+void Learner::judge() {
+  const int32_t count = scored_;
+  const auto bytes = static_cast<size_t>(count) * sizeof(int32_t);
+  if (reaching_ == LearnerState::original) {
+    __builtin_memcpy(losses_[of_best], losses_[of_force], bytes);
+    return;
+  }
+  const auto correct = [this](LearnerState state) { return scores_[index_of(state)].correct; };
+  const ScoredState force = {losses_[of_force], correct(LearnerState::original)};
+  const ScoredState best = {losses_[of_best], correct(candidate_)}, state = {losses_[of_state], correct(reaching_)};
+  if (reaching_ == LearnerState::aligned && is_worse(state.losses, best.losses, count, 1)) {
+    has_channels_ = to_do_[index_of(LearnerState::head)] = false;
+  }
+  if (!is_better(force, best, state, count, state_errors, reaching_ == LearnerState::head_alone)) return;
+  candidate_ = reaching_;
+  __builtin_memcpy(losses_[of_best], losses_[of_state], bytes);
+}
+
+Status Learner::cancel() {
+  stage_ = Stage::idle;
+  candidate_ = LearnerState::original;
+  has_channels_ = false;
+  for (LearnerScore& score : scores_) score = {};
+  used_ = nullptr;
+  return force_is_lost_ ? load(in_force_) : Status{};
+}
+
+Status Learner::commit() {
+  if (is_running() || on_trial_ || candidate_ == LearnerState::original) return {Code::learner_call};
+  if (setup_.storage != nullptr) PMT_RETURN_IF_ERROR(slots_.write(learned_, candidate_));
+  force_ = &learned_;
+  in_force_ = candidate_;
+  candidate_ = LearnerState::original;
+  on_trial_ = true;
+  force_is_lost_ = false;
+  return {};
+}
+
+Status Learner::confirm() {
+  if (!on_trial_) return {Code::learner_call};
+  if (setup_.storage != nullptr) PMT_RETURN_IF_ERROR(slots_.confirm());
+  on_trial_ = false;
+  confirmed_state_ = in_force_;
+  if (!setup_.keeps_confirmed || force_ == &confirmed_) return {};
+  for (int32_t i = 0;; ++i) {
+    const StatePart from = learned_.part(model_, in_force_, i), to = confirmed_.part(model_, in_force_, i);
+    if (from.bytes == nullptr) break;
+    __builtin_memcpy(to.bytes, from.bytes, from.count);
+  }
+  force_ = &confirmed_;
+  used_ = nullptr;
+  return {};
+}
+
+Status Learner::roll_back() {
+  if (!on_trial_) return {Code::learner_call};
+  LearnerState state = confirmed_state_;
+  if (setup_.storage != nullptr) PMT_RETURN_IF_ERROR(slots_.roll_back(&state));
+  on_trial_ = false;
+  has_channels_ = false;
+  if (setup_.storage != nullptr) return load(state);
+  force_ = setup_.keeps_confirmed ? &confirmed_ : &learned_;
+  in_force_ = state;
+  return {};
+}
+
+}  // namespace pmt

@@ -1,0 +1,176 @@
+// A device that learns by itself: it predicts, takes samples in, aligns its network to them, solves its head, compares
+// the states on held-out samples, and keeps the best one through resets. All in the caller's memory, in slices: between
+// two of them it predicts by the state in force. It has no globals and prints nothing.
+#pragma once
+
+#include "core/learn/state_choice.hpp"
+#include "core/learner/channel_phase.hpp"
+#include "core/learner/head_phase.hpp"
+#include "core/learner/state_slots.hpp"
+
+namespace pmt {
+
+// Alignment of channels, which takes no labels; the head of the aligned model, or of the original where alignment was
+// not kept; the head of the original; all three.
+PMT_WORDS(LearnerPhase, align, head, head_alone, all)
+
+struct LearnerSetup {
+  const uint8_t* image;  // .pmt, 16-byte aligned
+  size_t image_bytes;
+  // Of each channel of the layers but the last, one after another; null: no alignment.
+  const ChannelStatistics* clean;
+  int32_t clean_count;
+  const Kernels* kernels;  // that do not pack
+  FrameStore frames;
+  int32_t samples;   // at most
+  int32_t held_out;  // of them, at most
+  // Whether the confirmed state stays in memory beside the one that is learned. Without, nothing is predicted from a
+  // second adaptation's begin() to its commit() or roll_back(), and that needs a storage.
+  bool keeps_confirmed;
+  const StateStorage* storage;            // null: states do not outlive a reset
+  uint32_t (*milliseconds)(void* clock);  // null: no slices by time
+  void* clock;
+  const StreamedOps* streams;  // see PredictorSetup
+  int32_t stream_count;
+};
+
+// Bytes: of the persistent part, and of each phase beside it, predictions included. The most of a sum is what the
+// memory must have.
+struct LearnerMemory {
+  size_t persistent = 0, predict = 0, align = 0, head = 0;  // 0: the phase is not there
+
+  size_t needed() const {
+    const size_t phase = align > head ? align : head;
+    return persistent + (phase > predict ? phase : predict);
+  }
+};
+
+struct Prediction {
+  int32_t label;
+  float margin;         // its logit less the next one's
+  const float* logits;  // one a class; until the next call of the learner
+};
+
+// A slice: so many steps, a forward of an image or a few passes over its features each; so long; 0: no limit.
+struct LearnerBudget {
+  int32_t steps;
+  uint32_t milliseconds;
+};
+
+// A state on the held-out samples.
+struct LearnerScore {
+  int64_t loss_sum;  // fixed-point, see loss_units.hpp
+  int32_t correct;
+  int32_t count;  // 0: it was not scored
+};
+
+class Learner {
+ public:
+  static constexpr int32_t fewest_held_out = 4;  // with fewer no head is accepted, and alignment without a proof
+
+  // Enough memory for open() to tell the exact need.
+  static size_t table_bytes(const Model& model);
+
+  // Opens the newest state of the storage that is confirmed or on trial, else the image. `memory` must be 16-byte
+  // aligned and, like all that the setup points to, outlive the learner, which stays where it is.
+  Status open(const LearnerSetup& setup, void* memory, size_t bytes);
+  const LearnerMemory& need() const { return need_; }
+#ifdef PMT_COUNTS_MEMORY
+  // The same on a device, whose pointers are shorter; with its kernels in the setup.
+  const LearnerMemory& device_need() const { return device_need_; }
+#endif
+
+  // Predicts by the state in force. The frame is the network's int8 input.
+  Status predict(const int8_t* frame, Prediction* prediction);
+  // Takes a sample in; label -1: none. Not while a phase runs.
+  Status observe(const int8_t* frame, int32_t label, Role role);
+  // Forgets all samples.
+  Status forget();
+
+  // Starts a phase on the samples that are there. Not while a state is on trial.
+  Status begin(LearnerPhase phase);
+  // Goes on with it; `done` after its end. What fails ends the phase as cancel() does.
+  Status run(const LearnerBudget& budget, bool* done);
+  // Ends a phase, or drops what it has found; the state in force is what it was.
+  Status cancel();
+
+  // original: of the state in force when the phase began.
+  LearnerScore held_out(LearnerState state) const { return scores_[static_cast<int32_t>(state)]; }
+  // The best state that phases have found; original: none is better than the one in force.
+  LearnerState candidate() const { return candidate_; }
+  LearnerState in_force() const { return in_force_; }
+  bool on_trial() const { return on_trial_; }
+  bool is_running() const { return stage_ != Stage::idle; }
+  // Steps since begin().
+  int32_t steps() const { return steps_; }
+
+  // Puts the candidate in force, on trial: into the storage first.
+  Status commit();
+  Status confirm();
+  // Puts the confirmed state in force again, in place of one on trial.
+  Status roll_back();
+
+  const Model& model() const { return model_; }
+  int32_t sample_count() const { return samples_.count(); }
+  // The parameters of the state in force, one entry an op; null pointers: the image's.
+  void fill_in_force(WritableLayer* layers) const { force_->fill(model_, in_force_, layers); }
+
+ private:
+  enum class Stage : int32_t { idle, score, align, head };
+
+  Status open_memory(void* memory, size_t bytes);
+  Status measure_phases();
+  ChannelPhaseSetup channel_setup() const;
+  HeadPhaseSetup head_setup(LearnerState state) const;
+  Status open_state();
+  Status load(LearnerState state);
+  void use(const LearnerParameters* parameters, LearnerState state);
+
+  Status check_phase(LearnerPhase phase) const;
+  bool can_align() const;
+  bool has_images() const;
+  bool has_labels() const;
+  bool judges() const { return samples_.held_out() >= fewest_held_out; }
+  void keep_candidate();
+  void write_over_learned();
+  Status next_stage();
+  Status start_score(LearnerState state);
+  Status start_align();
+  Status start_head(LearnerState state);
+  Status step();
+  Status score_sample(bool* done);
+  void judge();
+
+  LearnerSetup setup_ = {};
+  Model model_;
+  LearnerMemory need_, device_need_;
+  WritableLayer* overlay_ = nullptr;  // one an op
+  LearnerParameters learned_, confirmed_;
+  LearnerSamples samples_;
+  Predictor predictor_;
+  ChannelPhase channels_;
+  HeadPhase head_;
+  StateSlots slots_;
+  uint8_t* phase_ = nullptr;  // memory of one phase at a time; activations stand at its start
+  size_t phase_bytes_ = 0, align_state_ = 0, head_state_ = 0;  // where the phases' own state begins
+
+  int32_t* losses_[3] = {};  // [held out]: of the original, the best state, the one that is scored
+  LearnerScore scores_[learner_states] = {};
+
+  const LearnerParameters* used_ = nullptr;  // in the overlay
+  LearnerState used_state_ = LearnerState::original;
+  const LearnerParameters* force_ = nullptr;  // that hold the state in force
+  LearnerState in_force_ = LearnerState::original, confirmed_state_ = LearnerState::original;
+  LearnerState candidate_ = LearnerState::original;
+  bool on_trial_ = false;
+  bool force_is_lost_ = false;  // overwritten by what is learned; the storage has it
+
+  Stage stage_ = Stage::idle;
+  LearnerState reaching_ = LearnerState::original;  // by the stage
+  LearnerState scored_again_ = LearnerState::original;
+  bool to_do_[learner_states] = {};
+  bool has_channels_ = false;  // learned_ holds an alignment that is not worse
+  int32_t sample_ = 0, scored_ = 0, steps_ = 0;
+};
+
+}  // namespace pmt

@@ -1,0 +1,77 @@
+#include "core/learner/learner_samples.hpp"
+
+#include "core/base/crc32.hpp"
+#include "core/zo/loss.hpp"
+
+namespace pmt {
+namespace {
+
+constexpr int32_t held_out_every = 5;
+
+}  // namespace
+
+void LearnerSamples::take(int32_t capacity, Arena& arena) {
+  capacity_ = capacity;
+  records_ = arena.take<SampleRecord>(MemoryPart::lists, capacity);
+}
+
+void LearnerSamples::open(const FrameStore& frames, int32_t frame_bytes, int32_t most_held_out) {
+  frames_ = frames;
+  frame_bytes_ = frame_bytes;
+  most_held_out_ = most_held_out;
+  clear();
+}
+
+// Folds are stratified: a class's samples take turns.
+uint8_t LearnerSamples::fold_of(int32_t label) const {
+  int32_t before = 0;
+  for (int32_t i = 0; i < count_; ++i) before += records_[i].label == label && records_[i].held_out == 0 ? 1 : 0;
+  return static_cast<uint8_t>(before % head_folds);
+}
+
+Status LearnerSamples::add(const int8_t* frame, int32_t label, Role role) {
+  if (count_ == capacity_) return {Code::learner_full};
+  const bool labeled = label != no_label;
+  if (role == Role::hold_out && !labeled) return {Code::label_range};
+  const uint32_t crc = crc32(reinterpret_cast<const uint8_t*>(frame), static_cast<size_t>(frame_bytes_));
+  SampleRecord record = {crc, label, count_, 0, 0, 0};
+  int32_t of_kind = 0;  // labeled ones before this
+  for (int32_t i = count_ - 1; i >= 0; --i) {
+    if (records_[i].crc32 == crc) record.copy_of = i;
+    of_kind += records_[i].label != no_label ? 1 : 0;
+  }
+  const bool is_copy = record.copy_of != count_;
+  const bool chosen = role == Role::automatic && labeled && of_kind % held_out_every == held_out_every - 1;
+  record.held_out = role == Role::hold_out || (chosen && held_out_ < most_held_out_) ? 1 : 0;
+  if (is_copy) record.held_out = records_[record.copy_of].held_out;
+  const bool counts = record.held_out != 0 && !is_copy;
+  if (counts && held_out_ == most_held_out_) return {Code::learner_full};
+  record.fold = is_copy ? records_[record.copy_of].fold : fold_of(label);
+  if (frames_.write != nullptr && !frames_.write(frames_.context, count_, frame)) return {Code::frame_store};
+  records_[count_++] = record;
+  held_out_ += counts ? 1 : 0;
+  return {};
+}
+
+Status LearnerSamples::read(int32_t sample, int8_t* frame) const {
+  if (!frames_.read(frames_.context, sample, frame)) return {Code::frame_store, sample};
+  const uint32_t crc = crc32(reinterpret_cast<const uint8_t*>(frame), static_cast<size_t>(frame_bytes_));
+  return crc == records_[sample].crc32 ? Status{} : Status{Code::frame_store, sample};
+}
+
+int32_t LearnerSamples::next(int32_t sample, Use use) const {
+  for (; sample < count_; ++sample) {
+    const SampleRecord& record = records_[sample];
+    if ((record.held_out != 0) != (use == Use::held_out)) continue;
+    if (use == Use::head ? record.label != no_label : !is_copy(sample)) return sample;
+  }
+  return count_;
+}
+
+int32_t LearnerSamples::count(Use use) const {
+  int32_t found = 0;
+  for (int32_t i = next(0, use); i < count_; i = next(i + 1, use)) ++found;
+  return found;
+}
+
+}  // namespace pmt

@@ -1,0 +1,97 @@
+#include "core/learner/learner_state.hpp"
+
+namespace pmt {
+namespace {
+
+// Weights, biases and weight scales of a head, or the latter two of a layer's channels.
+constexpr int32_t head_parts = 3, channel_parts = 2;
+
+size_t channel_bytes(const Model& model, int32_t op) {
+  return sizeof(int32_t) * static_cast<size_t>(model.output_of(model.op(op)).channels);
+}
+
+}  // namespace
+
+void LearnerParameters::take(const Model& model, int32_t heads, Arena& arena) {
+  two_heads_ = heads > 1;
+  channels_ = arena.take<ChannelParameters>(MemoryPart::lists, model.op_count());
+  for (int32_t i = 0; i < model.op_count() - 1; ++i) {
+    const int32_t channels = has_weights(model.op(i)) ? model.output_of(model.op(i)).channels : 0;
+    const ChannelParameters taken = {arena.take<int32_t>(MemoryPart::biases, channels),
+                                     arena.take<float>(MemoryPart::biases, channels)};
+    if (arena.fits()) channels_[i] = channels > 0 ? taken : ChannelParameters{nullptr, nullptr};
+  }
+  const OpRecord& last = model.op(model.op_count() - 1);
+  for (int32_t i = 0; i < heads; ++i) {
+    heads_[i] = {arena.take<int8_t>(MemoryPart::weights, weight_count(model, last)),
+                 arena.take<int32_t>(MemoryPart::biases, model.classes()),
+                 arena.take<float>(MemoryPart::biases, model.classes())};
+  }
+}
+
+void LearnerParameters::reset_channels(const Model& model) {
+  for (int32_t i = 0; i < model.op_count() - 1; ++i) {
+    if (!is_aligned_op(model, i)) continue;
+    __builtin_memcpy(channels_[i].bias, model.bias(model.op(i)), channel_bytes(model, i));
+    __builtin_memcpy(channels_[i].weight_scales, model.weight_scales(model.op(i)), channel_bytes(model, i));
+  }
+}
+
+void LearnerParameters::reset_head(const Model& model, LearnerState state) {
+  const int32_t last = model.op_count() - 1;
+  const OpRecord& op = model.op(last);
+  const WritableLayer& layer = head(state);
+  __builtin_memcpy(layer.weights, model.weights(op), static_cast<size_t>(weight_count(model, op)));
+  __builtin_memcpy(layer.bias, model.bias(op), channel_bytes(model, last));
+  __builtin_memcpy(layer.weight_scales, model.weight_scales(op), channel_bytes(model, last));
+}
+
+void LearnerParameters::fill(const Model& model, LearnerState state, WritableLayer* overlay) const {
+  for (int32_t i = 0; i < model.op_count(); ++i) {
+    overlay[i] = {};
+    if (is_aligned(state) && is_aligned_op(model, i)) overlay[i] = channels(i);
+  }
+  if (has_head(state)) overlay[model.op_count() - 1] = head(state);
+}
+
+StatePart LearnerParameters::part(const Model& model, LearnerState state, int32_t index) const {
+  for (int32_t i = 0; is_aligned(state) && i < model.op_count() - 1; ++i) {
+    if (!is_aligned_op(model, i)) continue;
+    if (index < channel_parts) {
+      void* from = index == 0 ? static_cast<void*>(channels_[i].bias) : channels_[i].weight_scales;
+      return {static_cast<uint8_t*>(from), channel_bytes(model, i)};
+    }
+    index -= channel_parts;
+  }
+  if (!has_head(state) || index >= head_parts) return {nullptr, 0};
+  const int32_t last = model.op_count() - 1;
+  const WritableLayer& layer = head(state);
+  if (index == 0) {
+    return {reinterpret_cast<uint8_t*>(layer.weights), static_cast<size_t>(weight_count(model, model.op(last)))};
+  }
+  void* from = index == 1 ? static_cast<void*>(layer.bias) : layer.weight_scales;
+  return {static_cast<uint8_t*>(from), channel_bytes(model, last)};
+}
+
+size_t LearnerParameters::bytes(const Model& model, LearnerState state) const {
+  size_t sum = 0;
+  for (int32_t i = 0; part(model, state, i).bytes != nullptr; ++i) sum += part(model, state, i).count;
+  return sum;
+}
+
+bool LearnerParameters::is_sound(const Model& model, LearnerState state) const {
+  const auto sound = [](const float* scales, int32_t count) {
+    for (int32_t i = 0; i < count; ++i) {
+      if (!(scales[i] >= smallest_weight_scale && scales[i] <= largest_scale)) return false;
+    }
+    return true;
+  };
+  for (int32_t i = 0; is_aligned(state) && i < model.op_count() - 1; ++i) {
+    if (is_aligned_op(model, i) && !sound(channels_[i].weight_scales, model.output_of(model.op(i)).channels)) {
+      return false;
+    }
+  }
+  return !has_head(state) || sound(head(state).weight_scales, model.classes());
+}
+
+}  // namespace pmt

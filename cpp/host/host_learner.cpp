@@ -1,0 +1,152 @@
+#include "host/host_learner.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+namespace pmt::host {
+namespace {
+
+constexpr uint8_t erased = 0xFF;
+
+bool seek(void* context, size_t slot_bytes, int32_t slot, size_t at) {
+  const auto place = static_cast<long>(static_cast<size_t>(slot) * slot_bytes + at);
+  return std::fseek(static_cast<std::FILE*>(context), place, SEEK_SET) == 0;
+}
+
+uint32_t milliseconds(void*) {
+  using namespace std::chrono;
+  return static_cast<uint32_t>(
+      duration_cast<std::chrono::milliseconds>(steady_clock::now().time_since_epoch()).count());
+}
+
+AlignedMemory copied(const std::vector<uint8_t>& bytes) {
+  AlignedMemory memory(bytes.size());
+  std::copy(bytes.begin(), bytes.end(), memory.data());
+  return memory;
+}
+
+LearnerSetup setup_of(const HostLearnerSetup& setup, const AlignedMemory& image, const Kernels& kernels) {
+  LearnerSetup core = {};
+  core.image = image.data();
+  core.image_bytes = image.bytes();
+  if (!setup.clean.empty()) core.clean = setup.clean.data();
+  core.clean_count = static_cast<int32_t>(setup.clean.size());
+  core.kernels = &kernels;
+  core.samples = setup.samples;
+  core.held_out = setup.held_out;
+  core.keeps_confirmed = setup.keeps_confirmed;
+  return core;
+}
+
+// Opens it in memory for its tables, which suffices to tell what it needs.
+void measure(Learner& learner, const LearnerSetup& setup) {
+  Model model;
+  check(model.open(setup.image, setup.image_bytes));
+  Arena lists;
+  LearnerParameters parameters;
+  for (int32_t i = 0; i < 3; ++i) parameters.take(model, 1, lists);
+  const size_t samples = static_cast<size_t>(setup.samples) * (sizeof(SampleRecord) + 16);
+  AlignedMemory tables(lists.used() + samples + Learner::table_bytes(model));
+  const Status status = learner.open(setup, tables.data(), tables.bytes());
+  if (status.code != Code::arena_too_small) check(status);
+}
+
+}  // namespace
+
+LearnerMemory learner_memory(const HostLearnerSetup& setup, const Kernels& kernels) {
+  const AlignedMemory image = copied(setup.image);
+  LearnerSetup core = setup_of(setup, image, kernels);
+  core.frames.read = [](void*, int32_t, int8_t*) { return false; };
+  Learner learner;
+  measure(learner, core);
+  return learner.device_need();
+}
+
+HostLearner::HostLearner(HostLearnerSetup setup) : setup_(std::move(setup)), image_(copied(setup_.image)) {
+  Model model;
+  check(model.open(image_.data(), image_.bytes()));
+  frame_bytes_ = static_cast<size_t>(element_count(model.input()));
+  frames_.resize(frame_bytes_ * static_cast<size_t>(std::max(setup_.samples, 0)));
+  open_storage();
+  const LearnerSetup core = core_setup();
+  LearnerSetup without_state = core;
+  without_state.storage = nullptr;
+  measure(learner_, without_state);
+  memory_ = AlignedMemory(learner_.need().needed());
+  check(learner_.open(core, memory_.data(), memory_.bytes()));
+}
+
+HostLearner::~HostLearner() {
+  if (file_ != nullptr) std::fclose(file_);
+}
+
+LearnerSetup HostLearner::core_setup() {
+  LearnerSetup core = setup_of(setup_, image_, portable_kernels());
+  core.frames = {
+      this,
+      [](void* context, int32_t index, int8_t* frame) {
+        const HostLearner& self = *static_cast<HostLearner*>(context);
+        std::copy_n(self.frames_.data() + self.frame_bytes_ * static_cast<size_t>(index), self.frame_bytes_, frame);
+        return true;
+      },
+      [](void* context, int32_t index, const int8_t* frame) {
+        HostLearner& self = *static_cast<HostLearner*>(context);
+        std::copy_n(frame, self.frame_bytes_, self.frames_.data() + self.frame_bytes_ * static_cast<size_t>(index));
+        return true;
+      }};
+  core.milliseconds = milliseconds;
+  if (file_ != nullptr) core.storage = &storage_;
+  return core;
+}
+
+// The file is two slots of the largest state.
+void HostLearner::open_storage() {
+  if (setup_.storage.empty()) return;
+  file_ = std::fopen(setup_.storage.c_str(), "r+b");
+  if (file_ == nullptr) file_ = std::fopen(setup_.storage.c_str(), "w+b");
+  if (file_ == nullptr) check({Code::state_storage});
+  Model model;
+  check(model.open(image_.data(), image_.bytes()));
+  Arena measure;
+  LearnerParameters parameters;
+  parameters.take(model, 1, measure);
+  storage_ = {this, StateSlots::bytes_needed(measure.used()),
+              [](void* context, int32_t slot, size_t at, void* to, size_t count) {
+                const HostLearner& self = *static_cast<HostLearner*>(context);
+                if (!seek(self.file_, self.storage_.slot_bytes, slot, at)) return false;
+                const size_t read = std::fread(to, 1, count, self.file_);
+                std::fill_n(static_cast<uint8_t*>(to) + read, count - read, erased);
+                return std::ferror(self.file_) == 0;
+              },
+              [](void* context, int32_t slot, size_t at, const void* from, size_t count) {
+                const HostLearner& self = *static_cast<HostLearner*>(context);
+                return seek(self.file_, self.storage_.slot_bytes, slot, at) &&
+                       std::fwrite(from, 1, count, self.file_) == count && std::fflush(self.file_) == 0;
+              },
+              [](void* context, int32_t slot) {
+                const HostLearner& self = *static_cast<HostLearner*>(context);
+                const std::vector<uint8_t> blank(self.storage_.slot_bytes, erased);
+                return seek(self.file_, self.storage_.slot_bytes, slot, 0) &&
+                       std::fwrite(blank.data(), 1, blank.size(), self.file_) == blank.size() &&
+                       std::fflush(self.file_) == 0;
+              }};
+}
+
+std::vector<uint8_t> HostLearner::image_in_force() const {
+  HostModel adapted(setup_.image.data(), setup_.image.size());
+  const Model& model = adapted.model();
+  std::vector<WritableLayer> layers(static_cast<size_t>(model.op_count()));
+  learner_.fill_in_force(layers.data());
+  for (int32_t i = 0; i < model.op_count(); ++i) {
+    const WritableLayer& from = layers[static_cast<size_t>(i)];
+    if (from.bias == nullptr) continue;
+    const WritableLayer to = adapted.writable_layer(i);
+    const int32_t channels = model.output_of(model.op(i)).channels;
+    if (from.weights != nullptr) std::copy_n(from.weights, weight_count(model, model.op(i)), to.weights);
+    std::copy_n(from.bias, channels, to.bias);
+    std::copy_n(from.weight_scales, channels, to.weight_scales);
+  }
+  return adapted.image();
+}
+
+}  // namespace pmt::host

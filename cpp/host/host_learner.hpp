@@ -1,0 +1,49 @@
+// A learner with its memory, its frames, and a file for its states.
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/learner/learner.hpp"
+#include "host/host_model.hpp"
+
+namespace pmt::host {
+
+struct HostLearnerSetup {
+  std::vector<uint8_t> image;
+  std::vector<ChannelStatistics> clean;  // none: no alignment
+  int32_t samples, held_out;
+  bool keeps_confirmed;
+  std::string storage;  // a file, which is made where it is missing; empty: none
+};
+
+class HostLearner {
+ public:
+  explicit HostLearner(HostLearnerSetup setup);
+  ~HostLearner();
+  HostLearner(const HostLearner&) = delete;
+  HostLearner& operator=(const HostLearner&) = delete;
+
+  Learner& learner() { return learner_; }
+  // The image with the parameters of the state in force.
+  std::vector<uint8_t> image_in_force() const;
+
+ private:
+  void open_storage();
+  LearnerSetup core_setup();
+
+  HostLearnerSetup setup_;
+  AlignedMemory image_, memory_;
+  std::vector<int8_t> frames_;
+  size_t frame_bytes_ = 0;
+  std::FILE* file_ = nullptr;
+  StateStorage storage_ = {};
+  Learner learner_;
+};
+
+// The memory of a learner on a device with these kernels.
+LearnerMemory learner_memory(const HostLearnerSetup& setup, const Kernels& kernels);
+
+}  // namespace pmt::host

@@ -1,0 +1,343 @@
+// A learner on a device of its own memory: what it learns, in any slices, and what it refuses.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "core/base/crc32.hpp"
+#include "core/learner/learner.hpp"
+#include "core/zo/loss_units.hpp"
+#include "tests/meter.hpp"
+#include "tests/random_bottlenecks.hpp"
+
+using namespace pmt;
+using namespace pmt::tests;
+
+namespace {
+
+using Frame = std::vector<int8_t>;
+
+// Frames that a network has learned, for it says their labels, and the same as a worse sensor sees them.
+struct World {
+  explicit World(uint64_t seed, int32_t count = 80) : random(seed), image(random_bottlenecks(random, 3)) {
+    REQUIRE(model.open(image.data(), image.size()).ok());
+    const Samples samples = random_samples(random, model, count);
+    measure(samples);
+    for (const std::vector<int8_t>& clean : samples.images) {
+      Frame worse = clean;
+      for (int8_t& value : worse) value = static_cast<int8_t>(std::clamp(value / 2 + 30, -128, 127));
+      frames.push_back(worse);
+      labels.push_back(label_of(clean));
+    }
+  }
+  void measure(const Samples& samples) {
+    OpenMeter<StatisticsMeter> open(model);
+    for (int32_t i = 0; i < model.op_count(); ++i) {
+      if (!is_aligned_op(model, i)) continue;
+      const TensorRecord& out = model.output_of(model.op(i));
+      std::vector<ChannelStatistics> found(static_cast<size_t>(out.channels), {0.0f, 32.0f * out.scale});
+      REQUIRE(open.meter().measure(i, samples.count(), source_of(samples), 3, found.data(), found.data()).ok());
+      clean.insert(clean.end(), found.begin(), found.end());
+    }
+  }
+  int32_t label_of(const Frame& frame) {
+    Arena measured;
+    Predictor predictor;
+    AlignedBytes tables(1 << 16), activations(1 << 18);
+    Arena arena(tables.data(), tables.size());
+    REQUIRE(predictor.open({&model, &portable_kernels(), nullptr, 0}, arena).ok());
+    predictor.place(activations.data());
+    std::copy(frame.begin(), frame.end(), predictor.input());
+    predictor.run();
+    return arg_max(predictor.logits(), model.classes());
+  }
+
+  RandomSource random;
+  AlignedBytes image;
+  Model model;
+  std::vector<ChannelStatistics> clean;
+  std::vector<Frame> frames;
+  std::vector<int32_t> labels;
+};
+
+struct Device {
+  explicit Device(const World& of, int32_t held_out = 16, bool keeps_confirmed = true, int32_t missing = 0)
+      : world(of), store(of.frames.size()), memory(0) {
+    LearnerSetup tables = setup(held_out, keeps_confirmed);
+    AlignedBytes first(1 << 18);
+    REQUIRE(learner.open(tables, first.data(), first.size()).ok());
+    const size_t needed = learner.need().needed();
+    memory = AlignedBytes(needed, 0xA5);
+    opened = learner.open(tables, memory.data(), needed - static_cast<size_t>(missing));
+  }
+  LearnerSetup setup(int32_t held_out, bool keeps_confirmed) {
+    LearnerSetup s = {};
+    s.image = world.image.data();
+    s.image_bytes = world.image.size();
+    s.clean = world.clean.data();
+    s.clean_count = static_cast<int32_t>(world.clean.size());
+    s.kernels = &portable_kernels();
+    s.frames = {this,
+                [](void* context, int32_t index, int8_t* frame) {
+                  const Device& self = *static_cast<Device*>(context);
+                  if (index == self.unreadable) return false;
+                  const Frame& stored = self.store[static_cast<size_t>(index)];
+                  std::copy(stored.begin(), stored.end(), frame);
+                  return true;
+                },
+                [](void* context, int32_t index, const int8_t* frame) {
+                  Device& self = *static_cast<Device*>(context);
+                  self.store[static_cast<size_t>(index)].assign(frame, frame + self.world.frames[0].size());
+                  return true;
+                }};
+    s.samples = static_cast<int32_t>(world.frames.size());
+    s.held_out = held_out;
+    s.keeps_confirmed = keeps_confirmed;
+    s.milliseconds = [](void* clock) { return static_cast<Device*>(clock)->now++; };
+    s.clock = this;
+    return s;
+  }
+  void observe_all(int32_t count) {
+    for (int32_t i = 0; i < count; ++i) {
+      const auto at = static_cast<size_t>(i);
+      REQUIRE(learner.observe(world.frames[at].data(), world.labels[at], Role::automatic).ok());
+    }
+  }
+  Status run(LearnerPhase phase) {
+    PMT_RETURN_IF_ERROR(learner.begin(phase));
+    bool done = false;
+    return learner.run({0, 0}, &done);
+  }
+  // Of the parameters in force.
+  uint32_t checksum() const {
+    const Model& model = world.model;
+    std::vector<WritableLayer> layers(static_cast<size_t>(model.op_count()));
+    learner.fill_in_force(layers.data());
+    uint32_t crc = 0;
+    const auto add = [&](const void* bytes, size_t count) {
+      if (bytes != nullptr) crc = crc32(static_cast<const uint8_t*>(bytes), count, crc);
+    };
+    for (int32_t i = 0; i < model.op_count(); ++i) {
+      const WritableLayer& layer = layers[static_cast<size_t>(i)];
+      const auto channels = 4 * static_cast<size_t>(model.output_of(model.op(i)).channels);
+      add(layer.weights, static_cast<size_t>(weight_count(model, model.op(i))));
+      add(layer.bias, channels);
+      add(layer.weight_scales, channels);
+    }
+    return crc;
+  }
+  std::vector<float> logits(size_t frame) {
+    Prediction prediction = {};
+    REQUIRE(learner.predict(world.frames[frame].data(), &prediction).ok());
+    return {prediction.logits, prediction.logits + world.model.classes()};
+  }
+  int32_t correct() {
+    int32_t found = 0;
+    for (size_t i = 0; i < world.frames.size(); ++i) {
+      Prediction prediction = {};
+      REQUIRE(learner.predict(world.frames[i].data(), &prediction).ok());
+      found += prediction.label == world.labels[i] ? 1 : 0;
+    }
+    return found;
+  }
+
+  const World& world;
+  std::vector<Frame> store;
+  AlignedBytes memory;
+  Learner learner;
+  Status opened;
+  int32_t unreadable = -1;
+  uint32_t now = 0;
+};
+
+struct Outcome {
+  uint32_t checksum;
+  LearnerState state;
+  std::vector<int64_t> losses;
+
+  bool operator==(const Outcome& other) const {
+    return checksum == other.checksum && state == other.state && losses == other.losses;
+  }
+};
+
+Outcome outcome(Device& device) {
+  Outcome found = {0, device.learner.candidate(), {}};
+  for (int32_t s = 0; s < learner_states; ++s) {
+    found.losses.push_back(device.learner.held_out(static_cast<LearnerState>(s)).loss_sum);
+  }
+  if (found.state != LearnerState::original) {
+    REQUIRE(device.learner.commit().ok());
+    REQUIRE(device.learner.confirm().ok());
+  }
+  found.checksum = device.checksum();
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("a learner becomes better on what its sensor sees, in exactly the memory that it asks for") {
+  int32_t better = 0;
+  for (uint64_t seed = 0; seed < 6; ++seed) {
+    const World world(seed);
+    CHECK(Device(world, 16, true, 1).opened.code == Code::arena_too_small);
+    Device device(world);
+    REQUIRE(device.opened.ok());
+    const int32_t before = device.correct();
+    device.observe_all(80);
+    REQUIRE(device.run(LearnerPhase::all).ok());
+    CHECK(device.learner.held_out(LearnerState::original).count == 16);
+    if (outcome(device).state == LearnerState::original) continue;
+    CHECK(device.correct() > before);
+    ++better;
+  }
+  CHECK(better >= 4);
+}
+
+TEST_CASE("any slices give the same bytes, and predictions between them are those of the state in force") {
+  RandomSource random(77);
+  for (uint64_t seed = 0; seed < 4; ++seed) {
+    const World world(20 + seed, 40);
+    Device whole(world, 8);
+    whole.observe_all(40);
+    REQUIRE(whole.run(LearnerPhase::all).ok());
+    const Outcome expected = outcome(whole);
+    for (int32_t slicing = 0; slicing < 50; ++slicing) {
+      Device device(world, 8);
+      const std::vector<float> before = device.logits(3);
+      device.observe_all(40);
+      REQUIRE(device.learner.begin(LearnerPhase::all).ok());
+      for (bool done = false; !done;) {
+        const bool by_time = random.integer(0, 1) == 0;
+        const int32_t size = random.integer(1, 150);
+        REQUIRE(
+            device.learner.run(by_time ? LearnerBudget{0, static_cast<uint32_t>(size)} : LearnerBudget{size, 0}, &done)
+                .ok());
+        CHECK(device.logits(3) == before);
+      }
+      CHECK(outcome(device) == expected);
+    }
+  }
+}
+
+TEST_CASE("phases one by one reach what all of them reach") {
+  for (uint64_t seed = 0; seed < 4; ++seed) {
+    const World world(30 + seed);
+    Device all(world), each(world);
+    all.observe_all(80);
+    each.observe_all(80);
+    REQUIRE(all.run(LearnerPhase::all).ok());
+    for (const LearnerPhase phase : {LearnerPhase::align, LearnerPhase::head, LearnerPhase::head_alone}) {
+      REQUIRE(each.run(phase).ok());
+    }
+    CHECK(all.learner.candidate() == each.learner.candidate());
+    CHECK(outcome(all).checksum == outcome(each).checksum);
+  }
+}
+
+TEST_CASE("cancelling and failing leave the state in force as it was") {
+  const World world(40);
+  for (const bool keeps : {false, true}) {
+    Device device(world, 16, keeps);
+    device.observe_all(80);
+    const std::vector<float> before = device.logits(0);
+    REQUIRE(device.learner.begin(LearnerPhase::all).ok());
+    bool done = false;
+    REQUIRE(device.learner.run({500, 0}, &done).ok());
+    CHECK(device.learner.observe(world.frames[0].data(), 0, Role::train).code == Code::learner_call);
+    CHECK(device.learner.begin(LearnerPhase::head).code == Code::learner_call);
+    CHECK(device.learner.commit().code == Code::learner_call);
+    REQUIRE(device.learner.cancel().ok());
+    CHECK(device.logits(0) == before);
+    CHECK(device.learner.commit().code == Code::learner_call);
+    device.unreadable = 7;
+    CHECK(device.run(LearnerPhase::align).code == Code::frame_store);
+    CHECK_FALSE(device.learner.is_running());
+    device.unreadable = -1;
+    device.store[9][0] = static_cast<int8_t>(device.store[9][0] ^ 1);  // written over since
+    CHECK(device.run(LearnerPhase::align).code == Code::frame_store);
+    CHECK(device.logits(0) == before);
+  }
+}
+
+TEST_CASE("a second adaptation begins while the first one predicts, where there is room for both") {
+  const World world(0);
+  Device device(world), small(world, 16, false);
+  for (Device* each : {&device, &small}) {
+    each->observe_all(80);
+    REQUIRE(each->run(LearnerPhase::all).ok());
+    REQUIRE(each->learner.candidate() != LearnerState::original);
+    REQUIRE(each->learner.commit().ok());
+    CHECK(each->learner.on_trial());
+    CHECK(each->learner.begin(LearnerPhase::align).code == Code::learner_call);
+    REQUIRE(each->learner.confirm().ok());
+  }
+  CHECK(device.checksum() == small.checksum());
+  const std::vector<float> before = device.logits(5);
+  REQUIRE(device.learner.begin(LearnerPhase::align).ok());
+  bool done = false;
+  REQUIRE(device.learner.run({300, 0}, &done).ok());
+  CHECK(device.logits(5) == before);
+  // Without a storage there is no other copy of what would be written over.
+  CHECK(small.learner.begin(LearnerPhase::align).code == Code::learner_call);
+}
+
+TEST_CASE("a state that is rolled back gives its place to the one before") {
+  const World world(0);
+  for (const bool keeps : {false, true}) {
+    Device device(world, 16, keeps);
+    const std::vector<float> original = device.logits(2);
+    device.observe_all(80);
+    REQUIRE(device.run(LearnerPhase::all).ok());
+    REQUIRE(device.learner.commit().ok());
+    CHECK(device.logits(2) != original);
+    REQUIRE(device.learner.roll_back().ok());
+    CHECK(device.logits(2) == original);
+    CHECK(device.learner.in_force() == LearnerState::original);
+    CHECK(device.learner.confirm().code == Code::learner_call);
+  }
+}
+
+TEST_CASE("copies count once, and stay on one side") {
+  const World world(3);
+  Device device(world);
+  for (int32_t i = 0; i < 40; ++i) {
+    const auto at = static_cast<size_t>(i % 10);
+    REQUIRE(device.learner.observe(world.frames[at].data(), world.labels[at], Role::automatic).ok());
+  }
+  CHECK(device.learner.begin(LearnerPhase::head).code == Code::learner_samples);  // two are held out
+  Device black(world);
+  const Frame none(world.frames[0].size(), -128);
+  for (int32_t i = 0; i < 30; ++i) REQUIRE(black.learner.observe(none.data(), -1, Role::automatic).ok());
+  CHECK(black.learner.begin(LearnerPhase::all).code == Code::learner_samples);
+}
+
+TEST_CASE("what a learner cannot do, it says") {
+  const World world(4);
+  Device device(world);
+  const Frame& frame = world.frames[0];
+  CHECK(device.learner.observe(frame.data(), world.model.classes(), Role::train).code == Code::label_range);
+  CHECK(device.learner.observe(frame.data(), -2, Role::train).code == Code::label_range);
+  CHECK(device.learner.observe(frame.data(), -1, Role::hold_out).code == Code::label_range);
+  CHECK(device.learner.begin(LearnerPhase::all).code == Code::learner_samples);
+  CHECK(device.learner.roll_back().code == Code::learner_call);
+  device.observe_all(80);
+  CHECK(device.learner.observe(frame.data(), 0, Role::train).code == Code::learner_full);
+  bool done = false;
+  REQUIRE(device.learner.run({0, 0}, &done).ok());
+  CHECK(done);
+  REQUIRE(device.learner.forget().ok());
+  CHECK(device.learner.sample_count() == 0);
+  LearnerSetup setup = device.setup(16, true);
+  setup.clean_count -= 1;
+  AlignedBytes memory(1 << 18);
+  Learner learner;
+  CHECK(learner.open(setup, memory.data(), memory.size()).code == Code::learner_statistics);
+  setup = device.setup(16, true);
+  setup.clean = nullptr;
+  REQUIRE(learner.open(setup, memory.data(), memory.size()).ok());
+  CHECK(learner.begin(LearnerPhase::align).code == Code::learner_statistics);
+  setup.held_out = 100;
+  CHECK(learner.open(setup, memory.data(), memory.size()).code == Code::batch_size);
+  CHECK(learner.open(setup, memory.data() + 8, memory.size() - 8).code == Code::arena_alignment);
+}
