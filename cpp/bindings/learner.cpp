@@ -97,14 +97,19 @@ py::tuple scored(LearnerObject& self, LearnerState state) {
   return py::make_tuple(score.loss_sum, score.correct, score.count);
 }
 
-py::dict memory_of(const LearnerMemory& memory) {
+// Bytes by part, and (begin, end, band) of each run of ops that streams.
+py::tuple plan_learner(const py::bytes& image, const py::object& clean, int32_t samples, int32_t held_out,
+                       bool keeps_confirmed) {
+  const auto device =
+      host::plan_learner(setup_of(image, clean, samples, held_out, keeps_confirmed, ""), arm_dsp_kernels());
   py::dict parts;
-  parts["persistent"] = memory.persistent;
-  parts["predict"] = memory.predict;
-  parts["align"] = memory.align;
-  parts["head"] = memory.head;
-  parts["needed"] = memory.needed();
-  return parts;
+  parts["persistent"] = device.memory.persistent;
+  parts["predict"] = device.memory.predict;
+  parts["align"] = device.memory.align;
+  parts["head"] = device.memory.head;
+  py::list streams;
+  for (const StreamedOps& ops : device.streams) streams.append(py::make_tuple(ops.begin, ops.end, ops.band));
+  return py::make_tuple(parts, device.memory.needed(), streams);
 }
 
 template <typename Value>
@@ -150,16 +155,12 @@ void register_learner(py::module_& m) {
       .def_property_readonly("candidate", getter(&Learner::candidate))
       .def_property_readonly("in_force", getter(&Learner::in_force))
       .def_property_readonly("on_trial", getter(&Learner::on_trial))
+      .def_property_readonly("checksum", getter(&Learner::checksum))
       .def_property_readonly("is_running", getter(&Learner::is_running))
       .def_property_readonly("steps", getter(&Learner::steps))
       .def_property_readonly("samples", getter(&Learner::sample_count));
-  m.def(
-      "learner_memory",
-      [](const py::bytes& image, const py::object& clean, int32_t samples, int32_t held_out, bool keeps_confirmed) {
-        return memory_of(
-            host::learner_memory(setup_of(image, clean, samples, held_out, keeps_confirmed, ""), arm_dsp_kernels()));
-      },
-      py::arg("image"), py::arg("clean"), py::arg("samples"), py::arg("held_out"), py::arg("keeps_confirmed"));
+  m.def("plan_learner", &plan_learner, py::arg("image"), py::arg("clean"), py::arg("samples"), py::arg("held_out"),
+        py::arg("keeps_confirmed"));
   m.attr("LEARNER_STATES") = split(words<LearnerState>);
   m.attr("LEARNER_PHASES") = split(words<LearnerPhase>);
   m.attr("LEARNER_ROLES") = split(words<Role>);

@@ -53,13 +53,18 @@ void measure(Learner& learner, const LearnerSetup& setup) {
 
 }  // namespace
 
-LearnerMemory learner_memory(const HostLearnerSetup& setup, const Kernels& kernels) {
+DeviceLearner plan_learner(const HostLearnerSetup& setup, const Kernels& kernels) {
   const AlignedMemory image = copied(setup.image);
   LearnerSetup core = setup_of(setup, image, kernels);
   core.frames.read = [](void*, int32_t, int8_t*) { return false; };
   Learner learner;
   measure(learner, core);
-  return learner.device_need();
+  DeviceLearner device = {learner.device_need(), {}};
+  const Plan& plan = learner.plan();
+  for (int32_t op = 0; op < learner.model().op_count(); op = plan.segment_end(op) + 1) {
+    if (plan.streams(op)) device.streams.push_back({op, plan.segment_end(op), plan.band(op)});
+  }
+  return device;
 }
 
 HostLearner::HostLearner(HostLearnerSetup setup) : setup_(std::move(setup)), image_(copied(setup_.image)) {
@@ -107,10 +112,7 @@ void HostLearner::open_storage() {
   if (file_ == nullptr) check({Code::state_storage});
   Model model;
   check(model.open(image_.data(), image_.bytes()));
-  Arena measure;
-  LearnerParameters parameters;
-  parameters.take(model, 1, measure);
-  storage_ = {this, StateSlots::bytes_needed(measure.used()),
+  storage_ = {this, StateSlots::bytes_needed(LearnerParameters::largest(model)),
               [](void* context, int32_t slot, size_t at, void* to, size_t count) {
                 const HostLearner& self = *static_cast<HostLearner*>(context);
                 if (!seek(self.file_, self.storage_.slot_bytes, slot, at)) return false;

@@ -43,7 +43,11 @@ class HostLearner {
   Learner learner_;
 };
 
-// The memory of a learner on a device with these kernels.
-LearnerMemory learner_memory(const HostLearnerSetup& setup, const Kernels& kernels);
+// A learner on a device: its memory, and the ops that stream.
+struct DeviceLearner {
+  LearnerMemory memory;
+  std::vector<StreamedOps> streams;
+};
+DeviceLearner plan_learner(const HostLearnerSetup& setup, const Kernels& kernels);
 
 }  // namespace pmt::host

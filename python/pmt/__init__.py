@@ -9,6 +9,7 @@ from pmt.model.loading import load
 from pmt.protocol.comparison import Comparison, compare
 from pmt.train import callbacks
 from pmt.train.engine import Engine
+from pmt.train.learner import Learner
 from pmt.train.options import PRESETS, TrainingOptions, preset
 from pmt.train.run.folder import RunFolder
 from pmt.train.run.result import RunResult
@@ -22,6 +23,7 @@ __all__ = [
     "Engine",
     "Evaluation",
     "ImageScores",
+    "Learner",
     "Model",
     "RunFolder",
     "RunResult",

@@ -1,5 +1,6 @@
 #include "core/learner/learner.hpp"
 
+#include "core/base/crc32.hpp"
 #include "core/zo/loss.hpp"
 #include "core/zo/loss_units.hpp"
 
@@ -127,7 +128,9 @@ void Learner::use(const LearnerParameters* parameters, LearnerState state) {
 Status Learner::predict(const int8_t* frame, Prediction* prediction) {
   if (force_is_lost_) return {Code::learner_call};
   use(force_, in_force_);
-  __builtin_memcpy(predictor_.input(), frame, static_cast<size_t>(element_count(model_.input())));
+  if (frame != predictor_.input()) {
+    __builtin_memcpy(predictor_.input(), frame, static_cast<size_t>(element_count(model_.input())));
+  }
   predictor_.run();
   const float* logits = predictor_.logits();
   const int32_t classes = model_.classes(), label = arg_max(logits, classes);
@@ -145,6 +148,7 @@ Status Learner::predict(const int8_t* frame, Prediction* prediction) {
 Status Learner::observe(const int8_t* frame, int32_t label, Role role) {
   if (is_running()) return {Code::learner_call};
   if (label < no_label || label >= model_.classes()) return {Code::label_range};
+  if (!words<Role>.holds(role)) return {Code::option_value};
   return samples_.add(frame, label, role);
 }
 
@@ -156,6 +160,7 @@ Status Learner::forget() {
 
 Status Learner::check_phase(LearnerPhase phase) const {
   if (is_running() || on_trial_) return {Code::learner_call};
+  if (!words<LearnerPhase>.holds(phase)) return {Code::option_value};
   const bool force_is_learned = in_force_ != LearnerState::original && force_ == &learned_;
   if (force_is_learned && setup_.storage == nullptr) return {Code::learner_call};
   const bool aligns = phase == LearnerPhase::align, solves = !aligns && phase != LearnerPhase::all;
@@ -329,6 +334,15 @@ void Learner::judge() {
   if (!is_better(force, best, state, count, state_errors, reaching_ == LearnerState::head_alone)) return;
   candidate_ = reaching_;
   __builtin_memcpy(losses_[of_best], losses_[of_state], bytes);
+}
+
+uint32_t Learner::checksum() const {
+  uint32_t crc = 0;
+  for (int32_t i = 0;; ++i) {
+    const StatePart part = force_->part(model_, in_force_, i);
+    if (part.bytes == nullptr) return crc;
+    crc = crc32(part.bytes, part.count, crc);
+  }
 }
 
 Status Learner::cancel() {

@@ -78,8 +78,11 @@ class Learner {
 #ifdef PMT_COUNTS_MEMORY
   // The same on a device, whose pointers are shorter; with its kernels in the setup.
   const LearnerMemory& device_need() const { return device_need_; }
+  const Plan& plan() const { return predictor_.plan(); }
 #endif
 
+  // Room for a frame, where an application can put one that it has no other memory for: until the next call.
+  int8_t* frame() const { return predictor_.input(); }
   // Predicts by the state in force. The frame is the network's int8 input.
   Status predict(const int8_t* frame, Prediction* prediction);
   // Takes a sample in; label -1: none. Not while a phase runs.
@@ -100,6 +103,8 @@ class Learner {
   LearnerState candidate() const { return candidate_; }
   LearnerState in_force() const { return in_force_; }
   bool on_trial() const { return on_trial_; }
+  // CRC-32 of the parameters in force that are not the image's.
+  uint32_t checksum() const;
   bool is_running() const { return stage_ != Stage::idle; }
   // Steps since begin().
   int32_t steps() const { return steps_; }

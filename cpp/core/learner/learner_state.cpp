@@ -79,6 +79,15 @@ size_t LearnerParameters::bytes(const Model& model, LearnerState state) const {
   return sum;
 }
 
+size_t LearnerParameters::largest(const Model& model) {
+  const int32_t last = model.op_count() - 1;
+  size_t sum = static_cast<size_t>(weight_count(model, model.op(last)));
+  for (int32_t i = 0; i <= last; ++i) {
+    if (i == last || is_aligned_op(model, i)) sum += channel_parts * channel_bytes(model, i);
+  }
+  return sum;
+}
+
 bool LearnerParameters::is_sound(const Model& model, LearnerState state) const {
   const auto sound = [](const float* scales, int32_t count) {
     for (int32_t i = 0; i < count; ++i) {

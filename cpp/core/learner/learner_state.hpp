@@ -45,6 +45,8 @@ class LearnerParameters {
   // What a state is made of: its parts in order, bytes null at the end.
   StatePart part(const Model& model, LearnerState state, int32_t index) const;
   size_t bytes(const Model& model, LearnerState state) const;
+  // Of the state that takes most: aligned channels and a head.
+  static size_t largest(const Model& model);
   // Whether all weight scales are inside their bounds, as in a sound image.
   bool is_sound(const Model& model, LearnerState state) const;
 

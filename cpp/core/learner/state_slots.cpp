@@ -43,7 +43,7 @@ class StateSlots::Writer {
   size_t filled_ = 0;
 };
 
-size_t StateSlots::bytes_needed(size_t state_bytes) { return (1 + marks) * state_write_bytes + rounded(state_bytes); }
+size_t StateSlots::bytes_needed(size_t state_bytes) { return bytes_before_state + rounded(state_bytes); }
 
 void StateSlots::open(const StateStorage& storage, const Model& model, uint32_t model_crc32) {
   storage_ = storage;

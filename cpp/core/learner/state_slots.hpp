@@ -27,6 +27,7 @@ class StateSlots {
  public:
   // The whole of a state, its header and marks included.
   static size_t bytes_needed(size_t state_bytes);
+  static constexpr size_t bytes_before_state = (1 + 2 + state_trials) * state_write_bytes;
 
   void open(const StateStorage& storage, const Model& model, uint32_t model_crc32);
 
@@ -54,7 +55,7 @@ class StateSlots {
   };
   static_assert(sizeof(Header) == state_write_bytes);
   // After the header: each is written once, into state_write_bytes of its own.
-  enum Mark : int32_t { confirmed, rejected, first_boot, marks = first_boot + state_trials };
+  enum Mark : int32_t { confirmed, rejected, first_boot };
 
   struct Slot {
     Header header;

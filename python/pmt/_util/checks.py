@@ -13,6 +13,7 @@ __all__ = [
     "checked_candidates",
     "checked_integer",
     "checked_limit",
+    "checked_range",
     "checked_seed",
     "checked_size",
     "checked_split",
@@ -29,6 +30,14 @@ def checked_integer(argument: str, value: object) -> int:
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         raise TypeError(f"{argument}={value!r} must be an integer") from None
+
+
+def checked_range(argument: str, value: object, least: int, most: int) -> int:
+    """Return `value` as an int of least..most, or raise a TypeError or ValueError."""
+    checked = checked_integer(argument, value)
+    if not least <= checked <= most:
+        raise ValueError(f"{argument}={checked} must be {least}..{most}")
+    return checked
 
 
 def checked_seed(seed: object) -> int:

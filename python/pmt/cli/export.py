@@ -19,14 +19,23 @@ from pmt.cli.arguments import (
     importer_options,
 )
 from pmt.cli.output import Output
-from pmt.firmware.export import ExportReport, Lock, export_files, read_lock
+from pmt.firmware.export import (
+    ExportReport,
+    LearnerExport,
+    Lock,
+    export_files,
+    export_learner_files,
+    read_lock,
+)
 from pmt.firmware.export.card import SAVE_INTERVAL
 from pmt.firmware.export.layout import FORMATS
+from pmt.firmware.export.learner import FRAMES
 from pmt.firmware.export.project import BOARD_SIZES
 from pmt.firmware.export.task import MOST_STEPS
 from pmt.train.run.keep_best import CHOICE
 
 USAGE = """pmt export RUN_OR_MODEL --target NAME --out DIR [--data DIR] [options]
+       pmt export MODEL --learner --target NAME --out DIR [--samples N]
        pmt export --from pmt.lock --out DIR [RUN_OR_MODEL] [--data DIR]"""
 SUMMARY = "a firmware project that trains the model on a microcontroller"
 DESCRIPTION = """\
@@ -45,6 +54,10 @@ _PASSED_ON = (
 _NOT_LOCKED = {"out", "force", "json", "lock", "run", "default_of"}
 # May be given with --from: where the inputs are now.
 _LOCATIONS = {"model", "data"}
+_OF_A_LEARNER = {
+    *("model", "target", "like", "out", "force", "ram", "flash", "held_out", "json"),
+    *("learner", "samples", "frames", "keep_confirmed", "input_mean", "input_std"),
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,6 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     _add_project(parser)
     _add_budgets(parser)
+    _add_learner(parser)
     _add_training(parser)
     add_json(parser)
     parser.set_defaults(default_of=parser.get_default)
@@ -125,6 +139,28 @@ def _add_budgets(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_learner(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("a board that learns by itself, without card.img")
+    group.add_argument(
+        "--learner",
+        action="store_true",
+        help="write a program that takes samples in over the serial line, aligns itself to them, "
+        "solves its head, and keeps the best state; `pmt stream` talks to it",
+    )
+    add_integer(group, "--samples N", "most samples of --learner", otherwise="64")
+    group.add_argument(
+        "--frames",
+        choices=FRAMES,
+        help="where its frames wait: on the board, or on the PC at the other end of the line "
+        "(default: on the board where they fit)",
+    )
+    group.add_argument(
+        "--keep-confirmed",
+        action="store_true",
+        help="hold its confirmed state in RAM while it learns a second time",
+    )
+
+
 def _add_training(parser: argparse.ArgumentParser) -> None:
     add_layers(parser)
     parser.add_argument(
@@ -133,7 +169,12 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
         help="let the board choose which of these to train: blocks or layers separated by commas, "
         "or several joined by +, for example B1,B2+head; it tries each for all steps",
     )
-    add_integer(parser, "--held-out N", "training images that --select chooses on", otherwise="100")
+    add_integer(
+        parser,
+        "--held-out N",
+        "training images that --select chooses on, or samples that --learner does at most",
+        otherwise="100; a quarter",
+    )
     add_data(parser, required=False)
     add_integer(
         parser,
@@ -148,6 +189,11 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
+    if arguments.learner:
+        learner = _exported_learner(arguments)
+        output.text(str(learner))
+        output.figures(learner.to_json())
+        return 0
     lock = None
     if arguments.lock is not None:
         lock = read_lock(arguments.lock)
@@ -156,6 +202,30 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     output.text(str(report))
     output.figures(report.to_json())
     return 0
+
+
+def _exported_learner(arguments: argparse.Namespace) -> LearnerExport:
+    given = {k for k, v in vars(arguments).items() if v != arguments.default_of(k)}
+    others = sorted(given - _OF_A_LEARNER - {"run", "default_of"})
+    if others:
+        raise ValueError(f"--{others[0].replace('_', '-')} does not go with --learner")
+    for name, shown in (("model", "MODEL"), ("target", "--target")):
+        if getattr(arguments, name) is None:
+            raise ValueError(f"{shown} is missing; see `pmt export --help`")
+    return export_learner_files(
+        arguments.model,
+        target=arguments.target,
+        like=arguments.like,
+        out=arguments.out,
+        samples=arguments.samples or 64,
+        held_out=arguments.held_out,
+        keeps_confirmed=arguments.keep_confirmed,
+        frames=arguments.frames,
+        ram=arguments.ram,
+        flash=arguments.flash,
+        force=arguments.force,
+        importer=importer_options(arguments),
+    )
 
 
 def _locked_arguments(arguments: argparse.Namespace, lock: Lock) -> argparse.Namespace:

@@ -34,6 +34,7 @@ from pmt.cli import (
     select,
     show,
     statistics,
+    stream,
     train,
 )
 from pmt.cli import eval as eval_command
@@ -74,6 +75,7 @@ COMMANDS = (
     convert,
     export,
     monitor,
+    stream,
     corrupt,
     show,
     quantize,
@@ -89,6 +91,7 @@ BASIC = (
     *("--epochs", "--macs", "--batch", "--queries", "--learning-rate", "--seed", "--keep-best"),
     *("--out", "--resume", "--threads", "--json", "--help", "--help-all"),
     *("--blocks", "--criterion", "--seeds", "--images", "--held-out", "--plot"),
+    *("--learner", "--samples"),
     *("--target", "--format", "--steps", "--select", "--force", "--from"),
 )
 

@@ -40,6 +40,13 @@ _EVERY_PROJECT = {
 _WIRED = {"model/wiring.hpp": "wiring.hpp.in"}
 # For boards that choose a block first.
 _SELECTING = {"app/main.cpp": "select.cpp", "model/selection.hpp": "selection.hpp.in"}
+# For boards that learn by themselves.
+_LEARNING = {
+    "app/main.cpp": "learner/main.cpp",
+    "model/image.S": "learner/image.S.in",
+    "model/config.hpp": "learner/config.hpp.in",
+    "README.md": "learner/README.md.in",
+}
 _FIRMWARE = {
     **_EVERY_PROJECT,
     "Makefile": "Makefile.in",
@@ -58,10 +65,12 @@ _LIBRARY = {
 _NOT_IN_A_LIBRARY = ("common/memory.cpp", "common/semihosting.cpp", "common/semihosting.hpp")
 
 
-def source_files(target: Target) -> dict[str, bytes]:
+def source_files(target: Target, *, learner: bool = False) -> dict[str, bytes]:
     """Return the C++ sources of a target's project: name in the project -> content."""
     firmware = firmware_folder()
     files = {**_sources(core_folder(), "core"), **_sources(firmware / "common", "common")}
+    if learner:
+        files.update(_sources(firmware / "learner", "learner"))
     drivers = firmware / "drivers"
     for name in target.drivers:
         if not (drivers / name).is_dir():
@@ -82,7 +91,11 @@ def source_files(target: Target) -> dict[str, bytes]:
 
 
 def build_files(
-    target: Target, values: Mapping[str, object], *, selects: bool = False
+    target: Target,
+    values: Mapping[str, object],
+    *,
+    selects: bool = False,
+    learner: bool = False,
 ) -> dict[str, bytes]:
     """Return the application, the files that build it, and the README, filled in."""
     firmware = firmware_folder()
@@ -92,6 +105,8 @@ def build_files(
         templates = {**templates, **_WIRED}
     if selects:
         templates = {**templates, **_SELECTING}
+    if learner:
+        templates = {**templates, **_LEARNING}
     origins = {name: template / path for name, path in templates.items()}
     if target.linked:
         own = target.folder / "link.ld.in"

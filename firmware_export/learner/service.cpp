@@ -1,0 +1,189 @@
+#include "learner/service.hpp"
+
+#include "common/log.hpp"
+#include "common/serial.hpp"
+#include "core/base/crc32.hpp"
+
+namespace pmt::firmware {
+namespace {
+
+constexpr uint8_t request_start = 0xA5;
+constexpr int32_t most_attempts = 3;  // to read a frame from the host
+
+// Compared with words, so that no enumeration's words take flash twice.
+const char* const state_names[] = {"original", "aligned", "head", "head_alone"};
+const char* name_of(LearnerState state) { return state_names[static_cast<int32_t>(state)]; }
+
+void read_serial(void* to, size_t count) {
+  auto* bytes = static_cast<uint8_t*>(to);
+  for (size_t i = 0; i < count; ++i) bytes[i] = board::read_serial();
+}
+
+uint32_t read_word() {
+  uint32_t word = 0;
+  read_serial(&word, sizeof word);
+  return word;
+}
+
+uint32_t crc_of(const void* bytes, size_t count, uint32_t previous = 0) {
+  return crc32(static_cast<const uint8_t*>(bytes), count, previous);
+}
+
+}  // namespace
+
+bool Service::open(const ServiceSetup& setup, const board::Memory& arena) {
+  setup_ = setup;
+  arena_ = arena;
+  frames_ = reinterpret_cast<int8_t*>(arena.data + setup.learner_bytes);
+  Model model;
+  Status status = open_model(setup.image, &model);
+  if (!status.ok()) {
+    reply(status);
+    return false;
+  }
+  frame_bytes_ = static_cast<size_t>(element_count(model.input()));
+  LearnerSetup core = {};
+  core.image = setup.image.bytes;
+  core.image_bytes = setup.image.count;
+  core.clean = setup.clean;
+  core.clean_count = setup.clean_count;
+  core.kernels = &device_kernels();
+  core.frames = {this, read_frame, setup.frames_on_host ? nullptr : write_frame};
+  core.samples = setup.samples;
+  core.held_out = setup.held_out;
+  core.keeps_confirmed = setup.keeps_confirmed;
+  core.streams = setup.streams;
+  core.stream_count = setup.stream_count;
+  const bool has_card = states_.open(StateSlots::bytes_needed(LearnerParameters::largest(model)));
+  if (has_card) core.storage = &states_.storage();
+  status = learner_.open(core, arena.data, setup.learner_bytes);
+  if (!status.ok()) {
+    reply(status);
+    return false;
+  }
+  Line().text("learner: ").text(has_card ? "states on the card" : "no card, states are lost at a reset").print();
+  return true;
+}
+
+bool Service::read_frame(void* context, int32_t index, int8_t* frame) {
+  const Service& self = *static_cast<const Service*>(context);
+  if (!self.setup_.frames_on_host) {
+    __builtin_memcpy(frame, self.frames_ + self.frame_bytes_ * static_cast<size_t>(index), self.frame_bytes_);
+    return true;
+  }
+  for (int32_t i = 0; i < most_attempts; ++i) {
+    Line().text("frame ").number(index).print();
+    read_serial(frame, self.frame_bytes_);
+    if (read_word() == crc_of(frame, self.frame_bytes_)) return true;
+  }
+  return false;
+}
+
+bool Service::write_frame(void* context, int32_t index, const int8_t* frame) {
+  const Service& self = *static_cast<const Service*>(context);
+  __builtin_memcpy(self.frames_ + self.frame_bytes_ * static_cast<size_t>(index), frame, self.frame_bytes_);
+  return true;
+}
+
+// A damaged request is answered, and nothing is done; what is left of it is passed over.
+bool Service::receive(Request* request) {
+  do {
+    request->start = board::read_serial();
+  } while (request->start != request_start);
+  read_serial(&request->command, sizeof *request - 1);
+  uint32_t crc = crc_of(request, sizeof *request);
+  if (request->command == 'O' || request->command == 'P') {
+    read_serial(learner_.frame(), frame_bytes_);
+    crc = crc_of(learner_.frame(), frame_bytes_, crc);
+  }
+  if (read_word() == crc) return true;
+  Line().text("error: the request is damaged").print();
+  return false;
+}
+
+void Service::reply(const Status& status) const {
+  if (status.ok()) {
+    Line().text("ok").print();
+  } else {
+    Line().text("error: ").text(message(status.code)).print();
+  }
+}
+
+void Service::reply_prediction() {
+  Prediction prediction = {};
+  const Status status = learner_.predict(learner_.frame(), &prediction);
+  if (!status.ok()) return reply(status);
+  uint32_t margin = 0;
+  __builtin_memcpy(&margin, &prediction.margin, sizeof margin);
+  const auto bytes = sizeof(float) * static_cast<size_t>(learner_.model().classes());
+  Line line;
+  line.text("predicted ").number(prediction.label).text(", margin ").hex(margin);
+  line.text(", logits ").hex(crc_of(prediction.logits, bytes)).print();
+}
+
+void Service::reply_scores() const {
+  Line line;
+  line.text("scores");
+  for (int32_t i = 0; i < learner_states; ++i) {
+    const LearnerScore score = learner_.held_out(static_cast<LearnerState>(i));
+    line.text(i == 0 ? " " : ", ").text(state_names[i]).text(" ").number(score.loss_sum).text(" ");
+    line.number(score.correct).text(" ").number(score.count);
+  }
+  line.text(", candidate ").text(name_of(learner_.candidate())).print();
+}
+
+void Service::reply_force() const {
+  Line line;
+  line.text("in force: ").text(name_of(learner_.in_force())).text(learner_.on_trial() ? ", on trial, " : ", ");
+  line.text("parameters ").hex(learner_.checksum()).print();
+}
+
+void Service::reply_run(const Request& request) {
+  bool done = false;
+  const Status status = learner_.run({request.argument, 0}, &done);
+  if (!status.ok()) return reply(status);
+  Line().text("ran ").number(learner_.steps()).text(done ? " steps, done" : " steps").print();
+}
+
+// False: the program ends.
+bool Service::answer(const Request& request) {
+  switch (request.command) {
+    case 'O': reply(learner_.observe(learner_.frame(), request.argument, static_cast<Role>(request.option))); break;
+    case 'P': reply_prediction(); break;
+    case 'B': reply(learner_.begin(static_cast<LearnerPhase>(request.option))); break;
+    case 'R': reply_run(request); break;
+    case 'S': reply_scores(); break;
+    case 'F': reply_force(); break;
+    case 'X': reply(learner_.cancel()); break;
+    case 'C': reply(learner_.commit()); break;
+    case 'K': reply(learner_.confirm()); break;
+    case 'Z': reply(learner_.roll_back()); break;
+    case 'Q': return false;
+    default: Line().text("error: the request is unknown").print();
+  }
+  return true;
+}
+
+void Service::serve() {
+  for (bool running = true; running;) {
+    board::feed_watchdog();
+    Request request = {};
+    if (receive(&request)) running = answer(request);
+  }
+}
+
+void Service::report() const {
+  const board::StackUse stack = board::stack_use();
+  Line()
+      .text("stack: ")
+      .number(static_cast<int64_t>(stack.used))
+      .text(" of ")
+      .number(static_cast<int64_t>(stack.bytes))
+      .print();
+  if (arena_.painted == 0) return;
+  Line line;
+  line.text("arena: ").number(static_cast<int64_t>(high_water(arena_.data, arena_.painted))).text(" of ");
+  line.number(static_cast<int64_t>(arena_.bytes)).print();
+}
+
+}  // namespace pmt::firmware

@@ -1,0 +1,59 @@
+// A learner that a PC talks to over the serial line, as `pmt stream` does: see docs/guides/learner.md for the requests.
+#pragma once
+
+#include "common/board.hpp"
+#include "common/model_image.hpp"
+#include "core/learner/learner.hpp"
+#include "learner/card_states.hpp"
+
+namespace pmt::firmware {
+
+// What an export has chosen.
+struct ServiceSetup {
+  ModelImage image;
+  const ChannelStatistics* clean;
+  int32_t clean_count;
+  const StreamedOps* streams;
+  int32_t stream_count;
+  int32_t samples, held_out;
+  bool keeps_confirmed;
+  bool frames_on_host;  // else they stand in the arena, behind the learner's memory
+  size_t learner_bytes;
+};
+
+class Service {
+ public:
+  // False, with the reason printed, where the learner cannot be opened.
+  bool open(const ServiceSetup& setup, const board::Memory& arena);
+  // Answers requests until one ends the program.
+  void serve();
+  // Prints the use of memory.
+  void report() const;
+
+ private:
+  struct Request {
+    uint8_t start, command, option, unused;
+    int32_t argument;
+  };
+  static_assert(sizeof(Request) == 8);
+
+  bool receive(Request* request);
+  bool receive_frame(uint32_t crc);
+  bool answer(const Request& request);
+  void reply(const Status& status) const;
+  void reply_prediction();
+  void reply_scores() const;
+  void reply_force() const;
+  void reply_run(const Request& request);
+  static bool read_frame(void* context, int32_t index, int8_t* frame);
+  static bool write_frame(void* context, int32_t index, const int8_t* frame);
+
+  ServiceSetup setup_ = {};
+  board::Memory arena_ = {};
+  int8_t* frames_ = nullptr;
+  size_t frame_bytes_ = 0;
+  CardStates states_;
+  Learner learner_;
+};
+
+}  // namespace pmt::firmware

@@ -1,0 +1,69 @@
+"""``pmt stream``: live images for a board that learns by itself."""
+
+from __future__ import annotations
+
+import argparse
+
+from pmt.cli.arguments import add_data, add_integer, add_json, data_source
+from pmt.cli.output import EXIT_FAILED, Output
+from pmt.firmware.stream import read_model, stream
+
+USAGE = "pmt stream DIR --data DIR [--corruption NAME --severity S] [--port NAME] [options]"
+SUMMARY = "send images to a board that learns by itself, and compare its replies"
+DESCRIPTION = """\
+Send images to a learner that `pmt export --learner` wrote, over the serial line of the board or of
+an emulated one: it predicts the test images, takes training images in, learns, chooses a state, and
+predicts the test images again. The same learner runs here, and every reply is compared with its
+own. The exit code is 0 if everything was equal, else 1."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("folder", metavar="DIR", help="project of `pmt export --learner`")
+    add_data(parser, required=True)
+    parser.add_argument(
+        "--port",
+        metavar="NAME",
+        help="serial port of a board that runs the program (default: it is built and emulated)",
+    )
+    add_integer(parser, "--baud N", "speed of the port, in bits per second", default=115200)
+    add_integer(
+        parser,
+        "--images N",
+        "training images to send, at most as many as the board has room for",
+        otherwise="as many",
+    )
+    add_integer(parser, "--test N", "test images to predict before and after", default=100)
+    parser.add_argument(
+        "--no-labels",
+        dest="labeled",
+        action="store_false",
+        help="send no labels: the board aligns itself and trains no head",
+    )
+    add_integer(
+        parser,
+        "--slice N",
+        "let the board learn in slices of N steps; results do not depend on it",
+        otherwise="whole phases",
+    )
+    add_json(parser)
+
+
+def run(arguments: argparse.Namespace, output: Output) -> int:
+    """Run the command."""
+    data = data_source(arguments)
+    model, samples = read_model(arguments.folder)
+    count = min(samples, arguments.images or samples)
+    report = stream(
+        arguments.folder,
+        data.load("train", model, limit=count),
+        data.load("test", model, limit=arguments.test),
+        port=arguments.port,
+        baud=arguments.baud,
+        labeled=arguments.labeled,
+        steps=arguments.slice or 0,
+        progress=output.text,
+    )
+    output.text(str(report))
+    output.figures(report.to_json())
+    return 0 if report.equal else EXIT_FAILED

@@ -1,0 +1,297 @@
+"""A learner as a firmware project: its board takes samples in and learns by itself."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from pmt import _core
+from pmt._util.checks import checked_range
+from pmt._util.text import table
+from pmt.firmware.export import layout
+from pmt.firmware.export.folder import (
+    LOCK_NAME,
+    check_folder,
+    is_export,
+    make_lock,
+    with_kept_application,
+    write_folder,
+)
+from pmt.firmware.export.report import FixedMemory
+from pmt.firmware.export.target import Target, find_target, parse_size
+from pmt.model import Model
+from pmt.model.loading import load
+from pmt.train.learner import LearnerSizes, learner_image, plan_sizes
+
+__all__ = ["FRAMES", "LEARNER_FILE", "LearnerExport", "export_learner", "export_learner_files"]
+
+FRAMES = ("board", "host")
+LEARNER_FILE = "learner.json"  # the arguments, for who talks to the board
+# What the program takes at most beside arena and model, on the boards that come with pmt; tests
+# hold what is linked to it.
+FIXED = FixedMemory(stack=4096, variables=2304, code=72 * 1024)
+
+
+@dataclass(frozen=True)
+class LearnerExport:
+    """Summary of an exported learner; sizes in bytes.
+
+    Attributes
+    ----------
+    path : pathlib.Path
+        The project's folder.
+    target : str
+        The board.
+    samples, held_out : int
+        Most samples, and most of them to choose a state.
+    keeps_confirmed : bool
+        Whether it predicts while it learns a second time.
+    frames : {"board", "host"}
+        Where frames wait.
+    sizes : LearnerSizes
+        The learner's memory.
+    frame_bytes : int
+        Of all frames in the arena.
+    model_bytes, statistics_bytes : int
+        In flash.
+    ram_bytes, flash_bytes : int
+        Budgets: the linker's regions.
+    """
+
+    path: Path
+    target: str
+    samples: int
+    held_out: int
+    keeps_confirmed: bool
+    frames: str
+    sizes: LearnerSizes
+    frame_bytes: int
+    model_bytes: int
+    statistics_bytes: int
+    ram_bytes: int
+    flash_bytes: int
+
+    @property
+    def arena_bytes(self) -> int:
+        """The arena: the learner's memory, and the frames that are kept there."""
+        return self.sizes.needed + self.frame_bytes
+
+    @property
+    def ram_used(self) -> int:
+        """RAM at most."""
+        return self.arena_bytes + FIXED.stack + FIXED.variables
+
+    @property
+    def flash_used(self) -> int:
+        """Flash at most."""
+        return self.model_bytes + self.statistics_bytes + FIXED.code
+
+    def memory_table(self) -> str:
+        """Return what RAM and flash hold, as text."""
+        sizes = self.sizes
+        rows = [("persistent", sizes.persistent)]
+        rows += [(f"phase {n}", getattr(sizes, n)) for n in ("predict", "align", "head")]
+        rows = [row for row in rows if row[1]]
+        rows += [("learner: persistent and largest phase", sizes.needed)]
+        if self.frame_bytes:
+            rows += [(f"{self.samples} frames", self.frame_bytes)]
+        rows += [("stack", FIXED.stack), ("variables, at most", FIXED.variables)]
+        rows += [("RAM", self.ram_used), ("", 0), ("model", self.model_bytes)]
+        rows += [("statistics of clean images", self.statistics_bytes)]
+        rows += [("code, at most", FIXED.code), ("flash", self.flash_used)]
+        text = [(name, f"{size:,}" if name else "") for name, size in rows]
+        return table(["memory", "bytes"], text, left=["memory"])
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path}: a learner for {self.target}, {self.samples} samples\n\n"
+            f"{self.memory_table()}\n\n"
+            f"RAM {self.ram_used:,} of {self.ram_bytes:,} bytes, "
+            f"flash {self.flash_used:,} of {self.flash_bytes:,}\n"
+            f"next: pmt stream {self.path} --data DIR"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the same for programs."""
+        figures = {**asdict(self), "path": str(self.path), "arena_bytes": self.arena_bytes}
+        return {**figures, "ram_used": self.ram_used, "flash_used": self.flash_used}
+
+
+def export_learner(
+    model: Model,
+    *,
+    target: str,
+    out: str | Path,
+    like: str | None = None,
+    samples: int = 64,
+    held_out: int | None = None,
+    keeps_confirmed: bool = False,
+    frames: str | None = None,
+    ram: str | int | None = None,
+    flash: str | int | None = None,
+    force: bool = False,
+) -> LearnerExport:
+    """Write a firmware project whose board learns by itself.
+
+    Parameters
+    ----------
+    model : Model
+        The model, with statistics of clean images where it is to be aligned.
+    target, like, out, ram, flash, force
+        As :func:`pmt.firmware.export.export`; a target that is linked and has a serial line to
+        read from.
+    samples : int
+        Most samples.
+    held_out : int, optional
+        Most samples to choose a state with; by default a quarter.
+    keeps_confirmed : bool
+        Whether the confirmed state stays in RAM while another one is learned. Without, nothing is
+        predicted from the second adaptation's begin to its end.
+    frames : {"board", "host"}, optional
+        Where frames wait while a phase reads them: behind the learner's memory, or on the PC at
+        the other end of the line; by default on the board where they fit.
+
+    Returns
+    -------
+    LearnerExport
+        Its memory; prints as a table.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range, or the learner does not fit the budgets.
+    FileExistsError, OSError
+        As :func:`pmt.firmware.export.export`.
+    """
+    board = find_target(target)
+    if like is not None:
+        board = board.limited_to(find_target(like))
+    if not (board.folder / "serial.cpp").is_file():
+        raise ValueError(
+            f"target={board.name!r} has no serial line that a learner could read (serial.cpp in "
+            "its folder): take qemu-mps2-an500, or call pmt::Learner from your own program"
+        )
+    samples = checked_range("samples", samples, 1, 2**20)
+    held_out = checked_range("held_out", samples // 4 if held_out is None else held_out, 0, samples)
+    if frames is not None and frames not in FRAMES:
+        raise ValueError(f"frames={frames!r} must be one of {', '.join(FRAMES)}")
+    place = Path(out)
+    check_folder(place, force)
+    if is_export(place) and not (place / LEARNER_FILE).is_file():
+        raise FileExistsError(f"out={str(out)!r} is an export that is no learner: choose another")
+    image, clean = learner_image(model)
+    sizes = plan_sizes(image, clean, samples, held_out, keeps_confirmed)
+    budgets = {"ram": board.ram.bytes, "flash": board.flash.bytes}
+    for name, given in (("ram", ram), ("flash", flash)):
+        budgets[name] = budgets[name] if given is None else parse_size(name, given)
+    all_frames = samples * _frame(model)
+    left = budgets["ram"] - sizes.needed - FIXED.stack - FIXED.variables
+    where = frames or ("board" if all_frames <= left else "host")
+    report = LearnerExport(
+        path=place,
+        target=board.name,
+        samples=samples,
+        held_out=held_out,
+        keeps_confirmed=keeps_confirmed,
+        frames=where,
+        sizes=sizes,
+        frame_bytes=all_frames if where == "board" else 0,
+        model_bytes=len(image),
+        statistics_bytes=0 if clean is None else clean.nbytes,
+        ram_bytes=budgets["ram"],
+        flash_bytes=budgets["flash"],
+    )
+    _check_fits(report)
+    project = _project(report, board, image, b"" if clean is None else clean.tobytes())
+    inputs = {"model": hashlib.sha256(model.image()).hexdigest()}
+    project[LOCK_NAME] = make_lock(project, None, inputs).to_bytes()
+    if is_export(place):
+        project = with_kept_application(place, project)
+    write_folder(place, project)
+    return report
+
+
+def _frame(model: Model) -> int:
+    height, width, channels = model.input_shape
+    return height * width * channels
+
+
+def _check_fits(report: LearnerExport) -> None:
+    for name, used, budget in (
+        ("RAM", report.ram_used, report.ram_bytes),
+        ("flash", report.flash_used, report.flash_bytes),
+    ):
+        if used > budget:
+            raise ValueError(
+                f"the learner takes {used:,} bytes of {name}, and there are {budget:,}; take fewer "
+                f"samples, or frames='host'\n{report.memory_table()}"
+            )
+
+
+def _project(report: LearnerExport, board: Target, image: bytes, clean: bytes) -> dict[str, bytes]:
+    streams = ", ".join(f"{{{b}, {e}, {band}}}" for b, e, band in report.sizes.streams)
+    values = {
+        **layout.values_of(board),
+        **layout.image_values(image),
+        "ARENA_BYTES": report.arena_bytes,
+        "LEARNER_BYTES": report.sizes.needed,
+        "STACK_BYTES": FIXED.stack,
+        "RAM_BYTES": report.ram_bytes,
+        "FLASH_BYTES": report.flash_bytes,
+        "TIMEOUT": 300,
+        "MEMORY": escape(report.memory_table(), quote=False),
+        # An empty array has no place of its own: that nothing streams is said by the count.
+        "STREAMS": streams or "{0, 0, 1}",
+        "STREAM_COUNT": len(report.sizes.streams),
+        "CLEAN": "clean" if clean else "nullptr",
+        "CLEAN_COUNT": len(clean) // 8,
+        "SAMPLES": report.samples,
+        "HELD_OUT": report.held_out,
+        "KEEPS_CONFIRMED": str(report.keeps_confirmed).lower(),
+        "FRAMES_ON_HOST": str(report.frames == "host").lower(),
+    }
+    card = bytes(512 * (2 * (2 + report.sizes.persistent // 512)))
+    arguments = {"pmt": _core.__version__, **report.to_json()}
+    del arguments["path"]
+    return {
+        **layout.source_files(board, learner=True),
+        **layout.build_files(board, values, learner=True),
+        "card.img": card,
+        "model/model.pmt": image,
+        "model/clean.bin": clean,
+        LEARNER_FILE: (json.dumps(arguments, indent=2) + "\n").encode(),
+    }
+
+
+def export_learner_files(
+    model: str, *, importer: Mapping[str, Any] | None = None, **project: Any
+) -> LearnerExport:
+    """Write a learner of a model file, or of a bundled model's name.
+
+    Parameters
+    ----------
+    model : str
+        The model.
+    importer : dict, optional
+        Options of :func:`pmt.load`.
+    **project
+        Arguments of :func:`export_learner`.
+
+    Returns
+    -------
+    LearnerExport
+        Its memory; prints as a table.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError, TypeError, ImportError
+        If the model cannot be read.
+    ValueError, FileExistsError, OSError
+        As :func:`export_learner`.
+    """
+    return export_learner(load(model, **importer or {}), **project)

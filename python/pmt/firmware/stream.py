@@ -1,0 +1,435 @@
+"""Live images for a learner on a board; its replies compared with those of a learner here.
+
+A request is a start byte, a letter, an option, a number and, where it brings one, a frame, with a
+CRC-32 behind it; a reply is a line: ``docs/guides/learner.md``.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import subprocess
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt import _core
+from pmt._util.extras import import_extra
+from pmt._util.text import table
+from pmt.datasets import Dataset
+from pmt.firmware.board.memory import need_programs, run_make
+from pmt.firmware.export.learner import LEARNER_FILE
+from pmt.firmware.export.target import find_target
+from pmt.model import Model
+from pmt.train.learner import Learner
+from pmt.train.prepare.clean_statistics import (
+    CleanStatistics,
+    aligned_layers,
+    with_statistics,
+)
+
+__all__ = ["Board", "StreamReport", "emulated_board", "read_model", "serial_board", "stream"]
+
+_START = 0xA5
+_ANSWER_SECONDS = 600.0
+_REPLIES = ("ok", "error", "predicted", "ran", "scores", "in force", "frame", "stack", "arena")
+
+
+class _Line(Protocol):
+    """Two ends of a line to a board."""
+
+    def write(self, data: bytes) -> None: ...
+    def readline(self) -> str: ...
+
+
+class Board:
+    """A learner on a board, by its serial line.
+
+    Parameters
+    ----------
+    line : object
+        ``write(bytes)`` and ``readline() -> str``, which returns "" at the end.
+    frame : callable
+        Returns the frame of an index, for a board whose frames wait here.
+    """
+
+    def __init__(self, line: _Line, frame: Callable[[int], npt.NDArray[np.int8]]) -> None:
+        self._line = line
+        self._frame = frame
+        self.log: list[str] = []
+
+    def ask(
+        self,
+        command: str,
+        option: int = 0,
+        number: int = 0,
+        frame: npt.NDArray[np.int8] | None = None,
+    ) -> str:
+        """Send a request; return the reply, a line."""
+        request = struct.pack("<BcBBi", _START, command.encode(), option, 0, number)
+        if frame is not None:
+            request += frame.tobytes()
+        self._line.write(request + struct.pack("<I", _core.crc32(request)))
+        return self.reply()
+
+    def reply(self) -> str:
+        """Return the next line that is a reply; frames that are asked for are sent meanwhile."""
+        while True:
+            text = self._line.readline()
+            if not text:
+                raise OSError("the board ended before it answered; " + " / ".join(self.log[-3:]))
+            text = text.strip()
+            if text.startswith("frame "):
+                sent = self._frame(int(text.split()[1])).tobytes()
+                self._line.write(sent + struct.pack("<I", _core.crc32(sent)))
+                continue
+            self.log.append(text)
+            if text.startswith(_REPLIES):
+                return text
+
+
+@dataclass(frozen=True)
+class StreamReport:
+    """What a board did with a stream of images.
+
+    Attributes
+    ----------
+    samples, test : int
+        Images that it took in, and that it predicted before and after.
+    before, after : float
+        Accuracy on the test images, 0..1.
+    candidate : str
+        The state that it chose.
+    scores : dict of str to (float, float)
+        Mean loss in nats and accuracy of each state on the samples held out.
+    replies : int
+        Replies that were compared.
+    different : list of (str, str)
+        Those that differ: the board's and the host's.
+    memory : dict of str to str
+        What the board says of ``stack`` and ``arena``.
+    """
+
+    samples: int
+    test: int
+    before: float
+    after: float
+    candidate: str
+    scores: dict[str, tuple[float, float]]
+    replies: int
+    different: list[tuple[str, str]] = field(default_factory=list)
+    memory: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def equal(self) -> bool:
+        """Whether every reply was the host's."""
+        return not self.different
+
+    def __str__(self) -> str:
+        rows = [
+            (name, f"{loss:.3f}", f"{accuracy:.1%}")
+            for name, (loss, accuracy) in self.scores.items()
+        ]
+        verdict = f"all {self.replies} replies equal the host's, byte for byte"
+        if not self.equal:
+            board, host = self.different[0]
+            verdict = f"{len(self.different)} of {self.replies} replies differ: {board!r}, {host!r}"
+        memory = "".join(f"{name}: {text}\n" for name, text in self.memory.items())
+        return (
+            f"{table(['state', 'loss', 'held out'], rows, left=['state'])}\n\n"
+            f"chosen: {self.candidate}\n"
+            f"test images: {self.before:.1%} -> {self.after:.1%} of {self.test}\n"
+            f"{memory}verify: {verdict}"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the same for programs."""
+        return {**asdict(self), "equal": self.equal}
+
+
+def stream(
+    folder: str | Path,
+    data: Dataset,
+    test: Dataset,
+    *,
+    port: str | None = None,
+    baud: int = 115200,
+    labeled: bool = True,
+    steps: int = 0,
+    progress: Callable[[str], None] | None = None,
+) -> StreamReport:
+    """Let a board learn from images, and compare each of its replies with the host's.
+
+    Parameters
+    ----------
+    folder : str or pathlib.Path
+        A project of :func:`pmt.firmware.export.export_learner`.
+    data : Dataset
+        Images that the board takes in, at most as many as it has room for.
+    test : Dataset
+        Images that it predicts before and after.
+    port : str, optional
+        Serial port of a board that runs the program; by default it is built and emulated.
+    baud : int
+        Speed of the port.
+    labeled : bool
+        Whether the board is told the labels; without, it is aligned alone.
+    steps : int
+        Steps of a slice, 0 for whole phases.
+    progress : callable, optional
+        Called with a line for each part of the work.
+
+    Returns
+    -------
+    StreamReport
+        Accuracy, the states, and whether everything was equal.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError, OSError
+        If the folder is no learner, a program is missing, or the board does not answer.
+    """
+    place = Path(folder)
+    export = _read_export(place)
+    model, _ = read_model(place)
+    session = _Session(model, export, progress or (lambda text: None))
+    link = emulated_board(place, export["target"]) if port is None else serial_board(port, baud)
+    with link as line:
+        return session.run(Board(line, session.frame), data, test, labeled, steps)
+
+
+class _Session:
+    """A board and a host that do the same."""
+
+    def __init__(
+        self, model: Model, export: dict[str, Any], progress: Callable[[str], None]
+    ) -> None:
+        self._model = model
+        self._samples = int(export["samples"])
+        self._host = Learner(
+            model,
+            samples=self._samples,
+            held_out=int(export["held_out"]),
+            keeps_confirmed=bool(export["keeps_confirmed"]),
+        )
+        self._progress = progress
+        self._frames: list[npt.NDArray[np.int8]] = []
+        self._replies = 0
+        self._different: list[tuple[str, str]] = []
+
+    def frame(self, index: int) -> npt.NDArray[np.int8]:
+        """Return a frame that the board has taken in."""
+        return self._frames[index]
+
+    def run(
+        self, board: Board, data: Dataset, test: Dataset, labeled: bool, steps: int
+    ) -> StreamReport:
+        """Take images in, learn, choose, and predict before and after."""
+        taken = data.take(min(self._samples, len(data)))
+        before = self._predict(board, test)
+        self._progress(f"before: {before:.1%} of {len(test)} test images")
+        self._observe(board, taken, labeled)
+        self._progress(f"observed {len(taken)} images")
+        has_phase = self._same(board.ask("B", _phase("all")), partial(self._host.begin, "all"))
+        while has_phase:
+            reply = board.ask("R", number=steps)
+            done = self._host.run(steps)
+            text = f"ran {self._host.steps} steps" + (", done" if done else "")
+            if not self._compare(reply, text) or done:
+                break
+        self._compare(board.ask("S"), self._scores_text())
+        candidate = self._host.candidate
+        self._progress(f"chosen: {candidate}")
+        scores = {name: (s.loss, s.accuracy) for name, s in self._host.scores.items()}
+        if candidate != "original":
+            self._same(board.ask("C"), self._host.commit)
+            self._compare(board.ask("F"), self._force_text())
+            self._same(board.ask("K"), self._host.confirm)
+        after = self._predict(board, test)
+        self._progress(f"after: {after:.1%}")
+        memory = self._memory(board)
+        return StreamReport(
+            len(taken),
+            len(test),
+            before,
+            after,
+            candidate,
+            scores,
+            self._replies,
+            self._different,
+            memory,
+        )
+
+    def _memory(self, board: Board) -> dict[str, str]:
+        replies = [board.ask("Q"), board.reply()]
+        return dict(reply.split(": ", 1) for reply in replies if ": " in reply)
+
+    def _predict(self, board: Board, test: Dataset) -> float:
+        host = self._host.predict(test.images)
+        inputs = self._model.prepare(test.images)
+        correct = 0
+        for i in range(len(test)):
+            margin = struct.unpack("<I", host.margins[i].tobytes())[0]
+            crc = _core.crc32(host.logits[i].tobytes())
+            text = f"predicted {host.labels[i]}, margin {margin:08x}, logits {crc:08x}"
+            reply = board.ask("P", frame=inputs[i])
+            self._compare(reply, text)
+            correct += reply.startswith(f"predicted {test.labels[i]},")
+        return correct / max(1, len(test))
+
+    def _observe(self, board: Board, data: Dataset, labeled: bool) -> None:
+        inputs = self._model.prepare(data.images)
+        role = _core.LEARNER_ROLES.index("automatic")
+        for i in range(len(data)):
+            label = int(data.labels[i]) if labeled else -1
+            self._frames.append(inputs[i])
+            reply = board.ask("O", role, label, inputs[i])
+            self._same(reply, partial(self._host.observe, data.images[i : i + 1], [label]))
+
+    def _same(self, reply: str, call: Callable[[], None]) -> bool:
+        """Do on the host what the board has done; return whether it went well there."""
+        try:
+            call()
+        except ValueError as error:
+            self._compare(reply, f"error: {error}")
+            return False
+        return self._compare(reply, "ok")
+
+    def _compare(self, reply: str, text: str) -> bool:
+        self._replies += 1
+        if reply != text:
+            self._different.append((reply, text))
+        return reply == text
+
+    def _scores_text(self) -> str:
+        scores = ", ".join(
+            f"{state} {' '.join(map(str, self._host.fixed_score(state)))}"
+            for state in _core.LEARNER_STATES
+        )
+        return f"scores {scores}, candidate {self._host.candidate}"
+
+    def _force_text(self) -> str:
+        trial = ", on trial" if self._host.on_trial else ""
+        return f"in force: {self._host.in_force}{trial}, parameters {self._host.checksum:08x}"
+
+
+def _phase(name: str) -> int:
+    return _core.LEARNER_PHASES.index(name)
+
+
+def _read_export(place: Path) -> dict[str, Any]:
+    try:
+        export: dict[str, Any] = json.loads((place / LEARNER_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise FileNotFoundError(
+            f"{place} is no learner's project: it has no readable {LEARNER_FILE}; write one with "
+            "`pmt export MODEL --learner --out DIR`"
+        ) from None
+    return export
+
+
+def read_model(folder: str | Path) -> tuple[Model, int]:
+    """Return a learner's model, with its statistics, and how many samples it has room for."""
+    place = Path(folder)
+    samples = int(_read_export(place)["samples"])
+    model = Model((place / "model" / "model.pmt").read_bytes())
+    values = np.frombuffer((place / "model" / "clean.bin").read_bytes(), "<f4").reshape(-1, 2)
+    if not len(values):
+        return model, samples
+    channels, first = {}, 0
+    for index, name in aligned_layers(model).items():
+        last = first + len(model.core.bias(index))
+        channels[name], first = values[first:last].T.copy(), last
+    return with_statistics(model, CleanStatistics(1, channels)), samples
+
+
+@contextmanager
+def emulated_board(folder: Path, target: str) -> Iterator[_Line]:
+    """Build a project, run it under QEMU, and connect to its UART."""
+    board = find_target(target)
+    if not board.machine:
+        raise ValueError(
+            f"{target} is not emulated: flash the program, and give its port by --port"
+        )
+    need_programs("a board is emulated", "qemu-system-arm")
+    built = run_make(folder, "unfused", "the firmware was not built in time")
+    if built.returncode != 0:
+        raise OSError(
+            f"{folder}: the firmware was not built: {(built.stderr or built.stdout).strip()}"
+        )
+    card = folder / "build" / "card.img"
+    card.write_bytes((folder / "card.img").read_bytes())
+    with tempfile.TemporaryDirectory() as place, socket.socket(socket.AF_UNIX) as server:
+        path = f"{place}/uart"
+        server.bind(path)
+        server.listen(1)
+        server.settimeout(_ANSWER_SECONDS)
+        process = subprocess.Popen(
+            [
+                *("qemu-system-arm", "-M", board.machine, "-display", "none", "-monitor", "none"),
+                *("-serial", f"unix:{path}", "-chardev", "stdio,id=console"),
+                "-semihosting-config",
+                "enable=on,target=native,chardev=console,arg=fw",
+                *("-kernel", "fw.elf"),
+            ],
+            cwd=folder / "build",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+            errors="replace",
+        )
+        timer = threading.Timer(_ANSWER_SECONDS, process.kill)
+        timer.daemon = True
+        timer.start()
+        try:
+            connection, _ = server.accept()
+            assert process.stdout is not None
+            yield _Emulated(connection, process.stdout)
+            connection.close()
+        finally:
+            timer.cancel()
+            process.kill()
+            process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
+
+
+class _Emulated:
+    def __init__(self, connection: socket.socket, output: IO[str]) -> None:
+        self._connection = connection
+        self._output = output
+
+    def write(self, data: bytes) -> None:
+        self._connection.sendall(data)
+
+    def readline(self) -> str:
+        return self._output.readline()
+
+
+@contextmanager
+def serial_board(port: str, baud: int) -> Iterator[_Line]:
+    """Connect to a board that runs the program."""
+    serial = import_extra("serial", "port= needs pyserial", "monitor")
+    with serial.Serial(port, baud, timeout=_ANSWER_SECONDS) as opened:
+        yield _Port(opened)
+
+
+class _Port:
+    def __init__(self, opened: Any) -> None:
+        self._opened = opened
+
+    def write(self, data: bytes) -> None:
+        self._opened.write(data)
+
+    def readline(self) -> str:
+        text: str = self._opened.readline().decode("ascii", errors="replace")
+        return text

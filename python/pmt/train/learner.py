@@ -1,0 +1,316 @@
+"""A device that learns by itself, on a PC: the core that runs on a microcontroller, byte for byte.
+
+It predicts, takes samples in, aligns its network to them, solves its head, compares the states on
+samples held out, and keeps the best one. All of it is slices of forward passes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt import _core
+from pmt._util.checks import checked_range
+from pmt._util.text import did_you_mean, table
+from pmt.model import Model
+from pmt.train.prepare.clean_statistics import (
+    CleanStatistics,
+    aligned_layers,
+    prepared_images,
+    stored_statistics,
+    without_statistics,
+)
+
+__all__ = ["LearnedPredictions", "Learner", "LearnerScore", "LearnerSizes", "learner_image"]
+
+_LOSS_ONE = float(_core.LOSS_ONE)
+_HELD_OUT = 4  # one sample in so many, at most
+_MOST_SAMPLES = 2**20
+
+
+class LearnedPredictions(NamedTuple):
+    """Predictions of N images.
+
+    Attributes
+    ----------
+    labels : ndarray of int64, shape (N,)
+        The class of the largest logit.
+    margins : ndarray of float32, shape (N,)
+        How much larger it is than the next one.
+    logits : ndarray of float32, shape (N, classes)
+        As the board has them.
+    """
+
+    labels: npt.NDArray[np.int64]
+    margins: npt.NDArray[np.float32]
+    logits: npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class LearnerScore:
+    """A state on the samples held out: mean ``loss`` in nats, ``accuracy`` 0..1, ``samples``."""
+
+    loss: float
+    accuracy: float
+    samples: int
+
+
+@dataclass(frozen=True)
+class LearnerSizes:
+    """Memory of a learner on a device, in bytes.
+
+    Attributes
+    ----------
+    persistent : int
+        Parameters of the states, samples' records, tables.
+    predict, align, head : int
+        Beside it, of a prediction and of each phase; 0 where the model has no such phase.
+    needed : int
+        The persistent part and the largest of the others: what a learner is opened with.
+    streams : tuple of (int, int, int)
+        Runs of ops that go through line buffers: first, last, rows at once.
+    """
+
+    persistent: int
+    predict: int
+    align: int
+    head: int
+    needed: int
+    streams: tuple[tuple[int, int, int], ...]
+
+    def to_table(self) -> str:
+        """Return them as text."""
+        rows = [("persistent", f"{self.persistent:,}")]
+        for name in ("predict", "align", "head"):
+            if size := getattr(self, name):
+                rows.append((f"phase {name}", f"{size:,}"))
+        return table(["memory", "bytes"], [*rows, ("needed", f"{self.needed:,}")])
+
+
+class Learner:
+    """A learner on this machine.
+
+    Parameters
+    ----------
+    model : Model
+        A model; with statistics of clean images, which ``pmt statistics`` adds, it can be aligned.
+        It does not change.
+    samples : int
+        Most samples, 1 or more.
+    held_out : int, optional
+        Most of them that are held out to choose a state; by default a quarter.
+    keeps_confirmed : bool
+        Whether the confirmed state stays in memory while another one is learned.
+    storage : str or path, optional
+        File that holds states beyond this process, made where it is missing.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is outside its range.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        samples: int = 256,
+        held_out: int | None = None,
+        keeps_confirmed: bool = True,
+        storage: str | os.PathLike[str] | None = None,
+    ) -> None:
+        samples = checked_range("samples", samples, 1, _MOST_SAMPLES)
+        most = samples // _HELD_OUT if held_out is None else held_out
+        held_out = checked_range("held_out", most, 0, samples)
+        self._model = without_statistics(model)
+        image, clean = learner_image(model)
+        place = "" if storage is None else os.fspath(storage)
+        self._core = _core.Learner(image, clean, samples, held_out, keeps_confirmed, place)
+        self._sizes = (image, clean, samples, held_out, keeps_confirmed)
+
+    def observe(
+        self,
+        images: npt.NDArray[np.uint8],
+        labels: npt.ArrayLike | None = None,
+        *,
+        role: str = "automatic",
+    ) -> None:
+        """Take samples in.
+
+        Parameters
+        ----------
+        images : ndarray of uint8, shape (N, height, width, channels)
+            Pixels 0..255, of the model's input size.
+        labels : array of int, shape (N,), optional
+            Classes, -1 where one is not known; by default none is.
+        role : {"automatic", "train", "hold_out"}
+            What they are for; every fifth labeled one is held out by ``"automatic"``.
+
+        Raises
+        ------
+        ValueError
+            If a phase runs, there is no room, or a label is outside the classes.
+        """
+        _check_word("role", role, _core.LEARNER_ROLES)
+        self._refuse_while_running("observe()")
+        inputs = prepared_images(self._model, images)
+        given = np.full(len(inputs), -1) if labels is None else np.asarray(labels)
+        if given.dtype.kind not in "iu":
+            raise TypeError(f"labels must be integers, got {given.dtype}")
+        self._core.observe(inputs, np.ascontiguousarray(given, np.int64), role)
+
+    def predict(self, images: npt.NDArray[np.uint8]) -> LearnedPredictions:
+        """Predict by the state in force, also between two slices of a phase."""
+        return LearnedPredictions(*self._core.predict(prepared_images(self._model, images)))
+
+    def begin(self, phase: str = "all") -> None:
+        """Start a phase on the samples that are there.
+
+        Parameters
+        ----------
+        phase : {"all", "align", "head", "head_alone"}
+            Alignment of channels, without labels; the head of the aligned model; that of the
+            original; all of them.
+
+        Raises
+        ------
+        ValueError
+            If the model or the samples do not suffice, a phase runs, or a state is on trial.
+        """
+        _check_word("phase", phase, _core.LEARNER_PHASES)
+        self._refuse_while_running("begin()")
+        if self.on_trial:
+            raise ValueError("begin() needs a state that is confirmed: confirm() or roll_back()")
+        self._core.begin(phase)
+
+    def run(self, steps: int = 0, milliseconds: int = 0) -> bool:
+        """Go on with the phase.
+
+        Parameters
+        ----------
+        steps, milliseconds : int
+            Where to stop, 0 for no limit; a step is a forward of an image to one layer, or a few
+            passes over its features. Results do not depend on it.
+
+        Returns
+        -------
+        bool
+            Whether the phase is over.
+        """
+        steps = checked_range("steps", steps, 0, 2**31 - 1)
+        return self._core.run(steps, checked_range("milliseconds", milliseconds, 0, 2**31 - 1))
+
+    def learn(self, phase: str = "all") -> str:
+        """Run a phase to its end; return the candidate."""
+        self.begin(phase)
+        self.run()
+        return self.candidate
+
+    def cancel(self) -> None:
+        """End a phase, or drop its candidate; the state in force stays."""
+        self._core.cancel()
+
+    def commit(self) -> None:
+        """Put the candidate in force, on trial; the storage has it first."""
+        self._refuse_while_running("commit()")
+        if self.candidate == "original":
+            raise ValueError("commit() needs a candidate: no state is better than the one in force")
+        self._core.commit()
+
+    def confirm(self) -> None:
+        """Keep the state that is on trial."""
+        self._need_trial("confirm()")
+        self._core.confirm()
+
+    def roll_back(self) -> None:
+        """Put the confirmed state in force again, in place of the one on trial."""
+        self._need_trial("roll_back()")
+        self._core.roll_back()
+
+    @property
+    def candidate(self) -> str:
+        """The best state that phases have found; ``"original"``: the one in force."""
+        return self._core.candidate
+
+    @property
+    def in_force(self) -> str:
+        """The state that predicts."""
+        return self._core.in_force
+
+    @property
+    def on_trial(self) -> bool:
+        """Whether that is neither confirmed nor rolled back."""
+        return self._core.on_trial
+
+    @property
+    def scores(self) -> Mapping[str, LearnerScore]:
+        """Scores of the states since :meth:`begin`; ``"original"`` is the one then in force."""
+        found = {}
+        for state in _core.LEARNER_STATES:
+            loss, correct, count = self.fixed_score(state)
+            if count > 0:
+                found[state] = LearnerScore(loss / count / _LOSS_ONE, correct / count, count)
+        return found
+
+    def fixed_score(self, state: str) -> tuple[int, int, int]:
+        """Return the sum of the losses (fixed-point), correct samples and samples, as a board."""
+        return self._core.held_out(state)
+
+    @property
+    def checksum(self) -> int:
+        """CRC-32 of the parameters in force that are not the model's own."""
+        return self._core.checksum
+
+    @property
+    def steps(self) -> int:
+        """Steps since :meth:`begin`."""
+        return self._core.steps
+
+    @property
+    def sizes(self) -> LearnerSizes:
+        """Memory of the same learner on a microcontroller."""
+        return plan_sizes(*self._sizes)
+
+    def model(self) -> Model:
+        """Return the model with the parameters in force."""
+        return Model(self._core.image_in_force())
+
+    def __repr__(self) -> str:
+        trial = ", on trial" if self.on_trial else ""
+        return f"<Learner: {self._core.samples} samples, {self.in_force} in force{trial}>"
+
+    def _refuse_while_running(self, call: str) -> None:
+        if self._core.is_running:
+            raise ValueError(f"{call} cannot be called while a phase runs: run() it, or cancel()")
+
+    def _need_trial(self, call: str) -> None:
+        if not self.on_trial:
+            raise ValueError(f"{call} needs a state on trial: commit() puts one there")
+
+
+def plan_sizes(image: bytes, clean: Any, samples: int, held_out: int, keeps: bool) -> LearnerSizes:
+    """Count a learner's memory on a device."""
+    parts, needed, streams = _core.plan_learner(image, clean, samples, held_out, keeps)
+    return LearnerSizes(**parts, needed=needed, streams=tuple(streams))
+
+
+def learner_image(model: Model) -> tuple[bytes, npt.NDArray[np.float32] | None]:
+    """Return a model's image without statistics, and these, (channels, 2), if there are any."""
+    statistics = stored_statistics(model)
+    clean = None if statistics is None else _channels(model, statistics)
+    return without_statistics(model).image(), clean
+
+
+def _channels(model: Model, statistics: CleanStatistics) -> npt.NDArray[np.float32]:
+    layers = [statistics.channels[name].T for name in aligned_layers(model).values()]
+    return np.ascontiguousarray(np.concatenate(layers), np.float32)
+
+
+def _check_word(name: str, value: str, words: tuple[str, ...]) -> None:
+    if value not in words:
+        raise ValueError(f"{name}={value!r} is unknown{did_you_mean(value, words)}")
