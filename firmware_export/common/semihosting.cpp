@@ -51,10 +51,12 @@ bool seek(int32_t file, uint32_t offset) {
 }
 
 // SYS_READ and SYS_WRITE answer with the number of bytes that they did not move.
-bool read(int32_t file, void* bytes, size_t count) {
+size_t read_some(int32_t file, void* bytes, size_t count) {
   const uint32_t arguments[] = {static_cast<uint32_t>(file), address(bytes), count};
-  return call(sys_read, arguments) == 0;
+  return count - static_cast<size_t>(call(sys_read, arguments));
 }
+
+bool read(int32_t file, void* bytes, size_t count) { return read_some(file, bytes, count) == count; }
 
 bool write(int32_t file, const void* bytes, size_t count) {
   const uint32_t arguments[] = {static_cast<uint32_t>(file), address(bytes), count};

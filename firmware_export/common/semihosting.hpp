@@ -15,6 +15,8 @@ int32_t open(const char* name, Mode mode);
 int32_t length(int32_t file);
 bool seek(int32_t file, uint32_t offset);
 bool read(int32_t file, void* bytes, size_t count);
+// Of a pipe: waits for a byte, and returns how many there were.
+size_t read_some(int32_t file, void* bytes, size_t count);
 bool write(int32_t file, const void* bytes, size_t count);
 
 }  // namespace pmt::semihosting

@@ -14,14 +14,9 @@ constexpr int32_t most_attempts = 3;  // to read a frame from the host
 const char* const state_names[] = {"original", "aligned", "head", "head_alone"};
 const char* name_of(LearnerState state) { return state_names[static_cast<int32_t>(state)]; }
 
-void read_serial(void* to, size_t count) {
-  auto* bytes = static_cast<uint8_t*>(to);
-  for (size_t i = 0; i < count; ++i) bytes[i] = board::read_serial();
-}
-
 uint32_t read_word() {
   uint32_t word = 0;
-  read_serial(&word, sizeof word);
+  board::read_serial(&word, sizeof word);
   return word;
 }
 
@@ -73,7 +68,7 @@ bool Service::read_frame(void* context, int32_t index, int8_t* frame) {
   }
   for (int32_t i = 0; i < most_attempts; ++i) {
     Line().text("frame ").number(index).print();
-    read_serial(frame, self.frame_bytes_);
+    board::read_serial(frame, self.frame_bytes_);
     if (read_word() == crc_of(frame, self.frame_bytes_)) return true;
   }
   return false;
@@ -88,12 +83,12 @@ bool Service::write_frame(void* context, int32_t index, const int8_t* frame) {
 // A damaged request is answered, and nothing is done; what is left of it is passed over.
 bool Service::receive(Request* request) {
   do {
-    request->start = board::read_serial();
+    board::read_serial(&request->start, 1);
   } while (request->start != request_start);
-  read_serial(&request->command, sizeof *request - 1);
+  board::read_serial(&request->command, sizeof *request - 1);
   uint32_t crc = crc_of(request, sizeof *request);
   if (request->command == 'O' || request->command == 'P') {
-    read_serial(learner_.frame(), frame_bytes_);
+    board::read_serial(learner_.frame(), frame_bytes_);
     crc = crc_of(learner_.frame(), frame_bytes_, crc);
   }
   if (read_word() == crc) return true;

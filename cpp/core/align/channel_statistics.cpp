@@ -4,6 +4,11 @@
 
 namespace pmt {
 
+struct StatisticsMeter::Job {
+  StatisticsMeter* meter;
+  int32_t op;
+};
+
 namespace {
 
 constexpr float steps_per_deviation = 8.0f;
@@ -18,40 +23,40 @@ float accumulator_scale(const Model& model, const OpRecord& op, int32_t channel)
   return model.input_of(op).scale * model.weight_scales(op)[channel];
 }
 
+int32_t widest_layer(const Model& model, int32_t multiple) {
+  int32_t most = 0;
+  for (int32_t i = 0; i < model.op_count(); ++i) {
+    const int32_t channels = round_up(model.output_of(model.op(i)).channels, multiple);
+    if (has_weights(model.op(i)) && channels > most) most = channels;
+  }
+  return most;
+}
+
 }  // namespace
 
-Status StatisticsMeter::open(const StatisticsSetup& setup, void* memory, size_t bytes) {
-  if (reinterpret_cast<uintptr_t>(memory) % image_alignment != 0) return {Code::arena_alignment};
-  const Model& model = *setup.model;
-  arena_ = Arena(memory, bytes);
-  PMT_RETURN_IF_ERROR(forwards_.open(setup, arena_));
-  most_channels_ = 0;
-  for (int32_t i = 0; i < model.op_count(); ++i) {
-    const int32_t channels = round_up(model.output_of(model.op(i)).channels, setup.kernels->channel_multiple);
-    if (has_weights(model.op(i)) && channels > most_channels_) most_channels_ = channels;
-  }
-  const auto alignment = static_cast<size_t>(setup.kernels->alignment);
-  bias_ = arena_.take<int32_t>(most_channels_, alignment);
-  scales_ = arena_.take<float>(most_channels_, alignment);
-  centers_ = arena_.take<float>(most_channels_);
-  steps_ = arena_.take<float>(most_channels_);
-  sums_ = arena_.take<ChannelSums>(static_cast<int64_t>(forwards_.workers()) * most_channels_);
-  const bool activations_fit = setup.activations == nullptr || setup.activations->fits();
-  return arena_.fits() && activations_fit ? Status{} : Status{Code::arena_too_small};
+void ChannelMeter::take(int32_t channels, int32_t workers, size_t alignment, Arena& arena) {
+  channels_ = channels;
+  workers_ = workers;
+  bias_ = arena.take<int32_t>(channels, alignment);
+  scales_ = arena.take<float>(channels, alignment);
+  centers_ = arena.take<float>(channels);
+  steps_ = arena.take<float>(channels);
+  sums_ = arena.take<ChannelSums>(static_cast<int64_t>(workers) * channels);
 }
 
 // Centers the requantization of every channel on its guess. The center moves by whole biases; the one that
 // results is kept.
-void StatisticsMeter::center_on(int32_t index, const ChannelStatistics* guess, bool first) {
-  const Model& model = forwards_.model();
+void ChannelMeter::begin(const Network& network, int32_t index, const ChannelStatistics* guess, bool first) {
+  for (int64_t i = 0; i < int64_t{workers_} * channels_; ++i) sums_[i] = {0, 0};
+  const Model& model = *network.model;
   const OpRecord& op = model.op(index);
   const int32_t channels = model.output_of(op).channels;
-  for (int32_t c = 0; c < most_channels_; ++c) {
+  for (int32_t c = 0; c < channels_; ++c) {
     bias_[c] = 0;
     scales_[c] = 0.0f;
     if (c >= channels || channel_is_dead(model.weight_scales(op)[c])) continue;
     const float scale = accumulator_scale(model, op, c);
-    const int32_t bias = forwards_.network().parameters[index].bias[c];
+    const int32_t bias = network.parameters[index].bias[c];
     const int32_t shift = round_bias(guess[c].mean / scale);
     bias_[c] = saturated(int64_t{bias} - shift);
     centers_[c] = to_float(int64_t{bias} - bias_[c]) * scale;
@@ -64,18 +69,19 @@ void StatisticsMeter::center_on(int32_t index, const ChannelStatistics* guess, b
   }
 }
 
-void StatisticsMeter::add_sample(int32_t index, const Activations& memory, int32_t worker) {
-  const Model& model = forwards_.model();
+void ChannelMeter::add(const Network& network, const Plan& plan, int32_t index, const Activations& memory,
+                       int32_t worker) {
+  const Model& model = *network.model;
   const OpRecord& op = model.op(index);
   const TensorRecord& out = model.output_of(op);
-  int8_t* output = memory.tensor(forwards_.plan(), Pass::main, op.output);
+  int8_t* output = memory.tensor(plan, Pass::main, op.output);
   const OpImages images = {1,
-                           {memory.tensor(forwards_.plan(), Pass::main, op.input[0]), nullptr},
+                           {memory.tensor(plan, Pass::main, op.input[0]), nullptr},
                            {0, 0},
                            output,
                            element_count(out),
                            op_shape(model, op)};
-  run_requantized(forwards_.network(), index, images, {bias_, scales_}, memory.scratch);
+  run_requantized(network, index, images, {bias_, scales_}, memory.scratch_of(plan, Pass::main, index));
   ChannelSums* sums = sums_of(worker);
   const int32_t positions = out.height * out.width;
   for (int32_t p = 0; p < positions; ++p) {
@@ -88,15 +94,15 @@ void StatisticsMeter::add_sample(int32_t index, const Activations& memory, int32
 }
 
 // The variance of a rounded value is 1/12 larger (Sheppard's correction).
-void StatisticsMeter::conclude(int32_t index, int64_t values, ChannelStatistics* found) const {
-  const Model& model = forwards_.model();
+void ChannelMeter::conclude(const Network& network, int32_t index, int64_t values, ChannelStatistics* found) const {
+  const Model& model = *network.model;
   const OpRecord& op = model.op(index);
   const float count = to_float(values);
   for (int32_t c = 0; c < model.output_of(op).channels; ++c) {
     found[c] = {0.0f, 0.0f};
     if (channel_is_dead(model.weight_scales(op)[c])) continue;
     ChannelSums total = {0, 0};
-    for (int32_t w = 0; w < forwards_.workers(); ++w) {
+    for (int32_t w = 0; w < workers_; ++w) {
       total.values += sums_of(w)[c].values;
       total.squares += sums_of(w)[c].squares;
     }
@@ -107,45 +113,32 @@ void StatisticsMeter::conclude(int32_t index, int64_t values, ChannelStatistics*
   }
 }
 
-void StatisticsMeter::visit(void* context, const Activations& memory, int32_t worker) {
-  const Job& job = *static_cast<Job*>(context);
-  job.meter->add_sample(job.op, memory, worker);
-}
-
-Status StatisticsMeter::check(int32_t op, int32_t samples, Job* job) {
-  PMT_RETURN_IF_ERROR(forwards_.check(op));
-  const Model& model = forwards_.model();
-  const TensorRecord& out = model.output_of(model.op(op));
-  *job = {this, op, int64_t{samples} * out.height * out.width};
-  return samples < 1 || job->values > most_values ? Status{Code::batch_size, op} : Status{};
-}
-
-void StatisticsMeter::start(const Job& job, const ChannelStatistics* guess, bool first) {
-  center_on(job.op, guess, first);
-  for (int64_t i = 0; i < int64_t{forwards_.workers()} * most_channels_; ++i) sums_[i] = {0, 0};
+Status StatisticsMeter::open(const StatisticsSetup& setup, void* memory, size_t bytes) {
+  if (reinterpret_cast<uintptr_t>(memory) % image_alignment != 0) return {Code::arena_alignment};
+  arena_ = Arena(memory, bytes);
+  PMT_RETURN_IF_ERROR(forwards_.open(setup, arena_));
+  meter_.take(widest_layer(*setup.model, setup.kernels->channel_multiple), forwards_.workers(),
+              static_cast<size_t>(setup.kernels->alignment), arena_);
+  return arena_.fits() ? Status{} : Status{Code::arena_too_small};
 }
 
 Status StatisticsMeter::measure(int32_t op, int32_t samples, const SampleSource& source, int32_t rounds,
                                 const ChannelStatistics* guess, ChannelStatistics* found) {
-  Job job = {};
-  PMT_RETURN_IF_ERROR(check(op, samples, &job));
-  if (rounds < 1) return {Code::batch_size, op};
+  PMT_RETURN_IF_ERROR(forwards_.check(op));
+  const TensorRecord& out = forwards_.model().output_of(forwards_.model().op(op));
+  const int64_t values = int64_t{samples} * out.height * out.width;
+  if (samples < 1 || rounds < 1 || values > most_measured_values) return {Code::batch_size, op};
+  Job job = {this, op};
+  const auto visit = [](void* context, const Activations& memory, int32_t worker) {
+    const Job& j = *static_cast<Job*>(context);
+    j.meter->meter_.add(j.meter->forwards_.network(), j.meter->forwards_.plan(), j.op, memory, worker);
+  };
   for (int32_t round = 0; round < rounds; ++round) {
-    start(job, round == 0 ? guess : found, round == 0);
+    meter_.begin(forwards_.network(), op, round == 0 ? guess : found, round == 0);
     PMT_RETURN_IF_ERROR(forwards_.run(op, samples, source, visit, &job));
-    conclude(op, job.values, found);
+    meter_.conclude(forwards_.network(), op, values, found);
   }
   return {};
-}
-
-Status StatisticsMeter::begin(int32_t op, int32_t samples, const ChannelStatistics* guess) {
-  PMT_RETURN_IF_ERROR(check(op, samples, &round_));
-  start(round_, guess, true);
-  return {};
-}
-
-Status StatisticsMeter::add(int32_t sample, const SampleSource& source) {
-  return forwards_.run_one(round_.op, sample, source, visit, &round_);
 }
 
 void align_layer(const Model& model, int32_t index, const ChannelStatistics* reference, const ChannelStatistics* found,

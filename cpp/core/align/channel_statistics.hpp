@@ -11,18 +11,44 @@ struct ChannelStatistics {
   float mean, deviation;
 };
 
+// The measurement of one layer, on whatever forwards reach its input. A round begins, adds samples on any workers, and
+// concludes.
+class ChannelMeter {
+ public:
+  // For layers of up to so many channels, padded as the kernels want them.
+  void take(int32_t channels, int32_t workers, size_t alignment, Arena& arena);
+
+  void begin(const Network& network, int32_t op, const ChannelStatistics* guess, bool first);
+  // The layer's input is there; its output may be overwritten.
+  void add(const Network& network, const Plan& plan, int32_t op, const Activations& memory, int32_t worker);
+  // `values` of each channel: positions times samples. Dead channels have none: 0, 0.
+  void conclude(const Network& network, int32_t op, int64_t values, ChannelStatistics* found) const;
+
+ private:
+  struct ChannelSums {
+    int64_t values, squares;
+  };
+  ChannelSums* sums_of(int32_t worker) const { return sums_ + static_cast<int64_t>(worker) * channels_; }
+
+  int32_t channels_ = 0, workers_ = 0;
+  int32_t* bias_ = nullptr;      // of the requantization
+  float* scales_ = nullptr;      // likewise
+  float* centers_ = nullptr;     // the real value of 0
+  float* steps_ = nullptr;       // the real value of 1
+  ChannelSums* sums_ = nullptr;  // [worker][channel]
+};
+
+// Positions times samples of a measurement, at most: sums of squares stay inside 64 bits.
+constexpr int64_t most_measured_values = int64_t{1} << 24;
+
 class StatisticsMeter {
  public:
-  // Positions times samples of a measurement: their sums of squares stay inside 64 bits.
-  static constexpr int64_t most_values = int64_t{1} << 24;
-
   // Enough memory for open() to tell the exact need through bytes_needed().
   static size_t table_bytes(const Model& model) { return LayerForwards::table_bytes(model); }
 
   // `memory` must be 16-byte aligned and outlive the meter.
   Status open(const StatisticsSetup& setup, void* memory, size_t bytes);
   size_t bytes_needed() const { return arena_.used(); }
-  size_t bytes_on_device() const { return device_bytes(arena_); }
 
   // Measures layer `op`. Every round resolves its outputs in steps of an eighth of the guessed deviation, up to
   // 15.9 deviations from the guessed mean; its result is the next round's guess, at most 32 times as narrow.
@@ -30,40 +56,12 @@ class StatisticsMeter {
   Status measure(int32_t op, int32_t samples, const SampleSource& source, int32_t rounds,
                  const ChannelStatistics* guess, ChannelStatistics* found);
 
-  // A round of it, sample by sample, for a caller that does something else between two of them: begin(), add() for
-  // each of `samples`, conclude(). Not with kept activations.
-  Status begin(int32_t op, int32_t samples, const ChannelStatistics* guess);
-  Status add(int32_t sample, const SampleSource& source);
-  void conclude(ChannelStatistics* found) const { conclude(round_.op, round_.values, found); }
-
  private:
-  struct Job {
-    StatisticsMeter* meter;
-    int32_t op;
-    int64_t values;  // of a channel: positions times samples
-  };
-  struct ChannelSums {
-    int64_t values, squares;
-  };
-
-  void center_on(int32_t index, const ChannelStatistics* guess, bool first);
-  void add_sample(int32_t index, const Activations& memory, int32_t worker);
-  void conclude(int32_t index, int64_t values, ChannelStatistics* found) const;
-  ChannelSums* sums_of(int32_t worker) const { return sums_ + static_cast<int64_t>(worker) * most_channels_; }
-
-  static void visit(void* context, const Activations& memory, int32_t worker);
-  Status check(int32_t op, int32_t samples, Job* job);
-  void start(const Job& job, const ChannelStatistics* guess, bool first);
+  struct Job;
 
   Arena arena_;
   LayerForwards forwards_;
-  int32_t most_channels_ = 0;
-  int32_t* bias_ = nullptr;      // of the requantization
-  float* scales_ = nullptr;      // likewise
-  float* centers_ = nullptr;     // the real value of 0
-  float* steps_ = nullptr;       // the real value of 1
-  ChannelSums* sums_ = nullptr;  // [worker][channel]
-  Job round_ = {};
+  ChannelMeter meter_;
 };
 
 // Gives a layer's channels the reference's statistics in place of those found, by its weight scales

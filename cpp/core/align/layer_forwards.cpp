@@ -56,9 +56,8 @@ Status LayerForwards::open(const StatisticsSetup& setup, Arena& arena) {
   kept_bytes_ = kept_ == nullptr ? 0 : kept_bytes(model);
   activations_ = arena.take<Activations>(workers());
   statuses_ = arena.take<Status>(workers());
-  Arena& transient = setup.activations != nullptr ? *setup.activations : arena;
   for (int32_t i = 0; i < workers(); ++i) {
-    const Activations memory = take_activations(transient, network_, plan_, 1);
+    const Activations memory = take_activations(arena, network_, plan_, 1);
     if (arena.fits()) activations_[i] = memory;
   }
   return {};
@@ -93,12 +92,6 @@ void LayerForwards::visit_sample(const Job& job, int32_t sample, int32_t worker)
     });
   }
   job.visit(job.context, memory, worker);
-}
-
-Status LayerForwards::run_one(int32_t op, int32_t sample, const SampleSource& source, Visitor visit, void* context) {
-  statuses_[0] = {};
-  visit_sample({this, &source, op, visit, context, 1}, sample, 0);
-  return statuses_[0];
 }
 
 Status LayerForwards::run(int32_t op, int32_t samples, const SampleSource& source, Visitor visit, void* context,

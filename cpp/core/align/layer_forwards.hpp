@@ -26,8 +26,6 @@ struct StatisticsSetup {
   PackedLayer* packed = nullptr;  // of pack_network(); null for kernels that do not pack
   // May be shared by meters; null: every forward begins with the sample.
   KeptActivations* kept = nullptr;
-  // Memory for activations that hold nothing between two samples; null: they are taken with the rest.
-  Arena* activations = nullptr;
 };
 
 class LayerForwards {
@@ -47,9 +45,6 @@ class LayerForwards {
   // samples in their order; `samples` is a multiple of it.
   Status run(int32_t op, int32_t samples, const SampleSource& source, Visitor visit, void* context,
              int32_t consecutive = 1);
-  // Visits one sample on the first worker, for a caller that does something else between two of them. Not with kept
-  // activations.
-  Status run_one(int32_t op, int32_t sample, const SampleSource& source, Visitor visit, void* context);
 
   // Whether `op` is a layer.
   Status check(int32_t op) const;

@@ -1,27 +1,43 @@
 #include "core/learner/channel_phase.hpp"
 
+#include "core/base/arithmetic.hpp"
+
 namespace pmt {
 
-Status ChannelPhase::open(const ChannelPhaseSetup& setup, Arena& activations, void* memory, size_t bytes) {
+// The samples' list stands behind the layer that takes most.
+Status ChannelPhase::open(const ChannelPhaseSetup& setup, uint8_t* memory, size_t bytes) {
   setup_ = setup;
-  const Model& model = *setup.model;
-  int32_t most_channels = 0;
-  for (int32_t i = 0; i < model.op_count(); ++i) {
-    const int32_t channels = model.output_of(model.op(i)).channels;
-    if (is_aligned_op(model, i) && channels > most_channels) most_channels = channels;
+  memory_ = memory;
+  bytes_ = bytes;
+  lists_at_ = 0;
+  Arena lists;
+  lists.take<int32_t>(MemoryPart::lists, setup.most_samples);
+  list_bytes_ = lists.used();
+  size_t most = 0;
+  for (int32_t i = 0; i < setup.model->op_count(); ++i) {
+    if (!is_aligned_op(*setup.model, i)) continue;
+    PMT_RETURN_IF_ERROR(plan_layer(i));
+    if (lists_at_ > most) most = lists_at_;
   }
-  Arena state(memory, bytes);
-  samples_ = state.take<int32_t>(MemoryPart::lists, setup.most_samples);
-  found_ = state.take<ChannelStatistics>(int64_t{ImageGroups::usual} * most_channels);
-  shrunk_ = state.take<ChannelStatistics>(most_channels);
-  StatisticsSetup meter = {&model, setup.kernels, sequential_executor()};
-  meter.activations = &activations;
-  const size_t taken = (state.used() + image_alignment - 1) / image_alignment * image_alignment;
-  const size_t left = taken < bytes ? bytes - taken : 0;
-  const Status opened = meter_.open(meter, static_cast<uint8_t*>(memory) + taken, left);
-  needed_ = taken + meter_.bytes_needed();
-  on_device_ = device_bytes(state) + meter_.bytes_on_device();
-  return opened;
+  lists_at_ = most;
+  samples_ = reinterpret_cast<int32_t*>(memory + lists_at_);
+  return bytes_needed() <= bytes ? Status{} : Status{Code::arena_too_small};
+}
+
+// Places activations and, behind them, what the layer is measured with; lists_at_ is where that ends.
+Status ChannelPhase::plan_layer(int32_t op) {
+  Predictor& predictor = *setup_.predictor;
+  PMT_RETURN_IF_ERROR(predictor.stop_at(op));
+  predictor.place(memory_);
+  const Kernels& kernels = *predictor.network().kernels;
+  const int32_t channels = setup_.model->output_of(setup_.model->op(op)).channels;
+  const size_t activations = (predictor.room() + image_alignment - 1) / image_alignment * image_alignment;
+  Arena arena(memory_ + activations, activations < bytes_ ? bytes_ - activations : 0);
+  meter_.take(round_up(channels, kernels.channel_multiple), 1, static_cast<size_t>(kernels.alignment), arena);
+  found_ = arena.take<ChannelStatistics>(int64_t{ImageGroups::usual} * channels);
+  shrunk_ = arena.take<ChannelStatistics>(channels);
+  lists_at_ = activations + (arena.used() + image_alignment - 1) / image_alignment * image_alignment;
+  return {};
 }
 
 void ChannelPhase::start(const LearnerParameters& parameters) {
@@ -38,31 +54,31 @@ void ChannelPhase::start(const LearnerParameters& parameters) {
   op_ = group_ = image_ = 0;
 }
 
-bool ChannelPhase::read_sample(void* context, int32_t index, int8_t* image, int32_t* label) {
-  ChannelPhase& self = *static_cast<ChannelPhase*>(context);
-  *label = 0;
-  self.read_ = self.setup_.samples->read(index, image);
-  return self.read_.ok();
-}
-
 Status ChannelPhase::step(bool* done) {
   const Model& model = *setup_.model;
-  *done = false;
   while (op_ < model.op_count() && !is_aligned_op(model, op_)) ++op_;
-  if (op_ >= model.op_count()) {
-    *done = true;
-    return {};
+  *done = op_ == model.op_count();
+  return *done ? Status{} : measure_sample();
+}
+
+Status ChannelPhase::measure_sample() {
+  Predictor& predictor = *setup_.predictor;
+  const TensorRecord& out = setup_.model->output_of(setup_.model->op(op_));
+  const int64_t values = int64_t{images_[group_]} * out.height * out.width;
+  if (values > most_measured_values) return {Code::batch_size, op_};
+  PMT_RETURN_IF_ERROR(predictor.stop_at(op_));
+  predictor.place(memory_);
+  if (image_ == 0) {
+    if (group_ == 0) PMT_RETURN_IF_ERROR(plan_layer(op_));
+    meter_.begin(predictor.network(), op_, clean_, true);
   }
-  if (image_ == 0) PMT_RETURN_IF_ERROR(meter_.begin(op_, images_[group_], clean_));
-  read_ = {};
   // Groups are spread over all samples, which may be in the order of their classes.
-  const Status added = meter_.add(samples_[image_ * groups_ + group_], {this, read_sample});
-  if (!read_.ok()) return read_;
-  PMT_RETURN_IF_ERROR(added);
+  PMT_RETURN_IF_ERROR(setup_.samples->read(samples_[image_ * groups_ + group_], predictor.input()));
+  predictor.run();
+  meter_.add(predictor.network(), predictor.plan(), op_, predictor.memory(), 0);
   if (++image_ < images_[group_]) return {};
   image_ = 0;
-  const int32_t channels = model.output_of(model.op(op_)).channels;
-  meter_.conclude(found_ + int64_t{group_} * channels);
+  meter_.conclude(predictor.network(), op_, values, found_ + int64_t{group_} * out.channels);
   if (++group_ == groups_) align();
   return {};
 }

@@ -4,12 +4,13 @@
 #include "core/align/shrinkage.hpp"
 #include "core/learner/learner_samples.hpp"
 #include "core/learner/learner_state.hpp"
+#include "core/learner/predictor.hpp"
 
 namespace pmt {
 
 struct ChannelPhaseSetup {
-  const Model* model;  // in the aligned state
-  const Kernels* kernels;
+  const Model* model;
+  Predictor* predictor;            // whose passes end where the phase wants them to
   const ChannelStatistics* clean;  // of the layers but the last, one after another
   const LearnerSamples* samples;
   int32_t most_samples;
@@ -17,11 +18,11 @@ struct ChannelPhaseSetup {
 
 class ChannelPhase {
  public:
-  // Takes activations, which hold nothing between two steps, from an arena. `memory` must be 16-byte aligned and
-  // outlive the phase.
-  Status open(const ChannelPhaseSetup& setup, Arena& activations, void* memory, size_t bytes);
-  size_t bytes_needed() const { return needed_; }
-  size_t bytes_on_device() const { return on_device_; }
+  // `memory` must be 16-byte aligned and outlive the phase: activations at its start, and behind them what a layer is
+  // measured with. The predictor's plan may be another afterwards.
+  Status open(const ChannelPhaseSetup& setup, uint8_t* memory, size_t bytes);
+  size_t bytes_needed() const { return lists_at_ + list_bytes_; }
+
   // The parameters are those of the image; steps change them layer by layer.
   void start(const LearnerParameters& parameters);
   Status step(bool* done);
@@ -29,12 +30,15 @@ class ChannelPhase {
   static constexpr int32_t fewest_samples = 2;  // one has no scatter
 
  private:
-  static bool read_sample(void* context, int32_t index, int8_t* image, int32_t* label);
+  Status plan_layer(int32_t op);
+  Status measure_sample();
   void align();
 
   ChannelPhaseSetup setup_ = {};
   const LearnerParameters* parameters_ = nullptr;
-  StatisticsMeter meter_;
+  uint8_t* memory_ = nullptr;
+  size_t bytes_ = 0, lists_at_ = 0, list_bytes_ = 0;
+  ChannelMeter meter_;
   int32_t* samples_ = nullptr;                // [count], to measure
   ChannelStatistics* found_ = nullptr;        // [group][channel]
   ChannelStatistics* shrunk_ = nullptr;       // [channel]
@@ -42,8 +46,6 @@ class ChannelPhase {
   int32_t images_[ImageGroups::usual] = {};   // of each group
   int32_t count_ = 0, groups_ = 0;
   int32_t op_ = 0, group_ = 0, image_ = 0;
-  size_t needed_ = 0, on_device_ = 0;
-  Status read_ = {};
 };
 
 }  // namespace pmt

@@ -23,7 +23,12 @@ int32_t channel_count(const Model& model) {
 
 }  // namespace
 
-size_t Learner::table_bytes(const Model& model) { return 4 * StatisticsMeter::table_bytes(model); }
+size_t Learner::table_bytes(const Model& model) {
+  Arena measure;
+  Predictor predictor;
+  (void)predictor.open({&model, &device_kernels(), nullptr, 0}, measure);
+  return measure.used();
+}
 
 bool Learner::can_align() const {
   return setup_.clean != nullptr && setup_.clean_count > 0 && setup_.clean_count == channel_count(model_);
@@ -64,27 +69,22 @@ Status Learner::open_memory(void* memory, size_t bytes) {
   return {};
 }
 
-// Where the phases' own states begin, after the activations.
+// A phase's activations stand at the start of its memory. Planning takes none of it.
 Status Learner::measure_phases() {
-  head_state_ = align_state_ = need_.predict;
   if (has_linear_head(model_)) {
     head_.open(head_setup(LearnerState::head), nullptr, 0);
-    need_.head = head_state_ + head_.bytes_needed();
-    device_need_.head = head_state_ + head_.bytes_on_device();
+    need_.head = need_.predict + head_.bytes_needed();
+    device_need_.head = need_.predict + head_.bytes_on_device();
   }
   if (!can_align()) return {};
-  Arena activations;
-  const Status status = channels_.open(channel_setup(), activations, phase_, phase_bytes_);
-  if (status.code != Code::arena_too_small) return status;
-  if (activations.used() > align_state_) align_state_ = aligned(activations.used());
-  need_.align = align_state_ + channels_.bytes_needed();
-  device_need_.align = align_state_ + channels_.bytes_on_device();
-  return {};
+  const Status status = channels_.open(channel_setup(), phase_, phase_bytes_);
+  if (!status.ok() && status.code != Code::arena_too_small) return status;
+  need_.align = device_need_.align = channels_.bytes_needed();
+  if (need_.align < need_.predict) need_.align = device_need_.align = need_.predict;
+  return predictor_.stop_at(predictor_.last());
 }
 
-ChannelPhaseSetup Learner::channel_setup() const {
-  return {&model_, setup_.kernels, setup_.clean, &samples_, setup_.samples};
-}
+ChannelPhaseSetup Learner::channel_setup() { return {&model_, &predictor_, setup_.clean, &samples_, setup_.samples}; }
 
 HeadPhaseSetup Learner::head_setup(LearnerState state) const {
   return {&model_, &predictor_, &samples_, learned_.head(state), setup_.samples};
@@ -125,9 +125,22 @@ void Learner::use(const LearnerParameters* parameters, LearnerState state) {
   used_state_ = state;
 }
 
+// A pass of the whole network; a phase may have planned others since the last one.
+Status Learner::aim_at_head() {
+  PMT_RETURN_IF_ERROR(predictor_.stop_at(predictor_.last()));
+  predictor_.place(phase_);
+  return {};
+}
+
+int8_t* Learner::frame() {
+  (void)aim_at_head();  // it was planned before
+  return predictor_.input();
+}
+
 Status Learner::predict(const int8_t* frame, Prediction* prediction) {
   if (force_is_lost_) return {Code::learner_call};
   use(force_, in_force_);
+  PMT_RETURN_IF_ERROR(aim_at_head());
   if (frame != predictor_.input()) {
     __builtin_memcpy(predictor_.input(), frame, static_cast<size_t>(element_count(model_.input())));
   }
@@ -193,7 +206,9 @@ Status Learner::begin(LearnerPhase phase) {
   keep_candidate();
   for (LearnerScore& score : scores_) score = {};
   steps_ = 0;
-  return next_stage();
+  const Status status = next_stage();
+  if (!status.ok()) (void)cancel();
+  return status;
 }
 
 // What an earlier phase has found stays a candidate where this one does not write over it. It is scored again, for the
@@ -248,8 +263,7 @@ Status Learner::start_align() {
   write_over_learned();
   learned_.reset_channels(model_);
   use(&learned_, LearnerState::aligned);
-  Arena activations(phase_, align_state_);
-  PMT_RETURN_IF_ERROR(channels_.open(channel_setup(), activations, phase_ + align_state_, phase_bytes_ - align_state_));
+  PMT_RETURN_IF_ERROR(channels_.open(channel_setup(), phase_, phase_bytes_));
   channels_.start(learned_);
   return {};
 }
@@ -259,7 +273,7 @@ Status Learner::start_head(LearnerState state) {
   reaching_ = state;
   write_over_learned();
   learned_.reset_head(model_, state);
-  return head_.open(head_setup(state), phase_ + head_state_, phase_bytes_ - head_state_);
+  return head_.open(head_setup(state), phase_ + need_.predict, phase_bytes_ - need_.predict);
 }
 
 Status Learner::run(const LearnerBudget& budget, bool* done) {
@@ -268,7 +282,7 @@ Status Learner::run(const LearnerBudget& budget, bool* done) {
   for (int32_t i = 0; is_running() && (budget.steps == 0 || i < budget.steps); ++i) {
     const Status status = step();
     if (!status.ok()) {
-      cancel();
+      (void)cancel();
       return status;
     }
     if (budget.milliseconds > 0 && setup_.milliseconds(setup_.clock) - begun >= budget.milliseconds) break;
@@ -291,6 +305,7 @@ Status Learner::step() {
     has_channels_ = done;
   } else {
     use(&learned_, reaching_ == LearnerState::head ? LearnerState::aligned : LearnerState::original);
+    PMT_RETURN_IF_ERROR(aim_at_head());
     PMT_RETURN_IF_ERROR(head_.step(&done));
     used_ = nullptr;  // the head has changed
   }
@@ -303,6 +318,7 @@ Status Learner::step() {
 Status Learner::score_sample(bool* done) {
   const bool is_force = reaching_ == LearnerState::original;
   use(is_force ? force_ : &learned_, is_force ? in_force_ : reaching_);
+  PMT_RETURN_IF_ERROR(aim_at_head());
   PMT_RETURN_IF_ERROR(samples_.read(sample_, predictor_.input()));
   predictor_.run();
   const float* logits = predictor_.logits();

@@ -82,7 +82,7 @@ class Learner {
 #endif
 
   // Room for a frame, where an application can put one that it has no other memory for: until the next call.
-  int8_t* frame() const { return predictor_.input(); }
+  int8_t* frame();
   // Predicts by the state in force. The frame is the network's int8 input.
   Status predict(const int8_t* frame, Prediction* prediction);
   // Takes a sample in; label -1: none. Not while a phase runs.
@@ -125,11 +125,12 @@ class Learner {
 
   Status open_memory(void* memory, size_t bytes);
   Status measure_phases();
-  ChannelPhaseSetup channel_setup() const;
+  ChannelPhaseSetup channel_setup();
   HeadPhaseSetup head_setup(LearnerState state) const;
   Status open_state();
   Status load(LearnerState state);
   void use(const LearnerParameters* parameters, LearnerState state);
+  Status aim_at_head();
 
   Status check_phase(LearnerPhase phase) const;
   bool can_align() const;
@@ -157,7 +158,7 @@ class Learner {
   HeadPhase head_;
   StateSlots slots_;
   uint8_t* phase_ = nullptr;  // memory of one phase at a time; activations stand at its start
-  size_t phase_bytes_ = 0, align_state_ = 0, head_state_ = 0;  // where the phases' own state begins
+  size_t phase_bytes_ = 0;
 
   int32_t* losses_[3] = {};  // [held out]: of the original, the best state, the one that is scored
   LearnerScore scores_[learner_states] = {};

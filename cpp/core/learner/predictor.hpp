@@ -1,7 +1,8 @@
-// Forward passes of one image with as little memory as there is a plan for, and what the head makes of them.
+// Forward passes of one image with as little memory as there is a plan for: to the head, or to any layer before it.
 #pragma once
 
 #include "core/net/forward.hpp"
+#include "core/net/segments.hpp"
 
 namespace pmt {
 
@@ -15,29 +16,44 @@ struct PredictorSetup {
 class Predictor {
  public:
   Status open(const PredictorSetup& setup, Arena& tables);
-  // Where its activations are, which hold nothing between two images: so many bytes, 16-byte aligned.
-  size_t activation_bytes() const { return static_cast<size_t>(plan_.bytes()) + logit_bytes(); }
-  void place(uint8_t* activations);
   // After the model's overlay has changed.
   void bind() { bind_parameters(*network_.model, network_.parameters); }
 
+  // Plans passes that end before an op: what streams there does not. The last op: the whole network streams.
+  Status stop_at(int32_t op);
+  // Memory of a pass, which holds nothing between two passes: so many bytes, 16-byte aligned.
+  size_t activation_bytes() const { return static_cast<size_t>(plan_.bytes()) + logit_bytes(); }
+  void place(uint8_t* activations);
+  // Room for passes that end there, and for those of the whole network in between.
+  size_t room() const { return activation_bytes() < whole_bytes_ ? whole_bytes_ : activation_bytes(); }
+
   int8_t* input() const { return memory_.tensor(plan_, Pass::main, network_.model->header().input_tensor); }
-  // The pass of the image in input(), up to the head.
-  void run() const { forward(network_, plan_, memory_, 1, 0, last()); }
-  // The head's input, after run().
-  const int8_t* features() const { return memory_.tensor(plan_, Pass::main, network_.model->op(last()).input[0]); }
-  // Logits of the head, after run(): one a class.
+  // The pass of the image in input().
+  void run() const { forward(network_, plan_, memory_, 1, 0, end_); }
+  // The input of the op before which the passes end, after run().
+  const int8_t* features() const { return memory_.tensor(plan_, Pass::main, network_.model->op(end_).input[0]); }
+  // Logits, one a class, after a run() to the last op.
   const float* logits() const;
 
+  int32_t last() const { return network_.model->op_count() - 1; }
+  const Network& network() const { return network_; }
   const Plan& plan() const { return plan_; }
+  const Activations& memory() const { return memory_; }
 
  private:
+  Status make_plan(const StreamedOps* streams, int32_t count);
   size_t logit_bytes() const { return sizeof(float) * static_cast<size_t>(network_.model->classes()); }
-  int32_t last() const { return network_.model->op_count() - 1; }
 
   Network network_ = {};
   Plan plan_;
   Activations memory_ = {};
+  int32_t* scratch_ = nullptr;      // bytes of each op
+  int32_t* table_ = nullptr;        // of the plan
+  StreamedOps* streams_ = nullptr;  // of a pass of the whole network
+  int32_t stream_count_ = 0;
+  int32_t end_ = 0;
+  size_t whole_bytes_ = 0;  // of a pass of the whole network
+  int32_t whole_ = -1;      // the first op of the stream that is not one in the plan; -1: all are
 };
 
 }  // namespace pmt
