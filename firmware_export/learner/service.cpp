@@ -149,6 +149,7 @@ bool Service::answer(const Request& request) {
     case 'R': reply_run(request); break;
     case 'S': reply_scores(); break;
     case 'F': reply_force(); break;
+    case 'T': Line().text("time ").number(board::milliseconds()).print(); break;
     case 'X': reply(learner_.cancel()); break;
     case 'C': reply(learner_.commit()); break;
     case 'K': reply(learner_.confirm()); break;

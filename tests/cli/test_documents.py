@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from documents import ROOT, check_page, examples, masked
+from firmware_tools import EMULATOR, need_firmware_tools
 
 import pmt
 from pages import own_pages
@@ -16,6 +17,7 @@ from pages import own_pages
 PAGES = (
     "README.md",
     "docs/guides/exporters.md",
+    "docs/guides/learner.md",
     "docs/guides/selection.md",
     "docs/reference/cli.md",
     "docs/tutorials/first_model.md",
@@ -44,6 +46,8 @@ def test_a_page_shows_what_its_examples_print(
 ) -> None:
     if page.endswith("exporters.md"):
         pytest.importorskip("tflite")
+    if page.endswith("learner.md"):
+        need_firmware_tools(EMULATOR)
     monkeypatch.chdir(tmp_path)
     check_page(ROOT / page, lambda: capsys.readouterr().out)
 

@@ -15,7 +15,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, Protocol
@@ -42,7 +42,9 @@ __all__ = ["Board", "StreamReport", "emulated_board", "read_model", "serial_boar
 
 _START = 0xA5
 _ANSWER_SECONDS = 600.0
-_REPLIES = ("ok", "error", "predicted", "ran", "scores", "in force", "frame", "stack", "arena")
+_REPLIES = ("ok", "error", "predicted", "ran", "scores", "in force", "time", "stack", "arena")
+# QEMU's -icount shift=8: every instruction takes so long on the emulated clock.
+_INSTRUCTION_NS = 256
 
 
 class _Line(Protocol):
@@ -114,6 +116,10 @@ class StreamReport:
         Mean loss in nats and accuracy of each state on the samples held out.
     replies : int
         Replies that were compared.
+    milliseconds : int
+        Time of learning, by the board's clock.
+    instructions : int or None
+        Instructions of learning, of an emulated board that counts them.
     different : list of (str, str)
         Those that differ: the board's and the host's.
     memory : dict of str to str
@@ -127,6 +133,8 @@ class StreamReport:
     candidate: str
     scores: dict[str, tuple[float, float]]
     replies: int
+    milliseconds: int
+    instructions: int | None = None
     different: list[tuple[str, str]] = field(default_factory=list)
     memory: dict[str, str] = field(default_factory=dict)
 
@@ -148,9 +156,15 @@ class StreamReport:
         return (
             f"{table(['state', 'loss', 'held out'], rows, left=['state'])}\n\n"
             f"chosen: {self.candidate}\n"
+            f"learning: {self._work()}\n"
             f"test images: {self.before:.1%} -> {self.after:.1%} of {self.test}\n"
             f"{memory}verify: {verdict}"
         )
+
+    def _work(self) -> str:
+        if self.instructions is not None:
+            return f"{self.instructions / 1e9:,.1f} billion instructions"
+        return f"{self.milliseconds / 1000:,.1f} s by the board's clock"
 
     def to_json(self) -> dict[str, Any]:
         """Return the same for programs."""
@@ -167,6 +181,7 @@ def stream(
     labeled: bool = True,
     steps: int = 0,
     pipe: bool = False,
+    counts: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> StreamReport:
     """Let a board learn from images, and compare each of its replies with the host's.
@@ -189,6 +204,8 @@ def stream(
         Steps of a slice, 0 for whole phases.
     pipe : bool
         Send through a pipe in place of the emulated UART, which takes 7 s for a frame of 48 KB.
+    counts : bool
+        Let the emulator count instructions, which makes it slower.
     progress : callable, optional
         Called with a line for each part of the work.
 
@@ -206,11 +223,15 @@ def stream(
     export = _read_export(place)
     model, _ = read_model(place)
     session = _Session(model, export, progress or (lambda text: None))
-    link = (
-        emulated_board(place, export["target"], pipe) if port is None else serial_board(port, baud)
-    )
+    if port is None:
+        link = emulated_board(place, export["target"], pipe=pipe, counts=counts)
+    else:
+        link = serial_board(port, baud)
     with link as line:
-        return session.run(Board(line, session.frame), data, test, labeled, steps)
+        report = session.run(Board(line, session.frame), data, test, labeled, steps)
+    if port is not None or not counts:
+        return report
+    return replace(report, instructions=report.milliseconds * 10**6 // _INSTRUCTION_NS)
 
 
 class _Session:
@@ -245,6 +266,7 @@ class _Session:
         self._progress(f"before: {before:.1%} of {len(test)} test images")
         self._observe(board, taken, labeled)
         self._progress(f"observed {len(taken)} images")
+        started = _milliseconds(board)
         has_phase = self._same(board.ask("B", _phase("all")), partial(self._host.begin, "all"))
         while has_phase:
             reply = board.ask("R", number=steps)
@@ -252,6 +274,7 @@ class _Session:
             text = f"ran {self._host.steps} steps" + (", done" if done else "")
             if not self._compare(reply, text) or done:
                 break
+        milliseconds = _milliseconds(board) - started
         self._compare(board.ask("S"), self._scores_text())
         candidate = self._host.candidate
         self._progress(f"chosen: {candidate}")
@@ -271,8 +294,9 @@ class _Session:
             candidate,
             scores,
             self._replies,
-            self._different,
-            memory,
+            milliseconds,
+            different=self._different,
+            memory=memory,
         )
 
     def _memory(self, board: Board) -> dict[str, str]:
@@ -328,6 +352,10 @@ class _Session:
         return f"in force: {self._host.in_force}{trial}, parameters {self._host.checksum:08x}"
 
 
+def _milliseconds(board: Board) -> int:
+    return int(board.ask("T").removeprefix("time "))
+
+
 def _phase(name: str) -> int:
     return _core.LEARNER_PHASES.index(name)
 
@@ -359,7 +387,14 @@ def read_model(folder: str | Path) -> tuple[Model, int]:
 
 
 @contextmanager
-def emulated_board(folder: Path, target: str, pipe: bool = False) -> Iterator[_Line]:
+def emulated_board(
+    folder: Path,
+    target: str,
+    *,
+    pipe: bool = False,
+    counts: bool = False,
+    new_card: bool = True,
+) -> Iterator[_Line]:
     """Build a project, run it under QEMU, and connect to its UART, or to a pipe in its place."""
     board = find_target(target)
     if not board.machine:
@@ -373,7 +408,8 @@ def emulated_board(folder: Path, target: str, pipe: bool = False) -> Iterator[_L
             f"{folder}: the firmware was not built: {(built.stderr or built.stdout).strip()}"
         )
     card = folder / "build" / "card.img"
-    card.write_bytes((folder / "card.img").read_bytes())
+    if new_card or not card.is_file():
+        card.write_bytes((folder / "card.img").read_bytes())
     with (
         _requests(folder / "build" / "requests", pipe) as requests,
         tempfile.TemporaryDirectory() as place,
@@ -390,6 +426,7 @@ def emulated_board(folder: Path, target: str, pipe: bool = False) -> Iterator[_L
                 "-semihosting-config",
                 "enable=on,target=native,chardev=console,arg=fw",
                 *("-kernel", "fw.elf"),
+                *(("-icount", "shift=8,align=off,sleep=off") if counts else ()),
             ],
             cwd=folder / "build",
             stdin=subprocess.DEVNULL,

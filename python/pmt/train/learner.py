@@ -83,13 +83,13 @@ class LearnerSizes:
     needed: int
     streams: tuple[tuple[int, int, int], ...]
 
-    def to_table(self) -> str:
-        """Return them as text."""
+    def __str__(self) -> str:
         rows = [("persistent", f"{self.persistent:,}")]
         for name in ("predict", "align", "head"):
             if size := getattr(self, name):
                 rows.append((f"phase {name}", f"{size:,}"))
-        return table(["memory", "bytes"], [*rows, ("needed", f"{self.needed:,}")])
+        rows.append(("needed", f"{self.needed:,}"))
+        return table(["memory", "bytes"], rows, left=["memory"])
 
 
 class Learner:

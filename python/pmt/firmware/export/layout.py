@@ -166,7 +166,7 @@ def _sources(folder: Path, name: str) -> dict[str, bytes]:
     return {
         f"{name}/{path.relative_to(folder).as_posix()}": path.read_bytes()
         for path in sorted(folder.rglob("*"))
-        if path.suffix in (".cpp", ".hpp") and path.is_file()
+        if path.suffix in (".cpp", ".hpp", ".h") and path.is_file()
     }
 
 

@@ -1,0 +1,131 @@
+#include "core/learner/pmt_learner.h"
+
+#include "core/learner/learner.hpp"
+
+namespace {
+
+using namespace pmt;
+
+int code_of(const Status& status) { return static_cast<int>(status.code); }
+
+static_assert(static_cast<int>(LearnerState::head_alone) == PMT_HEAD_ALONE);
+static_assert(static_cast<int>(LearnerPhase::all) == PMT_PHASE_ALL);
+static_assert(static_cast<int>(Role::automatic) == PMT_AUTOMATIC);
+static_assert(sizeof(ChannelStatistics) == 2 * sizeof(float));
+
+}  // namespace
+
+// With the functions of C behind those of C++, whose results are bool.
+struct pmt_learner {
+  static void* operator new(size_t, void* at) noexcept { return at; }
+
+  Learner learner;
+  pmt_frames frames = {};
+  pmt_storage storage = {};
+  StateStorage states = {};
+
+  FrameStore frame_store() {
+    const auto read = [](void* context, int32_t index, int8_t* frame) {
+      const pmt_frames& of = static_cast<pmt_learner*>(context)->frames;
+      return of.read(of.context, index, frame) != 0;
+    };
+    const auto write = [](void* context, int32_t index, const int8_t* frame) {
+      const pmt_frames& of = static_cast<pmt_learner*>(context)->frames;
+      return of.write(of.context, index, frame) != 0;
+    };
+    FrameStore store = {this, nullptr, nullptr};
+    if (frames.read != nullptr) store.read = read;
+    if (frames.write != nullptr) store.write = write;
+    return store;
+  }
+  StateStorage state_storage() {
+    return {this, storage.slot_bytes,
+            [](void* context, int32_t slot, size_t at, void* to, size_t count) {
+              const pmt_storage& of = static_cast<pmt_learner*>(context)->storage;
+              return of.read(of.context, slot, at, to, count) != 0;
+            },
+            [](void* context, int32_t slot, size_t at, const void* from, size_t count) {
+              const pmt_storage& of = static_cast<pmt_learner*>(context)->storage;
+              return of.write(of.context, slot, at, from, count) != 0;
+            },
+            [](void* context, int32_t slot) {
+              const pmt_storage& of = static_cast<pmt_learner*>(context)->storage;
+              return of.erase(of.context, slot) != 0;
+            }};
+  }
+};
+
+size_t pmt_learner_bytes() { return sizeof(pmt_learner); }
+
+pmt_learner* pmt_learner_open(void* object, const pmt_learner_setup* setup, void* memory, size_t bytes, int* status) {
+  auto* self = new (object) pmt_learner();
+  self->frames = setup->frames;
+  LearnerSetup core = {};
+  core.image = setup->image;
+  core.image_bytes = setup->image_bytes;
+  core.clean = reinterpret_cast<const ChannelStatistics*>(setup->clean);
+  core.clean_count = setup->clean_count;
+  core.kernels = &device_kernels();
+  core.frames = self->frame_store();
+  core.samples = setup->samples;
+  core.held_out = setup->held_out;
+  core.keeps_confirmed = setup->keeps_confirmed != 0;
+  core.milliseconds = setup->milliseconds;
+  core.clock = setup->clock;
+  if (setup->storage != nullptr) {
+    self->storage = *setup->storage;
+    self->states = self->state_storage();
+    core.storage = &self->states;
+  }
+  *status = code_of(self->learner.open(core, memory, bytes));
+  return self;
+}
+
+size_t pmt_learner_needed(const pmt_learner* self) { return self->learner.need().needed(); }
+
+int8_t* pmt_learner_frame(pmt_learner* self) { return self->learner.frame(); }
+
+int pmt_learner_predict(pmt_learner* self, const int8_t* frame, pmt_prediction* prediction) {
+  Prediction found = {};
+  const Status status = self->learner.predict(frame, &found);
+  *prediction = {found.label, found.margin, found.logits};
+  return code_of(status);
+}
+
+int pmt_learner_observe(pmt_learner* self, const int8_t* frame, int32_t label, pmt_role role) {
+  return code_of(self->learner.observe(frame, label, static_cast<Role>(role)));
+}
+
+int pmt_learner_forget(pmt_learner* self) { return code_of(self->learner.forget()); }
+
+int pmt_learner_begin(pmt_learner* self, pmt_phase phase) {
+  return code_of(self->learner.begin(static_cast<LearnerPhase>(phase)));
+}
+
+int pmt_learner_run(pmt_learner* self, int32_t steps, uint32_t milliseconds, int* done) {
+  bool ended = false;
+  const Status status = self->learner.run({steps, milliseconds}, &ended);
+  *done = ended ? 1 : 0;
+  return code_of(status);
+}
+
+int pmt_learner_cancel(pmt_learner* self) { return code_of(self->learner.cancel()); }
+
+pmt_score pmt_learner_held_out(const pmt_learner* self, pmt_state state) {
+  const LearnerScore score = self->learner.held_out(static_cast<LearnerState>(state));
+  return {score.loss_sum, score.correct, score.count};
+}
+
+pmt_state pmt_learner_candidate(const pmt_learner* self) { return static_cast<pmt_state>(self->learner.candidate()); }
+
+pmt_state pmt_learner_in_force(const pmt_learner* self) { return static_cast<pmt_state>(self->learner.in_force()); }
+
+int pmt_learner_on_trial(const pmt_learner* self) { return self->learner.on_trial() ? 1 : 0; }
+
+int pmt_learner_commit(pmt_learner* self) { return code_of(self->learner.commit()); }
+
+int pmt_learner_confirm(pmt_learner* self) { return code_of(self->learner.confirm()); }
+
+int pmt_learner_roll_back(pmt_learner* self) { return code_of(self->learner.roll_back()); }
+
+const char* pmt_message(int status) { return message(static_cast<Code>(status)); }

@@ -1,0 +1,89 @@
+/* The learner of learner.hpp from C: the same calls, whose documentation is there. A status is 0, or a code that
+   pmt_message() puts into words. */
+#ifndef PMT_LEARNER_H
+#define PMT_LEARNER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct pmt_learner pmt_learner;
+
+/* Numbers, for compilers differ in the size of an enumeration. */
+typedef int32_t pmt_state;
+enum { PMT_ORIGINAL, PMT_ALIGNED, PMT_HEAD, PMT_HEAD_ALONE };
+typedef int32_t pmt_phase;
+enum { PMT_PHASE_ALIGN, PMT_PHASE_HEAD, PMT_PHASE_HEAD_ALONE, PMT_PHASE_ALL };
+typedef int32_t pmt_role;
+enum { PMT_TRAIN, PMT_HOLD_OUT, PMT_AUTOMATIC };
+
+typedef struct {
+  void* context;
+  int (*read)(void* context, int32_t index, int8_t* frame); /* 0: it failed */
+  int (*write)(void* context, int32_t index, const int8_t* frame);
+} pmt_frames;
+
+typedef struct {
+  void* context;
+  size_t slot_bytes;
+  int (*read)(void* context, int32_t slot, size_t at, void* to, size_t count); /* 0: it failed */
+  int (*write)(void* context, int32_t slot, size_t at, const void* from, size_t count);
+  int (*erase)(void* context, int32_t slot);
+} pmt_storage;
+
+typedef struct {
+  const uint8_t* image;
+  size_t image_bytes;
+  const float* clean; /* mean and deviation of each channel; null: no alignment */
+  int32_t clean_count; /* channels */
+  pmt_frames frames;
+  int32_t samples, held_out;
+  int keeps_confirmed;
+  const pmt_storage* storage;             /* may be null */
+  uint32_t (*milliseconds)(void* clock); /* may be null */
+  void* clock;
+} pmt_learner_setup;
+
+typedef struct {
+  int32_t label;
+  float margin;
+  const float* logits;
+} pmt_prediction;
+
+typedef struct {
+  int64_t loss_sum; /* nats times 2^20 */
+  int32_t correct, count;
+} pmt_score;
+
+/* A learner stands in memory of the application: so many bytes, aligned for a pointer. */
+size_t pmt_learner_bytes(void);
+/* `memory` is 16-byte aligned. Returns the learner, which is where `object` is, and its status. */
+pmt_learner* pmt_learner_open(void* object, const pmt_learner_setup* setup, void* memory, size_t bytes, int* status);
+/* Bytes that the memory must have; known after an open() that said that it is too small, too. */
+size_t pmt_learner_needed(const pmt_learner* learner);
+
+int8_t* pmt_learner_frame(pmt_learner* learner);
+int pmt_learner_predict(pmt_learner* learner, const int8_t* frame, pmt_prediction* prediction);
+int pmt_learner_observe(pmt_learner* learner, const int8_t* frame, int32_t label, pmt_role role);
+int pmt_learner_forget(pmt_learner* learner);
+int pmt_learner_begin(pmt_learner* learner, pmt_phase phase);
+int pmt_learner_run(pmt_learner* learner, int32_t steps, uint32_t milliseconds, int* done);
+int pmt_learner_cancel(pmt_learner* learner);
+pmt_score pmt_learner_held_out(const pmt_learner* learner, pmt_state state);
+pmt_state pmt_learner_candidate(const pmt_learner* learner);
+pmt_state pmt_learner_in_force(const pmt_learner* learner);
+int pmt_learner_on_trial(const pmt_learner* learner);
+int pmt_learner_commit(pmt_learner* learner);
+int pmt_learner_confirm(pmt_learner* learner);
+int pmt_learner_roll_back(pmt_learner* learner);
+
+const char* pmt_message(int status);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* PMT_LEARNER_H */

@@ -1,0 +1,130 @@
+r"""A board that learns by itself: MCUNet on an emulated Cortex-M7 within the STM32F746's memory.
+
+    python benchmarks/learner_on_board.py --data DATA --out runs/learner_on_board
+
+DATA holds the folder cifar-10-batches-bin. The bundled cifar10_mcunet takes 32 or 256 labeled
+images of a corruption of severity 5 in, one at a time, and learns in all phases; every reply of the
+board is compared with the same learner here. The accuracies before and after are on 1,000 test
+images, by the learner here, of which the board predicts ten. The time is that of the emulator's
+instructions, one a cycle of 216 MHz. A stopped run continues: finished rows are read from the
+folder.
+
+    python benchmarks/learner_on_board.py --table results/learner-on-board.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import pmt
+from pmt.cli.output import table
+from pmt.firmware.export import export_learner
+from pmt.firmware.stream import stream
+from pmt.protocol import DataSource
+from pmt_lab.files import write_text
+
+KINDS = ("gaussian_noise", "fog", "clean")
+SIZES = (32, 256)
+TESTED, BY_THE_BOARD = 1000, 10
+CLOCK_HZ = 216e6
+
+
+def row_of(kind: str, size: int, data: Path, out: Path) -> dict[str, Any]:
+    """Return what a board makes of so many images of a corruption."""
+    model = pmt.load("cifar10_mcunet")
+    folder = str(data / "cifar-10-batches-bin")
+    source = DataSource(folder) if kind == "clean" else DataSource(folder, kind, 5)
+    train = source.load("train", model, limit=size)
+    test = source.load("test", model, limit=TESTED)
+    project = out / f"{kind}-{size}"
+    export = export_learner(
+        model,
+        target="qemu-mps2-an500",
+        like="stm32f746g-disco",
+        out=project,
+        samples=size,
+        held_out=size // 4,
+        force=True,
+    )
+    report = stream(project, train, test.take(BY_THE_BOARD), pipe=True, counts=True)
+    learner = pmt.Learner(model, samples=size, held_out=size // 4, keeps_confirmed=False)
+    before = (learner.predict(test.images).labels == test.labels).mean()
+    learner.observe(train.images, train.labels)
+    if learner.learn() != "original":
+        learner.commit()
+    after = (learner.predict(test.images).labels == test.labels).mean()
+    return {
+        "kind": kind,
+        "size": size,
+        "before": float(before),
+        "after": float(after),
+        "candidate": report.candidate,
+        "held_out": {state: accuracy for state, (_, accuracy) in report.scores.items()},
+        "equal": report.equal,
+        "replies": report.replies,
+        "seconds": (report.instructions or 0) / CLOCK_HZ,
+        "arena": report.memory["arena"],
+        "stack": report.memory["stack"],
+        "ram": export.ram_used,
+        "flash": export.flash_used,
+    }
+
+
+def table_of(found: list[dict[str, Any]]) -> str:
+    """Return the table as text."""
+
+    def share(value: float | None) -> str:
+        return "" if value is None else f"{100 * value:.1f}"
+
+    states = ("original", "aligned", "head", "head_alone")
+    rows = [
+        [
+            f"{one['kind']}, {one['size']}",
+            *(share(one["held_out"].get(state)) for state in states),
+            one["candidate"],
+            share(one["before"]),
+            share(one["after"]),
+            f"{one['seconds']:,.0f}",
+            f"{one['ram']:,}",
+            "all" if one["equal"] else "no",
+        ]
+        for one in found
+    ]
+    titles = ["images", *states, "chosen", "before", "after", "seconds", "RAM", "equal"]
+    return table(titles, rows, left=("images", "chosen", "equal"))
+
+
+def main() -> None:
+    """Run what is missing and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--data", type=Path, help="folder of the data sets")
+    parser.add_argument("--out", type=Path, help="folder of the figures and the projects")
+    parser.add_argument("--results", type=Path, help="file that keeps what the table needs")
+    parser.add_argument("--table", type=Path, help="run nothing; the table of such a file")
+    arguments = parser.parse_args()
+    if arguments.table is not None:
+        print(table_of(json.loads(arguments.table.read_text())))
+        return
+    if None in (arguments.data, arguments.out):
+        parser.error("--data and --out are needed, or --table alone")
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    found = []
+    for size in SIZES:
+        for kind in KINDS:
+            path = arguments.out / f"{kind}-{size}.json"
+            if not path.is_file():
+                row = row_of(kind, size, arguments.data, arguments.out)
+                write_text(path, json.dumps(row))
+            found.append(json.loads(path.read_text()))
+            print(table_of(found[-1:]), flush=True)
+    print(table_of(found))
+    if arguments.results is not None:
+        lines = ",\n".join(json.dumps(one) for one in found)
+        write_text(arguments.results, f"[\n{lines}\n]\n")
+
+
+if __name__ == "__main__":
+    main()

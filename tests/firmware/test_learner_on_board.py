@@ -1,0 +1,168 @@
+"""A board that learns by itself: emulated, over its UART, byte for byte the learner of the host."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from firmware_tools import COMPILER, CORTEX_M7, EMULATOR, make, need_firmware_tools, succeed
+
+import pmt
+from pmt import corruptions, datasets
+from pmt.cli.program import main
+from pmt.firmware.board.memory import linked_sizes
+from pmt.firmware.export import export_learner
+from pmt.firmware.export.learner import FIXED
+from pmt.firmware.stream import Board, emulated_board, stream
+from pmt.train.prepare import measure_statistics, with_statistics
+
+ROOT = Path(__file__).parents[2]
+TARGET, LIKE = "qemu-mps2-an500", "stm32f746g-disco"
+
+
+@pytest.fixture(scope="module")
+def model() -> pmt.Model:
+    network = pmt.load("fashion_mnist_dscnn")
+    clean = datasets.bundled("train").images[-256:]
+    return with_statistics(network, measure_statistics(network, clean))
+
+
+def noisy(split: str, count: int) -> datasets.Dataset:
+    return corruptions.corrupt(datasets.bundled(split).take(count), "impulse_noise", 5, seed=0)
+
+
+@pytest.fixture(scope="module")
+def project(model: pmt.Model, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project whose frames wait on the host, so that it is small."""
+    need_firmware_tools(EMULATOR)
+    out = tmp_path_factory.mktemp("learner") / "fw"
+    export_learner(model, target=TARGET, like=LIKE, out=out, samples=60, frames="host")
+    return out
+
+
+@pytest.mark.parametrize("labeled", [True, False])
+def test_a_board_learns_within_the_f746_as_the_host_does(project: Path, labeled: bool) -> None:
+    report = stream(project, noisy("train", 60), noisy("test", 12), labeled=labeled, pipe=True)
+    assert report.different == []
+    assert report.samples == 60
+    if labeled:
+        assert set(report.scores) == {"original", "aligned", "head", "head_alone"}
+    else:
+        assert (report.candidate, report.scores) == ("aligned", {})
+    used, size = map(int, report.memory["arena"].split(" of "))
+    assert 0 <= size - used < (16 if labeled else size)  # the head takes most
+    used, size = map(int, report.memory["stack"].split(" of "))
+    assert 512 <= used < size == FIXED.stack
+
+
+def test_live_images_over_the_uart(model: pmt.Model, tmp_path: Path) -> None:
+    need_firmware_tools(EMULATOR)
+    out = tmp_path / "fw"
+    export = export_learner(model, target=TARGET, like=LIKE, out=out, samples=24, held_out=5)
+    assert export.frames == "board"
+    report = stream(out, noisy("train", 24), noisy("test", 5), steps=41)
+    assert report.different == []
+    assert report.replies > 45
+    assert make(out).returncode == 0
+    linked = linked_sizes(out / "build" / "fw.elf")
+    assert 0 <= export.ram_used - linked.ram < 512
+    flash = (out / "build" / "fw.bin").stat().st_size
+    assert 0 <= export.flash_used - flash < FIXED.code / 10
+
+
+def test_damaged_requests_change_nothing_and_states_outlive_a_reset(
+    project: Path, model: pmt.Model
+) -> None:
+    images, test = noisy("train", 60), model.prepare(noisy("test", 1).images)[0]
+    frames = model.prepare(images.images)
+    with emulated_board(project, TARGET, pipe=True) as line:
+        board = Board(line, lambda index: frames[index])
+        before = board.ask("P", frame=test)
+        line.write(b"\x00noise\xa5P\x00\x00\x00\x00\x00\x00" + bytes(test.size) + b"wrong")
+        assert board.reply() == "error: the request is damaged"
+        line.write(b"\x00" * 7)  # what is not a start is passed over
+        assert board.ask("?") == "error: the request is unknown"
+        assert board.ask("B", 200).startswith("error: an option has a value outside its range")
+        assert board.ask("O", 0, 10, test).startswith("error: a label is outside")
+        assert board.ask("O", 77, 0, test).startswith("error: an option has a value")
+        assert board.ask("B", 0) == "error: too few samples for this phase"
+        assert board.ask("C").startswith("error: the learner's state does not allow this call")
+        for frame in frames:
+            assert board.ask("O", 2, -1, frame) == "ok"
+        assert board.ask("O", 2, -1, test) == "error: there is no room for another sample"
+        assert board.ask("B", 0) == "ok"
+        assert re.fullmatch(r"ran \d+ steps", board.ask("R", number=100))
+        assert board.ask("P", frame=test) == before
+        assert board.ask("X") == "ok"
+        assert board.ask("B", 0) == "ok"
+        assert board.ask("R").endswith(", done")
+        assert board.ask("C") == "ok"
+        trial = board.ask("F")
+        assert trial.startswith("in force: aligned, on trial, parameters ")
+        after = board.ask("P", frame=test)
+        assert after != before
+    with emulated_board(project, TARGET, pipe=True, new_card=False) as line:
+        board = Board(line, lambda index: frames[index])
+        assert board.ask("F") == trial
+        assert board.ask("P", frame=test) == after
+        assert board.ask("Z") == "ok"
+        assert board.ask("P", frame=test) == before
+        assert board.ask("F") == "in force: original, parameters 00000000"
+
+
+def test_frames_that_the_line_damages_end_the_phase(project: Path, model: pmt.Model) -> None:
+    frames = model.prepare(noisy("train", 8).images)
+    sent = 0
+
+    def worse(index: int) -> np.ndarray:
+        nonlocal sent
+        sent += 1
+        return frames[index] if sent < 30 else frames[index] ^ 1
+
+    with emulated_board(project, TARGET, pipe=True) as line:
+        board = Board(line, worse)
+        before = board.ask("P", frame=frames[0])
+        for frame in frames:
+            assert board.ask("O", 0, -1, frame) == "ok"
+        assert board.ask("B", 0) == "ok"
+        assert board.ask("R").startswith("error: the frame store failed, or a frame in it has")
+        assert board.ask("F") == "in force: original, parameters 00000000"
+        assert board.ask("P", frame=frames[0]) == before
+
+
+def test_refusals(model: pmt.Model, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ValueError, match=r"has no serial line that a learner could read"):
+        export_learner(model, target=LIKE, out=tmp_path / "a")
+    with pytest.raises(
+        ValueError, match=r"the learner takes [\d,]+ bytes of RAM, and there are 64,000"
+    ):
+        export_learner(model, target=TARGET, out=tmp_path / "b", ram=64000)
+    with pytest.raises(ValueError, match="frames='here' must be one of board, host"):
+        export_learner(model, target=TARGET, out=tmp_path / "c", frames="here")
+    assert list(tmp_path.iterdir()) == []
+    model.save(tmp_path / "model.pmt")
+    command = ["export", str(tmp_path / "model.pmt"), "--learner", "--out", str(tmp_path / "d")]
+    assert main([*command, "--target", TARGET, "--steps", "3"]) == 2
+    assert capsys.readouterr().err == "pmt: error: --steps does not go with --learner\n"
+    assert main(command) == 2
+    assert "--target is missing" in capsys.readouterr().err
+    assert main(["stream", str(tmp_path), "--data", "bundled"]) == 2
+    assert "is no learner's project: it has no readable learner.json" in capsys.readouterr().err
+
+
+def test_the_c_program_of_the_guide_compiles(tmp_path: Path) -> None:
+    need_firmware_tools()
+    guide = (ROOT / "docs" / "guides" / "learner.md").read_text(encoding="utf-8")
+    program = re.search(r"```c\n(.*?)```", guide, re.DOTALL)
+    assert program is not None
+    assert len(program[1].splitlines()) <= 40
+    source = tmp_path / "adapt.c"
+    source.write_text(program[1])
+    compiler = COMPILER.replace("g++", "gcc")
+    flags = ("-std=c11", "-O2", "-Wall", "-Wextra", "-Wno-missing-field-initializers", "-Werror")
+    succeed(
+        *(compiler, *flags, *CORTEX_M7, f"-I{ROOT / 'cpp'}", "-c", source),
+        *("-o", tmp_path / "adapt.o"),
+    )

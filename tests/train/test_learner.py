@@ -1,0 +1,152 @@
+"""`pmt.Learner`: what runs on a board, on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pmt
+from pmt import corruptions, datasets
+from pmt.datasets import Dataset
+from pmt.train.prepare import align, measure_statistics, with_statistics
+
+
+@pytest.fixture(scope="module")
+def model() -> pmt.Model:
+    """The bundled network with statistics of clean images."""
+    network = pmt.load("fashion_mnist_dscnn")
+    clean = datasets.bundled("train").images[-256:]
+    return with_statistics(network, measure_statistics(network, clean))
+
+
+@pytest.fixture(scope="module")
+def noisy() -> Dataset:
+    return corruptions.corrupt(datasets.bundled("train").take(120), "impulse_noise", 5, seed=0)
+
+
+@pytest.fixture(scope="module")
+def test_images() -> Dataset:
+    return corruptions.corrupt(datasets.bundled("test").take(300), "impulse_noise", 5, seed=1)
+
+
+def accuracy(learner: pmt.Learner, data: Dataset) -> float:
+    return float((learner.predict(data.images).labels == data.labels).mean())
+
+
+def test_a_learner_adapts_and_predicts_by_the_old_state_meanwhile(
+    model: pmt.Model, noisy: Dataset, test_images: Dataset
+) -> None:
+    learner = pmt.Learner(model, samples=120)
+    before = learner.predict(test_images.images[:5]).logits
+    start = accuracy(learner, test_images)
+    learner.observe(noisy.images, noisy.labels)
+    learner.begin()
+    slices = 0
+    while not learner.run(steps=97):
+        slices += 1
+        assert (learner.predict(test_images.images[:5]).logits == before).all()
+    assert slices > 5
+    assert learner.candidate == "aligned"
+    assert set(learner.scores) == {"original", "aligned", "head", "head_alone"}
+    assert {score.samples for score in learner.scores.values()} == {24}
+    learner.commit()
+    assert repr(learner) == "<Learner: 120 samples, aligned in force, on trial>"
+    learner.confirm()
+    assert accuracy(learner, test_images) > start + 0.1
+    adapted = learner.model()
+    predicted = learner.predict(test_images.images)
+    assert adapted.predict(test_images.images).tolist() == predicted.labels.tolist()
+    margins = np.sort(predicted.logits, axis=1)
+    assert (predicted.margins == margins[:, -1] - margins[:, -2]).all()
+
+
+def test_without_labels_it_aligns_channels_as_align_does(model: pmt.Model, noisy: Dataset) -> None:
+    twice = np.concatenate([noisy.images[:40], noisy.images[:7]])  # copies count once
+    learner = pmt.Learner(model, samples=47)
+    learner.observe(twice)
+    assert learner.learn() == "aligned"
+    learner.commit()
+    expected = model.copy()
+    align(expected, twice, windows=False, reliability=False)
+    adapted = learner.model()
+    for layer in model.layers:
+        assert (adapted.core.bias(layer.index) == expected.core.bias(layer.index)).all()
+        scales = adapted.core.weight_scales(layer.index)
+        assert (scales == expected.core.weight_scales(layer.index)).all()
+
+
+def test_states_outlive_the_process(model: pmt.Model, noisy: Dataset, tmp_path: Path) -> None:
+    place = tmp_path / "states.bin"
+    images = noisy.images[:3]
+    first = pmt.Learner(model, samples=120, storage=place)
+    original = first.predict(images).logits
+    first.observe(noisy.images, noisy.labels)
+    first.learn()
+    first.commit()
+    aligned = first.predict(images).logits
+    assert (aligned != original).any()
+    for _ in range(3):  # trials
+        again = pmt.Learner(model, samples=120, storage=place)
+        assert (again.in_force, again.on_trial) == ("aligned", True)
+        assert (again.predict(images).logits == aligned).all()
+    assert pmt.Learner(model, samples=120, storage=place).in_force == "original"
+    first.confirm()  # of the process that still runs
+    kept = pmt.Learner(model, samples=120, storage=place, keeps_confirmed=False)
+    assert (kept.in_force, kept.on_trial) == ("aligned", False)
+    kept.observe(noisy.images, noisy.labels)
+    kept.begin("align")
+    kept.run(steps=500)
+    with pytest.raises(ValueError, match="does not allow this call"):
+        kept.predict(images)  # overwritten, for there is one set of parameters
+    kept.cancel()
+    assert (kept.predict(images).logits == aligned).all()
+
+
+def test_a_damaged_storage_is_the_original_model(model: pmt.Model, tmp_path: Path) -> None:
+    place = tmp_path / "states.bin"
+    place.write_bytes(bytes(range(256)) * 200)
+    assert pmt.Learner(model, storage=place).in_force == "original"
+    with pytest.raises(ValueError, match="storage"):
+        pmt.Learner(model, storage=tmp_path / "missing" / "states.bin")
+
+
+def test_errors_name_the_rule(model: pmt.Model, noisy: Dataset) -> None:
+    with pytest.raises(ValueError, match=r"samples=0 must be 1\.\.1048576"):
+        pmt.Learner(model, samples=0)
+    with pytest.raises(ValueError, match=r"held_out=9 must be 0\.\.8"):
+        pmt.Learner(model, samples=8, held_out=9)
+    learner = pmt.Learner(model, samples=40)
+    with pytest.raises(ValueError, match="phase='aling' is unknown; did you mean 'align'"):
+        learner.begin("aling")
+    with pytest.raises(ValueError, match="role='test' is unknown"):
+        learner.observe(noisy.images[:1], role="test")
+    with pytest.raises(TypeError, match="labels must be integers, got float64"):
+        learner.observe(noisy.images[:1], [1.0])
+    with pytest.raises(ValueError, match=r"labels must be 0\.\.9"):
+        learner.observe(noisy.images[:1], [10])
+    with pytest.raises(ValueError, match="too few samples"):
+        learner.begin("align")
+    with pytest.raises(ValueError, match="commit\\(\\) needs a candidate"):
+        learner.commit()
+    with pytest.raises(ValueError, match="confirm\\(\\) needs a state on trial"):
+        learner.confirm()
+    learner.observe(noisy.images[:40], noisy.labels[:40])
+    with pytest.raises(ValueError, match="no room for another sample"):
+        learner.observe(noisy.images[40:41])
+    learner.begin("align")
+    with pytest.raises(ValueError, match="cannot be called while a phase runs"):
+        learner.begin("head")
+    learner.cancel()
+    plain = pmt.Learner(pmt.load("fashion_mnist_dscnn"), samples=40)
+    plain.observe(noisy.images[:40])
+    with pytest.raises(ValueError, match="no statistics of clean images"):
+        plain.begin("align")
+
+
+def test_memory_of_a_board(model: pmt.Model) -> None:
+    sizes = pmt.Learner(model, samples=100, held_out=25, keeps_confirmed=False).sizes
+    assert (sizes.persistent, sizes.predict) == (11424, 11168)
+    assert (sizes.align, sizes.head, sizes.needed) == (26672, 53264, 64688)
+    assert str(sizes).splitlines()[-1].split() == ["needed", "64,688"]
