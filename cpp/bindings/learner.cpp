@@ -45,10 +45,25 @@ std::vector<ChannelStatistics> checked_clean(const py::object& object) {
   return clean;
 }
 
+// `epochs`: None, or options, layers, batch, epochs and learning rate.
 host::HostLearnerSetup setup_of(const py::bytes& image, const py::object& clean, int32_t samples, int32_t held_out,
-                                bool keeps_confirmed, const std::string& storage) {
+                                bool keeps_confirmed, const py::object& epochs, const std::string& storage) {
   const auto bytes = image.cast<std::string>();
-  return {{bytes.begin(), bytes.end()}, checked_clean(clean), samples, held_out, keeps_confirmed, storage};
+  host::HostLearnerSetup setup = {};
+  setup.image = {bytes.begin(), bytes.end()};
+  setup.clean = checked_clean(clean);
+  setup.samples = samples;
+  setup.held_out = held_out;
+  setup.keeps_confirmed = keeps_confirmed;
+  setup.storage = storage;
+  if (epochs.is_none()) return setup;
+  const auto given = epochs.cast<py::tuple>();
+  setup.options = given[0].cast<TrainerOptions>();
+  for (const auto& layer : given[1].cast<py::tuple>()) setup.layers.push_back(layer.cast<int32_t>());
+  setup.batch = given[2].cast<int32_t>();
+  setup.epochs = given[3].cast<int32_t>();
+  setup.learning_rate = given[4].cast<float>();
+  return setup;
 }
 
 py::tuple predict(LearnerObject& self, const py::object& object) {
@@ -99,14 +114,15 @@ py::tuple scored(LearnerObject& self, LearnerState state) {
 
 // Bytes by part, and (begin, end, band) of each run of ops that streams.
 py::tuple plan_learner(const py::bytes& image, const py::object& clean, int32_t samples, int32_t held_out,
-                       bool keeps_confirmed) {
+                       bool keeps_confirmed, const py::object& epochs) {
   const auto device =
-      host::plan_learner(setup_of(image, clean, samples, held_out, keeps_confirmed, ""), arm_dsp_kernels());
+      host::plan_learner(setup_of(image, clean, samples, held_out, keeps_confirmed, epochs, ""), arm_dsp_kernels());
   py::dict parts;
   parts["persistent"] = device.memory.persistent;
   parts["predict"] = device.memory.predict;
   parts["align"] = device.memory.align;
   parts["head"] = device.memory.head;
+  parts["epochs"] = device.memory.epochs;
   py::list streams;
   for (const StreamedOps& ops : device.streams) streams.append(py::make_tuple(ops.begin, ops.end, ops.band));
   return py::make_tuple(parts, device.memory.needed(), streams);
@@ -125,13 +141,13 @@ auto call(Status (Learner::*change)()) {
 
 void register_learner(py::module_& m) {
   py::class_<LearnerObject>(m, "Learner")
-      .def(
-          py::init([](const py::bytes& image, const py::object& clean, int32_t samples, int32_t held_out,
-                      bool keeps_confirmed, const std::string& storage) {
-            return std::make_unique<LearnerObject>(setup_of(image, clean, samples, held_out, keeps_confirmed, storage));
-          }),
-          py::arg("image"), py::arg("clean"), py::arg("samples"), py::arg("held_out"), py::arg("keeps_confirmed"),
-          py::arg("storage") = "")
+      .def(py::init([](const py::bytes& image, const py::object& clean, int32_t samples, int32_t held_out,
+                       bool keeps_confirmed, const py::object& epochs, const std::string& storage) {
+             return std::make_unique<LearnerObject>(
+                 setup_of(image, clean, samples, held_out, keeps_confirmed, epochs, storage));
+           }),
+           py::arg("image"), py::arg("clean"), py::arg("samples"), py::arg("held_out"), py::arg("keeps_confirmed"),
+           py::arg("epochs") = py::none(), py::arg("storage") = "")
       .def("predict", &predict, py::arg("images"))
       .def("observe", &observe, py::arg("images"), py::arg("labels"), py::arg("role"))
       .def("forget", call(&Learner::forget))
@@ -160,7 +176,7 @@ void register_learner(py::module_& m) {
       .def_property_readonly("steps", getter(&Learner::steps))
       .def_property_readonly("samples", getter(&Learner::sample_count));
   m.def("plan_learner", &plan_learner, py::arg("image"), py::arg("clean"), py::arg("samples"), py::arg("held_out"),
-        py::arg("keeps_confirmed"));
+        py::arg("keeps_confirmed"), py::arg("epochs") = py::none());
   m.attr("LEARNER_STATES") = split(words<LearnerState>);
   m.attr("LEARNER_PHASES") = split(words<LearnerPhase>);
   m.attr("LEARNER_ROLES") = split(words<Role>);

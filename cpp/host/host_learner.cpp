@@ -25,6 +25,11 @@ AlignedMemory copied(const std::vector<uint8_t>& bytes) {
   return memory;
 }
 
+EpochSetup epochs_of(const HostLearnerSetup& setup) {
+  const TrainedLayers layers = {setup.layers.data(), static_cast<int32_t>(setup.layers.size())};
+  return {&setup.options, layers, setup.batch, setup.epochs, setup.learning_rate, nullptr, 0};
+}
+
 LearnerSetup setup_of(const HostLearnerSetup& setup, const AlignedMemory& image, const Kernels& kernels) {
   LearnerSetup core = {};
   core.image = image.data();
@@ -35,6 +40,7 @@ LearnerSetup setup_of(const HostLearnerSetup& setup, const AlignedMemory& image,
   core.samples = setup.samples;
   core.held_out = setup.held_out;
   core.keeps_confirmed = setup.keeps_confirmed;
+  if (!setup.layers.empty()) core.epochs = epochs_of(setup);
   return core;
 }
 
@@ -44,9 +50,9 @@ void measure(Learner& learner, const LearnerSetup& setup) {
   check(model.open(setup.image, setup.image_bytes));
   Arena lists;
   LearnerParameters parameters;
-  for (int32_t i = 0; i < 3; ++i) parameters.take(model, 1, lists);
+  for (int32_t i = 0; i < 3; ++i) parameters.take(model, 1, setup.epochs.layers, lists);
   const size_t samples = static_cast<size_t>(setup.samples) * (sizeof(SampleRecord) + 16);
-  AlignedMemory tables(lists.used() + samples + Learner::table_bytes(model));
+  AlignedMemory tables(lists.used() + samples + Learner::table_bytes(model, setup.epochs));
   const Status status = learner.open(setup, tables.data(), tables.bytes());
   if (status.code != Code::arena_too_small) check(status);
 }
@@ -112,7 +118,7 @@ void HostLearner::open_storage() {
   if (file_ == nullptr) check({Code::state_storage});
   Model model;
   check(model.open(image_.data(), image_.bytes()));
-  storage_ = {this, StateSlots::bytes_needed(LearnerParameters::largest(model)),
+  storage_ = {this, StateSlots::bytes_needed(LearnerParameters::largest(model, epochs_of(setup_).layers)),
               [](void* context, int32_t slot, size_t at, void* to, size_t count) {
                 const HostLearner& self = *static_cast<HostLearner*>(context);
                 if (!seek(self.file_, self.storage_.slot_bytes, slot, at)) return false;

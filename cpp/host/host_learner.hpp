@@ -17,6 +17,10 @@ struct HostLearnerSetup {
   int32_t samples, held_out;
   bool keeps_confirmed;
   std::string storage;  // a file, which is made where it is missing; empty: none
+  TrainerOptions options;
+  std::vector<int32_t> layers;  // trained by perturbed forwards; none: there are no epochs
+  int32_t batch, epochs;
+  float learning_rate;
 };
 
 class HostLearner {

@@ -72,6 +72,12 @@ struct Device {
     opened = learner.open(tables, memory.data(), needed - static_cast<size_t>(missing));
   }
   LearnerSetup setup(int32_t held_out, bool keeps_confirmed) {
+    options.queries = 6;
+    options.step = Step::normalized;
+    layers.clear();
+    for (int32_t i = 1; i < world.model.op_count(); ++i) {
+      if (has_weights(world.model.op(i)) && (i % 2 == 0 || i + 1 == world.model.op_count())) layers.push_back(i);
+    }
     LearnerSetup s = {};
     s.image = world.image.data();
     s.image_bytes = world.image.size();
@@ -96,6 +102,7 @@ struct Device {
     s.keeps_confirmed = keeps_confirmed;
     s.milliseconds = [](void* clock) { return static_cast<Device*>(clock)->now++; };
     s.clock = this;
+    s.epochs = {&options, {layers.data(), static_cast<int32_t>(layers.size())}, 3, 2, 0.5f, nullptr, 0};
     return s;
   }
   void observe_all(int32_t count) {
@@ -149,6 +156,8 @@ struct Device {
   Status opened;
   int32_t unreadable = -1;
   uint32_t now = 0;
+  TrainerOptions options;
+  std::vector<int32_t> layers;
 };
 
 struct Outcome {
@@ -227,7 +236,8 @@ TEST_CASE("phases one by one reach what all of them reach") {
     all.observe_all(80);
     each.observe_all(80);
     REQUIRE(all.run(LearnerPhase::all).ok());
-    for (const LearnerPhase phase : {LearnerPhase::align, LearnerPhase::head, LearnerPhase::head_alone}) {
+    for (const LearnerPhase phase :
+         {LearnerPhase::align, LearnerPhase::head, LearnerPhase::head_alone, LearnerPhase::epochs}) {
       REQUIRE(each.run(phase).ok());
     }
     CHECK(all.learner.candidate() == each.learner.candidate());

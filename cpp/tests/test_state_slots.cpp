@@ -67,10 +67,10 @@ struct Flash {
 struct Device {
   explicit Device(const Model& of) : model(of) {
     Arena measure;
-    parameters.take(model, 1, measure);
+    parameters.take(model, 1, {}, measure);
     memory = AlignedBytes(measure.used());
     Arena arena(memory.data(), memory.size());
-    parameters.take(model, 1, arena);
+    parameters.take(model, 1, {}, arena);
   }
   void fill(uint8_t value, LearnerState state) {
     for (int32_t i = 0;; ++i) {

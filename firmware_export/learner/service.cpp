@@ -11,7 +11,7 @@ constexpr uint8_t request_start = 0xA5;
 constexpr int32_t most_attempts = 3;  // to read a frame from the host
 
 // Compared with words, so that no enumeration's words take flash twice.
-const char* const state_names[] = {"original", "aligned", "head", "head_alone"};
+const char* const state_names[] = {"original", "aligned", "head", "head_alone", "trained"};
 const char* name_of(LearnerState state) { return state_names[static_cast<int32_t>(state)]; }
 
 uint32_t read_word() {
@@ -49,7 +49,8 @@ bool Service::open(const ServiceSetup& setup, const board::Memory& arena) {
   core.keeps_confirmed = setup.keeps_confirmed;
   core.streams = setup.streams;
   core.stream_count = setup.stream_count;
-  const bool has_card = states_.open(StateSlots::bytes_needed(LearnerParameters::largest(model)));
+  core.epochs = setup.epochs;
+  const bool has_card = states_.open(StateSlots::bytes_needed(LearnerParameters::largest(model, setup.epochs.layers)));
   if (has_card) core.storage = &states_.storage();
   status = learner_.open(core, arena.data, setup.learner_bytes);
   if (!status.ok()) {

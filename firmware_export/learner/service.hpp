@@ -19,6 +19,7 @@ struct ServiceSetup {
   bool keeps_confirmed;
   bool frames_on_host;  // else they stand in the arena, behind the learner's memory
   size_t learner_bytes;
+  EpochSetup epochs;
 };
 
 class Service {

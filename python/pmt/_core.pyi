@@ -209,6 +209,7 @@ class Learner:
         samples: int,
         held_out: int,
         keeps_confirmed: bool,
+        epochs: tuple[Options, tuple[int, ...], int, int, float] | None = None,
         storage: str = "",
     ) -> None: ...
     def predict(
@@ -247,6 +248,7 @@ def plan_learner(
     samples: int,
     held_out: int,
     keeps_confirmed: bool,
+    epochs: tuple[Options, tuple[int, ...], int, int, float] | None = None,
 ) -> tuple[dict[str, int], int, list[tuple[int, int, int]]]: ...
 def mixes_channels(model: Model, op: int) -> bool: ...
 def peak(threads: int = 0) -> tuple[str, float]: ...

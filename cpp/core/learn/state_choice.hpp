@@ -9,6 +9,8 @@ namespace pmt {
 // Standard errors by which a state must be better than the original. A head held to the old one is better by one of
 // them by chance.
 constexpr int32_t state_errors = 2;
+// Of a trained state on fewer samples than these: on few of them it is better by two by chance.
+constexpr int32_t few_state_errors = 3, few_held_out = 30;
 
 // A state on `samples` samples.
 struct ScoredState {

@@ -23,11 +23,11 @@ int32_t channel_count(const Model& model) {
 
 }  // namespace
 
-size_t Learner::table_bytes(const Model& model) {
+size_t Learner::table_bytes(const Model& model, const EpochSetup& epochs) {
   Arena measure;
   Predictor predictor;
   (void)predictor.open({&model, &device_kernels(), nullptr, 0}, measure);
-  return measure.used();
+  return measure.used() + (epochs.layers.count > 0 ? EpochPhase::table_bytes(model, epochs) : 0);
 }
 
 bool Learner::can_align() const {
@@ -51,8 +51,8 @@ Status Learner::open(const LearnerSetup& setup, void* memory, size_t bytes) {
 Status Learner::open_memory(void* memory, size_t bytes) {
   Arena arena(memory, bytes);
   overlay_ = arena.take<WritableLayer>(MemoryPart::lists, model_.op_count());
-  learned_.take(model_, 2, arena);
-  if (setup_.keeps_confirmed) confirmed_.take(model_, 1, arena);
+  learned_.take(model_, 2, setup_.epochs.layers, arena);
+  if (setup_.keeps_confirmed) confirmed_.take(model_, 1, setup_.epochs.layers, arena);
   samples_.take(setup_.samples, arena);
   for (int32_t*& losses : losses_) losses = arena.take<int32_t>(MemoryPart::tables, setup_.held_out);
   if (!arena.fits()) return {Code::arena_too_small};
@@ -65,8 +65,8 @@ Status Learner::open_memory(void* memory, size_t bytes) {
   phase_bytes_ = bytes - need_.persistent;
   PMT_RETURN_IF_ERROR(measure_phases());
   if (bytes < need_.needed()) return {Code::arena_too_small};
-  predictor_.place(phase_);
-  return {};
+  passes_ = phase_;
+  return aim_at_head();
 }
 
 // A phase's activations stand at the start of its memory. Planning takes none of it.
@@ -75,6 +75,14 @@ Status Learner::measure_phases() {
     head_.open(head_setup(LearnerState::head), nullptr, 0);
     need_.head = need_.predict + head_.bytes_needed();
     device_need_.head = need_.predict + head_.bytes_on_device();
+  }
+  if (setup_.epochs.layers.count > 0) {
+    const Status status = open_epochs();
+    if (!status.ok() && status.code != Code::arena_too_small) return status;
+    // Predictions run in the trainer's activations where there is room.
+    epochs_at_ = epochs_.activation_bytes() < predictor_.activation_bytes() ? need_.predict : 0;
+    need_.epochs = epochs_at_ + epochs_.bytes_needed();
+    device_need_.epochs = epochs_at_ + epochs_.bytes_on_device();
   }
   if (!can_align()) return {};
   const Status status = channels_.open(channel_setup(), phase_, phase_bytes_);
@@ -104,7 +112,7 @@ Status Learner::open_state() {
 
 // Puts the storage's state in force.
 Status Learner::load(LearnerState state) {
-  const LearnerParameters& to = setup_.keeps_confirmed ? confirmed_ : learned_;
+  LearnerParameters& to = setup_.keeps_confirmed ? confirmed_ : learned_;
   in_force_ = LearnerState::original;
   force_ = &to;
   force_is_lost_ = false;
@@ -125,10 +133,15 @@ void Learner::use(const LearnerParameters* parameters, LearnerState state) {
   used_state_ = state;
 }
 
+Status Learner::open_epochs() {
+  return epochs_.open(setup_.epochs, model_, *setup_.kernels, samples_, learned_.trained(), phase_ + epochs_at_,
+                      phase_bytes_ - epochs_at_);
+}
+
 // A pass of the whole network; a phase may have planned others since the last one.
 Status Learner::aim_at_head() {
   PMT_RETURN_IF_ERROR(predictor_.stop_at(predictor_.last()));
-  predictor_.place(phase_);
+  predictor_.place(passes_);
   return {};
 }
 
@@ -178,7 +191,8 @@ Status Learner::check_phase(LearnerPhase phase) const {
   if (force_is_learned && setup_.storage == nullptr) return {Code::learner_call};
   const bool aligns = phase == LearnerPhase::align, solves = !aligns && phase != LearnerPhase::all;
   if (aligns && !can_align()) return {Code::learner_statistics};
-  if (solves && !has_linear_head(model_)) return {Code::learner_head};
+  if (solves && phase != LearnerPhase::epochs && !has_linear_head(model_)) return {Code::learner_head};
+  if (phase == LearnerPhase::epochs && setup_.epochs.layers.count == 0) return {Code::layer_not_trainable};
   const bool enough = aligns ? has_images() : (solves ? has_labels() : has_images() || has_labels());
   return enough ? Status{} : Status{Code::learner_samples};
 }
@@ -199,7 +213,10 @@ Status Learner::begin(LearnerPhase phase) {
   for (bool& state : to_do_) state = false;
   to_do_[index_of(LearnerState::original)] = judges();
   to_do_[index_of(LearnerState::aligned)] = aligns;
-  if (phase != LearnerPhase::align && !few_labels && has_linear_head(model_)) {
+  to_do_[index_of(LearnerState::trained)] =
+      !few_labels && setup_.epochs.layers.count > 0 && (all || phase == LearnerPhase::epochs);
+  const bool heads = all || phase == LearnerPhase::head || phase == LearnerPhase::head_alone;
+  if (heads && !few_labels && has_linear_head(model_)) {
     to_do_[index_of(LearnerState::head)] = on_aligned;
     to_do_[index_of(LearnerState::head_alone)] = all || !on_aligned;
   }
@@ -215,14 +232,24 @@ Status Learner::begin(LearnerPhase phase) {
 // samples may be others.
 void Learner::keep_candidate() {
   LearnerState kept = candidate_;
-  if (to_do_[index_of(kept)]) kept = kept == LearnerState::head ? LearnerState::aligned : LearnerState::original;
-  if (is_aligned(kept) && to_do_[index_of(LearnerState::aligned)]) kept = LearnerState::original;
+  const auto lost = [&](LearnerState state) { return to_do_[index_of(state)]; };
+  if (kept == LearnerState::trained) {
+    const LearnerState base = learned_.base();
+    if (lost(kept))
+      kept = base;
+    else if (lost(base))
+      kept = LearnerState::original;
+  }
+  if (kept == LearnerState::head && lost(kept)) kept = LearnerState::aligned;
+  if (kept == LearnerState::head_alone && lost(kept)) kept = LearnerState::original;
+  if (learned_.is_aligned(kept) && lost(LearnerState::aligned)) kept = LearnerState::original;
   candidate_ = judges() ? LearnerState::original : kept;
   scored_again_ = judges() ? kept : LearnerState::original;
 }
 
 Status Learner::next_stage() {
   stage_ = Stage::idle;
+  passes_ = phase_;
   const auto takes = [this](LearnerState state) {
     const bool due = to_do_[index_of(state)];
     to_do_[index_of(state)] = false;
@@ -237,6 +264,7 @@ Status Learner::next_stage() {
   if (takes(LearnerState::aligned)) return start_align();
   if (takes(LearnerState::head)) return start_head(LearnerState::head);
   if (takes(LearnerState::head_alone)) return start_head(LearnerState::head_alone);
+  if (takes(LearnerState::trained)) return start_epochs();
   return {};
 }
 
@@ -276,6 +304,18 @@ Status Learner::start_head(LearnerState state) {
   return head_.open(head_setup(state), phase_ + need_.predict, phase_bytes_ - need_.predict);
 }
 
+// From the best state so far.
+Status Learner::start_epochs() {
+  stage_ = Stage::epochs;
+  reaching_ = LearnerState::trained;
+  write_over_learned();
+  use(&learned_, candidate_);
+  learned_.reset_trained(model_, candidate_);
+  PMT_RETURN_IF_ERROR(open_epochs());
+  if (epochs_at_ == 0) passes_ = epochs_.activations();
+  return {};
+}
+
 Status Learner::run(const LearnerBudget& budget, bool* done) {
   if (budget.milliseconds > 0 && setup_.milliseconds == nullptr) return {Code::learner_call};
   const uint32_t begun = budget.milliseconds > 0 ? setup_.milliseconds(setup_.clock) : 0;
@@ -303,6 +343,9 @@ Status Learner::step() {
     use(&learned_, LearnerState::aligned);
     PMT_RETURN_IF_ERROR(channels_.step(&done));
     has_channels_ = done;
+  } else if (stage_ == Stage::epochs) {
+    use(&learned_, learned_.base());
+    PMT_RETURN_IF_ERROR(epochs_.step(&done));
   } else {
     use(&learned_, reaching_ == LearnerState::head ? LearnerState::aligned : LearnerState::original);
     PMT_RETURN_IF_ERROR(aim_at_head());
@@ -310,6 +353,7 @@ Status Learner::step() {
     used_ = nullptr;  // the head has changed
   }
   if (!done) return {};
+  passes_ = phase_;
   if (judges()) return start_score(reaching_);
   candidate_ = reaching_;
   return next_stage();
@@ -347,7 +391,9 @@ void Learner::judge() {
   if (reaching_ == LearnerState::aligned && is_worse(state.losses, best.losses, count, 1)) {
     has_channels_ = to_do_[index_of(LearnerState::head)] = false;
   }
-  if (!is_better(force, best, state, count, state_errors, reaching_ == LearnerState::head_alone)) return;
+  const bool is_few = reaching_ == LearnerState::trained && count < few_held_out;
+  const int32_t errors = is_few ? few_state_errors : state_errors;
+  if (!is_better(force, best, state, count, errors, reaching_ == LearnerState::head_alone)) return;
   candidate_ = reaching_;
   __builtin_memcpy(losses_[of_best], losses_[of_state], bytes);
 }
@@ -363,6 +409,7 @@ uint32_t Learner::checksum() const {
 
 Status Learner::cancel() {
   stage_ = Stage::idle;
+  passes_ = phase_;
   candidate_ = LearnerState::original;
   has_channels_ = false;
   for (LearnerScore& score : scores_) score = {};
@@ -387,6 +434,7 @@ Status Learner::confirm() {
   on_trial_ = false;
   confirmed_state_ = in_force_;
   if (!setup_.keeps_confirmed || force_ == &confirmed_) return {};
+  confirmed_.set_base(learned_.base());
   for (int32_t i = 0;; ++i) {
     const StatePart from = learned_.part(model_, in_force_, i), to = confirmed_.part(model_, in_force_, i);
     if (from.bytes == nullptr) break;

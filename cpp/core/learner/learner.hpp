@@ -5,14 +5,15 @@
 
 #include "core/learn/state_choice.hpp"
 #include "core/learner/channel_phase.hpp"
+#include "core/learner/epoch_phase.hpp"
 #include "core/learner/head_phase.hpp"
 #include "core/learner/state_slots.hpp"
 
 namespace pmt {
 
 // Alignment of channels, which takes no labels; the head of the aligned model, or of the original where alignment was
-// not kept; the head of the original; all three.
-PMT_WORDS(LearnerPhase, align, head, head_alone, all)
+// not kept; the head of the original; epochs of perturbed forwards from the candidate on; all of them.
+PMT_WORDS(LearnerPhase, align, head, head_alone, epochs, all)
 
 struct LearnerSetup {
   const uint8_t* image;  // .pmt, 16-byte aligned
@@ -32,16 +33,19 @@ struct LearnerSetup {
   void* clock;
   const StreamedOps* streams;  // see PredictorSetup
   int32_t stream_count;
+  EpochSetup epochs;  // no layers: none
 };
 
 // Bytes: of the persistent part, and of each phase beside it, predictions included. The most of a sum is what the
 // memory must have.
 struct LearnerMemory {
-  size_t persistent = 0, predict = 0, align = 0, head = 0;  // 0: the phase is not there
+  size_t persistent = 0, predict = 0, align = 0, head = 0, epochs = 0;  // 0: the phase is not there
 
   size_t needed() const {
-    const size_t phase = align > head ? align : head;
-    return persistent + (phase > predict ? phase : predict);
+    const size_t phases[] = {predict, align, head, epochs};
+    size_t most = 0;
+    for (const size_t phase : phases) most = phase > most ? phase : most;
+    return persistent + most;
   }
 };
 
@@ -69,7 +73,7 @@ class Learner {
   static constexpr int32_t fewest_held_out = 4;  // with fewer no head is accepted, and alignment without a proof
 
   // Enough memory for open() to tell the exact need.
-  static size_t table_bytes(const Model& model);
+  static size_t table_bytes(const Model& model, const EpochSetup& epochs);
 
   // Opens the newest state of the storage that is confirmed or on trial, else the image. `memory` must be 16-byte
   // aligned and, like all that the setup points to, outlive the learner, which stays where it is.
@@ -121,7 +125,7 @@ class Learner {
   void fill_in_force(WritableLayer* layers) const { force_->fill(model_, in_force_, layers); }
 
  private:
-  enum class Stage : int32_t { idle, score, align, head };
+  enum class Stage : int32_t { idle, score, align, head, epochs };
 
   Status open_memory(void* memory, size_t bytes);
   Status measure_phases();
@@ -143,6 +147,8 @@ class Learner {
   Status start_score(LearnerState state);
   Status start_align();
   Status start_head(LearnerState state);
+  Status start_epochs();
+  Status open_epochs();
   Status step();
   Status score_sample(bool* done);
   void judge();
@@ -156,16 +162,18 @@ class Learner {
   Predictor predictor_;
   ChannelPhase channels_;
   HeadPhase head_;
+  EpochPhase epochs_;
   StateSlots slots_;
   uint8_t* phase_ = nullptr;  // memory of one phase at a time; activations stand at its start
-  size_t phase_bytes_ = 0;
+  size_t phase_bytes_ = 0, epochs_at_ = 0;
+  uint8_t* passes_ = nullptr;  // where predictions have their activations
 
   int32_t* losses_[3] = {};  // [held out]: of the original, the best state, the one that is scored
   LearnerScore scores_[learner_states] = {};
 
   const LearnerParameters* used_ = nullptr;  // in the overlay
   LearnerState used_state_ = LearnerState::original;
-  const LearnerParameters* force_ = nullptr;  // that hold the state in force
+  LearnerParameters* force_ = nullptr;  // that hold the state in force
   LearnerState in_force_ = LearnerState::original, confirmed_state_ = LearnerState::original;
   LearnerState candidate_ = LearnerState::original;
   bool on_trial_ = false;

@@ -41,6 +41,7 @@ class LearnerSamples {
   // Reads a frame and compares it with the one that was taken in.
   Status read(int32_t sample, int8_t* frame) const;
 
+  int32_t capacity() const { return capacity_; }
   int32_t count() const { return count_; }
   int32_t held_out() const { return held_out_; }  // without copies
   const SampleRecord& operator[](int32_t sample) const { return records_[sample]; }

@@ -12,8 +12,17 @@ size_t channel_bytes(const Model& model, int32_t op) {
 
 }  // namespace
 
-void LearnerParameters::take(const Model& model, int32_t heads, Arena& arena) {
+bool LearnerParameters::is_aligned(LearnerState state) const {
+  return based(state) == LearnerState::aligned || based(state) == LearnerState::head;
+}
+
+bool LearnerParameters::has_head(LearnerState state) const {
+  return based(state) == LearnerState::head || based(state) == LearnerState::head_alone;
+}
+
+void LearnerParameters::take(const Model& model, int32_t heads, const TrainedLayers& layers, Arena& arena) {
   two_heads_ = heads > 1;
+  layers_ = layers;
   channels_ = arena.take<ChannelParameters>(MemoryPart::lists, model.op_count());
   for (int32_t i = 0; i < model.op_count() - 1; ++i) {
     const int32_t channels = has_weights(model.op(i)) ? model.output_of(model.op(i)).channels : 0;
@@ -26,6 +35,13 @@ void LearnerParameters::take(const Model& model, int32_t heads, Arena& arena) {
     heads_[i] = {arena.take<int8_t>(MemoryPart::weights, weight_count(model, last)),
                  arena.take<int32_t>(MemoryPart::biases, model.classes()),
                  arena.take<float>(MemoryPart::biases, model.classes())};
+  }
+  trained_ = arena.take<LayerStorage>(MemoryPart::lists, layers.count);
+  for (int32_t i = 0; i < layers.count; ++i) {
+    const OpRecord& op = model.op(layers.ops[i]);
+    const LayerStorage taken = {arena.take<int8_t>(MemoryPart::weights, weight_count(model, op)),
+                                arena.take<int32_t>(MemoryPart::biases, model.output_of(op).channels)};
+    if (arena.fits()) trained_[i] = taken;
   }
 }
 
@@ -46,12 +62,34 @@ void LearnerParameters::reset_head(const Model& model, LearnerState state) {
   __builtin_memcpy(layer.weight_scales, model.weight_scales(op), channel_bytes(model, last));
 }
 
+void LearnerParameters::reset_trained(const Model& model, LearnerState base) {
+  base_ = base;
+  for (int32_t i = 0; i < layers_.count; ++i) {
+    const OpRecord& op = model.op(layers_.ops[i]);
+    __builtin_memcpy(trained_[i].weights, model.weights(op), static_cast<size_t>(weight_count(model, op)));
+    __builtin_memcpy(trained_[i].bias, model.bias(op), channel_bytes(model, layers_.ops[i]));
+  }
+}
+
 void LearnerParameters::fill(const Model& model, LearnerState state, WritableLayer* overlay) const {
   for (int32_t i = 0; i < model.op_count(); ++i) {
     overlay[i] = {};
     if (is_aligned(state) && is_aligned_op(model, i)) overlay[i] = channels(i);
   }
   if (has_head(state)) overlay[model.op_count() - 1] = head(state);
+  for (int32_t i = 0; state == LearnerState::trained && i < layers_.count; ++i) {
+    overlay[layers_.ops[i]].weights = trained_[i].weights;
+    overlay[layers_.ops[i]].bias = trained_[i].bias;
+  }
+}
+
+// Weights, then biases, layer by layer.
+StatePart LearnerParameters::trained_part(const Model& model, int32_t index) const {
+  if (index >= 2 * layers_.count) return {nullptr, 0};
+  const int32_t op = layers_.ops[index / 2];
+  const LayerStorage& layer = trained_[index / 2];
+  if (index % 2 == 1) return {reinterpret_cast<uint8_t*>(layer.bias), channel_bytes(model, op)};
+  return {reinterpret_cast<uint8_t*>(layer.weights), static_cast<size_t>(weight_count(model, model.op(op)))};
 }
 
 StatePart LearnerParameters::part(const Model& model, LearnerState state, int32_t index) const {
@@ -63,7 +101,10 @@ StatePart LearnerParameters::part(const Model& model, LearnerState state, int32_
     }
     index -= channel_parts;
   }
-  if (!has_head(state) || index >= head_parts) return {nullptr, 0};
+  if (!has_head(state) || index >= head_parts) {
+    return state == LearnerState::trained ? trained_part(model, has_head(state) ? index - head_parts : index)
+                                          : StatePart{nullptr, 0};
+  }
   const int32_t last = model.op_count() - 1;
   const WritableLayer& layer = head(state);
   if (index == 0) {
@@ -79,11 +120,14 @@ size_t LearnerParameters::bytes(const Model& model, LearnerState state) const {
   return sum;
 }
 
-size_t LearnerParameters::largest(const Model& model) {
+size_t LearnerParameters::largest(const Model& model, const TrainedLayers& layers) {
   const int32_t last = model.op_count() - 1;
   size_t sum = static_cast<size_t>(weight_count(model, model.op(last)));
   for (int32_t i = 0; i <= last; ++i) {
     if (i == last || is_aligned_op(model, i)) sum += channel_parts * channel_bytes(model, i);
+  }
+  for (int32_t i = 0; i < layers.count; ++i) {
+    sum += static_cast<size_t>(weight_count(model, model.op(layers.ops[i]))) + channel_bytes(model, layers.ops[i]);
   }
   return sum;
 }

@@ -4,15 +4,14 @@
 #include "core/base/arena.hpp"
 #include "core/base/words.hpp"
 #include "core/image/model.hpp"
+#include "core/zo/layer.hpp"
 
 namespace pmt {
 
-// As in the image; channels aligned; channels aligned and head solved; head solved.
-PMT_WORDS(LearnerState, original, aligned, head, head_alone)
+// As in the image; channels aligned; channels aligned and head solved; head solved; one of these, and layers trained by
+// perturbed forwards.
+PMT_WORDS(LearnerState, original, aligned, head, head_alone, trained)
 constexpr int32_t learner_states = words<LearnerState>.count;
-
-constexpr bool is_aligned(LearnerState state) { return state == LearnerState::aligned || state == LearnerState::head; }
-constexpr bool has_head(LearnerState state) { return state == LearnerState::head || state == LearnerState::head_alone; }
 
 // One piece of a state's parameters in memory.
 struct StatePart {
@@ -27,35 +26,57 @@ struct ChannelParameters {
 template <>
 inline constexpr size_t size_on_device<ChannelParameters> = 8;
 
-// Biases and weight scales of all layers but the last, and heads: of every state that differs from the image's.
+// The layers that perturbed forwards train.
+struct TrainedLayers {
+  const int32_t* ops;  // ascending
+  int32_t count;
+};
+
+// Biases and weight scales of all layers but the last, heads, and trained layers: of every state that differs from the
+// image's.
 class LearnerParameters {
  public:
   // `heads`: 2 where head and head_alone are both kept, 1 where either takes the same place.
-  void take(const Model& model, int32_t heads, Arena& arena);
+  void take(const Model& model, int32_t heads, const TrainedLayers& layers, Arena& arena);
 
   void reset_channels(const Model& model);
   void reset_head(const Model& model, LearnerState state);
+  // The trained layers begin with another state, which trained is then based on. The model is in that state.
+  void reset_trained(const Model& model, LearnerState base);
+  LearnerState base() const { return base_; }
+  void set_base(LearnerState base) { base_ = base; }
+
+  bool is_aligned(LearnerState state) const;
+  bool has_head(LearnerState state) const;
 
   // Writes the entries of an overlay, one an op, that make the model this state.
   void fill(const Model& model, LearnerState state, WritableLayer* overlay) const;
 
   WritableLayer channels(int32_t op) const { return {nullptr, channels_[op].bias, channels_[op].weight_scales}; }
   const WritableLayer& head(LearnerState state) const { return heads_[head_index(state)]; }
+  const LayerStorage* trained() const { return trained_; }
 
   // What a state is made of: its parts in order, bytes null at the end.
   StatePart part(const Model& model, LearnerState state, int32_t index) const;
   size_t bytes(const Model& model, LearnerState state) const;
   // Of the state that takes most: aligned channels and a head.
-  static size_t largest(const Model& model);
+  static size_t largest(const Model& model, const TrainedLayers& layers);
   // Whether all weight scales are inside their bounds, as in a sound image.
   bool is_sound(const Model& model, LearnerState state) const;
 
  private:
-  int32_t head_index(LearnerState state) const { return two_heads_ && state == LearnerState::head_alone ? 1 : 0; }
+  LearnerState based(LearnerState state) const { return state == LearnerState::trained ? base_ : state; }
+  int32_t head_index(LearnerState state) const {
+    return two_heads_ && based(state) == LearnerState::head_alone ? 1 : 0;
+  }
+  StatePart trained_part(const Model& model, int32_t index) const;
 
   ChannelParameters* channels_ = nullptr;  // one an op; null in ops that are not aligned
   WritableLayer heads_[2] = {};
   bool two_heads_ = false;
+  TrainedLayers layers_ = {};
+  LayerStorage* trained_ = nullptr;  // one a layer
+  LearnerState base_ = LearnerState::original;
 };
 
 // Whether alignment changes an op: it is a layer, and not the last.

@@ -8,7 +8,7 @@ using namespace pmt;
 
 int code_of(const Status& status) { return static_cast<int>(status.code); }
 
-static_assert(static_cast<int>(LearnerState::head_alone) == PMT_HEAD_ALONE);
+static_assert(static_cast<int>(LearnerState::trained) == PMT_TRAINED);
 static_assert(static_cast<int>(LearnerPhase::all) == PMT_PHASE_ALL);
 static_assert(static_cast<int>(Role::automatic) == PMT_AUTOMATIC);
 static_assert(sizeof(ChannelStatistics) == 2 * sizeof(float));

@@ -14,9 +14,9 @@ typedef struct pmt_learner pmt_learner;
 
 /* Numbers, for compilers differ in the size of an enumeration. */
 typedef int32_t pmt_state;
-enum { PMT_ORIGINAL, PMT_ALIGNED, PMT_HEAD, PMT_HEAD_ALONE };
+enum { PMT_ORIGINAL, PMT_ALIGNED, PMT_HEAD, PMT_HEAD_ALONE, PMT_TRAINED };
 typedef int32_t pmt_phase;
-enum { PMT_PHASE_ALIGN, PMT_PHASE_HEAD, PMT_PHASE_HEAD_ALONE, PMT_PHASE_ALL };
+enum { PMT_PHASE_ALIGN, PMT_PHASE_HEAD, PMT_PHASE_HEAD_ALONE, PMT_PHASE_EPOCHS, PMT_PHASE_ALL };
 typedef int32_t pmt_role;
 enum { PMT_TRAIN, PMT_HOLD_OUT, PMT_AUTOMATIC };
 
@@ -37,12 +37,12 @@ typedef struct {
 typedef struct {
   const uint8_t* image;
   size_t image_bytes;
-  const float* clean; /* mean and deviation of each channel; null: no alignment */
+  const float* clean;  /* mean and deviation of each channel; null: no alignment */
   int32_t clean_count; /* channels */
   pmt_frames frames;
   int32_t samples, held_out;
   int keeps_confirmed;
-  const pmt_storage* storage;             /* may be null */
+  const pmt_storage* storage;            /* may be null */
   uint32_t (*milliseconds)(void* clock); /* may be null */
   void* clock;
 } pmt_learner_setup;

@@ -72,7 +72,8 @@ Status StateSlots::read_slot(int32_t index, Slot* slot) const {
   Header& header = slot->header;
   if (!storage_.read(storage_.context, index, 0, &header, sizeof header)) return {Code::state_storage, index};
   const bool whole = header.magic == slot_magic && header.version == slot_version &&
-                     header.header_crc32 == checksum(header) && header.state > 0 && header.state < learner_states;
+                     header.header_crc32 == checksum(header) && state_of(header) > LearnerState::original &&
+                     words<LearnerState>.holds(state_of(header)) && header.state >> 8 < learner_states - 1;
   if (!whole || header.model_crc32 != model_crc32_ || header.bytes > storage_.slot_bytes) return {};
   if (bytes_needed(header.bytes) > storage_.slot_bytes) return {};
   PMT_RETURN_IF_ERROR(read_mark(index, confirmed, &slot->is_confirmed));
@@ -118,13 +119,14 @@ Status StateSlots::boot(LearnerState* state, bool* on_trial) {
   const bool tries = trial >= 0 && (known < 0 || slots_[trial].header.generation > slots_[known].header.generation);
   current_ = tries ? trial : known;
   *on_trial = tries;
-  *state = current_ < 0 ? LearnerState::original : static_cast<LearnerState>(slots_[current_].header.state);
+  *state = current_ < 0 ? LearnerState::original : state_of(slots_[current_].header);
   return tries ? set_mark(first_boot + slots_[trial].boots++) : Status{};
 }
 
-Status StateSlots::load(const LearnerParameters& parameters) {
+Status StateSlots::load(LearnerParameters& parameters) {
   const Header& header = slots_[current_].header;
-  const auto state = static_cast<LearnerState>(header.state);
+  const LearnerState state = state_of(header);
+  parameters.set_base(static_cast<LearnerState>(header.state >> 8));
   if (parameters.bytes(*model_, state) != header.bytes) return {Code::state_size};
   size_t at = bytes_needed(0);
   for (int32_t i = 0;; ++i) {
@@ -137,7 +139,8 @@ Status StateSlots::load(const LearnerParameters& parameters) {
 
 Status StateSlots::write(const LearnerParameters& parameters, LearnerState state) {
   const int32_t known = newest(false), slot = known == 0 ? 1 : 0;
-  Header header = {slot_magic, slot_version, model_crc32_, 1, static_cast<uint32_t>(state), 0, 0, 0};
+  const auto base = static_cast<uint32_t>(state == LearnerState::trained ? parameters.base() : LearnerState::original);
+  Header header = {slot_magic, slot_version, model_crc32_, 1, static_cast<uint32_t>(state) | base << 8, 0, 0, 0};
   header.bytes = static_cast<uint32_t>(parameters.bytes(*model_, state));
   for (const Slot& each : slots_) {
     if (each.valid && each.header.generation >= header.generation) header.generation = each.header.generation + 1;
@@ -178,7 +181,7 @@ Status StateSlots::roll_back(LearnerState* state) {
   PMT_RETURN_IF_ERROR(set_mark(rejected));
   slots_[current_].is_rejected = true;
   current_ = newest(false);
-  *state = current_ < 0 ? LearnerState::original : static_cast<LearnerState>(slots_[current_].header.state);
+  *state = current_ < 0 ? LearnerState::original : state_of(slots_[current_].header);
   return {};
 }
 

@@ -34,7 +34,7 @@ class StateSlots {
   // Finds the state to boot with, and counts the boot of one on trial. original: there is none.
   Status boot(LearnerState* state, bool* on_trial);
   // Reads the state that boot() or write() has chosen.
-  Status load(const LearnerParameters& parameters);
+  Status load(LearnerParameters& parameters);
 
   // Writes a state on trial over the slot that does not hold the confirmed one. Until confirm() it is given up where
   // roll_back() is called or trials are over.
@@ -48,7 +48,7 @@ class StateSlots {
     uint32_t magic, version;
     uint32_t model_crc32;
     uint32_t generation;
-    uint32_t state;
+    uint32_t state;  // and, from bit 8 on, what a trained one is based on
     uint32_t bytes;
     uint32_t payload_crc32;
     uint32_t header_crc32;  // of what stands before it
@@ -65,6 +65,7 @@ class StateSlots {
   class Writer;
 
   static uint32_t checksum(const Header& header);
+  static LearnerState state_of(const Header& header) { return static_cast<LearnerState>(header.state & 0xFFu); }
   Status read_slot(int32_t index, Slot* slot) const;
   Status read_mark(int32_t index, int32_t mark, bool* set) const;
   Status set_mark(int32_t mark);

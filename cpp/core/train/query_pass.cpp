@@ -26,10 +26,14 @@ QueryPass::QueryPass(StepMemory& memory, LossTables& losses, int32_t samples, co
       samples_(samples),
       parts_(parts_for(memory.workers(), samples, losses.most_queries())) {}
 
-Status QueryPass::run(uint32_t step) {
+void QueryPass::begin(uint32_t step) {
   memory_.context.step = step;
   losses_.prediction().clear_sums();
   for (int32_t i = 0; i < memory_.workers(); ++i) memory_.statuses[i] = {};
+}
+
+Status QueryPass::run(uint32_t step) {
+  begin(step);
   const auto task = [](void* argument, int32_t index, int32_t worker) {
     QueryPass& pass = *static_cast<QueryPass*>(argument);
     Status& status = pass.memory_.statuses[worker];

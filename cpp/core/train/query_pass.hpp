@@ -11,6 +11,9 @@ class QueryPass {
  public:
   QueryPass(StepMemory& memory, LossTables& losses, int32_t samples, const SampleSource& source);
   Status run(uint32_t step);
+  // The same sample by sample, with one worker.
+  void begin(uint32_t step);
+  Status run_sample(int32_t sample) { return run_part({sample, 0, 0}); }
 
  private:
   // A sample with one of the parts of its queries, and how far a worker has come with it.

@@ -40,6 +40,18 @@ Status Trainer::step(uint32_t step, float learning_rate, int32_t samples, const 
   if (samples < 1 || samples > memory_.setup.batch) return {Code::batch_size};
   if (!is_finite(learning_rate) || learning_rate < 0.0f) return {Code::option_learning_rate};
   PMT_RETURN_IF_ERROR(QueryPass(memory_, losses_, samples, source).run(step));
+  return update(learning_rate, samples, source, result);
+}
+
+Status Trainer::query(uint32_t step, int32_t sample, int32_t samples, const SampleSource& source) {
+  if (samples < 1 || samples > memory_.setup.batch || sample >= samples) return {Code::batch_size};
+  QueryPass pass(memory_, losses_, samples, source);
+  if (sample == 0) pass.begin(step);
+  return pass.run_sample(sample);
+}
+
+Status Trainer::update(float learning_rate, int32_t samples, const SampleSource& source, StepResult* result) {
+  if (!is_finite(learning_rate) || learning_rate < 0.0f) return {Code::option_learning_rate};
   *result = {0, 0, 0};
   for (int32_t n = 0; n < samples; ++n) {
     result->loss_sum += losses_.clean(n).loss;
@@ -49,7 +61,7 @@ Status Trainer::step(uint32_t step, float learning_rate, int32_t samples, const 
   losses_.to_differences(samples);
   ++steps_begun_;
   for (int32_t i = layer_count() - 1; i >= 0; --i) {
-    PMT_RETURN_IF_ERROR(update(i, learning_rate, samples, source, &result->changed));
+    PMT_RETURN_IF_ERROR(update_layer(i, learning_rate, samples, source, &result->changed));
     repack_layer(memory_.network, layer(i).op);
   }
   prediction().write_surprisal(samples);
@@ -58,8 +70,8 @@ Status Trainer::step(uint32_t step, float learning_rate, int32_t samples, const 
 
 // Where the size of the step depends on all of the gradient, every group is summed up to be accumulated,
 // and, unless it is the only one, once more to be applied.
-Status Trainer::update(int32_t index, float learning_rate, int32_t samples, const SampleSource& source,
-                       int32_t* changed) {
+Status Trainer::update_layer(int32_t index, float learning_rate, int32_t samples, const SampleSource& source,
+                             int32_t* changed) {
   const Layer& layer = memory_.layers[index];
   GradientPass gradient(memory_, losses_, gradients_, index, samples, source);
   LayerUpdate update(memory_.context, layer, update_input(layer, learning_rate, samples));

@@ -31,10 +31,16 @@ class Trainer {
   size_t bytes_needed() const { return arena_.used(); }
   // The same by part, as a device has them.
   const MemoryCount& memory_count() const { return arena_; }
+  size_t bytes_on_device() const { return device_bytes(arena_); }
 
   // A sample that can be read at first and not again, for its gradient, leaves the layers after the
   // failing one updated: the caller goes back to its checkpoint.
   Status step(uint32_t step, float learning_rate, int32_t samples, const SampleSource& source, StepResult* result);
+
+  // The same in parts, for a caller that does something else in between, with one worker: query() for each of the
+  // samples in order, then update(). Between two calls the workspace's activations hold nothing.
+  Status query(uint32_t step, int32_t sample, int32_t samples, const SampleSource& source);
+  Status update(float learning_rate, int32_t samples, const SampleSource& source, StepResult* result);
 
   // The first half of step(): fills the tables and the gradient sums of one layer, changes nothing.
   // For studies: the gradient of the mean loss by the stored integers is sum * gradient_factors().
@@ -58,7 +64,8 @@ class Trainer {
   const Workspace& workspace(int32_t worker) const { return memory_.workspaces[worker]; }
 
  private:
-  Status update(int32_t index, float learning_rate, int32_t samples, const SampleSource& source, int32_t* changed);
+  Status update_layer(int32_t index, float learning_rate, int32_t samples, const SampleSource& source,
+                      int32_t* changed);
 
   Arena arena_;
   StepMemory memory_;

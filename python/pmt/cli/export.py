@@ -30,7 +30,7 @@ from pmt.firmware.export import (
 from pmt.firmware.export.card import SAVE_INTERVAL
 from pmt.firmware.export.layout import FORMATS
 from pmt.firmware.export.learner import FRAMES
-from pmt.firmware.export.project import BOARD_SIZES
+from pmt.firmware.export.project import BOARD_SIZES, board_options
 from pmt.firmware.export.task import MOST_STEPS
 from pmt.train.run.keep_best import CHOICE
 
@@ -56,7 +56,16 @@ _NOT_LOCKED = {"out", "force", "json", "lock", "run", "default_of"}
 _LOCATIONS = {"model", "data"}
 _OF_A_LEARNER = {
     *("model", "target", "like", "out", "force", "ram", "flash", "held_out", "json"),
-    *("learner", "samples", "frames", "keep_confirmed", "input_mean", "input_std"),
+    *(
+        "learner",
+        "samples",
+        "frames",
+        "keep_confirmed",
+        "preset",
+        "method",
+        "input_mean",
+        "input_std",
+    ),
 }
 
 
@@ -145,7 +154,8 @@ def _add_learner(parser: argparse.ArgumentParser) -> None:
         "--learner",
         action="store_true",
         help="write a program that takes samples in over the serial line, aligns itself to them, "
-        "solves its head, and keeps the best state; `pmt stream` talks to it",
+        "solves its head, with --layers or another training option trains for --epochs, and keeps "
+        "the best state; `pmt stream` talks to it",
     )
     add_integer(group, "--samples N", "most samples of --learner", otherwise="64")
     group.add_argument(
@@ -206,7 +216,8 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
 
 def _exported_learner(arguments: argparse.Namespace) -> LearnerExport:
     given = {k for k, v in vars(arguments).items() if v != arguments.default_of(k)}
-    others = sorted(given - _OF_A_LEARNER - {"run", "default_of"})
+    chosen = given_options(arguments)
+    others = sorted(given - _OF_A_LEARNER - {"run", "default_of", "block", *chosen})
     if others:
         raise ValueError(f"--{others[0].replace('_', '-')} does not go with --learner")
     for name, shown in (("model", "MODEL"), ("target", "--target")):
@@ -221,6 +232,7 @@ def _exported_learner(arguments: argparse.Namespace) -> LearnerExport:
         held_out=arguments.held_out,
         keeps_confirmed=arguments.keep_confirmed,
         frames=arguments.frames,
+        options=board_options(arguments.preset, arguments.method, chosen) if chosen else None,
         ram=arguments.ram,
         flash=arguments.flash,
         force=arguments.force,

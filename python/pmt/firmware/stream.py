@@ -32,6 +32,7 @@ from pmt.firmware.export.learner import LEARNER_FILE
 from pmt.firmware.export.target import find_target
 from pmt.model import Model
 from pmt.train.learner import Learner
+from pmt.train.options import TrainingOptions
 from pmt.train.prepare.clean_statistics import (
     CleanStatistics,
     aligned_layers,
@@ -242,11 +243,13 @@ class _Session:
     ) -> None:
         self._model = model
         self._samples = int(export["samples"])
+        chosen = export["options"]
         self._host = Learner(
             model,
             samples=self._samples,
             held_out=int(export["held_out"]),
             keeps_confirmed=bool(export["keeps_confirmed"]),
+            options=None if chosen is None else TrainingOptions(**chosen),
         )
         self._progress = progress
         self._frames: list[npt.NDArray[np.int8]] = []

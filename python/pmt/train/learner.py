@@ -18,6 +18,7 @@ from pmt import _core
 from pmt._util.checks import checked_range
 from pmt._util.text import did_you_mean, table
 from pmt.model import Model
+from pmt.train.options import TrainingOptions
 from pmt.train.prepare.clean_statistics import (
     CleanStatistics,
     aligned_layers,
@@ -26,7 +27,15 @@ from pmt.train.prepare.clean_statistics import (
     without_statistics,
 )
 
-__all__ = ["LearnedPredictions", "Learner", "LearnerScore", "LearnerSizes", "learner_image"]
+__all__ = [
+    "LearnedPredictions",
+    "Learner",
+    "LearnerScore",
+    "LearnerSizes",
+    "epochs_of",
+    "learner_image",
+    "plan_sizes",
+]
 
 _LOSS_ONE = float(_core.LOSS_ONE)
 _HELD_OUT = 4  # one sample in so many, at most
@@ -68,7 +77,7 @@ class LearnerSizes:
     ----------
     persistent : int
         Parameters of the states, samples' records, tables.
-    predict, align, head : int
+    predict, align, head, epochs : int
         Beside it, of a prediction and of each phase; 0 where the model has no such phase.
     needed : int
         The persistent part and the largest of the others: what a learner is opened with.
@@ -80,12 +89,13 @@ class LearnerSizes:
     predict: int
     align: int
     head: int
+    epochs: int
     needed: int
     streams: tuple[tuple[int, int, int], ...]
 
     def __str__(self) -> str:
         rows = [("persistent", f"{self.persistent:,}")]
-        for name in ("predict", "align", "head"):
+        for name in ("predict", "align", "head", "epochs"):
             if size := getattr(self, name):
                 rows.append((f"phase {name}", f"{size:,}"))
         rows.append(("needed", f"{self.needed:,}"))
@@ -106,6 +116,9 @@ class Learner:
         Most of them that are held out to choose a state; by default a quarter.
     keeps_confirmed : bool
         Whether the confirmed state stays in memory while another one is learned.
+    options : TrainingOptions, optional
+        Epochs of perturbed forwards, as the phase ``"epochs"``: which layers, how many epochs, and
+        how; by default there are none. A preparation is another phase's.
     storage : str or path, optional
         File that holds states beyond this process, made where it is missing.
 
@@ -122,6 +135,7 @@ class Learner:
         samples: int = 256,
         held_out: int | None = None,
         keeps_confirmed: bool = True,
+        options: TrainingOptions | None = None,
         storage: str | os.PathLike[str] | None = None,
     ) -> None:
         samples = checked_range("samples", samples, 1, _MOST_SAMPLES)
@@ -130,8 +144,9 @@ class Learner:
         self._model = without_statistics(model)
         image, clean = learner_image(model)
         place = "" if storage is None else os.fspath(storage)
-        self._core = _core.Learner(image, clean, samples, held_out, keeps_confirmed, place)
-        self._sizes = (image, clean, samples, held_out, keeps_confirmed)
+        sizes = (image, clean, samples, held_out, keeps_confirmed, epochs_of(model, options))
+        self._core = _core.Learner(*sizes, place)
+        self._sizes = sizes
 
     def observe(
         self,
@@ -173,9 +188,9 @@ class Learner:
 
         Parameters
         ----------
-        phase : {"all", "align", "head", "head_alone"}
+        phase : {"all", "align", "head", "head_alone", "epochs"}
             Alignment of channels, without labels; the head of the aligned model; that of the
-            original; all of them.
+            original; epochs from the candidate on, where options name some; all of them.
 
         Raises
         ------
@@ -293,9 +308,21 @@ class Learner:
             raise ValueError(f"{call} needs a state on trial: commit() puts one there")
 
 
-def plan_sizes(image: bytes, clean: Any, samples: int, held_out: int, keeps: bool) -> LearnerSizes:
+def epochs_of(
+    model: Model, options: TrainingOptions | None
+) -> tuple[_core.Options, tuple[int, ...], int, int, float] | None:
+    """Return what the core takes of the options of a training."""
+    if options is None:
+        return None
+    layers = tuple(model.select_layers(options.layers))
+    return options.to_core(), layers, options.batch, options.epochs, options.learning_rate
+
+
+def plan_sizes(
+    image: bytes, clean: Any, samples: int, held_out: int, keeps: bool, epochs: Any = None
+) -> LearnerSizes:
     """Count a learner's memory on a device."""
-    parts, needed, streams = _core.plan_learner(image, clean, samples, held_out, keeps)
+    parts, needed, streams = _core.plan_learner(image, clean, samples, held_out, keeps, epochs)
     return LearnerSizes(**parts, needed=needed, streams=tuple(streams))
 
 

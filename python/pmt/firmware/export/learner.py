@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pmt import _core
 from pmt._util.checks import checked_range
+from pmt._util.native_files import firmware_folder
 from pmt._util.text import table
 from pmt.firmware.export import layout
 from pmt.firmware.export.folder import (
@@ -26,11 +29,13 @@ from pmt.firmware.export.report import FixedMemory
 from pmt.firmware.export.target import Target, find_target, parse_size
 from pmt.model import Model
 from pmt.model.loading import load
-from pmt.train.learner import LearnerSizes, learner_image, plan_sizes
+from pmt.train.learner import LearnerSizes, epochs_of, learner_image, plan_sizes
+from pmt.train.options import TrainingOptions
 
 __all__ = ["FRAMES", "LEARNER_FILE", "LearnerExport", "export_learner", "export_learner_files"]
 
 FRAMES = ("board", "host")
+_PHASES = ("predict", "align", "head", "epochs")
 LEARNER_FILE = "learner.json"  # the arguments, for who talks to the board
 # What the program takes at most beside arena and model, on the boards that come with pmt; tests
 # hold what is linked to it.
@@ -95,7 +100,7 @@ class LearnerExport:
         """Return what RAM and flash hold, as text."""
         sizes = self.sizes
         rows = [("persistent", sizes.persistent)]
-        rows += [(f"phase {n}", getattr(sizes, n)) for n in ("predict", "align", "head")]
+        rows += [(f"phase {n}", getattr(sizes, n)) for n in _PHASES]
         rows = [row for row in rows if row[1]]
         rows += [("learner: persistent and largest phase", sizes.needed)]
         if self.frame_bytes:
@@ -132,6 +137,7 @@ def export_learner(
     held_out: int | None = None,
     keeps_confirmed: bool = False,
     frames: str | None = None,
+    options: TrainingOptions | None = None,
     ram: str | int | None = None,
     flash: str | int | None = None,
     force: bool = False,
@@ -155,6 +161,8 @@ def export_learner(
     frames : {"board", "host"}, optional
         Where frames wait while a phase reads them: behind the learner's memory, or on the PC at
         the other end of the line; by default on the board where they fit.
+    options : TrainingOptions, optional
+        Epochs of perturbed forwards, as in :class:`pmt.Learner`; by default there are none.
 
     Returns
     -------
@@ -185,7 +193,8 @@ def export_learner(
     if is_export(place) and not (place / LEARNER_FILE).is_file():
         raise FileExistsError(f"out={str(out)!r} is an export that is no learner: choose another")
     image, clean = learner_image(model)
-    sizes = plan_sizes(image, clean, samples, held_out, keeps_confirmed)
+    epochs = epochs_of(model, options)
+    sizes = plan_sizes(image, clean, samples, held_out, keeps_confirmed, epochs)
     budgets = {"ram": board.ram.bytes, "flash": board.flash.bytes}
     for name, given in (("ram", ram), ("flash", flash)):
         budgets[name] = budgets[name] if given is None else parse_size(name, given)
@@ -208,6 +217,8 @@ def export_learner(
     )
     _check_fits(report)
     project = _project(report, board, image, b"" if clean is None else clean.tobytes())
+    project["model/epochs.hpp"] = _epochs(model, options)
+    project[LEARNER_FILE] = _arguments(report, options)
     inputs = {"model": hashlib.sha256(model.image()).hexdigest()}
     project[LOCK_NAME] = make_lock(project, None, inputs).to_bytes()
     if is_export(place):
@@ -256,16 +267,48 @@ def _project(report: LearnerExport, board: Target, image: bytes, clean: bytes) -
         "FRAMES_ON_HOST": str(report.frames == "host").lower(),
     }
     card = bytes(512 * (2 * (2 + report.sizes.persistent // 512)))
-    arguments = {"pmt": _core.__version__, **report.to_json()}
-    del arguments["path"]
     return {
         **layout.source_files(board, learner=True),
         **layout.build_files(board, values, learner=True),
         "card.img": card,
         "model/model.pmt": image,
         "model/clean.bin": clean,
-        LEARNER_FILE: (json.dumps(arguments, indent=2) + "\n").encode(),
     }
+
+
+def _arguments(report: LearnerExport, options: TrainingOptions | None) -> bytes:
+    chosen = None if options is None else asdict(options)
+    arguments = {"pmt": _core.__version__, **report.to_json(), "options": chosen}
+    del arguments["path"]
+    return (json.dumps(arguments, indent=2) + "\n").encode()
+
+
+def _epochs(model: Model, options: TrainingOptions | None) -> bytes:
+    """Return what the board trains by perturbed forwards, and how."""
+    core, layers, batch, epochs, rate = epochs_of(model, options) or (
+        _core.Options(),
+        (),
+        1,
+        1,
+        0.0,
+    )
+    streams: Sequence[tuple[int, int, int]] = []
+    if layers:
+        streams = _core.DeviceMemory(model.core, core, list(layers), batch).segments()
+    values = {
+        "OPTIONS": ", ".join(map(str, core.pack())),
+        "LAYERS": ", ".join(map(str, layers or (0,))),
+        "LAYER_COUNT": len(layers),
+        "BATCH": batch,
+        "EPOCHS": epochs,
+        "RATE": float(np.float32(rate)).hex(),
+        "STREAMS": ", ".join(
+            "{" + ", ".join(map(str, one)) + "}" for one in streams or [(0, 0, 1)]
+        ),
+        "STREAM_COUNT": len(streams),
+    }
+    template = firmware_folder() / "template" / "learner" / "epochs.hpp.in"
+    return layout.fill_in(template.read_bytes(), values)
 
 
 def export_learner_files(

@@ -59,7 +59,7 @@ from pmt.train.prepare.preparation import without_head
 from pmt.train.run.folder import RunFolder
 from pmt.train.run.keep_best import part
 
-__all__ = ["BOARD_SIZES", "export", "export_files"]
+__all__ = ["BOARD_SIZES", "board_options", "export", "export_files"]
 
 _LEAST_TIMEOUT = 300  # seconds
 
@@ -434,7 +434,7 @@ def export_files(
     folder = RunFolder(model)
     run = folder if Path(model).is_dir() and folder.exists() else None
     network = load(model, **importer or {}) if run is None else run.load_checkpoint()[0]
-    training = _training(run, preset, method, options or {})
+    training = board_options(preset, method, options or {}, run)
     network.select_layers(training.layers)
     if data is not None:
         images = data.load("train", network, limit=limit)
@@ -455,9 +455,13 @@ def export_files(
     )
 
 
-def _training(
-    run: RunFolder | None, preset: str | None, method: str | None, options: Mapping[str, Any]
+def board_options(
+    preset: str | None,
+    method: str | None,
+    options: Mapping[str, Any],
+    run: RunFolder | None = None,
 ) -> TrainingOptions:
+    """Return the options of a board's training, with its sizes where no others are given."""
     base: Any = None
     if method is not None:
         base = options_of(method)

@@ -1,0 +1,85 @@
+#include "core/learner/epoch_phase.hpp"
+
+namespace pmt {
+namespace {
+
+constexpr uint32_t order_layer = 0xFFFFFFFFu;  // names a stream of random numbers apart from all layers'
+
+}  // namespace
+
+Status EpochPhase::open(const EpochSetup& setup, const Model& model, const Kernels& kernels,
+                        const LearnerSamples& samples, const LayerStorage* storage, void* memory, size_t bytes) {
+  setup_ = setup;
+  samples_ = &samples;
+  step_ = sample_ = 0;
+  TrainerSetup trainer = {&model,  &kernels,    setup.options,        setup.layers.ops, setup.layers.count,
+                          storage, setup.batch, sequential_executor()};
+  trainer.compact = true;
+  trainer.streams = setup.streams;
+  trainer.stream_count = setup.stream_count;
+  const Status status = trainer_.open(trainer, memory, bytes);
+  if (!status.ok() && status.code != Code::arena_too_small) return status;
+  const size_t at = (trainer_.bytes_needed() + image_alignment - 1) / image_alignment * image_alignment;
+  Arena lists(static_cast<uint8_t*>(memory) + at, at < bytes ? bytes - at : 0);
+  order_ = lists.take<int32_t>(MemoryPart::lists, samples.capacity());
+  needed_ = at + lists.used();
+  on_device_ = trainer_.bytes_on_device() + device_bytes(lists);
+  if (!status.ok() || !lists.fits()) return {Code::arena_too_small};
+  count_ = 0;
+  for (int32_t i = samples.next(0, LearnerSamples::Use::head); i < samples.count();
+       i = samples.next(i + 1, LearnerSamples::Use::head)) {
+    order_[count_++] = i;
+  }
+  return {};
+}
+
+// Fisher and Yates, by a number for each epoch and place.
+void EpochPhase::shuffle() {
+  const auto epoch = static_cast<uint32_t>(step_ / steps_per_epoch());
+  for (int32_t i = count_ - 1; i > 0; --i) {
+    const StreamId id = {setup_.options->seed, epoch, order_layer, 0, static_cast<uint32_t>(i), Purpose::rounding};
+    const auto j = static_cast<int32_t>(random_block(id, 0).word[0] % (static_cast<uint32_t>(i) + 1));
+    const int32_t kept = order_[i];
+    order_[i] = order_[j];
+    order_[j] = kept;
+  }
+}
+
+int32_t EpochPhase::batch_samples() const {
+  const int32_t left = count_ - batch_begin();
+  return left < setup_.batch ? left : setup_.batch;
+}
+
+float EpochPhase::learning_rate() const {
+  const int32_t steps = setup_.epochs * steps_per_epoch();
+  return setup_.learning_rate * static_cast<float>(steps - step_) / static_cast<float>(steps);
+}
+
+bool EpochPhase::read_sample(void* context, int32_t index, int8_t* image, int32_t* label) {
+  EpochPhase& self = *static_cast<EpochPhase*>(context);
+  const int32_t sample = self.order_[self.batch_begin() + index];
+  *label = (*self.samples_)[sample].label;
+  self.read_ = self.samples_->read(sample, image);
+  return self.read_.ok();
+}
+
+Status EpochPhase::step(bool* done) {
+  *done = step_ == setup_.epochs * steps_per_epoch();
+  if (*done) return {};
+  if (sample_ == 0 && step_ % steps_per_epoch() == 0) shuffle();
+  const int32_t samples = batch_samples();
+  const SampleSource source = {this, read_sample};
+  read_ = {};
+  Status status = {};
+  if (sample_ < samples) {
+    status = trainer_.query(static_cast<uint32_t>(step_), sample_++, samples, source);
+  } else {
+    StepResult result = {};
+    status = trainer_.update(learning_rate(), samples, source, &result);
+    sample_ = 0;
+    ++step_;
+  }
+  return read_.ok() ? status : read_;
+}
+
+}  // namespace pmt

@@ -1,0 +1,55 @@
+// Epochs of perturbed forwards in steps: the queries of one sample each, or an update of all layers.
+#pragma once
+
+#include "core/learner/learner_samples.hpp"
+#include "core/learner/learner_state.hpp"
+#include "core/train/trainer.hpp"
+
+namespace pmt {
+
+// What an application, or an export, has chosen to train and how; no layers: nothing.
+struct EpochSetup {
+  const TrainerOptions* options;
+  TrainedLayers layers;
+  int32_t batch, epochs;
+  float learning_rate;         // of the first step; it falls to 0 along a line
+  const StreamedOps* streams;  // as a plan of the same training has found them; null: they are searched for
+  int32_t stream_count;
+};
+
+class EpochPhase {
+ public:
+  // Enough memory for open() to tell the exact need.
+  static size_t table_bytes(const Model& model, const EpochSetup& setup) {
+    return Trainer::table_bytes(model, setup.layers.count);
+  }
+
+  // The model is in the state that the training begins with. `memory` must be 16-byte aligned and outlive the phase.
+  Status open(const EpochSetup& setup, const Model& model, const Kernels& kernels, const LearnerSamples& samples,
+              const LayerStorage* storage, void* memory, size_t bytes);
+  size_t bytes_needed() const { return needed_; }
+  size_t bytes_on_device() const { return on_device_; }
+  Status step(bool* done);
+
+  // Activations of the trainer, in which passes of others may run between two steps.
+  uint8_t* activations() const { return trainer_.workspace(0).activations; }
+  size_t activation_bytes() const { return static_cast<size_t>(trainer_.plan().bytes()); }
+
+ private:
+  static bool read_sample(void* context, int32_t index, int8_t* image, int32_t* label);
+  void shuffle();
+  int32_t batch_begin() const { return step_ % steps_per_epoch() * setup_.batch; }
+  int32_t batch_samples() const;
+  int32_t steps_per_epoch() const { return (count_ + setup_.batch - 1) / setup_.batch; }
+  float learning_rate() const;
+
+  EpochSetup setup_ = {};
+  const LearnerSamples* samples_ = nullptr;
+  Trainer trainer_;
+  int32_t* order_ = nullptr;  // samples of the epoch
+  int32_t count_ = 0, step_ = 0, sample_ = 0;
+  size_t needed_ = 0, on_device_ = 0;
+  Status read_ = {};
+};
+
+}  // namespace pmt
