@@ -38,7 +38,10 @@ def project(model: pmt.Model, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project whose frames wait on the host, so that it is small."""
     need_firmware_tools(EMULATOR)
     out = tmp_path_factory.mktemp("learner") / "fw"
-    export_learner(model, target=TARGET, like=LIKE, out=out, samples=60, frames="host")
+    options = pmt.preset("default", layers="B2,head", batch=4, queries=4, epochs=1)
+    export_learner(
+        model, target=TARGET, like=LIKE, out=out, samples=60, frames="host", options=options
+    )
     return out
 
 
@@ -48,7 +51,7 @@ def test_a_board_learns_within_the_f746_as_the_host_does(project: Path, labeled:
     assert report.different == []
     assert report.samples == 60
     if labeled:
-        assert set(report.scores) == {"original", "aligned", "head", "head_alone"}
+        assert set(report.scores) == {"original", "aligned", "head", "head_alone", "trained"}
     else:
         assert (report.candidate, report.scores) == ("aligned", {})
     used, size = map(int, report.memory["arena"].split(" of "))

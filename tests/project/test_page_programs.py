@@ -23,6 +23,7 @@ ELSEWHERE = {
     "guides/embeddings.md": "project/test_embeddings.py",
     "guides/exporters.md": "cli/test_documents.py",
     "guides/extending.md": "project/test_extending.py",
+    "guides/learner.md": "cli/test_documents.py",
     "guides/sensors.md": "project/test_sensors.py",
     "tutorials/first_model.md": "cli/test_documents.py",
     "tutorials/own_network.md": "project/test_own_network.py",

@@ -62,6 +62,29 @@ def test_a_learner_adapts_and_predicts_by_the_old_state_meanwhile(
     assert (predicted.margins == margins[:, -1] - margins[:, -2]).all()
 
 
+def test_epochs_go_on_from_the_best_state(model: pmt.Model, noisy: Dataset) -> None:
+    images = corruptions.corrupt(datasets.bundled("train").take(400), "impulse_noise", 5, seed=0)
+    options = pmt.preset("default", layers="B2", batch=4, queries=8, epochs=3)
+    learner = pmt.Learner(model, samples=400, options=options)
+    learner.observe(images.images, images.labels)
+    assert learner.learn() == "trained"
+    before, scores = learner.checksum, learner.scores
+    assert scores["trained"].loss < scores["aligned"].loss
+    learner.commit()
+    assert learner.checksum != before
+    adapted = learner.model().core
+    changed = [
+        layer.index
+        for layer in model.layers
+        if (adapted.weights(layer.index) != model.core.weights(layer.index)).any()
+    ]
+    assert changed == model.select_layers("B2")
+    plain = pmt.Learner(model, samples=40)
+    plain.observe(noisy.images[:40], noisy.labels[:40])
+    with pytest.raises(ValueError, match="no weights to train"):
+        plain.begin("epochs")
+
+
 def test_without_labels_it_aligns_channels_as_align_does(model: pmt.Model, noisy: Dataset) -> None:
     twice = np.concatenate([noisy.images[:40], noisy.images[:7]])  # copies count once
     learner = pmt.Learner(model, samples=47)

@@ -39,7 +39,7 @@ _PHASES = ("predict", "align", "head", "epochs")
 LEARNER_FILE = "learner.json"  # the arguments, for who talks to the board
 # What the program takes at most beside arena and model, on the boards that come with pmt; tests
 # hold what is linked to it.
-FIXED = FixedMemory(stack=4096, variables=2304, code=72 * 1024)
+FIXED = FixedMemory(stack=4096, variables=2688, code=100 * 1024)
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ def export_learner(
         Where frames wait while a phase reads them: behind the learner's memory, or on the PC at
         the other end of the line; by default on the board where they fit.
     options : TrainingOptions, optional
-        Epochs of perturbed forwards, as in :class:`pmt.Learner`; by default there are none.
+        Epochs of perturbed forwards, as in ``pmt.Learner``; by default there are none.
 
     Returns
     -------
