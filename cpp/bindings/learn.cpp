@@ -1,6 +1,6 @@
 #include "arrays.hpp"
 #include "core/learn/head_loss.hpp"
-#include "core/learn/paired_losses.hpp"
+#include "core/learn/state_choice.hpp"
 #include "host/host_head.hpp"
 #include "register.hpp"
 #include "words.hpp"
@@ -75,29 +75,52 @@ py::tuple solve_head(HostModel& model, int32_t op, const py::object& inputs_obje
   return py::make_tuple(found.strength, found.macs, found.choice_macs);
 }
 
+Int32Array checked_losses(const py::object& object, const char* name, py::ssize_t count) {
+  const auto losses = checked<int32_t>(object, name, "int32");
+  const bool fits = losses.ndim() == 1 && (count < 0 || losses.shape(0) == count);
+  if (!fits || losses.shape(0) > PairedLosses::most_samples) {
+    throw py::value_error(std::string(name) + " must have shape (N,) of at most " +
+                          std::to_string(PairedLosses::most_samples) + ", as many as the other losses; got " +
+                          shape_text(losses));
+  }
+  return losses;
+}
+
+void check_errors(int32_t errors) {
+  if (errors >= 1 && errors <= PairedLosses::most_errors) return;
+  throw py::value_error("errors must be 1.." + std::to_string(PairedLosses::most_errors) + ", got " +
+                        std::to_string(errors));
+}
+
 // Whether the first of two arrays of losses of the same samples, int32 (N,), is higher by so many standard errors.
 bool is_worse(const py::object& losses_object, const py::object& than_object, int32_t errors) {
-  const auto losses = checked<int32_t>(losses_object, "losses", "int32");
-  const auto than = checked<int32_t>(than_object, "than", "int32");
-  const bool fits = losses.ndim() == 1 && than.ndim() == 1 && losses.shape(0) == than.shape(0);
-  if (!fits || losses.shape(0) > PairedLosses::most_samples) {
-    throw py::value_error("losses and than must have one shape, (N,) of at most " +
-                          std::to_string(PairedLosses::most_samples) + "; got " + shape_text(losses) + " and " +
-                          shape_text(than));
-  }
-  if (errors < 1 || errors > PairedLosses::most_errors) {
-    throw py::value_error("errors must be 1.." + std::to_string(PairedLosses::most_errors) + ", got " +
-                          std::to_string(errors));
-  }
-  PairedLosses pairs;
-  for (py::ssize_t i = 0; i < losses.shape(0); ++i) pairs.add(losses.at(i), than.at(i));
-  return pairs.is_worse(errors);
+  const Int32Array losses = checked_losses(losses_object, "losses", -1);
+  const Int32Array than = checked_losses(than_object, "than", losses.shape(0));
+  check_errors(errors);
+  return pmt::is_worse(losses.data(), than.data(), static_cast<int32_t>(losses.shape(0)), errors);
+}
+
+// A state as a pair: losses, int32 (N,), and the number of correct samples.
+bool is_better(const py::tuple& original, const py::tuple& best, const py::tuple& state, int32_t errors,
+               bool is_alternative) {
+  const Int32Array first = checked_losses(original[0], "losses of original", -1);
+  const Int32Array second = checked_losses(best[0], "losses of best", first.shape(0));
+  const Int32Array third = checked_losses(state[0], "losses of state", first.shape(0));
+  check_errors(errors);
+  return pmt::is_better({first.data(), original[1].cast<int32_t>()}, {second.data(), best[1].cast<int32_t>()},
+                        {third.data(), state[1].cast<int32_t>()}, static_cast<int32_t>(first.shape(0)), errors,
+                        is_alternative);
 }
 
 }  // namespace
 
 void register_learn(py::module_& m) {
   m.def("is_worse", &is_worse, py::arg("losses"), py::arg("than"), py::arg("errors"));
+  m.def("is_better", &is_better, py::arg("original"), py::arg("best"), py::arg("state"), py::arg("errors"),
+        py::arg("is_alternative"));
+  m.attr("STATE_ERRORS") = state_errors;
+  m.attr("FEW_STATE_ERRORS") = few_state_errors;
+  m.attr("FEW_HELD_OUT") = few_held_out;
   m.attr("NO_FOLD") = static_cast<int>(no_fold);
   m.def("solve_head", &solve_head, py::arg("model"), py::arg("op"), py::arg("inputs"), py::arg("labels"),
         py::arg("loss"), py::arg("folds") = py::none(), py::arg("strength") = 0.0f, py::arg("threads") = 0);

@@ -75,6 +75,25 @@ TEST_CASE("the serial line runs at 115200 baud and ends lines as terminals do") 
   CHECK(line.sent == "step 1\r\n");
 }
 
+TEST_CASE("a serial line receives once it is told to, and goes on after bytes that nobody took") {
+  SimulatedBus bus;
+  Line line;
+  bus.attach(0x40011000, 0x400, &line);
+  open_usart(0x40011000, 108'000'000, 115200);
+  start_receiving(0x40011000);
+  CHECK(line.at(0x00) == 0xD);
+  uint8_t byte = 0;
+  CHECK_FALSE(receive(0x40011000, &byte));
+  line.at(0x1C) = 0xE0;
+  line.at(0x24) = 0xA5;
+  CHECK(receive(0x40011000, &byte));
+  CHECK(byte == 0xA5);
+  CHECK(line.at(0x20) == 0);
+  line.at(0x1C) = 0xC8;
+  CHECK_FALSE(receive(0x40011000, &byte));
+  CHECK(line.at(0x20) == 0x8);  // the overrun is cleared
+}
+
 TEST_CASE("a serial line that is not open, or is stuck, costs no time") {
   SimulatedBus bus;
   Line line;

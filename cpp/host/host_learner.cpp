@@ -147,12 +147,12 @@ std::vector<uint8_t> HostLearner::image_in_force() const {
   learner_.fill_in_force(layers.data());
   for (int32_t i = 0; i < model.op_count(); ++i) {
     const WritableLayer& from = layers[static_cast<size_t>(i)];
-    if (from.bias == nullptr) continue;
+    if (from.weights == nullptr && from.bias == nullptr) continue;
     const WritableLayer to = adapted.writable_layer(i);
     const int32_t channels = model.output_of(model.op(i)).channels;
     if (from.weights != nullptr) std::copy_n(from.weights, weight_count(model, model.op(i)), to.weights);
-    std::copy_n(from.bias, channels, to.bias);
-    std::copy_n(from.weight_scales, channels, to.weight_scales);
+    if (from.bias != nullptr) std::copy_n(from.bias, channels, to.bias);
+    if (from.weight_scales != nullptr) std::copy_n(from.weight_scales, channels, to.weight_scales);
   }
   return adapted.image();
 }

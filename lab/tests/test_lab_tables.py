@@ -85,3 +85,11 @@ def test_the_page_of_results_shows_how_many_images_alignment_takes() -> None:
     assert len(stored) == 1 + 19
     page = (LAB / "results.md").read_text(encoding="utf-8")
     assert f"\n```\n{benchmark['table_of'](stored)}\n```\n" in page
+
+
+def test_the_page_of_results_shows_what_a_board_learned() -> None:
+    benchmark = runpy.run_path(str(ROOT / "lab" / "benchmarks" / "learner_on_board.py"))
+    stored = json.loads((LAB.parent / "results" / "learner-on-board.json").read_text())
+    assert all(row["equal"] for row in stored)
+    page = (LAB / "results.md").read_text(encoding="utf-8")
+    assert f"\n```\n{benchmark['table_of'](stored)}\n```\n" in page

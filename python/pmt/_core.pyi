@@ -182,6 +182,18 @@ def shrink_windows(
     found: npt.NDArray[np.float32],
     images: npt.NDArray[np.int32],
 ) -> npt.NDArray[np.float32]: ...
+
+STATE_ERRORS: int
+FEW_STATE_ERRORS: int
+FEW_HELD_OUT: int
+
+def is_better(
+    original: tuple[npt.NDArray[np.int32], int],
+    best: tuple[npt.NDArray[np.int32], int],
+    state: tuple[npt.NDArray[np.int32], int],
+    errors: int,
+    is_alternative: bool,
+) -> bool: ...
 def is_worse(losses: npt.NDArray[np.int32], than: npt.NDArray[np.int32], errors: int) -> bool: ...
 
 NO_FOLD: int

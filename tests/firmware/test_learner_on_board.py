@@ -75,6 +75,20 @@ def test_live_images_over_the_uart(model: pmt.Model, tmp_path: Path) -> None:
     assert 0 <= export.flash_used - flash < FIXED.code / 10
 
 
+@pytest.mark.parametrize("board", ["stm32f746g-disco", "stm32h7b3i-dk"])
+def test_the_programs_of_the_st_boards_are_no_larger_than_said(
+    model: pmt.Model, tmp_path: Path, board: str
+) -> None:
+    need_firmware_tools()
+    out = tmp_path / "fw"
+    export = export_learner(model, target=board, out=out, samples=24)
+    built = make(out)
+    assert built.returncode == 0, built.stdout
+    assert 0 <= export.ram_used - linked_sizes(out / "build" / "fw.elf").ram < 512
+    flash = (out / "build" / "fw.bin").stat().st_size
+    assert 0 <= export.flash_used - flash < FIXED.code / 10
+
+
 def test_damaged_requests_change_nothing_and_states_outlive_a_reset(
     project: Path, model: pmt.Model
 ) -> None:
@@ -137,7 +151,7 @@ def test_frames_that_the_line_damages_end_the_phase(project: Path, model: pmt.Mo
 
 def test_refusals(model: pmt.Model, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ValueError, match=r"has no serial line that a learner could read"):
-        export_learner(model, target=LIKE, out=tmp_path / "a")
+        export_learner(model, target="generic", out=tmp_path / "a")
     with pytest.raises(
         ValueError, match=r"the learner takes [\d,]+ bytes of RAM, and there are 64,000"
     ):

@@ -391,8 +391,11 @@ void Learner::judge() {
   if (reaching_ == LearnerState::aligned && is_worse(state.losses, best.losses, count, 1)) {
     has_channels_ = to_do_[index_of(LearnerState::head)] = false;
   }
-  const bool is_few = reaching_ == LearnerState::trained && count < few_held_out;
-  const int32_t errors = is_few ? few_state_errors : state_errors;
+  int32_t errors = state_errors;
+  if (count < few_held_out) {
+    if (reaching_ == LearnerState::trained) errors = few_state_errors;
+    if (reaching_ == LearnerState::aligned) errors = 0;  // shrinkage has left alone what chance explains
+  }
   if (!is_better(force, best, state, count, errors, reaching_ == LearnerState::head_alone)) return;
   candidate_ = reaching_;
   __builtin_memcpy(losses_[of_best], losses_[of_state], bytes);

@@ -12,8 +12,8 @@ using namespace stm32f7;
 
 bool start_clocks() {
   const bool started = start_216_mhz(exported::wiring.crystal_hz);
-  constexpr uint32_t ports_a_c_d_i = 1u << 0 | 1u << 2 | 1u << 3 | 1u << 8;
-  io::set_bits(RCC_AHB1ENR, ports_a_c_d_i);
+  constexpr uint32_t ports_a_b_c_d_i = 1u << 0 | 1u << 1 | 1u << 2 | 1u << 3 | 1u << 8;
+  io::set_bits(RCC_AHB1ENR, ports_a_b_c_d_i);
   io::set_bits(RCC_APB2ENR, RCC_APB2ENR_USART1EN | RCC_APB2ENR_SDMMC1EN);
   io::read(RCC_APB2ENR);  // the clock runs two cycles after the write
   return started;
@@ -29,6 +29,7 @@ extern const Description description = {
     USART1,
     apb2_hz,
     {GPIOA, 9},  // VCP_TX
+    {GPIOB, 7},  // VCP_RX
     7,
     {GPIOI, 1},  // LD1, green
     watchdog,

@@ -29,7 +29,8 @@ extern const Description description = {
     stm32h7::reset_hz,
     USART1,
     apb2_hz,
-    {GPIOA, 9},  // VCP_TX
+    {GPIOA, 9},   // VCP_TX
+    {GPIOA, 10},  // VCP_RX
     7,
     {GPIOG, 11, Active::low},  // LD1, red
     watchdog,

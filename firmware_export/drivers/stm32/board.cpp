@@ -24,7 +24,7 @@ stm32::Sdmmc card(description.sdmmc);
 
 void connect_pins() {
   stm32::make_output(description.led);
-  stm32::make_alternate(description.transmit, description.transmit_function, stm32::Pull::up);
+  stm32::make_alternate(description.transmit, description.usart_function, stm32::Pull::up);
   stm32::make_input(description.card_detect, stm32::Pull::up);
   for (const stm32::Pin& pin : description.sdmmc_pins) {
     stm32::make_alternate(pin, description.sdmmc_function, stm32::Pull::up);

@@ -23,7 +23,8 @@ struct Description {
   uint32_t usart;
   uint32_t usart_hz;
   Pin transmit;
-  uint32_t transmit_function;
+  Pin receive;
+  uint32_t usart_function;
   Pin led;
   Watchdog watchdog;
   ResetFlags reset;

@@ -56,9 +56,14 @@ constexpr uint32_t USART_CR2 = 0x04;
 constexpr uint32_t USART_CR3 = 0x08;
 constexpr uint32_t USART_BRR = 0x0C;
 constexpr uint32_t USART_ISR = 0x1C;
+constexpr uint32_t USART_ICR = 0x20;
+constexpr uint32_t USART_RDR = 0x24;
 constexpr uint32_t USART_TDR = 0x28;
 constexpr uint32_t USART_CR1_UE = 1u << 0;
+constexpr uint32_t USART_CR1_RE = 1u << 2;
 constexpr uint32_t USART_CR1_TE = 1u << 3;
+constexpr uint32_t USART_ISR_ORE = 1u << 3;
+constexpr uint32_t USART_ISR_RXNE = 1u << 5;
 constexpr uint32_t USART_ISR_TC = 1u << 6;
 constexpr uint32_t USART_ISR_TXE = 1u << 7;
 constexpr uint32_t USART_CR1_sends = USART_CR1_UE | USART_CR1_TE;
@@ -92,6 +97,16 @@ void send(uint32_t base, const char* text) {
 
 void flush_usart(uint32_t base) {
   if (is_open(base)) io::wait_for(base + USART_ISR, USART_ISR_TC, USART_ISR_TC, usart_polls);
+}
+
+void start_receiving(uint32_t base) { io::set_bits(base + USART_CR1, USART_CR1_RE); }
+
+bool receive(uint32_t base, uint8_t* byte) {
+  const uint32_t state = io::read(base + USART_ISR);
+  if ((state & USART_ISR_ORE) != 0) io::write(base + USART_ICR, USART_ISR_ORE);  // else nothing comes any more
+  if ((state & USART_ISR_RXNE) == 0) return false;
+  *byte = static_cast<uint8_t>(io::read(base + USART_RDR));
+  return true;
 }
 
 namespace {

@@ -25,7 +25,7 @@ void make_alternate(const Pin& pin, uint32_t function, Pull pull);
 bool is_on(const Pin& pin);
 void set(const Pin& pin, bool on);
 
-// A serial line that only sends, 8N1 (RM0385 section 31, RM0455 section 51).
+// A serial line, 8N1, that sends, and receives once it is told to (RM0385 section 31, RM0455 section 51).
 // `kernel_hz` is the clock that the peripheral divides.
 void open_usart(uint32_t base, uint32_t kernel_hz, uint32_t baud);
 // Waits for room; "\n" is sent as "\r\n". Where the line is not open, or takes nothing for long, the text is
@@ -33,6 +33,9 @@ void open_usart(uint32_t base, uint32_t kernel_hz, uint32_t baud);
 void send(uint32_t base, const char* text);
 // Waits until the last bit is on the line.
 void flush_usart(uint32_t base);
+void start_receiving(uint32_t base);
+// Whether a byte has come. What came while nobody took one is lost.
+bool receive(uint32_t base, uint8_t* byte);
 
 // The independent watchdog (RM0385 section 26, RM0455 section 46): it has its own oscillator of about
 // 32 kHz, and nothing but a reset stops it. While a debugger holds the processor, it stands still.

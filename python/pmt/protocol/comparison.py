@@ -25,9 +25,9 @@ __all__ = [
     "Z",
     "compare",
     "evaluate_model",
-    "fixed_losses",
     "is_worse",
     "paired_margin",
+    "whole_losses",
     "wilson_interval",
     "wilson_of_share",
 ]
@@ -179,16 +179,16 @@ def is_worse(scores: ImageScores, than: ImageScores, errors: int = 1) -> bool:
 
     The standard error is that of the differences, image by image. The core decides, in integers.
     """
-    losses, others = fixed_losses(scores), fixed_losses(than)
-    largest = max(int(np.abs(values).max(initial=0)) for values in (losses, others))
+    losses, others = whole_losses(scores, than)
+    return _core.is_worse(losses, others, errors)
+
+
+def whole_losses(*states: ImageScores) -> list[npt.NDArray[np.int32]]:
+    """Return the losses of states as whole numbers of one unit: 2^-20, or what int32 holds."""
+    losses = [np.rint(s.losses * float(_core.LOSS_ONE)).astype(np.int64) for s in states]
+    largest = max(int(np.abs(values).max(initial=0)) for values in losses)
     shift = max(0, largest.bit_length() - 31)  # of losses that grow with the output's square
-    first, second = ((values >> shift).astype(np.int32) for values in (losses, others))
-    return _core.is_worse(first, second, errors)
-
-
-def fixed_losses(scores: ImageScores) -> npt.NDArray[np.int64]:
-    """Return the losses as the whole numbers of 2^-20 that they are."""
-    return np.rint(scores.losses * float(_core.LOSS_ONE)).astype(np.int64)
+    return [(values >> shift).astype(np.int32) for values in losses]
 
 
 @dataclass(frozen=True, repr=False)

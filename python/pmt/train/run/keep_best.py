@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt import _core
 from pmt._util.text import counted
 from pmt.datasets import Dataset
 from pmt.model import ImageScores
 from pmt.model.class_checks import listed
-from pmt.protocol.comparison import fixed_losses, is_worse
+from pmt.protocol.comparison import is_worse, whole_losses
 from pmt.protocol.copies import first_of_copies, units_of
 from pmt.protocol.stratification import FEWEST_OF_CLASS, hold_out, stratified_order
 from pmt.train.option_fields import Range, option
@@ -50,10 +51,11 @@ __all__ = [
 # With fewer, chance would choose.
 _FEWEST = 4
 # With fewer held out of the training images, cross-validation on all of these judges the head.
-FEW = 30
+FEW: int = _core.FEW_HELD_OUT
 # Standard errors by which a state must be better than the original model. A head held to the old
 # one is better by one of them by chance, and so is, on few images, an epoch by two.
-ERRORS, FEW_ERRORS = 2, 3
+ERRORS: int = _core.STATE_ERRORS
+FEW_ERRORS: int = _core.FEW_STATE_ERRORS
 # The factor of the learning rate after an epoch that was reverted.
 RATE_CUT = 1 / 3
 # The options of it.
@@ -191,11 +193,10 @@ class BestState:
         """
         if self.start is None or self.best is None:
             return True
-        less = int(fixed_losses(scores).sum()) < int(fixed_losses(self.best).sum())
-        if is_alternative:
-            less = is_worse(self.best, scores)
-        accurate = int(scores.correct.sum()) >= int(self.start.correct.sum())
-        return less and accurate and is_worse(self.start, scores, errors)
+        states = (self.start, self.best, scores)
+        correct = (int(state.correct.sum()) for state in states)
+        start, best, state = zip(whole_losses(*states), correct, strict=True)
+        return _core.is_better(start, best, state, errors, is_alternative)
 
     def is_worse(self, scores: ImageScores) -> bool:
         """Whether a state is worse than the best one by more than one standard error."""
