@@ -8,9 +8,8 @@ namespace {
 
 constexpr uint8_t erased = 0xFF;
 
-bool seek(void* context, size_t slot_bytes, int32_t slot, size_t at) {
-  const auto place = static_cast<long>(static_cast<size_t>(slot) * slot_bytes + at);
-  return std::fseek(static_cast<std::FILE*>(context), place, SEEK_SET) == 0;
+std::streamoff place_of(size_t slot_bytes, int32_t slot, size_t at) {
+  return static_cast<std::streamoff>(static_cast<size_t>(slot) * slot_bytes + at);
 }
 
 uint32_t milliseconds(void*) {
@@ -87,10 +86,6 @@ HostLearner::HostLearner(HostLearnerSetup setup) : setup_(std::move(setup)), ima
   check(learner_.open(core, memory_.data(), memory_.bytes()));
 }
 
-HostLearner::~HostLearner() {
-  if (file_ != nullptr) std::fclose(file_);
-}
-
 LearnerSetup HostLearner::core_setup() {
   LearnerSetup core = setup_of(setup_, image_, portable_kernels());
   core.frames = {
@@ -106,38 +101,45 @@ LearnerSetup HostLearner::core_setup() {
         return true;
       }};
   core.milliseconds = milliseconds;
-  if (file_ != nullptr) core.storage = &storage_;
+  if (file_.is_open()) core.storage = &storage_;
   return core;
 }
 
-// The file is two slots of the largest state.
+// The file is two slots of the largest state; what it does not have yet is erased.
 void HostLearner::open_storage() {
   if (setup_.storage.empty()) return;
-  file_ = std::fopen(setup_.storage.c_str(), "r+b");
-  if (file_ == nullptr) file_ = std::fopen(setup_.storage.c_str(), "w+b");
-  if (file_ == nullptr) check({Code::state_storage});
+  constexpr auto both = std::ios::in | std::ios::out | std::ios::binary;
+  file_.open(setup_.storage, both);
+  if (!file_.is_open()) file_.open(setup_.storage, both | std::ios::trunc);
+  if (!file_.is_open()) check({Code::state_storage});
   Model model;
   check(model.open(image_.data(), image_.bytes()));
-  storage_ = {this, StateSlots::bytes_needed(LearnerParameters::largest(model, epochs_of(setup_).layers)),
-              [](void* context, int32_t slot, size_t at, void* to, size_t count) {
-                const HostLearner& self = *static_cast<HostLearner*>(context);
-                if (!seek(self.file_, self.storage_.slot_bytes, slot, at)) return false;
-                const size_t read = std::fread(to, 1, count, self.file_);
-                std::fill_n(static_cast<uint8_t*>(to) + read, count - read, erased);
-                return std::ferror(self.file_) == 0;
-              },
-              [](void* context, int32_t slot, size_t at, const void* from, size_t count) {
-                const HostLearner& self = *static_cast<HostLearner*>(context);
-                return seek(self.file_, self.storage_.slot_bytes, slot, at) &&
-                       std::fwrite(from, 1, count, self.file_) == count && std::fflush(self.file_) == 0;
-              },
-              [](void* context, int32_t slot) {
-                const HostLearner& self = *static_cast<HostLearner*>(context);
-                const std::vector<uint8_t> blank(self.storage_.slot_bytes, erased);
-                return seek(self.file_, self.storage_.slot_bytes, slot, 0) &&
-                       std::fwrite(blank.data(), 1, blank.size(), self.file_) == blank.size() &&
-                       std::fflush(self.file_) == 0;
-              }};
+  storage_ = {this, StateSlots::bytes_needed(LearnerParameters::largest(model, epochs_of(setup_).layers)), read_slot,
+              write_slot, erase_slot};
+}
+
+bool HostLearner::read_slot(void* context, int32_t slot, size_t at, void* to, size_t count) {
+  HostLearner& self = *static_cast<HostLearner*>(context);
+  self.file_.clear();
+  self.file_.seekg(place_of(self.storage_.slot_bytes, slot, at));
+  self.file_.read(static_cast<char*>(to), static_cast<std::streamsize>(count));
+  const auto read = static_cast<size_t>(std::max<std::streamsize>(self.file_.gcount(), 0));
+  std::fill_n(static_cast<uint8_t*>(to) + read, count - read, erased);
+  return !self.file_.bad();
+}
+
+bool HostLearner::write_slot(void* context, int32_t slot, size_t at, const void* from, size_t count) {
+  HostLearner& self = *static_cast<HostLearner*>(context);
+  self.file_.clear();
+  self.file_.seekp(place_of(self.storage_.slot_bytes, slot, at));
+  self.file_.write(static_cast<const char*>(from), static_cast<std::streamsize>(count));
+  self.file_.flush();
+  return self.file_.good();
+}
+
+bool HostLearner::erase_slot(void* context, int32_t slot) {
+  const std::vector<uint8_t> blank(static_cast<HostLearner*>(context)->storage_.slot_bytes, erased);
+  return write_slot(context, slot, 0, blank.data(), blank.size());
 }
 
 std::vector<uint8_t> HostLearner::image_in_force() const {

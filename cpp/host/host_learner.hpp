@@ -1,7 +1,7 @@
 // A learner with its memory, its frames, and a file for its states.
 #pragma once
 
-#include <cstdio>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,7 +26,6 @@ struct HostLearnerSetup {
 class HostLearner {
  public:
   explicit HostLearner(HostLearnerSetup setup);
-  ~HostLearner();
   HostLearner(const HostLearner&) = delete;
   HostLearner& operator=(const HostLearner&) = delete;
 
@@ -36,13 +35,16 @@ class HostLearner {
 
  private:
   void open_storage();
+  static bool read_slot(void* context, int32_t slot, size_t at, void* to, size_t count);
+  static bool write_slot(void* context, int32_t slot, size_t at, const void* from, size_t count);
+  static bool erase_slot(void* context, int32_t slot);
   LearnerSetup core_setup();
 
   HostLearnerSetup setup_;
   AlignedMemory image_, memory_;
   std::vector<int8_t> frames_;
   size_t frame_bytes_ = 0;
-  std::FILE* file_ = nullptr;
+  std::fstream file_;
   StateStorage storage_ = {};
   Learner learner_;
 };

@@ -18,11 +18,11 @@ class ChannelMeter {
   // For layers of up to so many channels, padded as the kernels want them.
   void take(int32_t channels, int32_t workers, size_t alignment, Arena& arena);
 
-  void begin(const Network& network, int32_t op, const ChannelStatistics* guess, bool first);
+  void begin(const Network& network, int32_t index, const ChannelStatistics* guess, bool first);
   // The layer's input is there; its output may be overwritten.
-  void add(const Network& network, const Plan& plan, int32_t op, const Activations& memory, int32_t worker);
+  void add(const Network& network, const Plan& plan, int32_t index, const Activations& memory, int32_t worker);
   // `values` of each channel: positions times samples. Dead channels have none: 0, 0.
-  void conclude(const Network& network, int32_t op, int64_t values, ChannelStatistics* found) const;
+  void conclude(const Network& network, int32_t index, int64_t values, ChannelStatistics* found) const;
 
  private:
   struct ChannelSums {

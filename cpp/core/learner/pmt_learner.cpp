@@ -58,7 +58,7 @@ struct pmt_learner {
 size_t pmt_learner_bytes() { return sizeof(pmt_learner); }
 
 pmt_learner* pmt_learner_open(void* object, const pmt_learner_setup* setup, void* memory, size_t bytes, int* status) {
-  auto* self = new (object) pmt_learner();
+  auto* self = new (object) pmt_learner();  // NOLINT(cppcoreguidelines-owning-memory): the application owns it
   self->frames = setup->frames;
   LearnerSetup core = {};
   core.image = setup->image;
@@ -81,51 +81,55 @@ pmt_learner* pmt_learner_open(void* object, const pmt_learner_setup* setup, void
   return self;
 }
 
-size_t pmt_learner_needed(const pmt_learner* self) { return self->learner.need().needed(); }
+size_t pmt_learner_needed(const pmt_learner* learner) { return learner->learner.need().needed(); }
 
-int8_t* pmt_learner_frame(pmt_learner* self) { return self->learner.frame(); }
+int8_t* pmt_learner_frame(pmt_learner* learner) { return learner->learner.frame(); }
 
-int pmt_learner_predict(pmt_learner* self, const int8_t* frame, pmt_prediction* prediction) {
+int pmt_learner_predict(pmt_learner* learner, const int8_t* frame, pmt_prediction* prediction) {
   Prediction found = {};
-  const Status status = self->learner.predict(frame, &found);
+  const Status status = learner->learner.predict(frame, &found);
   *prediction = {found.label, found.margin, found.logits};
   return code_of(status);
 }
 
-int pmt_learner_observe(pmt_learner* self, const int8_t* frame, int32_t label, pmt_role role) {
-  return code_of(self->learner.observe(frame, label, static_cast<Role>(role)));
+int pmt_learner_observe(pmt_learner* learner, const int8_t* frame, int32_t label, pmt_role role) {
+  return code_of(learner->learner.observe(frame, label, static_cast<Role>(role)));
 }
 
-int pmt_learner_forget(pmt_learner* self) { return code_of(self->learner.forget()); }
+int pmt_learner_forget(pmt_learner* learner) { return code_of(learner->learner.forget()); }
 
-int pmt_learner_begin(pmt_learner* self, pmt_phase phase) {
-  return code_of(self->learner.begin(static_cast<LearnerPhase>(phase)));
+int pmt_learner_begin(pmt_learner* learner, pmt_phase phase) {
+  return code_of(learner->learner.begin(static_cast<LearnerPhase>(phase)));
 }
 
-int pmt_learner_run(pmt_learner* self, int32_t steps, uint32_t milliseconds, int* done) {
+int pmt_learner_run(pmt_learner* learner, int32_t steps, uint32_t milliseconds, int* done) {
   bool ended = false;
-  const Status status = self->learner.run({steps, milliseconds}, &ended);
+  const Status status = learner->learner.run({steps, milliseconds}, &ended);
   *done = ended ? 1 : 0;
   return code_of(status);
 }
 
-int pmt_learner_cancel(pmt_learner* self) { return code_of(self->learner.cancel()); }
+int pmt_learner_cancel(pmt_learner* learner) { return code_of(learner->learner.cancel()); }
 
-pmt_score pmt_learner_held_out(const pmt_learner* self, pmt_state state) {
-  const LearnerScore score = self->learner.held_out(static_cast<LearnerState>(state));
+pmt_score pmt_learner_held_out(const pmt_learner* learner, pmt_state state) {
+  const LearnerScore score = learner->learner.held_out(static_cast<LearnerState>(state));
   return {score.loss_sum, score.correct, score.count};
 }
 
-pmt_state pmt_learner_candidate(const pmt_learner* self) { return static_cast<pmt_state>(self->learner.candidate()); }
+pmt_state pmt_learner_candidate(const pmt_learner* learner) {
+  return static_cast<pmt_state>(learner->learner.candidate());
+}
 
-pmt_state pmt_learner_in_force(const pmt_learner* self) { return static_cast<pmt_state>(self->learner.in_force()); }
+pmt_state pmt_learner_in_force(const pmt_learner* learner) {
+  return static_cast<pmt_state>(learner->learner.in_force());
+}
 
-int pmt_learner_on_trial(const pmt_learner* self) { return self->learner.on_trial() ? 1 : 0; }
+int pmt_learner_on_trial(const pmt_learner* learner) { return learner->learner.on_trial() ? 1 : 0; }
 
-int pmt_learner_commit(pmt_learner* self) { return code_of(self->learner.commit()); }
+int pmt_learner_commit(pmt_learner* learner) { return code_of(learner->learner.commit()); }
 
-int pmt_learner_confirm(pmt_learner* self) { return code_of(self->learner.confirm()); }
+int pmt_learner_confirm(pmt_learner* learner) { return code_of(learner->learner.confirm()); }
 
-int pmt_learner_roll_back(pmt_learner* self) { return code_of(self->learner.roll_back()); }
+int pmt_learner_roll_back(pmt_learner* learner) { return code_of(learner->learner.roll_back()); }
 
 const char* pmt_message(int status) { return message(static_cast<Code>(status)); }

@@ -3,6 +3,7 @@
 #ifndef PMT_LEARNER_H
 #define PMT_LEARNER_H
 
+/* C: NOLINTBEGIN(modernize-use-using, modernize-deprecated-headers) */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -85,5 +86,6 @@ const char* pmt_message(int status);
 #ifdef __cplusplus
 }
 #endif
+/* NOLINTEND(modernize-use-using, modernize-deprecated-headers) */
 
 #endif /* PMT_LEARNER_H */
