@@ -40,9 +40,7 @@ const int8_t* Model::weights(const OpRecord& op) const {
   return parameter(op, &WritableLayer::weights, op.weight_offset);
 }
 
-const int32_t* Model::bias(const OpRecord& op) const {
-  return parameter(op, &WritableLayer::bias, op.bias_offset);
-}
+const int32_t* Model::bias(const OpRecord& op) const { return parameter(op, &WritableLayer::bias, op.bias_offset); }
 
 const float* Model::weight_scales(const OpRecord& op) const {
   return parameter(op, &WritableLayer::weight_scales, op.scale_offset);

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/base/status.hpp"
 #include "core/base/memory_parts.hpp"
+#include "core/base/status.hpp"
 #include "core/image/image_format.hpp"
 
 namespace pmt {
