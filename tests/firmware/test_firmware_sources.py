@@ -14,7 +14,7 @@ from networks import residual_network
 
 import pmt
 from pmt._util.native_files import core_folder, firmware_folder
-from pmt.firmware.export import export, targets
+from pmt.firmware.export import export, export_learner, targets
 from pmt.firmware.export.layout import build_files, source_files, values_of
 from pmt.firmware.export.target import find_target
 
@@ -111,6 +111,7 @@ def test_every_other_file_is_read_for_some_project(
         held_out = random_dataset(model, 3) if "candidates" in project else None
         given = {"dataset": data, "held_out": held_out, "options": OPTIONS, **project}
         export(model, out=tmp_path / str(i), **given)
+    export_learner(model, target=TARGET, out=tmp_path / "learner")
     firmware = firmware_folder()
     kept = {
         path

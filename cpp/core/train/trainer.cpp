@@ -50,7 +50,9 @@ Status Trainer::query(uint32_t step, int32_t sample, int32_t samples, const Samp
   return pass.run_sample(sample);
 }
 
-Status Trainer::update(float learning_rate, int32_t samples, const SampleSource& source, StepResult* result) {
+// Not in line: link-time optimization would keep the frame of both halves while either runs.
+__attribute__((noinline)) Status Trainer::update(float learning_rate, int32_t samples, const SampleSource& source,
+                                                 StepResult* result) {
   if (!is_finite(learning_rate) || learning_rate < 0.0f) return {Code::option_learning_rate};
   *result = {0, 0, 0};
   for (int32_t n = 0; n < samples; ++n) {
