@@ -74,10 +74,14 @@ py::tuple predict(LearnerObject& self, const py::object& object) {
   FloatArray logits({count, classes}), margins(count);
   for (py::ssize_t i = 0; i < count; ++i) {
     Prediction prediction = {};
-    self.checked_call([&](Learner& learner) { return learner.predict(images.data() + i * frame, &prediction); });
+    float* const row = logits.mutable_data(i, 0);
+    self.checked_call([&](Learner& learner) {
+      const Status status = learner.predict(images.data() + i * frame, &prediction);
+      if (status.ok()) std::copy_n(prediction.logits, classes, row);  // another call writes over them
+      return status;
+    });
     labels.mutable_at(i) = prediction.label;
     margins.mutable_at(i) = prediction.margin;
-    std::copy_n(prediction.logits, classes, logits.mutable_data(i, 0));
   }
   return py::make_tuple(labels, margins, logits);
 }
@@ -165,7 +169,12 @@ void register_learner(py::module_& m) {
       .def("held_out", &scored, py::arg("state"))
       .def("image_in_force",
            [](LearnerObject& self) {
-             const auto image = self.locked([&](Learner&) { return self.host().image_in_force(); });
+             std::vector<uint8_t> image;
+             self.checked_call([&](Learner& learner) {
+               if (!learner.has_force()) return Status{Code::learner_call};
+               image = self.host().image_in_force();
+               return Status{};
+             });
              return py::bytes(reinterpret_cast<const char*>(image.data()), image.size());
            })
       .def_property_readonly("candidate", getter(&Learner::candidate))

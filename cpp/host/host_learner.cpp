@@ -43,19 +43,6 @@ LearnerSetup setup_of(const HostLearnerSetup& setup, const AlignedMemory& image,
   return core;
 }
 
-// Opens it in memory for its tables, which suffices to tell what it needs.
-void measure(Learner& learner, const LearnerSetup& setup) {
-  Model model;
-  check(model.open(setup.image, setup.image_bytes));
-  Arena lists;
-  LearnerParameters parameters;
-  for (int32_t i = 0; i < 3; ++i) parameters.take(model, 1, setup.epochs.layers, lists);
-  const size_t samples = static_cast<size_t>(setup.samples) * (sizeof(SampleRecord) + 16);
-  AlignedMemory tables(lists.used() + samples + Learner::table_bytes(model, setup.epochs));
-  const Status status = learner.open(setup, tables.data(), tables.bytes());
-  if (status.code != Code::arena_too_small) check(status);
-}
-
 }  // namespace
 
 DeviceLearner plan_learner(const HostLearnerSetup& setup, const Kernels& kernels) {
@@ -63,7 +50,7 @@ DeviceLearner plan_learner(const HostLearnerSetup& setup, const Kernels& kernels
   LearnerSetup core = setup_of(setup, image, kernels);
   core.frames.read = [](void*, int32_t, int8_t*) { return false; };
   Learner learner;
-  measure(learner, core);
+  open_tables(learner, core, AlignedMemory(Learner::table_bytes(core)));
   DeviceLearner device = {learner.device_need(), {}};
   const Plan& plan = learner.plan();
   for (int32_t op = 0; op < learner.model().op_count(); op = plan.segment_end(op) + 1) {
@@ -81,7 +68,7 @@ HostLearner::HostLearner(HostLearnerSetup setup) : setup_(std::move(setup)), ima
   const LearnerSetup core = core_setup();
   LearnerSetup without_state = core;
   without_state.storage = nullptr;
-  measure(learner_, without_state);
+  open_tables(learner_, without_state, AlignedMemory(Learner::table_bytes(core)));
   memory_ = AlignedMemory(learner_.need().needed());
   check(learner_.open(core, memory_.data(), memory_.bytes()));
 }

@@ -10,8 +10,9 @@ namespace {
 constexpr uint8_t request_start = 0xA5;
 constexpr int32_t most_attempts = 3;  // to read a frame from the host
 
-// Compared with words, so that no enumeration's words take flash twice.
+// As the enumeration's words, which the host compares with.
 const char* const state_names[] = {"original", "aligned", "head", "head_alone", "trained"};
+static_assert(sizeof state_names / sizeof *state_names == learner_states);
 const char* name_of(LearnerState state) { return state_names[static_cast<int32_t>(state)]; }
 
 uint32_t read_word() {

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ import pmt
 from pmt import corruptions, datasets
 from pmt.cli.output import table
 from pmt.train.prepare import align
-from pmt_lab.files import write_text
+from pmt_lab.files import kept_rows, write_rows
 
 SIZES = (8, 16, 32, 64, 256)
 DRAWS = 3
@@ -76,18 +77,17 @@ def main() -> None:
         return
     if None in (arguments.data, arguments.out):
         parser.error("--data and --out are needed, or --table alone")
-    arguments.out.mkdir(parents=True, exist_ok=True)
+    rows = {
+        kind: partial(rows_of, kind, arguments.data, arguments.threads)
+        for kind in ("clean", *corruptions.names())
+    }
     found = []
-    for kind in ("clean", *corruptions.names()):
-        path = arguments.out / f"{kind}.json"
-        if not path.is_file():
-            write_text(path, json.dumps(rows_of(kind, arguments.data, arguments.threads)))
-        found.append(json.loads(path.read_text()))
-        print(kind, flush=True)
+    for row in kept_rows(arguments.out, rows):
+        found.append(row)
+        print(row["kind"], flush=True)
     print(table_of(found))
     if arguments.results is not None:
-        lines = ",\n".join(json.dumps(one) for one in found)
-        write_text(arguments.results, f"[\n{lines}\n]\n")
+        write_rows(arguments.results, found)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from pmt.cli.output import table
 from pmt.firmware.export import export_learner
 from pmt.firmware.stream import stream
 from pmt.protocol import DataSource
-from pmt_lab.files import write_text
+from pmt_lab.files import kept_rows, write_rows
 
 KINDS = ("gaussian_noise", "fog", "clean")
 SIZES = (32, 256)
@@ -40,7 +41,7 @@ def row_of(kind: str, size: int, data: Path, out: Path) -> dict[str, Any]:
     train = source.load("train", model, limit=size)
     test = source.load("test", model, limit=TESTED)
     project = out / f"{kind}-{size}"
-    export = export_learner(
+    export_learner(
         model,
         target="qemu-mps2-an500",
         like="stm32f746g-disco",
@@ -68,8 +69,6 @@ def row_of(kind: str, size: int, data: Path, out: Path) -> dict[str, Any]:
         "seconds": (report.instructions or 0) / CLOCK_HZ,
         "arena": report.memory["arena"],
         "stack": report.memory["stack"],
-        "ram": export.ram_used,
-        "flash": export.flash_used,
     }
 
 
@@ -88,12 +87,12 @@ def table_of(found: list[dict[str, Any]]) -> str:
             share(one["before"]),
             share(one["after"]),
             f"{one['seconds']:,.0f}",
-            f"{one['ram']:,}",
+            f"{int(one['arena'].split()[-1]):,}",
             "all" if one["equal"] else "no",
         ]
         for one in found
     ]
-    titles = ["images", *states, "chosen", "before", "after", "seconds", "RAM", "equal"]
+    titles = ["images", *states, "chosen", "before", "after", "seconds", "arena", "equal"]
     return table(titles, rows, left=("images", "chosen", "equal"))
 
 
@@ -110,20 +109,18 @@ def main() -> None:
         return
     if None in (arguments.data, arguments.out):
         parser.error("--data and --out are needed, or --table alone")
-    arguments.out.mkdir(parents=True, exist_ok=True)
+    rows = {
+        f"{kind}-{size}": partial(row_of, kind, size, arguments.data, arguments.out)
+        for size in SIZES
+        for kind in KINDS
+    }
     found = []
-    for size in SIZES:
-        for kind in KINDS:
-            path = arguments.out / f"{kind}-{size}.json"
-            if not path.is_file():
-                row = row_of(kind, size, arguments.data, arguments.out)
-                write_text(path, json.dumps(row))
-            found.append(json.loads(path.read_text()))
-            print(table_of(found[-1:]), flush=True)
+    for row in kept_rows(arguments.out, rows):
+        found.append(row)
+        print(table_of(found[-1:]), flush=True)
     print(table_of(found))
     if arguments.results is not None:
-        lines = ",\n".join(json.dumps(one) for one in found)
-        write_text(arguments.results, f"[\n{lines}\n]\n")
+        write_rows(arguments.results, found)
 
 
 if __name__ == "__main__":

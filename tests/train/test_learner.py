@@ -123,6 +123,8 @@ def test_states_outlive_the_process(model: pmt.Model, noisy: Dataset, tmp_path: 
     kept.run(steps=500)
     with pytest.raises(ValueError, match="does not allow this call"):
         kept.predict(images)  # overwritten, for there is one set of parameters
+    with pytest.raises(ValueError, match="does not allow this call"):
+        kept.model()
     kept.cancel()
     assert (kept.predict(images).logits == aligned).all()
 

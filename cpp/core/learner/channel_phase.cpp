@@ -11,11 +11,11 @@ Status ChannelPhase::open(const ChannelPhaseSetup& setup, uint8_t* memory, size_
   bytes_ = bytes;
   lists_at_ = 0;
   Arena lists;
-  lists.take<int32_t>(MemoryPart::lists, setup.most_samples);
+  lists.take<int32_t>(MemoryPart::lists, setup.samples->capacity());
   list_bytes_ = lists.used();
   size_t most = 0;
-  for (int32_t i = 0; i < setup.model->op_count(); ++i) {
-    if (!is_aligned_op(*setup.model, i)) continue;
+  for (int32_t i = 0; i < model().op_count(); ++i) {
+    if (!is_aligned_op(model(), i)) continue;
     PMT_RETURN_IF_ERROR(plan_layer(i));
     if (lists_at_ > most) most = lists_at_;
   }
@@ -30,13 +30,13 @@ Status ChannelPhase::plan_layer(int32_t op) {
   PMT_RETURN_IF_ERROR(predictor.stop_at(op));
   predictor.place(memory_);
   const Kernels& kernels = *predictor.network().kernels;
-  const int32_t channels = setup_.model->output_of(setup_.model->op(op)).channels;
-  const size_t activations = (predictor.room() + image_alignment - 1) / image_alignment * image_alignment;
+  const int32_t channels = model().output_of(model().op(op)).channels;
+  const size_t activations = predictor.room();
   Arena arena(memory_ + activations, activations < bytes_ ? bytes_ - activations : 0);
   meter_.take(round_up(channels, kernels.channel_multiple), 1, static_cast<size_t>(kernels.alignment), arena);
   found_ = arena.take<ChannelStatistics>(int64_t{ImageGroups::usual} * channels);
   shrunk_ = arena.take<ChannelStatistics>(channels);
-  lists_at_ = activations + (arena.used() + image_alignment - 1) / image_alignment * image_alignment;
+  lists_at_ = activations + arena.used();
   return {};
 }
 
@@ -55,15 +55,14 @@ void ChannelPhase::start(const LearnerParameters& parameters) {
 }
 
 Status ChannelPhase::step(bool* done) {
-  const Model& model = *setup_.model;
-  while (op_ < model.op_count() && !is_aligned_op(model, op_)) ++op_;
-  *done = op_ == model.op_count();
+  while (op_ < model().op_count() && !is_aligned_op(model(), op_)) ++op_;
+  *done = op_ == model().op_count();
   return *done ? Status{} : measure_sample();
 }
 
 Status ChannelPhase::measure_sample() {
   Predictor& predictor = *setup_.predictor;
-  const TensorRecord& out = setup_.model->output_of(setup_.model->op(op_));
+  const TensorRecord& out = model().output_of(model().op(op_));
   const int64_t values = int64_t{images_[group_]} * out.height * out.width;
   if (values > most_measured_values) return {Code::batch_size, op_};
   PMT_RETURN_IF_ERROR(predictor.stop_at(op_));
@@ -84,10 +83,9 @@ Status ChannelPhase::measure_sample() {
 }
 
 void ChannelPhase::align() {
-  const Model& model = *setup_.model;
-  const int32_t channels = model.output_of(model.op(op_)).channels;
+  const int32_t channels = model().output_of(model().op(op_)).channels;
   shrink_channels(channels, clean_, {groups_, images_}, found_, shrunk_);
-  align_layer(model, op_, clean_, shrunk_, parameters_->channels(op_));
+  align_layer(model(), op_, clean_, shrunk_, parameters_->channels(op_));
   clean_ += channels;
   group_ = 0;
   ++op_;

@@ -9,11 +9,9 @@
 namespace pmt {
 
 struct ChannelPhaseSetup {
-  const Model* model;
   Predictor* predictor;            // whose passes end where the phase wants them to
   const ChannelStatistics* clean;  // of the layers but the last, one after another
   const LearnerSamples* samples;
-  int32_t most_samples;
 };
 
 class ChannelPhase {
@@ -23,13 +21,14 @@ class ChannelPhase {
   Status open(const ChannelPhaseSetup& setup, uint8_t* memory, size_t bytes);
   size_t bytes_needed() const { return lists_at_ + list_bytes_; }
 
-  // The parameters are those of the image; steps change them layer by layer.
+  // The model is aligned by these parameters, which are the image's; steps change them layer by layer.
   void start(const LearnerParameters& parameters);
   Status step(bool* done);
 
   static constexpr int32_t fewest_samples = 2;  // one has no scatter
 
  private:
+  const Model& model() const { return *setup_.predictor->network().model; }
   Status plan_layer(int32_t op);
   Status measure_sample();
   void align();

@@ -19,7 +19,7 @@ Status EpochPhase::open(const EpochSetup& setup, const Model& model, const Kerne
   trainer.stream_count = setup.stream_count;
   const Status status = trainer_.open(trainer, memory, bytes);
   if (!status.ok() && status.code != Code::arena_too_small) return status;
-  const size_t at = (trainer_.bytes_needed() + image_alignment - 1) / image_alignment * image_alignment;
+  const size_t at = trainer_.bytes_needed();
   Arena lists(static_cast<uint8_t*>(memory) + at, at < bytes ? bytes - at : 0);
   order_ = lists.take<int32_t>(MemoryPart::lists, samples.capacity());
   needed_ = at + lists.used();

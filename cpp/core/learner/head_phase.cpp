@@ -11,15 +11,15 @@ Status HeadPhase::open(const HeadPhaseSetup& setup, void* memory, size_t bytes) 
   setup_ = setup;
   chosen_ = false;
   filled_ = 0;
-  const Model& model = *setup.model;
-  const int32_t last = model.op_count() - 1, most = setup.most_samples;
+  const Model& model = *setup.predictor->network().model;
+  const LearnerSamples& all = *setup.samples;
+  const int32_t last = setup.predictor->last(), most = all.capacity();
   features_ = head_features(model, last);
   Arena arena(memory, bytes);
   rows_ = arena.take<int8_t>(int64_t{most} * features_);
   places_ = arena.take<int32_t>(MemoryPart::lists, most);
   folds_ = arena.take<uint8_t>(MemoryPart::lists, most);
   count_ = 0;
-  const LearnerSamples& all = *setup.samples;
   for (int32_t i = all.next(0, LearnerSamples::Use::head); arena.fits() && i < all.count();
        i = all.next(i + 1, LearnerSamples::Use::head)) {
     places_[count_] = i;
@@ -27,7 +27,7 @@ Status HeadPhase::open(const HeadPhaseSetup& setup, void* memory, size_t bytes) 
   }
   const int32_t folds = count_ < 2 * head_folds ? 0 : head_folds;
   const HeadSamples samples = {{this, read_features}, arena.fits() ? count_ : most, folds_, folds, Loss::cross_entropy};
-  const size_t taken = (arena.used() + image_alignment - 1) / image_alignment * image_alignment;
+  const size_t taken = arena.used();
   const HeadSetup head = {&model, last, setup.layer, samples, block, sequential_executor()};
   const Status opened = solver_.open(head, static_cast<uint8_t*>(memory) + taken, taken < bytes ? bytes - taken : 0);
   needed_ = taken + solver_.bytes_needed();

@@ -8,11 +8,9 @@
 namespace pmt {
 
 struct HeadPhaseSetup {
-  const Model* model;  // in the state whose head is solved
-  const Predictor* predictor;
+  const Predictor* predictor;  // of the model in the state whose head is solved
   const LearnerSamples* samples;
   WritableLayer layer;  // the head's parameters, as in the image
-  int32_t most_samples;
 };
 
 class HeadPhase {

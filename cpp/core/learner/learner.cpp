@@ -9,8 +9,6 @@ namespace {
 
 enum Losses : int32_t { of_force, of_best, of_state };
 
-size_t aligned(size_t bytes) { return (bytes + image_alignment - 1) / image_alignment * image_alignment; }
-
 size_t index_of(LearnerState state) { return static_cast<size_t>(state); }
 
 int32_t channel_count(const Model& model) {
@@ -23,11 +21,15 @@ int32_t channel_count(const Model& model) {
 
 }  // namespace
 
-size_t Learner::table_bytes(const Model& model, const EpochSetup& epochs) {
+size_t Learner::table_bytes(const LearnerSetup& setup) {
+  Learner learner;
+  learner.setup_ = setup;
+  const bool takes = setup.samples > 0 && setup.held_out >= 0;
+  if (!takes || !learner.model_.open(setup.image, setup.image_bytes).ok()) return 0;
   Arena measure;
-  Predictor predictor;
-  (void)predictor.open({&model, &device_kernels(), nullptr, 0}, measure);
-  return measure.used() + (epochs.layers.count > 0 ? EpochPhase::table_bytes(model, epochs) : 0);
+  (void)learner.take_persistent(measure);
+  const EpochSetup& epochs = setup.epochs;
+  return measure.used() + (epochs.layers.count > 0 ? EpochPhase::table_bytes(learner.model_, epochs) : 0);
 }
 
 bool Learner::can_align() const {
@@ -35,8 +37,13 @@ bool Learner::can_align() const {
 }
 
 Status Learner::open(const LearnerSetup& setup, void* memory, size_t bytes) {
-  *this = Learner();
   setup_ = setup;
+  need_ = device_need_ = {};
+  epochs_at_ = 0;
+  steps_ = 0;
+  in_force_ = confirmed_state_ = LearnerState::original;
+  on_trial_ = force_is_lost_ = false;
+  PMT_RETURN_IF_ERROR(cancel());
   if (reinterpret_cast<uintptr_t>(memory) % image_alignment != 0) return {Code::arena_alignment};
   PMT_RETURN_IF_ERROR(model_.open(setup.image, setup.image_bytes));
   if (setup.samples < 1 || setup.held_out < 0 || setup.held_out > setup.samples) return {Code::batch_size};
@@ -47,20 +54,22 @@ Status Learner::open(const LearnerSetup& setup, void* memory, size_t bytes) {
   return open_state();
 }
 
-// The persistent part, then the need of the phases, which share what is left.
-Status Learner::open_memory(void* memory, size_t bytes) {
-  Arena arena(memory, bytes);
+Status Learner::take_persistent(Arena& arena) {
   overlay_ = arena.take<WritableLayer>(MemoryPart::lists, model_.op_count());
   learned_.take(model_, 2, setup_.epochs.layers, arena);
   if (setup_.keeps_confirmed) confirmed_.take(model_, 1, setup_.epochs.layers, arena);
   samples_.take(setup_.samples, arena);
   for (int32_t*& losses : losses_) losses = arena.take<int32_t>(MemoryPart::tables, setup_.held_out);
-  if (!arena.fits()) return {Code::arena_too_small};
-  PMT_RETURN_IF_ERROR(predictor_.open({&model_, setup_.kernels, setup_.streams, setup_.stream_count}, arena));
-  need_.persistent = aligned(arena.used());
+  return predictor_.open({&model_, setup_.kernels, setup_.streams, setup_.stream_count}, arena);
+}
+
+// The persistent part, then the need of the phases, which share what is left.
+Status Learner::open_memory(void* memory, size_t bytes) {
+  Arena arena(memory, bytes);
+  PMT_RETURN_IF_ERROR(take_persistent(arena));
+  need_.persistent = arena.used();
   device_need_.persistent = device_bytes(arena);
-  need_.predict = device_need_.predict = aligned(predictor_.activation_bytes());
-  if (need_.persistent > bytes) return {Code::arena_too_small};
+  need_.predict = device_need_.predict = predictor_.activation_bytes();
   phase_ = static_cast<uint8_t*>(memory) + need_.persistent;
   phase_bytes_ = bytes - need_.persistent;
   PMT_RETURN_IF_ERROR(measure_phases());
@@ -85,18 +94,14 @@ Status Learner::measure_phases() {
     device_need_.epochs = epochs_at_ + epochs_.bytes_on_device();
   }
   if (!can_align()) return {};
-  const Status status = channels_.open(channel_setup(), phase_, phase_bytes_);
+  const Status status = channels_.open({&predictor_, setup_.clean, &samples_}, phase_, phase_bytes_);
   if (!status.ok() && status.code != Code::arena_too_small) return status;
   need_.align = device_need_.align = channels_.bytes_needed();
   if (need_.align < need_.predict) need_.align = device_need_.align = need_.predict;
   return predictor_.stop_at(predictor_.last());
 }
 
-ChannelPhaseSetup Learner::channel_setup() { return {&model_, &predictor_, setup_.clean, &samples_, setup_.samples}; }
-
-HeadPhaseSetup Learner::head_setup(LearnerState state) const {
-  return {&model_, &predictor_, &samples_, learned_.head(state), setup_.samples};
-}
+HeadPhaseSetup Learner::head_setup(LearnerState state) const { return {&predictor_, &samples_, learned_.head(state)}; }
 
 Status Learner::open_state() {
   force_ = setup_.keeps_confirmed ? &confirmed_ : &learned_;
@@ -291,7 +296,6 @@ Status Learner::start_align() {
   write_over_learned();
   learned_.reset_channels(model_);
   use(&learned_, LearnerState::aligned);
-  PMT_RETURN_IF_ERROR(channels_.open(channel_setup(), phase_, phase_bytes_));
   channels_.start(learned_);
   return {};
 }
@@ -350,7 +354,6 @@ Status Learner::step() {
     use(&learned_, reaching_ == LearnerState::head ? LearnerState::aligned : LearnerState::original);
     PMT_RETURN_IF_ERROR(aim_at_head());
     PMT_RETURN_IF_ERROR(head_.step(&done));
-    used_ = nullptr;  // the head has changed
   }
   if (!done) return {};
   passes_ = phase_;

@@ -72,12 +72,13 @@ class Learner {
  public:
   static constexpr int32_t fewest_held_out = 4;  // with fewer no head is accepted, and alignment without a proof
 
-  // Enough memory for open() to tell the exact need.
-  static size_t table_bytes(const Model& model, const EpochSetup& epochs);
+  // Enough memory for open() to tell the exact need; 0 for a set-up that it refuses.
+  static size_t table_bytes(const LearnerSetup& setup);
 
   // Opens the newest state of the storage that is confirmed or on trial, else the image. `memory` must be 16-byte
   // aligned and, like all that the setup points to, outlive the learner, which stays where it is.
   Status open(const LearnerSetup& setup, void* memory, size_t bytes);
+  // After an open() that had table_bytes() of memory.
   const LearnerMemory& need() const { return need_; }
 #ifdef PMT_COUNTS_MEMORY
   // The same on a device, whose pointers are shorter; with its kernels in the setup.
@@ -107,7 +108,7 @@ class Learner {
   LearnerState candidate() const { return candidate_; }
   LearnerState in_force() const { return in_force_; }
   bool on_trial() const { return on_trial_; }
-  // CRC-32 of the parameters in force that are not the image's.
+  // CRC-32 of the parameters in force that are not the image's, where the state is in memory.
   uint32_t checksum() const;
   bool is_running() const { return stage_ != Stage::idle; }
   // Steps since begin().
@@ -121,15 +122,17 @@ class Learner {
 
   const Model& model() const { return model_; }
   int32_t sample_count() const { return samples_.count(); }
-  // The parameters of the state in force, one entry an op; null pointers: the image's.
+  // Whether the state in force is in memory, and not overwritten by what is learned.
+  bool has_force() const { return !force_is_lost_; }
+  // The parameters of the state in force, where it is in memory: one entry an op; null pointers: the image's.
   void fill_in_force(WritableLayer* layers) const { force_->fill(model_, in_force_, layers); }
 
  private:
   enum class Stage : int32_t { idle, score, align, head, epochs };
 
+  Status take_persistent(Arena& arena);
   Status open_memory(void* memory, size_t bytes);
   Status measure_phases();
-  ChannelPhaseSetup channel_setup();
   HeadPhaseSetup head_setup(LearnerState state) const;
   Status open_state();
   Status load(LearnerState state);

@@ -8,6 +8,22 @@ using namespace pmt;
 
 int code_of(const Status& status) { return static_cast<int>(status.code); }
 
+// All but frames and storage.
+LearnerSetup core_setup(const pmt_learner_setup& setup) {
+  LearnerSetup core = {};
+  core.image = setup.image;
+  core.image_bytes = setup.image_bytes;
+  core.clean = reinterpret_cast<const ChannelStatistics*>(setup.clean);
+  core.clean_count = setup.clean_count;
+  core.kernels = &device_kernels();
+  core.samples = setup.samples;
+  core.held_out = setup.held_out;
+  core.keeps_confirmed = setup.keeps_confirmed != 0;
+  core.milliseconds = setup.milliseconds;
+  core.clock = setup.clock;
+  return core;
+}
+
 static_assert(static_cast<int>(LearnerState::trained) == PMT_TRAINED);
 static_assert(static_cast<int>(LearnerPhase::all) == PMT_PHASE_ALL);
 static_assert(static_cast<int>(Role::automatic) == PMT_AUTOMATIC);
@@ -17,6 +33,7 @@ static_assert(sizeof(ChannelStatistics) == 2 * sizeof(float));
 
 // With the functions of C behind those of C++, whose results are bool.
 struct pmt_learner {
+  // <new> has this one, but is not there on every board.
   static void* operator new(size_t, void* at) noexcept { return at; }
 
   Learner learner;
@@ -57,21 +74,14 @@ struct pmt_learner {
 
 size_t pmt_learner_bytes() { return sizeof(pmt_learner); }
 
+size_t pmt_learner_table_bytes(const pmt_learner_setup* setup) { return Learner::table_bytes(core_setup(*setup)); }
+
 pmt_learner* pmt_learner_open(void* object, const pmt_learner_setup* setup, void* memory, size_t bytes, int* status) {
-  auto* self = new (object) pmt_learner();  // NOLINT(cppcoreguidelines-owning-memory): the application owns it
+  // In the application's own memory: nothing is allocated.
+  auto* self = new (object) pmt_learner();  // NOLINT(cppcoreguidelines-owning-memory)
   self->frames = setup->frames;
-  LearnerSetup core = {};
-  core.image = setup->image;
-  core.image_bytes = setup->image_bytes;
-  core.clean = reinterpret_cast<const ChannelStatistics*>(setup->clean);
-  core.clean_count = setup->clean_count;
-  core.kernels = &device_kernels();
+  LearnerSetup core = core_setup(*setup);
   core.frames = self->frame_store();
-  core.samples = setup->samples;
-  core.held_out = setup->held_out;
-  core.keeps_confirmed = setup->keeps_confirmed != 0;
-  core.milliseconds = setup->milliseconds;
-  core.clock = setup->clock;
   if (setup->storage != nullptr) {
     self->storage = *setup->storage;
     self->states = self->state_storage();

@@ -63,7 +63,8 @@ typedef struct {
 size_t pmt_learner_bytes(void);
 /* `memory` is 16-byte aligned. Returns the learner, which is where `object` is, and its status. */
 pmt_learner* pmt_learner_open(void* object, const pmt_learner_setup* setup, void* memory, size_t bytes, int* status);
-/* Bytes that the memory must have; known after an open() that said that it is too small, too. */
+/* Bytes with which open() knows what the memory must have, also where it says that it is too small. */
+size_t pmt_learner_table_bytes(const pmt_learner_setup* setup);
 size_t pmt_learner_needed(const pmt_learner* learner);
 
 int8_t* pmt_learner_frame(pmt_learner* learner);

@@ -49,6 +49,13 @@ Status Predictor::stop_at(int32_t op) {
 }
 
 // The plan is a multiple of 16 bytes, behind which the logits stand.
+size_t Predictor::activation_bytes() const {
+  Arena measure;
+  measure.take<uint8_t>(plan_.bytes());
+  measure.take<float>(network_.model->classes());
+  return measure.used();
+}
+
 void Predictor::place(uint8_t* activations) {
   memory_ = {};
   memory_.activations = activations;

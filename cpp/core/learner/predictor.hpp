@@ -22,7 +22,7 @@ class Predictor {
   // Plans passes that end before an op: what streams there does not. The last op: the whole network streams.
   Status stop_at(int32_t op);
   // Memory of a pass, which holds nothing between two passes: so many bytes, 16-byte aligned.
-  size_t activation_bytes() const { return static_cast<size_t>(plan_.bytes()) + logit_bytes(); }
+  size_t activation_bytes() const;
   void place(uint8_t* activations);
   // Room for passes that end there, and for those of the whole network in between.
   size_t room() const { return activation_bytes() < whole_bytes_ ? whole_bytes_ : activation_bytes(); }
@@ -42,7 +42,6 @@ class Predictor {
 
  private:
   Status make_plan(const StreamedOps* streams, int32_t count);
-  size_t logit_bytes() const { return sizeof(float) * static_cast<size_t>(network_.model->classes()); }
 
   Network network_ = {};
   Plan plan_;

@@ -29,7 +29,7 @@ from pmt.firmware.export import (
 )
 from pmt.firmware.export.card import SAVE_INTERVAL
 from pmt.firmware.export.layout import FORMATS
-from pmt.firmware.export.learner import FRAMES
+from pmt.firmware.export.learner import FRAMES, SAMPLES
 from pmt.firmware.export.project import BOARD_SIZES, board_options
 from pmt.firmware.export.task import MOST_STEPS
 from pmt.train.run.keep_best import CHOICE
@@ -56,16 +56,8 @@ _NOT_LOCKED = {"out", "force", "json", "lock", "run", "default_of"}
 _LOCATIONS = {"model", "data"}
 _OF_A_LEARNER = {
     *("model", "target", "like", "out", "force", "ram", "flash", "held_out", "json"),
-    *(
-        "learner",
-        "samples",
-        "frames",
-        "keep_confirmed",
-        "preset",
-        "method",
-        "input_mean",
-        "input_std",
-    ),
+    *("learner", "samples", "frames", "keep_confirmed", "preset", "method"),
+    *("input_mean", "input_std"),
 }
 
 
@@ -157,7 +149,7 @@ def _add_learner(parser: argparse.ArgumentParser) -> None:
         "solves its head, with --layers or another training option trains for --epochs, and keeps "
         "the best state; `pmt stream` talks to it",
     )
-    add_integer(group, "--samples N", "most samples of --learner", otherwise="64")
+    add_integer(group, "--samples N", "most samples of --learner", otherwise=str(SAMPLES))
     group.add_argument(
         "--frames",
         choices=FRAMES,
@@ -214,21 +206,25 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     return 0
 
 
+def _check_named(arguments: argparse.Namespace) -> None:
+    for name, shown in (("model", "MODEL"), ("target", "--target")):
+        if getattr(arguments, name) is None:
+            raise ValueError(f"{shown} is missing; see `pmt export --help`")
+
+
 def _exported_learner(arguments: argparse.Namespace) -> LearnerExport:
     given = {k for k, v in vars(arguments).items() if v != arguments.default_of(k)}
     chosen = given_options(arguments)
     others = sorted(given - _OF_A_LEARNER - {"run", "default_of", "block", *chosen})
     if others:
         raise ValueError(f"--{others[0].replace('_', '-')} does not go with --learner")
-    for name, shown in (("model", "MODEL"), ("target", "--target")):
-        if getattr(arguments, name) is None:
-            raise ValueError(f"{shown} is missing; see `pmt export --help`")
+    _check_named(arguments)
     return export_learner_files(
         arguments.model,
         target=arguments.target,
         like=arguments.like,
         out=arguments.out,
-        samples=arguments.samples or 64,
+        samples=arguments.samples or SAMPLES,
         held_out=arguments.held_out,
         keeps_confirmed=arguments.keep_confirmed,
         frames=arguments.frames,
@@ -257,9 +253,7 @@ def _locked_arguments(arguments: argparse.Namespace, lock: Lock) -> argparse.Nam
 
 
 def _exported(arguments: argparse.Namespace, lock: Lock | None) -> ExportReport:
-    for name, shown in (("model", "MODEL"), ("target", "--target")):
-        if getattr(arguments, name) is None:
-            raise ValueError(f"{shown} is missing; see `pmt export --help`")
+    _check_named(arguments)
     check_one_of_both(arguments)
     given = given_options(arguments)
     if arguments.select is not None and "layers" in given:

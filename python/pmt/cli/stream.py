@@ -52,8 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
     data = data_source(arguments)
-    model, samples = read_model(arguments.folder)
-    count = min(samples, arguments.images or samples)
+    model, export = read_model(arguments.folder)
+    count = min(export["samples"], arguments.images or export["samples"])
     report = stream(
         arguments.folder,
         data.load("train", model, limit=count),

@@ -42,7 +42,7 @@ from pmt.train.prepare.clean_statistics import (
 __all__ = ["Board", "StreamReport", "emulated_board", "read_model", "serial_board", "stream"]
 
 _START = 0xA5
-_ANSWER_SECONDS = 600.0
+_ANSWER_SECONDS = 600.0  # without a line from the board; longer phases need slices
 _REPLIES = ("ok", "error", "predicted", "ran", "scores", "in force", "time", "stack", "arena")
 # QEMU's -icount shift=8: every instruction takes so long on the emulated clock.
 _INSTRUCTION_NS = 256
@@ -103,7 +103,7 @@ class Board:
 
 @dataclass(frozen=True)
 class StreamReport:
-    """What a board did with a stream of images.
+    """The result of a stream of images: a board's figures, and whether its replies are the host's.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ class StreamReport:
     different : list of (str, str)
         Those that differ: the board's and the host's.
     memory : dict of str to str
-        What the board says of ``stack`` and ``arena``.
+        The board's own figures of ``stack`` and ``arena``.
     """
 
     samples: int
@@ -221,8 +221,7 @@ def stream(
         If the folder is no learner, a program is missing, or the board does not answer.
     """
     place = Path(folder)
-    export = _read_export(place)
-    model, _ = read_model(place)
+    model, export = read_model(place)
     session = _Session(model, export, progress or (lambda text: None))
     if port is None:
         link = emulated_board(place, export["target"], pipe=pipe, counts=counts)
@@ -374,19 +373,19 @@ def _read_export(place: Path) -> dict[str, Any]:
     return export
 
 
-def read_model(folder: str | Path) -> tuple[Model, int]:
-    """Return a learner's model, with its statistics, and how many samples it has room for."""
+def read_model(folder: str | Path) -> tuple[Model, dict[str, Any]]:
+    """Return the model of a learner's project, with its statistics, and its learner.json."""
     place = Path(folder)
-    samples = int(_read_export(place)["samples"])
+    export = _read_export(place)
     model = Model((place / "model" / "model.pmt").read_bytes())
     values = np.frombuffer((place / "model" / "clean.bin").read_bytes(), "<f4").reshape(-1, 2)
     if not len(values):
-        return model, samples
+        return model, export
     channels, first = {}, 0
     for index, name in aligned_layers(model).items():
         last = first + len(model.core.bias(index))
         channels[name], first = values[first:last].T.copy(), last
-    return with_statistics(model, CleanStatistics(1, channels)), samples
+    return with_statistics(model, CleanStatistics(1, channels)), export
 
 
 @contextmanager
@@ -437,17 +436,13 @@ def emulated_board(
             text=True,
             errors="replace",
         )
-        timer = threading.Timer(_ANSWER_SECONDS, process.kill)
-        timer.daemon = True
-        timer.start()
         try:
             connection, _ = server.accept()
             assert process.stdout is not None
             with connection:
                 write = connection.sendall if requests is None else requests.write
-                yield _Emulated(write, process.stdout)
+                yield _Emulated(write, process.stdout, process.kill)
         finally:
-            timer.cancel()
             process.kill()
             process.wait()
             if process.stdout is not None:
@@ -469,12 +464,21 @@ def _requests(path: Path, wanted: bool) -> Iterator[IO[bytes] | None]:
 
 
 class _Emulated:
-    def __init__(self, write: Callable[[bytes], Any], output: IO[str]) -> None:
+    def __init__(
+        self, write: Callable[[bytes], Any], output: IO[str], end: Callable[[], None]
+    ) -> None:
         self.write = write
         self._output = output
+        self._end = end
 
     def readline(self) -> str:
-        return self._output.readline()
+        late = threading.Timer(_ANSWER_SECONDS, self._end)
+        late.daemon = True
+        late.start()
+        try:
+            return self._output.readline()
+        finally:
+            late.cancel()
 
 
 @contextmanager

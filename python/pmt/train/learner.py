@@ -32,6 +32,7 @@ __all__ = [
     "Learner",
     "LearnerScore",
     "LearnerSizes",
+    "checked_samples",
     "epochs_of",
     "learner_image",
     "plan_sizes",
@@ -95,11 +96,14 @@ class LearnerSizes:
 
     def __str__(self) -> str:
         rows = [("persistent", f"{self.persistent:,}")]
-        for name in ("predict", "align", "head", "epochs"):
-            if size := getattr(self, name):
-                rows.append((f"phase {name}", f"{size:,}"))
+        rows += [(f"phase {name}", f"{size:,}") for name, size in self.phases().items()]
         rows.append(("needed", f"{self.needed:,}"))
         return table(["memory", "bytes"], rows, left=["memory"])
+
+    def phases(self) -> dict[str, int]:
+        """Return the memory of predictions and phases, of those that there are."""
+        names = ("predict", "align", "head", "epochs")
+        return {name: getattr(self, name) for name in names if getattr(self, name)}
 
 
 class Learner:
@@ -138,9 +142,7 @@ class Learner:
         options: TrainingOptions | None = None,
         storage: str | os.PathLike[str] | None = None,
     ) -> None:
-        samples = checked_range("samples", samples, 1, _MOST_SAMPLES)
-        most = samples // _HELD_OUT if held_out is None else held_out
-        held_out = checked_range("held_out", most, 0, samples)
+        samples, held_out = checked_samples(samples, held_out)
         self._model = without_statistics(model)
         image, clean = learner_image(model)
         place = "" if storage is None else os.fspath(storage)
@@ -292,7 +294,7 @@ class Learner:
         return plan_sizes(*self._sizes)
 
     def model(self) -> Model:
-        """Return the model with the parameters in force."""
+        """Return the model with the parameters in force; refused where :meth:`predict` is."""
         return Model(self._core.image_in_force())
 
     def __repr__(self) -> str:
@@ -306,6 +308,13 @@ class Learner:
     def _need_trial(self, call: str) -> None:
         if not self.on_trial:
             raise ValueError(f"{call} needs a state on trial: commit() puts one there")
+
+
+def checked_samples(samples: int, held_out: int | None) -> tuple[int, int]:
+    """Return how many samples a learner has room for, and how many of them may be held out."""
+    samples = checked_range("samples", samples, 1, _MOST_SAMPLES)
+    most = samples // _HELD_OUT if held_out is None else held_out
+    return samples, checked_range("held_out", most, 0, samples)
 
 
 def epochs_of(

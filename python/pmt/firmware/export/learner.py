@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
@@ -13,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from pmt import _core
-from pmt._util.checks import checked_range
 from pmt._util.native_files import firmware_folder
 from pmt._util.text import table
 from pmt.firmware.export import layout
@@ -29,15 +29,22 @@ from pmt.firmware.export.report import FixedMemory
 from pmt.firmware.export.target import Target, find_target, parse_size
 from pmt.model import Model
 from pmt.model.loading import load
-from pmt.train.learner import LearnerSizes, epochs_of, learner_image, plan_sizes
+from pmt.train.learner import (
+    LearnerSizes,
+    checked_samples,
+    epochs_of,
+    learner_image,
+    plan_sizes,
+)
 from pmt.train.options import TrainingOptions
 
 __all__ = ["FRAMES", "LEARNER_FILE", "LearnerExport", "export_learner", "export_learner_files"]
 
 FRAMES = ("board", "host")
-_PHASES = ("predict", "align", "head", "epochs")
+SAMPLES = 64  # where no other number is given
+_BLOCK = 512  # bytes, of a card
 LEARNER_FILE = "learner.json"  # the arguments, for who talks to the board
-# What the program takes at most beside arena and model, on the boards that come with pmt; tests
+# Memory of the program at most, beside arena and model, on the boards that come with pmt; tests
 # hold what is linked to it.
 FIXED = FixedMemory(stack=4096, variables=2688, code=105 * 1024)
 
@@ -100,8 +107,7 @@ class LearnerExport:
         """Return what RAM and flash hold, as text."""
         sizes = self.sizes
         rows = [("persistent", sizes.persistent)]
-        rows += [(f"phase {n}", getattr(sizes, n)) for n in _PHASES]
-        rows = [row for row in rows if row[1]]
+        rows += [(f"phase {name}", size) for name, size in sizes.phases().items()]
         rows += [("learner: persistent and largest phase", sizes.needed)]
         if self.frame_bytes:
             rows += [(f"{self.samples} frames", self.frame_bytes)]
@@ -133,7 +139,7 @@ def export_learner(
     target: str,
     out: str | Path,
     like: str | None = None,
-    samples: int = 64,
+    samples: int = SAMPLES,
     held_out: int | None = None,
     keeps_confirmed: bool = False,
     frames: str | None = None,
@@ -184,8 +190,7 @@ def export_learner(
             f"target={board.name!r} has no serial line that a learner could read (serial.cpp in "
             "its folder): take qemu-mps2-an500, or call pmt::Learner from your own program"
         )
-    samples = checked_range("samples", samples, 1, 2**20)
-    held_out = checked_range("held_out", samples // 4 if held_out is None else held_out, 0, samples)
+    samples, held_out = checked_samples(samples, held_out)
     if frames is not None and frames not in FRAMES:
         raise ValueError(f"frames={frames!r} must be one of {', '.join(FRAMES)}")
     place = Path(out)
@@ -198,7 +203,7 @@ def export_learner(
     budgets = {"ram": board.ram.bytes, "flash": board.flash.bytes}
     for name, given in (("ram", ram), ("flash", flash)):
         budgets[name] = budgets[name] if given is None else parse_size(name, given)
-    all_frames = samples * _frame(model)
+    all_frames = samples * math.prod(model.input_shape)
     left = budgets["ram"] - sizes.needed - FIXED.stack - FIXED.variables
     where = frames or ("board" if all_frames <= left else "host")
     report = LearnerExport(
@@ -227,11 +232,6 @@ def export_learner(
     return report
 
 
-def _frame(model: Model) -> int:
-    height, width, channels = model.input_shape
-    return height * width * channels
-
-
 def _check_fits(report: LearnerExport) -> None:
     for name, used, budget in (
         ("RAM", report.ram_used, report.ram_bytes),
@@ -245,7 +245,6 @@ def _check_fits(report: LearnerExport) -> None:
 
 
 def _project(report: LearnerExport, board: Target, image: bytes, clean: bytes) -> dict[str, bytes]:
-    streams = ", ".join(f"{{{b}, {e}, {band}}}" for b, e, band in report.sizes.streams)
     values = {
         **layout.values_of(board),
         **layout.image_values(image),
@@ -256,8 +255,7 @@ def _project(report: LearnerExport, board: Target, image: bytes, clean: bytes) -
         "FLASH_BYTES": report.flash_bytes,
         "TIMEOUT": 300,
         "MEMORY": escape(report.memory_table(), quote=False),
-        # An empty array has no place of its own: that nothing streams is said by the count.
-        "STREAMS": streams or "{0, 0, 1}",
+        "STREAMS": _braced(report.sizes.streams),
         "STREAM_COUNT": len(report.sizes.streams),
         "CLEAN": "clean" if clean else "nullptr",
         "CLEAN_COUNT": len(clean) // 8,
@@ -266,7 +264,8 @@ def _project(report: LearnerExport, board: Target, image: bytes, clean: bytes) -
         "KEEPS_CONFIRMED": str(report.keeps_confirmed).lower(),
         "FRAMES_ON_HOST": str(report.frames == "host").lower(),
     }
-    card = bytes(512 * (2 * (2 + report.sizes.persistent // 512)))
+    # Two slots; a state is no larger than the persistent part, which holds it with one head more.
+    card = bytes(2 * _BLOCK * (2 + report.sizes.persistent // _BLOCK))
     return {
         **layout.source_files(board, learner=True),
         **layout.build_files(board, values, learner=True),
@@ -302,13 +301,16 @@ def _epochs(model: Model, options: TrainingOptions | None) -> bytes:
         "BATCH": batch,
         "EPOCHS": epochs,
         "RATE": float(np.float32(rate)).hex(),
-        "STREAMS": ", ".join(
-            "{" + ", ".join(map(str, one)) + "}" for one in streams or [(0, 0, 1)]
-        ),
+        "STREAMS": _braced(streams),
         "STREAM_COUNT": len(streams),
     }
     template = firmware_folder() / "template" / "learner" / "epochs.hpp.in"
     return layout.fill_in(template.read_bytes(), values)
+
+
+def _braced(streams: Sequence[tuple[int, int, int]]) -> str:
+    """Return streams for C++, which has no empty array: that there is none is said by the count."""
+    return ", ".join(f"{{{', '.join(map(str, one))}}}" for one in streams or [(0, 0, 1)])
 
 
 def export_learner_files(
