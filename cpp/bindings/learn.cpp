@@ -1,6 +1,7 @@
 #include "arrays.hpp"
 #include "core/learn/head_loss.hpp"
 #include "core/learn/state_choice.hpp"
+#include "core/learn/view_disagreement.hpp"
 #include "host/host_head.hpp"
 #include "register.hpp"
 #include "words.hpp"
@@ -112,12 +113,32 @@ bool is_better(const py::tuple& original, const py::tuple& best, const py::tuple
                         is_alternative);
 }
 
+// Of logits (views, N, classes) of several views of the same images, int32 (N,), fixed-point.
+Int32Array disagreements(const py::object& object) {
+  const auto logits = checked<float>(object, "logits", "float32");
+  const bool fits = logits.ndim() == 3 && logits.shape(0) >= 2 && logits.shape(0) <= most_views &&
+                    logits.shape(1) >= 1 && logits.shape(1) < (1 << 28) && logits.shape(2) >= 2;
+  if (!fits) {
+    throw py::value_error("logits must have shape (views, N, classes), 2.." + std::to_string(most_views) +
+                          " views, N at least 1, classes at least 2; got " + shape_text(logits));
+  }
+  const Views views = {logits.data(), static_cast<int32_t>(logits.shape(0)), static_cast<int32_t>(logits.shape(1)),
+                       static_cast<int32_t>(logits.shape(2))};
+  std::vector<float> surprisal(static_cast<size_t>(views.classes));
+  std::vector<int64_t> sums(surprisal.size());
+  write_surprisal(views, sums.data(), surprisal.data());
+  Int32Array result(logits.shape(1));
+  for (int32_t i = 0; i < views.images; ++i) result.mutable_at(i) = disagreement(views, i, surprisal.data());
+  return result;
+}
+
 }  // namespace
 
 void register_learn(py::module_& m) {
   m.def("is_worse", &is_worse, py::arg("losses"), py::arg("than"), py::arg("errors"));
   m.def("is_better", &is_better, py::arg("original"), py::arg("best"), py::arg("state"), py::arg("errors"),
         py::arg("is_alternative"));
+  m.def("disagreements", &disagreements, py::arg("logits"));
   m.attr("STATE_ERRORS") = state_errors;
   m.attr("FEW_STATE_ERRORS") = few_state_errors;
   m.attr("FEW_HELD_OUT") = few_held_out;

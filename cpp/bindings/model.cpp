@@ -3,6 +3,9 @@
 #include <cstring>
 
 #include "arrays.hpp"
+#include "core/input/input_stage.hpp"
+#include "core/image/model_checks.hpp"
+#include "host/host_input.hpp"
 #include "host/inference.hpp"
 #include "register.hpp"
 
@@ -23,6 +26,20 @@ const char* kind_name(OpKind kind) {
     case OpKind::mean: return "mean";
     case OpKind::pad: return "pad";
     case OpKind::reshape: return "reshape";
+  }
+  return "unknown";
+}
+
+constexpr FilterKind filter_kinds[] = {FilterKind::switching_median, FilterKind::dct_shrinkage, FilterKind::sharpening,
+                                      FilterKind::standardization, FilterKind::tone_curve};
+
+const char* filter_name(FilterKind kind) {
+  switch (kind) {
+    case FilterKind::switching_median: return "switching_median";
+    case FilterKind::dct_shrinkage: return "dct_shrinkage";
+    case FilterKind::sharpening: return "sharpening";
+    case FilterKind::standardization: return "standardization";
+    case FilterKind::tone_curve: return "tone_curve";
   }
   return "unknown";
 }
@@ -156,6 +173,36 @@ Int8Array inputs(const HostModel& host, const py::object& object, int32_t op, in
   return result;
 }
 
+// Height and width of the frames that the input stage reads; None without one.
+py::object frame_size(const HostModel& host) {
+  const StageRecord* stage = host.model().stage();
+  if (stage == nullptr) return py::none();
+  return py::make_tuple(stage->height, stage->width);
+}
+
+// The section of the input stage; empty without one.
+py::bytes stage_bytes(const HostModel& host) {
+  return {reinterpret_cast<const char*>(host.model().stage()), host.model().header().stage.count};
+}
+
+Int8Array run_stage(const HostModel& host, const py::object& object, int32_t threads) {
+  const Model& model = host.model();
+  const TensorRecord& in = model.input();
+  const StageRecord* stage = model.stage();
+  const auto frames = checked<uint8_t>(object, "frames", "uint8");
+  const bool fits = stage != nullptr && frames.ndim() == 4 && frames.shape(1) == stage->height &&
+                    frames.shape(2) == stage->width && frames.shape(3) == in.channels && frames.shape(0) < (1 << 30);
+  if (!fits) throw py::value_error("frames must be those of the model's input stage; got " + shape_text(frames));
+  Int8Array result({frames.shape(0), static_cast<py::ssize_t>(in.height), static_cast<py::ssize_t>(in.width),
+                    static_cast<py::ssize_t>(in.channels)});
+  const uint8_t* data = frames.data();
+  int8_t* out = result.mutable_data();
+  const auto count = static_cast<int32_t>(frames.shape(0));
+  const py::gil_scoped_release release;
+  host::batch_input_stage(host, data, count, threads, interrupted, out);
+  return result;
+}
+
 py::list activations(const HostModel& host, const py::object& object) {
   const auto image = checked<int8_t>(object, "image", "int8");
   const Model& model = host.model();
@@ -191,6 +238,15 @@ void register_limits(py::module_& m) {
   m.attr("LARGEST_SIDE") = largest_side;
   m.attr("MOST_CHANNELS") = most_channels;
   m.attr("MOST_ACTIVATIONS") = most_activations;
+  m.attr("MOST_FILTERS") = most_filters;
+  m.attr("MOST_STAGE_CHANNELS") = most_stage_channels;
+  m.attr("SHRINKAGE_BLOCK") = shrinkage_block;
+  py::dict strengths;
+  for (const FilterKind kind : filter_kinds) {
+    const StrengthRange range = strength_range(kind);
+    strengths[filter_name(kind)] = py::make_tuple(range.low, range.high);
+  }
+  m.attr("FILTER_STRENGTHS") = strengths;  // in the order of their numbers, from 1 on
 }
 
 }  // namespace
@@ -250,6 +306,9 @@ void register_model(py::module_& m) {
       .def("set_weight_scales", &set_weight_scales, py::arg("op"), py::arg("scales"))
       .def("logits", &logits, py::arg("images"), py::arg("threads") = 0, py::arg("int8_logits") = false)
       .def("inputs", &inputs, py::arg("images"), py::arg("op"), py::arg("threads") = 0)
+      .def_property_readonly("frame_size", &frame_size)
+      .def("stage", &stage_bytes)
+      .def("run_stage", &run_stage, py::arg("frames"), py::arg("threads") = 0)
       .def("activations", &activations, py::arg("image"));
 }
 

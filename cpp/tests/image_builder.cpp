@@ -69,6 +69,17 @@ void ImageBuilder::add_block(const std::vector<uint32_t>& layers, uint32_t name)
   block_layers_.insert(block_layers_.end(), layers.begin(), layers.end());
 }
 
+void ImageBuilder::set_stage(int32_t height, int32_t width, const std::vector<FilterRecord>& filters) {
+  stage_.clear();
+  append(stage_, std::vector<StageRecord>{{height, width, static_cast<uint32_t>(filters.size()), 0}});
+  append(stage_, filters);
+  for (int32_t c = 0; c < tensors_[0].channels; ++c) {
+    for (int32_t pixel = 0; pixel < pixel_values; ++pixel) {
+      stage_.push_back(static_cast<uint8_t>(table_value(c, static_cast<uint8_t>(pixel))));
+    }
+  }
+}
+
 uint32_t ImageBuilder::add_name(const std::string& name) {
   const auto offset = static_cast<uint32_t>(names_.size());
   names_.insert(names_.end(), name.c_str(), name.c_str() + name.size() + 1);
@@ -87,6 +98,10 @@ AlignedBytes ImageBuilder::build() const {
   header.names = append(bytes, names_);
   header.metadata = append(bytes, std::vector<uint8_t>(metadata_.begin(), metadata_.end()));
   header.data = append(bytes, data_);
+  if (!stage_.empty()) {
+    header.version = image_version_with_stage;
+    header.stage = append(bytes, stage_);
+  }
   align(bytes);
   header.image_bytes = static_cast<uint32_t>(bytes.size());
   header.input_tensor = 0;

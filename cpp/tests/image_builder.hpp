@@ -40,6 +40,10 @@ class ImageBuilder {
   void name_tensor(uint32_t index, const std::string& name) { tensors_[index].name = add_name(name); }
   void set_metadata(const std::string& json) { metadata_ = json; }
 
+  void set_stage(int32_t height, int32_t width, const std::vector<FilterRecord>& filters);
+  // What a stage makes of a pixel of a channel.
+  static int8_t table_value(int32_t channel, uint8_t pixel) { return static_cast<int8_t>(pixel - 128 + channel); }
+
   const TensorRecord& tensor(uint32_t index) const { return tensors_[index]; }
   Shape shape(uint32_t index) const;
 
@@ -56,6 +60,7 @@ class ImageBuilder {
   std::vector<uint8_t> data_;
   std::vector<uint8_t> names_ = {'x', 0};
   std::string metadata_ = "{}";
+  std::vector<uint8_t> stage_;
 };
 
 // Makes the checksum right again after an edit, so that the other checks are what sees it.

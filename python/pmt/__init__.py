@@ -6,6 +6,7 @@ from pmt._util.native_files import get_cmake_dir, get_include
 from pmt.baselines import backprop
 from pmt.model import Confusion, Evaluation, ImageScores, Model
 from pmt.model.loading import load
+from pmt.net.input_stage import Filter, InputStage
 from pmt.protocol.comparison import Comparison, compare
 from pmt.train import callbacks
 from pmt.train.engine import Engine
@@ -22,7 +23,9 @@ __all__ = [
     "Cost",
     "Engine",
     "Evaluation",
+    "Filter",
     "ImageScores",
+    "InputStage",
     "Learner",
     "Model",
     "RunFolder",

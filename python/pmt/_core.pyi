@@ -22,6 +22,10 @@ MOST_OPS: int
 LARGEST_SIDE: int  # of a tensor, and of padding
 MOST_CHANNELS: int
 MOST_ACTIVATIONS: int  # elements of all tensors together
+MOST_FILTERS: int  # of an input stage
+MOST_STAGE_CHANNELS: int
+SHRINKAGE_BLOCK: int  # rows and columns that dct_shrinkage needs
+FILTER_STRENGTHS: dict[str, tuple[int, int]]  # in the order of their numbers, from 1 on
 
 class Options:
     def __getattr__(self, name: str) -> Any: ...
@@ -63,6 +67,12 @@ class Model:
     ) -> npt.NDArray[np.float32]: ...
     def inputs(
         self, images: npt.NDArray[np.int8], op: int, threads: int = 0
+    ) -> npt.NDArray[np.int8]: ...
+    @property
+    def frame_size(self) -> tuple[int, int] | None: ...
+    def stage(self) -> bytes: ...  # its section, empty without one
+    def run_stage(
+        self, frames: npt.NDArray[np.uint8], threads: int = 0
     ) -> npt.NDArray[np.int8]: ...
     def activations(self, image: npt.NDArray[np.int8]) -> list[npt.NDArray[np.int8]]: ...
 
@@ -194,6 +204,7 @@ def is_better(
     errors: int,
     is_alternative: bool,
 ) -> bool: ...
+def disagreements(logits: npt.NDArray[np.float32]) -> npt.NDArray[np.int32]: ...
 def is_worse(losses: npt.NDArray[np.int32], than: npt.NDArray[np.int32], errors: int) -> bool: ...
 
 NO_FOLD: int

@@ -313,7 +313,9 @@ def test_magic_and_version_are_checked() -> None:
     image = build_image(small_graph())
     with pytest.raises(ValueError, match=r"starts with b'XMTI', not b'PMTI'"):
         read_graph(b"X" + image[1:])
-    with pytest.raises(ValueError, match="version 2, this pmt reads version 1"):
+    with pytest.raises(ValueError, match="version 3, this pmt reads 1 and 2"):
+        read_graph(image[:4] + struct.pack("<I", 3) + image[8:])
+    with pytest.raises(ValueError, match="an image of version 2 has no input stage"):
         read_graph(image[:4] + struct.pack("<I", 2) + image[8:])
 
 

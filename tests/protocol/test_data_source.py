@@ -10,7 +10,7 @@ import pytest
 from networks import residual_network
 from PIL import Image
 
-from pmt.datasets.image_files import have_one_size
+from pmt.datasets.image_files import common_size
 from pmt.protocol.data_source import DataSource
 
 MODULE = import_module("pmt.datasets.image_files")
@@ -69,6 +69,6 @@ def test_a_damaged_file_is_named_whatever_the_sizes_are(tmp_path):
 def test_one_size_is_that_of_upright_images(tmp_path):
     lying = write(tmp_path / "a.jpg", (12, 8), orientation=6)
     standing = write(tmp_path / "b.jpg", (8, 12))
-    assert have_one_size([lying, standing])
-    assert not have_one_size([write(tmp_path / "c.jpg", (12, 8)), standing])
-    assert have_one_size([])
+    assert common_size([lying, standing])
+    assert not common_size([write(tmp_path / "c.jpg", (12, 8)), standing])
+    assert common_size([])

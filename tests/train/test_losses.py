@@ -483,11 +483,13 @@ def test_the_head_is_left_alone_by_a_loss_that_reads_no_labels() -> None:
     model = residual_network()
     preparation = pmt.ZOTrainer(loss="entropy", preparation="head").preparation
     assert preparation.phases(model, 8) == []
-    assert preparation.notes(model) == ["head not trained alone: loss='entropy' reads no labels"]
+    assert preparation.notes(model, dataset(model, 8)) == [
+        "head not trained alone: loss='entropy' reads no labels"
+    ]
     for loss in ("squared_error", own_entropy):
         preparation = pmt.ZOTrainer(loss=loss, preparation="head").preparation
         assert [phase.name for phase in preparation.phases(model, 8)] == ["head"]
-        assert preparation.notes(model) == []
+        assert preparation.notes(model, dataset(model, 8)) == []
 
 
 def test_a_run_without_labels_shows_and_plots_what_it_has(

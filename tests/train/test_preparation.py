@@ -40,7 +40,9 @@ def prepared(start):
         result = trainer.fit(model, DATA, progress=False)
         least = trainer.preparation.cost(start, 120).macs
         choice = sum(phase.get("head_choice_macs", 0) for phase in result.phases)
-        assert least + choice <= result.epochs[-1]["macs"] <= 1.2 * least + choice
+        assert least + choice <= result.epochs[-1]["macs"]
+        # A search takes as many candidates as it finds hopeful.
+        assert result.epochs[-1]["macs"] <= (3 if "input" in name else 1.2) * least + choice
         images[name] = model.image()
     return images
 
@@ -52,7 +54,7 @@ def need_packages_of(name):
 
 def test_each_preparation_leaves_other_bytes(start, prepared):
     assert prepared["none"] == start.image()
-    assert len(set(prepared.values())) == 4
+    assert len(set(prepared.values())) == len(PREPARATIONS)
 
 
 def test_an_alignment_is_that_of_align_on_as_many_images(start, prepared):
@@ -66,7 +68,7 @@ def test_an_alignment_is_that_of_align_on_as_many_images(start, prepared):
 
 
 @pytest.mark.parametrize("name", TRAINED)
-@pytest.mark.parametrize("preparation", ["align", "head", "align+head"])
+@pytest.mark.parametrize("preparation", ["align", "head", "align+head", "input+align+head"])
 def test_every_method_begins_with_the_same_bytes(start, prepared, name, preparation):
     need_packages_of(name)
     changes = {} if methods.METHODS[name].own_layers else {"layers": "B2,head"}
@@ -81,10 +83,10 @@ def test_a_run_takes_its_first_step_from_the_prepared_model(start, prepared, nam
     """The first step's loss is measured before its update."""
     need_packages_of(name)
     losses = []
-    for model, preparation in [(start.copy(), "align+head"), (start.copy(), "none")]:
+    for model, preparation in [(start.copy(), "input+align+head"), (start.copy(), "none")]:
         if preparation == "none":
             methods.trainer("preparation_only", **OPTIONS).fit(model, DATA, progress=False)
-            assert model.image() == prepared["align+head"]
+            assert model.image() == prepared["input+align+head"]
         trainer = methods.trainer(
             name,
             preparation=preparation,
@@ -150,7 +152,7 @@ def test_a_network_that_ends_in_no_layer_says_why_its_head_is_not_trained(start)
     graph.ops.append(Op("mean", "mean0", (graph.output,), len(graph.tensors) - 1))
     graph.output = len(graph.tensors) - 1
     preparation = Preparation(TrainingOptions(preparation="head", layers="all"))
-    assert preparation.notes(pmt.Model.from_graph(graph)) == [
+    assert preparation.notes(pmt.Model.from_graph(graph), DATA) == [
         "head not trained alone: the network ends in mean 'mean0', not in a layer with weights"
     ]
 

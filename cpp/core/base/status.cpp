@@ -21,6 +21,7 @@ const char* image_message(Code code) {
     case Code::op_quantization: return "weight scales must be 1e-30..1e6, quantizations must agree";
     case Code::op_clamp: return "clamp bounds must be int8, lower before upper";
     case Code::block_layer: return "a block names an op that has no weights";
+    case Code::input_stage: return "a filter or a size of the input stage is outside its bounds";
     case Code::name_range: return "a name lies outside the name section";
     default: return nullptr;
   }

@@ -23,6 +23,7 @@ enum class Code : int32_t {
   op_quantization,         // a weight scale is outside its bounds, or quantizations must be equal
   op_clamp,                // clamp bounds outside int8 or the wrong way round
   block_layer,             // a block names an op that has no weights
+  input_stage,             // a filter or a size of the input stage is outside its bounds
   name_range,              // a name lies outside the name section or is not terminated
   arena_alignment,         // the arena does not start at a 16-byte boundary
   arena_too_small,         // the memory handed over is smaller than the plan, or there is none

@@ -9,6 +9,7 @@ namespace pmt {
 
 constexpr uint8_t image_magic[4] = {'P', 'M', 'T', 'I'};
 constexpr uint32_t image_version = 1;
+constexpr uint32_t image_version_with_stage = 2;  // of an image that holds an input stage
 constexpr uint32_t image_alignment = 16;  // of every section
 constexpr uint32_t no_tensor = 0xFFFFFFFFu;
 
@@ -33,7 +34,8 @@ struct ImageHeader {
   uint32_t output_tensor;
   float input_mean[4];   // per channel, in units of a 0..255 pixel
   float input_std[4];    // real input = (pixel - mean) / std
-  uint32_t reserved[4];  // zero
+  Section stage;         // bytes, none without an input stage: a StageRecord and what follows it
+  uint32_t reserved[2];  // zero
 };
 static_assert(sizeof(ImageHeader) == 128, "the header is part of the file format");
 
@@ -80,5 +82,43 @@ struct BlockRecord {
   uint32_t count;
 };
 static_assert(sizeof(BlockRecord) == 12, "part of the file format");
+
+// What happens to a sensor's frame of uint8 pixels before the network: filters one after another, then resampling to the
+// input's size. The section is this record, the filters, and for each channel the input's int8 value of every pixel.
+struct StageRecord {
+  int32_t height, width;  // of the frame, which has the input's channels
+  uint32_t filters;
+  uint32_t reserved;  // zero
+};
+static_assert(sizeof(StageRecord) == 16, "part of the file format");
+
+enum class FilterKind : uint32_t {
+  switching_median = 1,
+  dct_shrinkage = 2,
+  sharpening = 3,
+  standardization = 4,
+  tone_curve = 5,
+};
+
+struct FilterRecord {
+  FilterKind kind;
+  int32_t strength;
+  int32_t noise;  // of dct_shrinkage: NoiseModel; else 0
+  uint32_t reserved;  // zero
+};
+static_assert(sizeof(FilterRecord) == 16, "part of the file format");
+
+// The noise that a shrinkage expects, as its standard deviation grows with a block's mean.
+enum class NoiseModel : int32_t {
+  constant = 0,      // read noise
+  square_root = 1,   // photon noise
+  proportional = 2,  // speckle
+};
+constexpr int32_t noise_models = 3;
+
+constexpr int32_t shrinkage_block = 4;  // rows and columns of a frame, at least
+constexpr uint32_t most_filters = 8;
+constexpr int32_t most_stage_channels = 4;
+constexpr int32_t pixel_values = 256;
 
 }  // namespace pmt

@@ -61,6 +61,10 @@ int32_t Model::block_layer(const BlockRecord& block, uint32_t index) const {
 
 const char* Model::metadata() const { return reinterpret_cast<const char*>(image_ + header_->metadata.offset); }
 
+const StageRecord* Model::stage() const {
+  return header_->stage.count == 0 ? nullptr : reinterpret_cast<const StageRecord*>(image_ + header_->stage.offset);
+}
+
 int32_t Model::producer(uint32_t tensor) const {
   for (int32_t i = 0; i < op_count(); ++i) {
     if (ops_[i].output == tensor) return i;
@@ -83,7 +87,8 @@ Status Model::open(const uint8_t* image, size_t bytes) {
   for (int i = 0; i < 4; ++i) {
     if (header->magic[i] != image_magic[i]) return {Code::image_magic};
   }
-  if (header->version != image_version) return {Code::image_version};
+  const bool has_stage = header->stage.count > 0;
+  if (header->version != (has_stage ? image_version_with_stage : image_version)) return {Code::image_version};
   if (header->image_bytes != bytes) return {Code::image_too_short};
   if (bytes > largest_image) return {Code::image_layout};
   if (crc32(image + 16, bytes - 16) != header->crc32) return {Code::image_checksum};
@@ -96,14 +101,16 @@ Status Model::open(const uint8_t* image, size_t bytes) {
   PMT_RETURN_IF_ERROR(check_tensors());
   PMT_RETURN_IF_ERROR(check_order());
   for (int32_t i = 0; i < op_count(); ++i) PMT_RETURN_IF_ERROR(check_op(i));
-  return check_blocks();
+  PMT_RETURN_IF_ERROR(check_blocks());
+  return check_stage();
 }
 
 Status Model::check_sections() const {
   const Section sections[] = {header_->tensors, header_->ops,      header_->blocks, header_->block_layers,
-                              header_->names,   header_->metadata, header_->data};
-  const uint32_t record_bytes[] = {sizeof(TensorRecord), sizeof(OpRecord), sizeof(BlockRecord), 4, 1, 1, 1};
-  for (int i = 0; i < 7; ++i) {
+                              header_->names,   header_->metadata, header_->data,   header_->stage};
+  const uint32_t record_bytes[] = {sizeof(TensorRecord), sizeof(OpRecord), sizeof(BlockRecord), 4, 1, 1, 1, 1};
+  const int count = header_->stage.count > 0 ? 8 : 7;
+  for (int i = 0; i < count; ++i) {
     const uint64_t end = sections[i].offset + static_cast<uint64_t>(sections[i].count) * record_bytes[i];
     const bool aligned = sections[i].offset % image_alignment == 0;
     if (!aligned || sections[i].offset < sizeof(ImageHeader) || end > header_->image_bytes) return {Code::image_layout};
@@ -179,6 +186,22 @@ Status Model::check_op(int32_t index) const {
   for (int32_t c = 0; c < output_of(op).channels; ++c) {
     const bool inside = scales[c] >= smallest_weight_scale && scales[c] <= largest_scale;
     if (!inside) return {Code::op_quantization, index};
+  }
+  return {};
+}
+
+Status Model::check_stage() const {
+  const uint32_t bytes = header_->stage.count;
+  if (bytes == 0) return {};
+  if (bytes < sizeof(StageRecord) || stage()->filters > most_filters) return {Code::input_stage};
+  const StageRecord& frame = *stage();
+  const uint64_t channels = static_cast<uint64_t>(input().channels);
+  const uint64_t expected = sizeof(StageRecord) + frame.filters * sizeof(FilterRecord) + channels * pixel_values;
+  const bool fits = frame.height >= 1 && frame.width >= 1 && frame.height <= largest_side &&
+                    frame.width <= largest_side && input().channels <= most_stage_channels;
+  if (bytes != expected || !fits) return {Code::input_stage};
+  for (uint32_t i = 0; i < frame.filters; ++i) {
+    if (!filter_is_valid(frame, filters()[i])) return {Code::input_stage, static_cast<int32_t>(i)};
   }
   return {};
 }

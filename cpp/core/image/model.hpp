@@ -70,6 +70,11 @@ class Model {
   int32_t block_layer(const BlockRecord& block, uint32_t index) const;
   const char* metadata() const;
 
+  // The input stage; a null pointer without one.
+  const StageRecord* stage() const;
+  const FilterRecord* filters() const { return reinterpret_cast<const FilterRecord*>(stage() + 1); }
+  const int8_t* pixel_table() const { return reinterpret_cast<const int8_t*>(filters() + stage()->filters); }
+
   // Index of the op that produces a tensor, -1 for the network's input.
   int32_t producer(uint32_t tensor) const;
   // Index of the last op that reads a tensor; op_count() for the network's output.
@@ -81,6 +86,7 @@ class Model {
   Status check_order() const;
   Status check_op(int32_t index) const;
   Status check_blocks() const;
+  Status check_stage() const;
   bool name_is_valid(uint32_t offset) const;
   template <typename T>
   const T* parameter(const OpRecord& op, T* WritableLayer::*which, uint32_t offset) const {

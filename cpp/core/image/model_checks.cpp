@@ -132,4 +132,24 @@ bool data_is_its_own(const Model& model, int32_t index) {
   return true;
 }
 
+StrengthRange strength_range(FilterKind kind) {
+  switch (kind) {
+    case FilterKind::switching_median: return {0, 254};  // levels between a pixel and the median
+    case FilterKind::dct_shrinkage: return {1, 255};     // levels of a coefficient
+    case FilterKind::sharpening: return {1, 255};        // sixteenths of the details
+    case FilterKind::standardization: return {1, 127};   // levels, the deviation of a channel
+    case FilterKind::tone_curve: return {-15, 15};       // sixteenths
+  }
+  return {1, 0};
+}
+
+bool filter_is_valid(const StageRecord& frame, const FilterRecord& filter) {
+  const StrengthRange range = strength_range(filter.kind);
+  if (filter.strength < range.low || filter.strength > range.high) return false;
+  if (filter.kind == FilterKind::tone_curve && filter.strength == 0) return false;
+  if (filter.kind != FilterKind::dct_shrinkage) return filter.noise == 0;
+  const bool holds_a_block = frame.height >= shrinkage_block && frame.width >= shrinkage_block;
+  return holds_a_block && filter.noise >= 0 && filter.noise < noise_models;
+}
+
 }  // namespace pmt

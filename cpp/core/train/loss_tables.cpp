@@ -1,7 +1,6 @@
 #include "core/train/loss_tables.hpp"
 
 #include "core/base/arithmetic.hpp"
-#include "core/zo/exponential.hpp"
 #include "core/zo/loss_units.hpp"
 
 namespace pmt {
@@ -25,12 +24,10 @@ void MeanPrediction::add(int32_t worker, const float* logits) const {
 }
 
 void MeanPrediction::write_surprisal(int32_t samples) const {
-  const float all = loss_one * static_cast<float>(samples);
   for (int32_t c = 0; c < count(); ++c) {
     int64_t sum = 0;
     for (int32_t w = 0; w < memory_->workers(); ++w) sum += sums_[int64_t{w} * count() + c];
-    const float mean = clamp(to_float(sum) / all, 1.0f / loss_one, 1.0f);
-    surprisal_[c] = log_at_least_one(1.0f / mean);
+    surprisal_[c] = surprisal_of(sum, samples);
   }
 }
 

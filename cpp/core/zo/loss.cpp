@@ -128,10 +128,26 @@ void entropy_gradient(const float* logits, int32_t classes, const EntropyTerms& 
   }
 }
 
+int32_t prediction_cross_entropy(const float* logits, const float* others, int32_t classes, const float* surprisal) {
+  const Softmax softmax(logits, classes), other(others, classes);
+  if (!softmax.exists() || !other.exists()) return largest_loss;
+  float mean = 0.0f;
+  for (int32_t c = 0; c < classes; ++c) {
+    const float probability = softmax.at(c);
+    if (probability > 0.0f) mean += probability * (other.minus_log(c) - surprisal[c]);
+  }
+  return fixed_loss(mean);
+}
+
 void add_prediction(const float* logits, int32_t classes, int64_t* sums) {
   const Softmax softmax(logits, classes);
   if (!softmax.exists()) return;
   for (int32_t c = 0; c < classes; ++c) sums[c] += fixed_probability(softmax.at(c));
+}
+
+float surprisal_of(int64_t sum, int32_t samples) {
+  const float mean = to_float(sum) / (loss_one * static_cast<float>(samples));
+  return log_at_least_one(1.0f / clamp(mean, 1.0f / loss_one, 1.0f));
 }
 
 Status losses_of(const StepContext& context, const ScoredSample& sample, const float* logits, int32_t count,

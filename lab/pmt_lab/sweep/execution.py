@@ -97,6 +97,7 @@ def _run(spec: RunSpec, run: RunFolder, threads: int) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # said when the sweep was planned
             trainer = methods.trainer(spec.base, threads=threads, **spec.options)
+        trainer.preparation.admit(model, images.train.pixel_size)
         result = trainer.fit(
             model,
             at_size(images.train, model),

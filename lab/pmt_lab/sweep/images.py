@@ -65,5 +65,5 @@ def load_split(pair: Pools, protocol: Mapping[str, Any]) -> Split:
 
 
 def at_size(data: Dataset, model: Model) -> Dataset:
-    """Return the images at the size of the model's input; inputs that are not pixels stay."""
-    return data.resize(*model.input_shape[:2]) if data.has_pixels else data
+    """Return the images at the size that the model takes; inputs that are not pixels stay."""
+    return data.resize(*model.image_shape[:2]) if data.has_pixels else data

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
+from pmt._util.progress import ProgressLine
 from pmt._util.text import counted
 from pmt.cli.arguments import (
     add_data,
@@ -18,7 +20,8 @@ from pmt.cli.arguments import (
     load_model,
 )
 from pmt.cli.output import Output, checked_model_out, layer_line
-from pmt.train.prepare import align_model
+from pmt.train.prepare import InputChoice, Trial, align_model
+from pmt.train.prepare.input_choice import LIKELY_TRIALS
 
 USAGE = "pmt align MODEL --data DIR [--corruption NAME --severity S] --out OUT.pmt [options]"
 SUMMARY = "adapt a model to images without labels, by its statistics only"
@@ -26,8 +29,10 @@ DESCRIPTION = """\
 Restore, on new images, the channel statistics that the model stores for clean images
 (`pmt statistics`): mean and deviation of every channel, by biases and weight scales; and the
 covariances in the windows of spatial layers, by their weights. If the new images are noisy,
-channels that the noise changes much get less weight in the layers that follow. Forward passes
-only; labels are not used."""
+channels that the noise changes much get less weight in the layers that follow. Filters before the
+network are chosen first, by the predictions of aligned copies of the model: against noise, blur,
+low contrast and others; none, where none is clearly better. Forward passes only; labels are not
+used."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,6 +41,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_data(parser, required=True, seed_names=("--corruption-seed", "--seed"))
     add_split(parser, "train")
     add_statistics_images(parser)
+    parser.add_argument(
+        "--no-input",
+        dest="choose_input",
+        action="store_false",
+        help="choose no filters before the network",
+    )
     parser.add_argument(
         "--no-windows",
         dest="windows",
@@ -58,27 +69,51 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     path = checked_model_out(arguments.out, arguments.model, replace=arguments.force)
     data, model = data_source(arguments), load_model(arguments)
     split = arguments.split
-    with layer_line(model, "aligning") as progress:
+    with layer_line(model, "aligning") as progress, _input_line() as input_progress:
         done = align_model(
             model,
             data,
             split=split,
             images=arguments.images,
+            choose_input=arguments.choose_input,
             windows=arguments.windows,
             reliability=arguments.reliability,
             threads=arguments.threads,
             progress=progress,
+            input_progress=input_progress,
         )
     model.save(path)
+    if done.choice is not None:
+        output.text(f"input stage: {_stage_text(done.choice)}")
+    layers, images = done.alignment.layers, done.alignment.images
     output.text(
-        f"{counted(done.layers, 'layer')} aligned to "
-        f"{counted(done.images, f'{split} image')} of {data.description(split)}"
+        f"{counted(layers, 'layer')} aligned to "
+        f"{counted(images, f'{split} image')} of {data.description(split)}"
     )
-    if done.layers == 0:
+    if layers == 0:
         output.text(
             "the model is unchanged: one image, or copies of it, cannot tell a shift from chance; "
             "give --images 2 or more"
         )
     output.text(f"{done.forwards:,} forwards, {done.macs / 1e9:,.1f} GMAC; the model is {path}")
-    output.figures({"out": str(path), **asdict(done)})
+    output.figures({"out": str(path), **done.to_json()})
     return 0
+
+
+@contextmanager
+def _input_line() -> Iterator[Callable[[int, Trial], None]]:
+    """Show a progress line over the candidates for an input stage."""
+    line = ProgressLine(LIKELY_TRIALS, unit="candidate")
+    try:
+        yield lambda number, trial: line.update(number, trial.text)
+    finally:
+        line.clear()
+
+
+def _stage_text(choice: InputChoice) -> str:
+    """Return in a line which input stage was chosen."""
+    tried = counted(len({trial.filters for trial in choice.trials}), "candidate")
+    if not choice.changed:
+        return f"no filter is clearly better than what was there, of {tried}"
+    assert choice.stage is not None
+    return f"{choice.stage}, of {tried}"

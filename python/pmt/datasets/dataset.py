@@ -335,6 +335,11 @@ class Dataset:
             return NotImplemented
         return concatenate((self, other))
 
+    @property
+    def pixel_size(self) -> tuple[int, int] | None:
+        """Height and width of the images; None where the inputs are not pixels."""
+        return self.images.shape[1:3] if self.has_pixels else None
+
     def resize(self, height: int, width: int) -> Dataset:
         """Return the images stretched to another size (bilinear, smoothed; needs Pillow).
 

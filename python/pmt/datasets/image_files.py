@@ -100,12 +100,15 @@ def _in_threads(call: Callable[[int], Result], count: int, threads: int) -> list
     return results
 
 
-def have_one_size(paths: Sequence[Path]) -> bool:
-    """Whether the heads of all files that can be read tell the same height and width."""
+def common_size(paths: Sequence[Path]) -> tuple[int, int] | None:
+    """Return height and width of images, by the heads of those that can be read.
+
+    None where they differ, or none can be read.
+    """
     sizes = (upright_size(path) for path in paths)
     known = (size for size in sizes if size is not None)
     first = next(known, None)
-    return all(size == first for size in known)
+    return first if all(size == first for size in known) else None
 
 
 def _first_size(

@@ -32,7 +32,7 @@ from pmt.datasets.corrupted_arrays import find_corrupted
 from pmt.datasets.dataset import Dataset
 from pmt.datasets.downloading import located, refuse_unfinished
 from pmt.datasets.files import damaged, missing
-from pmt.datasets.image_files import ImageFiles, have_one_size, renamed
+from pmt.datasets.image_files import ImageFiles, common_size, renamed
 from pmt.datasets.image_folder import FOLDER, list_image_folder, sub_folders
 from pmt.datasets.picture import Fit, resized
 
@@ -223,8 +223,21 @@ def load_at_own_size(
     _check_names(split, class_names)
     found = _find(located(path), split, class_names, labels, groups)
     if isinstance(found, ImageFiles):
-        return found.read(size=None if have_one_size(found.paths) else otherwise)
+        return found.read(size=None if common_size(found.paths) else otherwise)
     return found
+
+
+def own_size(
+    path: str | os.PathLike[str], *, split: str, labels: str = "fine", groups: str | None = None
+) -> tuple[int, int] | None:
+    """Return height and width of a split's images; None where they differ, or are no pixels.
+
+    Arguments and errors are those of :func:`load`.
+    """
+    found = _find(located(path), split, None, labels, groups)
+    if isinstance(found, ImageFiles):
+        return common_size(found.paths)
+    return found.images.shape[1:3] if found.has_pixels else None
 
 
 def image_files(

@@ -234,8 +234,18 @@ def _fitted(module: ModuleType, picture: Any, fit: Fit, region: Box) -> npt.NDAr
     if fit.size is None:
         picture = picture if whole else picture.crop(tuple(map(round, region)))
     elif not (whole and picture.size == fit.size[::-1]):
-        picture = picture.resize(fit.size[::-1], module.Resampling.BILINEAR, region)
+        picture = _resampled(picture, fit.size, region, module.Resampling.BILINEAR)
     return to_pixels(picture)
+
+
+def _resampled(picture: Any, size: tuple[int, int], region: Box, method: Any) -> Any:
+    """Resample rows first, then columns, as an input stage does.
+
+    Pillow chooses the order by the sizes, some versions otherwise than others.
+    """
+    left, top, right, bottom = region
+    rows = picture.resize((size[1], picture.height), method, (left, 0, right, picture.height))
+    return rows.resize(size[::-1], method, (0, top, size[1], bottom))
 
 
 def to_picture(module: ModuleType, pixels: Pixels) -> Any:

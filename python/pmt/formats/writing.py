@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -48,7 +48,8 @@ def npz_arrays(graph: Graph) -> bytes:
         equal bytes.
     """
     names = [name for name in Op.__dataclass_fields__ if name not in _ARRAYS]
-    structure = {field: getattr(graph, field) for field in Graph.__dataclass_fields__} | {
+    fields = [field for field in Graph.__dataclass_fields__ if field != "stage"]
+    structure = {field: getattr(graph, field) for field in fields} | {
         "tensors": [asdict(tensor) for tensor in graph.tensors],
         "ops": [{name: getattr(op, name) for name in names} for op in graph.ops],
     }
@@ -91,6 +92,7 @@ _WRITERS: dict[str, Callable[[Graph, str], bytes]] = {
     ".c": c_source,
 }
 SUFFIXES = tuple(_WRITERS)
+_IMAGES = (".pmt", ".h", ".c")  # hold a whole image
 
 
 def write(graph: Graph, path: str | Path, *, into: str | Path | None = None) -> int:
@@ -116,8 +118,8 @@ def write(graph: Graph, path: str | Path, *, into: str | Path | None = None) -> 
     Raises
     ------
     ValueError
-        If the suffix is unknown, the graph contradicts itself, its metadata is not JSON, or it does
-        not come from ``into``.
+        If the suffix is unknown, the graph contradicts itself, its metadata is not JSON, it does
+        not come from ``into``, or it has filters before the network and the format has none.
     ImportError
         If the format's package is missing.
     OSError
@@ -126,6 +128,8 @@ def write(graph: Graph, path: str | Path, *, into: str | Path | None = None) -> 
     path = Path(path)
     check_destination(path, replace=True)
     build_image(graph)  # whatever the format: what is not a model of pmt is refused here
+    if into is not None or path.suffix.lower() not in _IMAGES:
+        graph = _without_stage(graph, path)
     if into is None:
         content = _WRITERS[path.suffix.lower()](graph, path.name)
     else:
@@ -138,6 +142,16 @@ def write(graph: Graph, path: str | Path, *, into: str | Path | None = None) -> 
         content = tflite_with_weights(graph, Path(into))
     atomic_file.write_bytes(path, content)
     return len(content)
+
+
+def _without_stage(graph: Graph, path: Path) -> Graph:
+    """Return a graph for a file that holds no input stage; one that only resizes is left out."""
+    if graph.stage is not None and graph.stage.filters:
+        raise ValueError(
+            f"path={str(path)!r}: only a .pmt image holds filters before the network "
+            f"({graph.stage}); write a .pmt, .h or .c file, or model.with_input_stage(None)"
+        )
+    return replace(graph, stage=None)
 
 
 def check_destination(path: str | Path, *, replace: bool) -> None:

@@ -89,7 +89,7 @@ class Adaptation:
     @property
     def notes(self) -> list[str]:
         """Hints before training, a line each: phases left out, held-out images seen before."""
-        notes = self.trainer.preparation.notes(self.model)
+        notes = self.trainer.preparation.notes(self.model, self.data)
         notes += note_on_classes(self.model, self.data, self.trainer.options)
         if not self.held_out:
             return notes + note_without_choice(self.data, self.trainer.options)
@@ -297,6 +297,8 @@ def _with_data(
     folder: RunFolder, model: Model, trainer: Trainer, source: dict[str, Any]
 ) -> Adaptation:
     where = DataSource.from_config(source)
+    if "input" in trainer.preparation.name:
+        trainer.preparation.admit(model, where.own_size("train"))
     data, valid = where.load_splits(model, limit=source["limit"], valid_limit=source["valid_limit"])
     crc = checksum(data)
     if source.get("data_crc32", crc) != crc:

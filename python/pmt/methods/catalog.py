@@ -253,10 +253,10 @@ UNTRAINED: dict[str, Method] = {
         "the network as it is", "the lower bound of every comparison", _NO_ADAPTATION
     ),
     "preparation_only": Method(
-        "alignment and the exact head, no step after them",
+        "an input stage, alignment and the exact head, no step after them",
         "the start of every method that begins with them",
         _NO_ADAPTATION,
-        {"preparation": "align+head"},
+        {"preparation": "input+align+head"},
     ),
 }
 

@@ -13,11 +13,19 @@ from pmt import _core
 from pmt._util.text import counted
 from pmt.datasets import Dataset
 from pmt.net.graph import Tensor
-from pmt.net.pixels import MOST_PIXEL_CHANNELS, PixelFormula, is_unlikely, may_be_image, real_ends
+from pmt.net.pixels import (
+    MOST_PIXEL_CHANNELS,
+    PixelFormula,
+    is_unlikely,
+    may_be_image,
+    pixel_table,
+    real_ends,
+)
 
 __all__ = [
     "array_remedy",
     "check_range",
+    "image_shape",
     "images_in_shape",
     "inputs_in_shape",
     "kind_of",
@@ -31,7 +39,9 @@ _FEWEST_STEPS = 8
 _OTHER_PIXELS = 0.1  # by which an end of the pixels' range differs from that of 0..1
 
 
-def prepared_inputs(core: _core.Model, images: npt.NDArray[Any]) -> npt.NDArray[np.int8]:
+def prepared_inputs(
+    core: _core.Model, images: npt.NDArray[Any], threads: int = 0
+) -> npt.NDArray[np.int8]:
     """Return the int8 input, see :meth:`pmt.Model.prepare`."""
     kinds = (np.uint8, np.int8, np.float32)
     if not isinstance(images, np.ndarray) or images.dtype not in kinds:
@@ -40,9 +50,17 @@ def prepared_inputs(core: _core.Model, images: npt.NDArray[Any]) -> npt.NDArray[
             f"float32 or int8 inputs that are not pixels{array_remedy(images)}"
         )
     if images.dtype == np.uint8:
+        if core.frame_size is not None:
+            frames = images_in_shape(images, image_shape(core))
+            return core.run_stage(np.ascontiguousarray(frames), threads)
         return _from_pixels(core, images)
     shaped = inputs_in_shape(images, core.input_shape)
     return shaped if shaped.dtype == np.int8 else _quantized(core, shaped)
+
+
+def image_shape(core: _core.Model) -> tuple[int, int, int]:
+    """Return height, width and channels of the images that a model takes."""
+    return (*(core.frame_size or core.input_shape[:2]), core.input_shape[2])
 
 
 def _from_pixels(core: _core.Model, images: npt.NDArray[np.uint8]) -> npt.NDArray[np.int8]:
@@ -54,11 +72,10 @@ def _from_pixels(core: _core.Model, images: npt.NDArray[np.uint8]) -> npt.NDArra
             f"the {MOST_PIXEL_CHANNELS} of an image; give float32 or int8 inputs"
         )
     scale, zero_point = input_quantization(core)
-    pixels = np.arange(256, dtype=np.float64)
+    table = pixel_table(PixelFormula(core.input_mean, core.input_std), scale, zero_point)
     prepared = np.empty(images.shape, np.int8)
-    for channel, (mean, std) in enumerate(zip(core.input_mean, core.input_std, strict=True)):
-        table = np.rint((pixels - mean) / std / scale) + zero_point
-        prepared[..., channel] = np.clip(table, -128, 127).astype(np.int8)[images[..., channel]]
+    for channel, values in enumerate(table):
+        prepared[..., channel] = values[images[..., channel]]
     return prepared
 
 

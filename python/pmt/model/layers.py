@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from pmt import _core
 from pmt._core import DEAD_CHANNEL_SCALE
 from pmt._util.checks import OptionError
 from pmt._util.text import nearest
+from pmt.net.image import build_image, read_graph, read_stage
 
 __all__ = ["Layer", "Layers", "copy_parameters"]
 
@@ -232,7 +233,12 @@ def _checked(
 
 
 def copy_parameters(source: Layers, target: Layers) -> None:
-    """Give a model the weights, biases and weight scales of another one of the same layers."""
+    """Give a model the parameters of another one of the same layers, and its input stage."""
+    section = source.core.stage()
+    if section != target.core.stage():
+        stage = read_stage(section) if section else None
+        graph = replace(read_graph(target.core.image()), stage=stage)
+        target.core = _core.Model(build_image(graph))
     for layer in source.layers:
         weights, bias = source.core.weights(layer.index), source.core.bias(layer.index)
         target.core.set_parameters(layer.index, weights, bias)

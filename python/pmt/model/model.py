@@ -5,6 +5,7 @@ from __future__ import annotations
 import reprlib
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from pmt.model.class_checks import (
     warn_of_unlike_classes,
 )
 from pmt.model.features import features_graph
-from pmt.model.input_conversion import check_range, kind_of, prepared_inputs
+from pmt.model.input_conversion import check_range, image_shape, kind_of, prepared_inputs
 from pmt.model.layers import Layer, Layers
 from pmt.model.scores import (
     Confusion,
@@ -37,7 +38,8 @@ from pmt.model.scores import (
     scores_of_logits,
 )
 from pmt.net.graph import Graph, ends_in_features
-from pmt.net.image import build_image, read_graph, read_metadata
+from pmt.net.image import build_image, read_graph, read_metadata, read_stage
+from pmt.net.input_stage import InputStage
 
 __all__ = ["Layer", "Model", "check_model"]
 
@@ -182,6 +184,44 @@ class Model(Layers):
         return self.core.input_shape
 
     @property
+    def image_shape(self) -> tuple[int, int, int]:
+        """Height, width and channels of the images that the model takes.
+
+        Those of its input stage, where it has one, else the network's :attr:`input_shape`.
+        """
+        return image_shape(self.core)
+
+    @property
+    def input_stage(self) -> InputStage | None:
+        """Filters that images pass before the network, and their size; None without."""
+        section = self.core.stage()
+        return read_stage(section) if section else None
+
+    def with_input_stage(self, stage: InputStage | None) -> Model:
+        """Return a copy with another input stage, or with none.
+
+        Parameters
+        ----------
+        stage : InputStage or None
+            Filters for uint8 images of a size, which are resampled to the network's input: in the
+            bytes of Pillow's bilinear filter, as :func:`pmt.datasets.load` does.
+
+        Raises
+        ------
+        ValueError
+            If the network's input has more than 4 channels.
+
+        Examples
+        --------
+        >>> import pmt
+        >>> model = pmt.load("cifar10_mcunet")
+        >>> median = pmt.Filter("switching_median", 32)
+        >>> model.with_input_stage(pmt.InputStage((32, 32), (median,))).image_shape
+        (32, 32, 3)
+        """
+        return Model.from_graph(replace(self.to_graph(), stage=stage))
+
+    @property
     def output_shape(self) -> tuple[int, int, int]:
         """Height, width and channels of the output; (1, 1, classes) of a classifier."""
         tensor = self.core.tensors()[self.core.output_tensor]
@@ -265,23 +305,27 @@ class Model(Layers):
         """
         return Model.from_graph(features_graph(self.to_graph(), layer))
 
-    def prepare(self, images: npt.NDArray[Any]) -> npt.NDArray[np.int8]:
+    def prepare(self, images: npt.NDArray[Any], *, threads: int = 0) -> npt.NDArray[np.int8]:
         """Turn pixels or other inputs into the network's int8 input.
 
         Parameters
         ----------
         images : ndarray of uint8, float32 or int8, shape (N, height, width, channels)
-            uint8: pixels 0..255, of the model's input size; gray ones may lack the last axis where
-            the model takes one channel. float32: inputs that are not pixels, in the real numbers
-            that the network was trained on. int8: the network's own input, which stays as it is.
+            uint8: pixels 0..255, of the model's :attr:`image_shape`; gray ones may lack the last
+            axis where the model takes one channel. float32: inputs that are not pixels, in the real
+            numbers that the network was trained on. int8: the network's own input, which stays as
+            it is.
             Axes of length 1 of inputs that are not pixels may be left out: (N, 49, 10) is read by
             a model of (49, 10, 1).
+        threads : int
+            Threads for an input stage, 0 for all; the result does not depend on it.
 
         Returns
         -------
         ndarray of int8, shape (N, height, width, channels)
             ``round_half_even(real / scale) + zero_point``, clipped to int8, where ``real`` is the
-            input or, for pixels, ``(pixel - mean) / std`` with the model's stored mean and std.
+            input or, for pixels, ``(pixel - mean) / std`` with the model's stored mean and std;
+            pixels pass the :attr:`input_stage` before.
 
         Raises
         ------
@@ -290,7 +334,7 @@ class Model(Layers):
         ValueError
             If the shape is not the model's, or a value is not finite.
         """
-        return prepared_inputs(self.core, images)
+        return prepared_inputs(self.core, images, thread_count(threads))
 
     def check_classes(self, dataset: Dataset) -> None:
         """Raise ValueError if the data set has labels that the model has no class for, or none.
@@ -379,7 +423,7 @@ class Model(Layers):
         """
         parts = []
         for part in _parts(images):
-            prepared = self.prepare(part)
+            prepared = self.prepare(part, threads=threads)
             parts.append(self.core.logits(prepared, thread_count(threads), int8_logits))
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 

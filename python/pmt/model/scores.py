@@ -382,7 +382,7 @@ def predict_files(
     names = model.class_names if class_names is None else tuple(class_names)
     if names is not None and len(names) < classes:  # the one name of one output
         names = None
-    height, width, channels = model.input_shape
+    height, width, channels = model.image_shape
     found: list[str] = []
     labels, shares = [], []
     for block in read_in_blocks(find_files(files), (height, width), channels, threads=threads):

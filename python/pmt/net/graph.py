@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from pmt._core import MOST_CHANNELS
 from pmt._util.checks import OptionError, checked_integer
+from pmt.net.input_stage import InputStage, check_stage
 
 # In the order of the image format, which counts them from 1.
 OpKind = Literal[
@@ -145,11 +146,13 @@ class Graph(BaseGraph[Tensor, Op]):
     ``input_mean`` and ``input_std`` are per channel, in units of a 0..255 pixel: the real input is
     ``(pixel - mean) / std``, the int8 input ``round_half_even(real / scale) + zero_point``;
     ``pixels_assumed`` says that an importer could only guess them. An image does not keep that.
+    ``stage`` is what images pass before that, where the network has an input stage.
     ``metadata`` is JSON-serializable: ``class_names``, ``source``, ``licence``, and what else a
     reader of the model wants to know.
     """
 
     pixels_assumed: bool = False
+    stage: InputStage | None = None
 
 
 def ends_in_features(shape: Shape, metadata: Mapping[str, Any]) -> bool:
@@ -270,6 +273,8 @@ def check_graph(graph: Graph) -> None:
     for index, tensor in enumerate(graph.tensors):
         _check_tensor(index, tensor)
     _check_input(graph)
+    if graph.stage is not None:
+        check_stage(graph.stage, graph.tensors[graph.input].channels)
     _check_order(graph)
     for op in graph.ops:
         _check_op(graph, op)

@@ -18,15 +18,21 @@ import numpy.typing as npt
 
 from pmt._util.parsing import parse_json
 from pmt.net.graph import Graph, Op, OpKind, Tensor, check_graph, is_layer, weight_shape
+from pmt.net.input_stage import FILTERS, NOISE_MODELS, Filter, InputStage
+from pmt.net.pixels import PixelFormula, pixel_table
 
 MAGIC = b"PMTI"
 VERSION = 1
+_VERSION_WITH_STAGE = 2
 ALIGNMENT = 16
 _NONE = 0xFFFFFFFF  # no tensor, no offset
 _MAX_BYTES = 2**31 - 1
 _IMPORT_AGAIN = "import the model again"
 
-_HEADER = struct.Struct("<4s3I14I2I4f4f4I")
+_HEADER = struct.Struct("<4s3I14I2I4f4f2I2I")
+_STAGE_FIELDS = slice(28, 30)  # of the header
+_STAGE = struct.Struct("<2i2I")
+_FILTER = struct.Struct("<I2iI")
 _TENSOR = struct.Struct("<3ifiI")
 _OP = struct.Struct("<2I2II10i3I")
 _BLOCK = struct.Struct("<3I")
@@ -125,6 +131,7 @@ def read_graph(image: bytes) -> Graph:
             input_std=tuple(header[24 : 24 + channels]),
             blocks=blocks,
             metadata=metadata,
+            stage=read_stage(sections["stage"]) if sections["stage"] else None,
         )
         check_graph(graph)
     except (struct.error, IndexError, ValueError) as error:
@@ -224,17 +231,50 @@ def _assemble(graph: Graph, payloads: tuple[bytes, ...]) -> bytes:
     for payload, record_bytes in zip(payloads, _RECORD_BYTES, strict=True):
         table += [_HEADER.size + len(body), len(payload) // record_bytes]
         body += payload + bytes(-len(payload) % ALIGNMENT)
+    stage = _pack_stage(graph)
+    placed = (_HEADER.size + len(body), len(stage)) if stage else (0, 0)
+    body += stage + bytes(-len(stage) % ALIGNMENT)
     total = _HEADER.size + len(body)
+    version = _VERSION_WITH_STAGE if stage else VERSION
     if total > _MAX_BYTES:
         raise ValueError(f"graph: its image of {total} bytes passes the limit of {_MAX_BYTES}")
 
     def header(crc: int) -> bytes:
         mean = (*graph.input_mean, 0.0, 0.0, 0.0, 0.0)[:4]
         std = (*graph.input_std, 1.0, 1.0, 1.0, 1.0)[:4]
-        fields = (*table, graph.input, graph.output, *mean, *std, 0, 0, 0, 0)
-        return _HEADER.pack(MAGIC, VERSION, total, crc, *fields)
+        fields = (*table, graph.input, graph.output, *mean, *std, *placed, 0, 0)
+        return _HEADER.pack(MAGIC, version, total, crc, *fields)
 
     return header(zlib.crc32(header(0)[_CRC_FROM:] + body)) + bytes(body)
+
+
+def _pack_stage(graph: Graph) -> bytes:
+    """Write the input stage: its images' size, its filters, and what pixels are to the network."""
+    if graph.stage is None:
+        return b""
+    source = graph.tensors[graph.input]
+    filters = [
+        _FILTER.pack(FILTERS.index(one.name) + 1, one.strength, NOISE_MODELS.index(one.noise), 0)
+        for one in graph.stage.filters
+    ]
+    formula = PixelFormula(
+        tuple(float(np.float32(value)) for value in graph.input_mean),
+        tuple(float(np.float32(value)) for value in graph.input_std),
+    )
+    table = pixel_table(formula, float(np.float32(source.scale)), source.zero_point)
+    return b"".join((_STAGE.pack(*graph.stage.size, len(filters), 0), *filters, table.tobytes()))
+
+
+def read_stage(section: bytes) -> InputStage:
+    """Read the section of an input stage."""
+    height, width, count, _ = _STAGE.unpack_from(section)
+    filters = []
+    for index in range(count):
+        kind, strength, noise, _ = _FILTER.unpack_from(section, _STAGE.size + index * _FILTER.size)
+        if not 1 <= kind <= len(FILTERS) or not 0 <= noise < len(NOISE_MODELS):
+            raise ValueError(f"filter {index} of the input stage has kind {kind}, noise {noise}")
+        filters.append(Filter(FILTERS[kind - 1], strength, NOISE_MODELS[noise]))
+    return InputStage((height, width), tuple(filters))
 
 
 def _open(image: bytes) -> tuple[dict[str, bytes], tuple[Any, ...]]:
@@ -248,9 +288,9 @@ def _open(image: bytes) -> tuple[dict[str, bytes], tuple[Any, ...]]:
     magic, version, total, crc = header[:4]
     if magic != MAGIC:
         raise ValueError(f"image: starts with {magic!r}, not {MAGIC!r}; not a .pmt image")
-    if version != VERSION:
+    if version not in (VERSION, _VERSION_WITH_STAGE):
         raise ValueError(
-            f"image: version {version}, this pmt reads version {VERSION}; "
+            f"image: version {version}, this pmt reads {VERSION} and {_VERSION_WITH_STAGE}; "
             "export the model again with this pmt, or install the matching one"
         )
     if total != len(image):
@@ -270,6 +310,15 @@ def _open(image: bytes) -> tuple[dict[str, bytes], tuple[Any, ...]]:
         if offset < _HEADER.size or offset % ALIGNMENT or end > total:
             raise ValueError(f"image: section {name!r} at {offset}, {count} records, is misplaced")
         sections[name] = bytes(image[offset:end])
+    offset, count = header[_STAGE_FIELDS]
+    if (count > 0) != (version == _VERSION_WITH_STAGE):
+        raise ValueError(
+            f"image: an image of version {version} has {'an' if count else 'no'} input stage; "
+            f"{_IMPORT_AGAIN}"
+        )
+    if count and (offset < _HEADER.size or offset % ALIGNMENT or offset + count > total):
+        raise ValueError(f"image: section 'stage' at {offset}, {count} bytes, is misplaced")
+    sections["stage"] = bytes(image[offset : offset + count])
     return sections, header
 
 

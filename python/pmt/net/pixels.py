@@ -23,6 +23,7 @@ __all__ = [
     "noted_formula",
     "per_channel",
     "pixel_formula",
+    "pixel_table",
     "raw_pixels",
     "real_ends",
     "real_pixels",
@@ -59,6 +60,15 @@ class PixelFormula:
     mean: tuple[float, ...]
     std: tuple[float, ...]
     assumed: bool = False
+
+
+def pixel_table(formula: PixelFormula, scale: float, zero_point: int) -> npt.NDArray[np.int8]:
+    """Return the int8 input of every pixel 0..255: int8 (channels, 256)."""
+    pixels = np.arange(256, dtype=np.float64)
+    mean, std = np.array(formula.mean)[:, None], np.array(formula.std)[:, None]
+    steps = np.rint((pixels - mean) / std / scale) + zero_point
+    table: npt.NDArray[np.int8] = np.clip(steps, -128, 127).astype(np.int8)
+    return table
 
 
 def may_be_image(shape: Shape) -> bool:

@@ -401,7 +401,7 @@ def evaluate_model(
     comparison = None
     if against is not None:
         resized = data
-        if against.input_shape != model.input_shape:
+        if against.image_shape != model.image_shape:
             resized = source.load(split, against, limit=limit)
         others = against.score_images(resized, threads=threads)
         comparison = Comparison.of_scores(names[::-1], others, scores)

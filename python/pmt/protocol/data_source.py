@@ -22,7 +22,13 @@ from pmt.datasets.corrupted_arrays import find_corrupted, read_corrupted
 from pmt.datasets.dataset import checksum
 from pmt.datasets.downloading import named
 from pmt.datasets.image_folder import FOLDER
-from pmt.datasets.layouts import chosen_indices, fitted, load_at_own_size, load_for_input
+from pmt.datasets.layouts import (
+    chosen_indices,
+    fitted,
+    load_at_own_size,
+    load_for_input,
+    own_size,
+)
 from pmt.datasets.picture import Fit
 from pmt.model import Model
 from pmt.model.loading import BUNDLED_MODELS
@@ -196,6 +202,19 @@ class DataSource:
             return None
         return find_corrupted(Path(self.data), split)
 
+    def own_size(self, split: str) -> tuple[int, int] | None:
+        """Return height and width of a split's images as they are on disk.
+
+        None where they differ, or are not pixels. Errors are those of :func:`pmt.datasets.load`.
+        """
+        if self.data == BUNDLED:
+            return datasets.bundled(split).images.shape[1:3]
+        folder = self.stored(split)
+        if folder is not None:
+            stored = read_corrupted(folder, self.corruption, self.severity, labels=self.labels)
+            return stored.images.shape[1:3]
+        return own_size(self.data, split=split, labels=self.labels, groups=self._groups(split))
+
     def load(self, split: str, model: Model, *, limit: int = 0) -> Dataset:
         """Read a split, corrupt it, and resize it to the model's input.
 
@@ -272,7 +291,7 @@ class DataSource:
             severity=self.severity,
             seed=corruptions.split_seed(self.corruption_seed, split),
             constants=self.constants,
-            size=model.input_shape[:2],
+            size=model.image_shape[:2],
             seen=self._seen(clean if clean is not None else stored, split, model),
         )
 
@@ -311,7 +330,7 @@ class DataSource:
 
     def _read(self, split: str, model: Model, limit: int = 0) -> Dataset:
         if not self.corruption and self.data != BUNDLED and not self._has_arrays():
-            fit = Fit(model.input_shape[:2])
+            fit = Fit(model.image_shape[:2])
             return load_for_input(
                 self.data,
                 fit,
@@ -340,7 +359,7 @@ class DataSource:
         return load_at_own_size(
             self.data,
             split=split,
-            otherwise=model.input_shape[:2],
+            otherwise=model.image_shape[:2],
             class_names=self._names,
             labels=self.labels,
             groups=self._groups(split),

@@ -54,9 +54,8 @@ class Event:
 class PhaseEnd(Event):
     """The original model was measured, or was aligned, or its head was trained.
 
-    ``record["phase"]`` is ``"start"``, ``"aligned"``, ``"head"``, ``"head_alone"`` or, after the
-    last epoch, ``"refit"``; losses and accuracies are those
-    of ``RunResult.phases``.
+    ``record["phase"]`` is ``"start"``, ``"aligned"``, ``"input"``, ``"head"``, ``"head_alone"`` or,
+    after the last epoch, ``"refit"``; losses and accuracies are those of ``RunResult.phases``.
     """
 
 

@@ -143,7 +143,7 @@ class TrainingOptions(Options):
         "prediction on the previous batch",
         CORE,
     )
-    preparation: str = PREPARATION("align+head")
+    preparation: str = PREPARATION("input+align+head")
     align_images: int = ALIGN_IMAGES(1000)
     align_windows: bool = ALIGN_WINDOWS(True)
     align_reliability: bool = ALIGN_RELIABILITY(True)

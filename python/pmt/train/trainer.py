@@ -290,6 +290,7 @@ class Trainer(ABC):
             warnings.warn(copies, stacklevel=2)
         folder = RunFolder.of(out) if out is not None else None
         trainer = self.fitted_to(data, held_out)
+        trainer.preparation.admit(model, data.pixel_size)
         images = Images.of(trainer, data, valid, held_out)
         run = Run(trainer, model, images, folder, progress, callbacks)
         if folder is None:

@@ -1,6 +1,6 @@
-"""Before the first step: alignment to new images, and the linear head trained alone."""
+"""Before the first step: an input stage, alignment to new images, and the solved head."""
 
-from pmt.train.prepare.alignment import Alignment, align, align_model
+from pmt.train.prepare.alignment import Alignment, align
 from pmt.train.prepare.clean_statistics import (
     CleanStatistics,
     MeasuredModel,
@@ -9,15 +9,21 @@ from pmt.train.prepare.clean_statistics import (
     with_statistics,
     without_statistics,
 )
+from pmt.train.prepare.input_choice import InputChoice, Trial, choose_input_stage
 from pmt.train.prepare.preparation import PREPARATIONS
+from pmt.train.prepare.unlabeled import AlignedModel, align_model
 
 __all__ = [
     "PREPARATIONS",
+    "AlignedModel",
     "Alignment",
     "CleanStatistics",
+    "InputChoice",
     "MeasuredModel",
+    "Trial",
     "align",
     "align_model",
+    "choose_input_stage",
     "measure_statistics",
     "store_statistics",
     "with_statistics",

@@ -29,6 +29,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -38,11 +39,9 @@ from pmt._util.processes import thread_count
 from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.model.layers import copy_parameters
-from pmt.protocol import DataSource
 from pmt.protocol.copies import first_of_copies
 from pmt.train.costs.work import Cost
 from pmt.train.prepare.clean_statistics import (
-    DEFAULT_IMAGES,
     CleanStatistics,
     WindowStatistics,
     aligned_layers,
@@ -51,7 +50,7 @@ from pmt.train.prepare.clean_statistics import (
     window_layers,
 )
 
-__all__ = ["Alignment", "align", "align_model", "alignment_cost", "noise_probes", "noise_share"]
+__all__ = ["Alignment", "align", "alignment_cost", "noise_probes", "noise_share"]
 
 # A second round brings nothing: clean statistics are a good start.
 _ROUNDS = 1
@@ -75,7 +74,7 @@ class Alignment:
 
 def align(
     model: Model,
-    images: npt.NDArray[np.uint8],
+    images: npt.NDArray[Any],
     reference: CleanStatistics | None = None,
     *,
     windows: bool = True,
@@ -95,10 +94,10 @@ def align(
     ----------
     model : Model
         The model.
-    images : ndarray of uint8, shape (N, height, width, channels)
-        New images, of the model's input size; some hundred are enough, and of a few what chance
-        explains is left alone. Equal images count once, and a single one changes nothing. No
-        labels.
+    images : ndarray of uint8, float32 or int8, shape (N, height, width, channels)
+        New images, as :meth:`pmt.Model.prepare` takes them; some hundred are enough, and of a few
+        what chance explains is left alone. Equal images count once, and a single one changes
+        nothing. No labels.
     reference : CleanStatistics, optional
         Statistics of clean images
         (:func:`pmt.train.prepare.measure_statistics`); by default those stored in
@@ -165,52 +164,6 @@ def align(
         reliability=noise is not None and noise.found,
     )
     return Alignment(len(images), len(layers), cost.forwards, cost.macs)
-
-
-def align_model(
-    model: Model,
-    data: DataSource,
-    *,
-    split: str = "train",
-    images: int = DEFAULT_IMAGES,
-    windows: bool = True,
-    reliability: bool = True,
-    threads: int = 0,
-    progress: Callable[[int, int], None] | None = None,
-) -> Alignment:
-    """Align a model, in place, to images of a data source.
-
-    Parameters
-    ----------
-    model : Model
-        The model, with statistics of clean images in it.
-    data : DataSource
-        New images; no labels are used.
-    split : {"train", "test"}
-        Part of the data set.
-    images : int
-        At most this many, always the same ones; 0 takes all.
-    windows, reliability, threads, progress
-        As in :func:`align`.
-
-    Returns
-    -------
-    Alignment
-        Its work.
-
-    Raises
-    ------
-    FileNotFoundError, ValueError, ImportError
-        As :meth:`pmt.protocol.DataSource.load` and :func:`align`.
-    """
-    return align(
-        model,
-        data.load(split, model, limit=images).images,
-        windows=windows,
-        reliability=reliability,
-        threads=threads,
-        progress=progress,
-    )
 
 
 class _Groups:

@@ -1,6 +1,6 @@
-"""Preparation of a model before the first step: alignment, and the solved head.
+"""Preparation of a model before the first step: alignment, an input stage, and the solved head.
 
-Both take forward passes only, none of them perturbed, and every trainer may begin with them. They
+All take forward passes only, none of them perturbed, and every trainer may begin with them. They
 leave the same bytes whichever trainer it is, so that methods start from the same state.
 """
 
@@ -12,14 +12,23 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pmt.datasets import Dataset
 from pmt.model import Model
+from pmt.model.layers import copy_parameters
+from pmt.net.input_stage import InputStage
 from pmt.train.costs.work import Cost
 from pmt.train.losses import is_function, reads, reads_labels
 from pmt.train.option_fields import Range, Words, option
 from pmt.train.prepare.alignment import align, alignment_cost
 from pmt.train.prepare.clean_statistics import CleanStatistics, stored_statistics
+from pmt.train.prepare.input_choice import (
+    admit,
+    choice_cost,
+    choose_input_stage,
+    why_no_input_stage,
+)
 from pmt.train.prepare.linear_head import has_linear_head, head_macs, head_op, solve_head
 
 __all__ = [
@@ -35,7 +44,7 @@ __all__ = [
     "without_head",
 ]
 
-PREPARATIONS = ("none", "align", "head", "align+head")
+PREPARATIONS = ("none", "align", "head", "align+head", "input+align", "input+align+head")
 HEADS = ("head", "head_alone")  # phases that solve the head
 _ALIGNMENT = 1  # names a stream of random numbers apart from the schedule's
 
@@ -44,8 +53,9 @@ PREPARATION = partial(
     metavar="NAME",
     help="preparation before the first step: none; align the model to training images without "
     "labels, as `pmt align` does; solve only its linear head, on features that are computed once; "
-    "or both. A model that stores no statistics of clean images is not aligned, and a head that is "
-    "not to be trained, or not linear, is left unchanged",
+    "or both; with input, also choose filters before the network, for images at their own size. A "
+    "model that stores no statistics of clean images is not aligned and gets no filters, and a "
+    "head that is not to be trained, or not linear, is left unchanged",
     values=Words(PREPARATIONS),
 )
 ALIGN_IMAGES = partial(
@@ -67,11 +77,18 @@ class PhaseWork:
         Multiply-accumulates.
     figures : mapping
         Entries for the record of the phase: ``head_strength``, how strongly the head was held to
-        the old one, and ``head_choice_macs``, the part of the MACs that chose it.
+        the old one, and ``head_choice_macs``, the part of the MACs that chose it;
+        ``input_stage``, the filters that were chosen, in words.
+    again : callable, optional
+        Does the same to a model and other images, with what was chosen; returns its work.
+    changed : bool
+        Whether the model is another than after the phase before.
     """
 
     macs: int
-    figures: Mapping[str, float] = field(default_factory=dict)
+    figures: Mapping[str, Any] = field(default_factory=dict)
+    again: Callable[[Model, Dataset], PhaseWork] | None = None
+    changed: bool = True
 
 
 @dataclass(frozen=True)
@@ -80,7 +97,7 @@ class Phase:
 
     Attributes
     ----------
-    name : {"aligned", "head", "head_alone"}
+    name : {"aligned", "input", "head", "head_alone"}
         The state that it leaves the model in.
     macs : int
         Its multiply-accumulates, at least.
@@ -88,13 +105,16 @@ class Phase:
         Takes the model, which it changes in place, and the training images; returns its work.
         Ctrl-C may leave the model changed in part.
     from_start : bool
-        Whether it begins with the original model, as an alternative to the phases before it.
+        Whether it begins with the original model, and replaces the phases before it.
+    is_alternative : bool
+        Whether it is one to them, which must be clearly better.
     """
 
     name: str
     macs: int
     run: Callable[[Model, Dataset], PhaseWork]
     from_start: bool = False
+    is_alternative: bool = False
 
 
 class Preparation:
@@ -120,20 +140,25 @@ class Preparation:
         """Return the statistics that a model is aligned to; None where it is not aligned."""
         return stored_statistics(model) if "align" in self.name else None
 
-    def phases(self, model: Model, samples: int) -> list[Phase]:
-        """Return the phases for a model and so many training samples, in their order."""
+    def phases(self, model: Model, data: Dataset | int) -> list[Phase]:
+        """Return the phases for a model and training samples, or so many, in their order."""
+        samples = data if isinstance(data, int) else len(data)
         phases = []
         statistics = self.reference(model)
         if statistics is not None:
             windows = self.options.align_windows and bool(statistics.windows)
+            images = min(self.options.align_images, samples)
             cost = alignment_cost(
                 model,
-                min(self.options.align_images, samples),
+                images,
                 windows=windows,
                 reliability=self.options.align_reliability,
             )
-            run = partial(self._align, macs=cost.macs)
-            phases.append(Phase("aligned", cost.macs, run))
+            phases.append(Phase("aligned", cost.macs, partial(self._align, macs=cost.macs)))
+            pixels = isinstance(data, int) or data.has_pixels
+            if "input" in self.name and not why_no_input_stage(model, pixels):
+                choice = choice_cost(model, images, windows=windows)
+                phases.append(Phase("input", choice.macs, self._choose_input, from_start=True))
         if self.trains_head(model):
             phases.append(Phase("head", head_macs(model, samples), self.solve_head))
         return phases
@@ -143,13 +168,16 @@ class Preparation:
 
         That is the head without alignment, which costs accuracy where there is nothing to align.
         """
-        if [phase.name for phase in phases] != ["aligned", "head"]:
+        if [phase.name for phase in phases][:: len(phases) - 1 or 1] != ["aligned", "head"]:
             return []
-        return [replace(phases[1], name="head_alone", from_start=True)]
+        return [replace(phases[-1], name="head_alone", from_start=True, is_alternative=True)]
 
-    def notes(self, model: Model) -> list[str]:
+    def notes(self, model: Model, data: Dataset) -> list[str]:
         """Return why a phase that the options name is left out, a line each."""
         notes = []
+        why_not = why_no_input_stage(model, data.has_pixels)
+        if "input" in self.name and why_not and self.reference(model) is not None:
+            notes.append(f"no filters before the network: {why_not}")
         if "align" in self.name and self.reference(model) is None:
             notes.append(
                 "not aligned: the model holds no statistics of clean images; "
@@ -171,14 +199,26 @@ class Preparation:
         trained = head in model.select_layers(self.options.layers)
         return "it is not linear" if trained else "it is not among the trained layers"
 
+    def admit(self, model: Model, size: tuple[int, int] | None) -> None:
+        """Let a model take images of a size, see :func:`admit`, where filters are chosen."""
+        if "input" in self.name:
+            admit(model, size)
+
     def cost(self, model: Model, samples: int) -> Cost:
         """Count the least work on so many training samples; no forward of it is perturbed."""
         return Cost(0, sum(phase.macs for phase in self.phases(model, samples)))
 
     def apply(self, model: Model, data: Dataset) -> None:
         """Prepare a model in place; Ctrl-C may leave it aligned in part."""
-        for phase in self.phases(model, len(data)):
-            phase.run(model, data)
+        self.admit(model, data.pixel_size)
+        original = model.copy()
+        for phase in self.phases(model, data):
+            before = model
+            if phase.from_start:
+                before = model.copy()
+                copy_parameters(original, model)
+            if not phase.run(model, data).changed:
+                copy_parameters(before, model)
 
     def solve_head(self, model: Model, data: Dataset, strength: float | None = None) -> PhaseWork:
         """Solve the head alone, held to the old one so strongly, or as cross-validation chooses."""
@@ -191,7 +231,8 @@ class Preparation:
             strength=strength,
         )
         figures = {"head_strength": work.strength, "head_choice_macs": work.choice_macs}
-        return PhaseWork(work.macs + work.choice_macs, figures)
+        again = partial(self.solve_head, strength=work.strength)
+        return PhaseWork(work.macs + work.choice_macs, figures, again)
 
     @property
     def _head_loss(self) -> str:
@@ -202,21 +243,41 @@ class Preparation:
         """Whether the head's loss fits what the model gives."""
         return reads(self._head_loss).takes_targets or (model.is_classifier and model.classes > 1)
 
-    def _align(self, model: Model, data: Dataset, *, macs: int) -> PhaseWork:
-        statistics = self.reference(model)
-        assert statistics is not None
+    @property
+    def _alignment_options(self) -> dict[str, Any]:
+        options = self.options
+        return {"windows": options.align_windows, "reliability": options.align_reliability}
+
+    def _alignment_images(self, data: Dataset) -> npt.NDArray[Any]:
         samples = len(data.images)
         count = min(self.options.align_images, samples)
         order = np.random.default_rng([self.options.seed, _ALIGNMENT]).permutation(samples)
-        align(
-            model,
-            data.images[np.sort(order[:count])],
-            statistics,
-            windows=self.options.align_windows,
-            reliability=self.options.align_reliability,
-            threads=self.threads,
-        )
+        return data.images[np.sort(order[:count])]
+
+    def _align(self, model: Model, data: Dataset, *, macs: int) -> PhaseWork:
+        images, statistics = self._alignment_images(data), self.reference(model)
+        align(model, images, statistics, threads=self.threads, **self._alignment_options)
         return PhaseWork(macs)
+
+    def _choose_input(self, model: Model, data: Dataset) -> PhaseWork:
+        images, statistics = self._alignment_images(data), self.reference(model)
+        found = choose_input_stage(
+            model, images, statistics, threads=self.threads, **self._alignment_options
+        )
+        figures = {
+            "input_stage": "no filter" if found.stage is None else str(found.stage),
+            "input_trials": len(found.trials),
+        }
+        again = partial(self._use_input, stage=found.stage)
+        return PhaseWork(found.macs, figures, again, found.changed)
+
+    def _use_input(self, model: Model, data: Dataset, *, stage: InputStage | None) -> PhaseWork:
+        """Give a model a stage that was chosen, and align it behind that."""
+        copy_parameters(model.with_input_stage(stage), model)
+        cost = alignment_cost(
+            model, min(self.options.align_images, len(data)), **self._alignment_options
+        )
+        return self._align(model, data, macs=cost.macs)
 
     def trains_head(self, model: Model) -> bool:
         """Whether the head is solved alone: for a loss of labels or targets that fits the model."""
@@ -228,4 +289,4 @@ class Preparation:
 
 def without_head(preparation: str) -> str:
     """Return a preparation less the head's training."""
-    return "align" if "align" in preparation else "none"
+    return preparation.removesuffix("+head") if "align" in preparation else "none"

@@ -6,8 +6,6 @@ A dozen held-out images decide by chance whether a head that some fifty others t
 from __future__ import annotations
 
 import time
-from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -66,11 +64,8 @@ class CrossValidation(Observer):
             scores = run.score(run.model, self.data.subset(self.places))
             self._macs += len(self.places) * _forward_macs(run.model)
         elif state.phase is not None and state.work is not None and state.name in HEADS:
-            strength = state.work.figures["head_strength"]
-            solve_head = partial(run.trainer.preparation.solve_head, strength=strength)
-            head = replace(state.phase, run=solve_head)
             before = [] if state.is_alternative else self.phases
-            scores = self._out_of_fold(run, [*before, head])
+            scores = self._out_of_fold(run, [*before, state.phase_again])
         else:
             return
         better = self.best.take(scores, ERRORS, is_alternative=state.is_alternative)
@@ -84,7 +79,9 @@ class CrossValidation(Observer):
         """Take in a phase before the head that is in force, and whether it is the best state."""
         if state.phase is None or state.name in HEADS or state.worse:
             return
-        self.phases.append(state.phase)
+        if state.phase.from_start and not state.better:
+            return
+        self.phases = [*([] if state.phase.from_start else self.phases), state.phase_again]
         if state.better:
             start = time.monotonic()
             self.best.add(self._out_of_fold(run, self.phases), True)

@@ -247,7 +247,8 @@ class KeepBest(Observer):
             state.better = self.scored.is_better(
                 scores, errors, is_alternative=state.is_alternative
             )
-        state.worse &= not state.is_alternative  # the run drops it by itself
+        # One that began with the original model is dropped by the run itself.
+        state.worse &= state.phase is None or not state.phase.from_start
         self.scored.add(scores, state.better)
 
     def state(self) -> dict[str, npt.NDArray[Any]]:

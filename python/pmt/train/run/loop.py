@@ -82,7 +82,7 @@ class Run:
         self.model = model
         self.images = images
         self.data = images.train
-        self.phases = trainer.preparation.phases(model, len(self.data))
+        self.phases = trainer.preparation.phases(model, self.data)
         if self.keeps_best:
             self.phases += trainer.preparation.alternatives(self.phases)
         self.schedule = trainer.schedule(model, len(self.data))
@@ -157,7 +157,7 @@ class Run:
         names = self.learned_classes()
         if names is not None:
             self.model.core = with_classes(self.model, names).core
-        notes = [*self.trainer.preparation.notes(self.model)]
+        notes = [*self.trainer.preparation.notes(self.model, self.data)]
         if not self.keeps_best:
             notes += note_without_choice(self.data, self.trainer.options)
         elif self.images.were_parted:
@@ -200,9 +200,11 @@ class Run:
                 observer.before_phase(self, phase)
             start = time.monotonic()
             work = phase.run(self.model, self.data)
+            if not work.changed:
+                copy_parameters(before, self.model)
             self._make_stepper()
             state = self._end_phase(phase, work, time.monotonic() - start)
-            if phase.from_start and not state.better:
+            if phase.from_start and state.better is False:
                 copy_parameters(before, self.model)
                 self._make_stepper()
         self.whole = True

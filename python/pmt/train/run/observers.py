@@ -77,8 +77,15 @@ class State:
 
     @property
     def is_alternative(self) -> bool:
-        """Whether its phase began with the original model, in place of the phases before it."""
-        return self.phase is not None and self.phase.from_start
+        """Whether its phase is an alternative to those before it."""
+        return self.phase is not None and self.phase.is_alternative
+
+    @property
+    def phase_again(self) -> Phase:
+        """The phase for other images, with what it has chosen."""
+        assert self.phase is not None
+        assert self.work is not None
+        return replace(self.phase, run=self.work.again or self.phase.run)
 
 
 class Observer:

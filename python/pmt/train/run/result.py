@@ -24,6 +24,7 @@ __all__ = ["Column", "RunResult", "columns"]
 _VALID = ("valid_loss", "valid_accuracy")
 _STATES = {
     "aligned": "the aligned model",
+    "input": "the model aligned behind its input stage",
     "head": "the model with its head trained",
     "head_alone": "the unaligned model with its head trained",
 }
@@ -107,8 +108,9 @@ class RunResult:
         to that.
     phases : list of dict
         The records of the states before the first step, if any: ``phase`` is ``"start"`` (the
-        original model), ``"aligned"``, ``"head"`` (with its head trained) or ``"head_alone"`` (with
-        its head trained, and not aligned); the other entries are those of epochs. Where
+        original model), ``"aligned"``, ``"input"`` (aligned behind the filters of ``input_stage``),
+        ``"head"`` (with its head trained) or ``"head_alone"`` (with its head trained, and not
+        aligned); the other entries are those of epochs. Where
         cross-validation judges the head, start and head have ``out_of_fold_loss`` and
         ``out_of_fold_accuracy``, on all training images.
     kept : dict

@@ -1,0 +1,59 @@
+#include "core/input/input_stage.hpp"
+
+#include "core/input/filters.hpp"
+#include "core/input/resampling.hpp"
+
+namespace pmt {
+namespace {
+
+Frame frame_of(const Model& model, uint8_t* pixels) {
+  return {pixels, model.stage()->height, model.stage()->width, model.input().channels};
+}
+
+int64_t filter_bytes(const FilterRecord& filter, const Frame& frame) {
+  switch (filter.kind) {
+    case FilterKind::switching_median: return switching_median_bytes(frame);
+    case FilterKind::dct_shrinkage: return dct_shrinkage_bytes(frame);
+    case FilterKind::sharpening: return sharpening_bytes(frame);
+    case FilterKind::standardization:
+    case FilterKind::tone_curve: return 0;
+  }
+  return 0;
+}
+
+void run_filter(const FilterRecord& filter, const Frame& frame, uint8_t* scratch) {
+  switch (filter.kind) {
+    case FilterKind::switching_median: return switching_median(frame, filter.strength, scratch);
+    case FilterKind::dct_shrinkage:
+      return dct_shrinkage(frame, filter.strength, static_cast<NoiseModel>(filter.noise), scratch);
+    case FilterKind::sharpening: return sharpening(frame, filter.strength, scratch);
+    case FilterKind::standardization: return standardization(frame, filter.strength);
+    case FilterKind::tone_curve: return tone_curve(frame, filter.strength);
+  }
+}
+
+}  // namespace
+
+int64_t frame_bytes(const Model& model) {
+  if (model.stage() == nullptr) return element_count(model.input());
+  return static_cast<int64_t>(model.stage()->height) * model.stage()->width * model.input().channels;
+}
+
+int64_t input_stage_bytes(const Model& model) {
+  if (model.stage() == nullptr) return 0;
+  const Frame frame = frame_of(model, nullptr);
+  int64_t most = resample_bytes(frame, {model.input().height, model.input().width});
+  for (uint32_t i = 0; i < model.stage()->filters; ++i) {
+    const int64_t bytes = filter_bytes(model.filters()[i], frame);
+    most = most < bytes ? bytes : most;
+  }
+  return most;
+}
+
+void run_input_stage(const Model& model, uint8_t* pixels, uint8_t* scratch, int8_t* input) {
+  const Frame frame = frame_of(model, pixels);
+  for (uint32_t i = 0; i < model.stage()->filters; ++i) run_filter(model.filters()[i], frame, scratch);
+  resample(frame, {model.input().height, model.input().width}, model.pixel_table(), scratch, input);
+}
+
+}  // namespace pmt

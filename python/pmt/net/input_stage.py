@@ -1,0 +1,127 @@
+"""The input stage of a model: filters that a camera's image passes before the network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from pmt import _core
+from pmt._util.checks import checked_range
+from pmt._util.text import counted, did_you_mean
+
+__all__ = ["FILTERS", "NOISE_MODELS", "Filter", "InputStage", "check_stage"]
+
+FILTERS: tuple[str, ...] = tuple(_core.FILTER_STRENGTHS)  # in the order of their numbers, from 1 on
+NOISE_MODELS = ("constant", "square_root", "proportional")
+_WITH_NOISE = "dct_shrinkage"
+
+
+@dataclass(frozen=True)
+class Filter:
+    """A filter on uint8 pixels at the image's own size.
+
+    Parameters
+    ----------
+    name : str
+        - ``switching_median``: a value that is an extreme of its 3x3 window becomes the window's
+          median (Sun, Neuvo 1994);
+        - ``dct_shrinkage``: the coefficients of all overlapping 4x4 blocks are shrunk by the
+          non-negative garrote, and the blocks averaged (Yaroslavsky et al. 2001; Gao 1998);
+        - ``sharpening``: the difference to the binomial mean of a 3x3 window is enlarged;
+        - ``standardization``: each channel is scaled about its mean;
+        - ``tone_curve``: pixels become brighter or darker, black and white stay.
+    strength : int
+        ``switching_median``: levels, 0..254, that an extreme value may be away from the median;
+        ``dct_shrinkage``: levels, 1..255, below which a coefficient becomes 0; ``sharpening``:
+        sixteenths of the difference that are added, 1..255; ``standardization``: a channel's
+        standard deviation in levels, 1..127; ``tone_curve``: sixteenths of p (255 - p) / 255 that
+        are added to a pixel p, -15..15.
+    noise : {"constant", "square_root", "proportional"}
+        How the threshold of ``dct_shrinkage`` grows with the mean of a block, from its strength at
+        128: as read noise, photon noise or speckle does.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If there is no such filter, or a parameter is out of range.
+    """
+
+    name: str
+    strength: int
+    noise: str = "constant"
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        if self.name not in FILTERS:
+            raise ValueError(f"filter {self.name!r} is unknown{did_you_mean(self.name, FILTERS)}")
+        low, high = _core.FILTER_STRENGTHS[self.name]
+        strength = checked_range(f"strength of {self.name}", self.strength, low, high)
+        if strength == 0 and low < 0:
+            raise ValueError(f"strength of {self.name}=0 changes nothing: leave the filter out")
+        object.__setattr__(self, "strength", strength)
+        models = NOISE_MODELS if self.name == _WITH_NOISE else NOISE_MODELS[:1]
+        if self.noise not in models:
+            raise ValueError(f"noise={self.noise!r} of {self.name}: use {' or '.join(models)}")
+
+    def __str__(self) -> str:
+        """Return the filter in a few words."""
+        noise = f" {self.noise}" if self.name == _WITH_NOISE else ""
+        return f"{self.name} {self.strength}{noise}"
+
+
+@dataclass(frozen=True)
+class InputStage:
+    """What happens to images before a network: filters, then resampling to its input.
+
+    Parameters
+    ----------
+    size : (int, int)
+        Height and width of the images, each 1..4096.
+    filters : tuple of Filter
+        At most 8, in their order.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a size is out of range, there are too many filters, or images are too small for one.
+    """
+
+    size: tuple[int, int]
+    filters: tuple[Filter, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        """Check sizes and filters."""
+        height, width = self.size
+        sides = {"height": height, "width": width}
+        size = [checked_range(name, side, 1, _core.LARGEST_SIDE) for name, side in sides.items()]
+        object.__setattr__(self, "size", tuple(size))
+        object.__setattr__(self, "filters", tuple(self.filters))
+        if len(self.filters) > _core.MOST_FILTERS:
+            raise ValueError(
+                f"filters: there are {len(self.filters)}, at most {_core.MOST_FILTERS} go into one "
+                "input stage"
+            )
+        blocks = any(one.name == _WITH_NOISE for one in self.filters)
+        if blocks and min(size) < _core.SHRINKAGE_BLOCK:
+            raise ValueError(
+                f"size={self.size}: {_WITH_NOISE} needs images of {_core.SHRINKAGE_BLOCK} rows and "
+                "columns or more"
+            )
+
+    def __str__(self) -> str:
+        """Return the stage in a few words."""
+        filters = ", ".join(str(one) for one in self.filters)
+        return filters or "no filter"
+
+    def record(self) -> dict[str, Any]:
+        """Return it as plain values, for a report."""
+        return {"size": list(self.size), "filters": [str(one) for one in self.filters]}
+
+
+def check_stage(stage: InputStage, channels: int) -> None:
+    """Raise ValueError if a network of so many input channels cannot have an input stage."""
+    if channels > _core.MOST_STAGE_CHANNELS:
+        raise ValueError(
+            f"input stage: the network's input has {counted(channels, 'channel')}, an image at "
+            f"most {_core.MOST_STAGE_CHANNELS}; use the network without a stage"
+        )
