@@ -3,6 +3,7 @@
 #include "common/log.hpp"
 #include "common/serial.hpp"
 #include "core/base/crc32.hpp"
+#include "core/input/input_stage.hpp"
 
 namespace pmt::firmware {
 namespace {
@@ -38,6 +39,7 @@ bool Service::open(const ServiceSetup& setup, const board::Memory& arena) {
     return false;
   }
   frame_bytes_ = static_cast<size_t>(element_count(model.input()));
+  sensor_bytes_ = model.stage() == nullptr ? 0 : static_cast<size_t>(frame_bytes(model));
   LearnerSetup core = {};
   core.image = setup.image.bytes;
   core.image_bytes = setup.image.count;
@@ -89,11 +91,19 @@ bool Service::receive(Request* request) {
   } while (request->start != request_start);
   board::read_serial(&request->command, sizeof *request - 1);
   uint32_t crc = crc_of(request, sizeof *request);
+  bool takes_frame = false;
   if (request->command == 'O' || request->command == 'P') {
-    board::read_serial(learner_.frame(), frame_bytes_);
-    crc = crc_of(learner_.frame(), frame_bytes_, crc);
+    const bool is_raw = sensor_bytes_ > 0;
+    void* const to = is_raw ? static_cast<void*>(learner_.sensor_frame()) : learner_.frame();
+    const size_t bytes = is_raw ? sensor_bytes_ : frame_bytes_;
+    board::read_serial(to, bytes);
+    crc = crc_of(to, bytes, crc);
+    takes_frame = is_raw;
   }
-  if (read_word() == crc) return true;
+  if (read_word() == crc) {
+    if (takes_frame) (void)learner_.run_stage();  // only a model without a stage refuses
+    return true;
+  }
   Line().text("error: the request is damaged").print();
   return false;
 }

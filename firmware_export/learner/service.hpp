@@ -39,7 +39,6 @@ class Service {
   static_assert(sizeof(Request) == 8);
 
   bool receive(Request* request);
-  bool receive_frame(uint32_t crc);
   bool answer(const Request& request);
   void reply(const Status& status) const;
   void reply_prediction();
@@ -52,7 +51,8 @@ class Service {
   ServiceSetup setup_ = {};
   board::Memory arena_ = {};
   int8_t* frames_ = nullptr;
-  size_t frame_bytes_ = 0;
+  size_t frame_bytes_ = 0;   // of the network's input
+  size_t sensor_bytes_ = 0;  // of a frame of the input stage; 0: the host sends inputs
   CardStates states_;
   Learner learner_;
 };

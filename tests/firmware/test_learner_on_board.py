@@ -75,6 +75,23 @@ def test_live_images_over_the_uart(model: pmt.Model, tmp_path: Path) -> None:
     assert 0 <= export.flash_used - flash < FIXED.code / 10
 
 
+@pytest.mark.parametrize("frames", ["board", "host"])
+def test_a_board_filters_and_resamples_what_its_sensor_sees(
+    model: pmt.Model, tmp_path: Path, frames: str
+) -> None:
+    need_firmware_tools(EMULATOR)
+    filters = (pmt.Filter("switching_median", 32), pmt.Filter("dct_shrinkage", 20, "square_root"))
+    staged = model.with_input_stage(pmt.InputStage((44, 36), filters))
+    out = tmp_path / "fw"
+    export = export_learner(staged, target=TARGET, like=LIKE, out=out, samples=30, frames=frames)
+    data, test = (noisy(*part).resize(44, 36) for part in (("train", 30), ("test", 5)))
+    report = stream(out, data, test, steps=97, pipe=True)
+    assert report.different == []
+    assert report.replies > 40
+    assert report.candidate != "original"
+    assert export.sizes.phases()["predict"] > 28 * 28 + 44 * 36
+
+
 @pytest.mark.parametrize("board", ["stm32f746g-disco", "stm32h7b3i-dk"])
 def test_the_programs_of_the_st_boards_are_no_larger_than_said(
     model: pmt.Model, tmp_path: Path, board: str

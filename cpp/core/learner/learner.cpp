@@ -69,7 +69,7 @@ Status Learner::open_memory(void* memory, size_t bytes) {
   PMT_RETURN_IF_ERROR(take_persistent(arena));
   need_.persistent = arena.used();
   device_need_.persistent = device_bytes(arena);
-  need_.predict = device_need_.predict = predictor_.activation_bytes();
+  need_.predict = device_need_.predict = predictor_.whole_bytes();
   phase_ = static_cast<uint8_t*>(memory) + need_.persistent;
   phase_bytes_ = bytes - need_.persistent;
   PMT_RETURN_IF_ERROR(measure_phases());
@@ -89,7 +89,7 @@ Status Learner::measure_phases() {
     const Status status = open_epochs();
     if (!status.ok() && status.code != Code::arena_too_small) return status;
     // Predictions run in the trainer's activations where there is room.
-    epochs_at_ = epochs_.activation_bytes() < predictor_.activation_bytes() ? need_.predict : 0;
+    epochs_at_ = epochs_.activation_bytes() < need_.predict ? need_.predict : 0;
     need_.epochs = epochs_at_ + epochs_.bytes_needed();
     device_need_.epochs = epochs_at_ + epochs_.bytes_on_device();
   }
@@ -153,6 +153,18 @@ Status Learner::aim_at_head() {
 int8_t* Learner::frame() {
   (void)aim_at_head();  // it was planned before
   return predictor_.input();
+}
+
+uint8_t* Learner::sensor_frame() {
+  (void)aim_at_head();
+  return predictor_.sensor_frame();
+}
+
+Status Learner::run_stage() {
+  if (model_.stage() == nullptr) return {Code::learner_call};
+  PMT_RETURN_IF_ERROR(aim_at_head());
+  predictor_.run_stage();
+  return {};
 }
 
 Status Learner::predict(const int8_t* frame, Prediction* prediction) {

@@ -93,6 +93,10 @@ pmt_learner* pmt_learner_open(void* object, const pmt_learner_setup* setup, void
 
 size_t pmt_learner_needed(const pmt_learner* learner) { return learner->learner.need().needed(); }
 
+uint8_t* pmt_learner_sensor_frame(pmt_learner* learner) { return learner->learner.sensor_frame(); }
+
+int pmt_learner_run_stage(pmt_learner* learner) { return code_of(learner->learner.run_stage()); }
+
 int8_t* pmt_learner_frame(pmt_learner* learner) { return learner->learner.frame(); }
 
 int pmt_learner_predict(pmt_learner* learner, const int8_t* frame, pmt_prediction* prediction) {

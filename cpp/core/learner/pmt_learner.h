@@ -67,6 +67,8 @@ pmt_learner* pmt_learner_open(void* object, const pmt_learner_setup* setup, void
 size_t pmt_learner_table_bytes(const pmt_learner_setup* setup);
 size_t pmt_learner_needed(const pmt_learner* learner);
 
+uint8_t* pmt_learner_sensor_frame(pmt_learner* learner);
+int pmt_learner_run_stage(pmt_learner* learner);
 int8_t* pmt_learner_frame(pmt_learner* learner);
 int pmt_learner_predict(pmt_learner* learner, const int8_t* frame, pmt_prediction* prediction);
 int pmt_learner_observe(pmt_learner* learner, const int8_t* frame, int32_t label, pmt_role role);

@@ -1,6 +1,13 @@
 #include "core/learner/predictor.hpp"
 
+#include "core/input/input_stage.hpp"
+
 namespace pmt {
+namespace {
+
+size_t padded(size_t bytes) { return (bytes + image_alignment - 1) / image_alignment * image_alignment; }
+
+}  // namespace
 
 Status Predictor::open(const PredictorSetup& setup, Arena& tables) {
   const Model& model = *setup.model;
@@ -17,6 +24,10 @@ Status Predictor::open(const PredictorSetup& setup, Arena& tables) {
   whole_ = -1;
   PMT_RETURN_IF_ERROR(make_plan(setup.streams, setup.stream_count));
   whole_bytes_ = activation_bytes();
+  if (model.stage() != nullptr) {
+    const size_t stage = padded(stage_scratch_offset() + static_cast<size_t>(input_stage_bytes(model)));
+    if (whole_bytes_ < stage) whole_bytes_ = stage;
+  }
   stream_count_ = 0;
   for (int32_t op = 0; op < model.op_count(); op = plan_.segment_end(op) + 1) {
     if (plan_.streams(op)) streams_[stream_count_++] = {op, plan_.segment_end(op), plan_.band(op)};
@@ -54,6 +65,22 @@ size_t Predictor::activation_bytes() const {
   measure.take<uint8_t>(plan_.bytes());
   measure.take<float>(network_.model->classes());
   return measure.used();
+}
+
+// The frame stands behind the input, where activations come later.
+size_t Predictor::sensor_offset() const {
+  const ImageHeader& header = network_.model->header();
+  const auto end = plan_.offset(Pass::main, static_cast<int32_t>(header.input_tensor)) +
+                   element_count(network_.model->input());
+  return padded(static_cast<size_t>(end));
+}
+
+size_t Predictor::stage_scratch_offset() const {
+  return padded(sensor_offset() + static_cast<size_t>(frame_bytes(*network_.model)));
+}
+
+void Predictor::run_stage() const {
+  run_input_stage(*network_.model, sensor_frame(), memory_.activations + stage_scratch_offset(), input());
 }
 
 void Predictor::place(uint8_t* activations) {

@@ -24,8 +24,15 @@ class Predictor {
   // Memory of a pass, which holds nothing between two passes: so many bytes, 16-byte aligned.
   size_t activation_bytes() const;
   void place(uint8_t* activations);
+  // Memory of a pass of the whole network, and of the input stage before it.
+  size_t whole_bytes() const { return whole_bytes_; }
   // Room for passes that end there, and for those of the whole network in between.
   size_t room() const { return activation_bytes() < whole_bytes_ ? whole_bytes_ : activation_bytes(); }
+
+  // Of a model with an input stage, in a pass of the whole network: where a sensor's frame is put.
+  uint8_t* sensor_frame() const { return memory_.activations + sensor_offset(); }
+  // The frame there, which is overwritten, becomes the image in input().
+  void run_stage() const;
 
   int8_t* input() const { return memory_.tensor(plan_, Pass::main, network_.model->header().input_tensor); }
   // The pass of the image in input().
@@ -41,6 +48,8 @@ class Predictor {
   const Activations& memory() const { return memory_; }
 
  private:
+  size_t sensor_offset() const;
+  size_t stage_scratch_offset() const;
   Status make_plan(const StreamedOps* streams, int32_t count);
 
   Network network_ = {};
@@ -51,7 +60,7 @@ class Predictor {
   StreamedOps* streams_ = nullptr;  // of a pass of the whole network
   int32_t stream_count_ = 0;
   int32_t end_ = 0;
-  size_t whole_bytes_ = 0;  // of a pass of the whole network
+  size_t whole_bytes_ = 0;
   int32_t whole_ = -1;      // the first op of the stream that is not one in the plan; -1: all are
 };
 

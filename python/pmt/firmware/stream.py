@@ -76,7 +76,7 @@ class Board:
         command: str,
         option: int = 0,
         number: int = 0,
-        frame: npt.NDArray[np.int8] | None = None,
+        frame: npt.NDArray[Any] | None = None,
     ) -> str:
         """Send a request; return the reply, a line."""
         request = struct.pack("<BcBBi", _START, command.encode(), option, 0, number)
@@ -307,24 +307,28 @@ class _Session:
 
     def _predict(self, board: Board, test: Dataset) -> float:
         host = self._host.predict(test.images)
-        inputs = self._model.prepare(test.images)
+        sent = self._sent(test)
         correct = 0
         for i in range(len(test)):
             margin = struct.unpack("<I", host.margins[i].tobytes())[0]
             crc = _core.crc32(host.logits[i].tobytes())
             text = f"predicted {host.labels[i]}, margin {margin:08x}, logits {crc:08x}"
-            reply = board.ask("P", frame=inputs[i])
+            reply = board.ask("P", frame=sent[i])
             self._compare(reply, text)
             correct += reply.startswith(f"predicted {test.labels[i]},")
         return correct / max(1, len(test))
 
+    def _sent(self, data: Dataset) -> npt.NDArray[Any]:
+        """Return what the board is sent of images: pixels where it has an input stage."""
+        return data.images if self._model.input_stage else self._model.prepare(data.images)
+
     def _observe(self, board: Board, data: Dataset, labeled: bool) -> None:
-        inputs = self._model.prepare(data.images)
+        inputs, sent = self._model.prepare(data.images), self._sent(data)
         role = _core.LEARNER_ROLES.index("automatic")
         for i in range(len(data)):
             label = int(data.labels[i]) if labeled else -1
             self._frames.append(inputs[i])
-            reply = board.ask("O", role, label, inputs[i])
+            reply = board.ask("O", role, label, sent[i])
             self._same(reply, partial(self._host.observe, data.images[i : i + 1], [label]))
 
     def _same(self, reply: str, call: Callable[[], None]) -> bool:
