@@ -1,5 +1,8 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cstring>
+
 #include "core/image/model_checks.hpp"
 #include "core/input/input_stage.hpp"
 #include "reference/input_filters.hpp"
@@ -60,6 +63,18 @@ std::vector<int8_t> run(const Model& model, const reference::Pixels& image) {
   return input;
 }
 
+// The frame in the memory of the input, which overwrites it.
+std::vector<int8_t> run_in_place(const Model& model, const reference::Pixels& image) {
+  const auto bytes = static_cast<size_t>(frame_bytes(model)), offset = static_cast<size_t>(frame_offset(model));
+  const auto count = static_cast<size_t>(element_count(model.input()));
+  AlignedBytes memory(std::max(offset + bytes, count));
+  std::memcpy(memory.data() + offset, image.data(), bytes);
+  AlignedBytes scratch(static_cast<size_t>(input_stage_bytes(model)), 0xA5);
+  auto* input = reinterpret_cast<int8_t*>(memory.data());
+  run_input_stage(model, memory.data() + offset, scratch.data(), input);
+  return {input, input + count};
+}
+
 std::vector<int8_t> expected(const reference::Pixels& image, const Size& input,
                              const std::vector<FilterRecord>& filters) {
   reference::Pixels pixels = image;
@@ -82,7 +97,9 @@ void compare(RandomSource& random, const Size& frame, const Size& input, int32_t
   Model model;
   REQUIRE(model.open(bytes.data(), bytes.size()).ok());
   const reference::Pixels image = random_pixels(random, frame.height, frame.width, channels);
-  CHECK(run(model, image) == expected(image, input, filters));
+  const std::vector<int8_t> found = run(model, image);
+  CHECK(found == expected(image, input, filters));
+  CHECK(run_in_place(model, image) == found);
 }
 
 }  // namespace

@@ -50,6 +50,11 @@ int64_t input_stage_bytes(const Model& model) {
   return most;
 }
 
+int64_t frame_offset(const Model& model) {
+  const int64_t lead = frame_lead(frame_of(model, nullptr), {model.input().height, model.input().width});
+  return (lead + image_alignment - 1) / image_alignment * image_alignment;
+}
+
 void run_input_stage(const Model& model, uint8_t* pixels, uint8_t* scratch, int8_t* input) {
   const Frame frame = frame_of(model, pixels);
   for (uint32_t i = 0; i < model.stage()->filters; ++i) run_filter(model.filters()[i], frame, scratch);

@@ -15,11 +15,17 @@ struct Taps {
 
 int32_t most_taps(int32_t from, int32_t to) { return 2 * ((larger(from, to) + to - 1) / to) + 1; }
 
+// Rows or columns up to the last one that an output pixel is made of.
+int32_t end_of_taps(int32_t from, int32_t to, int32_t place) {
+  const int32_t reach = 2 * larger(from, to), center = (2 * place + 1) * from;
+  return smaller((center + reach + to) / (2 * to), from);
+}
+
 // Places are in units of 1 / (2 to) of a pixel, in which all are whole.
 Taps find_taps(int32_t from, int32_t to, int32_t place, int32_t* weights) {
   const int32_t pixel = 2 * to, reach = 2 * larger(from, to), center = (2 * place + 1) * from;
   const int32_t first = larger(center - reach + to, 0) / pixel;
-  const int32_t end = smaller((center + reach + to) / pixel, from);
+  const int32_t end = end_of_taps(from, to, place);
   int64_t sum = 0;
   for (int32_t i = first; i < end; ++i) {
     const int32_t away = i * pixel + to - center;
@@ -81,6 +87,17 @@ int64_t resample_bytes(const Frame& frame, const InputSize& to) {
   const Layout layout = layout_of(frame, to);
   return to.width * static_cast<int64_t>(sizeof(Taps)) + word_count(layout, to) * 4 +
          static_cast<int64_t>(layout.row_taps) * layout.row_bytes;
+}
+
+int64_t frame_lead(const Frame& frame, const InputSize& to) {
+  const int64_t row = static_cast<int64_t>(to.width) * frame.channels;
+  int64_t lead = 0;
+  for (int32_t y = 0; y < to.height; ++y) {
+    const int64_t read = static_cast<int64_t>(end_of_taps(frame.height, to.height, y)) * frame.row_bytes();
+    const int64_t ahead = (y + 1) * row - read;
+    lead = lead < ahead ? ahead : lead;
+  }
+  return lead;
 }
 
 void resample(const Frame& frame, const InputSize& to, const int8_t* table, uint8_t* scratch, int8_t* input) {

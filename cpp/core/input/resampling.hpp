@@ -10,8 +10,11 @@ struct InputSize {
   int32_t height, width;
 };
 
-// `table` maps pixels to the network's input, 256 entries a channel.
+// `table` maps pixels to the network's input, 256 entries a channel. The frame may begin frame_lead() bytes behind
+// the input: it is then overwritten by it, row by row, once it is read.
 void resample(const Frame& frame, const InputSize& to, const int8_t* table, uint8_t* scratch, int8_t* input);
 int64_t resample_bytes(const Frame& frame, const InputSize& to);
+
+int64_t frame_lead(const Frame& frame, const InputSize& to);
 
 }  // namespace pmt

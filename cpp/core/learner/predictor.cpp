@@ -67,16 +67,18 @@ size_t Predictor::activation_bytes() const {
   return measure.used();
 }
 
-// The frame stands behind the input, where activations come later.
-size_t Predictor::sensor_offset() const {
-  const ImageHeader& header = network_.model->header();
-  const auto end = plan_.offset(Pass::main, static_cast<int32_t>(header.input_tensor)) +
-                   element_count(network_.model->input());
-  return padded(static_cast<size_t>(end));
-}
+// The frame stands where the input, which overwrites it, and activations come later.
+size_t Predictor::sensor_offset() const { return input_offset() + static_cast<size_t>(frame_offset(*network_.model)); }
 
 size_t Predictor::stage_scratch_offset() const {
-  return padded(sensor_offset() + static_cast<size_t>(frame_bytes(*network_.model)));
+  const Model& model = *network_.model;
+  const size_t frame_end = sensor_offset() + static_cast<size_t>(frame_bytes(model));
+  const size_t input_end = input_offset() + static_cast<size_t>(element_count(model.input()));
+  return padded(frame_end < input_end ? input_end : frame_end);
+}
+
+size_t Predictor::input_offset() const {
+  return static_cast<size_t>(plan_.offset(Pass::main, static_cast<int32_t>(network_.model->header().input_tensor)));
 }
 
 void Predictor::run_stage() const {

@@ -48,6 +48,7 @@ class Predictor {
   const Activations& memory() const { return memory_; }
 
  private:
+  size_t input_offset() const;
   size_t sensor_offset() const;
   size_t stage_scratch_offset() const;
   Status make_plan(const StreamedOps* streams, int32_t count);

@@ -1,0 +1,114 @@
+r"""Raw frames on a board: MCUNet behind each filter, within the STM32F746's memory, in QEMU.
+
+    python benchmarks/raw_frames.py --data DATA --out runs/raw_frames
+
+DATA holds the folder cifar-10-batches-bin, whose test images are enlarged to frames of 120x160.
+The board filters and resamples them and predicts; every reply is compared with the host's. A
+filter's instructions are those of a prediction with it, less one without: counted by the emulator.
+
+    python benchmarks/raw_frames.py --table results/raw-frames.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import struct
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import pmt
+from pmt import _core, datasets
+from pmt.cli.output import table
+from pmt.firmware.export import export_learner
+from pmt.firmware.stream import Board, emulated_board
+from pmt_lab.files import kept_rows, write_rows
+
+SIZE = (120, 160)
+FRAMES = 4
+TARGET = "qemu-mps2-an500"
+INSTRUCTION_NS = 256  # of the emulated clock
+CLOCK_HZ = 216e6
+FILTERS = {
+    "none": (),
+    "switching_median": (pmt.Filter("switching_median", 32),),
+    "dct_shrinkage": (pmt.Filter("dct_shrinkage", 60, "square_root"),),
+    "sharpening": (pmt.Filter("sharpening", 11),),
+    "standardization": (pmt.Filter("standardization", 55),),
+    "tone_curve": (pmt.Filter("tone_curve", -5),),
+}
+
+
+def row_of(name: str, data: Path, out: Path) -> dict[str, Any]:
+    """Return what a prediction behind a filter takes."""
+    model = pmt.load("cifar10_mcunet").with_input_stage(pmt.InputStage(SIZE, FILTERS[name]))
+    images = datasets.load(
+        data / "cifar-10-batches-bin", split="test", size=SIZE, limit=FRAMES
+    ).images
+    export = export_learner(
+        model, target=TARGET, like="stm32f746g-disco", out=out / name, samples=32, force=True
+    )
+    learner = pmt.Learner(model, samples=32, keeps_confirmed=False)
+    host = learner.predict(images)
+    with emulated_board(out / name, TARGET, pipe=True, counts=True) as line:
+        board = Board(line, lambda index: np.empty(0, np.int8))
+        started = milliseconds(board)
+        replies = [board.ask("P", frame=image) for image in images]
+        taken = milliseconds(board) - started
+    expected = [
+        f"predicted {host.labels[i]}, margin {struct.unpack('<I', host.margins[i].tobytes())[0]:08x}, "
+        f"logits {_core.crc32(host.logits[i].tobytes()):08x}"
+        for i in range(FRAMES)
+    ]
+    return {
+        "filter": name,
+        "instructions": taken * 10**6 / INSTRUCTION_NS / FRAMES,
+        "equal": replies == expected,
+        "predict_bytes": export.sizes.phases()["predict"],
+        "ram": export.ram_used,
+    }
+
+
+def milliseconds(board: Board) -> int:
+    """Return the board's clock."""
+    return int(board.ask("T").split()[-1])
+
+
+def table_of(found: list[dict[str, Any]]) -> str:
+    """Return the table as text."""
+    without = found[0]["instructions"]
+    rows = []
+    for one in found:
+        more = one["instructions"] - without
+        cost = ["", ""] if one["filter"] == "none" else [f"{more / 1e6:.1f}", f"{more / CLOCK_HZ * 1e3:.0f}"]
+        memory = f"{one['predict_bytes']:,}", f"{one['ram']:,}"
+        rows.append([one["filter"], *cost, *memory, "all" if one["equal"] else "no"])
+    titles = ["filter", "million instructions", "ms", "bytes of a prediction", "RAM", "equal"]
+    return table(titles, rows, left=("filter", "equal"))
+
+
+def main() -> None:
+    """Run what is missing and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--data", type=Path, help="folder of the data sets")
+    parser.add_argument("--out", type=Path, help="folder of the figures and the projects")
+    parser.add_argument("--results", type=Path, help="file that keeps what the table needs")
+    parser.add_argument("--table", type=Path, help="run nothing; the table of such a file")
+    arguments = parser.parse_args()
+    if arguments.table is not None:
+        print(table_of(json.loads(arguments.table.read_text())))
+        return
+    if None in (arguments.data, arguments.out):
+        parser.error("--data and --out are needed, or --table alone")
+    rows = {name: partial(row_of, name, arguments.data, arguments.out) for name in FILTERS}
+    found = list(kept_rows(arguments.out, rows))
+    print(table_of(found))
+    if arguments.results is not None:
+        write_rows(arguments.results, found)
+
+
+if __name__ == "__main__":
+    main()
