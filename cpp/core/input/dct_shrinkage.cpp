@@ -33,9 +33,10 @@ Planes planes_of(const Frame& frame) {
 
 struct Lines {
   int32_t* sums[size];  // of the rows that blocks reach, a ring, planes one after another
+  int32_t* rows;        // of a row of blocks in one plane
   int32_t* columns;     // one coefficient of every column of a row of blocks
   int32_t* shrunk;      // the same, of all blocks that cover it
-  int32_t* kept;        // one coefficient of every block
+  int32_t* kept[size];  // the same of every block, by its column
   float* thresholds;    // squared and in the sums' scale, of every block
 };
 
@@ -44,31 +45,37 @@ Lines lines_of(const Frame& frame, uint8_t* scratch) {
   auto* memory = reinterpret_cast<int32_t*>(scratch);
   Lines lines = {};
   for (int32_t i = 0; i < size; ++i) lines.sums[i] = memory + i * all;
-  lines.columns = memory + size * all;
+  lines.rows = memory + size * all;
+  lines.columns = lines.rows + size * line;
   lines.shrunk = lines.columns + line;
-  lines.kept = lines.shrunk + line;
-  lines.thresholds = reinterpret_cast<float*>(lines.kept + line);
+  for (int32_t i = 0; i < size; ++i) lines.kept[i] = lines.shrunk + (1 + i) * line;
+  lines.thresholds = reinterpret_cast<float*>(lines.shrunk + (1 + size) * line);
   return lines;
 }
 
-int32_t plane_value(const Planes& planes, const uint8_t* pixel, int32_t plane) {
-  if (!planes.is_color) return pixel[plane];
-  return color[plane][0] * pixel[0] + color[plane][1] * pixel[1] + color[plane][2] * pixel[2];
+// A row of one plane.
+void write_plane(const Frame& frame, const Planes& planes, int32_t y, int32_t plane, int32_t* out) {
+  const uint8_t* row = frame.row(y);
+  if (!planes.is_color) {
+    for (int32_t x = 0; x < frame.width; ++x) out[x] = row[x * frame.channels + plane];
+    return;
+  }
+  const int32_t red = color[plane][0], green = color[plane][1], blue = color[plane][2];
+  for (int32_t x = 0; x < frame.width; ++x) out[x] = red * row[3 * x] + green * row[3 * x + 1] + blue * row[3 * x + 2];
+}
+
+// Coefficient k of four values, `step` apart.
+template <int32_t k>
+int32_t coefficient(const int32_t* values, int32_t step = 1) {
+  const int32_t outer = values[0] + (k % 2 == 0 ? 1 : -1) * values[3 * step];
+  const int32_t inner = values[step] + (k % 2 == 0 ? 1 : -1) * values[2 * step];
+  return basis[k][0] * outer + basis[k][1] * inner;
 }
 
 // Coefficient k of every column of four rows.
-void transform_columns(const Frame& frame, const Planes& planes, int32_t y, int32_t plane, int32_t k, int32_t* out) {
-  for (int32_t x = 0; x < frame.width; ++x) out[x] = 0;
-  for (int32_t i = 0; i < size; ++i) {
-    const uint8_t* row = frame.row(y + i);
-    for (int32_t x = 0; x < frame.width; ++x) {
-      out[x] += basis[k][i] * plane_value(planes, row + x * frame.channels, plane);
-    }
-  }
-}
-
-int32_t coefficient(const int32_t* columns, int32_t j) {
-  return basis[j][0] * columns[0] + basis[j][1] * columns[1] + basis[j][2] * columns[2] + basis[j][3] * columns[3];
+template <int32_t k>
+void transform_columns(const int32_t* rows, int32_t width, int32_t* out) {
+  for (int32_t x = 0; x < width; ++x) out[x] = coefficient<k>(rows + x, width);
 }
 
 // t^2 of every block from the sums of its columns, at a mean of 128 `threshold`^2.
@@ -77,7 +84,7 @@ void find_thresholds(const Planes& planes, const int32_t* columns, int32_t block
   const auto at_gray = static_cast<float>(planes.scale * threshold * threshold);
   const float gray = 1.0f / static_cast<float>(size * size * middle_gray * planes.norm_of(0));
   for (int32_t x = 0; x < blocks; ++x) {
-    const float mean = static_cast<float>(coefficient(columns + x, 0)) * gray;
+    const float mean = static_cast<float>(coefficient<0>(columns + x)) * gray;
     const float once = noise == NoiseModel::constant ? 1.0f : mean;
     const float twice = noise == NoiseModel::proportional ? mean : 1.0f;
     out[x] = at_gray * once * twice;
@@ -94,37 +101,63 @@ int32_t shrunk(int32_t value, int32_t multiple, float threshold) {
   return stays ? static_cast<int32_t>(less) : 0;
 }
 
-// Shrinks coefficients (k, 0..3) of every block, and adds what they are in their columns.
-void shrink_blocks(const Lines& lines, int32_t blocks, int32_t k, int32_t multiple_of_norm) {
-  for (int32_t j = 0; j < size; ++j) {
-    const int32_t multiple = multiple_of_norm / norm[j];
-    const bool is_mean = k == 0 && j == 0;
-    for (int32_t x = 0; x < blocks; ++x) {
-      const int32_t value = coefficient(lines.columns + x, j);
-      lines.kept[x] = is_mean ? value * multiple : shrunk(value, multiple, lines.thresholds[x]);
-    }
-    for (int32_t i = 0; i < size; ++i) {
-      for (int32_t x = 0; x < blocks; ++x) lines.shrunk[x + i] += basis[j][i] * lines.kept[x];
-    }
+// Shrinks coefficients (k, 0..3) of every block, and adds what they are in the block's columns. `multiple`: of (k, 0) by
+// its norm.
+template <bool holds_mean>
+void shrink_blocks(const Lines& lines, int32_t blocks, int32_t multiple) {
+  const int32_t even = multiple / norm[0], odd = multiple / norm[1];
+  for (int32_t x = 0; x < blocks; ++x) {
+    const int32_t* columns = lines.columns + x;
+    const float threshold = lines.thresholds[x];
+    const int32_t first = coefficient<0>(columns);
+    const int32_t c0 = holds_mean ? first * even : shrunk(first, even, threshold);
+    const int32_t c1 = shrunk(coefficient<1>(columns), odd, threshold);
+    const int32_t c2 = shrunk(coefficient<2>(columns), even, threshold);
+    const int32_t c3 = shrunk(coefficient<3>(columns), odd, threshold);
+    lines.kept[0][x] = c0 + 2 * c1 + c2 + c3;
+    lines.kept[1][x] = c0 + c1 - c2 - 2 * c3;
+    lines.kept[2][x] = c0 - c1 - c2 + 2 * c3;
+    lines.kept[3][x] = c0 - 2 * c1 + c2 - c3;
+  }
+  for (int32_t i = 0; i < size; ++i) {
+    for (int32_t x = 0; x < blocks; ++x) lines.shrunk[x + i] += lines.kept[i][x];
   }
 }
 
-void add_blocks(const Frame& frame, const Planes& planes, int32_t y, int32_t threshold, NoiseModel noise,
-                const Lines& lines) {
-  const int32_t width = frame.width, blocks = width - size + 1;
-  for (int32_t plane = 0; plane < planes.count; ++plane) {
-    for (int32_t k = 0; k < size; ++k) {
-      transform_columns(frame, planes, y, plane, k, lines.columns);
-      if (k == 0 && (plane == 0 || !planes.is_color)) {
-        find_thresholds(planes, lines.columns, blocks, threshold, noise, lines.thresholds);
-      }
-      for (int32_t x = 0; x < width; ++x) lines.shrunk[x] = 0;
-      shrink_blocks(lines, blocks, k, planes.scale / (norm[k] * planes.norm_of(plane)));
-      for (int32_t i = 0; i < size; ++i) {
-        int32_t* sums = lines.sums[(y + i) % size] + plane * width;
-        for (int32_t x = 0; x < width; ++x) sums[x] += basis[k][i] * lines.shrunk[x];
-      }
+struct Step {
+  const Frame& frame;
+  const Planes& planes;
+  const Lines& lines;
+  int32_t y, plane, threshold;
+  NoiseModel noise;
+};
+
+// Coefficients (k, 0..3) of a row of blocks, in one plane.
+template <int32_t k>
+void add_coefficients(const Step& step) {
+  const Lines& lines = step.lines;
+  const int32_t width = step.frame.width, blocks = width - size + 1;
+  transform_columns<k>(lines.rows, width, lines.columns);
+  if (k == 0 && (step.plane == 0 || !step.planes.is_color)) {
+    find_thresholds(step.planes, lines.columns, blocks, step.threshold, step.noise, lines.thresholds);
+  }
+  for (int32_t x = 0; x < width; ++x) lines.shrunk[x] = 0;
+  shrink_blocks<k == 0>(lines, blocks, step.planes.scale / (norm[k] * step.planes.norm_of(step.plane)));
+  for (int32_t i = 0; i < size; ++i) {
+    int32_t* sums = lines.sums[(step.y + i) % size] + step.plane * width;
+    for (int32_t x = 0; x < width; ++x) sums[x] += basis[k][i] * lines.shrunk[x];
+  }
+}
+
+void add_blocks(Step step) {
+  for (step.plane = 0; step.plane < step.planes.count; ++step.plane) {
+    for (int32_t i = 0; i < size; ++i) {
+      write_plane(step.frame, step.planes, step.y + i, step.plane, step.lines.rows + i * step.frame.width);
     }
+    add_coefficients<0>(step);
+    add_coefficients<1>(step);
+    add_coefficients<2>(step);
+    add_coefficients<3>(step);
   }
 }
 
@@ -156,7 +189,7 @@ void write_row(const Frame& frame, const Planes& planes, int32_t y, const int32_
 }  // namespace
 
 int64_t dct_shrinkage_bytes(const Frame& frame) {
-  return (static_cast<int64_t>(size) * frame.channels + 4) * frame.width * 4;
+  return (static_cast<int64_t>(size) * frame.channels + 2 * size + 3) * frame.width * 4;
 }
 
 void dct_shrinkage(const Frame& frame, int32_t threshold, NoiseModel noise, uint8_t* scratch) {
@@ -165,7 +198,7 @@ void dct_shrinkage(const Frame& frame, int32_t threshold, NoiseModel noise, uint
   const int32_t all = frame.width * frame.channels;
   for (int32_t i = 0; i < size * all; ++i) lines.sums[0][i] = 0;
   for (int32_t y = 0; y < frame.height; ++y) {
-    if (y + size <= frame.height) add_blocks(frame, planes, y, threshold, noise, lines);
+    if (y + size <= frame.height) add_blocks({frame, planes, lines, y, 0, threshold, noise});
     int32_t* sums = lines.sums[y % size];
     write_row(frame, planes, y, sums);
     for (int32_t i = 0; i < all; ++i) sums[i] = 0;
