@@ -133,7 +133,7 @@ def test_statistics_and_align(model, data, tmp_path, printed):
     expected = printed("align", stored, *options, *NOISE, "--no-windows", "--out", out)
     aligned = measured.model.copy()
     done = align_model(aligned, noisy(data), images=30, threads=1, windows=False)
-    assert {"out": str(out), **vars(done)} == expected
+    assert {"out": str(out), **done.to_json()} == expected
     assert aligned.image() == out.read_bytes()
 
 

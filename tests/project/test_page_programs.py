@@ -86,6 +86,7 @@ def backprop() -> Names:
 PAGES: dict[str, Callable[[], Names]] = {
     "concepts/protocol.md": dict,
     "guides/alignment.md": alignment,
+    "guides/input_stage.md": dict,
     "guides/corruptions.md": corruptions,
     "guides/importers_onnx.md": onnx,
     "guides/quantization.md": quantization,

@@ -69,6 +69,6 @@ def test_a_damaged_file_is_named_whatever_the_sizes_are(tmp_path):
 def test_one_size_is_that_of_upright_images(tmp_path):
     lying = write(tmp_path / "a.jpg", (12, 8), orientation=6)
     standing = write(tmp_path / "b.jpg", (8, 12))
-    assert common_size([lying, standing])
-    assert not common_size([write(tmp_path / "c.jpg", (12, 8)), standing])
-    assert common_size([])
+    assert common_size([lying, standing]) == (12, 8)
+    assert common_size([write(tmp_path / "c.jpg", (12, 8)), standing]) is None
+    assert common_size([]) is None

@@ -280,7 +280,7 @@ def test_the_commands_store_statistics_and_align(tmp_path, capsys):
         "672 channels of 10 layers and the windows of 5 on 64 train images of bundled"
         in capsys.readouterr().out
     )
-    options = [*data, "--corruption", "contrast", "--severity", "3", "--json", "-"]
+    options = [*data, "--corruption", "contrast", "--severity", "3", "--no-input", "--json", "-"]
     assert main(["align", str(stored), *options, "--out", str(aligned)]) == 0
     figures = json.loads(capsys.readouterr().out)
     model = pmt.load(aligned)
@@ -363,7 +363,13 @@ def test_alignment_before_training_is_part_of_the_run(reference, tmp_path):
     start = with_statistics(pmt.load("fashion_mnist_dscnn"), reference)
     data, valid = contrast(128), contrast(100, "test", seed=1)
     trainer = pmt.ZOTrainer(
-        layers="B1", queries=2, batch=64, epochs=1, align_images=64, learning_rate=0.05
+        layers="B1",
+        queries=2,
+        batch=64,
+        epochs=1,
+        preparation="align+head",
+        align_images=64,
+        learning_rate=0.05,
     )
     whole = trainer.fit(start.copy(), data, valid=valid, out=tmp_path / "whole", progress=False)
     assert whole.before["valid_accuracy"] < 0.5

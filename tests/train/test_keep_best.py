@@ -285,7 +285,7 @@ def test_the_head_without_alignment_is_tried_too(corruption, kept):
     test = pmt.corruptions.corrupt(pmt.datasets.bundled("test"), corruption, 5, seed=1)
     result = fit(train, model=model, valid=test)
     phases = {phase["phase"]: phase for phase in result.phases}
-    assert list(phases) == ["start", "aligned", "head", "head_alone"]
+    assert list(phases) == ["start", "aligned", "input", "head", "head_alone"]
     assert phases["head_alone"]["best"] is kept
     better, other = ("head_alone", "head") if kept else ("head", "head_alone")
     assert phases[better]["valid_accuracy"] > phases[other]["valid_accuracy"]

@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
             input_progress=input_progress,
         )
     model.save(path)
-    if done.choice is not None:
+    if done.choice is not None and len(done.choice.trials) > 1:
         output.text(f"input stage: {_stage_text(done.choice)}")
     layers, images = done.alignment.layers, done.alignment.images
     output.text(

@@ -149,7 +149,8 @@ def _without_stage(graph: Graph, path: Path) -> Graph:
     if graph.stage is not None and graph.stage.filters:
         raise ValueError(
             f"path={str(path)!r}: only a .pmt image holds filters before the network "
-            f"({graph.stage}); write a .pmt, .h or .c file, or model.with_input_stage(None)"
+            f"({graph.stage}); write a .pmt, .h or .c file, or train and align without them "
+            "(--preparation align+head, --no-input)"
         )
     return replace(graph, stage=None)
 

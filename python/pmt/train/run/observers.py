@@ -84,8 +84,8 @@ class State:
     def phase_again(self) -> Phase:
         """The phase for other images, with what it has chosen."""
         assert self.phase is not None
-        assert self.work is not None
-        return replace(self.phase, run=self.work.again or self.phase.run)
+        again = self.work.again if self.work is not None else None
+        return replace(self.phase, run=again or self.phase.run)
 
 
 class Observer:
