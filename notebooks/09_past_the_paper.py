@@ -17,9 +17,9 @@
 # For users who want the most accuracy for the least work.
 #
 # [The paper](https://arxiv.org/abs/2411.05873) trains for 20 million forwards and uses the labels
-# of 1,000 images. How far can a fraction of that go? pmt has three things that are not in the
-# paper: alignment, which needs no labels; a head that is solved exactly; and an
-# estimator that perturbs channels.
+# of 1,000 images. How far can a fraction of that go? pmt has four things that are not in the
+# paper: alignment and filters before the network, which need no labels; a head that is solved
+# exactly; and an estimator that perturbs channels.
 #
 # The network and images are those that come with the package. In a clone:
 # `pip install ".[notebook]" ./lab`. It takes about a quarter of a minute.
@@ -94,9 +94,9 @@ curves = {name: results_curve([result], "valid_accuracy") for name, result in ru
 _ = plot_curves(curves, measure="accuracy", images="foggy test images")
 
 # %% [markdown]
-# `default` first aligns the model and solves the head exactly, then perturbs channels. Its first
-# points cost next to nothing: it is above 60 % before the others have finished an epoch. `pooled`
-# has no preparation, but biases and a head that learn ten times as fast (the options `bias_rate`
+# `default` first aligns the model, tries filters before it and solves the head exactly, then
+# perturbs channels. Alignment and head cost next to nothing, the search for filters a third of all.
+# `pooled` has no preparation, but biases and a head that learn ten times as fast (the options `bias_rate`
 # and `head_rate`), and ends below `default`. `paper` stays behind both at every rate.
 #
 # ## What does each part gain?

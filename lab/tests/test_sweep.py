@@ -97,7 +97,7 @@ def test_a_run_is_what_python_would_do(grid, tmp_path):
     assert result["chosen_epoch"] == fitted.kept.get("epoch", 0)
     assert result["axes"] == {
         "method": "default", "corruption": "contrast", "severity": 5, "layers": "B2",
-        "preparation": "align+head", "seed": 1,
+        "preparation": "input+align+head", "seed": 1,
     }  # fmt: skip
     assert told[0].startswith("1/6  no_adaptation, gaussian_noise 5: accuracy 0.")
     assert re.fullmatch(

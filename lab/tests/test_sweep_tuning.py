@@ -87,7 +87,10 @@ def test_every_method_runs_from_every_start(tmp_path):
             {"[method.paper]": '[method.paper]\npreparation = "head"'},
             {"default": {"none", "align+head"}, "paper": {"head"}},
         ),
-        ({AXIS: ""}, {"default": {"align+head"}, "paper": {"none"}}),
+        (
+            {AXIS: "", "macs = 2.5e7": "macs = 2.5e10"},
+            {"default": {"input+align+head"}, "paper": {"none"}},
+        ),
     ],
 )
 def test_a_preparation_of_a_methods_own(tmp_path, change, starts):
@@ -96,8 +99,9 @@ def test_a_preparation_of_a_methods_own(tmp_path, change, starts):
         assert {r.axes["preparation"] for r in runs if r.method == method} == wanted
     (tmp_path / "axis").mkdir()
     if AXIS in change:  # the same options are the same run, whichever way they were given
+        axis = {**change, AXIS: 'preparations = ["none", "input+align+head"]'}
         assert {r.hash for r in runs} < {
-            r.hash for r in runs_of(write_fair_grid(tmp_path / "axis"))
+            r.hash for r in runs_of(write_fair_grid(tmp_path / "axis", changes=axis))
         }
 
 
