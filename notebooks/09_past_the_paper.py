@@ -96,8 +96,8 @@ _ = plot_curves(curves, measure="accuracy", images="foggy test images")
 # %% [markdown]
 # `default` first aligns the model, tries filters before it and solves the head exactly, then
 # perturbs channels. Alignment and head cost next to nothing, the search for filters a third of all.
-# `pooled` has no preparation, but biases and a head that learn ten times as fast (the options `bias_rate`
-# and `head_rate`), and ends below `default`. `paper` stays behind both at every rate.
+# `pooled` has no preparation, but biases and a head that learn ten times as fast (the options
+# `bias_rate` and `head_rate`), and ends below `default`. `paper` stays behind both at every rate.
 #
 # ## What does each part gain?
 

@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "arrays.hpp"
-#include "core/input/input_stage.hpp"
 #include "core/image/model_checks.hpp"
+#include "core/input/input_stage.hpp"
 #include "host/host_input.hpp"
 #include "host/inference.hpp"
 #include "register.hpp"
@@ -31,7 +31,7 @@ const char* kind_name(OpKind kind) {
 }
 
 constexpr FilterKind filter_kinds[] = {FilterKind::switching_median, FilterKind::dct_shrinkage, FilterKind::sharpening,
-                                      FilterKind::standardization, FilterKind::tone_curve};
+                                       FilterKind::standardization, FilterKind::tone_curve};
 
 const char* filter_name(FilterKind kind) {
   switch (kind) {

@@ -105,7 +105,8 @@ Block shrunk_block(const Block& block, int64_t scale, int64_t plane_norm, float 
   Block kept = product(product(transform, block), transposed(transform));
   for (size_t k = 0; k < 4; ++k) {
     for (size_t j = 0; j < 4; ++j) {
-      const int64_t value = kept(k, j), scaled = value * (scale / (norm(transform, k) * plane_norm) / norm(transform, j));
+      const int64_t value = kept(k, j),
+                    scaled = value * (scale / (norm(transform, k) * plane_norm) / norm(transform, j));
       if (k == 0 && j == 0) {
         kept(k, j) = scaled;
       } else if (static_cast<float>(scaled) * static_cast<float>(value) > threshold) {
@@ -228,8 +229,7 @@ Pixels tone_curve(const Pixels& image, int32_t bend) {
 Pixels filtered(const Pixels& image, const FilterRecord& filter) {
   switch (filter.kind) {
     case FilterKind::switching_median: return switching_median(image, filter.strength);
-    case FilterKind::dct_shrinkage:
-      return dct_shrinkage(image, filter.strength, static_cast<NoiseModel>(filter.noise));
+    case FilterKind::dct_shrinkage: return dct_shrinkage(image, filter.strength, static_cast<NoiseModel>(filter.noise));
     case FilterKind::sharpening: return sharpening(image, filter.strength);
     case FilterKind::standardization: return standardization(image, filter.strength);
     case FilterKind::tone_curve: return tone_curve(image, filter.strength);

@@ -152,10 +152,14 @@ TEST_CASE("a stage out of its bounds is refused by its filter") {
   CHECK(status({4, 4}, 5, {}).code == Code::input_stage);
   CHECK(status({4, 4}, 3, std::vector<FilterRecord>(9, good)).code == Code::input_stage);
   CHECK(status({3, 4}, 3, {{FilterKind::dct_shrinkage, 3, 0, 0}}).code == Code::input_stage);
-  for (const FilterRecord& bad : {FilterRecord{FilterKind::sharpening, 0, 0, 0}, {FilterKind::sharpening, 256, 0, 0},
-                                  {FilterKind::sharpening, 3, 1, 0}, {FilterKind::tone_curve, 0, 0, 0},
-                                  {FilterKind::tone_curve, -16, 0, 0}, {FilterKind::dct_shrinkage, 3, 3, 0},
-                                  {static_cast<FilterKind>(0), 3, 0, 0}, {static_cast<FilterKind>(6), 3, 0, 0}}) {
+  for (const FilterRecord& bad : {FilterRecord{FilterKind::sharpening, 0, 0, 0},
+                                  {FilterKind::sharpening, 256, 0, 0},
+                                  {FilterKind::sharpening, 3, 1, 0},
+                                  {FilterKind::tone_curve, 0, 0, 0},
+                                  {FilterKind::tone_curve, -16, 0, 0},
+                                  {FilterKind::dct_shrinkage, 3, 3, 0},
+                                  {static_cast<FilterKind>(0), 3, 0, 0},
+                                  {static_cast<FilterKind>(6), 3, 0, 0}}) {
     const Status found = status({4, 4}, 3, {good, bad});
     CHECK(found.code == Code::input_stage);
     CHECK(found.op == 1);

@@ -33,8 +33,9 @@ def row_of(kind: str, severity: int, draw: int, data: Path, threads: int) -> dic
     """Return the accuracies on a corruption: before, aligned, and aligned behind the choice."""
     folder = data / "cifar-10-batches-bin"
     train = datasets.load(folder, split="train", limit=MOST_DRAWS * IMAGES)
-    train, test = train[draw * IMAGES : (draw + 1) * IMAGES], datasets.load(
-        folder, split="test", limit=TESTED
+    train, test = (
+        train[draw * IMAGES : (draw + 1) * IMAGES],
+        datasets.load(folder, split="test", limit=TESTED),
     )
     if kind != "clean":
         train, test = (
@@ -64,7 +65,9 @@ def table_of(found: list[dict[str, Any]], severity: int) -> str:
     rows = []
     for kind in kinds:
         own = [r for r in found if r["kind"] == kind and r["severity"] in (0, severity)]
-        means = [100 * sum(r[key] for r in own) / len(own) for key in ("start", "aligned", "chosen")]
+        means = [
+            100 * sum(r[key] for r in own) / len(own) for key in ("start", "aligned", "chosen")
+        ]
         filters = "; ".join(dict.fromkeys(", ".join(r["filters"]) or "none" for r in own))
         change = f"{means[2] - means[1]:+.1f}"
         rows.append([kind, *(f"{mean:.1f}" for mean in means), change, filters])

@@ -58,10 +58,10 @@ def row_of(name: str, data: Path, out: Path) -> dict[str, Any]:
         started = milliseconds(board)
         replies = [board.ask("P", frame=image) for image in images]
         taken = milliseconds(board) - started
+    margins = [struct.unpack("<I", margin.tobytes())[0] for margin in host.margins]
     expected = [
-        f"predicted {host.labels[i]}, margin {struct.unpack('<I', host.margins[i].tobytes())[0]:08x}, "
-        f"logits {_core.crc32(host.logits[i].tobytes()):08x}"
-        for i in range(FRAMES)
+        f"predicted {label}, margin {margin:08x}, logits {_core.crc32(logits.tobytes()):08x}"
+        for label, margin, logits in zip(host.labels, margins, host.logits, strict=True)
     ]
     return {
         "filter": name,
@@ -83,7 +83,11 @@ def table_of(found: list[dict[str, Any]]) -> str:
     rows = []
     for one in found:
         more = one["instructions"] - without
-        cost = ["", ""] if one["filter"] == "none" else [f"{more / 1e6:.1f}", f"{more / CLOCK_HZ * 1e3:.0f}"]
+        cost = (
+            ["", ""]
+            if one["filter"] == "none"
+            else [f"{more / 1e6:.1f}", f"{more / CLOCK_HZ * 1e3:.0f}"]
+        )
         memory = f"{one['predict_bytes']:,}", f"{one['ram']:,}"
         rows.append([one["filter"], *cost, *memory, "all" if one["equal"] else "no"])
     titles = ["filter", "million instructions", "ms", "bytes of a prediction", "RAM", "equal"]

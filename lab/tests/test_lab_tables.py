@@ -87,6 +87,23 @@ def test_the_page_of_results_shows_how_many_images_alignment_takes() -> None:
     assert f"\n```\n{benchmark['table_of'](stored)}\n```\n" in page
 
 
+@pytest.mark.parametrize("severity", [5, 3])
+def test_the_page_of_results_shows_what_an_input_stage_brings(severity: int) -> None:
+    benchmark = runpy.run_path(str(ROOT / "lab" / "benchmarks" / "input_stage.py"))
+    stored = json.loads((LAB.parent / "results" / "input-stage.json").read_text())
+    assert len(stored) == 1 + 2 * 19
+    page = (LAB / "results.md").read_text(encoding="utf-8")
+    assert f"\n```\n{benchmark['table_of'](stored, severity)}\n```\n" in page
+
+
+def test_the_page_of_results_shows_what_filters_take_on_a_board() -> None:
+    benchmark = runpy.run_path(str(ROOT / "lab" / "benchmarks" / "raw_frames.py"))
+    stored = json.loads((LAB.parent / "results" / "raw-frames.json").read_text())
+    assert all(row["equal"] for row in stored)
+    page = (LAB / "results.md").read_text(encoding="utf-8")
+    assert f"\n```\n{benchmark['table_of'](stored)}\n```\n" in page
+
+
 def test_the_page_of_results_shows_what_a_board_learned() -> None:
     benchmark = runpy.run_path(str(ROOT / "lab" / "benchmarks" / "learner_on_board.py"))
     stored = json.loads((LAB.parent / "results" / "learner-on-board.json").read_text())

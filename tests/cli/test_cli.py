@@ -99,7 +99,8 @@ def test_info_as_json(model, capsys):
     printed = capsys.readouterr()
     figures = json.loads(printed.out)
     assert sorted(figures) == [
-        "biases", "blocks", "classes", "image_bytes", "input_mean", "input_shape", "input_std",
+        "biases", "blocks", "classes", "image_bytes", "input_mean", "input_shape", "input_stage",
+        "input_std",
         "layers", "macs", "memory", "metadata", "output_shape", "weights",
     ]  # fmt: skip
     assert figures["weights"] == 216 + 128 + 144 + 128 + 576 + 32

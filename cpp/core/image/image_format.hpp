@@ -10,7 +10,7 @@ namespace pmt {
 constexpr uint8_t image_magic[4] = {'P', 'M', 'T', 'I'};
 constexpr uint32_t image_version = 1;
 constexpr uint32_t image_version_with_stage = 2;  // of an image that holds an input stage
-constexpr uint32_t image_alignment = 16;  // of every section
+constexpr uint32_t image_alignment = 16;          // of every section
 constexpr uint32_t no_tensor = 0xFFFFFFFFu;
 
 struct Section {
@@ -83,8 +83,9 @@ struct BlockRecord {
 };
 static_assert(sizeof(BlockRecord) == 12, "part of the file format");
 
-// What happens to a sensor's frame of uint8 pixels before the network: filters one after another, then resampling to the
-// input's size. The section is this record, the filters, and for each channel the input's int8 value of every pixel.
+// What happens to a sensor's frame of uint8 pixels before the network: filters one after another, then resampling to
+// the input's size. The section is this record, the filters, and for each channel the input's int8 value of every
+// pixel.
 struct StageRecord {
   int32_t height, width;  // of the frame, which has the input's channels
   uint32_t filters;
@@ -103,7 +104,7 @@ enum class FilterKind : uint32_t {
 struct FilterRecord {
   FilterKind kind;
   int32_t strength;
-  int32_t noise;  // of dct_shrinkage: NoiseModel; else 0
+  int32_t noise;      // of dct_shrinkage: NoiseModel; else 0
   uint32_t reserved;  // zero
 };
 static_assert(sizeof(FilterRecord) == 16, "part of the file format");

@@ -15,8 +15,8 @@ constexpr int32_t color[3][3] = {{1, 1, 1}, {1, 0, -1}, {1, -2, 1}};
 constexpr int32_t color_norm[3] = {3, 2, 6};
 
 // Coefficients return as this multiple of what is orthonormal, in whole numbers.
-constexpr int32_t unit = 400;        // of the norms of rows and columns
-constexpr int32_t color_unit = 6;    // of those of colors
+constexpr int32_t unit = 400;      // of the norms of rows and columns
+constexpr int32_t color_unit = 6;  // of those of colors
 constexpr int32_t middle_gray = 128;
 
 struct Planes {
@@ -101,8 +101,8 @@ int32_t shrunk(int32_t value, int32_t multiple, float threshold) {
   return stays ? static_cast<int32_t>(less) : 0;
 }
 
-// Shrinks coefficients (k, 0..3) of every block, and adds what they are in the block's columns. `multiple`: of (k, 0) by
-// its norm.
+// Shrinks coefficients (k, 0..3) of every block, and adds what they are in the block's columns. `multiple`: of (k, 0)
+// by its norm.
 template <bool holds_mean>
 void shrink_blocks(const Lines& lines, int32_t blocks, int32_t multiple) {
   const int32_t even = multiple / norm[0], odd = multiple / norm[1];

@@ -22,8 +22,8 @@ int64_t dct_shrinkage_bytes(const Frame& frame);
 void sharpening(const Frame& frame, int32_t amount, uint8_t* scratch);
 int64_t sharpening_bytes(const Frame& frame);
 
-// Scales each channel about its mean to a standard deviation of `deviation` levels; one that varies by less than a level
-// stays.
+// Scales each channel about its mean to a standard deviation of `deviation` levels; one that varies by less than a
+// level stays.
 void standardization(const Frame& frame, int32_t deviation);
 
 // Adds `bend` sixteenths of p (255 - p) / 255 to a pixel p: brighter or darker, with black and white in place.

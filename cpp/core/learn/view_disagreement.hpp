@@ -1,5 +1,5 @@
-// A measure of a network that needs no label: how much its predictions of an image and of copies of it that were shifted
-// a little disagree. It is low where a network is sure, and sure of the same for all of them.
+// A measure of a network that needs no label: how much its predictions of an image and of copies of it that were
+// shifted a little disagree. It is low where a network is sure, and sure of the same for all of them.
 #pragma once
 
 #include <cstdint>

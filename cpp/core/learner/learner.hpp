@@ -86,8 +86,8 @@ class Learner {
   const Plan& plan() const { return predictor_.plan(); }
 #endif
 
-  // Where the model has an input stage: room for a frame of its sensor, until the next call, and the stage that turns it
-  // into the network's input at frame().
+  // Where the model has an input stage: room for a frame of its sensor, until the next call, and the stage that turns
+  // it into the network's input at frame().
   uint8_t* sensor_frame();
   Status run_stage();
   // Room for a frame, where an application can put one that it has no other memory for: until the next call.

@@ -62,7 +62,7 @@ class Predictor {
   int32_t stream_count_ = 0;
   int32_t end_ = 0;
   size_t whole_bytes_ = 0;
-  int32_t whole_ = -1;      // the first op of the stream that is not one in the plan; -1: all are
+  int32_t whole_ = -1;  // the first op of the stream that is not one in the plan; -1: all are
 };
 
 }  // namespace pmt

@@ -64,6 +64,7 @@ class ModelInfo:
         model = self.model
         return {
             "input_shape": list(model.input_shape),
+            "input_stage": model.input_stage.record() if model.input_stage else None,
             "input_mean": list(model.core.input_mean),
             "input_std": list(model.core.input_std),
             "output_shape": list(model.output_shape),

@@ -172,6 +172,7 @@ def choose_input_stage(
             candidate,
             work,
             _core.disagreements(np.stack(views)),
+            _core.disagreements(np.stack([views[0]] * 2)),
             work.forwards + forwards,
             work.macs + forwards * model.macs,
         )
@@ -258,6 +259,7 @@ class Aligned(NamedTuple):
     model: Model
     work: Alignment
     disagreements: IntArray  # of its predictions, fixed-point
+    entropies: IntArray  # the same of two equal views
     forwards: int
     macs: int
 
@@ -290,7 +292,7 @@ class _Search:
             if self._is_better(chain, best, 1, _CHAIN_ERRORS):
                 best = self._strongest(chain)
                 break
-        return best if self._is_better(best, own, 2, _ERRORS) else own
+        return best if self._is_better(best, own, 2, _ERRORS) and self._is_surer(best, own) else own
 
     def on_all_images(self, filters: Filters) -> Aligned:
         """Return the model that is aligned behind filters to all images."""
@@ -323,6 +325,11 @@ class _Search:
         """Whether a candidate is better by more than so many standard errors, image by image."""
         first, second = self._disagreements(than, stage), self._disagreements(filters, stage)
         return _core.is_worse(first, second, errors)
+
+    def _is_surer(self, filters: Filters, than: Filters) -> bool:
+        """Whether predictions of all images have less entropy: blur alone makes views agree."""
+        sums = [self._tried(one, 2).entropies.sum(dtype=np.int64) for one in (filters, than)]
+        return bool(sums[0] < sums[1])
 
     def _strongest(self, best: Filters) -> Filters:
         """Search the strength of the last filter."""
