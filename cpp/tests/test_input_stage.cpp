@@ -186,3 +186,27 @@ TEST_CASE("a stage that is cut off, misplaced or of another version is refused")
   CHECK(code(offset, 0) == Code::image_layout);
   CHECK(code(offset, whole.word(offsetof(ImageHeader, tensors))) == Code::image_layout);
 }
+
+TEST_CASE("a stage with any field changed is refused, or runs inside its memory") {
+  RandomSource random(4);
+  int32_t opened = 0;
+  for (int32_t i = 0; i < 20; ++i) {
+    std::vector<FilterRecord> filters = {
+        random_filter(random, random.pick<FilterKind>({kinds[0], kinds[1], kinds[2]}))};
+    const AlignedBytes whole =
+        network({random.integer(4, 9), random.integer(4, 9)}, {5, 7}, random.integer(1, 4), filters);
+    const size_t stage = whole.word(offsetof(ImageHeader, stage));
+    for (size_t field = stage; field < stage + sizeof(StageRecord) + sizeof(FilterRecord); field += 4) {
+      for (const uint32_t value : {0u, 1u, 3u, 64u, 255u, 4096u, 4097u, 0x7FFFFFFFu, 0x80000000u, 0xFFFFFFFFu}) {
+        AlignedBytes bytes = whole;
+        bytes.set_word(field, value);
+        seal(bytes);
+        Model model;
+        if (!model.open(bytes.data(), bytes.size()).ok() || frame_bytes(model) > 200000) continue;
+        ++opened;
+        run(model, random_pixels(random, model.stage()->height, model.stage()->width, model.input().channels));
+      }
+    }
+  }
+  CHECK(opened > 300);
+}
