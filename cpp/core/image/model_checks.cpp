@@ -135,7 +135,7 @@ bool data_is_its_own(const Model& model, int32_t index) {
 StrengthRange strength_range(FilterKind kind) {
   switch (kind) {
     case FilterKind::switching_median: return {0, 254};  // levels between a pixel and the median
-    case FilterKind::dct_shrinkage: return {1, 255};     // levels of a coefficient
+    case FilterKind::dct_shrinkage:                      // levels of a coefficient
     case FilterKind::sharpening: return {1, 255};        // sixteenths of the details
     case FilterKind::standardization: return {1, 127};   // levels, the deviation of a channel
     case FilterKind::tone_curve: return {-15, 15};       // sixteenths
