@@ -55,10 +55,10 @@ int64_t frame_offset(const Model& model) {
   return (lead + image_alignment - 1) / image_alignment * image_alignment;
 }
 
-void run_input_stage(const Model& model, uint8_t* pixels, uint8_t* scratch, int8_t* input) {
-  const Frame frame = frame_of(model, pixels);
-  for (uint32_t i = 0; i < model.stage()->filters; ++i) run_filter(model.filters()[i], frame, scratch);
-  resample(frame, {model.input().height, model.input().width}, model.pixel_table(), scratch, input);
+void run_input_stage(const Model& model, uint8_t* frame, uint8_t* scratch, int8_t* input) {
+  const Frame pixels = frame_of(model, frame);
+  for (uint32_t i = 0; i < model.stage()->filters; ++i) run_filter(model.filters()[i], pixels, scratch);
+  resample(pixels, {model.input().height, model.input().width}, model.pixel_table(), scratch, input);
 }
 
 }  // namespace pmt

@@ -32,6 +32,7 @@ Taps find_taps(int32_t from, int32_t to, int32_t place, int32_t* weights) {
     weights[i - first] = larger(reach - (away < 0 ? -away : away), 0);
     sum += weights[i - first];
   }
+  if (sum == 0) return {first, 0};  // there is no such pixel
   for (int32_t i = 0; i < end - first; ++i) {
     weights[i] = static_cast<int32_t>(((static_cast<int64_t>(weights[i]) << (weight_bits + 1)) + sum) / (2 * sum));
   }

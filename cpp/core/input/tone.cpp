@@ -32,6 +32,7 @@ struct Moments {
 
 Moments moments_of(const Channel& channel) {
   const int64_t count = channel.count();
+  if (count < 1) return {0, 0};
   int64_t sum = 0, squares = 0;
   for (int64_t i = 0; i < count; ++i) {
     sum += channel[i];
