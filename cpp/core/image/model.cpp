@@ -87,11 +87,12 @@ Status Model::open(const uint8_t* image, size_t bytes) {
   for (int i = 0; i < 4; ++i) {
     if (header->magic[i] != image_magic[i]) return {Code::image_magic};
   }
-  const bool has_stage = header->stage.count > 0;
-  if (header->version != (has_stage ? image_version_with_stage : image_version)) return {Code::image_version};
+  const bool has_stage = header->version == image_version_with_stage;
+  if (header->version != image_version && !has_stage) return {Code::image_version};
   if (header->image_bytes != bytes) return {Code::image_too_short};
   if (bytes > largest_image) return {Code::image_layout};
   if (crc32(image + 16, bytes - 16) != header->crc32) return {Code::image_checksum};
+  if (has_stage != (header->stage.count > 0)) return {Code::image_version};
   image_ = image;
   header_ = header;
   overlay_ = nullptr;

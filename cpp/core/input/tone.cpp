@@ -53,7 +53,7 @@ void standardization(const Frame& frame, int32_t deviation) {
     if (found.deviation < 256) continue;  // less than a level: nothing to see
     uint8_t table[pixel_values];
     for (int64_t pixel = 0; pixel < pixel_values; ++pixel) {
-      const int64_t away = divide_rounded(((pixel << 8) - found.mean) * deviation << 8, found.deviation);
+      const int64_t away = divide_rounded(((pixel << 8) - found.mean) * deviation * 256, found.deviation);
       table[pixel] = pixel_of((found.mean + away + 128) >> 8);
     }
     apply(table, channel);
