@@ -93,7 +93,7 @@ def test_a_stage_that_is_there_stays_unless_another_one_is_better(start):
     assert choice.stage.filters[0].name == "switching_median"
 
 
-@pytest.mark.parametrize("value", [0, 255])
+@pytest.mark.parametrize("value", [0, 7, 255])
 def test_images_that_show_nothing_choose_nothing(start, value):
     model = start.copy()
     images = np.full((40, 28, 28, 1), value, np.uint8)

@@ -9,7 +9,7 @@ from pmt import _core
 from pmt._util.checks import checked_range
 from pmt._util.text import counted, did_you_mean
 
-__all__ = ["FILTERS", "NOISE_MODELS", "Filter", "InputStage", "check_stage"]
+__all__ = ["FILTERS", "NOISE_MODELS", "Filter", "InputStage", "check_stage", "fits"]
 
 FILTERS: tuple[str, ...] = tuple(_core.FILTER_STRENGTHS)  # in the order of their numbers, from 1 on
 NOISE_MODELS = ("constant", "square_root", "proportional")
@@ -101,8 +101,7 @@ class InputStage:
                 f"filters: there are {len(self.filters)}, at most {_core.MOST_FILTERS} go into one "
                 "input stage"
             )
-        blocks = any(one.name == _WITH_NOISE for one in self.filters)
-        if blocks and min(size) < _core.SHRINKAGE_BLOCK:
+        if not all(fits(one, self.size) for one in self.filters):
             raise ValueError(
                 f"size={self.size}: {_WITH_NOISE} needs images of {_core.SHRINKAGE_BLOCK} rows and "
                 "columns or more"
@@ -116,6 +115,11 @@ class InputStage:
     def record(self) -> dict[str, Any]:
         """Return it as plain values, for a report."""
         return {"size": list(self.size), "filters": [str(one) for one in self.filters]}
+
+
+def fits(one: Filter, size: tuple[int, int]) -> bool:
+    """Whether images of a height and width are large enough for a filter."""
+    return one.name != _WITH_NOISE or min(size) >= _core.SHRINKAGE_BLOCK
 
 
 def check_stage(stage: InputStage, channels: int) -> None:

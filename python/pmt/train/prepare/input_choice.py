@@ -23,9 +23,11 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
+from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.model.layers import copy_parameters
-from pmt.net.input_stage import NOISE_MODELS, Filter, InputStage
+from pmt.net.input_stage import NOISE_MODELS, Filter, InputStage, fits
+from pmt.protocol.copies import first_of_copies
 from pmt.train.costs.work import Cost
 from pmt.train.prepare.alignment import Alignment, align, alignment_cost
 from pmt.train.prepare.clean_statistics import CleanStatistics, stored_statistics
@@ -136,7 +138,7 @@ def choose_input_stage(
         A classifier of two classes or more.
     images : ndarray of uint8, shape (N, height, width, channels)
         New images of the model's :attr:`pmt.Model.image_shape`, at best as the camera gives them;
-        some hundred. Fewer than 30 choose nothing. No labels.
+        some hundred. Equal images count once, and fewer than 30 choose nothing. No labels.
     reference, windows, reliability, threads
         As in :func:`align`.
     progress : callable, optional
@@ -156,6 +158,7 @@ def choose_input_stage(
     reason = why_no_input_stage(model, images.dtype == np.uint8)
     if reason:
         raise ValueError(f"no input stage can be chosen: {reason}")
+    images = images[first_of_copies(Dataset.unlabeled(images))]
     size = model.image_shape[:2]
     own = _NONE if model.input_stage is None else model.input_stage.filters
     options: dict[str, Any] = {"windows": windows, "reliability": reliability}
@@ -177,7 +180,8 @@ def choose_input_stage(
             work.macs + forwards * model.macs,
         )
 
-    search = _Search(_spread(images), aligned, progress)
+    bank: list[Filters] = [(one,) for one in BANK if fits(one, size) and (one,) != own]
+    search = _Search(_spread(images), bank, aligned, progress)
     chosen = own if len(images) < _FEWEST_IMAGES else search.chosen(own)
     found = search.on_all_images(chosen)
     stage = model.input_stage if chosen == own else InputStage(size, chosen)
@@ -270,10 +274,12 @@ class _Search:
     def __init__(
         self,
         images: list[npt.NDArray[np.uint8]],
+        bank: list[Filters],
         aligned: Callable[[Filters, npt.NDArray[np.uint8]], Aligned],
         progress: Callable[[int, Trial], None] | None,
     ) -> None:
         self._images = images
+        self._bank = bank
         self._aligned = aligned
         self._progress = progress
         self._found: dict[tuple[Filters, int], Aligned] = {}
@@ -282,7 +288,7 @@ class _Search:
 
     def chosen(self, own: Filters) -> Filters:
         """Return the filters that are chosen: the model's own ones, unless others are better."""
-        first = self._in_order([own, *((one,) for one in BANK if (one,) != own)], 0)
+        first = self._in_order([own, *self._bank], 0)
         hopeful = first[: first.index(own)]
         best = self._strongest(self._in_order([f for f in first if f != own][:_KEPT], 1)[0])
         for other in hopeful:
