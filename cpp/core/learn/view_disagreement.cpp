@@ -15,13 +15,15 @@ void write_surprisal(const Views& views, int64_t* sums, float* surprisal) {
 
 int32_t disagreement(const Views& views, int32_t image, const float* surprisal) {
   int64_t sum = 0;
+  int32_t pairs = 0;
   for (int32_t v = 0; v < views.count; ++v) {
     for (int32_t w = 0; w < views.count; ++w) {
       if (v == w) continue;
       sum += prediction_cross_entropy(views.row(v, image), views.row(w, image), views.classes, surprisal);
+      ++pairs;
     }
   }
-  return static_cast<int32_t>(divide_rounded(sum, views.count * (views.count - 1)));
+  return pairs > 0 ? static_cast<int32_t>(divide_rounded(sum, pairs)) : 0;
 }
 
 }  // namespace pmt
