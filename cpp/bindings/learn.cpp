@@ -113,7 +113,7 @@ bool is_better(const py::tuple& original, const py::tuple& best, const py::tuple
                         is_alternative);
 }
 
-// Of logits (views, N, classes) of several views of the same images, int32 (N,), fixed-point.
+// The disagreement of each image, int32 (N,), fixed-point, by the logits (views, N, classes) of its views.
 Int32Array disagreements(const py::object& object) {
   const auto logits = checked<float>(object, "logits", "float32");
   const bool fits = logits.ndim() == 3 && logits.shape(0) >= 2 && logits.shape(0) <= most_views &&

@@ -8,6 +8,7 @@
 #include "host/host_input.hpp"
 #include "host/inference.hpp"
 #include "register.hpp"
+#include "words.hpp"
 
 namespace pmt::bindings {
 namespace {
@@ -26,20 +27,6 @@ const char* kind_name(OpKind kind) {
     case OpKind::mean: return "mean";
     case OpKind::pad: return "pad";
     case OpKind::reshape: return "reshape";
-  }
-  return "unknown";
-}
-
-constexpr FilterKind filter_kinds[] = {FilterKind::switching_median, FilterKind::dct_shrinkage, FilterKind::sharpening,
-                                       FilterKind::standardization, FilterKind::tone_curve};
-
-const char* filter_name(FilterKind kind) {
-  switch (kind) {
-    case FilterKind::switching_median: return "switching_median";
-    case FilterKind::dct_shrinkage: return "dct_shrinkage";
-    case FilterKind::sharpening: return "sharpening";
-    case FilterKind::standardization: return "standardization";
-    case FilterKind::tone_curve: return "tone_curve";
   }
   return "unknown";
 }
@@ -241,12 +228,14 @@ void register_limits(py::module_& m) {
   m.attr("MOST_FILTERS") = most_filters;
   m.attr("MOST_STAGE_CHANNELS") = most_stage_channels;
   m.attr("SHRINKAGE_BLOCK") = shrinkage_block;
+  m.attr("NOISE_MODELS") = split(words<NoiseModel>);
+  const py::tuple kinds = split(words<FilterKind>);
   py::dict strengths;
-  for (const FilterKind kind : filter_kinds) {
-    const StrengthRange range = strength_range(kind);
-    strengths[filter_name(kind)] = py::make_tuple(range.low, range.high);
+  for (uint32_t i = 1; i < words<FilterKind>.count; ++i) {  // 0 is none
+    const StrengthRange range = strength_range(static_cast<FilterKind>(i));
+    strengths[kinds[i]] = py::make_tuple(range.low, range.high);
   }
-  m.attr("FILTER_STRENGTHS") = strengths;  // in the order of their numbers, from 1 on
+  m.attr("FILTER_STRENGTHS") = strengths;
 }
 
 }  // namespace

@@ -228,8 +228,9 @@ Pixels tone_curve(const Pixels& image, int32_t bend) {
 
 Pixels filtered(const Pixels& image, const FilterRecord& filter) {
   switch (filter.kind) {
+    case FilterKind::none: break;
     case FilterKind::switching_median: return switching_median(image, filter.strength);
-    case FilterKind::dct_shrinkage: return dct_shrinkage(image, filter.strength, static_cast<NoiseModel>(filter.noise));
+    case FilterKind::dct_shrinkage: return dct_shrinkage(image, filter.strength, filter.noise);
     case FilterKind::sharpening: return sharpening(image, filter.strength);
     case FilterKind::standardization: return standardization(image, filter.strength);
     case FilterKind::tone_curve: return tone_curve(image, filter.strength);

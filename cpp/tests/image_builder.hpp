@@ -41,7 +41,7 @@ class ImageBuilder {
   void set_metadata(const std::string& json) { metadata_ = json; }
 
   void set_stage(int32_t height, int32_t width, const std::vector<FilterRecord>& filters);
-  // What a stage makes of a pixel of a channel.
+  // The input that a stage makes of a pixel of a channel.
   static int8_t table_value(int32_t channel, uint8_t pixel) { return static_cast<int8_t>(pixel - 128 + channel); }
 
   const TensorRecord& tensor(uint32_t index) const { return tensors_[index]; }

@@ -38,7 +38,8 @@ FilterRecord random_filter(RandomSource& random, FilterKind kind) {
   int32_t strength = random.integer(range.low, range.high);
   if (random.chance(4)) strength = random.pick<int32_t>({range.low, range.high});
   if (strength == 0 && kind == FilterKind::tone_curve) strength = 1;
-  return {kind, strength, kind == FilterKind::dct_shrinkage ? random.integer(0, noise_models - 1) : 0, 0};
+  const auto noise = static_cast<NoiseModel>(random.integer(0, 2));
+  return {kind, strength, kind == FilterKind::dct_shrinkage ? noise : NoiseModel::constant, 0};
 }
 
 struct Size {
@@ -65,14 +66,12 @@ std::vector<int8_t> run(const Model& model, const reference::Pixels& image) {
 
 // The frame in the memory of the input, which overwrites it.
 std::vector<int8_t> run_in_place(const Model& model, const reference::Pixels& image) {
-  const auto bytes = static_cast<size_t>(frame_bytes(model)), offset = static_cast<size_t>(frame_offset(model));
-  const auto count = static_cast<size_t>(element_count(model.input()));
-  AlignedBytes memory(std::max(offset + bytes, count));
-  std::memcpy(memory.data() + offset, image.data(), bytes);
-  AlignedBytes scratch(static_cast<size_t>(input_stage_bytes(model)), 0xA5);
+  const StageMemory places = stage_memory(model);
+  AlignedBytes memory(static_cast<size_t>(places.bytes), 0xA5);
+  std::memcpy(memory.data() + places.frame, image.data(), static_cast<size_t>(frame_bytes(model)));
   auto* input = reinterpret_cast<int8_t*>(memory.data());
-  run_input_stage(model, memory.data() + offset, scratch.data(), input);
-  return {input, input + count};
+  run_input_stage(model, memory.data() + places.frame, memory.data() + places.scratch, input);
+  return {input, input + element_count(model.input())};
 }
 
 std::vector<int8_t> expected(const reference::Pixels& image, const Size& input,
@@ -113,7 +112,7 @@ TEST_CASE("every filter is what its definition says, for any size, channels and 
       const FilterRecord filter = random_filter(random, kind);
       CAPTURE(static_cast<int32_t>(kind));
       CAPTURE(filter.strength);
-      CAPTURE(filter.noise);
+      CAPTURE(static_cast<int32_t>(filter.noise));
       compare(random, size, size, random.integer(1, 4), {filter});
     }
   }
@@ -144,22 +143,22 @@ TEST_CASE("a stage out of its bounds is refused by its filter") {
     Model model;
     return model.open(bytes.data(), bytes.size());
   };
-  const FilterRecord good = {FilterKind::sharpening, 3, 0, 0};
+  const FilterRecord good = {FilterKind::sharpening, 3, NoiseModel::constant, 0};
   CHECK(status({4, 4}, 3, {good}).ok());
   for (const Size& size : {Size{0, 4}, Size{4, 0}, Size{-1, 4}, Size{4, 4097}}) {
     CHECK(status(size, 3, {good}).code == Code::input_stage);
   }
   CHECK(status({4, 4}, 5, {}).code == Code::input_stage);
   CHECK(status({4, 4}, 3, std::vector<FilterRecord>(9, good)).code == Code::input_stage);
-  CHECK(status({3, 4}, 3, {{FilterKind::dct_shrinkage, 3, 0, 0}}).code == Code::input_stage);
-  for (const FilterRecord& bad : {FilterRecord{FilterKind::sharpening, 0, 0, 0},
-                                  {FilterKind::sharpening, 256, 0, 0},
-                                  {FilterKind::sharpening, 3, 1, 0},
-                                  {FilterKind::tone_curve, 0, 0, 0},
-                                  {FilterKind::tone_curve, -16, 0, 0},
-                                  {FilterKind::dct_shrinkage, 3, 3, 0},
-                                  {static_cast<FilterKind>(0), 3, 0, 0},
-                                  {static_cast<FilterKind>(6), 3, 0, 0}}) {
+  CHECK(status({3, 4}, 3, {{FilterKind::dct_shrinkage, 3, NoiseModel::constant, 0}}).code == Code::input_stage);
+  for (const FilterRecord& bad : {FilterRecord{FilterKind::sharpening, 0, NoiseModel::constant, 0},
+                                  {FilterKind::sharpening, 256, NoiseModel::constant, 0},
+                                  {FilterKind::sharpening, 3, NoiseModel::square_root, 0},
+                                  {FilterKind::tone_curve, 0, NoiseModel::constant, 0},
+                                  {FilterKind::tone_curve, -16, NoiseModel::constant, 0},
+                                  {FilterKind::dct_shrinkage, 3, static_cast<NoiseModel>(3), 0},
+                                  {static_cast<FilterKind>(0), 3, NoiseModel::constant, 0},
+                                  {static_cast<FilterKind>(6), 3, NoiseModel::constant, 0}}) {
     const Status found = status({4, 4}, 3, {good, bad});
     CHECK(found.code == Code::input_stage);
     CHECK(found.op == 1);
@@ -167,7 +166,7 @@ TEST_CASE("a stage out of its bounds is refused by its filter") {
 }
 
 TEST_CASE("a stage that is cut off, misplaced or of another version is refused") {
-  const AlignedBytes whole = network({5, 6}, {4, 4}, 3, {{FilterKind::sharpening, 3, 0, 0}});
+  const AlignedBytes whole = network({5, 6}, {4, 4}, 3, {{FilterKind::sharpening, 3, NoiseModel::constant, 0}});
   const auto code = [&](size_t field, uint32_t value) {
     AlignedBytes bytes = whole;
     bytes.set_word(field, value);

@@ -91,17 +91,16 @@ bool Service::receive(Request* request) {
   } while (request->start != request_start);
   board::read_serial(&request->command, sizeof *request - 1);
   uint32_t crc = crc_of(request, sizeof *request);
-  bool takes_frame = false;
-  if (request->command == 'O' || request->command == 'P') {
-    const bool is_raw = sensor_bytes_ > 0;
+  const bool takes_frame = request->command == 'O' || request->command == 'P',
+             is_raw = takes_frame && sensor_bytes_ > 0;
+  if (takes_frame) {
     void* const to = is_raw ? static_cast<void*>(learner_.sensor_frame()) : learner_.frame();
     const size_t bytes = is_raw ? sensor_bytes_ : frame_bytes_;
     board::read_serial(to, bytes);
     crc = crc_of(to, bytes, crc);
-    takes_frame = is_raw;
   }
   if (read_word() == crc) {
-    if (takes_frame) (void)learner_.run_stage();  // only a model without a stage refuses
+    if (is_raw) (void)learner_.run_stage();  // only a model without a stage refuses
     return true;
   }
   Line().text("error: the request is damaged").print();

@@ -12,7 +12,6 @@ and scored on 1,000 test images. A stopped run continues: finished rows are read
 from __future__ import annotations
 
 import argparse
-import json
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ import pmt
 from pmt import corruptions, datasets
 from pmt.cli.output import table
 from pmt.train.prepare import align
-from pmt_lab.files import kept_rows, write_rows
+from pmt_lab.kept_benchmark import run_benchmark
 
 SIZES = (8, 16, 32, 64, 256)
 DRAWS = 3
@@ -63,31 +62,22 @@ def table_of(found: list[dict[str, Any]]) -> str:
     return table(["corruption", "start", *map(str, SIZES)], rows, left=("corruption",))
 
 
-def main() -> None:
-    """Run what is missing and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=Path, help="folder of the data sets")
-    parser.add_argument("--out", type=Path, help="folder of the figures")
-    parser.add_argument("--results", type=Path, help="file that keeps what the table needs")
-    parser.add_argument("--table", type=Path, help="run nothing; the table of such a file")
+def add_threads(parser: argparse.ArgumentParser) -> None:
+    """Declare the number of threads."""
     parser.add_argument("--threads", type=int, default=0, help="0 takes all")
-    arguments = parser.parse_args()
-    if arguments.table is not None:
-        print(table_of(json.loads(arguments.table.read_text())))
-        return
-    if None in (arguments.data, arguments.out):
-        parser.error("--data and --out are needed, or --table alone")
-    rows = {
+
+
+def rows_by_name(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return what makes the row of each corruption."""
+    return {
         kind: partial(rows_of, kind, arguments.data, arguments.threads)
         for kind in ("clean", *corruptions.names())
     }
-    found = []
-    for row in kept_rows(arguments.out, rows):
-        found.append(row)
-        print(row["kind"], flush=True)
-    print(table_of(found))
-    if arguments.results is not None:
-        write_rows(arguments.results, found)
+
+
+def main() -> None:
+    """Run what is missing and print the table."""
+    run_benchmark(__doc__, rows_by_name, table_of, add_threads)
 
 
 if __name__ == "__main__":

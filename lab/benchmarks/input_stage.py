@@ -1,4 +1,4 @@
-r"""What an input stage that forwards choose brings without any label, on every corruption.
+r"""Accuracy behind an input stage that forwards choose, without any label, on every corruption.
 
     python benchmarks/input_stage.py --data DATA --out runs/input_stage
 
@@ -13,7 +13,6 @@ the folder.
 from __future__ import annotations
 
 import argparse
-import json
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ import pmt
 from pmt import corruptions, datasets
 from pmt.cli.output import table
 from pmt.train.prepare import align, choose_input_stage
-from pmt_lab.files import kept_rows, write_rows
+from pmt_lab.kept_benchmark import run_benchmark
 
 IMAGES = 300
 TESTED = 1000
@@ -75,44 +74,35 @@ def table_of(found: list[dict[str, Any]], severity: int) -> str:
     return table(titles, rows, left=("corruption", "filters"))
 
 
-def main() -> None:
-    """Run what is missing and print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=Path, help="folder of the data sets")
-    parser.add_argument("--out", type=Path, help="folder of the figures")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare which cases are run."""
     parser.add_argument("--severities", type=int, nargs="+", default=[5, 3, 1])
     parser.add_argument("--draws", type=int, default=MOST_DRAWS)
-    parser.add_argument("--results", type=Path, help="file that keeps what the table needs")
-    parser.add_argument("--table", type=Path, help="run nothing; the tables of such a file")
     parser.add_argument("--threads", type=int, default=0, help="0 takes all")
-    arguments = parser.parse_args()
-    if arguments.table is not None:
-        show(json.loads(arguments.table.read_text()))
-        return
-    if None in (arguments.data, arguments.out):
-        parser.error("--data and --out are needed, or --table alone")
+
+
+def rows_by_name(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return what makes each row."""
     cases = [("clean", 0)]
     cases += [(kind, s) for s in arguments.severities for kind in corruptions.names()]
-    rows = {
+    return {
         f"{kind}-{severity}-{draw}": partial(
             row_of, kind, severity, draw, arguments.data, arguments.threads
         )
         for draw in range(arguments.draws)
         for kind, severity in cases
     }
-    found = []
-    for row in kept_rows(arguments.out, rows):
-        found.append(row)
-        print(row["kind"], row["severity"], row["draw"], row["filters"], flush=True)
-    show(found)
-    if arguments.results is not None:
-        write_rows(arguments.results, found)
 
 
-def show(found: list[dict[str, Any]]) -> None:
-    """Print a table a severity."""
-    for severity in sorted({row["severity"] for row in found} - {0}, reverse=True):
-        print(f"Severity {severity}\n{table_of(found, severity)}\n")
+def tables_of(found: list[dict[str, Any]]) -> str:
+    """Return a table a severity."""
+    severities = sorted({row["severity"] for row in found} - {0}, reverse=True)
+    return "\n\n".join(f"Severity {s}\n{table_of(found, s)}" for s in severities)
+
+
+def main() -> None:
+    """Run what is missing and print the tables."""
+    run_benchmark(__doc__, rows_by_name, tables_of, add_arguments)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ folder.
 from __future__ import annotations
 
 import argparse
-import json
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from pmt.cli.output import table
 from pmt.firmware.export import export_learner
 from pmt.firmware.stream import stream
 from pmt.protocol import DataSource
-from pmt_lab.files import kept_rows, write_rows
+from pmt_lab.kept_benchmark import run_benchmark
 
 KINDS = ("gaussian_noise", "fog", "clean")
 SIZES = (32, 256)
@@ -96,31 +95,18 @@ def table_of(found: list[dict[str, Any]]) -> str:
     return table(titles, rows, left=("images", "chosen", "equal"))
 
 
-def main() -> None:
-    """Run what is missing and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=Path, help="folder of the data sets")
-    parser.add_argument("--out", type=Path, help="folder of the figures and the projects")
-    parser.add_argument("--results", type=Path, help="file that keeps what the table needs")
-    parser.add_argument("--table", type=Path, help="run nothing; the table of such a file")
-    arguments = parser.parse_args()
-    if arguments.table is not None:
-        print(table_of(json.loads(arguments.table.read_text())))
-        return
-    if None in (arguments.data, arguments.out):
-        parser.error("--data and --out are needed, or --table alone")
-    rows = {
+def rows_by_name(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return what makes each row."""
+    return {
         f"{kind}-{size}": partial(row_of, kind, size, arguments.data, arguments.out)
         for size in SIZES
         for kind in KINDS
     }
-    found = []
-    for row in kept_rows(arguments.out, rows):
-        found.append(row)
-        print(table_of(found[-1:]), flush=True)
-    print(table_of(found))
-    if arguments.results is not None:
-        write_rows(arguments.results, found)
+
+
+def main() -> None:
+    """Run what is missing and print the table."""
+    run_benchmark(__doc__, rows_by_name, table_of)
 
 
 if __name__ == "__main__":

@@ -12,8 +12,6 @@ filter's instructions are those of a prediction with it, less one without: count
 from __future__ import annotations
 
 import argparse
-import json
-import struct
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,16 +19,15 @@ from typing import Any
 import numpy as np
 
 import pmt
-from pmt import _core, datasets
+from pmt import datasets
 from pmt.cli.output import table
 from pmt.firmware.export import export_learner
-from pmt.firmware.stream import Board, emulated_board
-from pmt_lab.files import kept_rows, write_rows
+from pmt.firmware.stream import INSTRUCTION_NS, Board, emulated_board, prediction_reply
+from pmt_lab.kept_benchmark import run_benchmark
 
 SIZE = (120, 160)
 FRAMES = 4
 TARGET = "qemu-mps2-an500"
-INSTRUCTION_NS = 256  # of the emulated clock
 CLOCK_HZ = 216e6
 FILTERS = {
     "none": (),
@@ -58,11 +55,7 @@ def row_of(name: str, data: Path, out: Path) -> dict[str, Any]:
         started = milliseconds(board)
         replies = [board.ask("P", frame=image) for image in images]
         taken = milliseconds(board) - started
-    margins = [struct.unpack("<I", margin.tobytes())[0] for margin in host.margins]
-    expected = [
-        f"predicted {label}, margin {margin:08x}, logits {_core.crc32(logits.tobytes()):08x}"
-        for label, margin, logits in zip(host.labels, margins, host.logits, strict=True)
-    ]
+    expected = [prediction_reply(host, index) for index in range(FRAMES)]
     return {
         "filter": name,
         "instructions": taken * 10**6 / INSTRUCTION_NS / FRAMES,
@@ -94,24 +87,14 @@ def table_of(found: list[dict[str, Any]]) -> str:
     return table(titles, rows, left=("filter", "equal"))
 
 
+def rows_by_name(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return what makes the row of each filter."""
+    return {name: partial(row_of, name, arguments.data, arguments.out) for name in FILTERS}
+
+
 def main() -> None:
     """Run what is missing and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=Path, help="folder of the data sets")
-    parser.add_argument("--out", type=Path, help="folder of the figures and the projects")
-    parser.add_argument("--results", type=Path, help="file that keeps what the table needs")
-    parser.add_argument("--table", type=Path, help="run nothing; the table of such a file")
-    arguments = parser.parse_args()
-    if arguments.table is not None:
-        print(table_of(json.loads(arguments.table.read_text())))
-        return
-    if None in (arguments.data, arguments.out):
-        parser.error("--data and --out are needed, or --table alone")
-    rows = {name: partial(row_of, name, arguments.data, arguments.out) for name in FILTERS}
-    found = list(kept_rows(arguments.out, rows))
-    print(table_of(found))
-    if arguments.results is not None:
-        write_rows(arguments.results, found)
+    run_benchmark(__doc__, rows_by_name, table_of)
 
 
 if __name__ == "__main__":

@@ -79,10 +79,15 @@ def test_the_page_of_24_tasks_shows_the_table_of_its_runs() -> None:
     assert f"\n```\n{benchmark['table_of'](stored['runs'])}\n```\n" in page
 
 
-def test_the_page_of_results_shows_how_many_images_alignment_takes() -> None:
-    benchmark = runpy.run_path(str(ROOT / "lab" / "benchmarks" / "few_images.py"))
-    stored = json.loads((LAB.parent / "results" / "few-images.json").read_text())
-    assert len(stored) == 1 + 19
+@pytest.mark.parametrize(
+    ("name", "rows"), [("few_images", 1 + 19), ("learner_on_board", 6), ("raw_frames", 6)]
+)
+def test_the_page_of_results_shows_a_benchmark_s_table(name: str, rows: int) -> None:
+    benchmark = runpy.run_path(str(ROOT / "lab" / "benchmarks" / f"{name}.py"))
+    path = LAB.parent / "results" / f"{name.replace('_', '-')}.json"
+    stored = json.loads(path.read_text())
+    assert len(stored) == rows
+    assert all(row.get("equal", True) for row in stored)
     page = (LAB / "results.md").read_text(encoding="utf-8")
     assert f"\n```\n{benchmark['table_of'](stored)}\n```\n" in page
 
@@ -94,19 +99,3 @@ def test_the_page_of_results_shows_what_an_input_stage_brings(severity: int) -> 
     assert len(stored) == 1 + 2 * 19
     page = (LAB / "results.md").read_text(encoding="utf-8")
     assert f"\n```\n{benchmark['table_of'](stored, severity)}\n```\n" in page
-
-
-def test_the_page_of_results_shows_what_filters_take_on_a_board() -> None:
-    benchmark = runpy.run_path(str(ROOT / "lab" / "benchmarks" / "raw_frames.py"))
-    stored = json.loads((LAB.parent / "results" / "raw-frames.json").read_text())
-    assert all(row["equal"] for row in stored)
-    page = (LAB / "results.md").read_text(encoding="utf-8")
-    assert f"\n```\n{benchmark['table_of'](stored)}\n```\n" in page
-
-
-def test_the_page_of_results_shows_what_a_board_learned() -> None:
-    benchmark = runpy.run_path(str(ROOT / "lab" / "benchmarks" / "learner_on_board.py"))
-    stored = json.loads((LAB.parent / "results" / "learner-on-board.json").read_text())
-    assert all(row["equal"] for row in stored)
-    page = (LAB / "results.md").read_text(encoding="utf-8")
-    assert f"\n```\n{benchmark['table_of'](stored)}\n```\n" in page

@@ -10,7 +10,7 @@ import pytest
 import pmt
 from pmt import Filter, InputStage, _core, corruptions, datasets, methods
 from pmt.datasets import Dataset
-from pmt.train.prepare import align, choose_input_stage
+from pmt.train.prepare import align, choose_input_stage, preparation
 from pmt.train.prepare.clean_statistics import measure_statistics, with_statistics
 
 CLEAN = datasets.bundled("test").take(64)
@@ -153,7 +153,6 @@ def test_images_of_another_size_are_taken_as_they_are(start):
 def test_a_stage_that_held_out_images_refute_is_dropped(start, monkeypatch):
     """The state before it goes on: the aligned one."""
     wrong = Filter("standardization", 1)
-    prepare = pytest.importorskip("pmt.train.prepare.preparation")
 
     def chosen(model, images, *args, **options):
         staged = model.with_input_stage(InputStage(images.shape[1:3], (wrong,)))
@@ -161,7 +160,7 @@ def test_a_stage_that_held_out_images_refute_is_dropped(start, monkeypatch):
         model.core = staged.core
         return replace(found, stage=staged.input_stage, changed=True)
 
-    monkeypatch.setattr(prepare, "choose_input_stage", chosen)
+    monkeypatch.setattr(preparation, "choose_input_stage", chosen)
     model, aligned = start.copy(), start.copy()
     result = fit(model, shifted("impulse_noise"), preparation="input+align")
     fit(aligned, shifted("impulse_noise"), preparation="align")
@@ -196,7 +195,10 @@ def test_float_inputs_and_features_say_why_they_have_no_stage(start):
     inputs = Dataset.from_arrays(np.zeros((4, 28, 28, 1), np.float32), [0, 1, 2, 3])
     notes = preparation.notes(start, inputs)
     assert notes == ["no filters before the network: the inputs are not pixels"]
-    assert [phase.name for phase in preparation.phases(start, inputs)] == ["aligned", "head"]
+    assert [phase.name for phase in preparation.phases(start, 4, pixels=False)] == [
+        "aligned",
+        "head",
+    ]
 
 
 def test_a_disagreement_is_least_for_sure_equal_views_of_all_classes():

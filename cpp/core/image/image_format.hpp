@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "core/base/words.hpp"
+
 namespace pmt {
 
 constexpr uint8_t image_magic[4] = {'P', 'M', 'T', 'I'};
@@ -83,9 +85,9 @@ struct BlockRecord {
 };
 static_assert(sizeof(BlockRecord) == 12, "part of the file format");
 
-// What happens to a sensor's frame of uint8 pixels before the network: filters one after another, then resampling to
-// the input's size. The section is this record, the filters, and for each channel the input's int8 value of every
-// pixel.
+// The stage before the network turns a sensor's frame of uint8 pixels into the input: filters one after another, then
+// resampling to the input's size. Its section is this record, the filters, and for each channel the input's int8 value
+// of every pixel.
 struct StageRecord {
   int32_t height, width;  // of the frame, which has the input's channels
   uint32_t filters;
@@ -93,29 +95,18 @@ struct StageRecord {
 };
 static_assert(sizeof(StageRecord) == 16, "part of the file format");
 
-enum class FilterKind : uint32_t {
-  switching_median = 1,
-  dct_shrinkage = 2,
-  sharpening = 3,
-  standardization = 4,
-  tone_curve = 5,
-};
+PMT_WORDS(FilterKind, none, switching_median, dct_shrinkage, sharpening, standardization, tone_curve)
+
+// The growth of a noise's standard deviation with the mean of a block: as of read noise, photon noise, speckle.
+PMT_WORDS(NoiseModel, constant, square_root, proportional)
 
 struct FilterRecord {
-  FilterKind kind;
+  FilterKind kind;  // not none
   int32_t strength;
-  int32_t noise;      // of dct_shrinkage: NoiseModel; else 0
+  NoiseModel noise;   // that a dct_shrinkage expects; else constant
   uint32_t reserved;  // zero
 };
 static_assert(sizeof(FilterRecord) == 16, "part of the file format");
-
-// The noise that a shrinkage expects, as its standard deviation grows with a block's mean.
-enum class NoiseModel : int32_t {
-  constant = 0,      // read noise
-  square_root = 1,   // photon noise
-  proportional = 2,  // speckle
-};
-constexpr int32_t noise_models = 3;
 
 constexpr int32_t shrinkage_block = 4;  // rows and columns of a frame, at least
 constexpr uint32_t most_filters = 8;

@@ -134,6 +134,7 @@ bool data_is_its_own(const Model& model, int32_t index) {
 
 StrengthRange strength_range(FilterKind kind) {
   switch (kind) {
+    case FilterKind::none: break;
     case FilterKind::switching_median: return {0, 254};  // levels between a pixel and the median
     case FilterKind::dct_shrinkage:                      // levels of a coefficient
     case FilterKind::sharpening: return {1, 255};        // sixteenths of the details
@@ -147,9 +148,9 @@ bool filter_is_valid(const StageRecord& frame, const FilterRecord& filter) {
   const StrengthRange range = strength_range(filter.kind);
   if (filter.strength < range.low || filter.strength > range.high) return false;
   if (filter.kind == FilterKind::tone_curve && filter.strength == 0) return false;
-  if (filter.kind != FilterKind::dct_shrinkage) return filter.noise == 0;
+  if (filter.kind != FilterKind::dct_shrinkage) return filter.noise == NoiseModel::constant;
   const bool holds_a_block = frame.height >= shrinkage_block && frame.width >= shrinkage_block;
-  return holds_a_block && filter.noise >= 0 && filter.noise < noise_models;
+  return holds_a_block && words<NoiseModel>.holds(filter.noise);
 }
 
 }  // namespace pmt

@@ -6,6 +6,8 @@
 namespace pmt {
 namespace {
 
+int64_t padded(int64_t bytes) { return (bytes + image_alignment - 1) / image_alignment * image_alignment; }
+
 Frame frame_of(const Model& model, uint8_t* pixels) {
   return {pixels, model.stage()->height, model.stage()->width, model.input().channels};
 }
@@ -15,6 +17,7 @@ int64_t filter_bytes(const FilterRecord& filter, const Frame& frame) {
     case FilterKind::switching_median: return switching_median_bytes(frame);
     case FilterKind::dct_shrinkage: return dct_shrinkage_bytes(frame);
     case FilterKind::sharpening: return sharpening_bytes(frame);
+    case FilterKind::none:
     case FilterKind::standardization:
     case FilterKind::tone_curve: return 0;
   }
@@ -23,9 +26,9 @@ int64_t filter_bytes(const FilterRecord& filter, const Frame& frame) {
 
 void run_filter(const FilterRecord& filter, const Frame& frame, uint8_t* scratch) {
   switch (filter.kind) {
+    case FilterKind::none: return;
     case FilterKind::switching_median: return switching_median(frame, filter.strength, scratch);
-    case FilterKind::dct_shrinkage:
-      return dct_shrinkage(frame, filter.strength, static_cast<NoiseModel>(filter.noise), scratch);
+    case FilterKind::dct_shrinkage: return dct_shrinkage(frame, filter.strength, filter.noise, scratch);
     case FilterKind::sharpening: return sharpening(frame, filter.strength, scratch);
     case FilterKind::standardization: return standardization(frame, filter.strength);
     case FilterKind::tone_curve: return tone_curve(frame, filter.strength);
@@ -50,9 +53,11 @@ int64_t input_stage_bytes(const Model& model) {
   return most;
 }
 
-int64_t frame_offset(const Model& model) {
-  const int64_t lead = frame_lead(frame_of(model, nullptr), {model.input().height, model.input().width});
-  return (lead + image_alignment - 1) / image_alignment * image_alignment;
+StageMemory stage_memory(const Model& model) {
+  const int64_t frame = padded(frame_lead(frame_of(model, nullptr), {model.input().height, model.input().width}));
+  const int64_t frame_end = frame + frame_bytes(model), input_end = element_count(model.input());
+  const int64_t scratch = padded(frame_end < input_end ? input_end : frame_end);
+  return {frame, scratch, padded(scratch + input_stage_bytes(model))};
 }
 
 void run_input_stage(const Model& model, uint8_t* frame, uint8_t* scratch, int8_t* input) {

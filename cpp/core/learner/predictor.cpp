@@ -3,12 +3,6 @@
 #include "core/input/input_stage.hpp"
 
 namespace pmt {
-namespace {
-
-size_t padded(size_t bytes) { return (bytes + image_alignment - 1) / image_alignment * image_alignment; }
-
-}  // namespace
-
 Status Predictor::open(const PredictorSetup& setup, Arena& tables) {
   const Model& model = *setup.model;
   auto* parameters = tables.take<Parameters>(MemoryPart::lists, model.op_count());
@@ -25,7 +19,8 @@ Status Predictor::open(const PredictorSetup& setup, Arena& tables) {
   PMT_RETURN_IF_ERROR(make_plan(setup.streams, setup.stream_count));
   whole_bytes_ = activation_bytes();
   if (model.stage() != nullptr) {
-    const size_t stage = padded(stage_scratch_offset() + static_cast<size_t>(input_stage_bytes(model)));
+    const int32_t input = plan_.offset(Pass::main, static_cast<int32_t>(model.header().input_tensor));
+    const auto stage = static_cast<size_t>(input + stage_memory(model).bytes);
     if (whole_bytes_ < stage) whole_bytes_ = stage;
   }
   stream_count_ = 0;
@@ -67,22 +62,13 @@ size_t Predictor::activation_bytes() const {
   return measure.used();
 }
 
-// The frame stands where the input, which overwrites it, and activations come later.
-size_t Predictor::sensor_offset() const { return input_offset() + static_cast<size_t>(frame_offset(*network_.model)); }
-
-size_t Predictor::stage_scratch_offset() const {
-  const Model& model = *network_.model;
-  const size_t frame_end = sensor_offset() + static_cast<size_t>(frame_bytes(model));
-  const size_t input_end = input_offset() + static_cast<size_t>(element_count(model.input()));
-  return padded(frame_end < input_end ? input_end : frame_end);
-}
-
-size_t Predictor::input_offset() const {
-  return static_cast<size_t>(plan_.offset(Pass::main, static_cast<int32_t>(network_.model->header().input_tensor)));
+uint8_t* Predictor::sensor_frame() const {
+  return reinterpret_cast<uint8_t*>(input()) + stage_memory(*network_.model).frame;
 }
 
 void Predictor::run_stage() const {
-  run_input_stage(*network_.model, sensor_frame(), memory_.activations + stage_scratch_offset(), input());
+  auto* const memory = reinterpret_cast<uint8_t*>(input());
+  run_input_stage(*network_.model, sensor_frame(), memory + stage_memory(*network_.model).scratch, input());
 }
 
 void Predictor::place(uint8_t* activations) {

@@ -29,8 +29,8 @@ class Predictor {
   // Room for passes that end there, and for those of the whole network in between.
   size_t room() const { return activation_bytes() < whole_bytes_ ? whole_bytes_ : activation_bytes(); }
 
-  // Of a model with an input stage, in a pass of the whole network: where a sensor's frame is put.
-  uint8_t* sensor_frame() const { return memory_.activations + sensor_offset(); }
+  // The place of a sensor's frame before a pass of the whole network, where the model has an input stage.
+  uint8_t* sensor_frame() const;
   // The frame there, which is overwritten, becomes the image in input().
   void run_stage() const;
 
@@ -48,9 +48,6 @@ class Predictor {
   const Activations& memory() const { return memory_; }
 
  private:
-  size_t input_offset() const;
-  size_t sensor_offset() const;
-  size_t stage_scratch_offset() const;
   Status make_plan(const StreamedOps* streams, int32_t count);
 
   Network network_ = {};

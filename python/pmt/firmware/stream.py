@@ -31,7 +31,7 @@ from pmt.firmware.board.memory import need_programs, run_make
 from pmt.firmware.export.learner import LEARNER_FILE
 from pmt.firmware.export.target import find_target
 from pmt.model import Model
-from pmt.train.learner import Learner
+from pmt.train.learner import LearnedPredictions, Learner
 from pmt.train.options import TrainingOptions
 from pmt.train.prepare.clean_statistics import (
     CleanStatistics,
@@ -39,13 +39,22 @@ from pmt.train.prepare.clean_statistics import (
     with_statistics,
 )
 
-__all__ = ["Board", "StreamReport", "emulated_board", "read_model", "serial_board", "stream"]
+__all__ = [
+    "INSTRUCTION_NS",
+    "Board",
+    "StreamReport",
+    "emulated_board",
+    "prediction_reply",
+    "read_model",
+    "serial_board",
+    "stream",
+]
 
 _START = 0xA5
 _ANSWER_SECONDS = 600.0  # without a line from the board; longer phases need slices
 _REPLIES = ("ok", "error", "predicted", "ran", "scores", "in force", "time", "stack", "arena")
 # QEMU's -icount shift=8: every instruction takes so long on the emulated clock.
-_INSTRUCTION_NS = 256
+INSTRUCTION_NS = 256
 
 
 class _Line(Protocol):
@@ -231,7 +240,14 @@ def stream(
         report = session.run(Board(line, session.frame), data, test, labeled, steps)
     if port is not None or not counts:
         return report
-    return replace(report, instructions=report.milliseconds * 10**6 // _INSTRUCTION_NS)
+    return replace(report, instructions=report.milliseconds * 10**6 // INSTRUCTION_NS)
+
+
+def prediction_reply(host: LearnedPredictions, index: int) -> str:
+    """Return what a board answers that predicts as the host does."""
+    margin = struct.unpack("<I", host.margins[index].tobytes())[0]
+    crc = _core.crc32(host.logits[index].tobytes())
+    return f"predicted {host.labels[index]}, margin {margin:08x}, logits {crc:08x}"
 
 
 class _Session:
@@ -310,11 +326,8 @@ class _Session:
         sent = self._sent(test)
         correct = 0
         for i in range(len(test)):
-            margin = struct.unpack("<I", host.margins[i].tobytes())[0]
-            crc = _core.crc32(host.logits[i].tobytes())
-            text = f"predicted {host.labels[i]}, margin {margin:08x}, logits {crc:08x}"
             reply = board.ask("P", frame=sent[i])
-            self._compare(reply, text)
+            self._compare(reply, prediction_reply(host, i))
             correct += reply.startswith(f"predicted {test.labels[i]},")
         return correct / max(1, len(test))
 

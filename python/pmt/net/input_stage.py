@@ -11,8 +11,8 @@ from pmt._util.text import counted, did_you_mean
 
 __all__ = ["FILTERS", "NOISE_MODELS", "Filter", "InputStage", "check_stage", "fits"]
 
-FILTERS: tuple[str, ...] = tuple(_core.FILTER_STRENGTHS)  # in the order of their numbers, from 1 on
-NOISE_MODELS = ("constant", "square_root", "proportional")
+FILTERS: tuple[str, ...] = tuple(_core.FILTER_STRENGTHS)
+NOISE_MODELS = _core.NOISE_MODELS
 _WITH_NOISE = "dct_shrinkage"
 
 
@@ -71,7 +71,7 @@ class Filter:
 
 @dataclass(frozen=True)
 class InputStage:
-    """What happens to images before a network: filters, then resampling to its input.
+    """Filters that images pass before a network, and their size, from which they are resampled.
 
     Parameters
     ----------

@@ -164,9 +164,8 @@ def choose_input_stage(
     options: dict[str, Any] = {"windows": windows, "reliability": reliability}
 
     def aligned(filters: Filters, part: npt.NDArray[np.uint8]) -> Aligned:
-        candidate = model.copy()
-        if filters != own:
-            candidate = model.with_input_stage(InputStage(size, filters))
+        changed = filters != own
+        candidate = model.with_input_stage(InputStage(size, filters)) if changed else model.copy()
         inputs = candidate.prepare(part, threads=threads)
         work = align(candidate, inputs, reference, threads=threads, **options)
         views = [candidate.logits(view, threads=threads) for view in _views(inputs)]
@@ -214,7 +213,7 @@ def admit(model: Model, size: tuple[int, int] | None) -> None:
     height, width, _ = model.input_shape
     is_small = size[0] * size[1] <= _LARGEST * height * width
     if is_small and not why_no_input_stage(model, True) and stored_statistics(model) is not None:
-        copy_parameters(model.with_input_stage(InputStage(size)), model)
+        model.core = model.with_input_stage(InputStage(size)).core
 
 
 def choice_cost(model: Model, images: int, *, windows: bool = True) -> Cost:

@@ -116,6 +116,14 @@ class Phase:
     from_start: bool = False
     is_alternative: bool = False
 
+    def begin(self, model: Model, original: Model) -> Model:
+        """Take a model back to the original one if the phase wants that; return it as it was."""
+        if not self.from_start:
+            return model
+        before = model.copy()
+        copy_parameters(original, model)
+        return before
+
 
 class Preparation:
     """The preparation of a run.
@@ -140,9 +148,8 @@ class Preparation:
         """Return the statistics that a model is aligned to; None where it is not aligned."""
         return stored_statistics(model) if "align" in self.name else None
 
-    def phases(self, model: Model, data: Dataset | int) -> list[Phase]:
-        """Return the phases for a model and training samples, or so many, in their order."""
-        samples = data if isinstance(data, int) else len(data)
+    def phases(self, model: Model, samples: int, *, pixels: bool = True) -> list[Phase]:
+        """Return the phases for a model and so many training samples, in their order."""
         phases = []
         statistics = self.reference(model)
         if statistics is not None:
@@ -155,7 +162,6 @@ class Preparation:
                 reliability=self.options.align_reliability,
             )
             phases.append(Phase("aligned", cost.macs, partial(self._align, macs=cost.macs)))
-            pixels = isinstance(data, int) or data.has_pixels
             if "input" in self.name and not why_no_input_stage(model, pixels):
                 choice = choice_cost(model, images, windows=windows)
                 phases.append(Phase("input", choice.macs, self._choose_input, from_start=True))
@@ -168,7 +174,8 @@ class Preparation:
 
         That is the head without alignment, which costs accuracy where there is nothing to align.
         """
-        if [phase.name for phase in phases][:: len(phases) - 1 or 1] != ["aligned", "head"]:
+        names = [phase.name for phase in phases]
+        if "aligned" not in names or "head" not in names:
             return []
         return [replace(phases[-1], name="head_alone", from_start=True, is_alternative=True)]
 
@@ -212,11 +219,8 @@ class Preparation:
         """Prepare a model in place; Ctrl-C may leave it aligned in part."""
         self.admit(model, data.pixel_size)
         original = model.copy()
-        for phase in self.phases(model, data):
-            before = model
-            if phase.from_start:
-                before = model.copy()
-                copy_parameters(original, model)
+        for phase in self.phases(model, len(data), pixels=data.has_pixels):
+            before = phase.begin(model, original)
             if not phase.run(model, data).changed:
                 copy_parameters(before, model)
 
@@ -273,7 +277,7 @@ class Preparation:
 
     def _use_input(self, model: Model, data: Dataset, *, stage: InputStage | None) -> PhaseWork:
         """Give a model a stage that was chosen, and align it behind that."""
-        copy_parameters(model.with_input_stage(stage), model)
+        model.core = model.with_input_stage(stage).core
         cost = alignment_cost(
             model, min(self.options.align_images, len(data)), **self._alignment_options
         )

@@ -82,7 +82,7 @@ class Run:
         self.model = model
         self.images = images
         self.data = images.train
-        self.phases = trainer.preparation.phases(model, self.data)
+        self.phases = trainer.preparation.phases(model, len(self.data), pixels=self.data.has_pixels)
         if self.keeps_best:
             self.phases += trainer.preparation.alternatives(self.phases)
         self.schedule = trainer.schedule(model, len(self.data))
@@ -192,10 +192,7 @@ class Run:
         self.original = self.model.copy()
         self._end_phase(None, PhaseWork(0), 0.0)
         for phase in self.phases:
-            before = self.model
-            if phase.from_start:
-                before = self.model.copy()
-                copy_parameters(self.original, self.model)
+            before = phase.begin(self.model, self.original)
             for observer in self.observers:
                 observer.before_phase(self, phase)
             start = time.monotonic()
