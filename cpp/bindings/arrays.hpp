@@ -60,6 +60,26 @@ inline Int8Array checked_images(const py::object& object, const Model& model) {
   return images;
 }
 
+// uint8 (N, height, width, channels) of the model's input stage.
+inline py::array_t<uint8_t, py::array::c_style> checked_frames(const py::object& object, const Model& model) {
+  const StageRecord* stage = model.stage();
+  auto frames = checked<uint8_t>(object, "frames", "uint8");
+  const bool fits = stage != nullptr && frames.ndim() == 4 && frames.shape(1) == stage->height &&
+                    frames.shape(2) == stage->width && frames.shape(3) == model.input().channels &&
+                    frames.shape(0) < (1 << 30);
+  if (!fits) throw py::value_error("frames must be those of the model's input stage; got " + shape_text(frames));
+  return frames;
+}
+
+// The section of an input stage in an image, with these filters, without the table of pixels.
+inline py::bytes stage_section(const StageRecord& frame, const FilterChain& filters) {
+  StageRecord stage = frame;
+  stage.filters = static_cast<uint32_t>(filters.count);
+  std::string section(reinterpret_cast<const char*>(&stage), sizeof stage);
+  section.append(reinterpret_cast<const char*>(filters.records), sizeof(FilterRecord) * stage.filters);
+  return {section};
+}
+
 // int64 (N,), every value `least` or more and a class of the model. A copy, for nobody else may change it while it is
 // used.
 inline Int64Array checked_labels(const py::object& object, const Model& model, py::ssize_t count, int64_t least = 0) {

@@ -1,8 +1,11 @@
 #include "arrays.hpp"
 #include "core/learn/head_loss.hpp"
+#include "core/learn/input_search.hpp"
+#include "core/learn/shifted_view.hpp"
 #include "core/learn/state_choice.hpp"
 #include "core/learn/view_disagreement.hpp"
 #include "host/host_head.hpp"
+#include "host/host_model.hpp"
 #include "register.hpp"
 #include "words.hpp"
 
@@ -116,10 +119,10 @@ bool is_better(const py::tuple& original, const py::tuple& best, const py::tuple
 // The disagreement of each image, int32 (N,), fixed-point, by the logits (views, N, classes) of its views.
 Int32Array disagreements(const py::object& object) {
   const auto logits = checked<float>(object, "logits", "float32");
-  const bool fits = logits.ndim() == 3 && logits.shape(0) >= 2 && logits.shape(0) <= most_views &&
+  const bool fits = logits.ndim() == 3 && logits.shape(0) >= 1 && logits.shape(0) <= most_views &&
                     logits.shape(1) >= 1 && logits.shape(1) < (1 << 28) && logits.shape(2) >= 2;
   if (!fits) {
-    throw py::value_error("logits must have shape (views, N, classes), 2.." + std::to_string(most_views) +
+    throw py::value_error("logits must have shape (views, N, classes), 1.." + std::to_string(most_views) +
                           " views, N at least 1, classes at least 2; got " + shape_text(logits));
   }
   const Views views = {logits.data(), static_cast<int32_t>(logits.shape(0)), static_cast<int32_t>(logits.shape(1)),
@@ -132,9 +135,83 @@ Int32Array disagreements(const py::object& object) {
   return result;
 }
 
+// Images int8 (N, height, width, channels) and their copies that are shifted, (views, N, height, width, channels).
+Int8Array shifted_images(const py::object& object) {
+  const auto images = checked<int8_t>(object, "images", "int8");
+  if (images.ndim() != 4) throw py::value_error("images must have four axes; got " + shape_text(images));
+  const py::ssize_t count = images.shape(0);
+  TensorRecord shape = {};
+  shape.height = static_cast<int32_t>(images.shape(1));
+  shape.width = static_cast<int32_t>(images.shape(2));
+  shape.channels = static_cast<int32_t>(images.shape(3));
+  Int8Array views({py::ssize_t{shifted_views}, count, images.shape(1), images.shape(2), images.shape(3)});
+  const py::ssize_t bytes = count > 0 ? images.size() / count : 0;
+  for (int32_t v = 0; v < shifted_views; ++v) {
+    int8_t* const view = views.mutable_data() + v * images.size();
+    std::copy_n(images.data(), images.size(), view);
+    for (py::ssize_t i = 0; i < count; ++i) shift_image(shape, v, view + i * bytes);
+  }
+  return views;
+}
+
+// A search with memory of its own.
+class SearchObject {
+ public:
+  SearchObject(const host::HostModel& model, int32_t images) : frame_(checked_stage(model)) {
+    if (images < 0) throw py::value_error("images must be 0 or more");
+    Arena measure;
+    search_.take(images, measure);
+    memory_ = host::AlignedMemory(std::max<size_t>(measure.used(), 1));
+    Arena arena(memory_.data(), memory_.bytes());
+    search_.take(images, arena);
+    search_.start(model.model(), images);
+  }
+
+  InputSearch& search() { return search_; }
+  py::bytes section(const FilterChain& filters) const { return stage_section(frame_, filters); }
+
+  void report(const py::object& object, int64_t entropy) {
+    if (search_.is_over()) throw py::value_error("the search is over");
+    const auto values = checked<int32_t>(object, "disagreements", "int32");
+    if (values.ndim() != 1 || values.shape(0) != search_.images()) {
+      throw py::value_error("disagreements must have shape (" + std::to_string(search_.images()) + ",); got " +
+                            shape_text(values));
+    }
+    search_.report(values.data(), entropy);
+  }
+
+ private:
+  static StageRecord checked_stage(const host::HostModel& model) {
+    if (model.model().stage() == nullptr) throw py::value_error("the model has no input stage");
+    return *model.model().stage();
+  }
+
+  StageRecord frame_;
+  host::AlignedMemory memory_;
+  InputSearch search_;
+};
+
+void register_search(py::module_& m) {
+  py::class_<SearchObject>(m, "InputSearch")
+      .def(py::init<const host::HostModel&, int32_t>(), py::arg("model"), py::arg("images"))
+      .def_property_readonly("is_over", [](SearchObject& self) { return self.search().is_over(); })
+      .def_property_readonly("images", [](SearchObject& self) { return self.search().images(); })
+      .def_property_readonly("candidate", [](SearchObject& self) { return self.section(self.search().candidate()); })
+      .def_property_readonly("best", [](SearchObject& self) { return self.section(self.search().best()); })
+      .def("report", &SearchObject::report, py::arg("disagreements"), py::arg("entropy"));
+  m.def("shifted_images", &shifted_images, py::arg("images"));
+  m.attr("INPUT_BANK_SIZE") = input_bank_size;
+  m.attr("INPUT_BANK_KEPT") = InputSearch::kept;
+  m.attr("INPUT_FEWEST_IMAGES") = InputSearch::fewest_images;
+  m.attr("INPUT_BANK_IMAGES") = InputSearch::bank_images;
+  m.attr("INPUT_BEST_IMAGES") = InputSearch::best_images;
+  m.attr("INPUT_VIEWS") = shifted_views;
+}
+
 }  // namespace
 
 void register_learn(py::module_& m) {
+  register_search(m);
   m.def("is_worse", &is_worse, py::arg("losses"), py::arg("than"), py::arg("errors"));
   m.def("is_better", &is_better, py::arg("original"), py::arg("best"), py::arg("state"), py::arg("errors"),
         py::arg("is_alternative"));

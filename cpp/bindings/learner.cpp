@@ -26,6 +26,7 @@ class LearnerObject {
     host::check(locked(call));
   }
   HostLearner& host() { return host_; }
+  bool takes_frames() const { return host_.setup().chooses_input; }
   const Model& model() { return host_.learner().model(); }
 
  private:
@@ -46,12 +47,14 @@ std::vector<ChannelStatistics> checked_clean(const py::object& object) {
 }
 
 // `epochs`: None, or options, layers, batch, epochs and learning rate.
-host::HostLearnerSetup setup_of(const py::bytes& image, const py::object& clean, int32_t samples, int32_t held_out,
-                                bool keeps_confirmed, const py::object& epochs, const std::string& storage) {
+host::HostLearnerSetup setup_of(const py::bytes& image, const py::object& clean, bool chooses_input, int32_t samples,
+                                int32_t held_out, bool keeps_confirmed, const py::object& epochs,
+                                const std::string& storage) {
   const auto bytes = image.cast<std::string>();
   host::HostLearnerSetup setup = {};
   setup.image = {bytes.begin(), bytes.end()};
   setup.clean = checked_clean(clean);
+  setup.chooses_input = chooses_input;
   setup.samples = samples;
   setup.held_out = held_out;
   setup.keeps_confirmed = keeps_confirmed;
@@ -66,17 +69,39 @@ host::HostLearnerSetup setup_of(const py::bytes& image, const py::object& clean,
   return setup;
 }
 
+// Inputs of the network one after another, or frames of its sensor where a learner takes these.
+struct Samples {
+  py::array array;  // that holds them
+  const uint8_t* data;
+  py::ssize_t count, bytes;  // bytes of each
+
+  const uint8_t* operator[](py::ssize_t i) const { return data + i * bytes; }
+};
+
+Samples samples_of(LearnerObject& self, const py::object& object) {
+  const py::array array = self.takes_frames() ? py::array(checked_frames(object, self.model()))
+                                              : py::array(checked_images(object, self.model()));
+  const py::ssize_t count = array.shape(0);
+  return {array, static_cast<const uint8_t*>(array.data()), count, array.size() / std::max<py::ssize_t>(count, 1)};
+}
+
+Status predict_one(Learner& learner, const Samples& samples, py::ssize_t i, bool is_frame, Prediction* prediction) {
+  if (!is_frame) return learner.predict(reinterpret_cast<const int8_t*>(samples[i]), prediction);
+  std::copy_n(samples[i], samples.bytes, learner.sensor_frame());
+  PMT_RETURN_IF_ERROR(learner.run_stage());
+  return learner.predict(learner.frame(), prediction);
+}
+
 py::tuple predict(LearnerObject& self, const py::object& object) {
-  const auto images = checked_images(object, self.model());
-  const py::ssize_t count = images.shape(0), classes = self.model().classes();
-  const py::ssize_t frame = images.size() / (count > 0 ? count : 1);
+  const Samples samples = samples_of(self, object);
+  const py::ssize_t count = samples.count, classes = self.model().classes();
   Int64Array labels(count);
   FloatArray logits({count, classes}), margins(count);
   for (py::ssize_t i = 0; i < count; ++i) {
     Prediction prediction = {};
     float* const row = logits.mutable_data(i, 0);
     self.checked_call([&](Learner& learner) {
-      const Status status = learner.predict(images.data() + i * frame, &prediction);
+      const Status status = predict_one(learner, samples, i, self.takes_frames(), &prediction);
       if (status.ok()) std::copy_n(prediction.logits, classes, row);  // another call writes over them
       return status;
     });
@@ -87,13 +112,11 @@ py::tuple predict(LearnerObject& self, const py::object& object) {
 }
 
 void observe(LearnerObject& self, const py::object& object, const py::object& labels_object, Role role) {
-  const auto images = checked_images(object, self.model());
-  const py::ssize_t count = images.shape(0);
-  const auto labels = checked_labels(labels_object, self.model(), count, no_label);
-  const py::ssize_t frame = images.size() / (count > 0 ? count : 1);
-  for (py::ssize_t i = 0; i < count; ++i) {
+  const Samples samples = samples_of(self, object);
+  const auto labels = checked_labels(labels_object, self.model(), samples.count, no_label);
+  for (py::ssize_t i = 0; i < samples.count; ++i) {
     const auto label = static_cast<int32_t>(labels.at(i));
-    self.checked_call([&](Learner& learner) { return learner.observe(images.data() + i * frame, label, role); });
+    self.checked_call([&](Learner& learner) { return learner.observe(samples[i], label, role); });
   }
 }
 
@@ -117,13 +140,14 @@ py::tuple scored(LearnerObject& self, LearnerState state) {
 }
 
 // Bytes by part, and (begin, end, band) of each run of ops that streams.
-py::tuple plan_learner(const py::bytes& image, const py::object& clean, int32_t samples, int32_t held_out,
-                       bool keeps_confirmed, const py::object& epochs) {
-  const auto device =
-      host::plan_learner(setup_of(image, clean, samples, held_out, keeps_confirmed, epochs, ""), arm_dsp_kernels());
+py::tuple plan_learner(const py::bytes& image, const py::object& clean, bool chooses_input, int32_t samples,
+                       int32_t held_out, bool keeps_confirmed, const py::object& epochs) {
+  const auto setup = setup_of(image, clean, chooses_input, samples, held_out, keeps_confirmed, epochs, "");
+  const auto device = host::plan_learner(setup, arm_dsp_kernels());
   py::dict parts;
   parts["persistent"] = device.memory.persistent;
   parts["predict"] = device.memory.predict;
+  parts["input"] = device.memory.input;
   parts["align"] = device.memory.align;
   parts["head"] = device.memory.head;
   parts["epochs"] = device.memory.epochs;
@@ -145,13 +169,13 @@ auto call(Status (Learner::*change)()) {
 
 void register_learner(py::module_& m) {
   py::class_<LearnerObject>(m, "Learner")
-      .def(py::init([](const py::bytes& image, const py::object& clean, int32_t samples, int32_t held_out,
-                       bool keeps_confirmed, const py::object& epochs, const std::string& storage) {
+      .def(py::init([](const py::bytes& image, const py::object& clean, bool chooses_input, int32_t samples,
+                       int32_t held_out, bool keeps_confirmed, const py::object& epochs, const std::string& storage) {
              return std::make_unique<LearnerObject>(
-                 setup_of(image, clean, samples, held_out, keeps_confirmed, epochs, storage));
+                 setup_of(image, clean, chooses_input, samples, held_out, keeps_confirmed, epochs, storage));
            }),
-           py::arg("image"), py::arg("clean"), py::arg("samples"), py::arg("held_out"), py::arg("keeps_confirmed"),
-           py::arg("epochs") = py::none(), py::arg("storage") = "")
+           py::arg("image"), py::arg("clean"), py::arg("chooses_input"), py::arg("samples"), py::arg("held_out"),
+           py::arg("keeps_confirmed"), py::arg("epochs") = py::none(), py::arg("storage") = "")
       .def("predict", &predict, py::arg("images"))
       .def("observe", &observe, py::arg("images"), py::arg("labels"), py::arg("role"))
       .def("forget", call(&Learner::forget))
@@ -177,6 +201,17 @@ void register_learner(py::module_& m) {
              });
              return py::bytes(reinterpret_cast<const char*>(image.data()), image.size());
            })
+      // The section of the stage in force; none where it is the image's.
+      .def("stage_in_force",
+           [](LearnerObject& self) {
+             FilterChain filters = {};
+             const bool has = self.locked([&](Learner& learner) {
+               const FilterChain* found = learner.filters_in_force();
+               if (found != nullptr) filters = *found;
+               return found != nullptr;
+             });
+             return has ? stage_section(*self.model().stage(), filters) : py::bytes();
+           })
       .def_property_readonly("candidate", getter(&Learner::candidate))
       .def_property_readonly("in_force", getter(&Learner::in_force))
       .def_property_readonly("on_trial", getter(&Learner::on_trial))
@@ -184,8 +219,8 @@ void register_learner(py::module_& m) {
       .def_property_readonly("is_running", getter(&Learner::is_running))
       .def_property_readonly("steps", getter(&Learner::steps))
       .def_property_readonly("samples", getter(&Learner::sample_count));
-  m.def("plan_learner", &plan_learner, py::arg("image"), py::arg("clean"), py::arg("samples"), py::arg("held_out"),
-        py::arg("keeps_confirmed"), py::arg("epochs") = py::none());
+  m.def("plan_learner", &plan_learner, py::arg("image"), py::arg("clean"), py::arg("chooses_input"), py::arg("samples"),
+        py::arg("held_out"), py::arg("keeps_confirmed"), py::arg("epochs") = py::none());
   m.attr("LEARNER_STATES") = split(words<LearnerState>);
   m.attr("LEARNER_PHASES") = split(words<LearnerPhase>);
   m.attr("LEARNER_ROLES") = split(words<Role>);

@@ -175,11 +175,7 @@ py::bytes stage_bytes(const HostModel& host) {
 Int8Array run_stage(const HostModel& host, const py::object& object, int32_t threads) {
   const Model& model = host.model();
   const TensorRecord& in = model.input();
-  const StageRecord* stage = model.stage();
-  const auto frames = checked<uint8_t>(object, "frames", "uint8");
-  const bool fits = stage != nullptr && frames.ndim() == 4 && frames.shape(1) == stage->height &&
-                    frames.shape(2) == stage->width && frames.shape(3) == in.channels && frames.shape(0) < (1 << 30);
-  if (!fits) throw py::value_error("frames must be those of the model's input stage; got " + shape_text(frames));
+  const auto frames = checked_frames(object, model);
   Int8Array result({frames.shape(0), static_cast<py::ssize_t>(in.height), static_cast<py::ssize_t>(in.width),
                     static_cast<py::ssize_t>(in.channels)});
   const uint8_t* data = frames.data();

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
+
+#include "core/input/input_stage.hpp"
 
 namespace pmt::host {
 namespace {
@@ -36,6 +39,7 @@ LearnerSetup setup_of(const HostLearnerSetup& setup, const AlignedMemory& image,
   if (!setup.clean.empty()) core.clean = setup.clean.data();
   core.clean_count = static_cast<int32_t>(setup.clean.size());
   core.kernels = &kernels;
+  core.chooses_input = setup.chooses_input;
   core.samples = setup.samples;
   core.held_out = setup.held_out;
   core.keeps_confirmed = setup.keeps_confirmed;
@@ -48,7 +52,7 @@ LearnerSetup setup_of(const HostLearnerSetup& setup, const AlignedMemory& image,
 DeviceLearner plan_learner(const HostLearnerSetup& setup, const Kernels& kernels) {
   const AlignedMemory image = copied(setup.image);
   LearnerSetup core = setup_of(setup, image, kernels);
-  core.frames.read = [](void*, int32_t, int8_t*) { return false; };
+  core.frames.read = [](void*, int32_t, void*) { return false; };
   Learner learner;
   open_tables(learner, core, AlignedMemory(Learner::table_bytes(core)));
   DeviceLearner device = {learner.device_need(), {}};
@@ -62,7 +66,7 @@ DeviceLearner plan_learner(const HostLearnerSetup& setup, const Kernels& kernels
 HostLearner::HostLearner(HostLearnerSetup setup) : setup_(std::move(setup)), image_(copied(setup_.image)) {
   Model model;
   check(model.open(image_.data(), image_.bytes()));
-  frame_bytes_ = static_cast<size_t>(element_count(model.input()));
+  frame_bytes_ = static_cast<size_t>(setup_.chooses_input ? frame_bytes(model) : element_count(model.input()));
   frames_.resize(frame_bytes_ * static_cast<size_t>(std::max(setup_.samples, 0)));
   open_storage();
   const LearnerSetup core = core_setup();
@@ -77,14 +81,14 @@ LearnerSetup HostLearner::core_setup() {
   LearnerSetup core = setup_of(setup_, image_, portable_kernels());
   core.frames = {
       this,
-      [](void* context, int32_t index, int8_t* frame) {
+      [](void* context, int32_t index, void* frame) {
         const HostLearner& self = *static_cast<HostLearner*>(context);
-        std::copy_n(self.frames_.data() + self.frame_bytes_ * static_cast<size_t>(index), self.frame_bytes_, frame);
+        std::memcpy(frame, self.frames_.data() + self.frame_bytes_ * static_cast<size_t>(index), self.frame_bytes_);
         return true;
       },
-      [](void* context, int32_t index, const int8_t* frame) {
+      [](void* context, int32_t index, const void* frame) {
         HostLearner& self = *static_cast<HostLearner*>(context);
-        std::copy_n(frame, self.frame_bytes_, self.frames_.data() + self.frame_bytes_ * static_cast<size_t>(index));
+        std::memcpy(self.frames_.data() + self.frame_bytes_ * static_cast<size_t>(index), frame, self.frame_bytes_);
         return true;
       }};
   core.milliseconds = milliseconds;

@@ -14,6 +14,7 @@ namespace pmt::host {
 struct HostLearnerSetup {
   std::vector<uint8_t> image;
   std::vector<ChannelStatistics> clean;  // none: no alignment
+  bool chooses_input;
   int32_t samples, held_out;
   bool keeps_confirmed;
   std::string storage;  // a file, which is made where it is missing; empty: none
@@ -30,6 +31,7 @@ class HostLearner {
   HostLearner& operator=(const HostLearner&) = delete;
 
   Learner& learner() { return learner_; }
+  const HostLearnerSetup& setup() const { return setup_; }
   // The image with the parameters of the state in force.
   std::vector<uint8_t> image_in_force() const;
 
@@ -42,7 +44,7 @@ class HostLearner {
 
   HostLearnerSetup setup_;
   AlignedMemory image_, memory_;
-  std::vector<int8_t> frames_;
+  std::vector<uint8_t> frames_;
   size_t frame_bytes_ = 0;
   std::fstream file_;
   StateStorage storage_ = {};

@@ -33,6 +33,12 @@ class BottleneckWriter {
     builder_.add_op(op, random_linear_data(random_, classes, elements));
   }
 
+  // For frames of the input's size, as they are.
+  void add_stage() {
+    const Shape input = builder_.shape(0);
+    builder_.set_stage(input.height, input.width, {});
+  }
+
   AlignedBytes build() { return builder_.build(); }
 
  private:
@@ -87,10 +93,11 @@ class BottleneckWriter {
 
 }  // namespace
 
-AlignedBytes random_bottlenecks(RandomSource& random, int32_t blocks) {
+AlignedBytes random_bottlenecks(RandomSource& random, int32_t blocks, bool has_stage) {
   BottleneckWriter writer(random);
   for (int32_t i = 0; i < blocks; ++i) writer.add_block();
   writer.add_head();
+  if (has_stage) writer.add_stage();
   return writer.build();
 }
 

@@ -21,14 +21,15 @@ using Frame = std::vector<int8_t>;
 
 // Frames that a network has learned, for it says their labels, and the same as a worse sensor sees them.
 struct World {
-  explicit World(uint64_t seed, int32_t count = 80) : random(seed), image(random_bottlenecks(random, 3)) {
+  explicit World(uint64_t seed, int32_t count = 80, bool has_stage = false)
+      : random(seed), image(random_bottlenecks(random, 3, has_stage)) {
     REQUIRE(model.open(image.data(), image.size()).ok());
     const Samples samples = random_samples(random, model, count);
     measure(samples);
     for (const std::vector<int8_t>& clean : samples.images) {
       Frame worse = clean;
       for (int8_t& value : worse) value = static_cast<int8_t>(std::clamp(value / 2 + 30, -128, 127));
-      frames.push_back(worse);
+      frames.push_back(has_stage ? pixels_of(worse) : worse);
       labels.push_back(label_of(clean));
     }
   }
@@ -41,6 +42,15 @@ struct World {
       REQUIRE(open.meter().measure(i, samples.count(), source_of(samples), 3, found.data(), found.data()).ok());
       clean.insert(clean.end(), found.begin(), found.end());
     }
+  }
+  // The sensor's frame that its stage turns into an input.
+  Frame pixels_of(const Frame& input) const {
+    Frame pixels = input;
+    const auto channels = static_cast<size_t>(model.input().channels);
+    for (size_t i = 0; i < pixels.size(); ++i) {
+      pixels[i] = static_cast<int8_t>(input[i] + 128 - static_cast<int32_t>(i % channels));
+    }
+    return pixels;
   }
   int32_t label_of(const Frame& frame) {
     Arena measured;
@@ -87,18 +97,21 @@ struct Device {
     s.clean_count = static_cast<int32_t>(world.clean.size());
     s.kernels = &portable_kernels();
     s.frames = {this,
-                [](void* context, int32_t index, int8_t* frame) {
+                [](void* context, int32_t index, void* frame) {
                   const Device& self = *static_cast<Device*>(context);
                   if (index == self.unreadable) return false;
                   const Frame& stored = self.store[static_cast<size_t>(index)];
-                  std::copy(stored.begin(), stored.end(), frame);
+                  std::memcpy(frame, stored.data(), stored.size());
                   return true;
                 },
-                [](void* context, int32_t index, const int8_t* frame) {
+                [](void* context, int32_t index, const void* frame) {
                   Device& self = *static_cast<Device*>(context);
-                  self.store[static_cast<size_t>(index)].assign(frame, frame + self.world.frames[0].size());
+                  Frame& stored = self.store[static_cast<size_t>(index)];
+                  stored.resize(self.world.frames[0].size());
+                  std::memcpy(stored.data(), frame, stored.size());
                   return true;
                 }};
+    s.chooses_input = world.model.stage() != nullptr;
     s.samples = static_cast<int32_t>(world.frames.size());
     s.held_out = held_out;
     s.keeps_confirmed = keeps_confirmed;
@@ -136,17 +149,26 @@ struct Device {
     }
     return crc;
   }
-  std::vector<float> logits(size_t frame) {
+  Prediction predict(size_t index) {
+    const Frame& frame = world.frames[index];
     Prediction prediction = {};
-    REQUIRE(learner.predict(world.frames[frame].data(), &prediction).ok());
+    if (world.model.stage() == nullptr) {
+      REQUIRE(learner.predict(frame.data(), &prediction).ok());
+      return prediction;
+    }
+    std::memcpy(learner.sensor_frame(), frame.data(), frame.size());
+    REQUIRE(learner.run_stage().ok());
+    REQUIRE(learner.predict(learner.frame(), &prediction).ok());
+    return prediction;
+  }
+  std::vector<float> logits(size_t frame) {
+    const Prediction prediction = predict(frame);
     return {prediction.logits, prediction.logits + world.model.classes()};
   }
   int32_t correct() {
     int32_t found = 0;
     for (size_t i = 0; i < world.frames.size(); ++i) {
-      Prediction prediction = {};
-      REQUIRE(learner.predict(world.frames[i].data(), &prediction).ok());
-      found += prediction.label == world.labels[i] ? 1 : 0;
+      found += predict(i).label == world.labels[i] ? 1 : 0;
     }
     return found;
   }
@@ -207,20 +229,23 @@ TEST_CASE("a learner becomes better on what its sensor sees, in exactly the memo
 
 TEST_CASE("any slices give the same bytes, and predictions between them are those of the state in force") {
   RandomSource random(77);
-  for (uint64_t seed = 0; seed < 4; ++seed) {
-    const World world(20 + seed, 40);
+  for (uint64_t seed = 0; seed < 6; ++seed) {
+    const bool has_stage = seed > 3;
+    const int32_t slicings = has_stage ? 5 : 50, most_steps = has_stage ? 3000 : 150;
+    const World world(20 + seed, 40, has_stage);
+    CHECK(Device(world, 8, true, 1).opened.code == Code::arena_too_small);
     Device whole(world, 8);
     whole.observe_all(40);
     REQUIRE(whole.run(LearnerPhase::all).ok());
     const Outcome expected = outcome(whole);
-    for (int32_t slicing = 0; slicing < 50; ++slicing) {
+    for (int32_t slicing = 0; slicing < slicings; ++slicing) {
       Device device(world, 8);
       const std::vector<float> before = device.logits(3);
       device.observe_all(40);
       REQUIRE(device.learner.begin(LearnerPhase::all).ok());
       for (bool done = false; !done;) {
         const bool by_time = random.integer(0, 1) == 0;
-        const int32_t size = random.integer(1, 150);
+        const int32_t size = random.integer(1, most_steps);
         REQUIRE(
             device.learner.run(by_time ? LearnerBudget{0, static_cast<uint32_t>(size)} : LearnerBudget{size, 0}, &done)
                 .ok());
@@ -260,15 +285,15 @@ TEST_CASE("a learner learns the same from C") {
   setup.clean_count = static_cast<int32_t>(world.clean.size());
   std::vector<Frame> store(world.frames.size());
   setup.frames = {&store,
-                  [](void* context, int32_t index, int8_t* frame) {
+                  [](void* context, int32_t index, void* frame) {
                     const Frame& stored = (*static_cast<std::vector<Frame>*>(context))[static_cast<size_t>(index)];
-                    std::copy(stored.begin(), stored.end(), frame);
+                    std::memcpy(frame, stored.data(), stored.size());
                     return 1;
                   },
-                  [](void* context, int32_t index, const int8_t* frame) {
+                  [](void* context, int32_t index, const void* frame) {
                     auto& all = *static_cast<std::vector<Frame>*>(context);
                     Frame& stored = all[static_cast<size_t>(index)];
-                    std::copy_n(frame, stored.size(), stored.begin());
+                    std::memcpy(stored.data(), frame, stored.size());
                     return 1;
                   }};
   for (Frame& frame : store) frame.resize(world.frames[0].size());
@@ -415,4 +440,30 @@ TEST_CASE("what a learner cannot do, it says") {
   setup.held_out = 100;
   CHECK(learner.open(setup, memory.data(), memory.size()).code == Code::batch_size);
   CHECK(learner.open(setup, memory.data() + 8, memory.size() - 8).code == Code::arena_alignment);
+}
+
+TEST_CASE("filters are chosen from frames of a sensor, and are lost with the state") {
+  const World world(24, 40, true);
+  Device device(world, 8);
+  device.observe_all(40);
+  const std::vector<float> before = device.logits(3);
+  REQUIRE(device.run(LearnerPhase::input).ok());
+  REQUIRE(device.learner.candidate() == LearnerState::aligned);
+  REQUIRE(device.learner.commit().ok());
+  REQUIRE(device.learner.filters_in_force() != nullptr);
+  CHECK(device.logits(3) != before);
+  REQUIRE(device.learner.roll_back().ok());
+  CHECK(device.learner.filters_in_force() == nullptr);
+  CHECK(device.logits(3) == before);
+  device.unreadable = 5;
+  CHECK(device.run(LearnerPhase::input).code == Code::frame_store);
+  CHECK(device.logits(3) == before);
+  const World bare(24, 40);
+  Device plain(bare, 8);
+  plain.observe_all(40);
+  CHECK(plain.learner.begin(LearnerPhase::input).code == Code::learner_input);
+  CHECK(plain.learner.run_stage().code == Code::learner_call);
+  LearnerSetup setup = plain.setup(8, true);
+  setup.chooses_input = true;
+  CHECK(plain.learner.open(setup, plain.memory.data(), plain.memory.size()).code == Code::learner_input);
 }

@@ -31,7 +31,7 @@ uint32_t crc_of(const void* bytes, size_t count, uint32_t previous = 0) {
 bool Service::open(const ServiceSetup& setup, const board::Memory& arena) {
   setup_ = setup;
   arena_ = arena;
-  frames_ = reinterpret_cast<int8_t*>(arena.data + setup.learner_bytes);
+  frames_ = arena.data + setup.learner_bytes;
   Model model;
   Status status = open_model(setup.image, &model);
   if (!status.ok()) {
@@ -40,6 +40,7 @@ bool Service::open(const ServiceSetup& setup, const board::Memory& arena) {
   }
   frame_bytes_ = static_cast<size_t>(element_count(model.input()));
   sensor_bytes_ = model.stage() == nullptr ? 0 : static_cast<size_t>(frame_bytes(model));
+  kept_bytes_ = setup.chooses_input ? sensor_bytes_ : frame_bytes_;
   LearnerSetup core = {};
   core.image = setup.image.bytes;
   core.image_bytes = setup.image.count;
@@ -47,6 +48,7 @@ bool Service::open(const ServiceSetup& setup, const board::Memory& arena) {
   core.clean_count = setup.clean_count;
   core.kernels = &device_kernels();
   core.frames = {this, read_frame, setup.frames_on_host ? nullptr : write_frame};
+  core.chooses_input = setup.chooses_input;
   core.samples = setup.samples;
   core.held_out = setup.held_out;
   core.keeps_confirmed = setup.keeps_confirmed;
@@ -64,23 +66,23 @@ bool Service::open(const ServiceSetup& setup, const board::Memory& arena) {
   return true;
 }
 
-bool Service::read_frame(void* context, int32_t index, int8_t* frame) {
+bool Service::read_frame(void* context, int32_t index, void* frame) {
   const Service& self = *static_cast<const Service*>(context);
   if (!self.setup_.frames_on_host) {
-    __builtin_memcpy(frame, self.frames_ + self.frame_bytes_ * static_cast<size_t>(index), self.frame_bytes_);
+    __builtin_memcpy(frame, self.frames_ + self.kept_bytes_ * static_cast<size_t>(index), self.kept_bytes_);
     return true;
   }
   for (int32_t i = 0; i < most_attempts; ++i) {
     Line().text("frame ").number(index).print();
-    board::read_serial(frame, self.frame_bytes_);
-    if (read_word() == crc_of(frame, self.frame_bytes_)) return true;
+    board::read_serial(frame, self.kept_bytes_);
+    if (read_word() == crc_of(frame, self.kept_bytes_)) return true;
   }
   return false;
 }
 
-bool Service::write_frame(void* context, int32_t index, const int8_t* frame) {
+bool Service::write_frame(void* context, int32_t index, const void* frame) {
   const Service& self = *static_cast<const Service*>(context);
-  __builtin_memcpy(self.frames_ + self.frame_bytes_ * static_cast<size_t>(index), frame, self.frame_bytes_);
+  __builtin_memcpy(self.frames_ + self.kept_bytes_ * static_cast<size_t>(index), frame, self.kept_bytes_);
   return true;
 }
 
@@ -99,10 +101,7 @@ bool Service::receive(Request* request) {
     board::read_serial(to, bytes);
     crc = crc_of(to, bytes, crc);
   }
-  if (read_word() == crc) {
-    if (is_raw) (void)learner_.run_stage();  // only a model without a stage refuses
-    return true;
-  }
+  if (read_word() == crc) return true;
   Line().text("error: the request is damaged").print();
   return false;
 }
@@ -115,9 +114,17 @@ void Service::reply(const Status& status) const {
   }
 }
 
+// Runs the stage, unless samples are the sensor's frames.
+const void* Service::observed_frame() {
+  if (setup_.chooses_input) return learner_.sensor_frame();
+  if (sensor_bytes_ > 0) (void)learner_.run_stage();
+  return learner_.frame();
+}
+
 void Service::reply_prediction() {
   Prediction prediction = {};
-  const Status status = learner_.predict(learner_.frame(), &prediction);
+  Status status = sensor_bytes_ > 0 ? learner_.run_stage() : Status{};
+  if (status.ok()) status = learner_.predict(learner_.frame(), &prediction);
   if (!status.ok()) return reply(status);
   uint32_t margin = 0;
   __builtin_memcpy(&margin, &prediction.margin, sizeof margin);
@@ -154,7 +161,7 @@ void Service::reply_run(const Request& request) {
 // False: the program ends.
 bool Service::answer(const Request& request) {
   switch (request.command) {
-    case 'O': reply(learner_.observe(learner_.frame(), request.argument, static_cast<Role>(request.option))); break;
+    case 'O': reply(learner_.observe(observed_frame(), request.argument, static_cast<Role>(request.option))); break;
     case 'P': reply_prediction(); break;
     case 'B': reply(learner_.begin(static_cast<LearnerPhase>(request.option))); break;
     case 'R': reply_run(request); break;

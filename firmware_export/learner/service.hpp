@@ -15,6 +15,7 @@ struct ServiceSetup {
   int32_t clean_count;
   const StreamedOps* streams;
   int32_t stream_count;
+  bool chooses_input;
   int32_t samples, held_out;
   bool keeps_confirmed;
   bool frames_on_host;  // else they stand in the arena, behind the learner's memory
@@ -45,14 +46,16 @@ class Service {
   void reply_scores() const;
   void reply_force() const;
   void reply_run(const Request& request);
-  static bool read_frame(void* context, int32_t index, int8_t* frame);
-  static bool write_frame(void* context, int32_t index, const int8_t* frame);
+  const void* observed_frame();
+  static bool read_frame(void* context, int32_t index, void* frame);
+  static bool write_frame(void* context, int32_t index, const void* frame);
 
   ServiceSetup setup_ = {};
   board::Memory arena_ = {};
-  int8_t* frames_ = nullptr;
+  uint8_t* frames_ = nullptr;
   size_t frame_bytes_ = 0;   // of the network's input
   size_t sensor_bytes_ = 0;  // of a frame of the input stage; 0: the host sends inputs
+  size_t kept_bytes_ = 0;    // of a sample's frame
   CardStates states_;
   Learner learner_;
 };

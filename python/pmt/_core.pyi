@@ -206,6 +206,27 @@ def is_better(
     is_alternative: bool,
 ) -> bool: ...
 def disagreements(logits: npt.NDArray[np.float32]) -> npt.NDArray[np.int32]: ...
+def shifted_images(images: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]: ...
+
+INPUT_BANK_SIZE: int
+INPUT_BANK_KEPT: int
+INPUT_FEWEST_IMAGES: int
+INPUT_BANK_IMAGES: int
+INPUT_BEST_IMAGES: int
+INPUT_VIEWS: int
+
+class InputSearch:
+    def __init__(self, model: Model, images: int) -> None: ...
+    def report(self, disagreements: npt.NDArray[np.int32], entropy: int) -> None: ...
+    @property
+    def is_over(self) -> bool: ...
+    @property
+    def images(self) -> int: ...
+    @property
+    def candidate(self) -> bytes: ...
+    @property
+    def best(self) -> bytes: ...
+
 def is_worse(losses: npt.NDArray[np.int32], than: npt.NDArray[np.int32], errors: int) -> bool: ...
 
 NO_FOLD: int
@@ -230,6 +251,7 @@ class Learner:
         self,
         image: bytes,
         clean: npt.NDArray[np.float32] | None,
+        chooses_input: bool,
         samples: int,
         held_out: int,
         keeps_confirmed: bool,
@@ -237,10 +259,13 @@ class Learner:
         storage: str = "",
     ) -> None: ...
     def predict(
-        self, images: npt.NDArray[np.int8]
+        self, images: npt.NDArray[np.int8] | npt.NDArray[np.uint8]
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32], npt.NDArray[np.float32]]: ...
     def observe(
-        self, images: npt.NDArray[np.int8], labels: npt.NDArray[np.int64], role: str
+        self,
+        images: npt.NDArray[np.int8] | npt.NDArray[np.uint8],
+        labels: npt.NDArray[np.int64],
+        role: str,
     ) -> None: ...
     def forget(self) -> None: ...
     def begin(self, phase: str) -> None: ...
@@ -251,6 +276,7 @@ class Learner:
     def roll_back(self) -> None: ...
     def held_out(self, state: str) -> tuple[int, int, int]: ...
     def image_in_force(self) -> bytes: ...
+    def stage_in_force(self) -> bytes: ...
     @property
     def candidate(self) -> str: ...
     @property
@@ -269,6 +295,7 @@ class Learner:
 def plan_learner(
     image: bytes,
     clean: npt.NDArray[np.float32] | None,
+    chooses_input: bool,
     samples: int,
     held_out: int,
     keeps_confirmed: bool,

@@ -211,5 +211,6 @@ def test_a_disagreement_is_least_for_sure_equal_views_of_all_classes():
     assert mean(sure, np.zeros((3, 3))) > 0  # one of two views knows nothing
     assert mean(sure, sure[[1, 2, 0]]) > 5  # both are sure, of different classes
     assert mean(12.0 * np.eye(3)[[0, 0, 0]], sure[[0, 0, 0]]) == pytest.approx(0, abs=0.01)
-    with pytest.raises(ValueError, match=r"2\.\.8 views"):
-        _core.disagreements(np.zeros((1, 3, 3), np.float32))
+    assert mean(sure) == mean(sure, sure)
+    with pytest.raises(ValueError, match=r"1\.\.8 views"):
+        _core.disagreements(np.zeros((9, 3, 3), np.float32))

@@ -10,7 +10,13 @@ import pytest
 import pmt
 from pmt import corruptions, datasets
 from pmt.datasets import Dataset
-from pmt.train.prepare import align, measure_statistics, with_statistics
+from pmt.train.prepare import (
+    align,
+    choose_input_stage,
+    measure_statistics,
+    with_statistics,
+    without_statistics,
+)
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +104,78 @@ def test_without_labels_it_aligns_channels_as_align_does(model: pmt.Model, noisy
         assert (adapted.core.bias(layer.index) == expected.core.bias(layer.index)).all()
         scales = adapted.core.weight_scales(layer.index)
         assert (scales == expected.core.weight_scales(layer.index)).all()
+
+
+@pytest.fixture(scope="module")
+def chosen(model: pmt.Model, noisy: Dataset) -> pmt.Learner:
+    """A learner that has chosen a median without labels, told in slices."""
+    learner = pmt.Learner(model, choose_input=True, samples=40)
+    learner.observe(np.concatenate([noisy.images[:36], noisy.images[:4]]))  # copies count once
+    before = learner.predict(noisy.images[:5]).logits
+    learner.begin("input")
+    while not learner.run(steps=997):
+        assert (learner.predict(noisy.images[:5]).logits == before).all()
+    learner.commit()
+    return learner
+
+
+def test_a_learner_chooses_filters_as_the_preparation_does(
+    model: pmt.Model, noisy: Dataset, chosen: pmt.Learner
+) -> None:
+    expected = model.copy()
+    options = {"windows": False, "reliability": False}
+    choice = choose_input_stage(expected, noisy.images[:36], **options)
+    adapted = chosen.model()
+    assert choice.changed
+    assert adapted.input_stage == choice.stage
+    assert adapted.image() == without_statistics(expected).image()
+    labels = chosen.predict(noisy.images).labels
+    assert labels.tolist() == adapted.predict(noisy.images).tolist()
+
+
+def test_chosen_filters_are_a_part_of_the_state(
+    model: pmt.Model, noisy: Dataset, chosen: pmt.Learner, tmp_path: Path
+) -> None:
+    place = tmp_path / "states.bin"
+    first = pmt.Learner(model, choose_input=True, samples=90, storage=place)
+    first.observe(noisy.images[:90], noisy.labels[:90])
+    assert first.learn() in {"aligned", "head"}
+    first.commit()
+    first.confirm()
+    filters = first.model().input_stage.filters
+    assert [one.name for one in filters][0] == "switching_median"
+    again = pmt.Learner(model, choose_input=True, samples=90, storage=place)
+    assert again.model().image() == first.model().image()
+    assert (again.predict(noisy.images).logits == first.predict(noisy.images).logits).all()
+    staged = model.with_input_stage(pmt.InputStage((28, 28)))
+    with pytest.raises(ValueError, match="the stored state has filters of its own"):
+        pmt.Learner(staged, samples=90, storage=place)  # its samples would pass other filters
+    assert again.sizes.phases().keys() == {"predict", "input", "align", "head"}
+
+
+def test_epochs_read_frames_behind_the_chosen_filters(model: pmt.Model, noisy: Dataset) -> None:
+    options = pmt.preset("default", layers="B2", batch=4, queries=8, epochs=1)
+    learner = pmt.Learner(model, choose_input=True, samples=120, options=options)
+    learner.observe(noisy.images, noisy.labels)
+    learner.learn("input")
+    learner.begin("epochs")
+    learner.run()
+    behind = pmt.Learner(model, samples=120, options=options)
+    assert learner.scores["trained"].loss < learner.scores["original"].loss
+    with pytest.raises(ValueError, match="filters are chosen where the model has an input stage"):
+        behind.begin("input")
+
+
+def test_few_frames_choose_no_filter(model: pmt.Model, noisy: Dataset) -> None:
+    learner = pmt.Learner(model, choose_input=True, samples=29)
+    learner.observe(noisy.images[:29])
+    with pytest.raises(ValueError, match="too few samples"):
+        learner.begin("input")
+    assert learner.learn() == "aligned"
+    learner.commit()
+    assert learner.model().input_stage.filters == ()
+    with pytest.raises(TypeError, match="images must be uint8 pixels to choose filters"):
+        learner.predict(np.zeros((1, 28, 28, 1), np.int8))
 
 
 def test_states_outlive_the_process(model: pmt.Model, noisy: Dataset, tmp_path: Path) -> None:

@@ -48,6 +48,8 @@ enum class Code : int32_t {
   learner_call,            // a call that the learner's state does not allow: a phase runs, or a candidate is missing
   learner_samples,         // too few samples for the phase
   learner_statistics,      // alignment without statistics of clean images, or with those of other layers
+  learner_input,           // filters are to be chosen without an input stage, or without frames of the sensor
+  learner_filters,         // a state with filters of its own, in a learner that keeps the outputs of the image's
   learner_head,            // the last layer is not a linear head
   learner_full,            // there is no room for another sample
   frame_store,             // a frame cannot be written or read

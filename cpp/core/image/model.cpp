@@ -201,8 +201,8 @@ Status Model::check_stage() const {
   const bool fits = frame.height >= 1 && frame.width >= 1 && frame.height <= largest_side &&
                     frame.width <= largest_side && input().channels <= most_stage_channels;
   if (bytes != expected || !fits) return {Code::input_stage};
-  for (uint32_t i = 0; i < frame.filters; ++i) {
-    if (!filter_is_valid(frame, filters()[i])) return {Code::input_stage, static_cast<int32_t>(i)};
+  for (int32_t i = 0; i < filter_count(); ++i) {
+    if (!filter_is_valid(frame, filter(i))) return {Code::input_stage, i};
   }
   return {};
 }

@@ -41,13 +41,28 @@ struct WritableLayer {
 template <>
 inline constexpr size_t size_on_device<WritableLayer> = 12;
 
+// Filters of an input stage, one after another.
+struct FilterChain {
+  FilterRecord records[most_filters];
+  int32_t count;
+};
+
 class Model {
  public:
   // `image` must be 16-byte aligned and outlive the view.
   Status open(const uint8_t* image, size_t bytes);
-  // Parameters that stand in for the image's, one entry an op, which outlive the view; a null pointer: the image's own.
-  // What holds pointers of its own, as a network does, binds them anew.
-  void overlay(const WritableLayer* layers) { overlay_ = layers; }
+  // Parameters that stand in for the image's, one entry an op, and filters, which outlive the view; a null pointer: the
+  // image's own. What holds pointers of its own, as a network does, binds them anew.
+  void overlay(const WritableLayer* layers, const FilterChain* filters = nullptr) {
+    overlay_ = layers;
+    filters_ = filters;
+  }
+  // The same with the image's own.
+  Model original() const {
+    Model copy = *this;
+    copy.overlay(nullptr);
+    return copy;
+  }
 
   const ImageHeader& header() const { return *header_; }
   int32_t tensor_count() const { return static_cast<int32_t>(header_->tensors.count); }
@@ -72,8 +87,13 @@ class Model {
 
   // The input stage; a null pointer without one.
   const StageRecord* stage() const;
-  const FilterRecord* filters() const { return reinterpret_cast<const FilterRecord*>(stage() + 1); }
-  const int8_t* pixel_table() const { return reinterpret_cast<const int8_t*>(filters() + stage()->filters); }
+  const int8_t* pixel_table() const { return reinterpret_cast<const int8_t*>(own_filters() + stage()->filters); }
+  int32_t filter_count() const {
+    return filters_ != nullptr ? filters_->count : static_cast<int32_t>(stage()->filters);
+  }
+  const FilterRecord& filter(int32_t index) const {
+    return filters_ != nullptr ? filters_->records[index] : own_filters()[index];
+  }
 
   // Index of the op that produces a tensor, -1 for the network's input.
   int32_t producer(uint32_t tensor) const;
@@ -88,6 +108,7 @@ class Model {
   Status check_blocks() const;
   Status check_stage() const;
   bool name_is_valid(uint32_t offset) const;
+  const FilterRecord* own_filters() const { return reinterpret_cast<const FilterRecord*>(stage() + 1); }
   template <typename T>
   const T* parameter(const OpRecord& op, T* WritableLayer::*which, uint32_t offset) const {
     const T* in_memory = overlay_ == nullptr ? nullptr : overlay_[&op - ops_].*which;
@@ -99,6 +120,7 @@ class Model {
   const TensorRecord* tensors_ = nullptr;
   const OpRecord* ops_ = nullptr;
   const WritableLayer* overlay_ = nullptr;
+  const FilterChain* filters_ = nullptr;
 };
 
 bool has_weights(const OpRecord& op);

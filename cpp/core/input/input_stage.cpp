@@ -12,16 +12,12 @@ Frame frame_of(const Model& model, uint8_t* pixels) {
   return {pixels, model.stage()->height, model.stage()->width, model.input().channels};
 }
 
-int64_t filter_bytes(const FilterRecord& filter, const Frame& frame) {
-  switch (filter.kind) {
-    case FilterKind::switching_median: return switching_median_bytes(frame);
-    case FilterKind::dct_shrinkage: return dct_shrinkage_bytes(frame);
-    case FilterKind::sharpening: return sharpening_bytes(frame);
-    case FilterKind::none:
-    case FilterKind::standardization:
-    case FilterKind::tone_curve: return 0;
-  }
-  return 0;
+// Of the filter that takes most, for a learner may choose any.
+int64_t filter_bytes(const Frame& frame) {
+  const int64_t each[] = {switching_median_bytes(frame), dct_shrinkage_bytes(frame), sharpening_bytes(frame)};
+  int64_t most = 0;
+  for (const int64_t bytes : each) most = most < bytes ? bytes : most;
+  return most;
 }
 
 void run_filter(const FilterRecord& filter, const Frame& frame, uint8_t* scratch) {
@@ -45,12 +41,8 @@ int64_t frame_bytes(const Model& model) {
 int64_t input_stage_bytes(const Model& model) {
   if (model.stage() == nullptr) return 0;
   const Frame frame = frame_of(model, nullptr);
-  int64_t most = resample_bytes(frame, {model.input().height, model.input().width});
-  for (uint32_t i = 0; i < model.stage()->filters; ++i) {
-    const int64_t bytes = filter_bytes(model.filters()[i], frame);
-    most = most < bytes ? bytes : most;
-  }
-  return most;
+  const int64_t resampling = resample_bytes(frame, {model.input().height, model.input().width});
+  return resampling < filter_bytes(frame) ? filter_bytes(frame) : resampling;
 }
 
 StageMemory stage_memory(const Model& model) {
@@ -62,7 +54,7 @@ StageMemory stage_memory(const Model& model) {
 
 void run_input_stage(const Model& model, uint8_t* frame, uint8_t* scratch, int8_t* input) {
   const Frame pixels = frame_of(model, frame);
-  for (uint32_t i = 0; i < model.stage()->filters; ++i) run_filter(model.filters()[i], pixels, scratch);
+  for (int32_t i = 0; i < model.filter_count(); ++i) run_filter(model.filter(i), pixels, scratch);
   resample(pixels, {model.input().height, model.input().width}, model.pixel_table(), scratch, input);
 }
 

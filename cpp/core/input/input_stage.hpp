@@ -9,7 +9,7 @@ namespace pmt {
 // Bytes of a frame that the stage of a model reads; of the input itself where it has none.
 int64_t frame_bytes(const Model& model);
 
-// Bytes that run_input_stage() needs beside the frame and the input.
+// Bytes that run_input_stage() needs beside the frame and the input, with any filters.
 int64_t input_stage_bytes(const Model& model);
 
 // A stage in one block of memory: the input at its start, 16-byte aligned, the frame, which the input overwrites, and

@@ -18,12 +18,12 @@ int32_t disagreement(const Views& views, int32_t image, const float* surprisal) 
   int32_t pairs = 0;
   for (int32_t v = 0; v < views.count; ++v) {
     for (int32_t w = 0; w < views.count; ++w) {
-      if (v == w) continue;
+      if (v == w && views.count > 1) continue;
       sum += prediction_cross_entropy(views.row(v, image), views.row(w, image), views.classes, surprisal);
       ++pairs;
     }
   }
-  return pairs > 0 ? static_cast<int32_t>(divide_rounded(sum, pairs)) : 0;
+  return static_cast<int32_t>(divide_rounded(sum, pairs));
 }
 
 }  // namespace pmt

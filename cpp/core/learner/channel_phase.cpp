@@ -40,7 +40,7 @@ Status ChannelPhase::plan_layer(int32_t op) {
   return {};
 }
 
-void ChannelPhase::start(const LearnerParameters& parameters) {
+void ChannelPhase::start(const LearnerParameters& parameters, int32_t images) {
   parameters_ = &parameters;
   count_ = 0;
   const LearnerSamples& all = *setup_.samples;
@@ -48,6 +48,8 @@ void ChannelPhase::start(const LearnerParameters& parameters) {
        i = all.next(i + 1, LearnerSamples::Use::alignment)) {
     samples_[count_++] = i;
   }
+  for (int64_t i = 0; i < images; ++i) samples_[i] = samples_[i * count_ / images];
+  count_ = images;
   groups_ = count_ < ImageGroups::usual ? count_ : ImageGroups::usual;
   for (int32_t g = 0; g < groups_; ++g) images_[g] = (count_ - g + groups_ - 1) / groups_;
   clean_ = setup_.clean;

@@ -21,8 +21,12 @@ class ChannelPhase {
   Status open(const ChannelPhaseSetup& setup, uint8_t* memory, size_t bytes);
   size_t bytes_needed() const { return lists_at_ + list_bytes_; }
 
-  // The model is aligned by these parameters, which are the image's; steps change them layer by layer.
-  void start(const LearnerParameters& parameters);
+  // The model is aligned by these parameters, which are the image's, to so many samples, spread over all; steps change
+  // them layer by layer.
+  void start(const LearnerParameters& parameters, int32_t images);
+  // The samples, for as long as nobody writes to the phase's memory.
+  int32_t images() const { return count_; }
+  int32_t sample(int32_t image) const { return samples_[image]; }
   Status step(bool* done);
 
   static constexpr int32_t fewest_samples = 2;  // one has no scatter

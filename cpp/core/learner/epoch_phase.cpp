@@ -22,6 +22,7 @@ Status EpochPhase::open(const EpochSetup& setup, const Model& model, const Kerne
   const size_t at = trainer_.bytes_needed();
   Arena lists(static_cast<uint8_t*>(memory) + at, at < bytes ? bytes - at : 0);
   order_ = lists.take<int32_t>(MemoryPart::lists, samples.capacity());
+  stage_ = lists.take<uint8_t>(static_cast<int64_t>(samples.stage_bytes()));
   needed_ = at + lists.used();
   on_device_ = trainer_.bytes_on_device() + device_bytes(lists);
   if (!status.ok() || !lists.fits()) return {Code::arena_too_small};
@@ -59,7 +60,7 @@ bool EpochPhase::read_sample(void* context, int32_t index, int8_t* image, int32_
   EpochPhase& self = *static_cast<EpochPhase*>(context);
   const int32_t sample = self.order_[self.batch_begin() + index];
   *label = (*self.samples_)[sample].label;
-  self.read_ = self.samples_->read(sample, image);
+  self.read_ = self.samples_->read(sample, image, self.stage_);
   return self.read_.ok();
 }
 

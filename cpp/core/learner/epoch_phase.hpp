@@ -46,6 +46,7 @@ class EpochPhase {
   EpochSetup setup_ = {};
   const LearnerSamples* samples_ = nullptr;
   Trainer trainer_;
+  uint8_t* stage_ = nullptr;  // memory of the input stage
   int32_t* order_ = nullptr;  // samples of the epoch
   int32_t count_ = 0, step_ = 0, sample_ = 0;
   size_t needed_ = 0, on_device_ = 0;

@@ -9,6 +9,8 @@ namespace {
 
 enum Losses : int32_t { of_force, of_best, of_state };
 
+size_t larger_size(size_t a, size_t b) { return a < b ? b : a; }
+
 size_t index_of(LearnerState state) { return static_cast<size_t>(state); }
 
 int32_t channel_count(const Model& model) {
@@ -49,8 +51,9 @@ Status Learner::open(const LearnerSetup& setup, void* memory, size_t bytes) {
   if (setup.samples < 1 || setup.held_out < 0 || setup.held_out > setup.samples) return {Code::batch_size};
   if (setup.held_out > PairedLosses::most_samples || setup.frames.read == nullptr) return {Code::option_value};
   if (setup.clean != nullptr && !can_align()) return {Code::learner_statistics};
+  if (setup.chooses_input && model_.stage() == nullptr) return {Code::learner_input};
+  samples_.open(setup.frames, model_, setup.chooses_input, setup.held_out);
   PMT_RETURN_IF_ERROR(open_memory(memory, bytes));
-  samples_.open(setup.frames, element_count(model_.input()), setup.held_out);
   return open_state();
 }
 
@@ -98,6 +101,10 @@ Status Learner::measure_phases() {
   if (!status.ok() && status.code != Code::arena_too_small) return status;
   need_.align = device_need_.align = channels_.bytes_needed();
   if (need_.align < need_.predict) need_.align = device_need_.align = need_.predict;
+  if (setup_.chooses_input) {
+    (void)input_.open({&predictor_, &channels_, &samples_, &learned_}, phase_, phase_bytes_);
+    need_.input = device_need_.input = larger_size(input_.bytes_needed(), need_.predict);
+  }
   return predictor_.stop_at(predictor_.last());
 }
 
@@ -125,6 +132,7 @@ Status Learner::load(LearnerState state) {
   if (state == LearnerState::original) return {};
   PMT_RETURN_IF_ERROR(slots_.load(to));
   if (!to.is_sound(model_, state)) return {Code::state_storage};
+  if (!setup_.chooses_input && to.has_other_filters(model_, state)) return {Code::learner_filters};
   in_force_ = state;
   return {};
 }
@@ -132,7 +140,7 @@ Status Learner::load(LearnerState state) {
 void Learner::use(const LearnerParameters* parameters, LearnerState state) {
   if (used_ == parameters && used_state_ == state) return;
   parameters->fill(model_, state, overlay_);
-  model_.overlay(overlay_);
+  model_.overlay(overlay_, parameters->filters(state));
   predictor_.bind();
   used_ = parameters;
   used_state_ = state;
@@ -161,7 +169,8 @@ uint8_t* Learner::sensor_frame() {
 }
 
 Status Learner::run_stage() {
-  if (model_.stage() == nullptr) return {Code::learner_call};
+  if (model_.stage() == nullptr || (setup_.chooses_input && force_is_lost_)) return {Code::learner_call};
+  if (setup_.chooses_input) use(force_, in_force_);  // else all states have the image's filters
   PMT_RETURN_IF_ERROR(aim_at_head());
   predictor_.run_stage();
   return {};
@@ -188,7 +197,7 @@ Status Learner::predict(const int8_t* frame, Prediction* prediction) {
   return {};
 }
 
-Status Learner::observe(const int8_t* frame, int32_t label, Role role) {
+Status Learner::observe(const void* frame, int32_t label, Role role) {
   if (is_running()) return {Code::learner_call};
   if (label < no_label || label >= model_.classes()) return {Code::label_range};
   if (!words<Role>.holds(role)) return {Code::option_value};
@@ -206,7 +215,10 @@ Status Learner::check_phase(LearnerPhase phase) const {
   if (!words<LearnerPhase>.holds(phase)) return {Code::option_value};
   const bool force_is_learned = in_force_ != LearnerState::original && force_ == &learned_;
   if (force_is_learned && setup_.storage == nullptr) return {Code::learner_call};
-  const bool aligns = phase == LearnerPhase::align, solves = !aligns && phase != LearnerPhase::all;
+  const bool aligns = phase == LearnerPhase::align || phase == LearnerPhase::input,
+             solves = !aligns && phase != LearnerPhase::all;
+  if (phase == LearnerPhase::input && !setup_.chooses_input) return {Code::learner_input};
+  if (phase == LearnerPhase::input && !has_images_to_choose()) return {Code::learner_samples};
   if (aligns && !can_align()) return {Code::learner_statistics};
   if (solves && phase != LearnerPhase::epochs && !has_linear_head(model_)) return {Code::learner_head};
   if (phase == LearnerPhase::epochs && setup_.epochs.layers.count == 0) return {Code::layer_not_trainable};
@@ -218,6 +230,10 @@ bool Learner::has_images() const {
   return samples_.count(LearnerSamples::Use::alignment) >= ChannelPhase::fewest_samples;
 }
 
+bool Learner::has_images_to_choose() const {
+  return samples_.count(LearnerSamples::Use::alignment) >= InputPhase::fewest_samples;
+}
+
 bool Learner::has_labels() const {
   return judges() && samples_.count(LearnerSamples::Use::head) >= HeadPhase::fewest_samples;
 }
@@ -225,7 +241,9 @@ bool Learner::has_labels() const {
 Status Learner::begin(LearnerPhase phase) {
   PMT_RETURN_IF_ERROR(check_phase(phase));
   const bool all = phase == LearnerPhase::all, few_labels = !has_labels();
-  const bool aligns = phase == LearnerPhase::align || (all && can_align() && has_images());
+  const bool aligns =
+      phase == LearnerPhase::align || phase == LearnerPhase::input || (all && can_align() && has_images());
+  chooses_ = phase == LearnerPhase::input || (all && aligns && setup_.chooses_input && has_images_to_choose());
   const bool on_aligned = all ? aligns : phase == LearnerPhase::head && has_channels_;
   for (bool& state : to_do_) state = false;
   to_do_[index_of(LearnerState::original)] = judges();
@@ -302,13 +320,17 @@ void Learner::write_over_learned() {
 }
 
 Status Learner::start_align() {
-  stage_ = Stage::align;
+  stage_ = chooses_ ? Stage::input : Stage::align;
   reaching_ = LearnerState::aligned;
   has_channels_ = false;
   write_over_learned();
   learned_.reset_channels(model_);
   use(&learned_, LearnerState::aligned);
-  channels_.start(learned_);
+  if (chooses_) {
+    input_.start();
+  } else {
+    channels_.start(learned_, samples_.count(LearnerSamples::Use::alignment));
+  }
   return {};
 }
 
@@ -355,9 +377,9 @@ Status Learner::step() {
     if (done) judge();
     return done ? next_stage() : Status{};
   }
-  if (stage_ == Stage::align) {
+  if (stage_ == Stage::align || stage_ == Stage::input) {
     use(&learned_, LearnerState::aligned);
-    PMT_RETURN_IF_ERROR(channels_.step(&done));
+    PMT_RETURN_IF_ERROR(stage_ == Stage::input ? input_.step(&done) : channels_.step(&done));
     has_channels_ = done;
   } else if (stage_ == Stage::epochs) {
     use(&learned_, learned_.base());

@@ -7,13 +7,15 @@
 #include "core/learner/channel_phase.hpp"
 #include "core/learner/epoch_phase.hpp"
 #include "core/learner/head_phase.hpp"
+#include "core/learner/input_phase.hpp"
 #include "core/learner/state_slots.hpp"
 
 namespace pmt {
 
-// Alignment of channels, which takes no labels; the head of the aligned model, or of the original where alignment was
-// not kept; the head of the original; epochs of perturbed forwards from the candidate on; all of them.
-PMT_WORDS(LearnerPhase, align, head, head_alone, epochs, all)
+// The choice of filters before the network, with alignment behind them; alignment of channels; neither takes labels.
+// The head of the aligned model, or of the original where alignment was not kept; the head of the original; epochs of
+// perturbed forwards from the candidate on; all of them.
+PMT_WORDS(LearnerPhase, input, align, head, head_alone, epochs, all)
 
 struct LearnerSetup {
   const uint8_t* image;  // .pmt, 16-byte aligned
@@ -23,6 +25,9 @@ struct LearnerSetup {
   int32_t clean_count;
   const Kernels* kernels;  // that do not pack
   FrameStore frames;
+  // Whether filters before the network are chosen, too: the model has an input stage, and samples are frames of its
+  // sensor, before the stage.
+  bool chooses_input;
   int32_t samples;   // at most
   int32_t held_out;  // of them, at most
   // Whether the confirmed state stays in memory beside the one that is learned. Without, nothing is predicted from a
@@ -39,10 +44,10 @@ struct LearnerSetup {
 // Bytes: of the persistent part, and of each phase beside it, predictions included. The most of a sum is what the
 // memory must have.
 struct LearnerMemory {
-  size_t persistent = 0, predict = 0, align = 0, head = 0, epochs = 0;  // 0: the phase is not there
+  size_t persistent = 0, predict = 0, input = 0, align = 0, head = 0, epochs = 0;  // 0: the phase is not there
 
   size_t needed() const {
-    const size_t phases[] = {predict, align, head, epochs};
+    const size_t phases[] = {predict, input, align, head, epochs};
     size_t most = 0;
     for (const size_t phase : phases) most = phase > most ? phase : most;
     return persistent + most;
@@ -86,16 +91,17 @@ class Learner {
   const Plan& plan() const { return predictor_.plan(); }
 #endif
 
-  // Where the model has an input stage: room for a frame of its sensor, until the next call, and the stage that turns
-  // it into the network's input at frame().
+  // Where the model has an input stage: room for a frame of its sensor, until the next call, and the stage of the state
+  // in force that turns it into the network's input at frame().
   uint8_t* sensor_frame();
   Status run_stage();
   // Room for a frame, where an application can put one that it has no other memory for: until the next call.
   int8_t* frame();
   // Predicts by the state in force. The frame is the network's int8 input.
   Status predict(const int8_t* frame, Prediction* prediction);
-  // Takes a sample in; label -1: none. Not while a phase runs.
-  Status observe(const int8_t* frame, int32_t label, Role role);
+  // Takes a sample in: the network's input, or, where filters are chosen, the sensor's frame. Label -1: none. Not while
+  // a phase runs.
+  Status observe(const void* frame, int32_t label, Role role);
   // Forgets all samples.
   Status forget();
 
@@ -130,9 +136,11 @@ class Learner {
   bool has_force() const { return !force_is_lost_; }
   // The parameters of the state in force, where it is in memory: one entry an op; null pointers: the image's.
   void fill_in_force(WritableLayer* layers) const { force_->fill(model_, in_force_, layers); }
+  // Its filters; null: the image's.
+  const FilterChain* filters_in_force() const { return force_->filters(in_force_); }
 
  private:
-  enum class Stage : int32_t { idle, score, align, head, epochs };
+  enum class Stage : int32_t { idle, score, input, align, head, epochs };
 
   Status take_persistent(Arena& arena);
   Status open_memory(void* memory, size_t bytes);
@@ -146,6 +154,7 @@ class Learner {
   Status check_phase(LearnerPhase phase) const;
   bool can_align() const;
   bool has_images() const;
+  bool has_images_to_choose() const;
   bool has_labels() const;
   bool judges() const { return samples_.held_out() >= fewest_held_out; }
   void keep_candidate();
@@ -168,6 +177,7 @@ class Learner {
   LearnerSamples samples_;
   Predictor predictor_;
   ChannelPhase channels_;
+  InputPhase input_;
   HeadPhase head_;
   EpochPhase epochs_;
   StateSlots slots_;
@@ -190,6 +200,7 @@ class Learner {
   LearnerState reaching_ = LearnerState::original;  // by the stage
   LearnerState scored_again_ = LearnerState::original;
   bool to_do_[learner_states] = {};
+  bool chooses_ = false;       // filters, before alignment
   bool has_channels_ = false;  // learned_ holds an alignment that is not worse
   int32_t sample_ = 0, scored_ = 0, steps_ = 0;
 };

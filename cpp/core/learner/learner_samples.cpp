@@ -1,6 +1,7 @@
 #include "core/learner/learner_samples.hpp"
 
 #include "core/base/crc32.hpp"
+#include "core/input/input_stage.hpp"
 #include "core/zo/loss.hpp"
 
 namespace pmt {
@@ -15,9 +16,11 @@ void LearnerSamples::take(int32_t capacity, Arena& arena) {
   records_ = arena.take<SampleRecord>(MemoryPart::lists, capacity);
 }
 
-void LearnerSamples::open(const FrameStore& frames, int32_t frame_bytes, int32_t most_held_out) {
+void LearnerSamples::open(const FrameStore& frames, const Model& model, bool of_sensor, int32_t most_held_out) {
   frames_ = frames;
-  frame_bytes_ = frame_bytes;
+  model_ = &model;
+  of_sensor_ = of_sensor;
+  frame_bytes_ = static_cast<size_t>(of_sensor ? frame_bytes(model) : element_count(model.input()));
   most_held_out_ = most_held_out;
   clear();
 }
@@ -29,11 +32,11 @@ uint8_t LearnerSamples::fold_of(int32_t label) const {
   return static_cast<uint8_t>(before % head_folds);
 }
 
-Status LearnerSamples::add(const int8_t* frame, int32_t label, Role role) {
+Status LearnerSamples::add(const void* frame, int32_t label, Role role) {
   if (count_ == capacity_) return {Code::learner_full};
   const bool labeled = label != no_label;
   if (role == Role::hold_out && !labeled) return {Code::label_range};
-  const uint32_t crc = crc32(reinterpret_cast<const uint8_t*>(frame), static_cast<size_t>(frame_bytes_));
+  const uint32_t crc = crc32(static_cast<const uint8_t*>(frame), frame_bytes_);
   SampleRecord record = {crc, label, count_, 0, 0, 0};
   int32_t of_kind = 0;  // labeled ones before this
   for (int32_t i = count_ - 1; i >= 0; --i) {
@@ -53,9 +56,20 @@ Status LearnerSamples::add(const int8_t* frame, int32_t label, Role role) {
   return {};
 }
 
-Status LearnerSamples::read(int32_t sample, int8_t* frame) const {
+size_t LearnerSamples::stage_bytes() const { return of_sensor_ ? static_cast<size_t>(stage_memory(*model_).bytes) : 0; }
+
+Status LearnerSamples::read(int32_t sample, int8_t* input, uint8_t* memory) const {
+  if (!of_sensor_) return read_frame(sample, input);
+  const StageMemory places = stage_memory(*model_);
+  uint8_t* const frame = memory + places.frame;
+  PMT_RETURN_IF_ERROR(read_frame(sample, frame));
+  run_input_stage(*model_, frame, memory + places.scratch, input);
+  return {};
+}
+
+Status LearnerSamples::read_frame(int32_t sample, void* frame) const {
   if (!frames_.read(frames_.context, sample, frame)) return {Code::frame_store, sample};
-  const uint32_t crc = crc32(reinterpret_cast<const uint8_t*>(frame), static_cast<size_t>(frame_bytes_));
+  const uint32_t crc = crc32(static_cast<const uint8_t*>(frame), frame_bytes_);
   return crc == records_[sample].crc32 ? Status{} : Status{Code::frame_store, sample};
 }
 

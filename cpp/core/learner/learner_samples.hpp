@@ -4,17 +4,18 @@
 #include "core/base/arena.hpp"
 #include "core/base/status.hpp"
 #include "core/base/words.hpp"
+#include "core/image/model.hpp"
 
 namespace pmt {
 
-// Where frames wait, int8 inputs of the network, by an index from 0: SDRAM, a card, flash, a host. A phase reads them
-// again and again.
+// Where frames wait, by an index from 0: SDRAM, a card, flash, a host. They are int8 inputs of the network, or, where
+// an input stage is chosen, the sensor's uint8 pixels. A phase reads them again and again.
 struct FrameStore {
   void* context;
   // False: it failed.
-  bool (*read)(void* context, int32_t index, int8_t* frame);
+  bool (*read)(void* context, int32_t index, void* frame);
   // Null where frames are put there by others, before they are observed.
-  bool (*write)(void* context, int32_t index, const int8_t* frame);
+  bool (*write)(void* context, int32_t index, const void* frame);
 };
 
 // What a sample is for. Automatic: every fifth labeled one is held out.
@@ -33,13 +34,18 @@ struct SampleRecord {
 class LearnerSamples {
  public:
   void take(int32_t capacity, Arena& arena);
-  void open(const FrameStore& frames, int32_t frame_bytes, int32_t most_held_out);
+  // `of_sensor`: frames are the sensor's, which the model's input stage turns into inputs.
+  void open(const FrameStore& frames, const Model& model, bool of_sensor, int32_t most_held_out);
   void clear() { count_ = held_out_ = 0; }
 
   // Takes a frame in. Copies, frames of equal bytes, have the role of the first.
-  Status add(const int8_t* frame, int32_t label, Role role);
-  // Reads a frame and compares it with the one that was taken in.
-  Status read(int32_t sample, int8_t* frame) const;
+  Status add(const void* frame, int32_t label, Role role);
+  // Reads a frame, compares it with the one that was taken in, and writes the network's input. `memory` is what the
+  // stage takes, see stage_memory(): apart from the input, or beginning with it.
+  Status read(int32_t sample, int8_t* input, uint8_t* memory) const;
+  Status read(int32_t sample, int8_t* input) const { return read(sample, input, reinterpret_cast<uint8_t*>(input)); }
+  // Memory of the stage; 0 where frames are inputs.
+  size_t stage_bytes() const;
 
   int32_t capacity() const { return capacity_; }
   int32_t count() const { return count_; }
@@ -55,10 +61,14 @@ class LearnerSamples {
 
  private:
   uint8_t fold_of(int32_t label) const;
+  Status read_frame(int32_t sample, void* frame) const;
 
   FrameStore frames_ = {};
+  const Model* model_ = nullptr;
   SampleRecord* records_ = nullptr;
-  int32_t capacity_ = 0, frame_bytes_ = 0, most_held_out_ = 0;
+  int32_t capacity_ = 0, most_held_out_ = 0;
+  size_t frame_bytes_ = 0;
+  bool of_sensor_ = false;
   int32_t count_ = 0, held_out_ = 0;
 };
 

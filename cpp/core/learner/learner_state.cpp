@@ -1,5 +1,7 @@
 #include "core/learner/learner_state.hpp"
 
+#include "core/image/model_checks.hpp"
+
 namespace pmt {
 namespace {
 
@@ -23,6 +25,7 @@ bool LearnerParameters::has_head(LearnerState state) const {
 void LearnerParameters::take(const Model& model, int32_t heads, const TrainedLayers& layers, Arena& arena) {
   two_heads_ = heads > 1;
   layers_ = layers;
+  filters_ = model.stage() == nullptr ? nullptr : arena.take<FilterChain>(MemoryPart::lists, 1);
   channels_ = arena.take<ChannelParameters>(MemoryPart::lists, model.op_count());
   for (int32_t i = 0; i < model.op_count() - 1; ++i) {
     const int32_t channels = has_weights(model.op(i)) ? model.output_of(model.op(i)).channels : 0;
@@ -46,6 +49,11 @@ void LearnerParameters::take(const Model& model, int32_t heads, const TrainedLay
 }
 
 void LearnerParameters::reset_channels(const Model& model) {
+  if (filters_ != nullptr) {
+    *filters_ = {};
+    filters_->count = model.filter_count();
+    for (int32_t i = 0; i < filters_->count; ++i) filters_->records[i] = model.filter(i);
+  }
   for (int32_t i = 0; i < model.op_count() - 1; ++i) {
     if (!is_aligned_op(model, i)) continue;
     __builtin_memcpy(channels_[i].bias, model.bias(model.op(i)), channel_bytes(model, i));
@@ -92,15 +100,26 @@ StatePart LearnerParameters::trained_part(const Model& model, int32_t index) con
   return {reinterpret_cast<uint8_t*>(layer.weights), static_cast<size_t>(weight_count(model, model.op(op)))};
 }
 
-StatePart LearnerParameters::part(const Model& model, LearnerState state, int32_t index) const {
-  for (int32_t i = 0; is_aligned(state) && i < model.op_count() - 1; ++i) {
+// Filters, then biases and weight scales, layer by layer; none, and the index less all of them, behind these.
+StatePart LearnerParameters::channel_part(const Model& model, int32_t* index) const {
+  if (filters_ != nullptr) {
+    if (*index == 0) return {reinterpret_cast<uint8_t*>(filters_), sizeof *filters_};
+    --*index;
+  }
+  for (int32_t i = 0; i < model.op_count() - 1; ++i) {
     if (!is_aligned_op(model, i)) continue;
-    if (index < channel_parts) {
-      void* from = index == 0 ? static_cast<void*>(channels_[i].bias) : channels_[i].weight_scales;
+    if (*index < channel_parts) {
+      void* from = *index == 0 ? static_cast<void*>(channels_[i].bias) : channels_[i].weight_scales;
       return {static_cast<uint8_t*>(from), channel_bytes(model, i)};
     }
-    index -= channel_parts;
+    *index -= channel_parts;
   }
+  return {nullptr, 0};
+}
+
+StatePart LearnerParameters::part(const Model& model, LearnerState state, int32_t index) const {
+  const StatePart channels = is_aligned(state) ? channel_part(model, &index) : StatePart{nullptr, 0};
+  if (channels.bytes != nullptr) return channels;
   if (!has_head(state) || index >= head_parts) {
     return state == LearnerState::trained ? trained_part(model, has_head(state) ? index - head_parts : index)
                                           : StatePart{nullptr, 0};
@@ -123,6 +142,7 @@ size_t LearnerParameters::bytes(const Model& model, LearnerState state) const {
 size_t LearnerParameters::largest(const Model& model, const TrainedLayers& layers) {
   const int32_t last = model.op_count() - 1;
   size_t sum = static_cast<size_t>(weight_count(model, model.op(last)));
+  if (model.stage() != nullptr) sum += sizeof(FilterChain);
   for (int32_t i = 0; i <= last; ++i) {
     if (i == last || is_aligned_op(model, i)) sum += channel_parts * channel_bytes(model, i);
   }
@@ -132,7 +152,26 @@ size_t LearnerParameters::largest(const Model& model, const TrainedLayers& layer
   return sum;
 }
 
+bool LearnerParameters::has_other_filters(const Model& model, LearnerState state) const {
+  const FilterChain* chain = filters(state);
+  if (chain == nullptr) return false;
+  bool same = chain->count == model.filter_count();
+  for (int32_t i = 0; same && i < chain->count; ++i) {
+    const FilterRecord &a = chain->records[i], &b = model.filter(i);
+    same = a.kind == b.kind && a.strength == b.strength && a.noise == b.noise;
+  }
+  return !same;
+}
+
+bool LearnerParameters::has_sound_filters(const Model& model) const {
+  if (filters_ == nullptr) return true;
+  bool sound = filters_->count >= 0 && filters_->count <= static_cast<int32_t>(most_filters);
+  for (int32_t i = 0; sound && i < filters_->count; ++i) sound = filter_is_valid(*model.stage(), filters_->records[i]);
+  return sound;
+}
+
 bool LearnerParameters::is_sound(const Model& model, LearnerState state) const {
+  if (is_aligned(state) && !has_sound_filters(model)) return false;
   const auto sound = [](const float* scales, int32_t count) {
     for (int32_t i = 0; i < count; ++i) {
       if (!(scales[i] >= smallest_weight_scale && scales[i] <= largest_scale)) return false;

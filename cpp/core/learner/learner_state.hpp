@@ -32,14 +32,18 @@ struct TrainedLayers {
   int32_t count;
 };
 
-// Biases and weight scales of all layers but the last, heads, and trained layers: of every state that differs from the
-// image's.
+// Filters of the input stage, where there is one, and biases and weight scales of all layers but the last; heads, and
+// trained layers: of every state that differs from the image's.
 class LearnerParameters {
  public:
   // `heads`: 2 where head and head_alone are both kept, 1 where either takes the same place.
   void take(const Model& model, int32_t heads, const TrainedLayers& layers, Arena& arena);
 
   void reset_channels(const Model& model);
+  // The filters that channels are aligned behind.
+  void set_filters(const FilterChain& filters) { *filters_ = filters; }
+  // Null: the image's.
+  const FilterChain* filters(LearnerState state) const { return is_aligned(state) ? filters_ : nullptr; }
   void reset_head(const Model& model, LearnerState state);
   // The trained layers begin with another state, which trained is then based on. The model is in that state.
   void reset_trained(const Model& model, LearnerState base);
@@ -61,16 +65,20 @@ class LearnerParameters {
   size_t bytes(const Model& model, LearnerState state) const;
   // Of the state that takes most: aligned channels and a head.
   static size_t largest(const Model& model, const TrainedLayers& layers);
-  // Whether all weight scales are inside their bounds, as in a sound image.
+  // Whether all filters and weight scales are inside their bounds, as in a sound image.
   bool is_sound(const Model& model, LearnerState state) const;
+  bool has_other_filters(const Model& model, LearnerState state) const;
 
  private:
   LearnerState based(LearnerState state) const { return state == LearnerState::trained ? base_ : state; }
   int32_t head_index(LearnerState state) const {
     return two_heads_ && based(state) == LearnerState::head_alone ? 1 : 0;
   }
+  bool has_sound_filters(const Model& model) const;
+  StatePart channel_part(const Model& model, int32_t* index) const;
   StatePart trained_part(const Model& model, int32_t index) const;
 
+  FilterChain* filters_ = nullptr;         // null without an input stage
   ChannelParameters* channels_ = nullptr;  // one an op; null in ops that are not aligned
   WritableLayer heads_[2] = {};
   bool two_heads_ = false;

@@ -16,6 +16,7 @@ LearnerSetup core_setup(const pmt_learner_setup& setup) {
   core.clean = reinterpret_cast<const ChannelStatistics*>(setup.clean);
   core.clean_count = setup.clean_count;
   core.kernels = &device_kernels();
+  core.chooses_input = setup.chooses_input != 0;
   core.samples = setup.samples;
   core.held_out = setup.held_out;
   core.keeps_confirmed = setup.keeps_confirmed != 0;
@@ -42,11 +43,11 @@ struct pmt_learner {
   StateStorage states = {};
 
   FrameStore frame_store() {
-    const auto read = [](void* context, int32_t index, int8_t* frame) {
+    const auto read = [](void* context, int32_t index, void* frame) {
       const pmt_frames& of = static_cast<pmt_learner*>(context)->frames;
       return of.read(of.context, index, frame) != 0;
     };
-    const auto write = [](void* context, int32_t index, const int8_t* frame) {
+    const auto write = [](void* context, int32_t index, const void* frame) {
       const pmt_frames& of = static_cast<pmt_learner*>(context)->frames;
       return of.write(of.context, index, frame) != 0;
     };
@@ -106,7 +107,7 @@ int pmt_learner_predict(pmt_learner* learner, const int8_t* frame, pmt_predictio
   return code_of(status);
 }
 
-int pmt_learner_observe(pmt_learner* learner, const int8_t* frame, int32_t label, pmt_role role) {
+int pmt_learner_observe(pmt_learner* learner, const void* frame, int32_t label, pmt_role role) {
   return code_of(learner->learner.observe(frame, label, static_cast<Role>(role)));
 }
 

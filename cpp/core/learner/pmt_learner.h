@@ -17,14 +17,14 @@ typedef struct pmt_learner pmt_learner;
 typedef int32_t pmt_state;
 enum { PMT_ORIGINAL, PMT_ALIGNED, PMT_HEAD, PMT_HEAD_ALONE, PMT_TRAINED };
 typedef int32_t pmt_phase;
-enum { PMT_PHASE_ALIGN, PMT_PHASE_HEAD, PMT_PHASE_HEAD_ALONE, PMT_PHASE_EPOCHS, PMT_PHASE_ALL };
+enum { PMT_PHASE_INPUT, PMT_PHASE_ALIGN, PMT_PHASE_HEAD, PMT_PHASE_HEAD_ALONE, PMT_PHASE_EPOCHS, PMT_PHASE_ALL };
 typedef int32_t pmt_role;
 enum { PMT_TRAIN, PMT_HOLD_OUT, PMT_AUTOMATIC };
 
 typedef struct {
   void* context;
-  int (*read)(void* context, int32_t index, int8_t* frame); /* 0: it failed */
-  int (*write)(void* context, int32_t index, const int8_t* frame);
+  int (*read)(void* context, int32_t index, void* frame); /* 0: it failed */
+  int (*write)(void* context, int32_t index, const void* frame);
 } pmt_frames;
 
 typedef struct {
@@ -41,6 +41,7 @@ typedef struct {
   const float* clean;  /* mean and deviation of each channel; null: no alignment */
   int32_t clean_count; /* channels */
   pmt_frames frames;
+  int chooses_input;
   int32_t samples, held_out;
   int keeps_confirmed;
   const pmt_storage* storage;            /* may be null */
@@ -71,7 +72,7 @@ uint8_t* pmt_learner_sensor_frame(pmt_learner* learner);
 int pmt_learner_run_stage(pmt_learner* learner);
 int8_t* pmt_learner_frame(pmt_learner* learner);
 int pmt_learner_predict(pmt_learner* learner, const int8_t* frame, pmt_prediction* prediction);
-int pmt_learner_observe(pmt_learner* learner, const int8_t* frame, int32_t label, pmt_role role);
+int pmt_learner_observe(pmt_learner* learner, const void* frame, int32_t label, pmt_role role);
 int pmt_learner_forget(pmt_learner* learner);
 int pmt_learner_begin(pmt_learner* learner, pmt_phase phase);
 int pmt_learner_run(pmt_learner* learner, int32_t steps, uint32_t milliseconds, int* done);

@@ -17,12 +17,7 @@ Status Predictor::open(const PredictorSetup& setup, Arena& tables) {
   end_ = last();
   whole_ = -1;
   PMT_RETURN_IF_ERROR(make_plan(setup.streams, setup.stream_count));
-  whole_bytes_ = activation_bytes();
-  if (model.stage() != nullptr) {
-    const int32_t input = plan_.offset(Pass::main, static_cast<int32_t>(model.header().input_tensor));
-    const auto stage = static_cast<size_t>(input + stage_memory(model).bytes);
-    if (whole_bytes_ < stage) whole_bytes_ = stage;
-  }
+  whole_bytes_ = pass_bytes();
   stream_count_ = 0;
   for (int32_t op = 0; op < model.op_count(); op = plan_.segment_end(op) + 1) {
     if (plan_.streams(op)) streams_[stream_count_++] = {op, plan_.segment_end(op), plan_.band(op)};
@@ -60,6 +55,15 @@ size_t Predictor::activation_bytes() const {
   measure.take<uint8_t>(plan_.bytes());
   measure.take<float>(network_.model->classes());
   return measure.used();
+}
+
+// With the input stage before it.
+size_t Predictor::pass_bytes() const {
+  const Model& model = *network_.model;
+  if (model.stage() == nullptr) return activation_bytes();
+  const int32_t input = plan_.offset(Pass::main, static_cast<int32_t>(model.header().input_tensor));
+  const auto stage = static_cast<size_t>(input + stage_memory(model).bytes);
+  return activation_bytes() < stage ? stage : activation_bytes();
 }
 
 uint8_t* Predictor::sensor_frame() const {

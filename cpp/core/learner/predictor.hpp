@@ -27,7 +27,7 @@ class Predictor {
   // Memory of a pass of the whole network, and of the input stage before it.
   size_t whole_bytes() const { return whole_bytes_; }
   // Room for passes that end there, and for those of the whole network in between.
-  size_t room() const { return activation_bytes() < whole_bytes_ ? whole_bytes_ : activation_bytes(); }
+  size_t room() const { return pass_bytes() < whole_bytes_ ? whole_bytes_ : pass_bytes(); }
 
   // The place of a sensor's frame before a pass of the whole network, where the model has an input stage.
   uint8_t* sensor_frame() const;
@@ -48,6 +48,7 @@ class Predictor {
   const Activations& memory() const { return memory_; }
 
  private:
+  size_t pass_bytes() const;
   Status make_plan(const StreamedOps* streams, int32_t count);
 
   Network network_ = {};

@@ -56,7 +56,7 @@ _NOT_LOCKED = {"out", "force", "json", "lock", "run", "default_of"}
 _LOCATIONS = {"model", "data"}
 _OF_A_LEARNER = {
     *("model", "target", "like", "out", "force", "ram", "flash", "held_out", "json"),
-    *("learner", "samples", "frames", "keep_confirmed", "preset", "method"),
+    *("learner", "samples", "frames", "choose_input", "keep_confirmed", "preset", "method"),
     *("input_mean", "input_std"),
 }
 
@@ -157,6 +157,11 @@ def _add_learner(parser: argparse.ArgumentParser) -> None:
         "(default: on the board where they fit)",
     )
     group.add_argument(
+        "--choose-input",
+        action="store_true",
+        help="choose filters before the network on the board, from frames of the camera's size",
+    )
+    group.add_argument(
         "--keep-confirmed",
         action="store_true",
         help="hold its confirmed state in RAM while it learns a second time",
@@ -224,6 +229,7 @@ def _exported_learner(arguments: argparse.Namespace) -> LearnerExport:
         target=arguments.target,
         like=arguments.like,
         out=arguments.out,
+        choose_input=arguments.choose_input,
         samples=arguments.samples or SAMPLES,
         held_out=arguments.held_out,
         keeps_confirmed=arguments.keep_confirmed,

@@ -75,7 +75,7 @@ class Board:
         Returns the frame of an index, for a board whose frames wait here.
     """
 
-    def __init__(self, line: _Line, frame: Callable[[int], npt.NDArray[np.int8]]) -> None:
+    def __init__(self, line: _Line, frame: Callable[[int], npt.NDArray[Any]]) -> None:
         self._line = line
         self._frame = frame
         self.log: list[str] = []
@@ -261,17 +261,19 @@ class _Session:
         chosen = export["options"]
         self._host = Learner(
             model,
+            choose_input=bool(export["chooses_input"]),
             samples=self._samples,
             held_out=int(export["held_out"]),
             keeps_confirmed=bool(export["keeps_confirmed"]),
             options=None if chosen is None else TrainingOptions(**chosen),
         )
         self._progress = progress
-        self._frames: list[npt.NDArray[np.int8]] = []
+        self._keeps_frames = bool(export["chooses_input"])
+        self._frames: list[npt.NDArray[Any]] = []
         self._replies = 0
         self._different: list[tuple[str, str]] = []
 
-    def frame(self, index: int) -> npt.NDArray[np.int8]:
+    def frame(self, index: int) -> npt.NDArray[Any]:
         """Return a frame that the board has taken in."""
         return self._frames[index]
 
@@ -340,7 +342,7 @@ class _Session:
         role = _core.LEARNER_ROLES.index("automatic")
         for i in range(len(data)):
             label = int(data.labels[i]) if labeled else -1
-            self._frames.append(inputs[i])
+            self._frames.append(sent[i] if self._keeps_frames else inputs[i])
             reply = board.ask("O", role, label, sent[i])
             self._same(reply, partial(self._host.observe, data.images[i : i + 1], [label]))
 

@@ -18,6 +18,8 @@ from pmt import _core
 from pmt._util.checks import checked_range
 from pmt._util.text import did_you_mean, table
 from pmt.model import Model
+from pmt.net.image import read_stage
+from pmt.net.input_stage import InputStage
 from pmt.train.options import TrainingOptions
 from pmt.train.prepare.clean_statistics import (
     CleanStatistics,
@@ -36,6 +38,7 @@ __all__ = [
     "epochs_of",
     "learner_image",
     "plan_sizes",
+    "with_any_stage",
 ]
 
 _LOSS_ONE = float(_core.LOSS_ONE)
@@ -78,7 +81,7 @@ class LearnerSizes:
     ----------
     persistent : int
         Parameters of the states, samples' records, tables.
-    predict, align, head, epochs : int
+    predict, input, align, head, epochs : int
         Beside it, of a prediction and of each phase; 0 where the model has no such phase.
     needed : int
         The persistent part and the largest of the others: what a learner is opened with.
@@ -88,6 +91,7 @@ class LearnerSizes:
 
     persistent: int
     predict: int
+    input: int
     align: int
     head: int
     epochs: int
@@ -102,7 +106,7 @@ class LearnerSizes:
 
     def phases(self) -> dict[str, int]:
         """Return the memory of predictions and phases, of those that there are."""
-        names = ("predict", "align", "head", "epochs")
+        names = ("predict", "input", "align", "head", "epochs")
         return {name: getattr(self, name) for name in names if getattr(self, name)}
 
 
@@ -114,6 +118,9 @@ class Learner:
     model : Model
         A model; with statistics of clean images, which ``pmt statistics`` adds, it can be aligned.
         It does not change.
+    choose_input : bool
+        Choose filters before the network, too: samples are frames of the model's
+        :attr:`pmt.Model.image_shape`, as the camera gives them.
     samples : int
         Most samples, 1 or more.
     held_out : int, optional
@@ -136,6 +143,7 @@ class Learner:
         self,
         model: Model,
         *,
+        choose_input: bool = False,
         samples: int = 256,
         held_out: int | None = None,
         keeps_confirmed: bool = True,
@@ -143,10 +151,14 @@ class Learner:
         storage: str | os.PathLike[str] | None = None,
     ) -> None:
         samples, held_out = checked_samples(samples, held_out)
+        if choose_input:
+            model = with_any_stage(model)
         self._model = without_statistics(model)
+        self._takes_frames = choose_input
         image, clean = learner_image(model)
         place = "" if storage is None else os.fspath(storage)
-        sizes = (image, clean, samples, held_out, keeps_confirmed, epochs_of(model, options))
+        epochs = epochs_of(model, options)
+        sizes = (image, clean, choose_input, samples, held_out, keeps_confirmed, epochs)
         self._core = _core.Learner(*sizes, place)
         self._sizes = sizes
 
@@ -162,7 +174,7 @@ class Learner:
         Parameters
         ----------
         images : ndarray of uint8, shape (N, height, width, channels)
-            Pixels 0..255, of the model's input size.
+            Pixels 0..255, of the model's :attr:`pmt.Model.image_shape`.
         labels : array of int, shape (N,), optional
             Classes, -1 where one is not known; by default none is.
         role : {"automatic", "train", "hold_out"}
@@ -175,7 +187,7 @@ class Learner:
         """
         _check_word("role", role, _core.LEARNER_ROLES)
         self._refuse_while_running("observe()")
-        inputs = prepared_images(self._model, images)
+        inputs = self._inputs(images)
         given = np.full(len(inputs), -1) if labels is None else np.asarray(labels)
         if given.dtype.kind not in "iu":
             raise TypeError(f"labels must be integers, got {given.dtype}")
@@ -183,15 +195,16 @@ class Learner:
 
     def predict(self, images: npt.NDArray[np.uint8]) -> LearnedPredictions:
         """Predict by the state in force, also between two slices of a phase."""
-        return LearnedPredictions(*self._core.predict(prepared_images(self._model, images)))
+        return LearnedPredictions(*self._core.predict(self._inputs(images)))
 
     def begin(self, phase: str = "all") -> None:
         """Start a phase on the samples that are there.
 
         Parameters
         ----------
-        phase : {"all", "align", "head", "head_alone", "epochs"}
-            Alignment of channels, without labels; the head of the aligned model; that of the
+        phase : {"all", "input", "align", "head", "head_alone", "epochs"}
+            The choice of filters, with alignment behind them; alignment of channels; neither takes
+            labels. The head of the aligned model; that of the
             original; epochs from the candidate on, where options name some; all of them.
 
         Raises
@@ -295,11 +308,21 @@ class Learner:
 
     def model(self) -> Model:
         """Return the model with the parameters in force; refused where :meth:`predict` is."""
-        return Model(self._core.image_in_force())
+        model = Model(self._core.image_in_force())
+        section = self._core.stage_in_force()
+        return model.with_input_stage(read_stage(section)) if section else model
 
     def __repr__(self) -> str:
         trial = ", on trial" if self.on_trial else ""
         return f"<Learner: {self._core.samples} samples, {self.in_force} in force{trial}>"
+
+    def _inputs(self, images: npt.NDArray[Any]) -> npt.NDArray[np.int8] | npt.NDArray[np.uint8]:
+        inputs = prepared_images(self._model, images)
+        if not self._takes_frames:
+            return inputs
+        if images.dtype != np.uint8:
+            raise TypeError(f"images must be uint8 pixels to choose filters, got {images.dtype}")
+        return np.ascontiguousarray(images).reshape(-1, *self._model.image_shape)
 
     def _refuse_while_running(self, call: str) -> None:
         if self._core.is_running:
@@ -327,11 +350,26 @@ def epochs_of(
     return options.to_core(), layers, options.batch, options.epochs, options.learning_rate
 
 
+def with_any_stage(model: Model) -> Model:
+    """Return a model with an input stage: its own one, or without filters for its input's size."""
+    if model.input_stage is not None:
+        return model
+    return model.with_input_stage(InputStage(model.input_shape[:2]))
+
+
 def plan_sizes(
-    image: bytes, clean: Any, samples: int, held_out: int, keeps: bool, epochs: Any = None
+    image: bytes,
+    clean: Any,
+    chooses_input: bool,
+    samples: int,
+    held_out: int,
+    keeps: bool,
+    epochs: Any = None,
 ) -> LearnerSizes:
     """Count a learner's memory on a device."""
-    parts, needed, streams = _core.plan_learner(image, clean, samples, held_out, keeps, epochs)
+    parts, needed, streams = _core.plan_learner(
+        image, clean, chooses_input, samples, held_out, keeps, epochs
+    )
     return LearnerSizes(**parts, needed=needed, streams=tuple(streams))
 
 

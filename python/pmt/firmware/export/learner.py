@@ -35,6 +35,7 @@ from pmt.train.learner import (
     epochs_of,
     learner_image,
     plan_sizes,
+    with_any_stage,
 )
 from pmt.train.options import TrainingOptions
 
@@ -59,6 +60,8 @@ class LearnerExport:
         The project's folder.
     target : str
         The board.
+    chooses_input : bool
+        Whether it chooses filters before the network.
     samples, held_out : int
         Most samples, and most of them to choose a state.
     keeps_confirmed : bool
@@ -77,6 +80,7 @@ class LearnerExport:
 
     path: Path
     target: str
+    chooses_input: bool
     samples: int
     held_out: int
     keeps_confirmed: bool
@@ -139,6 +143,7 @@ def export_learner(
     target: str,
     out: str | Path,
     like: str | None = None,
+    choose_input: bool = False,
     samples: int = SAMPLES,
     held_out: int | None = None,
     keeps_confirmed: bool = False,
@@ -157,6 +162,9 @@ def export_learner(
     target, like, out, ram, flash, force
         As :func:`pmt.firmware.export.export`; a target that is linked and has a serial line to
         read from.
+    choose_input : bool
+        Choose filters before the network on the board, as in ``pmt.Learner``: it keeps frames of
+        the sensor's size.
     samples : int
         Most samples.
     held_out : int, optional
@@ -197,18 +205,21 @@ def export_learner(
     check_folder(place, force)
     if is_export(place) and not (place / LEARNER_FILE).is_file():
         raise FileExistsError(f"out={str(out)!r} is an export that is no learner: choose another")
+    if choose_input:
+        model = with_any_stage(model)
     image, clean = learner_image(model)
     epochs = epochs_of(model, options)
-    sizes = plan_sizes(image, clean, samples, held_out, keeps_confirmed, epochs)
+    sizes = plan_sizes(image, clean, choose_input, samples, held_out, keeps_confirmed, epochs)
     budgets = {"ram": board.ram.bytes, "flash": board.flash.bytes}
     for name, given in (("ram", ram), ("flash", flash)):
         budgets[name] = budgets[name] if given is None else parse_size(name, given)
-    all_frames = samples * math.prod(model.input_shape)
+    all_frames = samples * math.prod(model.image_shape if choose_input else model.input_shape)
     left = budgets["ram"] - sizes.needed - FIXED.stack - FIXED.variables
     where = frames or ("board" if all_frames <= left else "host")
     report = LearnerExport(
         path=place,
         target=board.name,
+        chooses_input=choose_input,
         samples=samples,
         held_out=held_out,
         keeps_confirmed=keeps_confirmed,
@@ -259,6 +270,7 @@ def _project(report: LearnerExport, board: Target, image: bytes, clean: bytes) -
         "STREAM_COUNT": len(report.sizes.streams),
         "CLEAN": "clean" if clean else "nullptr",
         "CLEAN_COUNT": len(clean) // 8,
+        "CHOOSES_INPUT": str(report.chooses_input).lower(),
         "SAMPLES": report.samples,
         "HELD_OUT": report.held_out,
         "KEEPS_CONFIRMED": str(report.keeps_confirmed).lower(),
