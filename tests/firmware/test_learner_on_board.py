@@ -10,7 +10,7 @@ import pytest
 from firmware_tools import COMPILER, CORTEX_M7, EMULATOR, make, need_firmware_tools, succeed
 
 import pmt
-from pmt import corruptions, datasets
+from pmt import _core, corruptions, datasets
 from pmt.cli.program import main
 from pmt.firmware.board.memory import linked_sizes
 from pmt.firmware.export import export_learner
@@ -20,6 +20,7 @@ from pmt.train.prepare import measure_statistics, with_statistics
 
 ROOT = Path(__file__).parents[2]
 TARGET, LIKE = "qemu-mps2-an500", "stm32f746g-disco"
+ALIGN = _core.LEARNER_PHASES.index("align")
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +93,27 @@ def test_a_board_filters_and_resamples_what_its_sensor_sees(
     assert export.sizes.phases()["predict"] > 28 * 28 + 44 * 36
 
 
+@pytest.mark.parametrize("frames", ["board", "host"])
+def test_a_board_chooses_filters_by_itself_from_frames_that_it_keeps(
+    model: pmt.Model, tmp_path: Path, frames: str
+) -> None:
+    need_firmware_tools(EMULATOR)
+    small = model.with_input_stage(pmt.InputStage((20, 24)))
+    out = tmp_path / "fw"
+    export = export_learner(
+        small, target=TARGET, like=LIKE, out=out, choose_input=True, samples=30, frames=frames
+    )
+    data, test = (noisy(*part).resize(20, 24) for part in (("train", 30), ("test", 5)))
+    report = stream(out, data, test, labeled=False, steps=1997, pipe=True)
+    assert report.different == []
+    assert report.candidate == "aligned"
+    assert report.after > report.before
+    assert report.memory["arena"].endswith(f" of {export.arena_bytes}")
+    assert export.frame_bytes == (30 * 20 * 24 if frames == "board" else 0)
+    used = export.ram_used - linked_sizes(out / "build" / "fw.elf").ram
+    assert 0 <= used < 512
+
+
 @pytest.mark.parametrize("board", ["stm32f746g-disco", "stm32h7b3i-dk"])
 def test_the_programs_of_the_st_boards_are_no_larger_than_said(
     model: pmt.Model, tmp_path: Path, board: str
@@ -121,16 +143,16 @@ def test_damaged_requests_change_nothing_and_states_outlive_a_reset(
         assert board.ask("B", 200).startswith("error: an option has a value outside its range")
         assert board.ask("O", 0, 10, test).startswith("error: a label is outside")
         assert board.ask("O", 77, 0, test).startswith("error: an option has a value")
-        assert board.ask("B", 0) == "error: too few samples for this phase"
+        assert board.ask("B", ALIGN) == "error: too few samples for this phase"
         assert board.ask("C").startswith("error: the learner's state does not allow this call")
         for frame in frames:
             assert board.ask("O", 2, -1, frame) == "ok"
         assert board.ask("O", 2, -1, test) == "error: there is no room for another sample"
-        assert board.ask("B", 0) == "ok"
+        assert board.ask("B", ALIGN) == "ok"
         assert re.fullmatch(r"ran \d+ steps", board.ask("R", number=100))
         assert board.ask("P", frame=test) == before
         assert board.ask("X") == "ok"
-        assert board.ask("B", 0) == "ok"
+        assert board.ask("B", ALIGN) == "ok"
         assert board.ask("R").endswith(", done")
         assert board.ask("C") == "ok"
         trial = board.ask("F")
@@ -160,7 +182,7 @@ def test_frames_that_the_line_damages_end_the_phase(project: Path, model: pmt.Mo
         before = board.ask("P", frame=frames[0])
         for frame in frames:
             assert board.ask("O", 0, -1, frame) == "ok"
-        assert board.ask("B", 0) == "ok"
+        assert board.ask("B", ALIGN) == "ok"
         assert board.ask("R").startswith("error: the frame store failed, or a frame in it has")
         assert board.ask("F") == "in force: original, parameters 00000000"
         assert board.ask("P", frame=frames[0]) == before
