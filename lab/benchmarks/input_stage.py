@@ -1,11 +1,13 @@
-r"""Accuracy behind an input stage that forwards choose, without any label, on every corruption.
+r"""Accuracy behind an input stage that forwards choose, without any label.
 
     python benchmarks/input_stage.py --data DATA --out runs/input_stage
+    python benchmarks/input_stage.py --data DATA --out runs/camera --of camera
 
-DATA holds the folder cifar-10-batches-bin. The bundled cifar10_mcunet is aligned, without labels,
-to 300 training images of each corruption and of clean images, with and without the choice of an
-input stage, and scored on 1,000 test images. A stopped run continues: finished rows are read from
-the folder.
+DATA holds the folder cifar-10-batches-bin. A network for CIFAR-10, by default the bundled
+cifar10_mcunet, is aligned, without labels, to 300 training images of each corruption and of clean
+images, or of each fault of a camera (pmt_lab.camera), with and without the choice of an input
+stage, and scored on 1,000 test images. A stopped run continues: finished rows are read from the
+folder.
 
     python benchmarks/input_stage.py --table results/input-stage.json
 """
@@ -17,31 +19,52 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import pmt
 from pmt import corruptions, datasets
 from pmt.cli.output import table
-from pmt.train.prepare import align, choose_input_stage
+from pmt.datasets import Dataset
+from pmt.train.prepare import align, choose_input_stage, measure_statistics, with_statistics
+from pmt_lab.camera import FAULTS
 from pmt_lab.kept_benchmark import run_benchmark
 
 IMAGES = 300
 TESTED = 1000
 MOST_DRAWS = 3
+CLEAN = 256  # images for the statistics of a network that has none
+CAMERA = -1  # in place of a severity
 
 
-def row_of(kind: str, severity: int, draw: int, data: Path, threads: int) -> dict[str, Any]:
-    """Return the accuracies on a corruption: before, aligned, and aligned behind the choice."""
+def seen(data: Dataset, kind: str, severity: int, seed: int) -> Dataset:
+    """Return images with a corruption or a fault of a camera, or as they are."""
+    if kind == "clean":
+        return data
+    if severity == CAMERA:
+        images = FAULTS[kind].take(data.images, seed)
+        return Dataset(images, data.labels, data.class_names, name=kind)
+    return corruptions.corrupt(data, kind, severity, seed=seed)
+
+
+def network(name: str, folder: Path) -> pmt.Model:
+    """Return the network with statistics of clean images, and room for a stage."""
+    model = pmt.load(name)
+    model = model.with_input_stage(pmt.InputStage((32, 32)))
+    if Path(name).suffix:
+        clean = datasets.load(folder, split="train").images[-CLEAN:]
+        model = with_statistics(model, measure_statistics(model, np.ascontiguousarray(clean)))
+    return model
+
+
+def row_of(
+    kind: str, severity: int, draw: int, model: str, data: Path, threads: int
+) -> dict[str, Any]:
+    """Return the accuracies: before, aligned, and aligned behind the choice."""
     folder = data / "cifar-10-batches-bin"
     train = datasets.load(folder, split="train", limit=MOST_DRAWS * IMAGES)
-    train, test = (
-        train[draw * IMAGES : (draw + 1) * IMAGES],
-        datasets.load(folder, split="test", limit=TESTED),
-    )
-    if kind != "clean":
-        train, test = (
-            corruptions.corrupt(part, kind, severity, seed=seed)
-            for part, seed in ((train, 11 + 10 * draw), (test, 12))
-        )
-    start = pmt.load("cifar10_mcunet").with_input_stage(pmt.InputStage(train.pixel_size))
+    train = seen(train[draw * IMAGES : (draw + 1) * IMAGES], kind, severity, 11 + 10 * draw)
+    test = seen(datasets.load(folder, split="test", limit=TESTED), kind, severity, 12)
+    start = network(model, folder)
     aligned, chosen = start.copy(), start.copy()
     align(aligned, train.images, threads=threads)
     found = choose_input_stage(chosen, train.images, threads=threads)
@@ -59,23 +82,27 @@ def row_of(kind: str, severity: int, draw: int, data: Path, threads: int) -> dic
 
 
 def table_of(found: list[dict[str, Any]], severity: int) -> str:
-    """Return the table of a severity as text: means over the draws."""
-    kinds = dict.fromkeys(row["kind"] for row in found if row["severity"] in (0, severity))
+    """Return the table of a severity, or of a camera's faults, as text: means over the draws."""
+    wanted = (severity,) if severity == CAMERA else (0, severity)
+    kinds = dict.fromkeys(row["kind"] for row in found if row["severity"] in wanted)
     rows = []
     for kind in kinds:
-        own = [r for r in found if r["kind"] == kind and r["severity"] in (0, severity)]
+        own = [r for r in found if r["kind"] == kind and r["severity"] in wanted]
         means = [
             100 * sum(r[key] for r in own) / len(own) for key in ("start", "aligned", "chosen")
         ]
         filters = "; ".join(dict.fromkeys(", ".join(r["filters"]) or "none" for r in own))
         change = f"{means[2] - means[1]:+.1f}"
         rows.append([kind, *(f"{mean:.1f}" for mean in means), change, filters])
-    titles = ["corruption", "start", "aligned", "behind the stage", "change", "filters"]
-    return table(titles, rows, left=("corruption", "filters"))
+    first = "fault" if severity == CAMERA else "corruption"
+    titles = [first, "start", "aligned", "behind the stage", "change", "filters"]
+    return table(titles, rows, left=(first, "filters"))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare which cases are run."""
+    parser.add_argument("--of", choices=("corruptions", "camera"), default="corruptions")
+    parser.add_argument("--model", default="cifar10_mcunet", help="a network for CIFAR-10")
     parser.add_argument("--severities", type=int, nargs="+", default=[5, 3, 1])
     parser.add_argument("--draws", type=int, default=MOST_DRAWS)
     parser.add_argument("--threads", type=int, default=0, help="0 takes all")
@@ -85,9 +112,11 @@ def rows_by_name(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return what makes each row."""
     cases = [("clean", 0)]
     cases += [(kind, s) for s in arguments.severities for kind in corruptions.names()]
+    if arguments.of == "camera":
+        cases = [(fault, CAMERA) for fault in FAULTS]
     return {
         f"{kind}-{severity}-{draw}": partial(
-            row_of, kind, severity, draw, arguments.data, arguments.threads
+            row_of, kind, severity, draw, arguments.model, arguments.data, arguments.threads
         )
         for draw in range(arguments.draws)
         for kind, severity in cases
@@ -95,9 +124,11 @@ def rows_by_name(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def tables_of(found: list[dict[str, Any]]) -> str:
-    """Return a table a severity."""
+    """Return a table a severity, or that of a camera's faults."""
     severities = sorted({row["severity"] for row in found} - {0}, reverse=True)
-    return "\n\n".join(f"Severity {s}\n{table_of(found, s)}" for s in severities)
+    names = {CAMERA: "Faults of a camera"}
+    parts = (f"{names.get(s, f'Severity {s}')}\n{table_of(found, s)}" for s in severities)
+    return "\n\n".join(parts)
 
 
 def main() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import re
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -188,6 +191,18 @@ def test_a_run_folder_resumes_with_the_stage(start, tmp_path):
     resumed = run(tmp_path / "stopped", 0)
     assert resumed.image() == run(tmp_path / "whole", 0).image()
     assert resumed.input_stage is not None
+
+
+def test_a_run_shows_the_candidates_on_a_terminal(start, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    trainer = methods.trainer("default", layers="head", epochs=1, preparation="input+align")
+    trainer.fit(start.copy(), shifted("impulse_noise"))
+    assert re.search(r"candidate 1/28.* no filter", terminal.getvalue())
 
 
 def test_float_inputs_and_features_say_why_they_have_no_stage(start):

@@ -143,7 +143,7 @@ def test_chosen_filters_are_a_part_of_the_state(
     first.commit()
     first.confirm()
     filters = first.model().input_stage.filters
-    assert [one.name for one in filters][0] == "switching_median"
+    assert filters[0].name == "switching_median"
     again = pmt.Learner(model, choose_input=True, samples=90, storage=place)
     assert again.model().image() == first.model().image()
     assert (again.predict(noisy.images).logits == first.predict(noisy.images).logits).all()

@@ -19,7 +19,6 @@ from pmt._util.checks import checked_range
 from pmt._util.text import did_you_mean, table
 from pmt.model import Model
 from pmt.net.image import read_stage
-from pmt.net.input_stage import InputStage
 from pmt.train.options import TrainingOptions
 from pmt.train.prepare.clean_statistics import (
     CleanStatistics,
@@ -28,6 +27,7 @@ from pmt.train.prepare.clean_statistics import (
     stored_statistics,
     without_statistics,
 )
+from pmt.train.prepare.input_choice import with_any_stage
 
 __all__ = [
     "LearnedPredictions",
@@ -38,7 +38,6 @@ __all__ = [
     "epochs_of",
     "learner_image",
     "plan_sizes",
-    "with_any_stage",
 ]
 
 _LOSS_ONE = float(_core.LOSS_ONE)
@@ -348,13 +347,6 @@ def epochs_of(
         return None
     layers = tuple(model.select_layers(options.layers))
     return options.to_core(), layers, options.batch, options.epochs, options.learning_rate
-
-
-def with_any_stage(model: Model) -> Model:
-    """Return a model with an input stage: its own one, or without filters for its input's size."""
-    if model.input_stage is not None:
-        return model
-    return model.with_input_stage(InputStage(model.input_shape[:2]))
 
 
 def plan_sizes(

@@ -35,9 +35,9 @@ from pmt.train.learner import (
     epochs_of,
     learner_image,
     plan_sizes,
-    with_any_stage,
 )
 from pmt.train.options import TrainingOptions
+from pmt.train.prepare.input_choice import with_any_stage
 
 __all__ = ["FRAMES", "LEARNER_FILE", "LearnerExport", "export_learner", "export_learner_files"]
 

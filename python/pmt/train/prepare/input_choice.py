@@ -41,6 +41,7 @@ __all__ = [
     "choice_cost",
     "choose_input_stage",
     "why_no_input_stage",
+    "with_any_stage",
 ]
 
 LIKELY_TRIALS = 28  # of a search that finds something, for a progress line
@@ -136,10 +137,7 @@ def choose_input_stage(
         raise ValueError(f"no input stage can be chosen: {reason}")
     images = images[first_of_copies(Dataset.unlabeled(images))]
     size = model.image_shape[:2]
-    if model.input_stage is None:
-        start = model.with_input_stage(InputStage(size))
-    else:
-        start = model.copy()
+    start = with_any_stage(model)
     options: dict[str, Any] = {"windows": windows, "reliability": reliability, "threads": threads}
 
     def tried(filters: Filters, count: int) -> _Aligned:
@@ -224,6 +222,13 @@ def why_no_input_stage(model: Model, has_pixels: bool) -> str:
     return ""
 
 
+def with_any_stage(model: Model) -> Model:
+    """Return a model with an input stage: its own one, or without filters for its input's size."""
+    if model.input_stage is not None:
+        return model
+    return model.with_input_stage(InputStage(model.input_shape[:2]))
+
+
 def admit(model: Model, size: tuple[int, int] | None) -> None:
     """Let a model take images of a height and width, for which filters are to be chosen.
 
@@ -252,6 +257,6 @@ def choice_cost(model: Model, images: int, *, windows: bool = True) -> Cost:
     if images > _core.INPUT_BEST_IMAGES:
         counts += [images] * 2
     costs = [alignment_cost(model, n, windows=windows, reliability=False) for n in counts]
-    forwards = sum(cost.forwards + _core.INPUT_VIEWS * n for cost, n in zip(costs, counts, strict=True))
-    macs = sum(cost.macs + _core.INPUT_VIEWS * n * model.macs for cost, n in zip(costs, counts, strict=True))
-    return Cost(forwards, macs)
+    views = _core.INPUT_VIEWS * sum(counts)
+    forwards = views + sum(cost.forwards for cost in costs)
+    return Cost(forwards, views * model.macs + sum(cost.macs for cost in costs))

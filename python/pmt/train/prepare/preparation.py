@@ -24,6 +24,7 @@ from pmt.train.option_fields import Range, Words, option
 from pmt.train.prepare.alignment import align, alignment_cost
 from pmt.train.prepare.clean_statistics import CleanStatistics, stored_statistics
 from pmt.train.prepare.input_choice import (
+    Trial,
     admit,
     choice_cost,
     choose_input_stage,
@@ -140,6 +141,8 @@ class Preparation:
         self.name: str = getattr(options, "preparation", "none")
         self.options = options
         self.threads = threads
+        # Called as that of choose_input_stage().
+        self.input_progress: Callable[[int, Trial], None] | None = None
         # A trainer whose options have no loss has cross-entropy.
         self._loss: str = getattr(options, "loss", "cross_entropy")
         self._reads_labels = reads_labels(self._loss)
@@ -266,7 +269,12 @@ class Preparation:
     def _choose_input(self, model: Model, data: Dataset) -> PhaseWork:
         images, statistics = self._alignment_images(data), self.reference(model)
         found = choose_input_stage(
-            model, images, statistics, threads=self.threads, **self._alignment_options
+            model,
+            images,
+            statistics,
+            threads=self.threads,
+            progress=self.input_progress,
+            **self._alignment_options,
         )
         figures = {
             "input_stage": "no filter" if found.stage is None else str(found.stage),

@@ -82,9 +82,10 @@ class Run:
         self.model = model
         self.images = images
         self.data = images.train
-        self.phases = trainer.preparation.phases(model, len(self.data), pixels=self.data.has_pixels)
+        self.preparation = trainer.preparation
+        self.phases = self.preparation.phases(model, len(self.data), pixels=self.data.has_pixels)
         if self.keeps_best:
-            self.phases += trainer.preparation.alternatives(self.phases)
+            self.phases += self.preparation.alternatives(self.phases)
         self.schedule = trainer.schedule(model, len(self.data))
         model.prepare(self.data.images[:1])  # what does not fit is refused before a folder is made
         self.step = 0

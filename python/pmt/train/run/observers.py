@@ -19,6 +19,7 @@ from pmt._util.progress import ProgressLine
 from pmt.model import ImageScores
 from pmt.protocol.comparison import is_worse
 from pmt.train.callbacks import Callback, Event, StopTraining
+from pmt.train.prepare.input_choice import LIKELY_TRIALS
 from pmt.train.prepare.preparation import Phase, PhaseWork
 
 if TYPE_CHECKING:
@@ -148,9 +149,17 @@ class ShownProgress(Observer):
         self.progress = progress
         self.line: ProgressLine | None = None
 
+    def before_phase(self, run: Run, phase: Phase) -> None:
+        """Show the candidates of a choice of filters, which takes longer than the other phases."""
+        self.pause(run)
+        if phase.name == "input" and self._shows_line():
+            line = self.line = ProgressLine(LIKELY_TRIALS, unit="candidate")
+            run.preparation.input_progress = lambda n, trial: line.update(n, trial.text)
+
     def begin(self, run: Run) -> None:
         """Count from here: steps of earlier calls took no time of this one."""
-        if self.progress and not callable(self.progress):
+        self.pause(run)
+        if self._shows_line():
             self.line = ProgressLine(run.schedule.steps, done=run.step)
 
     def after_step(self, run: Run, record: dict[str, Any]) -> None:
@@ -164,6 +173,9 @@ class ShownProgress(Observer):
         """Remove the line."""
         if self.line is not None:
             self.line.clear()
+
+    def _shows_line(self) -> bool:
+        return bool(self.progress) and not callable(self.progress)
 
 
 class Divergence(Observer):
