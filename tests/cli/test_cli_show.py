@@ -17,6 +17,7 @@ from frost_overlays import write_overlays
 from install_hints import install_hint
 from PIL import Image
 
+import pmt
 from pmt._util import atomic_file
 from pmt.cli import main
 from pmt.corruptions import corrupt, names
@@ -280,6 +281,10 @@ def test_the_clean_images_stand_beside_the_arrays(tmp_path, drawn):
             "--images and --index exclude each other: leave one out",
         ),
         (["--corruptions", "smog"], "--corruptions 'smog' is unknown; choose all, or some of"),
+        (
+            ["--model", "fashion_mnist_dscnn", "--size", "8"],
+            "--model and --size exclude each other: leave one out",
+        ),
         (["--split", "valid"], "split='valid' must be 'train' or 'test'"),
     ],
 )
@@ -289,6 +294,29 @@ def test_bad_arguments(tmp_path, capsys, monkeypatch, more, message):
     assert main(["show", str(data), "--out", "sheet.png", *more]) == 2
     assert capsys.readouterr().err.startswith(f"pmt: error: {message}")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data"]
+
+
+def test_images_stand_above_what_the_network_reads_of_them(tmp_path, capsys, drawn):
+    stage = pmt.InputStage((20, 24), (pmt.Filter("switching_median", 0),))
+    model = pmt.load("fashion_mnist_dscnn").with_input_stage(stage)
+    model.save(tmp_path / "m.pmt")
+    out = tmp_path / "s.png"
+    command = ["show", "bundled", "--model", str(tmp_path / "m.pmt"), "--out", str(out)]
+    assert main([*command, "--corruptions", "impulse_noise", "--severities", "1,5"]) == 0
+    assert capsys.readouterr().out == (
+        f"bundled, test images, behind switching_median 0\n4 rows of 8 images, in {out}\n"
+    )
+    rows = drawn[0].rows
+    assert [row.label for row in rows[::2]] == ["impulse_noise 1", "impulse_noise 5"]
+    assert {(row.label, row.note) for row in rows[1::2]} == {("network input", str(stage))}
+    assert rows[0].tiles[0].shape == (20, 24, 1)
+    assert rows[1].tiles[0].shape == (28, 28, 1)
+    noisy, filtered = (np.concatenate(rows[k].tiles, axis=1).std() for k in (2, 3))
+    assert filtered < noisy
+    assert main([*command[:3], "fashion_mnist_dscnn", *command[4:], "--images", "2"]) == 0
+    before, after = drawn[1].rows
+    assert (before.tiles[1] == after.tiles[1]).all()  # no stage: every pixel as it is
+    assert drawn[1].title == "bundled, test images, behind no input stage"
 
 
 def test_a_full_disk_leaves_nothing(tmp_path, monkeypatch):

@@ -24,6 +24,7 @@ from pmt.cli.arguments import (
     data_help,
 )
 from pmt.cli.output import Output, check_folder
+from pmt.model.loading import load
 from pmt.sheets import Sheet, make_sheet
 from pmt.sheets.drawing import png
 
@@ -31,8 +32,9 @@ USAGE = "pmt show DATA --out SHEET.png [--corruptions [NAMES]] [options]"
 SUMMARY = "a contact sheet of a data set, or of its images corrupted"
 DESCRIPTION = """\
 Draw a data set as a PNG: a row for each class, with its first images. With --corruptions: a row
-for each corruption and a column for each severity, for one image or several. Small images are
-enlarged by a whole factor. If DATA is or contains a CIFAR-10-C folder, its arrays are shown."""
+for each corruption and a column for each severity, for one image or several. With --model: images
+as they are, and as the network reads them behind its input stage. Small images are enlarged by a
+whole factor. If DATA is or contains a CIFAR-10-C folder, its arrays are shown."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,8 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_integer(
         parser,
         "--images N",
-        "images of each class (default: 10); with --corruptions images in all",
-        otherwise="1",
+        "images of each class (default: 10); with --corruptions or --model images in all",
+        otherwise="1, 8",
         within=(1, 1000),
     )
     parser.add_argument(
@@ -65,6 +67,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="LIST",
         help="with --corruptions: which images of the split, as numbers from 0 separated by commas "
         "(default: the first ones)",
+    )
+    parser.add_argument(
+        "--model",
+        metavar="MODEL",
+        help="show images, with each of --corruptions if there are some, as they are and as this "
+        "model reads them",
     )
     add_corruption_seed(parser, ", as in `pmt corrupt`")
     add_size(parser, "first")
@@ -119,6 +127,7 @@ def _made(arguments: argparse.Namespace) -> Sheet:
             index=None if arguments.index is None else split_names(arguments.index),
             labels=chosen_labels(arguments),
             constants=checked_constants(arguments),
+            model=None if arguments.model is None else load(arguments.model),
             progress=after_tile,
         )
     finally:

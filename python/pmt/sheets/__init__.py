@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from pmt.sheets.data_sheet import make_sheet
 from pmt.sheets.drawing import draw, png
-from pmt.sheets.sheet import Group, Row, Sheet, corruption_sheet, dataset_sheet
+from pmt.sheets.sheet import (
+    Group,
+    Row,
+    Sheet,
+    corruption_sheet,
+    dataset_sheet,
+    stage_sheet,
+)
 
 __all__ = [
     "Group",
@@ -15,4 +22,5 @@ __all__ = [
     "draw",
     "make_sheet",
     "png",
+    "stage_sheet",
 ]

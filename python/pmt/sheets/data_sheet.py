@@ -17,11 +17,14 @@ from pmt.corruptions.apply import unavailable
 from pmt.datasets import Dataset
 from pmt.datasets.cifar import has_cifar
 from pmt.datasets.corrupted_arrays import find_corrupted, read_corrupted, stored_names
+from pmt.model import Model
 from pmt.protocol import load_clean
-from pmt.protocol.data_source import BUNDLED
-from pmt.sheets.sheet import Image, Sheet, corruption_sheet, dataset_sheet
+from pmt.protocol.data_source import BUNDLED, DataSource
+from pmt.sheets.sheet import Image, Sheet, corruption_sheet, dataset_sheet, stage_sheet
 
 __all__ = ["make_sheet"]
+
+_BESIDE = 8  # images as they are and behind an input stage
 
 
 def make_sheet(
@@ -36,9 +39,10 @@ def make_sheet(
     size: int | None = None,
     labels: str = "fine",
     constants: str = "cifar10",
+    model: Model | None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> Sheet:
-    """Lay out a data set, or its images corrupted.
+    """Lay out a data set, or its images corrupted, or as a model's input stage changes them.
 
     Parameters
     ----------
@@ -64,6 +68,9 @@ def make_sheet(
         Labels of CIFAR-100.
     constants : {"cifar10", "imagenet"}
         Constants of the corruptions.
+    model : Model, optional
+        Show so many images of the split, by default 8, clean or with each corruption, as they are
+        and as this model's network reads them behind its input stage.
     progress : callable, optional
         Called as ``progress(done, tiles, corruption)`` after each corrupted tile.
 
@@ -75,9 +82,22 @@ def make_sheet(
     Raises
     ------
     FileNotFoundError, ValueError, ImportError
-        As :func:`pmt.datasets.load` and :func:`pmt.corruptions.corrupt`; or if an index is
-        not that of an image.
+        If there are a model and an index or a size, or an index is not that of an image; as
+        :func:`pmt.datasets.load` and :func:`pmt.corruptions.corrupt`.
     """
+    if model is not None:
+        for name, value in (("index", index), ("size", size)):
+            if value is not None:
+                raise OptionError("model", " and ", name, " exclude each other: leave one out")
+        names = known_names() if corruptions == "all" else corruptions or ()
+        cases = [(name, severity) for name in names for severity in severities] or [("", 0)]
+        seen = {
+            f"{name} {severity}" if name else "images": DataSource(
+                data, name, severity, seed, labels, constants
+            ).load(split, model, limit=images or _BESIDE)
+            for name, severity in cases
+        }
+        return stage_sheet(seen, model, title=f"{data}, {split} images")
     path = Path(data)
     stored = None
     if corruptions is not None and data != BUNDLED:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from pmt._util.checks import checked_integer
 from pmt._util.text import counted
 from pmt.datasets.dataset import Dataset
+from pmt.model import Model
 
 Image = npt.NDArray[np.uint8]
 
@@ -158,3 +159,44 @@ def dataset_sheet(dataset: Dataset, *, images: int = 10, title: str = "") -> She
     height, width, channels = dataset.images.shape[1:]
     default = f"{dataset.name}: {counted(len(dataset), 'image')} {height}x{width}x{channels}"
     return Sheet(title or default, tuple(rows), (Group("", ("",) * columns),))
+
+
+def stage_sheet(seen: Mapping[str, Dataset], model: Model, *, title: str = "") -> Sheet:
+    """Lay out images as they are and, below, as a network reads them behind its input stage.
+
+    Parameters
+    ----------
+    seen
+        Images of the model's :attr:`pmt.Model.image_shape` by the label of their row.
+    model
+        A model for pixels.
+    title
+        First line of the picture; the filters follow.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If images are not pixels, or do not fit the model.
+    """
+    stage = model.input_stage
+    filters = "no input stage" if stage is None else str(stage)
+    rows = []
+    for label, data in seen.items():
+        rows.append(Row(label, list(data.images)))
+        rows.append(Row("network input", _pixels_read(model, data.images), filters))
+    columns = max(len(row.tiles) for row in rows)
+    whole = f"{title}, behind {filters}".removeprefix(", ")
+    return Sheet(whole, tuple(rows), (Group("", ("",) * columns),))
+
+
+def _pixels_read(model: Model, images: npt.NDArray[np.uint8]) -> list[Image]:
+    """Return the network's input as pixels: of each value, the darkest that becomes it."""
+    plain = model if model.input_stage is None else model.with_input_stage(None)
+    ramp = np.arange(256, dtype=np.uint8)[:, np.newaxis, np.newaxis, np.newaxis]
+    values = plain.prepare(np.broadcast_to(ramp, (256, *model.input_shape)))[:, 0, 0]
+    inputs = model.prepare(images)
+    pixels = np.empty(inputs.shape, np.uint8)
+    for channel in range(inputs.shape[3]):
+        places = np.searchsorted(values[:, channel], inputs[..., channel])
+        pixels[..., channel] = np.minimum(places, 255)
+    return list(pixels)
