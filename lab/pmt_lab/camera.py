@@ -1,12 +1,12 @@
 """Faults of a camera, simulated where they arise: before its image is gamma-coded.
 
 An image is taken back to linear light (IEC 61966-2-1) and seen by a sensor behind an RGGB filter
-mosaic (Bayer, US patent 3971065): a pixel collects electrons of one color. Their number is Poisson,
-read noise is Gaussian (Foi et al. 2008, doi:10.1109/TIP.2008.2001399; EMVA standard 1288), each
-pixel has its own gain and offset, the same in every image (Healey, Kondepudy 1994,
-doi:10.1109/34.276126), rows have one in each image, and some pixels are stuck. The mosaic is filled
-by bilinear interpolation, white balance follows, and 8 bits of sRGB. None of this is one of the
-corruptions of CIFAR-10-C.
+mosaic (Bayer, US patent 3971065): a pixel collects electrons of one color. A gray image has no
+mosaic. The number of electrons is Poisson, read noise is Gaussian (Foi et al. 2008,
+doi:10.1109/TIP.2008.2001399; EMVA standard 1288), each pixel has its own gain and offset, the same
+in every image (Healey, Kondepudy 1994, doi:10.1109/34.276126), rows have one in each image, and
+some pixels are stuck. The mosaic is filled by bilinear interpolation, white balance follows, and 8
+bits of sRGB. None of this is one of the corruptions of CIFAR-10-C.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Camera:
     def take(
         self, images: npt.NDArray[np.uint8], seed: int, sensor: int = 0
     ) -> npt.NDArray[np.uint8]:
-        """Return images (N, height, width, 3) as the camera sees them.
+        """Return images (N, height, width, 3 or 1) as the camera sees them.
 
         ``seed`` is that of the noise; ``sensor`` is that of the pixels, which stay the same.
         """
@@ -88,6 +88,8 @@ class Camera:
             path = np.full(self.motion, 1.0 / self.motion)
             light = convolve1d(light, path, axis=2, mode="nearest")
         light = light * self._falloff(height, width)[:, :, np.newaxis]
+        if light.shape[3] == 1:
+            return encoded(self._read(light[..., 0], seed, sensor)[..., np.newaxis])
         colors = np.tile(_COLOR, (height // 2 + 1, width // 2 + 1))[:height, :width]
         seen = np.take_along_axis(light, colors[np.newaxis, :, :, np.newaxis], axis=3)[..., 0]
         full = _demosaiced(self._read(seen, seed, sensor), colors)

@@ -30,6 +30,7 @@ NAMES = [
     "09_past_the_paper",
     "10_from_notebook_to_board",
     "11_own_loss_and_estimator",
+    "12_what_a_sensor_did",
 ]
 MOST_BYTES = 176 * 1024
 MOST_BYTES_OF_A_PICTURE = 44 * 1024
@@ -100,9 +101,18 @@ def a_score_without_a_gradient_is_learned(notebook: nbformat.NotebookNode, place
     assert len(pictures(notebook)) == 1
 
 
+def filters_undo_stuck_pixels(notebook: nbformat.NotebookNode, place: Path) -> None:
+    row = re.search(r"stuck pixels +([\d.]+)% +([\d.]+)% +([\d.]+)%", "".join(texts(notebook)))
+    assert row is not None
+    before, aligned, behind = map(float, row.groups())
+    assert before < aligned < behind - 2
+    assert len(pictures(notebook)) == 3
+
+
 CHECKS = {
     "01_first_steps": first_steps_make_a_model_learn,
     "11_own_loss_and_estimator": a_score_without_a_gradient_is_learned,
+    "12_what_a_sensor_did": filters_undo_stuck_pixels,
 }
 
 
