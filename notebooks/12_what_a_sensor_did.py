@@ -106,6 +106,6 @@ print(f"least on 100 images: {trials[least].text}; in the end: {choices[worst].s
 # %% [markdown]
 # ## On a board
 #
-# `pmt export fashion_mnist_dscnn --learner --choose-input --target qemu-mps2-an500 --out fw` writes
+# `pmt export MODEL.pmt --learner --choose-input --target qemu-mps2-an500 --out fw` writes
 # a program that runs the same search on the frames that its camera gives it, in slices, within
 # 100 KB of RAM, and equals the PC to the byte ([learner](../docs/guides/learner.md#raw-frames)).

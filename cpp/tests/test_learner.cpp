@@ -466,4 +466,6 @@ TEST_CASE("filters are chosen from frames of a sensor, and are lost with the sta
   LearnerSetup setup = plain.setup(8, true);
   setup.chooses_input = true;
   CHECK(plain.learner.open(setup, plain.memory.data(), plain.memory.size()).code == Code::learner_input);
+  setup.clean = nullptr;
+  CHECK(plain.learner.open(setup, plain.memory.data(), plain.memory.size()).code == Code::learner_statistics);
 }

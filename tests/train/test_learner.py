@@ -167,6 +167,8 @@ def test_epochs_read_frames_behind_the_chosen_filters(model: pmt.Model, noisy: D
 
 
 def test_few_frames_choose_no_filter(model: pmt.Model, noisy: Dataset) -> None:
+    with pytest.raises(ValueError, match="no statistics of clean images"):
+        pmt.Learner(without_statistics(model), choose_input=True)
     learner = pmt.Learner(model, choose_input=True, samples=29)
     learner.observe(noisy.images[:29])
     with pytest.raises(ValueError, match="too few samples"):

@@ -50,7 +50,8 @@ Status Learner::open(const LearnerSetup& setup, void* memory, size_t bytes) {
   PMT_RETURN_IF_ERROR(model_.open(setup.image, setup.image_bytes));
   if (setup.samples < 1 || setup.held_out < 0 || setup.held_out > setup.samples) return {Code::batch_size};
   if (setup.held_out > PairedLosses::most_samples || setup.frames.read == nullptr) return {Code::option_value};
-  if (setup.clean != nullptr && !can_align()) return {Code::learner_statistics};
+  const bool needs_clean = setup.clean != nullptr || setup.chooses_input;
+  if (needs_clean && !can_align()) return {Code::learner_statistics};
   if (setup.chooses_input && model_.stage() == nullptr) return {Code::learner_input};
   samples_.open(setup.frames, model_, setup.chooses_input, setup.held_out);
   PMT_RETURN_IF_ERROR(open_memory(memory, bytes));

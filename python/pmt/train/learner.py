@@ -119,7 +119,7 @@ class Learner:
         It does not change.
     choose_input : bool
         Choose filters before the network, too: samples are frames of the model's
-        :attr:`pmt.Model.image_shape`, as the camera gives them.
+        :attr:`pmt.Model.image_shape`, as the camera gives them. The model holds statistics.
     samples : int
         Most samples, 1 or more.
     held_out : int, optional
