@@ -28,12 +28,11 @@
 import matplotlib.pyplot as plt
 
 import pmt
-from pmt.train.prepare import measure_statistics, with_statistics
 from pmt_lab.reproduce.stored import stored
 
 plain = pmt.load("fashion_mnist_dscnn")
 train, test = pmt.datasets.bundled("train"), pmt.datasets.bundled("test")
-model = with_statistics(plain, measure_statistics(plain, train.images[:256]))
+model = pmt.statistics(plain, train.images[:256])
 families = {
     "noise": "gaussian_noise",
     "blur": "motion_blur",

@@ -28,7 +28,6 @@
 import matplotlib.pyplot as plt
 
 import pmt
-from pmt.train.prepare import align, measure_statistics, with_statistics
 from pmt_lab.plots import plot_curves
 from pmt_lab.report import results_curve
 from pmt_lab.reproduce.stored import stored
@@ -45,7 +44,7 @@ train, test = pmt.datasets.bundled("train"), pmt.datasets.bundled("test")
 
 # %%
 plain = pmt.load("fashion_mnist_dscnn")
-model = with_statistics(plain, measure_statistics(plain, train.images[:256]))
+model = pmt.statistics(plain, train.images[:256])
 
 kinds = ("gaussian_noise", "impulse_noise", "defocus_blur", "fog", "contrast")
 print(f"{'':<16}{'before':>8}{'aligned':>9}")
@@ -53,7 +52,7 @@ for kind in kinds:
     noisy = pmt.corruptions.corrupt(train[:256], kind, severity=5, seed=1)
     unseen = pmt.corruptions.corrupt(test, kind, severity=5, seed=2)
     aligned = model.copy()
-    align(aligned, noisy.images)
+    pmt.align(aligned, noisy.images)
     before, after = model.evaluate(unseen).accuracy, aligned.evaluate(unseen).accuracy
     print(f"{kind:<16}{before:>8.1%}{after:>9.1%}")
 

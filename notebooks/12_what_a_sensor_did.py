@@ -31,12 +31,11 @@ import numpy as np
 import pmt
 from pmt.datasets import Dataset
 from pmt.sheets import draw, stage_sheet
-from pmt.train.prepare import align, choose_input_stage, measure_statistics, with_statistics
 from pmt_lab.camera import FAULTS
 
 train, test = pmt.datasets.bundled("train"), pmt.datasets.bundled("test")
 plain = pmt.load("fashion_mnist_dscnn")
-model = with_statistics(plain, measure_statistics(plain, train.images[:256]))
+model = pmt.statistics(plain, train.images[:256])
 
 # %% [markdown]
 # ## The faults
@@ -71,8 +70,8 @@ print(f"{'':<16}{'before':>8}{'aligned':>9}{'behind filters':>16}  filters")
 for name in faults:
     new, unseen = seen(train[256:406], name, 1), seen(test, name, 2)
     aligned, staged = model.copy(), model.copy()
-    align(aligned, new.images)
-    choices[name], chosen[name] = choose_input_stage(staged, new.images), staged
+    pmt.align(aligned, new.images)
+    choices[name], chosen[name] = pmt.choose_input_stage(staged, new.images), staged
     scores = [one.evaluate(unseen).accuracy for one in (model, aligned, staged)]
     filters = str(choices[name].stage) if choices[name].changed else "none"
     print(f"{name:<16}{scores[0]:>8.1%}{scores[1]:>9.1%}{scores[2]:>16.1%}  {filters}")

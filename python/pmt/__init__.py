@@ -1,20 +1,49 @@
 """pmt: train int8 networks without back-propagation."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from pmt import corruptions, datasets, methods
 from pmt._core import __version__
+from pmt._util.lazy import lazy_names
 from pmt._util.native_files import get_cmake_dir, get_include
 from pmt.baselines import backprop
 from pmt.model import Confusion, Evaluation, ImageScores, Model
-from pmt.model.loading import load
+from pmt.model.loading import list_models, load
 from pmt.net.input_stage import Filter, InputStage
 from pmt.protocol.comparison import Comparison, compare
 from pmt.train import callbacks
 from pmt.train.engine import Engine
 from pmt.train.learner import Learner
 from pmt.train.options import PRESETS, TrainingOptions, preset
+from pmt.train.prepare import align, choose_input_stage, statistics
 from pmt.train.run.folder import RunFolder
 from pmt.train.run.result import RunResult
 from pmt.train.zo_trainer import Cost, ZOTrainer
+
+if TYPE_CHECKING:
+    from pmt import firmware, formats, net, plots, profiling, protocol, quantization, sheets, train
+    from pmt.firmware.export import export, export_learner
+    from pmt.quantization import quantize_model
+    from pmt.train.choose import select_block
+else:
+    __getattr__ = lazy_names(
+        __name__,
+        {
+            **{
+                name: f"pmt.{name}"
+                for name in (
+                    *("firmware", "formats", "net", "plots", "profiling", "protocol"),
+                    *("quantization", "sheets", "train"),
+                )
+            },
+            "export": "pmt.firmware.export:export",
+            "export_learner": "pmt.firmware.export:export_learner",
+            "quantize_model": "pmt.quantization:quantize_model",
+            "select_block": "pmt.train.choose:select_block",
+        },
+    )
 
 __all__ = [
     "PRESETS",
@@ -33,16 +62,33 @@ __all__ = [
     "TrainingOptions",
     "ZOTrainer",
     "__version__",
+    "align",
     "backprop",
     "callbacks",
+    "choose_input_stage",
     "compare",
     "corruptions",
     "datasets",
+    "export",
+    "export_learner",
+    "firmware",
+    "formats",
     "get_cmake_dir",
     "get_include",
+    "list_models",
     "load",
     "methods",
+    "net",
+    "plots",
     "preset",
+    "profiling",
+    "protocol",
+    "quantization",
+    "quantize_model",
+    "select_block",
+    "sheets",
+    "statistics",
+    "train",
 ]
 
 

@@ -1,6 +1,12 @@
 """Files of other projects: readers and writers of graphs."""
 
+from typing import TYPE_CHECKING
+
+from pmt._util.lazy import lazy_names
 from pmt.formats.reading import read
 from pmt.formats.writing import SUFFIXES, check_destination, write
 
 __all__ = ["SUFFIXES", "check_destination", "read", "write"]
+
+if not TYPE_CHECKING:
+    __getattr__ = lazy_names(__name__, ("onnx", "tflite", "tiny_training"))

@@ -25,6 +25,7 @@ __all__ = [
     "DONE",
     "ConvertedFile",
     "convert",
+    "list_models",
     "load",
     "run_model",
 ]
@@ -32,6 +33,11 @@ __all__ = [
 BUNDLED_MODELS = ("fashion_mnist_dscnn", "cifar10_mcunet", "cifar10_small")
 # Files of a run folder; here, as models are loaded without what trains them.
 BEST, CHECKPOINT, DONE = "best.pmt", "checkpoint.pmt", "DONE"
+
+
+def list_models() -> tuple[str, ...]:
+    """Return the names of the models that come with pmt, for :func:`load`."""
+    return BUNDLED_MODELS
 
 
 def load(path: str | os.PathLike[str], *, classes: int | None = None, **options: Any) -> Model:

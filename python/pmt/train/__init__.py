@@ -1,1 +1,21 @@
 """Zeroth-order training: options, schedule, run, trainer, and what prepares a model."""
+
+from typing import TYPE_CHECKING
+
+from pmt._util.lazy import lazy_names
+
+if not TYPE_CHECKING:
+    __getattr__ = lazy_names(
+        __name__,
+        (
+            "callbacks",
+            "choose",
+            "engine",
+            "learner",
+            "losses",
+            "options",
+            "prepare",
+            "run",
+            "zo_trainer",
+        ),
+    )

@@ -1,1 +1,8 @@
 """Memory and instructions that a model takes on a board."""
+
+from typing import TYPE_CHECKING
+
+from pmt._util.lazy import lazy_names
+
+if not TYPE_CHECKING:
+    __getattr__ = lazy_names(__name__, ("memory", "profile"))

@@ -1,1 +1,8 @@
 """ONNX: importers and exporter."""
+
+from typing import TYPE_CHECKING
+
+from pmt._util.lazy import lazy_names
+
+if not TYPE_CHECKING:
+    __getattr__ = lazy_names(__name__, ("exporter", "float_importer", "importer"))

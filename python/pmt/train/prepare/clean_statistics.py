@@ -29,6 +29,7 @@ __all__ = [
     "aligned_layers",
     "measure_statistics",
     "prepared_images",
+    "statistics",
     "store_statistics",
     "stored_statistics",
     "window_layers",
@@ -143,6 +144,32 @@ class MeasuredModel:
             "channels": self.channels,
             "windows": len(self.statistics.windows),
         }
+
+
+def statistics(model: Model, images: npt.NDArray[Any], *, threads: int = 0) -> Model:
+    """Return a copy of a model with the statistics that :func:`align` needs.
+
+    Parameters
+    ----------
+    model : Model
+        The model; it is not changed.
+    images : ndarray of uint8, float32 or int8, shape (N, height, width, channels)
+        Clean images, as the model was trained on; some hundred.
+    threads : int
+        As in :func:`measure_statistics`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :func:`measure_statistics`.
+
+    Examples
+    --------
+    >>> import pmt
+    >>> model = pmt.load("fashion_mnist_dscnn")
+    >>> model = pmt.statistics(model, pmt.datasets.bundled("train").images[:256])
+    """
+    return with_statistics(model, measure_statistics(model, images, threads=threads))
 
 
 def store_statistics(

@@ -1,0 +1,52 @@
+"""Every dotted name that a page prints is there after ``import pmt``."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pmt
+
+ROOT = Path(__file__).parents[2]
+PAGES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "lab" / "pages").glob("*.md")),
+]
+_NAME = re.compile(r"(?<![\w./-])pmt(?:\.[A-Za-z_]\w*)+(?![\w/-]|\.\w)")
+_FILES = {"pmt.lock"}
+_TRIED = """
+import sys
+import pmt
+for name in sys.argv[1:]:
+    found = pmt
+    for part in name.split(".")[1:]:
+        found = getattr(found, part)
+"""
+
+
+def test_every_printed_name_is_there_after_import_pmt() -> None:
+    names = {name for page in PAGES for name in _NAME.findall(page.read_text(encoding="utf-8"))}
+    names -= _FILES
+    assert len(names) > 80
+    command = [sys.executable, "-c", _TRIED, *sorted(names)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+
+
+def test_every_public_name_can_be_imported_and_a_wrong_one_is_told() -> None:
+    for name in pmt.__all__:
+        assert getattr(pmt, name) is not None
+    assert set(pmt.__all__) <= set(dir(pmt))
+    with pytest.raises(AttributeError, match=r"module 'pmt' has no attribute 'quantise'"):
+        _ = pmt.quantise
+
+
+def test_import_pmt_loads_none_of_the_parts_that_few_need() -> None:
+    program = "import pmt, sys; print([m for m in sys.modules if m.startswith('pmt.firmware')])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "[]\n"
