@@ -361,8 +361,8 @@ def test_inputs_of_a_stream_may_be_floats_or_pictures() -> None:
          "y holds 1e+300: must lie in -3.4e38 to 3.4e38, as float32 does; scale the numbers, or "
          "correct this one"),
         ([(SOME.images[0], [np.nan])], TypeError,
-         "y is float64: must be integers, the number of each image's class; number names with "
-         "class_names, y = numpy.unique(names, return_inverse=True)"),
+         "y is float64: must be integers, the number of each image's class; y[0] is NaN: leave "
+         "out images without one"),
         ([(SOME.images[0], np.array([np.nan]))], ValueError,
          "stream: sample 0 has targets that are not finite: each must be a number"),
         ([SOME.images[0]], TypeError,

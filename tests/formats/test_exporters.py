@@ -129,7 +129,9 @@ def test_a_folder_without_the_right_to_write_is_named(tmp_path, monkeypatch):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
     monkeypatch.setattr(atomic_file.Path, "open", refuse)
-    message = r"could not write \d+ bytes \(Permission denied\).* or choose another folder.*net\.h"
+    message = (
+        r"could not write \d+ bytes \(Permission denied\).* folder that you may write to.*net\.h"
+    )
     with pytest.raises(PermissionError, match=message):
         residual_network().save(tmp_path / "net.h")
 

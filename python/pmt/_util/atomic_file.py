@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import itertools
 import os
@@ -14,7 +15,16 @@ from typing import BinaryIO
 
 from pmt._util import processes
 
-__all__ = ["aside_of", "is_left", "remove_strays", "sync", "write_bytes", "write_text", "writing"]
+__all__ = [
+    "aside_of",
+    "is_left",
+    "remove_strays",
+    "sync",
+    "write_bytes",
+    "write_remedy",
+    "write_text",
+    "writing",
+]
 
 # Longer than any process of another machine stops between two writes to one file.
 _SECONDS_UNTIL_STRAY = 86_400.0
@@ -65,7 +75,7 @@ def writing(
         raise OSError(
             error.errno,
             f"could not write {size} bytes ({error.strerror}); the file that was there is "
-            "unchanged; free some space or choose another folder",
+            f"unchanged; {write_remedy(error)}",
             str(path),
         ) from error
     except BaseException:
@@ -73,6 +83,15 @@ def writing(
             aside.unlink(missing_ok=True)
         raise
     sync(path.parent)
+
+
+def write_remedy(error: OSError) -> str:
+    """Return what helps where a file could not be written."""
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return "choose a folder that you may write to"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return "free some space or choose another folder"
+    return "choose another folder"
 
 
 def _mode(path: Path) -> int | None:

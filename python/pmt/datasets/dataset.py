@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
 from os import PathLike
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -448,6 +448,21 @@ class Dataset:
 
 # A data set where one is taken, or a pair of arrays (x, y) that stands for it.
 DataLike = Dataset | tuple[npt.ArrayLike, npt.ArrayLike]
+
+
+def paired(data: DataLike | npt.ArrayLike, labels: npt.ArrayLike | None, argument: str) -> DataLike:
+    """Return data that may come as two arguments, images and labels, as one.
+
+    Raises
+    ------
+    TypeError
+        If labels are given, and ``data``, the argument of that name, has its own.
+    """
+    if labels is None:
+        return cast(DataLike, data)  # whoever reads it refuses what is neither
+    if isinstance(data, (Dataset, tuple)):
+        raise TypeError(f"{argument} has labels of its own: leave the argument labels out")
+    return data, labels
 
 
 def concatenate(parts: Iterable[Dataset]) -> Dataset:

@@ -81,8 +81,8 @@ LAYOUTS = (
 
 def load(
     path: str | os.PathLike[str],
-    *,
     split: str = "train",
+    *,
     class_names: Sequence[str] | None = None,
     size: int | tuple[int, int] | None = None,
     crop: float | None = None,

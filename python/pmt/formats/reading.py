@@ -29,6 +29,12 @@ _IMPORTERS = {
     ".pkl": _Importer("tiny_training", "a tiny-training .pkl", ("resolution",)),
 }
 SUFFIXES = tuple(_IMPORTERS)
+_TORCH = "torch.onnx.export(module, inputs, 'f.onnx') writes what `pmt quantize f.onnx` reads"
+_KERAS = "tf.lite.TFLiteConverter with full-integer quantization writes a .tflite file"
+_ELSEWHERE = {
+    **dict.fromkeys((".pt", ".pth", ".pt2", ".safetensors"), _TORCH),
+    **dict.fromkeys((".h5", ".keras", ".pb"), _KERAS),
+}
 
 
 def read(path: str | Path, **options: Any) -> Graph:
@@ -64,6 +70,7 @@ def read(path: str | Path, **options: Any) -> Graph:
         raise ValueError(
             f"path={str(path)!r}: suffix {suffix!r} is unknown; "
             f"readable are {', '.join(SUFFIXES[:-1])} and {SUFFIXES[-1]}"
+            + (f"; {_ELSEWHERE[suffix]}" if suffix in _ELSEWHERE else "")
         )
     require_file(path)
     importer = _IMPORTERS[suffix]

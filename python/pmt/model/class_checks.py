@@ -32,6 +32,8 @@ def check_labels(data: Dataset, classes: int) -> None:
     largest = int(data.labels.max())
     if largest >= classes:
         remedy = f"give the model a new last layer by classes={largest + 1} (--classes)"
+        if largest == classes and int(data.labels.min()) == 1:
+            remedy = f"as labels begin at 1, y - 1; or {remedy}"
         raise ValueError(
             f"data set {data.name!r} has label {largest}, the model has {classes} "
             f"classes (0..{classes - 1}); use another data set, or {remedy}"

@@ -18,7 +18,7 @@ from pmt._util.processes import thread_count
 from pmt._util.text import counted, html_table, printable, shortened, table
 from pmt.datasets import Dataset
 from pmt.datasets.class_names import in_order_of
-from pmt.datasets.dataset import DataLike
+from pmt.datasets.dataset import DataLike, paired
 from pmt.model.class_checks import (
     check_labels,
     warn_of_other_classes,
@@ -428,13 +428,13 @@ class Model(Layers):
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def predict(
-        self, images: npt.NDArray[np.uint8], *, top: int | None = None, threads: int = 0
+        self, images: npt.NDArray[np.uint8] | Dataset, *, top: int | None = None, threads: int = 0
     ) -> npt.NDArray[np.int64]:
         """Return the label of every image.
 
         Parameters
         ----------
-        images : ndarray of uint8, shape (N, height, width, channels)
+        images : ndarray of uint8, shape (N, height, width, channels), or Dataset
             Pixels 0..255.
         top : int, optional
             Return this many labels for each image, 1 to the number of classes.
@@ -455,20 +455,20 @@ class Model(Layers):
         """
         self.check_gives_classes()
         check_top(1 if top is None else top, self.told_classes)
-        logits = class_logits(self.logits(images, threads=threads))
+        logits = class_logits(self.logits(_images_of(images), threads=threads))
         if top is not None:
             return most_probable(logits, top)
         labels: npt.NDArray[np.int64] = logits.argmax(axis=1)
         return labels
 
     def predict_proba(
-        self, images: npt.NDArray[np.uint8], *, threads: int = 0
+        self, images: npt.NDArray[np.uint8] | Dataset, *, threads: int = 0
     ) -> npt.NDArray[np.float32]:
         """Return the probability of every class, for every image.
 
         Parameters
         ----------
-        images : ndarray of uint8, shape (N, height, width, channels)
+        images : ndarray of uint8, shape (N, height, width, channels), or Dataset
             Pixels 0..255.
         threads : int
             As in :meth:`logits`.
@@ -485,7 +485,7 @@ class Model(Layers):
             As :meth:`prepare`, or if the model gives features.
         """
         self.check_gives_classes()
-        return probabilities(class_logits(self.logits(images, threads=threads)))
+        return probabilities(class_logits(self.logits(_images_of(images), threads=threads)))
 
     def outputs(self, images: npt.NDArray[Any], *, threads: int = 0) -> npt.NDArray[np.float32]:
         """Run the network, and return the output in its own shape.
@@ -509,7 +509,13 @@ class Model(Layers):
         shape = (height, width, channels) if height * width > 1 else (channels,)
         return self.logits(images, threads=threads).reshape(len(images), *shape)
 
-    def evaluate(self, dataset: DataLike, *, threads: int = 0) -> Evaluation:
+    def evaluate(
+        self,
+        dataset: DataLike | npt.ArrayLike,
+        labels: npt.ArrayLike | None = None,
+        *,
+        threads: int = 0,
+    ) -> Evaluation:
         """Measure accuracy and mean loss on a data set, or a tuple of arrays ``(x, y)``.
 
         Warns where the data set has fewer classes than the model, other ones, or the same in
@@ -517,10 +523,12 @@ class Model(Layers):
 
         Parameters
         ----------
-        dataset : Dataset or tuple of two arrays
-            Images and labels. In a tuple, images of shape (N, height, width, channels): uint8
+        dataset : Dataset or tuple of two arrays, or images
+            Images and labels. As arrays, images of shape (N, height, width, channels): uint8
             pixels 0..255, int8 inputs of the network, or float inputs before quantization; and
             integer labels of shape (N,), 0 to the number of classes - 1.
+        labels : array_like of int, optional
+            The labels, where ``dataset`` is the images alone.
         threads : int
             As in :meth:`logits`.
 
@@ -541,14 +549,20 @@ class Model(Layers):
             value is not finite, a label has no class in the model, there are no class labels, or
             ``threads`` is below 0.
         """
-        dataset = self.match_classes(Dataset.of(dataset, "dataset"))
+        dataset = self.match_classes(Dataset.of(paired(dataset, labels, "dataset"), "dataset"))
         self.check_scored(dataset)
         if self.classes > 1:
             warn_of_unlike_classes(dataset, self.class_names, stacklevel=3)
         check_range(self.core, dataset)
         return self.score_images(dataset, threads=threads).evaluation
 
-    def score_images(self, dataset: DataLike, *, threads: int = 0) -> ImageScores:
+    def score_images(
+        self,
+        dataset: DataLike | npt.ArrayLike,
+        labels: npt.ArrayLike | None = None,
+        *,
+        threads: int = 0,
+    ) -> ImageScores:
         """Measure the loss of every image; :meth:`evaluate` has their means.
 
         It does not warn of other classes or inputs outside the model's range, as
@@ -556,7 +570,7 @@ class Model(Layers):
 
         Parameters
         ----------
-        dataset : Dataset or tuple of two arrays
+        dataset, labels
             As in :meth:`evaluate`.
         threads : int
             As in :meth:`logits`.
@@ -571,21 +585,27 @@ class Model(Layers):
         TypeError, ValueError
             As :meth:`evaluate`.
         """
-        dataset = self.match_classes(Dataset.of(dataset, "dataset"))
+        dataset = self.match_classes(Dataset.of(paired(dataset, labels, "dataset"), "dataset"))
         if self.classes == 1:
             self.check_scored(dataset)
         else:
             self._check_labels(dataset)
         return scores_of_logits(self.logits(dataset.images, threads=threads), dataset.labels)
 
-    def confusion(self, dataset: DataLike, *, threads: int = 0) -> Confusion:
+    def confusion(
+        self,
+        dataset: DataLike | npt.ArrayLike,
+        labels: npt.ArrayLike | None = None,
+        *,
+        threads: int = 0,
+    ) -> Confusion:
         """Count which classes are taken for which on a data set.
 
         Parameters
         ----------
-        dataset : Dataset or tuple of two arrays
-            Images and labels. Its class names are shown; where it has none but numbers, or fewer
-            than the model has classes, the model's or numbers stand in.
+        dataset, labels
+            As in :meth:`evaluate`. Class names of a data set are shown; where it has none but
+            numbers, or fewer than the model has classes, the model's or numbers stand in.
         threads : int
             As in :meth:`logits`.
 
@@ -599,7 +619,7 @@ class Model(Layers):
         TypeError, ValueError
             As :meth:`evaluate`.
         """
-        dataset = self.match_classes(Dataset.of(dataset, "dataset"))
+        dataset = self.match_classes(Dataset.of(paired(dataset, labels, "dataset"), "dataset"))
         scores = self.score_images(dataset, threads=threads)
         return Confusion.of_predictions(dataset, scores.predicted, self)
 
@@ -650,3 +670,7 @@ class Model(Layers):
             for layer in self.layers
         ]
         return ["op", "layer", "kind", "output", "weights", "MACs", "blocks"], rows
+
+
+def _images_of(data: npt.NDArray[np.uint8] | Dataset) -> npt.NDArray[Any]:
+    return data.images if isinstance(data, Dataset) else data

@@ -15,6 +15,7 @@ from pmt._util.extras import import_extra
 
 __all__ = [
     "Callback",
+    "CallbackLike",
     "CsvLog",
     "EarlyStopping",
     "EpochEnd",
@@ -69,11 +70,34 @@ class EpochEnd(Event):
     """An epoch has ended and was measured, see ``RunResult.epochs``."""
 
 
-# Returns True to end the run, as StopTraining does.
-Callback = Callable[[Event], bool | None]
+class Callback:
+    """Base of callbacks that tell phases, steps and epochs apart; any callable is one, too.
+
+    Each method may return True to end the run, as :class:`StopTraining` does.
+    """
+
+    def on_phase(self, event: PhaseEnd) -> bool | None:
+        """Called after a phase."""
+
+    def on_step(self, event: StepEnd) -> bool | None:
+        """Called after a step."""
+
+    def on_epoch(self, event: EpochEnd) -> bool | None:
+        """Called after an epoch."""
+
+    def __call__(self, event: Event) -> bool | None:
+        """Call the method for the event."""
+        if isinstance(event, PhaseEnd):
+            return self.on_phase(event)
+        if isinstance(event, StepEnd):
+            return self.on_step(event)
+        return self.on_epoch(event) if isinstance(event, EpochEnd) else None
 
 
-class EarlyStopping:
+CallbackLike = Callable[[Event], bool | None]
+
+
+class EarlyStopping(Callback):
     """Ends a run whose figure has not become better for some epochs.
 
     Nothing is kept over a resume: the epochs are counted from where the run continues.
@@ -102,12 +126,13 @@ class EarlyStopping:
         self._least = float("inf")
         self._waited = 0
 
-    def __call__(self, event: Event) -> bool:
-        """Count the epochs; return whether the run is to end."""
-        if event.record.get("phase") == "start":
+    def on_phase(self, event: PhaseEnd) -> None:
+        """Begin anew with a run."""
+        if event.record["phase"] == "start":
             self._least, self._waited = float("inf"), 0
-        if not isinstance(event, EpochEnd):
-            return False
+
+    def on_epoch(self, event: EpochEnd) -> bool:
+        """Count the epochs; return whether the run is to end."""
         if self.monitor not in event.record:
             known = ", ".join(name for name in event.record if name.endswith(("loss", "accuracy")))
             raise ValueError(

@@ -256,12 +256,28 @@ class Options:
         return dataclasses.replace(self, **changes)
 
 
+# Arguments of other libraries.
+_ELSEWHERE = {
+    "random_state": "seed",
+    "max_iter": "epochs",
+    "n_iter": "epochs",
+    "n_jobs": "threads, of the trainer",
+    "num_workers": "threads, of the trainer",
+    "C": "chosen by folds where preparation has the head",
+    "alpha": "chosen by folds where preparation has the head",
+    "weight_decay": "no option: int8 weights do not grow; the head's is chosen by folds",
+    "momentum": "examples/momentum.py, on pmt.Engine",
+}
+
+
 def refuse_unknown(options: type[Options], names: Iterable[str]) -> None:
     """Raise a ValueError if a name is not an option of the class."""
     known = [field.name for field in dataclasses.fields(options)]
     for name in names:
         if name not in known:
-            raise ValueError(f"option {name!r} is unknown{did_you_mean(name, known)}")
+            here = _ELSEWHERE.get(str(name))
+            remedy = f"; here it is {here}" if here else did_you_mean(name, known)
+            raise ValueError(f"option {name!r} is unknown{remedy}")
 
 
 def document_options(options: type[_OptionsT]) -> type[_OptionsT]:

@@ -19,11 +19,11 @@ from pmt._util.processes import thread_count
 from pmt._util.text import counted
 from pmt.datasets import Dataset
 from pmt.datasets.arrays import checked_groups
-from pmt.datasets.dataset import DataLike
+from pmt.datasets.dataset import DataLike, paired
 from pmt.model import Model
 from pmt.model.model import check_model
 from pmt.model.seen_images import seen_images, warning_of_seen
-from pmt.train.callbacks import Callback
+from pmt.train.callbacks import CallbackLike
 from pmt.train.costs.work import Cost
 from pmt.train.leaks import check_apart, warning_of_copies
 from pmt.train.losses import reads_labels
@@ -184,7 +184,8 @@ class Trainer(ABC):
     def fit(
         self,
         model: Model,
-        data: DataLike,
+        data: DataLike | npt.ArrayLike,
+        labels: npt.ArrayLike | None = None,
         *,
         valid: DataLike | None = None,
         held_out: DataLike | None = None,
@@ -192,7 +193,7 @@ class Trainer(ABC):
         out: str | Path | RunFolder | None = None,
         source: dict[str, Any] | None = None,
         progress: Progress = True,
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[CallbackLike] = (),
     ) -> RunResult:
         """Train the model in place.
 
@@ -212,6 +213,8 @@ class Trainer(ABC):
         data : Dataset or tuple of two arrays
             Training images and labels, see :meth:`pmt.datasets.Dataset.from_arrays`; where the
             loss does without class labels, also images alone or with float targets.
+        labels : array_like, optional
+            The labels or float targets, where ``data`` is the images alone.
         valid : Dataset or tuple of two arrays, optional
             Images with class labels to watch: their accuracy and cross-entropy are measured before
             training, after every phase and every epoch. Nothing is chosen on them.
@@ -269,7 +272,7 @@ class Trainer(ABC):
         unseen = held_out is None and reads_labels(getattr(self.options, "loss", ""))
         data, valid = checked_training_data(
             model,
-            self.training_data(model, data),
+            self.training_data(model, paired(data, labels, "data")),
             valid,
             self.check_data,
             warns_of_missing=unseen,

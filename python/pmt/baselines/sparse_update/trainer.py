@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from pmt._util.checks import OptionError
 from pmt._util.parsing import parse_json
@@ -34,7 +35,7 @@ from pmt.baselines.sparse_update.options import (
     published_scheme,
 )
 from pmt.datasets import Dataset
-from pmt.datasets.dataset import DataLike
+from pmt.datasets.dataset import DataLike, paired
 from pmt.model import Model
 from pmt.protocol import DataSource, SplitChoice
 from pmt.train.costs.work import Cost
@@ -78,11 +79,18 @@ class _SparseTrainer(BackpropTrainer):
     def choose(self, model: Model, data: Dataset) -> UpdateScheme:
         """Return the scheme of a run on ``model`` and ``data``."""
 
-    def fit(self, model: Model, data: DataLike, **arguments: Any) -> RunResult:
+    def fit(
+        self,
+        model: Model,
+        data: DataLike | npt.ArrayLike,
+        labels: npt.ArrayLike | None = None,
+        **arguments: Any,
+    ) -> RunResult:
         """Choose what to train, by the prepared model, and train; see :meth:`pmt.ZOTrainer.fit`.
 
         The choice becomes part of the run folder's options, and a run that is resumed keeps it.
         """
+        data = paired(data, labels, "data")
         if self.options.chosen:
             return super().fit(model, data, **arguments)
         text = self._begun(arguments.get("out"))

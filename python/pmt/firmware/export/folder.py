@@ -270,7 +270,7 @@ def write_folder(out: Path, files: Mapping[str, bytes]) -> None:
         raise OSError(
             error.errno,
             f"the project could not be written ({error.strerror}); what was there is unchanged; "
-            "free some space or choose another folder",
+            f"{atomic_file.write_remedy(error)}",
             str(out),
         ) from error
     finally:  # Ctrl-C between the renames, too

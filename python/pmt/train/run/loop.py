@@ -17,7 +17,7 @@ import numpy.typing as npt
 from pmt.datasets import Dataset
 from pmt.model import ImageScores, Model
 from pmt.model.layers import copy_parameters
-from pmt.train.callbacks import Callback, EpochEnd, Event, PhaseEnd, StepEnd
+from pmt.train.callbacks import CallbackLike, EpochEnd, Event, PhaseEnd, StepEnd
 from pmt.train.prepare.preparation import HEADS, Phase, PhaseWork
 from pmt.train.run.folder import RunFolder
 from pmt.train.run.head import CrossValidation, Refit
@@ -76,7 +76,7 @@ class Run:
         images: Images,
         folder: RunFolder | None,
         progress: Progress,
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[CallbackLike] = (),
     ) -> None:
         self.trainer = trainer
         self.model = model

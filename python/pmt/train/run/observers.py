@@ -18,7 +18,7 @@ import numpy.typing as npt
 from pmt._util.progress import ProgressLine
 from pmt.model import ImageScores
 from pmt.protocol.comparison import is_worse
-from pmt.train.callbacks import Callback, Event, StopTraining
+from pmt.train.callbacks import CallbackLike, Event, StopTraining
 from pmt.train.prepare.input_choice import LIKELY_TRIALS
 from pmt.train.prepare.preparation import Phase, PhaseWork
 
@@ -129,7 +129,7 @@ class Observer:
 class Callbacks(Observer):
     """Tells the user's callbacks of each phase, step and epoch; one of them may end the run."""
 
-    def __init__(self, callbacks: Sequence[Callback]) -> None:
+    def __init__(self, callbacks: Sequence[CallbackLike]) -> None:
         self.callbacks = callbacks
 
     def tell(self, run: Run, event: Event) -> None:
