@@ -215,6 +215,7 @@ void register_learner(py::module_& m) {
       .def_property_readonly("candidate", getter(&Learner::candidate))
       .def_property_readonly("in_force", getter(&Learner::in_force))
       .def_property_readonly("on_trial", getter(&Learner::on_trial))
+      .def_property_readonly("replaces_others", getter(&Learner::replaces_others))
       .def_property_readonly("checksum", getter(&Learner::checksum))
       .def_property_readonly("is_running", getter(&Learner::is_running))
       .def_property_readonly("steps", getter(&Learner::steps))

@@ -54,7 +54,8 @@ DeviceLearner plan_learner(const HostLearnerSetup& setup, const Kernels& kernels
   LearnerSetup core = setup_of(setup, image, kernels);
   core.frames.read = [](void*, int32_t, void*) { return false; };
   Learner learner;
-  open_tables(learner, core, AlignedMemory(Learner::table_bytes(core)));
+  const AlignedMemory tables(Learner::table_bytes(core));  // that the plan is read from
+  open_tables(learner, core, tables);
   DeviceLearner device = {learner.device_need(), {}};
   const Plan& plan = learner.plan();
   for (int32_t op = 0; op < learner.model().op_count(); op = plan.segment_end(op) + 1) {

@@ -458,11 +458,20 @@ TEST_CASE("filters are chosen from frames of a sensor, and are lost with the sta
   device.unreadable = 5;
   CHECK(device.run(LearnerPhase::input).code == Code::frame_store);
   CHECK(device.logits(3) == before);
+  // Opened again, it has forgotten filters of memory that is gone.
+  device.unreadable = -1;
+  REQUIRE(device.run(LearnerPhase::input).ok());
+  REQUIRE(device.learner.commit().ok());
+  CHECK(device.logits(3) != before);
+  std::memset(device.memory.data(), 0x5A, device.memory.size());
+  REQUIRE(device.learner.open(device.setup(8, true), device.memory.data(), device.memory.size()).ok());
+  CHECK(device.logits(3) == before);
   const World bare(24, 40);
   Device plain(bare, 8);
   plain.observe_all(40);
   CHECK(plain.learner.begin(LearnerPhase::input).code == Code::learner_input);
   CHECK(plain.learner.run_stage().code == Code::learner_call);
+  CHECK(plain.learner.sensor_frame() == nullptr);
   LearnerSetup setup = plain.setup(8, true);
   setup.chooses_input = true;
   CHECK(plain.learner.open(setup, plain.memory.data(), plain.memory.size()).code == Code::learner_input);

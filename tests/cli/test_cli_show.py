@@ -22,7 +22,15 @@ from pmt._util import atomic_file
 from pmt.cli import main
 from pmt.corruptions import corrupt, names
 from pmt.datasets import Dataset, load, load_corrupted, save_npz
-from pmt.sheets import Group, Row, Sheet, corruption_sheet, dataset_sheet
+from pmt.sheets import (
+    Group,
+    Row,
+    Sheet,
+    corruption_sheet,
+    dataset_sheet,
+    make_sheet,
+    stage_sheet,
+)
 from pmt.sheets.drawing import BACKGROUND, draw, geometry, png
 
 
@@ -317,6 +325,32 @@ def test_images_stand_above_what_the_network_reads_of_them(tmp_path, capsys, dra
     before, after = drawn[1].rows
     assert (before.tiles[1] == after.tiles[1]).all()  # no stage: every pixel as it is
     assert drawn[1].title == "bundled, test images, behind no input stage"
+
+
+def test_a_sheet_of_a_stage_leaves_frost_out_as_others_do(monkeypatch):
+    monkeypatch.delenv("PMT_DATA", raising=False)
+    tiles = []
+    model = pmt.load("fashion_mnist_dscnn")
+    sheet = make_sheet(
+        "bundled",
+        model=model,
+        corruptions="all",
+        severities=(2,),
+        images=1,
+        progress=lambda done, tiles_in_all, name: tiles.append((done, tiles_in_all, name)),
+    )
+    assert "frost" in sheet.left_out
+    assert len(sheet.rows) == 2 * (len(names()) - 1)
+    assert tiles[-1][:2] == (len(names()) - 1, len(names()) - 1)
+
+
+def test_a_sheet_of_a_stage_shows_pixels_alone():
+    model = pmt.load("fashion_mnist_dscnn")
+    floats = Dataset.unlabeled(np.zeros((2, 28, 28, 1), np.float32))
+    with pytest.raises(TypeError, match="a sheet shows images of uint8 pixels"):
+        stage_sheet({"x": floats}, model)
+    with pytest.raises(ValueError, match="must hold the images of a row or more"):
+        stage_sheet({}, model)
 
 
 def test_a_full_disk_leaves_nothing(tmp_path, monkeypatch):

@@ -204,6 +204,9 @@ def test_refusals(model: pmt.Model, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert capsys.readouterr().err == "pmt: error: --steps does not go with --learner\n"
     assert main(command) == 2
     assert "--target is missing" in capsys.readouterr().err
+    usual = ["export", "fashion_mnist_dscnn", "--target", TARGET, "--out", str(tmp_path / "d")]
+    assert main([*usual, "--choose-input"]) == 2
+    assert capsys.readouterr().err == "pmt: error: --choose-input needs --learner\n"
     assert main(["stream", str(tmp_path), "--data", "bundled"]) == 2
     assert "is no learner's project: it has no readable learner.json" in capsys.readouterr().err
 

@@ -115,6 +115,8 @@ def test_progress_is_told_after_each_candidate(start):
 
 def test_what_has_no_classes_or_no_pixels_is_refused(start):
     images = shifted("fog", 40).images
+    with pytest.raises(TypeError, match="images is list: must be a NumPy array"):
+        choose_input_stage(start, list(images))
     with pytest.raises(ValueError, match="no input stage can be chosen: the inputs are not pixels"):
         choose_input_stage(start, images.astype(np.float32))
     with pytest.raises(ValueError, match="can be chosen: the model gives 128 features"):

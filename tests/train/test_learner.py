@@ -153,6 +153,65 @@ def test_chosen_filters_are_a_part_of_the_state(
     assert again.sizes.phases().keys() == {"predict", "input", "align", "head"}
 
 
+def test_a_learner_of_fixed_filters_rolls_back_to_no_others(
+    model: pmt.Model, noisy: Dataset, tmp_path: Path
+) -> None:
+    place = tmp_path / "states.bin"
+    first = pmt.Learner(model, choose_input=True, samples=40, storage=place)
+    first.observe(noisy.images[:40])
+    for phase in ("input", "align"):
+        first.learn(phase)
+        first.commit()
+        if phase == "input":
+            first.confirm()
+    assert first.model().input_stage.filters == ()
+    staged = model.with_input_stage(pmt.InputStage((28, 28)))
+    second = pmt.Learner(staged, samples=40, storage=place)
+    assert second.on_trial
+    second.predict(noisy.images[:3])  # the state on trial is in use
+    with pytest.raises(ValueError, match="the stored state has filters of its own"):
+        second.roll_back()
+
+
+def test_a_storage_is_of_one_model_and_one_training(
+    model: pmt.Model, noisy: Dataset, tmp_path: Path
+) -> None:
+    place = tmp_path / "states.bin"
+    first = pmt.Learner(model, samples=40, storage=place)
+    first.observe(noisy.images[:40])
+    for _ in range(2):
+        first.learn("align")
+        first.commit()
+        first.confirm()
+    before = place.read_bytes()
+    options = pmt.preset("default", layers="B2", epochs=1)
+    others = "holds states of another model or of other layers"
+    with pytest.raises(ValueError, match=others):
+        pmt.Learner(model, storage=place, options=options)
+    assert pmt.Learner(model, samples=41, storage=place).checksum == first.checksum
+    with pytest.raises(ValueError, match=others):
+        pmt.Learner(pmt.load("cifar10_small"), storage=place)
+    assert place.read_bytes() == before
+
+
+def test_samples_can_be_forgotten(model: pmt.Model, noisy: Dataset) -> None:
+    learner = pmt.Learner(model, samples=30)
+    learner.observe(noisy.images[:30])
+    with pytest.raises(ValueError, match="there is no room for another sample"):
+        learner.observe(noisy.images[30:31])
+    learner.forget()
+    learner.observe(noisy.images[30:60])
+    learner.begin()
+    with pytest.raises(ValueError, match="forget\\(\\) cannot be called while a phase runs"):
+        learner.forget()
+
+
+def test_the_memory_of_many_samples_is_planned(model: pmt.Model) -> None:
+    sizes = [pmt.Learner(model, samples=n).sizes for n in (1_000, 60_000)]
+    assert sizes[0].streams == sizes[1].streams != ()
+    assert sizes[1].persistent > sizes[0].persistent + 59_000 * 16
+
+
 def test_epochs_read_frames_behind_the_chosen_filters(model: pmt.Model, noisy: Dataset) -> None:
     options = pmt.preset("default", layers="B2", batch=4, queries=8, epochs=1)
     learner = pmt.Learner(model, choose_input=True, samples=120, options=options)
@@ -169,7 +228,9 @@ def test_epochs_read_frames_behind_the_chosen_filters(model: pmt.Model, noisy: D
 def test_few_frames_choose_no_filter(model: pmt.Model, noisy: Dataset) -> None:
     with pytest.raises(ValueError, match="no statistics of clean images"):
         pmt.Learner(without_statistics(model), choose_input=True)
-    learner = pmt.Learner(model, choose_input=True, samples=29)
+    with pytest.raises(ValueError, match="samples=29: filters are chosen on 30 or more"):
+        pmt.Learner(model, choose_input=True, samples=29)
+    learner = pmt.Learner(model, choose_input=True, samples=30)
     learner.observe(noisy.images[:29])
     with pytest.raises(ValueError, match="too few samples"):
         learner.begin("input")

@@ -95,7 +95,7 @@ Status Model::open(const uint8_t* image, size_t bytes) {
   if (has_stage != (header->stage.count > 0)) return {Code::image_version};
   image_ = image;
   header_ = header;
-  overlay_ = nullptr;
+  overlay(nullptr);
   PMT_RETURN_IF_ERROR(check_sections());
   tensors_ = reinterpret_cast<const TensorRecord*>(image + header->tensors.offset);
   ops_ = reinterpret_cast<const OpRecord*>(image + header->ops.offset);

@@ -111,10 +111,18 @@ Status Learner::measure_phases() {
 
 HeadPhaseSetup Learner::head_setup(LearnerState state) const { return {&predictor_, &samples_, learned_.head(state)}; }
 
+// The trained layers decide the size of a slot, and so where the second one begins.
+uint32_t Learner::identity() const {
+  const TrainedLayers& layers = setup_.epochs.layers;
+  const auto* ops = reinterpret_cast<const uint8_t*>(layers.ops);
+  const size_t bytes = layers.count > 0 ? sizeof(int32_t) * static_cast<size_t>(layers.count) : 0;
+  return crc32(ops, bytes, model_.header().crc32);
+}
+
 Status Learner::open_state() {
   force_ = setup_.keeps_confirmed ? &confirmed_ : &learned_;
   if (setup_.storage == nullptr) return {};
-  slots_.open(*setup_.storage, model_, model_.header().crc32);
+  slots_.open(*setup_.storage, model_, identity());
   LearnerState state = LearnerState::original;
   bool on_trial = false;
   PMT_RETURN_IF_ERROR(slots_.boot(&state, &on_trial));
@@ -165,6 +173,7 @@ int8_t* Learner::frame() {
 }
 
 uint8_t* Learner::sensor_frame() {
+  if (model_.stage() == nullptr) return nullptr;
   (void)aim_at_head();
   return predictor_.sensor_frame();
 }

@@ -91,8 +91,8 @@ class Learner {
   const Plan& plan() const { return predictor_.plan(); }
 #endif
 
-  // Where the model has an input stage: room for a frame of its sensor, until the next call, and the stage of the state
-  // in force that turns it into the network's input at frame().
+  // Where the model has an input stage, else null: room for a frame of its sensor, until the next call, and the stage
+  // of the state in force that turns it into the network's input at frame().
   uint8_t* sensor_frame();
   Status run_stage();
   // Room for a frame, where an application can put one that it has no other memory for: until the next call.
@@ -118,6 +118,8 @@ class Learner {
   LearnerState candidate() const { return candidate_; }
   LearnerState in_force() const { return in_force_; }
   bool on_trial() const { return on_trial_; }
+  // Whether the storage holds a state of another model or other trained layers, which a commit() replaces.
+  bool replaces_others() const { return slots_.has_others(); }
   // CRC-32 of the parameters in force that are not the image's, where the state is in memory.
   uint32_t checksum() const;
   bool is_running() const { return stage_ != Stage::idle; }
@@ -146,6 +148,7 @@ class Learner {
   Status open_memory(void* memory, size_t bytes);
   Status measure_phases();
   HeadPhaseSetup head_setup(LearnerState state) const;
+  uint32_t identity() const;
   Status open_state();
   Status load(LearnerState state);
   void use(const LearnerParameters* parameters, LearnerState state);

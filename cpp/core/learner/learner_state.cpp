@@ -155,9 +155,10 @@ size_t LearnerParameters::largest(const Model& model, const TrainedLayers& layer
 bool LearnerParameters::has_other_filters(const Model& model, LearnerState state) const {
   const FilterChain* chain = filters(state);
   if (chain == nullptr) return false;
-  bool same = chain->count == model.filter_count();
+  const Model original = model.original();
+  bool same = chain->count == original.filter_count();
   for (int32_t i = 0; same && i < chain->count; ++i) {
-    const FilterRecord &a = chain->records[i], &b = model.filter(i);
+    const FilterRecord &a = chain->records[i], &b = original.filter(i);
     same = a.kind == b.kind && a.strength == b.strength && a.noise == b.noise;
   }
   return !same;

@@ -45,10 +45,11 @@ class StateSlots::Writer {
 
 size_t StateSlots::bytes_needed(size_t state_bytes) { return bytes_before_state + rounded(state_bytes); }
 
-void StateSlots::open(const StateStorage& storage, const Model& model, uint32_t model_crc32) {
+void StateSlots::open(const StateStorage& storage, const Model& model, uint32_t identity) {
   storage_ = storage;
   model_ = &model;
-  model_crc32_ = model_crc32;
+  identity_ = identity;
+  has_others_ = false;
   current_ = -1;
 }
 
@@ -67,14 +68,15 @@ Status StateSlots::read_mark(int32_t index, int32_t mark, bool* set) const {
   return {};
 }
 
-Status StateSlots::read_slot(int32_t index, Slot* slot) const {
+Status StateSlots::read_slot(int32_t index, Slot* slot) {
   *slot = {};
   Header& header = slot->header;
   if (!storage_.read(storage_.context, index, 0, &header, sizeof header)) return {Code::state_storage, index};
   const bool whole = header.magic == slot_magic && header.version == slot_version &&
                      header.header_crc32 == checksum(header) && state_of(header) > LearnerState::original &&
                      words<LearnerState>.holds(state_of(header)) && header.state >> 8 < learner_states - 1;
-  if (!whole || header.model_crc32 != model_crc32_ || header.bytes > storage_.slot_bytes) return {};
+  if (whole && header.identity != identity_) has_others_ = true;
+  if (!whole || header.identity != identity_ || header.bytes > storage_.slot_bytes) return {};
   if (bytes_needed(header.bytes) > storage_.slot_bytes) return {};
   PMT_RETURN_IF_ERROR(read_mark(index, confirmed, &slot->is_confirmed));
   PMT_RETURN_IF_ERROR(read_mark(index, rejected, &slot->is_rejected));
@@ -140,7 +142,7 @@ Status StateSlots::load(LearnerParameters& parameters) {
 Status StateSlots::write(const LearnerParameters& parameters, LearnerState state) {
   const int32_t known = newest(false), slot = known == 0 ? 1 : 0;
   const auto base = static_cast<uint32_t>(state == LearnerState::trained ? parameters.base() : LearnerState::original);
-  Header header = {slot_magic, slot_version, model_crc32_, 1, static_cast<uint32_t>(state) | base << 8, 0, 0, 0};
+  Header header = {slot_magic, slot_version, identity_, 1, static_cast<uint32_t>(state) | base << 8, 0, 0, 0};
   header.bytes = static_cast<uint32_t>(parameters.bytes(*model_, state));
   for (const Slot& each : slots_) {
     if (each.valid && each.header.generation >= header.generation) header.generation = each.header.generation + 1;

@@ -29,7 +29,11 @@ class StateSlots {
   static size_t bytes_needed(size_t state_bytes);
   static constexpr size_t bytes_before_state = (1 + 2 + state_trials) * state_write_bytes;
 
-  void open(const StateStorage& storage, const Model& model, uint32_t model_crc32);
+  // `identity`: of the model and what else decides how states are laid out; those of another are not there.
+  void open(const StateStorage& storage, const Model& model, uint32_t identity);
+
+  // Whether boot() has found a state of another identity, which the next write() may replace.
+  bool has_others() const { return has_others_; }
 
   // Finds the state to boot with, and counts the boot of one on trial. original: there is none.
   Status boot(LearnerState* state, bool* on_trial);
@@ -46,7 +50,7 @@ class StateSlots {
  private:
   struct Header {
     uint32_t magic, version;
-    uint32_t model_crc32;
+    uint32_t identity;
     uint32_t generation;
     uint32_t state;  // and, from bit 8 on, what a trained one is based on
     uint32_t bytes;
@@ -66,7 +70,7 @@ class StateSlots {
 
   static uint32_t checksum(const Header& header);
   static LearnerState state_of(const Header& header) { return static_cast<LearnerState>(header.state & 0xFFu); }
-  Status read_slot(int32_t index, Slot* slot) const;
+  Status read_slot(int32_t index, Slot* slot);
   Status read_mark(int32_t index, int32_t mark, bool* set) const;
   Status set_mark(int32_t mark);
   Status check_payload(int32_t index, Slot* slot) const;
@@ -74,7 +78,8 @@ class StateSlots {
 
   StateStorage storage_ = {};
   const Model* model_ = nullptr;
-  uint32_t model_crc32_ = 0;
+  uint32_t identity_ = 0;
+  bool has_others_ = false;
   Slot slots_[2] = {};
   int32_t current_ = -1;  // the slot in force; -1: none
 };

@@ -201,6 +201,9 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         output.text(str(learner))
         output.figures(learner.to_json())
         return 0
+    for option in ("choose_input", "keep_confirmed", "frames", "samples"):
+        if getattr(arguments, option) != arguments.default_of(option):
+            raise ValueError(f"--{option.replace('_', '-')} needs --learner")
     lock = None
     if arguments.lock is not None:
         lock = read_lock(arguments.lock)

@@ -89,15 +89,13 @@ def make_sheet(
         for name, value in (("index", index), ("size", size)):
             if value is not None:
                 raise OptionError("model", " and ", name, " exclude each other: leave one out")
-        names = known_names() if corruptions == "all" else corruptions or ()
-        cases = [(name, severity) for name in names for severity in severities] or [("", 0)]
-        seen = {
-            f"{name} {severity}" if name else "images": DataSource(
-                data, name, severity, seed, labels, constants
-            ).load(split, model, limit=images or _BESIDE)
-            for name, severity in cases
-        }
-        return stage_sheet(seen, model, title=f"{data}, {split} images")
+        source = _Source(
+            Path(data),
+            None,
+            None if data == BUNDLED or not corruptions else find_corrupted(Path(data), split),
+            *(corruptions or (), split, seed, labels, constants),
+        )
+        return _stage_sheet(source, data, model, severities, images or _BESIDE, progress)
     path = Path(data)
     stored = None
     if corruptions is not None and data != BUNDLED:
@@ -115,6 +113,26 @@ def make_sheet(
     count = counted(len(clean), f"{split} image")
     title = f"{clean.name}: {count}, {height}x{width}x{channels}"
     return dataset_sheet(clean, images=images or 10, title=title)
+
+
+def _stage_sheet(
+    source: _Source,
+    data: str,
+    model: Model,
+    severities: Sequence[int],
+    images: int,
+    progress: Callable[[int, int, str], None] | None,
+) -> Sheet:
+    cases = [(name, severity) for name in source.names() for severity in severities] or [("", 0)]
+    seen = {}
+    for name, severity in cases:
+        of = DataSource(data, name, severity, source.seed, source.labels, source.constants)
+        label = f"{name} {severity}" if name else "images"
+        seen[label] = of.load(source.split, model, limit=images)
+        if progress is not None:
+            progress(len(seen), len(cases), name)
+    sheet = stage_sheet(seen, model, title=f"{data}, {source.split} images")
+    return replace(sheet, left_out=source.left_out())
 
 
 def _corruption_sheet(

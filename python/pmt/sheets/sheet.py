@@ -143,11 +143,7 @@ def dataset_sheet(dataset: Dataset, *, images: int = 10, title: str = "") -> She
     count = checked_integer("images", images)
     if count < 1:
         raise ValueError(f"images={count} must be 1 or more")
-    if not dataset.has_pixels:
-        raise TypeError(
-            f"data set {dataset.name!r} holds {dataset.images.dtype} inputs: a sheet shows images "
-            "of uint8 pixels; plot these with another program"
-        )
+    _check_pixels(dataset)
     rows = []
     classes = enumerate(dataset.class_names) if dataset.has_class_labels else [(None, "images")]
     for label, name in classes:
@@ -159,6 +155,14 @@ def dataset_sheet(dataset: Dataset, *, images: int = 10, title: str = "") -> She
     height, width, channels = dataset.images.shape[1:]
     default = f"{dataset.name}: {counted(len(dataset), 'image')} {height}x{width}x{channels}"
     return Sheet(title or default, tuple(rows), (Group("", ("",) * columns),))
+
+
+def _check_pixels(dataset: Dataset) -> None:
+    if not dataset.has_pixels:
+        raise TypeError(
+            f"data set {dataset.name!r} holds {dataset.images.dtype} inputs: a sheet shows images "
+            "of uint8 pixels; plot these with another program"
+        )
 
 
 def stage_sheet(seen: Mapping[str, Dataset], model: Model, *, title: str = "") -> Sheet:
@@ -178,6 +182,10 @@ def stage_sheet(seen: Mapping[str, Dataset], model: Model, *, title: str = "") -
     TypeError, ValueError
         If images are not pixels, or do not fit the model.
     """
+    for data in seen.values():
+        _check_pixels(data)
+    if not seen:
+        raise ValueError("seen={} must hold the images of a row or more")
     stage = model.input_stage
     filters = "no input stage" if stage is None else str(stage)
     rows = []

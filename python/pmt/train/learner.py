@@ -130,12 +130,13 @@ class Learner:
         Epochs of perturbed forwards, as the phase ``"epochs"``: which layers, how many epochs, and
         how; by default there are none. A preparation is another phase's.
     storage : str or path, optional
-        File that holds states beyond this process, made where it is missing.
+        File that holds states beyond this process, made where it is missing; of one model, and of
+        the same layers to train.
 
     Raises
     ------
     ValueError, TypeError
-        If an argument is outside its range.
+        If an argument is outside its range, or the file holds states of others.
     """
 
     def __init__(
@@ -149,7 +150,7 @@ class Learner:
         options: TrainingOptions | None = None,
         storage: str | os.PathLike[str] | None = None,
     ) -> None:
-        samples, held_out = checked_samples(samples, held_out)
+        samples, held_out = checked_samples(samples, held_out, choose_input)
         if choose_input:
             model = with_any_stage(model)
         self._model = without_statistics(model)
@@ -159,6 +160,11 @@ class Learner:
         epochs = epochs_of(model, options)
         sizes = (image, clean, choose_input, samples, held_out, keeps_confirmed, epochs)
         self._core = _core.Learner(*sizes, place)
+        if self._core.replaces_others:
+            raise ValueError(
+                f"storage={place!r} holds states of another model or of other layers to train: "
+                "choose another file"
+            )
         self._sizes = sizes
 
     def observe(
@@ -182,7 +188,8 @@ class Learner:
         Raises
         ------
         ValueError
-            If a phase runs, there is no room, or a label is outside the classes.
+            If a phase runs, a label is outside the classes, or there is no room; those before are
+            taken in.
         """
         _check_word("role", role, _core.LEARNER_ROLES)
         self._refuse_while_running("observe()")
@@ -239,6 +246,11 @@ class Learner:
         self.begin(phase)
         self.run()
         return self.candidate
+
+    def forget(self) -> None:
+        """Forget all samples, and what phases have found; the state in force stays."""
+        self._refuse_while_running("forget()")
+        self._core.forget()
 
     def cancel(self) -> None:
         """End a phase, or drop its candidate; the state in force stays."""
@@ -332,9 +344,15 @@ class Learner:
             raise ValueError(f"{call} needs a state on trial: commit() puts one there")
 
 
-def checked_samples(samples: int, held_out: int | None) -> tuple[int, int]:
+def checked_samples(
+    samples: int, held_out: int | None, choose_input: bool = False
+) -> tuple[int, int]:
     """Return how many samples a learner has room for, and how many of them may be held out."""
     samples = checked_range("samples", samples, 1, _MOST_SAMPLES)
+    if choose_input and samples < _core.INPUT_FEWEST_IMAGES:
+        raise ValueError(
+            f"samples={samples}: filters are chosen on {_core.INPUT_FEWEST_IMAGES} or more"
+        )
     most = samples // _HELD_OUT if held_out is None else held_out
     return samples, checked_range("held_out", most, 0, samples)
 

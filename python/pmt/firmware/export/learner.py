@@ -198,7 +198,7 @@ def export_learner(
             f"target={board.name!r} has no serial line that a learner could read (serial.cpp in "
             "its folder): take qemu-mps2-an500, or call pmt::Learner from your own program"
         )
-    samples, held_out = checked_samples(samples, held_out)
+    samples, held_out = checked_samples(samples, held_out, choose_input)
     if frames is not None and frames not in FRAMES:
         raise ValueError(f"frames={frames!r} must be one of {', '.join(FRAMES)}")
     place = Path(out)

@@ -132,9 +132,11 @@ def choose_input_stage(
         If images are not pixels of the model's size, the model gives no classes, or as
         :func:`align`.
     """
+    model.prepare(images[:1])  # what is no array, or of another shape, is refused
     reason = why_no_input_stage(model, images.dtype == np.uint8)
     if reason:
         raise ValueError(f"no input stage can be chosen: {reason}")
+    images = images.reshape(-1, *model.image_shape)  # gray ones may have no axis of channels
     images = images[first_of_copies(Dataset.unlabeled(images))]
     size = model.image_shape[:2]
     start = with_any_stage(model)
