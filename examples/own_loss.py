@@ -1,4 +1,4 @@
-"""A loss of one's own: what errors cost, a score without a gradient."""
+"""A custom loss: the price of each error, a score without a gradient."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""An optimizer of one's own: what rounding leaves out is kept for the next step, nothing drawn."""
+"""A custom optimizer: the rounding error is kept for the next step, and nothing is drawn."""
 
 import numpy as np
 

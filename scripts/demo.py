@@ -64,7 +64,7 @@ def print_outcome(before: list[pmt.Evaluation], after: list[pmt.Evaluation]) -> 
 
 
 def print_attribution(result: pmt.RunResult, alone: pmt.Evaluation) -> None:
-    """Say what each part brought, on the foggy test images, and what there is without forwards."""
+    """Print the gain of each part on the foggy test images, and the result without forwards."""
     states = [*result.phases, result.kept, result.refit]
     start, head, kept, refit = (100 * state["valid_accuracy"] for state in states)
     print(

@@ -68,7 +68,7 @@ def add_threads(parser: argparse.ArgumentParser) -> None:
 
 
 def rows_by_name(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return what makes the row of each corruption."""
+    """Return the function for the row of each corruption."""
     return {
         kind: partial(rows_of, kind, arguments.data, arguments.threads)
         for kind in ("clean", *corruptions.names())
@@ -76,7 +76,7 @@ def rows_by_name(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Run what is missing and print the table."""
+    """Run the missing rows and print the table."""
     run_benchmark(__doc__, rows_by_name, table_of, add_threads)
 
 

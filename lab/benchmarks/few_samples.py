@@ -1,4 +1,4 @@
-r"""What a learner makes of few labeled samples, a fifth of which choose its state.
+r"""A learner on few labeled samples, a fifth of which choose its state.
 
     python benchmarks/few_samples.py
 

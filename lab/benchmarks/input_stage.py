@@ -109,7 +109,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def rows_by_name(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return what makes each row."""
+    """Return the function for each row."""
     cases = [("clean", 0)]
     cases += [(kind, s) for s in arguments.severities for kind in corruptions.names()]
     if arguments.of == "camera":
@@ -132,7 +132,7 @@ def tables_of(found: list[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    """Run what is missing and print the tables."""
+    """Run the missing rows and print the tables."""
     run_benchmark(__doc__, rows_by_name, tables_of, add_arguments)
 
 

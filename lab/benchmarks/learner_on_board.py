@@ -33,7 +33,7 @@ CLOCK_HZ = 216e6
 
 
 def row_of(kind: str, size: int, data: Path, out: Path) -> dict[str, Any]:
-    """Return what a board makes of so many images of a corruption."""
+    """Return a board's figures on some images of a corruption."""
     model = pmt.load("cifar10_mcunet")
     folder = str(data / "cifar-10-batches-bin")
     source = DataSource(folder) if kind == "clean" else DataSource(folder, kind, 5)
@@ -96,7 +96,7 @@ def table_of(found: list[dict[str, Any]]) -> str:
 
 
 def rows_by_name(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return what makes each row."""
+    """Return the function for each row."""
     return {
         f"{kind}-{size}": partial(row_of, kind, size, arguments.data, arguments.out)
         for size in SIZES
@@ -105,7 +105,7 @@ def rows_by_name(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Run what is missing and print the table."""
+    """Run the missing rows and print the table."""
     run_benchmark(__doc__, rows_by_name, table_of)
 
 

@@ -115,7 +115,7 @@ def gray(data: Dataset) -> Dataset:
 
 
 def run(networks: Networks, name: str, task: str, seed: int, threads: int) -> dict[str, Any]:
-    """Train once by the default, and once prepare alone; return what is reported."""
+    """Train once by the default, and once prepare alone; return the reported figures."""
     train, test = networks.images(name, task)
     options = {"seed": seed, "layers": "B3,head" if name == "mcunet-5fps" else "all"}
     if task == "few images":
@@ -141,7 +141,7 @@ def run(networks: Networks, name: str, task: str, seed: int, threads: int) -> di
 
 
 def compact(found: dict[str, Any]) -> dict[str, Any]:
-    """Return what the table needs of a run, and how it ended."""
+    """Return the figures of a run for the table, and how it ended."""
     wanted = ("phase", "epoch", "head_strength", "valid_accuracy", "valid_loss", "macs")
     states = [{key: state[key] for key in wanted if key in state} for state in found["states"]]
     return {**found, "states": states}
@@ -203,7 +203,7 @@ def percent(share: float) -> str:
 
 
 def main() -> None:
-    """Run what is missing and print the table."""
+    """Run the missing rows and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, help="folder of the data sets")
     parser.add_argument("--models", type=Path, help="folder of the model files")

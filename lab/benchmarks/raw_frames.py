@@ -40,7 +40,7 @@ FILTERS = {
 
 
 def row_of(name: str, data: Path, out: Path) -> dict[str, Any]:
-    """Return what a prediction behind a filter takes."""
+    """Return the cost of a prediction behind a filter."""
     model = pmt.load("cifar10_mcunet").with_input_stage(pmt.InputStage(SIZE, FILTERS[name]))
     images = datasets.load(
         data / "cifar-10-batches-bin", split="test", size=SIZE, limit=FRAMES
@@ -88,12 +88,12 @@ def table_of(found: list[dict[str, Any]]) -> str:
 
 
 def rows_by_name(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return what makes the row of each filter."""
+    """Return the function for the row of each filter."""
     return {name: partial(row_of, name, arguments.data, arguments.out) for name in FILTERS}
 
 
 def main() -> None:
-    """Run what is missing and print the table."""
+    """Run the missing rows and print the table."""
     run_benchmark(__doc__, rows_by_name, table_of)
 
 

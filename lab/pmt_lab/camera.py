@@ -32,7 +32,7 @@ def decoded(pixels: npt.NDArray[np.uint8]) -> Array:
 
 
 def encoded(light: Array) -> npt.NDArray[np.uint8]:
-    """Return sRGB pixels of linear light; what is outside 0..1 is cut."""
+    """Return sRGB pixels of linear light, clipped to 0..1."""
     value = np.clip(light, 0.0, 1.0)
     value = np.where(value <= 0.0031308, 12.92 * value, 1.055 * value ** (1 / 2.4) - 0.055)
     return np.rint(255.0 * value).astype(np.uint8)
@@ -102,7 +102,7 @@ class Camera:
         return np.asarray((1 + tangent**2) ** -2, dtype=np.float64)
 
     def _read(self, seen: Array, seed: int, sensor: int) -> Array:
-        """Return what the sensor says of light (N, height, width), in parts of white."""
+        """Return the sensor's reading of light (N, height, width), in parts of white."""
         pixels, noise = np.random.default_rng(sensor), np.random.default_rng(seed)
         shape = seen.shape[1:]
         gain = np.maximum(1 + self.gain_spread * pixels.standard_normal(shape), 0)

@@ -21,7 +21,7 @@ def run_benchmark(
     text_of: Callable[[list[Row]], str],
     add_arguments: Callable[[argparse.ArgumentParser], None] = lambda parser: None,
 ) -> None:
-    """Run what is missing and print the tables, or those of a file.
+    """Run the missing rows and print the tables, or those of a file.
 
     Parameters
     ----------

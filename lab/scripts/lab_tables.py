@@ -98,7 +98,7 @@ def filled(text: str) -> str:
 
 
 def table(arguments: str) -> str:
-    """Return what a block shows; files of results are those of lab/results."""
+    """Return the text of a block; files of results are those of lab/results."""
     words = [str(RESULTS / w) if w.endswith(".json") else w for w in shlex.split(arguments)]
     if words[0].endswith("_table"):
         return of_gradients(*words)
@@ -119,7 +119,7 @@ def of_gradients(name: str, file: str) -> str:
 
 
 def reported(words: list[str]) -> str:
-    """Return what `pmt-lab report` prints."""
+    """Return the output of `pmt-lab report`."""
     printed, error = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(error):
         code = pmt_lab(["report", *words])

@@ -162,7 +162,7 @@ def _light(png: str) -> str:
 
 
 def _processor_seconds() -> float:
-    """Return what processes that have ended, the notebooks' kernels, took."""
+    """Return the processor seconds of ended child processes, the notebooks' kernels."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

@@ -62,7 +62,7 @@ class OpTimes:
 
 
 def random_images(model: Model, count: int, seed: int = 0) -> npt.NDArray[np.int8]:
-    """Return random int8 input of a model; what the pixels are does not change the time."""
+    """Return random int8 input of a model; the time does not depend on the pixels."""
     rng = np.random.default_rng(seed)
     return rng.integers(-128, 128, (count, *model.input_shape), dtype=np.int8)
 

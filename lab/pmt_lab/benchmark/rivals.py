@@ -54,7 +54,7 @@ class Rival:
         return images
 
     def _forward(self, shape: tuple[int, ...], threads: int) -> Callable[[Any], Array]:
-        """Return what runs images of this shape that were prepared."""
+        """Return the function that runs prepared images of this shape."""
         raise NotImplementedError
 
 

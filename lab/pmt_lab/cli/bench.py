@@ -126,7 +126,7 @@ _TEXTS: dict[str, Callable[[BenchResult], str]] = {
 
 
 def machine_text(machine: Machine) -> str:
-    """Say what ran where."""
+    """Describe the machine."""
     peaks = ", ".join(
         f"{gmacs:.1f} GMAC/s with {counted(count, 'thread')}"
         for count, gmacs in machine.peak_gmacs.items()

@@ -1,4 +1,4 @@
-"""Plots of what the lab measures; :mod:`pmt.plots` has those of one run."""
+"""Plots of the lab's measurements; :mod:`pmt.plots` has those of one run."""
 
 from __future__ import annotations
 

@@ -260,7 +260,7 @@ def in_order(runs: Iterable[FinishedRun]) -> list[FinishedRun]:
 
 
 def run_record(run: FinishedRun) -> dict[str, Any]:
-    """Return what a study keeps of a run.
+    """Return the figures of a run that a study keeps.
 
     Returns
     -------
@@ -309,5 +309,5 @@ def _measured(one: Record, *, right: bool = False) -> dict[str, Any]:
 
 
 def _rounded(value: float | None) -> float | None:
-    """Return six digits; None for what JSON has no number for."""
+    """Return six digits; None for values that are no number in JSON."""
     return float(f"{value:.6g}") if value is not None and math.isfinite(value) else None

@@ -207,7 +207,7 @@ def _sortable(value: Any) -> tuple[float, str]:
 
 
 def _check_alike(runs: list[FinishedRun], where: str) -> None:
-    """Refuse to average what differs in more than the seed."""
+    """Refuse to average runs that differ in more than the seed."""
     first = runs[0].fields
     for fields in (run.fields for run in runs[1:]):
         # These first: other options, a tuned rate among them, may differ with them.

@@ -1,4 +1,4 @@
-"""Estimates of gradients: the images of studies, cosines layer by layer, and what they say."""
+"""Estimates of gradients: the images of studies, cosines layer by layer, and conclusions."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class GradientBatch:
 
 
 def gradient_batch(scale: Scale, context: Context, images: int) -> GradientBatch:
-    """Return MCUNet with noisy images of CIFAR-10, or at small scale what comes with pmt.
+    """Return MCUNet with noisy images of CIFAR-10, or at small scale the bundled ones.
 
     Images are balanced over the classes. Raises FileNotFoundError where CIFAR-10 is missing.
     """
@@ -81,7 +81,7 @@ _ONE_SIDE = 0.025
 def measured_cosines(
     batch: GradientBatch, layers: str, queries: Mapping[str, int], repeats: int, context: Context
 ) -> dict[str, Any]:
-    """Measure estimators at their numbers of queries; what is in the folder is not measured again.
+    """Measure estimators at their numbers of queries; kept measurements are not made again.
 
     Returns dimensions of the layers, and for every estimator the mean cosine of each layer, its
     standard error, the cosine that theory expects without rounding, and what is perturbed.

@@ -60,7 +60,7 @@ def kilobytes(size: float) -> float:
 
 
 def training_costs(model: Model, methods: Methods, queries: int = QUERIES) -> dict[str, Any]:
-    """Count what a step of one image takes.
+    """Count the work of a step for one image.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def _size(shape: tuple[int, int, int]) -> int:
 def step_costs(
     methods: Methods, layers: str, board: str, scale: Scale, context: Context
 ) -> dict[str, Any]:
-    """Return the costs of methods, and of the paper's method what its tables print and time.
+    """Return the costs of methods, and for the paper's method those that its tables print and time.
 
     ``printed_macs`` are the multiply-accumulates of a step on these layers as the paper comes to
     them; ``instructions`` those counted for a board, at full scale, see :func:`latency_rows`.

@@ -186,7 +186,7 @@ def draw_memory(
     boards: Sequence[float],
     ax: Any = None,
 ) -> Any:
-    """Draw training memory of methods as bars, stacked by what lies in it.
+    """Draw training memory of methods as bars, stacked by part.
 
     Parameters
     ----------

@@ -97,7 +97,7 @@ def _difference(high: Found, low: Found, what: str, words: str) -> Row:
 
 
 def _why(high: Found, low: Found, mean: float, interval: Interval | None) -> str:
-    """Say what a comparison that does not come out as published may be due to."""
+    """Name likely causes of a comparison that does not come out as published."""
     one, other = high.runs[0], low.runs[0]
     if one["curve"] == other["curve"]:
         return "the same run: the estimators of all layers are the same here"

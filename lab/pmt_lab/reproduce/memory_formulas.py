@@ -70,7 +70,7 @@ def _batch(model: Model, images: int) -> dict[str, Any]:
 
 
 def _extra(profile: Profile) -> int:
-    """Return what a method keeps beyond parameters and a forward.
+    """Return the memory of a method beyond parameters and a forward.
 
     Of zeroth-order training the losses with the states of the random numbers, and gradients; of
     back-propagation activations, masks and gradients.

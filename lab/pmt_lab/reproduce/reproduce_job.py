@@ -129,7 +129,7 @@ def reproduce(
 
 
 def _measured(study: Study, scale: Scale, context: Context) -> dict[str, Any]:
-    """Measure a study, or take what is finished; without sweeps that is its last result."""
+    """Measure a study, or take finished parts; without sweeps that is its last result."""
     last = None
     if not study.sweeps:
         try:

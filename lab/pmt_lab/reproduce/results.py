@@ -45,7 +45,7 @@ Result = Mapping[str, Any]
 
 
 def record(study: str, scale: str, data: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-    """Return a study's result: what was measured, by which version, when, where and how long.
+    """Return a study's result: the figures, the version, the date, the machine and the time.
 
     ``seconds`` in the data, the time of its runs, goes before the argument of that name.
     """
@@ -107,7 +107,7 @@ def load(study: str, folder: str | Path | None = None) -> dict[str, Any]:
 
 
 def _damage(result: Result) -> str:
-    """Return which part of a result lacks what every reader takes for granted."""
+    """Return the part of a result that lacks a figure that every reader needs."""
     for key, types in _KEYS.items():
         if not isinstance(result[key], types) or isinstance(result[key], bool):
             return f"{key} {result[key]!r}"
@@ -184,7 +184,7 @@ def _figures(result: Result) -> Any:
 
 
 def _measured(result: Result) -> dict[str, Any]:
-    """Return what a study measured beside its runs."""
+    """Return a study's measurements beside its runs."""
     data = result["data"]
     return {name: one for name, one in data.items() if name != "grids" and one is not None}
 

@@ -88,7 +88,7 @@ def cifar10_grid(name: str, scale: Scale, context: Context) -> Grid:
 
 
 def small(grid: Grid) -> Grid:
-    """Return a grid of seconds that takes the same way, on what comes with pmt.
+    """Return a grid of seconds that takes the same path, on bundled data.
 
     The bundled Fashion-MNIST network and images stand for MCUNet and CIFAR-10; the first corruption
     and the first seed for all; 20 training, 10 held-out and 20 test images; batches of 10 images, 4
@@ -129,7 +129,7 @@ def _without(options: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]
 
 
 def measure_grids(grids: Mapping[str, Grid], context: Context) -> dict[str, Any]:
-    """Do the runs of some grids that are not finished, and return what all came to.
+    """Do the unfinished runs of some grids, and return the results of all.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def _open(name: str, grid: Grid, context: Context, shard: tuple[int, int]) -> Sw
 
 
 def _settings(sweep: Sweep, grid: Grid) -> dict[str, Any]:
-    """Return what grids with comparable runs agree in."""
+    """Return the settings that grids with comparable runs share."""
     model = sweep.plan.model.name
     return {"model": model, "protocol": dict(grid.protocol), "macs": grid.macs}
 

@@ -67,7 +67,7 @@ def _layer_wise(data: Data, kind: str, words: str, setting: str) -> Row:
 
 
 def _beside_theory(data: Data, name: str) -> str:
-    """Return the mean cosine, and what theory expects without rounding."""
+    """Return the mean cosine, and the theoretical one without rounding."""
     return f"{mean_cosine(data, name)[0]:.3f} of expected {mean_expected(data, name):.3f}"
 
 
@@ -85,7 +85,7 @@ def _mixture(data: Data, words: str, setting: str) -> Row:
 
 
 def _where_nodes(data: Data, mixed: str, node: str, weight: str) -> str:
-    """Say what both have in the layers where the mixture takes nodes."""
+    """Compare both in the layers where the mixture takes nodes."""
     perturbed = data["estimators"][mixed]["perturbed"]
     nodes = [k for k, kind in enumerate(perturbed) if kind == "node"]
     if not nodes:
@@ -98,7 +98,7 @@ def _where_nodes(data: Data, mixed: str, node: str, weight: str) -> str:
 
 
 def _picks(data: Data, words: str, setting: str) -> Row:
-    """Count the layers in which the rule of dimensions takes what is worse for certain."""
+    """Count the layers in which the rule of dimensions takes the worse estimator for certain."""
     weight, node = (_name(kind, "layer_wise", words) for kind in ("weight", "node"))
     chosen = data["estimators"][_name("by_dimension", "layer_wise", words)]["perturbed"]
     by_weight, by_node = wins(data, weight, node), wins(data, node, weight)
@@ -142,7 +142,7 @@ def _plot(data: Data, *, ax: Any = None) -> Any:
 
 
 def _of_kind(kind: str, title: str) -> dict[str, str]:
-    """Name what is drawn of a kind: both scopes, and ours."""
+    """Name the drawn curves of a kind: both scopes, and ours."""
     scopes = ("layer_wise", "model_wise")
     both = {_name(kind, s, "mu1+clean"): f"{title}, {s.replace('_', '-')}" for s in scopes}
     return {**both, _OURS: "one sign per channel, layer-wise"}

@@ -1,4 +1,4 @@
-"""A study: one table or figure of the paper, measured again and put beside what was published."""
+"""A study: one table or figure of the paper, measured again and compared with the published one."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class Row:
 def verdict(
     ours: float | None, theirs: float, quantity: Quantity, interval: Interval | None = None
 ) -> Verdict:
-    """Decide what a figure says about the published one.
+    """Return the verdict of a figure on the published one.
 
     Reproduced if ours is within the quantity's tolerance, or the published figure within our 95 %
     interval; beyond both it is better on the better side, and else not reproduced. Without ours it
@@ -188,7 +188,7 @@ def claim(
 
 
 def not_run(what: str, theirs: float | str | None, unit: str, why: str) -> Row:
-    """Return the row of what was not measured; ``why`` says what it takes."""
+    """Return the row of a figure that was not measured; ``why`` names the obstacle."""
     return Row(what, None, theirs, unit, "not run", None, why)
 
 
@@ -217,7 +217,7 @@ class Unfinished(Exception):
 
 @dataclass(frozen=True)
 class Context:
-    """Where a study works and what it has.
+    """The folder and the inputs of a study.
 
     Attributes
     ----------

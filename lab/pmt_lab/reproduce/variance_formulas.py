@@ -1,4 +1,4 @@
-"""Table 2: formulas of the variance of estimates, against what is measured."""
+"""Table 2: formulas of the variance of estimates, against measurements."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _compare(data: Data, paper: Data) -> list[Row]:
 
 
 def _scopes(case: Data, kind: str) -> Row:
-    """Return by what layer-wise perturbation changes the error at equal cost."""
+    """Return the factor by which layer-wise perturbation changes the error at equal cost."""
     error = {row["scope"]: row for row in case["rows"] if row["estimator"] == kind}
     alone, together = error["layer_wise"], error["model_wise"]
     ratio = alone["measured"] / together["measured"]

@@ -1,4 +1,4 @@
-"""Theory of a gradient estimate's error, and what it needs to know of a layer."""
+"""Theory of a gradient estimate's error, and the moments of a layer that it needs."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def pooled_moments(
     labels: npt.NDArray[np.int64],
     layer: int,
 ) -> LayerMoments:
-    """Return the moments of what pooled node perturbation estimates of a layer's gradient.
+    """Return the moments of the part of a layer's gradient that pooled node perturbation estimates.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ def _differentiated(
 
 
 def _patch_norms(op: Any, x: Any) -> Any:
-    """Squared norm of what each output node's weights multiply, (N, positions, channels)."""
+    """Squared norm of each output node's inputs, (N, positions, channels)."""
     from pmt.baselines.backprop.networks import padded, torch
 
     squares = x.double() ** 2

@@ -325,7 +325,7 @@ def _read_rows(path: Path) -> list[Quality]:
 
 
 class _Store:
-    """Measurements on disk: ``study.json`` says of what, ``rows.jsonl`` has one per line."""
+    """Measurements on disk: ``study.json`` has the settings, ``rows.jsonl`` one row per line."""
 
     def __init__(self, folder: Path | None, settings: dict[str, Any]) -> None:
         self.folder = folder

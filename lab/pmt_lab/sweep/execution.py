@@ -154,7 +154,7 @@ def _training(result: RunResult) -> dict[str, Any]:
 def _float_score(
     trainer: Any, run: RunFolder, model: Model, images: int
 ) -> Callable[[Dataset], ImageScores]:
-    """Return what measures the float network of the last step.
+    """Return the function that measures the float network of the last step.
 
     A ``.pmt`` holds int8 weights alone: the best float network is not kept, only the last one.
     """
@@ -177,7 +177,7 @@ _LAST: dict[str, tuple[str, Any]] = {}
 
 
 def _once(what: str, key: str, make: Callable[[], Any]) -> Any:
-    """Return what was made for the last run, if it was for the same images."""
+    """Return the object of the last run, if that was for the same images."""
     if what not in _LAST or _LAST[what][0] != key:
         _LAST.pop(what, None)
         _LAST[what] = key, make()

@@ -66,7 +66,7 @@ class Plan:
 
 
 def plan(grid: Grid, problems: Iterable[str] = ()) -> Plan:
-    """Work out a grid's runs, finished or not; see `check_corruptions` for what they lack.
+    """Work out a grid's runs, finished or not; `check_corruptions` finds missing requirements.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def shard(runs: tuple[RunSpec, ...], number: int, count: int) -> tuple[RunSpec, 
 
 
 def check_corruptions(path: str, runs: Iterable[RunSpec], model: Model) -> None:
-    """Corrupt an image as these runs do, which tells what is lacking: photographs, a package.
+    """Corrupt an image as these runs do, to find missing requirements: photographs, a package.
 
     Raises
     ------
@@ -260,7 +260,7 @@ def _clean_split(grid: Grid, model: Model | None, problems: list[str]) -> Split 
 def _contents(
     grid: Grid, model: Model, problems: list[str]
 ) -> dict[tuple[str, int], dict[str, Any]]:
-    """Return what identifies model and data of every shift."""
+    """Return the identity of model and data of every shift."""
     common = {
         "model_crc32": zlib.crc32(model.image()),
         "labels": "coarse" if grid.data["coarse_labels"] else "fine",

@@ -1,4 +1,4 @@
-"""``result.json``, what a finished run of a sweep came to, and ``HASH.failed`` of a failed one."""
+"""``result.json``, the result of a finished run of a sweep, and ``HASH.failed`` of a failed one."""
 
 from __future__ import annotations
 

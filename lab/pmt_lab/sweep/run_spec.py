@@ -1,4 +1,4 @@
-"""One run of a sweep: everything that decides its bytes, and what it will cost."""
+"""One run of a sweep: everything that decides its bytes, and its cost."""
 
 from __future__ import annotations
 
@@ -125,11 +125,11 @@ class RunSpec:
         return fingerprint({**self._identity, **place})
 
     def definition(self) -> dict[str, Any]:
-        """Return what ``result.json`` says of the run before it is done."""
+        """Return the part of ``result.json`` that is known before the run."""
         return {**self._identity, "hash": self.hash, "axes": self.axes, "order": dict(self.order)}
 
     def source(self) -> dict[str, Any]:
-        """Return what ``config.toml`` keeps: no paths, so that any machine resumes the run."""
+        """Return the contents of ``config.toml``: no paths, so that any machine resumes the run."""
         return {
             "sweep": self.hash,
             "method": self.method,

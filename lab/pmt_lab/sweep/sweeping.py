@@ -1,4 +1,4 @@
-"""A sweep: what is left of a grid, and doing it, in processes or on a cluster."""
+"""A sweep: the unfinished runs of a grid, in processes or on a cluster."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def run_all(
 
 
 def _outcomes(runs: list[RunSpec], folder: Path, jobs: int) -> Generator[Outcome, None, None]:
-    """Yield what becomes of the runs, as they end."""
+    """Yield the outcomes of the runs, as they end."""
     if jobs == 1:
         for run in runs:
             yield execute(run, str(folder), 0)
@@ -221,7 +221,7 @@ class Sweep:
     def run(
         self, *, jobs: int = 0, dask: str | None = None, tell: Tell | None = None
     ) -> tuple[Sweep, Summary]:
-        """Run what is left, trials first; return the sweep as it is then, and how runs ended.
+        """Do the unfinished runs, trials first; return the sweep as it is then, and how runs ended.
 
         Arguments and errors are those of :func:`run_sweep`.
         """
@@ -380,7 +380,7 @@ def _identity(run: RunSpec, *, rate: bool = True) -> tuple[str, dict[str, Any]]:
 
 
 def _recorded(record: Mapping[str, Any], *, rate: bool = True) -> tuple[str, dict[str, Any]]:
-    """Return what tells a run from others of its axes, with or without the learning rate."""
+    """Return the key of a run among others of its axes, with or without the learning rate."""
     options = {n: one for n, one in record["options"].items() if rate or n != "learning_rate"}
     return record["base"], options
 

@@ -86,7 +86,7 @@ def writing(
 
 
 def write_remedy(error: OSError) -> str:
-    """Return what helps where a file could not be written."""
+    """Return the remedy for a file that could not be written."""
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return "choose a folder that you may write to"
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
@@ -133,7 +133,7 @@ def sync(path: str | Path) -> None:
 
 
 def remove_strays(path: str | Path) -> None:
-    """Remove what dead processes left aside while they wrote ``path``.
+    """Remove temporary files that dead processes left beside ``path``.
 
     Whether a process of another machine lives cannot be seen; its file counts as left a day after
     the last write.
@@ -146,7 +146,7 @@ def remove_strays(path: str | Path) -> None:
 
 
 def is_left(stray: Path) -> bool:
-    """Whether what lies aside, named by :func:`aside_of`, is of a dead process."""
+    """Whether a temporary file, named by :func:`aside_of`, belongs to a dead process."""
     *_, tag, pid, _ = stray.name.split(".")
     if not pid.isdecimal():
         return False

@@ -53,7 +53,7 @@ class FolderLock:
         return self.held and self._file() != self._taken
 
     def _file(self) -> tuple[int, int] | None:
-        """Return what tells the lock file from others; None where there is none."""
+        """Return the identity of the lock file; None where there is none."""
         try:
             found = self.path.lstat()
         except OSError:

@@ -90,7 +90,7 @@ def _parsed(
 
 
 def _check(value: Any, finite: bool) -> None:
-    """Raise ValueError or UnicodeError at what JSON and TOML allow and no reader here can use."""
+    """Raise ValueError or UnicodeError at values of JSON and TOML that no reader here can use."""
     left = [(value, 1)]
     while left:
         value, depth = left.pop()

@@ -22,7 +22,7 @@ def duration(seconds: float) -> str:
 
 
 def in_notebook() -> bool:
-    """Whether the code runs in the kernel of a notebook, of Jupyter or of what builds on it."""
+    """Whether the code runs in the kernel of a notebook: Jupyter, or a program built on it."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return any(kind.__name__ == "ZMQInteractiveShell" for kind in type(shell).__mro__)

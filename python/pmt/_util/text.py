@@ -36,7 +36,7 @@ def counted(count: int, noun: str, plural: str = "") -> str:
 
 
 def split_names(text: str) -> tuple[str, ...]:
-    """Return what stands between the commas of a text."""
+    """Split a text at its commas."""
     return tuple(part.strip() for part in text.split(","))
 
 

@@ -1,4 +1,4 @@
-"""The command ``pmt``: what the package does, from a shell."""
+"""The command ``pmt``: the package from a shell."""
 
 from pmt.cli.program import main
 

@@ -44,7 +44,7 @@ def add_options(
 
 
 def option_help(option: Option, note: str = "") -> str:
-    """Return what an option does, its values and its default."""
+    """Return the help of an option: its effect, its values and its default."""
     notes = [option.values.shown(option.metavar), f"default: {shown(option.default)}", note]
     return f"{option.described(flag)} ({'; '.join(filter(None, notes))})"
 
@@ -55,7 +55,7 @@ def shown(value: Any) -> str:
 
 
 def converter(kind: type) -> Callable[[str], Any]:
-    """Return what reads a value of some type from an argument."""
+    """Return the function that reads a value of some type from an argument."""
 
     def convert(text: str) -> Any:
         try:
@@ -81,14 +81,14 @@ def flag(name: str) -> str:
 
 
 def call(function: Callable[..., Result], arguments: argparse.Namespace, /, **given: Any) -> Result:
-    """Call a function with what is given, and its other parameters from their arguments."""
+    """Call a function with the given values, and its other parameters from their arguments."""
     names = inspect.signature(function).parameters
     named = {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}
     return function(**{**named, **given})
 
 
 def candidates(argument: str, text: str) -> tuple[str, ...]:
-    """Return the blocks or layers of an argument that names what to choose from."""
+    """Return the blocks or layers of an argument that lists candidates."""
     return checked_candidates(tuple(filter(None, split_names(text))), argument)
 
 
@@ -200,7 +200,7 @@ def load_model(arguments: argparse.Namespace) -> Model:
 
 
 def data_help() -> str:
-    """Return what may be given as a data set."""
+    """Return the help of an argument that takes a data set."""
     return (
         "folder of CIFAR-10 or CIFAR-100 (python or binary), of MNIST-like idx files, of train.npz "
         "and test.npz, of images (train/CLASS/*.png), the official files of "
@@ -373,7 +373,7 @@ def chosen_severities(option: str, text: str) -> tuple[int, ...]:
 
 
 def add_corruption_seed(parser: argparse.ArgumentParser, what: str) -> None:
-    """Add the seed of the corruptions; `what` completes its help."""
+    """Add the seed of the corruptions; `what` completes the help."""
     add_integer(parser, "--seed S", f"seed of the corruptions{what}", default=0, within=(0, 2**31))
 
 
@@ -429,7 +429,7 @@ _OPTIONS = declared_options(TrainingOptions)
 
 
 def add_layers(parser: argparse.ArgumentParser) -> None:
-    """Add the choice of what to train."""
+    """Add the choice of the trained layers."""
     group = parser.add_mutually_exclusive_group()
     group.add_argument(
         "--layers",
@@ -583,6 +583,6 @@ def _value(text: str, kind: type) -> Any:
 
 
 def _papers(option: Option) -> str:
-    """Return what the preset ``paper`` has instead of the default, if anything."""
+    """Return the value of the preset ``paper`` where it differs from the default."""
     paper = PRESETS["paper"]
     return f"paper: {shown(paper[option.name])}" if option.name in paper else ""

@@ -1,4 +1,4 @@
-"""``pmt info``: describe a model, and what training it would take."""
+"""``pmt info``: describe a model, and the cost of training it."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def complain(message: str) -> None:
 
 
 def _discard(stream: TextIO) -> None:
-    """Let what is left in the stream's buffer go nowhere, as Python writes it once more at exit."""
+    """Discard the rest of the stream's buffer, which Python would write once more at exit."""
     with suppress(OSError):
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, stream.fileno())
@@ -209,7 +209,7 @@ class EpochLines:
         self.progress.update(step, f"loss {record['loss']:.4f}")
 
     def finish(self) -> None:
-        """Remove the progress line and print what is left."""
+        """Remove the progress line and print the remaining lines."""
         self.stop()
         self._print_new()
 

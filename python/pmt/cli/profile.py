@@ -234,7 +234,7 @@ _SHORT = {
 
 
 def summary(model: Model, profiles: Sequence[Profile]) -> str:
-    """Say what the model is, and what is trained."""
+    """Describe the model and its trained layers."""
     arena = max(moment.total for moment in inference_moments(model))
     first = profiles[0]
     weights = sum(layer.weights for layer in model.layers)
@@ -252,7 +252,7 @@ def summary(model: Model, profiles: Sequence[Profile]) -> str:
 
 
 def work_table(profiles: Sequence[Profile]) -> str:
-    """Million multiply-accumulates for each image by what they are for, and for each step."""
+    """Million multiply-accumulates for each image by purpose, and for each step."""
     shown = {k: title for k, title in _WORK.items() if any(getattr(p.work, k) for p in profiles)}
     rows = [
         [
@@ -360,7 +360,7 @@ def op_table(counts: Sequence[Instructions]) -> str:
 
 
 def step_table(counts: Sequence[Instructions]) -> str:
-    """Instructions of the parts of a training step, with line buffers, and what they add up to.
+    """Instructions of the parts of a training step, with line buffers, and their sum.
 
     The shares are of all its forwards on whole activations, which neither repeat rows nor
     run band by band.
@@ -388,7 +388,7 @@ def step_table(counts: Sequence[Instructions]) -> str:
 
 
 def latency_lines(counts: Sequence[Instructions], latency: Latency) -> str:
-    """Say what the instructions would take, with every factor."""
+    """Estimate the time of the instructions, and show every factor."""
     lines = [
         f"projected: {latency.factors()}",
         f"the cycles per instruction are {latency.cycles_source}",

@@ -369,7 +369,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _leave_closed_terminal(descriptor: int) -> None:
-    """Let what is still written to a terminal that is gone go nowhere, instead of failing."""
+    """Discard output to a terminal that is gone, instead of failing."""
     with suppress(OSError):
         is_device = stat.S_ISCHR(os.fstat(descriptor).st_mode)
         if is_device and not os.isatty(descriptor):

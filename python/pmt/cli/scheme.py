@@ -1,4 +1,4 @@
-"""``pmt scheme``: choose what sparse back-propagation updates, by the data."""
+"""``pmt scheme``: choose the updated parts of sparse back-propagation, by the data."""
 
 from __future__ import annotations
 

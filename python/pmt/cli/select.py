@@ -161,7 +161,7 @@ def _row(found: Selection, candidate: Candidate) -> list[str]:
 
 
 def _sentence(found: Selection) -> str:
-    """Say what was chosen and how sure that is."""
+    """Describe the choice, and how sure it is."""
     best, unit = found.best, "nats" if found.criterion == "loss" else "of accuracy"
     gain = f"{best.gain.mean:+.4f} ± {best.gain.standard_error:.4f} {unit} better than before"
     if best.gain.mean <= 0:

@@ -101,7 +101,7 @@ class ArrayWriter:
         return array.dtype == np.uint8 and array.shape == self.shape
 
     def check(self, names: Sequence[str]) -> None:
-        """Find out before the work what would stop it: bad names, missing packages, the disk.
+        """Find problems before the work begins: bad names, missing packages, a full disk.
 
         Raises
         ------
@@ -162,7 +162,7 @@ class ArrayWriter:
                     progress(done)
 
     def _begin(self) -> None:
-        """Write what all arrays share; the manifest first, so that no array is without one."""
+        """Write the files that all arrays share; the manifest first, so that no array lacks one."""
         self.folder.mkdir(parents=True, exist_ok=True)
         if read_manifest(self.folder) is None:
             self.manifest.write(self.folder)

@@ -53,7 +53,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Corruption:
-    """A corruption: what it does to a batch, and what it needs for it.
+    """A corruption: its function on a batch, and its requirements.
 
     The function takes uint8 images of shape (N, H, W, C) with C = 1 or 3, the constant of the
     severity, one generator an image (none where it is not random), and as keyword `overlays` those

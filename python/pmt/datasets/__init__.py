@@ -1,4 +1,4 @@
-"""Data sets: labeled images or other inputs, what they are read from, and where to get them."""
+"""Data sets: labeled images or other inputs, their readers, and their downloads."""
 
 from __future__ import annotations
 

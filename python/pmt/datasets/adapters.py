@@ -55,7 +55,7 @@ class SampleReader:
     size: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
-        """Check that what is resized is an image, and note that no picture was seen."""
+        """Check that only images are resized, and note that no picture was seen."""
         if self.features and self.size is not None:
             raise ValueError(
                 f"size={self.size}: images are resized, features are not; leave one of both out"
@@ -148,7 +148,7 @@ class SampleReader:
 
 
 def as_array(value: object) -> Array:
-    """Return an array of a tensor, or of what NumPy reads."""
+    """Return an array of a tensor, or of a value that NumPy reads."""
     found: Array = np.asarray(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
     return found
 

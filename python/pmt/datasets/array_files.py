@@ -61,7 +61,7 @@ def write_npz(
 
 
 def npz_bytes(arrays: Mapping[str, npt.NDArray[Any]], *, mode: int = 0o644) -> bytes:
-    """Return what :func:`write_npz` writes."""
+    """Return the bytes that :func:`write_npz` writes."""
     file = io.BytesIO()
     write_npz(file, arrays, mode=mode)
     return file.getvalue()
@@ -72,7 +72,7 @@ REMEDY = "write it again, for instance with pmt.datasets.save_npz"
 
 
 def map_npy(path: Path, remedy: str) -> npt.NDArray[Any]:
-    """Map an array into memory; only what is used is read. Pickled objects are refused."""
+    """Map an array into memory; only used parts are read. Pickled objects are refused."""
     with reading(path, remedy):
         with path.open("rb") as file:
             magic = file.read(len(MAGIC))
@@ -108,7 +108,7 @@ def write_npy(path: Path, shape: tuple[int, ...], parts: Iterable[npt.NDArray[np
 
 
 class _RefusedError(Exception):
-    """The archive is whole, but not what it should be."""
+    """The archive is whole, but breaks a rule."""
 
 
 def read_npz(
@@ -258,7 +258,7 @@ def _read_arrays(
 
 
 def _read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> npt.NDArray[Any]:
-    """Read one member, after its header has shown that it holds what it claims and no more."""
+    """Read one member, after its header has shown that its size is the one that it claims."""
     if entry.file_size > largest_unpacked(entry.compress_size):
         raise _RefusedError(
             f"{entry.filename} unpacks {entry.compress_size} bytes to {entry.file_size}"

@@ -102,7 +102,7 @@ class RemoteFile(NamedTuple):
 
 
 class Source(NamedTuple):
-    """A data set: what it is, under which terms, and its files."""
+    """A data set: its description, its terms, and its files."""
 
     title: str
     terms: str

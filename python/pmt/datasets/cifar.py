@@ -318,7 +318,7 @@ def has_cifar(path: Path) -> bool:
 
 
 def varieties(path: Path) -> set[str]:
-    """Names of what :func:`has_cifar` sees: "cifar10", "cifar100", both or none."""
+    """Names of the data sets that :func:`has_cifar` sees: "cifar10", "cifar100", both or none."""
     return {variety.name for _, variety, _ in _found(path)}
 
 

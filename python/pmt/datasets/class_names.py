@@ -22,7 +22,7 @@ def are_names(names: Sequence[str]) -> bool:
 
 
 def comparable(names: Sequence[str], others: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return both in the plainest form that keeps apart what is: `1 euro` and `2 euro`.
+    """Return both in the plainest form that keeps different names apart: `1 euro` and `2 euro`.
 
     Case, a number before a name (`0_Shirt`), and what is neither a letter nor a digit do not
     matter.

@@ -61,7 +61,7 @@ class CorruptionManifest:
     class_names: tuple[str, ...]
 
     def differences(self, other: CorruptionManifest) -> list[str]:
-        """List what differs in this one (in the folder) from `other` (asked for)."""
+        """List the differences of this one (in the folder) from `other` (asked for)."""
         there, here = asdict(self), asdict(other)
         found = [
             f"{name} is {there[name]!r} there, {here[name]!r} here"

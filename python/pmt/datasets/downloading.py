@@ -56,7 +56,7 @@ def named(path: str | os.PathLike[str]) -> Path:
 
 
 def located(path: str | os.PathLike[str]) -> Path:
-    """Return what :func:`named` does, or raise a FileNotFoundError where nothing is there."""
+    """Return the result of :func:`named`, or raise a FileNotFoundError where nothing is there."""
     place = named(path)
     if place.exists():
         return place
@@ -193,7 +193,7 @@ def _is_there(folder: Path, file: RemoteFile, done: list[str]) -> bool:
 
 
 def _check_space(folder: Path, files: list[RemoteFile]) -> None:
-    """Ask for twice the size: an archive and what comes out of it."""
+    """Ask for twice the size: the archive and the files from it."""
     folder.mkdir(parents=True, exist_ok=True)
     needed = sum(file.size * (2 if file.unpack else 1) for file in files)
     free = shutil.disk_usage(folder).free
@@ -229,7 +229,7 @@ def _fetched(pooch: ModuleType, folder: Path, file: RemoteFile, source: Source) 
 
 
 def _unpack(pooch: ModuleType, archive: Path) -> None:
-    """Replace an archive by what is in it, which appears beside it whole or not at all."""
+    """Replace an archive by its contents, which appear beside it whole or not at all."""
     aside = archive.with_name(f".{archive.name}.unpacked")
     _check_members(archive)
     try:
@@ -270,7 +270,7 @@ def _move_into(source: Path, folder: Path) -> None:
 
 
 def _downloader(target: Path, file: RemoteFile) -> Callable[[str, str, object], None]:
-    """Make what pooch calls to fill its temporary file, which it deletes after any failure."""
+    """Make the function by which pooch fills its temporary file; pooch deletes that on failure."""
 
     def fill(url: str, output_file: str, _pooch: object) -> None:
         part = target.with_name(f".{target.name}.part")
@@ -294,7 +294,7 @@ def _pooch() -> ModuleType:
 
 
 def resumed_download(url: str, part: Path, size: int) -> None:
-    """Fill a file up to its size; what an attempt got stays in it for the next one.
+    """Fill a file up to its size; bytes of a failed attempt stay in it for the next one.
 
     A connection that ends early is opened again as long as each attempt brings something; then its
     error is raised. Bytes that the file holds already are taken for the beginning; a file that

@@ -34,7 +34,7 @@ def missing(path: Path | str, problem: str, remedy: str) -> FileNotFoundError:
 
 @contextmanager
 def reading(path: Path, remedy: str) -> Iterator[None]:
-    """Turn what the system says of a file that is read into one clear error."""
+    """Turn the system's error about a file that is read into one clear error."""
     try:
         yield
     except FileNotFoundError:
@@ -58,7 +58,7 @@ class Problems:
         self._found: list[tuple[Path | str, str, str]] = []
 
     def add(self, place: Path | str, problem: str, remedy: str) -> None:
-        """Note one problem, with the file (or folder) it is in, and what helps."""
+        """Note one problem, with its file (or folder) and its remedy."""
         self._found.append((place, *_cause(Path(place), problem, remedy)))
 
     def __len__(self) -> int:

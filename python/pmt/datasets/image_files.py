@@ -73,7 +73,7 @@ def decode_files(
 
 
 def _in_threads(call: Callable[[int], Result], count: int, threads: int) -> list[Result]:
-    """Return what a call returns for 0 to count - 1, with a progress line.
+    """Return the results of a function for 0 to count - 1, with a progress line.
 
     Where the system starts no threads, all calls are in this one.
     """

@@ -166,7 +166,7 @@ def warn_of_unread(folder: Path, paths: Sequence[Path]) -> None:
 
 
 def _without_images(class_folder: Path) -> tuple[str, str]:
-    """Return what a class folder without an image holds, and what helps."""
+    """Return the contents of a class folder without an image, and the remedy."""
     problem = "the class folder holds no image"
     inner = sub_folders(class_folder)
     if inner:

@@ -1,4 +1,4 @@
-"""Images without labels, from any files: what a trained model is to name."""
+"""Images without labels, from any files, for a trained model to name."""
 
 from __future__ import annotations
 

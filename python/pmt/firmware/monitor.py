@@ -81,7 +81,7 @@ class TrainingLog:
 
     @property
     def equal(self) -> bool:
-        """Whether the board found everything equal to what the host computed."""
+        """Whether the board found all its results equal to the host's."""
         return self.verdict is not None and self.verdict.startswith("ok ")
 
     @property
@@ -101,7 +101,7 @@ class TrainingLog:
         return None if mean is None else int(self.steps[max(self.steps)]["left"]) * mean / 1000
 
     def read(self, line: str) -> str:
-        """Take a line; return what to show for it.
+        """Take a line; return the text to show for it.
 
         Parameters
         ----------
@@ -223,7 +223,7 @@ class TrainingLog:
 
 
 def follow(lines: Iterable[str], log: TrainingLog, *, to_verdict: bool = False) -> Iterator[str]:
-    """Yield what to show for each line.
+    """Yield the text to show for each line.
 
     Parameters
     ----------

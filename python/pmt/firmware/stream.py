@@ -244,7 +244,7 @@ def stream(
 
 
 def prediction_reply(host: LearnedPredictions, index: int) -> str:
-    """Return what a board answers that predicts as the host does."""
+    """Return the reply of a board that predicts as the host does."""
     margin = struct.unpack("<I", host.margins[index].tobytes())[0]
     crc = _core.crc32(host.logits[index].tobytes())
     return f"predicted {host.labels[index]}, margin {margin:08x}, logits {crc:08x}"
@@ -334,7 +334,7 @@ class _Session:
         return correct / max(1, len(test))
 
     def _sent(self, data: Dataset) -> npt.NDArray[Any]:
-        """Return what the board is sent of images: pixels where it has an input stage."""
+        """Return the frames that are sent to the board: pixels where it has an input stage."""
         return data.images if self._model.input_stage else self._model.prepare(data.images)
 
     def _observe(self, board: Board, data: Dataset, labeled: bool) -> None:
@@ -347,7 +347,7 @@ class _Session:
             self._same(reply, partial(self._host.observe, data.images[i : i + 1], [label]))
 
     def _same(self, reply: str, call: Callable[[], None]) -> bool:
-        """Do on the host what the board has done; return whether it went well there."""
+        """Repeat the board's call on the host; return whether it succeeded there."""
         try:
             call()
         except ValueError as error:

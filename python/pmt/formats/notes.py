@@ -1,4 +1,4 @@
-"""The note of pmt in files of other formats: what their operators do not say of a model."""
+"""The note of pmt in files of other formats: facts of a model that their operators do not hold."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _KEYS = ("name", "class_names", "licence", SEEN_IMAGES)
 
 
 def worth_noting(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what of a model's metadata every format keeps."""
+    """Return the part of a model's metadata that every format keeps."""
     return {key: metadata[key] for key in _KEYS if key in metadata}
 
 

@@ -60,7 +60,7 @@ _MOST_WEIGHTS = 2**24  # with zeros for groups: an archive must not become a hug
 
 
 def read_pickle(path: Path) -> Any:
-    """Return what ``data.pkl`` inside the archive holds, arrays as :class:`PickledArray`.
+    """Return the contents of ``data.pkl`` in the archive, arrays as :class:`PickledArray`.
 
     ValueError is raised if it is not a sound zip archive with exactly one ``data.pkl``, the pickle
     would unpack to more than 64 MiB or to more than 100 times its packed size, is damaged, or asks
@@ -349,7 +349,7 @@ class _NetworkBuilder:
         return target
 
     def _layer(self, name: str, node: Node, source: int) -> int:
-        """Add a convolution; if it is wrong, note that and go on with what it says it gives."""
+        """Add a convolution; if it is wrong, note that and go on with its declared output."""
         try:
             return self._convolution(name, node, source)
         except ValueError as error:
@@ -452,7 +452,7 @@ class _NetworkBuilder:
 
 
 def _sides(size: int, output: int, kernel: int, stride: int) -> tuple[int, int]:
-    """Return the rows before and after: (k-1)/2, then what the output size needs."""
+    """Return the rows before and after: (k-1)/2, then the rest that the output size needs."""
     before = (kernel - 1) // 2
     return before, max(0, (output - 1) * stride + kernel - size - before)
 

@@ -135,7 +135,7 @@ class Adaptation:
 
 @dataclass(frozen=True)
 class AdaptationResult:
-    """Outcome of a run: what was run, and its figures by epoch in ``result``."""
+    """Outcome of a run: its settings, and its figures by epoch in ``result``."""
 
     run: Adaptation
     result: RunResult
@@ -243,7 +243,7 @@ def open_run(
     valid_limit: int = 0,
     importer: Mapping[str, Any] | None = None,
 ) -> Adaptation:
-    """Read what a run needs, and check it; parameters and errors as in :func:`adapt`."""
+    """Read and check the inputs of a run; parameters and errors as in :func:`adapt`."""
     folder = RunFolder(out)
     if not folder.exists():
         folder.check_free()  # before the work of loading; fit() does it as well

@@ -1,4 +1,4 @@
-"""The card of a board: its blocks with their checksums, and what it holds when it comes back."""
+"""The card of a board: its blocks with their checksums, and its contents when it comes back."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def features_graph(graph: Graph, layer: str | int | None) -> Graph:
 
 
 def _metadata(metadata: dict[str, Any], ops: list[Op]) -> dict[str, Any]:
-    """Return what the metadata says of the ops that are left."""
+    """Return the metadata of the ops that are left."""
     kept = {k: v for k, v in metadata.items() if k not in OF_CLASSES} | FEATURES_ENTRY
     statistics = kept.get(STATISTICS_KEY)
     if isinstance(statistics, dict):

@@ -110,7 +110,7 @@ def _quantized(core: _core.Model, inputs: npt.NDArray[np.float32]) -> npt.NDArra
 
 
 def check_range(core: _core.Model, data: Dataset) -> None:
-    """Warn where float inputs are too large or too small for what the model's input can hold.
+    """Warn where float inputs are too large or too small for the range of the model's input.
 
     Or where they are pixels of 0..1, and the model reads others; or where they are pixels, and the
     model seems to read none.
@@ -195,7 +195,7 @@ def images_in_shape(images: npt.NDArray[Any], expected: tuple[int, int, int]) ->
 
 
 def array_remedy(images: object) -> str:
-    """Return what makes an array of images of a value, for an error; empty where nothing does."""
+    """Return the conversion of a value to an array of images, for an error; empty without one."""
     if isinstance(images, np.ndarray):
         return (
             "; scale pixels to 0..255 and convert them with .astype(numpy.uint8), other inputs "

@@ -33,7 +33,7 @@ class Layer:
 
 
 class Layers:
-    """Base of what has layers: which there are, copies of their arrays, new values for them."""
+    """Base of classes with layers: their list, copies of their arrays, new values for them."""
 
     core: _core.Model
 

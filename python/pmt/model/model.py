@@ -637,7 +637,7 @@ class Model(Layers):
         return "\n".join([repr(self)[1:-1], *blocks])
 
     def _block_rows(self) -> tuple[list[str], list[list[str]]]:
-        """Name what ``layers`` may be: the blocks, with their layers, weights and MACs."""
+        """List the values of ``layers``: the blocks, with their layers, weights and MACs."""
         rows = []
         for name, members in self.blocks.items():
             inside = [layer for layer in self.layers if layer.index in members]

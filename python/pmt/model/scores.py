@@ -1,4 +1,4 @@
-"""What logits say: losses, labels and probabilities of every image, of files; confusion."""
+"""Results from logits: losses, labels and probabilities of every image, of files; confusion."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class Confusion:
     def of_predictions(
         cls, dataset: Dataset, predicted: npt.NDArray[np.int64], model: Model
     ) -> Confusion:
-        """Count the labels of a data set and what a model predicted, shape (N,)."""
+        """Count the labels of a data set against a model's predictions, shape (N,)."""
         classes = model.told_classes
         pairs = np.bincount(dataset.labels * classes + predicted, minlength=classes * classes)
         matrix = pairs.reshape(classes, classes).astype(np.int64)

@@ -249,7 +249,7 @@ def _assemble(graph: Graph, payloads: tuple[bytes, ...]) -> bytes:
 
 
 def _pack_stage(graph: Graph) -> bytes:
-    """Write the input stage: its images' size, its filters, and what pixels are to the network."""
+    """Write the input stage: its images' size, its filters, and the int8 value of each pixel."""
     if graph.stage is None:
         return b""
     source = graph.tensors[graph.input]

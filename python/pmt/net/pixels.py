@@ -1,4 +1,4 @@
-"""How pixels become a network's int8 input: its formula, and what a file's ranges say of it."""
+"""How pixels become a network's int8 input: its formula, and evidence from a file's ranges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plots of what is measured: each function draws on new axes or the user's, and returns them.
+"""Plots of measurements: each function draws on new axes or the user's, and returns them.
 
 They need matplotlib. :func:`save_plot` writes what they return to a file.
 """

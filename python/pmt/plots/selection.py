@@ -32,7 +32,7 @@ _VERDICTS = {
 def plot_selection(
     selection: Selection, *, ax: Sequence[Axes] | None = None
 ) -> npt.NDArray[np.object_]:
-    """Draw loss and accuracy after the trial run as bars, and lines at what was before it.
+    """Draw loss and accuracy after the trial run as bars, and lines at the values before it.
 
     Error bars are 95 % intervals of the difference to the chosen candidate, in the panel of the
     criterion: a bar whose end does not reach the chosen one's is worse at the 95 % level.
@@ -88,7 +88,7 @@ def _draw_candidates(ax: Any, selection: Selection, key: str) -> None:
 
 
 def _add_legend(axes: npt.NDArray[np.object_], *, beside: bool) -> None:
-    """Say what the bars are: below a plot of our own, or on the first of the user's axes."""
+    """Add the legend of the bars: below a plot of our own, or on the first of the user's axes."""
     if not beside:
         axes[0].legend(loc="best", fontsize=SMALL)
         return

@@ -21,7 +21,7 @@ _NARROWEST = 0.02
 
 
 def plot_step_memory(step: StepMemory, *, ax: Axes | None = None) -> Axes:
-    """Draw what lies in memory over a training step, as rectangles of operations by bytes.
+    """Draw the contents of memory over a training step, as rectangles of operations by bytes.
 
     Parameters
     ----------

@@ -112,7 +112,7 @@ class ModelInfo:
 def describe_model(
     model: Model, options: TrainingOptions | None = None, *, every_layer: bool = False
 ) -> ModelInfo:
-    """Count what a model is and what training it would take.
+    """Count a model's sizes, and the cost of training it.
 
     Parameters
     ----------

@@ -100,7 +100,7 @@ class StepMemory:
 def step_memory(
     model: Model, method: str, *, scheme: str | None = None, **changes: Any
 ) -> StepMemory:
-    """Say what lies in memory while a method trains on an image.
+    """List the contents of memory while a method trains on an image.
 
     Of zeroth-order training it is the core's plan for a device: the main pass, and where it stops
     for the queries of a layer one of them. The gradients, which follow the last image, are not part
@@ -204,7 +204,7 @@ class _Drawing:
         return start
 
     def _add(self, buffer: dict[str, Any], kind: str, shift: int, first: int, end: int) -> None:
-        """Add what is alive of a buffer between two ops; the network's output outlives them."""
+        """Add the live part of a buffer between two ops; the network's output outlives them."""
         begin, last = max(buffer["first"], first), min(buffer["last"] + 1, end)
         if begin >= last:
             return

@@ -142,7 +142,7 @@ class PairedMargin:
 
 
 def paired_margin(scores: npt.NDArray[np.float64], others: npt.NDArray[np.float64]) -> PairedMargin:
-    """Compare scores of the same images, which cancels what makes images easy or hard.
+    """Compare scores of the same images, so that easy and hard images cancel.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def is_worse(scores: ImageScores, than: ImageScores, errors: int = 1) -> bool:
 
 
 def whole_losses(*states: ImageScores) -> list[npt.NDArray[np.int32]]:
-    """Return the losses of states as whole numbers of one unit: 2^-20, or what int32 holds."""
+    """Return the losses of states as whole numbers of one unit: 2^-20, or more to fit int32."""
     losses = [np.rint(s.losses * float(_core.LOSS_ONE)).astype(np.int64) for s in states]
     largest = max(int(np.abs(values).max(initial=0)) for values in losses)
     shift = max(0, largest.bit_length() - 31)  # of losses that grow with the output's square

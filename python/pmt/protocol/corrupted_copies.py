@@ -117,7 +117,7 @@ def open_copies(
     labels: str = "fine",
     constants: str = "cifar10",
 ) -> CorruptedCopies:
-    """Read the images to corrupt, and find out what would stop the work.
+    """Read the images to corrupt, and find problems before the work begins.
 
     Parameters
     ----------

@@ -184,7 +184,7 @@ class DataSource:
         return split_names(self.class_names) if self.class_names else None
 
     def _groups(self, split: str) -> str | None:
-        """Return what groups a split: no test images are held out, but their folders are read."""
+        """Return the groups of a split: no test images are held out, but their folders are read."""
         return self.groups if self.groups and (split == "train" or self.groups == FOLDER) else None
 
     def description(self, split: str) -> str:

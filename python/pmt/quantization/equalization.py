@@ -30,7 +30,7 @@ DoubleArray = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Equalization:
-    """An equalized network, and what was done to it.
+    """An equalized network, and the changes to it.
 
     ``pairs`` counts pairs of layers between which some channel was scaled, ``channels`` the
     channels scaled in them, and ``held`` the channels of pairs that were left alone because
@@ -186,7 +186,7 @@ def channel_intervals(
 
 
 def _input_interval(graph: FloatGraph, images: npt.NDArray[Any] | None) -> Interval:
-    """Return what pixels 0..255 become, or inputs span, per channel of the network's input."""
+    """Return the range of pixels 0..255, or of inputs, per channel of the network's input."""
     channels = graph.tensors[graph.input].channels
     if not graph.reads_pixels:
         low, high = (-np.inf, np.inf) if images is None else (images.min(), images.max())

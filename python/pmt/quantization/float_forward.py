@@ -24,7 +24,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Step:
-    """One op of a forward pass: what it read, and what it gave, ``(N, H, W, C)`` each."""
+    """One op of a forward pass: its input and its output, ``(N, H, W, C)`` each."""
 
     op: FloatOp
     sources: list[FloatArray]
@@ -209,7 +209,7 @@ def pad(x: Array, padding: tuple[int, int, int, int], fill: float) -> Array:
 
 
 def taps(x: Array, op: BaseOp, fill: float) -> Iterator[tuple[int, int, Array]]:
-    """Row and column of each kernel tap, and what it reads: a view of shape (N, OH, OW, C)."""
+    """Row and column of each kernel tap, and its inputs: a view of shape (N, OH, OW, C)."""
     padded, (down, right) = pad(x, op.padding, fill), op.stride
     rows = padded.shape[1] - op.kernel[0] + 1
     columns = padded.shape[2] - op.kernel[1] + 1

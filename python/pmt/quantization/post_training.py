@@ -337,7 +337,7 @@ def _correct(op: Op, graph: Graph, source: Int8Array, expected: DoubleArray) -> 
 
 
 def _tap_means(op: FloatOp | Op, x: npt.NDArray[np.float32]) -> DoubleArray:
-    """Mean of what each kernel tap reads: ``(kernel_h, kernel_w, in)``, or ``(in,)``."""
+    """Mean input of each kernel tap: ``(kernel_h, kernel_w, in)``, or ``(in,)``."""
     if op.kind == "fully_connected":
         return np.asarray(x.reshape(len(x), -1).mean(axis=0, dtype=np.float64))
     means = [tap.mean(axis=(0, 1, 2), dtype=np.float64) for _, _, tap in taps(x, op, 0.0)]

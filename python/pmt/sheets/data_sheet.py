@@ -213,7 +213,7 @@ class _Source:
         return known + tuple(name for name in there if name not in known)
 
     def left_out(self) -> dict[str, str]:
-        """Corruptions of ``"all"`` that cannot be made here, each with what it needs."""
+        """Corruptions of ``"all"`` that cannot be made here, each with its requirement."""
         if self.wanted != "all" or self.stored is not None:
             return {}
         return unavailable(known_names())

@@ -1,4 +1,4 @@
-"""Zeroth-order training: options, schedule, run, trainer, and what prepares a model."""
+"""Zeroth-order training: options, schedule, run, trainer, and the preparation of a model."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Callbacks of a run: what they are told, how they stop it, and the ones that come with pmt."""
+"""Callbacks of a run: their events, how they stop it, and the ones that come with pmt."""
 
 from __future__ import annotations
 

@@ -318,7 +318,7 @@ def _queries(
 def _array(
     name: str, values: npt.NDArray[Any], dtype: Any, layer: str, shapes: list[tuple[int, ...]]
 ) -> npt.NDArray[Any]:
-    """Return a contiguous array, or raise an error that says what it must be."""
+    """Return a contiguous array, or raise an error that names the rule."""
     wanted = np.dtype(dtype)
     if np.ma.isMaskedArray(values):
         raise TypeError(

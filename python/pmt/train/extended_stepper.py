@@ -90,7 +90,7 @@ class ExtendedStepper(Stepper):
         }
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Return what estimator and optimizer kept after the last whole step."""
+        """Return the state of estimator and optimizer after the last whole step."""
         return self._state
 
     def load_state(self, state: Mapping[str, npt.NDArray[Any]]) -> None:

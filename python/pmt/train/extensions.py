@@ -1,4 +1,4 @@
-"""Estimators and optimizers of one's own: what they are called with, and how a run knows them."""
+"""Custom estimators and optimizers: their interface, and their names in run folders."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Optimizer(Protocol):
     def __call__(
         self, layer: str, gradient: npt.NDArray[np.float64], learning_rate: float
     ) -> npt.NDArray[Any]:
-        """Return what is added to the stored integers.
+        """Return the change of the stored integers.
 
         Parameters
         ----------
@@ -91,7 +91,7 @@ class Optimizer(Protocol):
 
 
 def extension_names(estimator: Estimator | None, optimizer: Optimizer | None) -> dict[str, str]:
-    """Return the names of what is the user's own, of its class or function."""
+    """Return the names of the user's own extensions: of the class or function."""
     given = {"estimator": estimator, "optimizer": optimizer}
     return {kind: _name(one) for kind, one in given.items() if one is not None}
 
@@ -144,7 +144,7 @@ def _check_one(name: str, extension: object) -> None:
 
 
 def real_array(what: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
-    """Return numbers as an array, or raise a ValueError that says what they are of.
+    """Return numbers as an array, or raise a ValueError that names their owner.
 
     A mask and an imaginary part would be lost without a word.
     """
@@ -157,7 +157,7 @@ def real_array(what: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
 
 
 def state_of(name: str, extension: object) -> dict[str, npt.NDArray[Any]]:
-    """Return copies of what an extension keeps, by ``name.key``."""
+    """Return copies of an extension's state, by ``name.key``."""
     return arrays_of(name, extension, extension.state()) if hasattr(extension, "state") else {}
 
 

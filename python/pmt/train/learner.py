@@ -248,7 +248,7 @@ class Learner:
         return self.candidate
 
     def forget(self) -> None:
-        """Forget all samples, and what phases have found; the state in force stays."""
+        """Forget all samples and the candidate; the state in force stays."""
         self._refuse_while_running("forget()")
         self._core.forget()
 
@@ -360,7 +360,7 @@ def checked_samples(
 def epochs_of(
     model: Model, options: TrainingOptions | None
 ) -> tuple[_core.Options, tuple[int, ...], int, int, float] | None:
-    """Return what the core takes of the options of a training."""
+    """Return the options of a training that the core reads."""
     if options is None:
         return None
     layers = tuple(model.select_layers(options.layers))

@@ -70,7 +70,7 @@ def core_word(loss: str) -> str:
 
 
 def reads(loss: str) -> _core.LossTraits:
-    """Return what a loss reads and has."""
+    """Return the inputs and properties of a loss."""
     return _core.losses()[core_word(loss)]
 
 

@@ -1,4 +1,4 @@
-"""Declarations of options: what a field may hold and what it does stand once, at the field."""
+"""Declarations of options: the values and the effect of a field stand once, at the field."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Range:
     why: str = ""
 
     def check(self, name: str, value: object) -> Any:
-        """Return a number of the range; refuse any other, and what is not a number."""
+        """Return a number of the range; refuse any other, and values that are no number."""
         whole = isinstance(self.low, int)
         value = value.item() if isinstance(value, np.number) else value
         if isinstance(value, bool) or not isinstance(value, (int,) if whole else (int, float)):
@@ -239,7 +239,7 @@ class Options:
             object.__setattr__(self, name, values.check(name, getattr(self, name)))
 
     def _values(self) -> dict[str, Values]:
-        """Return what each field may hold; a class whose fields depend on others narrows it."""
+        """Return the values of each field; a class whose fields depend on others narrows them."""
         return {name: one.values for name, one in declared_options(type(self)).items()}
 
     def replace(self: _OptionsT, **changes: Any) -> _OptionsT:

@@ -95,7 +95,7 @@ class Stepper(ABC):
             raise ValueError(f"{', '.join(sorted(state))}: not a state of this trainer")
 
     def state_without_momentum(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the state less what earlier steps left to later ones."""
+        """Return the state without momentum."""
         return self.state()
 
     def score_images(self, model: Model, data: Dataset, threads: int) -> ImageScores:

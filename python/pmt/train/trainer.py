@@ -99,7 +99,7 @@ class Trainer(ABC):
         """Return the stepper of a run on ``model``, with this many training samples."""
 
     def training_data(self, model: Model, data: DataLike) -> Dataset:
-        """Return what is trained on: the data set of what the caller gave, with its labels."""
+        """Return the training data: the data set of the caller's arguments, with its labels."""
         return Dataset.of(data, "data")
 
     def check_data(self, model: Model, data: Dataset) -> None:
@@ -108,7 +108,7 @@ class Trainer(ABC):
 
     @property
     def trains_floats(self) -> bool:
-        """Whether what is trained and measured is a float network, which no ``.pmt`` holds."""
+        """Whether a float network is trained and measured, which no ``.pmt`` holds."""
         return False
 
     @property
@@ -313,7 +313,7 @@ class Trainer(ABC):
         return {"": type(self.options)()}
 
     def option_objects(self) -> dict[str, Any]:
-        """Return what was given instead of an option's word, by the option's name.
+        """Return objects that were given instead of an option's word, by the option's name.
 
         For trainers that take an object among the options and keep its name in them.
         """
@@ -363,7 +363,7 @@ class Trainer(ABC):
         return self
 
     def __repr__(self) -> str:
-        """Return the call that makes the trainer, with what differs from its nearest preset."""
+        """Return the call that makes the trainer, with its differences from the nearest preset."""
         presets = self.presets()
         differences = {name: self._differences(options) for name, options in presets.items()}
         nearest = min(differences, key=lambda name: len(differences[name]))

@@ -1,4 +1,4 @@
-"""The images of a run: data sets of what the caller gave, whether they teach, and which classes."""
+"""The images of a run: data sets of the caller's arguments, their use, and their classes."""
 
 from __future__ import annotations
 

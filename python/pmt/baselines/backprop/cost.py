@@ -110,7 +110,7 @@ class BackwardGraph:
 
 
 def backward_work(model: Model, scheme: UpdateScheme) -> Work:
-    """Count what a step takes for each image.
+    """Count the work of a step for each image.
 
     A layer's input gradient and its weight gradient take as many multiply-accumulates as its
     forward pass; the weight gradient only by the share of input channels that are trained. No
@@ -176,7 +176,7 @@ def backward_memory(
 def backward_moments(
     model: Model, scheme: UpdateScheme, arithmetic: Arithmetic, *, batch: int = 1
 ) -> list[Moment]:
-    """Return what is alive at each op forward, then, from the last on, at each op backward."""
+    """Return the live tensors at each op forward, then, from the last on, at each op backward."""
     if batch < 1:
         raise ValueError(f"batch={batch!r} must be 1 or more")
     return list(_moments(model, BackwardGraph.of(model, scheme), arithmetic, batch))
@@ -185,7 +185,7 @@ def backward_moments(
 def _moments(
     model: Model, graph: BackwardGraph, arithmetic: Arithmetic, batch: int
 ) -> Iterator[Moment]:
-    """Yield what is alive at each op forward, then at each op backward."""
+    """Yield the live tensors at each op forward, then at each op backward."""
     made, used = lifetimes(graph.ops)
     kept = graph.kept_bytes(model, arithmetic.value)
     one = {u.op: _gradient_bytes(model, graph.scheme, u.op) for u in graph.scheme.layers}

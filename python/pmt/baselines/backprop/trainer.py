@@ -103,7 +103,7 @@ class BackpropTrainer(Trainer):
 
     @property
     def trains_floats(self) -> bool:
-        """Whether the float network is what is trained."""
+        """Whether the float network is trained."""
         return self.options.arithmetic == "float32"
 
     def stepper(self, model: Model, samples: int) -> Stepper:

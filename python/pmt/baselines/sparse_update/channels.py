@@ -110,7 +110,7 @@ def forward_potentials(
     *,
     threads: int = 1,
 ) -> dict[int, npt.NDArray[np.float64]]:
-    """Measure what each input channel of some layers is worth, with forward passes only.
+    """Measure the worth of each input channel of some layers, with forward passes only.
 
     The Fisher potential ``1/(2N) * sum_n (sum_d a_nd g_nd)^2`` holds the change of each sample's
     loss when a channel becomes zero, to first order. Here that change is measured:

@@ -181,7 +181,7 @@ def analyze(
 
 
 class _Table:
-    """Accuracies by what was trained, in a file that grows with each."""
+    """Accuracies by the trained parts, in a file that grows with each."""
 
     def __init__(self, path: str | Path | None, identity: dict[str, Any]) -> None:
         self.path = Path(path) if path is not None else None
@@ -289,7 +289,7 @@ def _bias_memory(model: Model, layers: Sequence[Layer], k: int) -> int:
 
 @dataclass(frozen=True)
 class Option:
-    """Weights of one layer at one ratio: what it gains and its ``memory`` in bytes."""
+    """Weights of one layer at one ratio: their gain, and their ``memory`` in bytes."""
 
     ratio: float
     gain: float
@@ -312,7 +312,7 @@ def best_choice(
     options: Sequence[Sequence[Option]],
     budget: int,
 ) -> Choice:
-    """Choose how many last layers train their biases, and what weights beside them.
+    """Choose how many last layers train their biases, and which weights are trained as well.
 
     The objective of MCUTrain's contribution analysis: gains of single updates are taken to add up,
     and weights are trained only where biases are. The publication searches by evolution; with sums

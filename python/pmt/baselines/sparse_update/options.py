@@ -31,7 +31,7 @@ _CONVOLUTIONS = 42
 @document_options
 @dataclass(frozen=True)
 class MCUTrainOptions(BackpropOptions):
-    """Options of MCUTrain; those of :class:`pmt.backprop.BackpropOptions`, and what is updated."""
+    """Options of MCUTrain; those of :class:`pmt.backprop.BackpropOptions`, and its scheme."""
 
     scheme: str = option(
         "99KB",

@@ -1,4 +1,4 @@
-"""Training by sparse back-propagation, and the choice of what it updates."""
+"""Training by sparse back-propagation, and the choice of the updated parts."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ __all__ = [
 
 
 class _SparseTrainer(BackpropTrainer):
-    """Trains what is chosen once, before the first step, and kept with the run's options."""
+    """Trains parts that are chosen once, before the first step, and kept with the run's options."""
 
     options: MCUTrainOptions | TinyTrainOptions
     options_class: type[MCUTrainOptions] | type[TinyTrainOptions]
@@ -86,7 +86,7 @@ class _SparseTrainer(BackpropTrainer):
         labels: npt.ArrayLike | None = None,
         **arguments: Any,
     ) -> RunResult:
-        """Choose what to train, by the prepared model, and train; see :meth:`pmt.ZOTrainer.fit`.
+        """Choose the scheme, by the prepared model, and train; see :meth:`pmt.ZOTrainer.fit`.
 
         The choice becomes part of the run folder's options, and a run that is resumed keeps it.
         """
@@ -187,7 +187,7 @@ class TinyTrainTrainer(_SparseTrainer):
         return tinytrain_scheme(model, data, self.options, threads=self.threads)
 
     def cost(self, model: Model, *, samples: int | None = None) -> Cost:
-        """Count one step's work; before the choice is made, what the budget allows at most."""
+        """Count one step's work; before the choice is made, the most that the budget allows."""
         if self.options.chosen:
             return super().cost(model, samples=samples)
         count = samples if samples is not None else self.options.batch
@@ -243,7 +243,7 @@ def full_backward_macs(model: Model) -> int:
 
 
 def _inline(scheme: str) -> str:
-    """Return a published name or JSON as it is, and what a file holds."""
+    """Return a published name or JSON as it is, and the contents of a file."""
     if scheme in PUBLISHED or scheme.startswith("{"):
         return scheme
     if not Path(scheme).is_file():

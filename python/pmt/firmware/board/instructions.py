@@ -191,7 +191,7 @@ def _listed(values: Iterable[int]) -> str:
 
 
 def _run(folder: Path) -> str:
-    """Build and run the program; return what it printed."""
+    """Build and run the program; return its output."""
     late = f"counting took longer than {MAKE_SECONDS} s; take fewer queries"
     done = run_make(folder, "run", late)
     if done.returncode != 0:

@@ -80,7 +80,7 @@ class BoardMemory:
 
     @property
     def is_bound(self) -> bool:
-        """Whether nothing but a lower bound is known, so that what fits it might not fit."""
+        """Whether only a lower bound is known, so that a program that fits it might not fit."""
         return self.planned is None
 
     @property
@@ -383,7 +383,7 @@ def _project(target: Target, image: bytes, arena: int) -> dict[str, bytes]:
 
 
 def write_changes(folder: Path, files: dict[str, bytes]) -> None:
-    """Write what is not there yet; make compiles again what depends on it."""
+    """Write files that changed; make compiles again all that depends on them."""
     for name, content in files.items():
         path = folder / name
         if not path.is_file() or path.read_bytes() != content:

@@ -121,7 +121,7 @@ def profile_methods(
     target: str | None = None,
     link: bool = False,
 ) -> MethodProfiles:
-    """Count what methods take on a model: multiply-accumulates, and memory by part.
+    """Count the cost of methods on a model: multiply-accumulates, and memory by part.
 
     Parameters
     ----------

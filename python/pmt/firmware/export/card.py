@@ -1,4 +1,4 @@
-"""``card.img``: options, steps and samples for the board, and what the host computed from them.
+"""``card.img``: options, steps and samples for the board, and the host's results from them.
 
 ``cpp/core/card/card_format.hpp`` defines the layout, ``docs/guides/card.md`` tells it.
 """
@@ -58,7 +58,7 @@ class Expected:
 
 
 def compute_expected(task: Task) -> Expected:
-    """Do on the host what the board will do; the task's model stays as it is."""
+    """Compute the board's results on the host; the task's model stays as it is."""
     model = _core.Model(task.model.image())
     outputs = [op["output"] for op in model.ops()]
     activations = []
@@ -135,7 +135,7 @@ def build_card(task: Task, expected: Expected, save_interval: int = SAVE_INTERVA
 
 
 def _trained(task: Task) -> dict[str, bytes]:
-    """Return the sections that say what is trained, and how."""
+    """Return the sections of the trained layers and the options."""
     return {
         **task.packed(),
         "layer_list": np.asarray(task.layers, "<i4").tobytes(),
@@ -164,7 +164,7 @@ def _lay_out(contents: dict[str, bytes]) -> tuple[dict[str, Section], int]:
 
 
 def _parameter_bytes(task: Task) -> int:
-    """Return what a checkpoint takes but for the mean prediction."""
+    """Return the bytes of a checkpoint but for the mean prediction."""
     model = task.model.core
     values = [
         task.options.train_weights * model.weights(op).size + 4 * model.bias(op).size

@@ -176,12 +176,12 @@ _SELECTION = "model/selection.hpp"
 
 
 def is_export(out: Path) -> bool:
-    """Whether a folder says what an export wrote into it."""
+    """Whether a folder lists the files that an export wrote into it."""
     return (out / LOCK_NAME).is_file()
 
 
 def check_folder(out: Path, force: bool) -> None:
-    """Refuse to write over what no export has written; restore what a killed one left aside.
+    """Refuse to replace files of others; restore the folder that a killed export had moved.
 
     ``force`` replaces files of an earlier export that were changed since. A FileExistsError tells
     of a folder that is neither new nor empty nor an earlier export, and of a place of more than a
@@ -209,7 +209,7 @@ def check_folder(out: Path, force: bool) -> None:
 
 
 def with_kept_application(out: Path, files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Give a new project what ``app/`` holds in the folder of the export that it replaces.
+    """Give a new project the files in ``app/`` of the export that it replaces.
 
     A ``main.cpp`` that nobody changed gives way where one export selects a block and the other does
     not; a changed one raises ValueError.
@@ -321,7 +321,7 @@ def _empty_folders(real: Path) -> list[str]:
 
 
 def _walk(real: Path) -> Iterator[tuple[Path, list[str], list[str]]]:
-    """Walk through all but what the project's Makefile makes."""
+    """Walk through all files but those that the project's Makefile makes."""
     for folder, folders, names in os.walk(real):
         here = Path(folder).relative_to(real)
         if here == Path("."):
@@ -350,7 +350,7 @@ def _carry(source: Path, to: Path) -> None:
 
 
 def _recover(real: Path) -> None:
-    """Bring back the folder that a killed export had renamed; remove what dead ones left."""
+    """Bring back the folder that a killed export had renamed; remove its temporary files."""
     pattern = re.compile(rf"\.{re.escape(real.name)}\.[0-9]+\.[0-9a-f]{{8}}\.[0-9]+\.(part|old)")
     left = [(path, pattern.fullmatch(path.name)) for path in _siblings(real)]
     for path, match in sorted((path, match) for path, match in left if match is not None):

@@ -119,7 +119,7 @@ def build_files(
 
 
 def image_values(image: bytes) -> dict[str, object]:
-    """Return what templates take from a model's image: size, checksum, and a symbol of its own."""
+    """Return the template values of a model's image: size, checksum, and a symbol of its own."""
     crc = IMAGE_CRC.unpack_from(image)[0]
     return {
         "MODEL_BYTES": len(image),
@@ -129,7 +129,7 @@ def image_values(image: bytes) -> dict[str, object]:
 
 
 def values_of(target: Target) -> dict[str, object]:
-    """Return what templates take from a target."""
+    """Return the template values of a target."""
     wiring = {} if target.wiring is None else target.wiring.values()
     return {
         **wiring,
@@ -162,7 +162,7 @@ def fill_in(template: bytes, values: Mapping[str, object]) -> bytes:
 
 
 def _sources(folder: Path, name: str) -> dict[str, bytes]:
-    """C++ files below a folder; what builds them on the host stays where it is."""
+    """C++ files below a folder, without the files that build them on the host."""
     return {
         f"{name}/{path.relative_to(folder).as_posix()}": path.read_bytes()
         for path in sorted(folder.rglob("*"))
@@ -192,7 +192,7 @@ def check_format(name: str, target: Target) -> None:
 
 
 def run_command(name: str, target: Target, folder: Path | None = None) -> str:
-    """Return what builds the project and, where that is possible, runs it.
+    """Return the command that builds the project and, where that is possible, runs it.
 
     With a ``folder``, where the project is, the command is to be typed outside of it.
     """

@@ -108,7 +108,7 @@ class LearnerExport:
         return self.model_bytes + self.statistics_bytes + FIXED.code
 
     def memory_table(self) -> str:
-        """Return what RAM and flash hold, as text."""
+        """Return the contents of RAM and flash, as text."""
         sizes = self.sizes
         rows = [("persistent", sizes.persistent)]
         rows += [(f"phase {name}", size) for name, size in sizes.phases().items()]
@@ -295,7 +295,7 @@ def _arguments(report: LearnerExport, options: TrainingOptions | None) -> bytes:
 
 
 def _epochs(model: Model, options: TrainingOptions | None) -> bytes:
-    """Return what the board trains by perturbed forwards, and how."""
+    """Return the layers and options of the board's training by perturbed forwards."""
     core, layers, batch, epochs, rate = epochs_of(model, options) or (
         _core.Options(),
         (),

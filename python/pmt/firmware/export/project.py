@@ -221,7 +221,7 @@ def _chosen_task(
 def _results(
     task: Task, report: ExportReport, board: Target, save_interval: int, build_system: str
 ) -> tuple[ExportReport, dict[str, bytes]]:
-    """Return the report with the card's size, and the files that hold what the host computed."""
+    """Return the report with the card's size, and the files of the host's results."""
     expected = compute_expected(task)
     card = build_card(task, expected, save_interval)
     report = replace(report, card_bytes=len(card))
@@ -242,7 +242,7 @@ def _plan(
     budgets: Mapping[str, str | int | None],
     build_system: str,
 ) -> ExportReport:
-    """Count what the firmware takes, without the card, which is not made yet."""
+    """Count the firmware's memory, without the card, which is not made yet."""
     fixed = fixed_memory(board, selects=selection is not None)
     regions = (board.flash.bytes, board.ram.bytes) if board.linked else (0, 0)
     usual = {"flash": regions[0], "ram": regions[1], "stack": fixed.stack}
@@ -306,7 +306,7 @@ def _task_work(task: Task, of_ops: Sequence[int] | None = None) -> int:
 
 
 def _readable(task: Task, expected: Expected, report: ExportReport) -> dict[str, Any]:
-    """Return what expected.json says: the host's results, for people."""
+    """Return the contents of expected.json: the host's results, for people."""
     steps = [
         {
             "step": step.step,
@@ -332,7 +332,7 @@ def _readable(task: Task, expected: Expected, report: ExportReport) -> dict[str,
 
 
 def _manifest(report: ExportReport, board: Target, build_system: str) -> dict[str, Any]:
-    """Return what export.json says: nothing about where the folder is."""
+    """Return the contents of export.json: nothing about where the folder is."""
     figures = report.to_json()
     del figures["path"]
     return {"pmt": _core.__version__, **figures, "run": layout.run_command(build_system, board)}

@@ -233,7 +233,7 @@ class Latency:
         return instructions * self.cycles_per_instruction / (1e6 * self.clock_mhz)
 
     def factors(self) -> str:
-        """Say what instructions are multiplied by, and where the clock is from."""
+        """Describe the factor of instructions, and the source of the clock."""
         return (
             f"instructions x {self.cycles_per_instruction:g} cycles per instruction / "
             f"{self.clock_mhz:g} MHz ({self.clock_source})"
@@ -292,7 +292,7 @@ _SELECTION = FixedMemory(stack=2048, variables=832, code=3 * 1024)
 
 
 def fixed_memory(board: Target, selects: bool = False) -> FixedMemory:
-    """Return what a board's firmware takes at most beside arena and model.
+    """Return the most memory of a board's firmware beside arena and model.
 
     A board that chooses a block (``selects``) takes more.
     """
@@ -398,7 +398,7 @@ def planned_sizes(
 
 
 def check_budgets(report: ExportReport, board: Target) -> None:
-    """Refuse what cannot be linked.
+    """Refuse a program that cannot be linked.
 
     Raises
     ------

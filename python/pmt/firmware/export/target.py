@@ -53,7 +53,7 @@ class Wiring:
     crystal_hz: int
 
     def values(self) -> dict[str, object]:
-        """Return what templates take."""
+        """Return the values for templates."""
         return {"SUPPLY": self.supply, "CRYSTAL_HZ": self.crystal_hz}
 
 
@@ -331,7 +331,7 @@ _CHIPS = {
 
 
 def _read_wiring(values: Mapping[str, Any]) -> Wiring | None:
-    """Return what a target's file says of the wiring; None where none of its drivers asks."""
+    """Return the wiring in a target's file; None where none of its drivers needs it."""
     name = next((name for name in values.get("drivers", ()) if name in _CHIPS), None)
     if name is None:
         for key in ("supply", "crystal_hz"):
@@ -393,7 +393,7 @@ class _Text(NamedTuple):
 
 
 class _Number(NamedTuple):
-    """The smallest and largest value, and what it must be a multiple of."""
+    """The smallest and largest value, and the number that it must be a multiple of."""
 
     low: int
     high: int

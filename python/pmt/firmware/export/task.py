@@ -185,7 +185,7 @@ def _chosen(
     batch: int | None,
     selects: bool,
 ) -> tuple[TrainingOptions, list[int]]:
-    """Return the options with what was given beside them, and the trained layers."""
+    """Return the options with the other arguments, and the trained layers."""
     chosen = options or TrainingOptions()
     if batch is not None:
         chosen = chosen.replace(batch=batch)
@@ -247,7 +247,7 @@ def _read_source(
 
 
 def _trained_images(source: Model | RunFolder | str | Path, dataset: Dataset) -> Dataset:
-    """Return the images of a run less those that it holds out; of what is not a run's, all."""
+    """Return the images of a run less those that it holds out; without a run, all."""
     folder = None if isinstance(source, Model) else RunFolder.of(source)
     if folder is None or not folder.exists() or not dataset.has_class_labels:
         return dataset
@@ -276,7 +276,7 @@ def _learning_rates(
 
 @dataclass(frozen=True)
 class BlockSelection:
-    """A choice that the board makes: candidates, and what decides between them.
+    """A choice that the board makes: candidates, and the criterion.
 
     Attributes
     ----------
@@ -314,7 +314,7 @@ class BlockSelection:
         return self.names[losses.index(min(losses))].replace("+", ",")
 
     def describe(self) -> str:
-        """Say in a line what the host found."""
+        """Describe the host's result in a line."""
         unit = int(_core.LOSS_ONE) * self.held_out
         found = ", ".join(
             f"{name} {10**4 * loss // unit / 10**4:.4f}"  # cut off, as the board prints it
@@ -330,7 +330,7 @@ class BlockSelection:
         ]
 
     def values(self) -> dict[str, object]:
-        """Return what the template of ``model/selection.hpp`` takes."""
+        """Return the values for the template of ``model/selection.hpp``."""
         rows = zip(self.names, self.layers, self.scores, self.streams, strict=True)
         lists = [
             f"constexpr int32_t layers_of_{i}[] = {{{', '.join(map(str, layers))}}};"

@@ -161,7 +161,7 @@ class DraftOp(BaseOp):
 
 @dataclass
 class Draft:
-    """Activations, ops in order, and what is done to the input before the first of them.
+    """Activations, ops in order, and the steps on the input before the first of them.
 
     The first activation is the network's input times ``factor`` plus ``offset``, channel by
     channel. ``quantized`` says that weights are int8 and that every activation needs a scale.

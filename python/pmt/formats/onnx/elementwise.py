@@ -247,7 +247,7 @@ def gather(call: Call) -> View:
 
 
 def target_shape(shape: tuple[int, ...], wanted: list[int], allow_zero: bool) -> list[int]:
-    """Return the sizes that Reshape gives: 0 copies, -1 takes what is left."""
+    """Return the sizes that Reshape gives: 0 copies, -1 takes the rest."""
     sizes = [
         shape[i] if size == 0 and not allow_zero and i < len(shape) else size
         for i, size in enumerate(wanted)

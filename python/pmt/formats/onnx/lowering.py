@@ -198,7 +198,7 @@ class _Lowering:
         self._values[name] = image_view(0, batch, size, order, sole=sole)
 
     def convert(self, node: Node) -> None:
-        """Convert one node; problems are noted, and what depends on it is left out."""
+        """Convert one node; problems are noted, and nodes that depend on it are left out."""
         convert = _CONVERTERS.get(node.kind)
         if node.kind in _ENDS and self._is_at_end(node):
             convert = _ENDS[node.kind]

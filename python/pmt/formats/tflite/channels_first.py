@@ -61,7 +61,7 @@ def _mean(step: Step) -> None:
 
 
 def _flatten(step: Step) -> None:
-    """Lower RESHAPE to a vector: what reads it has the weights in the order of the file."""
+    """Lower RESHAPE to a vector: the layer that reads it has weights in the order of the file."""
     shape = step.network.model.tensors[step.output].shape
     if max(shape, default=0) != step.tensor().elements:
         raise Unsupported(f"reshapes {step.shape()} to {shape}", REMEDY)

@@ -110,7 +110,7 @@ class _Replacement(NamedTuple):
 
 
 class _Patch:
-    """The file's bytes, and what is to be written to its buffers."""
+    """The file's bytes, and the new contents of its buffers."""
 
     def __init__(self, original: Path, imported: Lowered) -> None:
         import tflite

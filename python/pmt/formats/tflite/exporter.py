@@ -127,7 +127,7 @@ class _Lowering:
         self._clamped("DEPTHWISE_CONV_2D", inputs, op, DepthMultiplier=multiplier, **options)
 
     def _fully_connected(self, op: Op) -> None:
-        """Write (1, out), which is what the operator makes, and a reshape for others' sake."""
+        """Write (1, out), the operator's own shape, and a reshape that other readers need."""
         assert op.weights is not None
         inputs = [op.inputs[0], *self._parameters(op, op.weights, 0)]
         if self._is_flat(op.output):

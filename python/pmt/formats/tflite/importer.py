@@ -211,7 +211,7 @@ class _Lowering:
         raise self._problems.error(self._source)
 
     def _check_file(self) -> None:
-        """Note what can be said before any operator is lowered."""
+        """Note the problems that show before any operator is lowered."""
         model = self._model
         if model.subgraphs != 1:
             self._problems.add(
@@ -260,7 +260,7 @@ class _Lowering:
             self._problems.add(problem)
 
     def _lower(self, step: Step) -> None:
-        """Convert one operator; what it writes exists even if that fails: one problem, not two."""
+        """Convert one operator; its output exists even if that fails: one problem is told once."""
         try:
             _check_kind(step)
             check_types(step.op, self._model)
@@ -428,7 +428,7 @@ def _order(model: FileModel, op: FileOp) -> list[int]:
 
 
 def _drop_end(model: FileModel, result: Rewritten) -> None:
-    """Operators after the logits or the embedding, and QUANTIZE to what the user wants to read."""
+    """Operators after the logits or the embedding, and QUANTIZE to the type that the user reads."""
     writers = {op.outputs[0]: (number, op) for number, op in result.ops if len(op.outputs) == 1}
     readers = readers_of(result.ops, result.last)
     last, passed = result.last, []
@@ -552,7 +552,7 @@ def _constant_rows(model: FileModel, op: FileOp) -> tuple[list[int], list[tuple[
 
 
 def _one_quantization(model: FileModel, convolution: FileOp, batch: FileOp) -> bool:
-    """Whether what follows the convolution keeps its quantization, as it must."""
+    """Whether the op after the convolution keeps its quantization, as it must."""
     if len(convolution.outputs) != 1 or len(batch.outputs) != 1 or batch.outputs[0] < 0:
         return False
     made, kept = model.tensors[convolution.outputs[0]], model.tensors[batch.outputs[0]]

@@ -141,7 +141,7 @@ class StoredLayer:
 
 @dataclass
 class Network:
-    """Tensors and ops made so far, and what of the file they stand for.
+    """Tensors and ops made so far, and the parts of the file that they stand for.
 
     ``index`` maps a tensor of the file to one of the graph, ``shapes`` to its shape for one image
     (the file's own may be wrong where a batch is unknown), ``sizes`` to the values of a shape

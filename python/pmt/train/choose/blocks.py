@@ -1,4 +1,4 @@
-"""Choosing what to train by trial runs, with forward passes only (section 3.3 of the paper)."""
+"""Choosing trained layers by trial runs, with forward passes only (section 3.3 of the paper)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outcome of a selection: the candidates, what they cost, and how sure the choice is."""
+"""Outcome of a selection: the candidates, their cost, and how sure the choice is."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Selection:
         return not self.rivals
 
     def verdict(self, candidate: Candidate) -> str:
-        """Say in a word what came of a candidate."""
+        """Return the verdict on a candidate, in a word."""
         if candidate is self.best:
             return "chosen" if self.significant else "chosen, not significant"
         return "worse" if candidate.margin.significant else "cannot be told apart"

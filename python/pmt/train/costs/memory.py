@@ -141,7 +141,7 @@ def portable_arena_excess(
     layers: Sequence[int],
     batch: int,
 ) -> int:
-    """Return what a processor without Arm's DSP extension takes beyond :func:`arena_bytes`.
+    """Return the bytes beyond :func:`arena_bytes` on a processor without Arm's DSP extension.
 
     Its kernels, the portable ones, lay out their scratch in another way; what streams is the same,
     as an export has decided it.

@@ -1,4 +1,4 @@
-"""Multiply-accumulates of a method, counted by what they are for."""
+"""Multiply-accumulates of a method, counted by purpose."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def zeroth_order_work(
     *,
     of_ops: Sequence[int] | None = None,
 ) -> Work:
-    """Count what a step takes for each image, with layers as op indices in ascending order.
+    """Count the work of a step for each image, with layers as op indices in ascending order.
 
     With Q queries and layers i of suffix T_i, it is ``Q * sum T_i`` for the queries (paper section
     3.1); model-wise, Q times the suffix of the first. ``of_ops`` counts each op by another measure
@@ -120,7 +120,7 @@ def device_restarts(
     *,
     of_ops: Sequence[int] | None = None,
 ) -> int:
-    """Count what a device does for an image beyond :func:`zeroth_order_work`; arguments as there.
+    """Count a device's work for an image beyond :func:`zeroth_order_work`; arguments as there.
 
     A query of a layer that streams begins with the stream. A pooled gradient runs the layer's
     stream twice, first to count what no clamp holds. A gradient that is summed up for a group of

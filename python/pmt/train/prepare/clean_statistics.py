@@ -181,7 +181,7 @@ def store_statistics(
     threads: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> MeasuredModel:
-    """Measure what a model sees on clean images, and store it in a copy of the model.
+    """Measure a model's statistics on clean images, and store them in a copy of the model.
 
     Parameters
     ----------

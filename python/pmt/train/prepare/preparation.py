@@ -247,7 +247,7 @@ class Preparation:
         return "cross_entropy" if is_function(self._loss) else self._loss
 
     def _loss_fits(self, model: Model) -> bool:
-        """Whether the head's loss fits what the model gives."""
+        """Whether the head's loss fits the model's output."""
         return reads(self._head_loss).takes_targets or (model.is_classifier and model.classes > 1)
 
     @property

@@ -84,7 +84,7 @@ class RunConfig:
         ]
 
     def to_toml(self) -> str:
-        """Return the text of ``config.toml``; a ValueError names what TOML cannot hold."""
+        """Return the text of ``config.toml``; a ValueError names a value that TOML cannot hold."""
         lines = ["# Written by pmt; `pmt train --resume` reads it."]
         tables = {
             "run": {"trainer": self.trainer},

@@ -161,7 +161,7 @@ class RunFolder:
             )
 
     def remove_strays(self) -> None:
-        """Remove what killed processes left aside; for the holder of the lock."""
+        """Remove temporary files of killed processes; for the holder of the lock."""
         for stray in self.path.glob(".*.part"):
             with suppress(OSError):
                 stray.unlink()

@@ -366,14 +366,14 @@ class Run:
             self.store.save(self)
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Return what a checkpoint holds beside the model: of the stepper and the observers."""
+        """Return the state of the stepper and the observers, for a checkpoint."""
         state = self.stepper.state()
         for observer in self.observers:
             state = {**state, **observer.state()}
         return state
 
     def load_state(self, state: Arrays) -> None:
-        """Restore what :meth:`state` returned."""
+        """Restore the state that :meth:`state` returned."""
         for observer in self.observers:
             observer.load_state(state)
         self.stepper.load_state(stepper_state(state))

@@ -92,7 +92,7 @@ class RunHistory:
         return figures
 
     def totals(self, seconds: float = 0.0, macs: int = 0) -> dict[str, Any]:
-        """Return the weights changed in the present epoch, and what the run has taken so far.
+        """Return the weights changed in the present epoch, and the run's work so far.
 
         Time and work that no record has yet are added.
         """
@@ -168,7 +168,7 @@ class Metrics:
         atomic_file.write_text(self.path, lines)
 
     def sync(self) -> None:
-        """Bring what was appended to disk."""
+        """Flush appended lines to disk."""
         descriptor = os.open(self.path, os.O_RDWR)
         try:
             os.fsync(descriptor)

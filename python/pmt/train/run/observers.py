@@ -1,4 +1,4 @@
-"""What may watch a run: an observer sees its states, steps and end, and may judge a state.
+"""Observers of a run: they see its states, steps and end, and may judge a state.
 
 Here are the observers that only report; others are in ``keep_best.py``, ``head.py`` and
 ``store.py``.
@@ -83,7 +83,7 @@ class State:
 
     @property
     def phase_again(self) -> Phase:
-        """The phase for other images, with what it has chosen."""
+        """The phase for other images, with its choices."""
         assert self.phase is not None
         again = self.work.again if self.work is not None else None
         return replace(self.phase, run=again or self.phase.run)
@@ -123,7 +123,7 @@ class Observer:
         return {}
 
     def load_state(self, state: Arrays) -> None:
-        """Restore what :meth:`state` returned; nothing where an array is missing."""
+        """Restore the state that :meth:`state` returned; nothing where an array is missing."""
 
 
 class Callbacks(Observer):
@@ -218,7 +218,7 @@ class Divergence(Observer):
         )
 
     def found(self) -> str:
-        """Return by what the last scores are worse; empty where they are not, or not clearly.
+        """Return how the last scores are worse; empty where they are not, or not clearly.
 
         They are worse with a lower accuracy, and a loss higher by more than one standard error.
         """

@@ -36,7 +36,7 @@ class MemoryStore(Observer):
         """Begin the run, or take it back to its last checkpoint."""
 
     def resume(self, run: Run) -> None:
-        """Give observers and stepper what the checkpoint holds of them."""
+        """Restore observers and stepper from the checkpoint."""
 
     def record(self, record: dict[str, Any]) -> None:
         """Write a record."""
@@ -93,7 +93,7 @@ class FolderStore(MemoryStore):
         self._arrays = self.folder.load_state(saved)
 
     def _check_same_run(self, run: Run, config: RunConfig) -> None:
-        """Raise a ValueError that says what differs, if the folder belongs to another run."""
+        """Raise a ValueError that lists the differences, if the folder belongs to another run."""
         folder, trainer = self.folder, run.trainer
         differences = [f"trainer: there {folder.trainer()!r}, here {trainer.name!r}"]
         if folder.trainer() == trainer.name:
