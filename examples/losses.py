@@ -1,4 +1,4 @@
-"""Losses of one's own: hinge, ranking, Huber, smoothed labels, and 0-1, which has no gradient."""
+"""Custom losses: hinge, ranking, Huber, smoothed labels, and 0-1, which has no gradient."""
 
 import numpy as np
 

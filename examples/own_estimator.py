@@ -1,4 +1,4 @@
-"""An estimator of one's own: evolution strategies, which see the ranks of the losses alone."""
+"""A custom estimator: evolution strategies, which see the ranks of the losses alone."""
 
 import numpy as np
 

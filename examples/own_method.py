@@ -1,4 +1,4 @@
-"""A method of one's own: ZO-signSGD, in which each image has one vote a direction."""
+"""A custom method: ZO-signSGD, in which each image has one vote a direction."""
 
 import numpy as np
 

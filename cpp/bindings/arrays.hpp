@@ -109,7 +109,7 @@ struct CheckedSamples {
   Int64Array labels;
 };
 
-// float32 (N, classes), all finite. A copy, likewise.
+// float32 (N, classes), all finite. A copy.
 inline FloatArray checked_targets(const py::object& object, const Model& model, py::ssize_t count) {
   const auto given = checked<float>(object, "labels", "float32");
   FloatArray targets(std::vector<py::ssize_t>(given.shape(), given.shape() + given.ndim()), given.data());

@@ -96,7 +96,8 @@ void check_errors(int32_t errors) {
                         std::to_string(errors));
 }
 
-// Whether the first of two arrays of losses of the same samples, int32 (N,), is higher by so many standard errors.
+// Whether the first of two arrays of losses of the same samples, int32 (N,), is higher by more than `errors` standard
+// errors.
 bool is_worse(const py::object& losses_object, const py::object& than_object, int32_t errors) {
   const Int32Array losses = checked_losses(losses_object, "losses", -1);
   const Int32Array than = checked_losses(than_object, "than", losses.shape(0));

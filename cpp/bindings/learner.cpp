@@ -120,7 +120,7 @@ void observe(LearnerObject& self, const py::object& object, const py::object& la
   }
 }
 
-// Steps until the end, or so many, or so long; True at the end. Ctrl-C ends the call, not the phase.
+// Runs to the end, or up to a limit of steps or time; True at the end. Ctrl-C ends the call, not the phase.
 bool run(LearnerObject& self, int32_t steps, uint32_t milliseconds) {
   bool done = false;
   const auto call = [&](Learner& learner) {

@@ -17,7 +17,7 @@ class Profiler {
  public:
   Profiler(std::shared_ptr<HostModel> model, const int8_t* images, int32_t count);
 
-  // Images that inference takes at once; the profile is of the first so many.
+  // Images that inference takes at once; the profile is of the first of them.
   int32_t images() const { return images_; }
   int32_t op_count() const { return model_->model().op_count(); }
   // Seconds an image of every op; the last op is timed as the logits that inference computes.

@@ -12,7 +12,7 @@ Vector<int8_t> perturb(const Vector<int8_t>& values, const Vector<int8_t>& signs
 Vector<int8_t> perturb_free(const Vector<int8_t>& values, const Vector<int8_t>& signs, int32_t mu, int32_t low,
                             int32_t high);
 
-// The signs of channels as one sign for each node of a plane of so many positions, in order.
+// The signs of channels as one sign for each node of a plane of `positions` positions, in order.
 Vector<int8_t> node_signs(const Vector<int8_t>& signs, size_t positions);
 
 }  // namespace pmt::reference

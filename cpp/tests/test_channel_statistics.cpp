@@ -228,8 +228,8 @@ TEST_CASE("gains are bounded, and constant or dead channels stay") {
   const Statistics found = {{0.25f, 1.0f}, {0.25f, 1.0f}, {0.25f, 1.0f}, {0.0f, 0.0f}, {0.25f, 0.0f}};
   align_layer(model, 0, reference.data(), found.data(), {nullptr, bias.data(), scales.data()});
   CHECK(scales == std::vector<float>{0.5f, 4.0f, 0.25f, 1e-9f, 0.25f});
-  // 10 * 0.125 = 1.25 of the mean 0.25 is bias; doubled, the rest is -2, and 3 / (0.5 * 0.5) = 12; likewise 17 / (0.5 *
-  // 4) = 8.5, to even.
+  // 10 * 0.125 = 1.25 of the mean 0.25 is bias; doubled, the rest is -2, and 3 / (0.5 * 0.5) = 12; in the same way 17 /
+  // (0.5 * 4) = 8.5, to even.
   CHECK(bias == std::vector<int32_t>{12, 8, 10, 10, 10});
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 using Bytes = std::vector<uint8_t>;
 
-// A flash memory: erased to ones, and written once. After so many written bytes the power is gone.
+// A flash memory: erased to ones, and written once. After a number of written bytes the power is gone.
 struct Flash {
   explicit Flash(size_t slot_bytes) : slots{Bytes(slot_bytes, 0), Bytes(slot_bytes, 0)} {}
 

@@ -12,7 +12,7 @@ __all__ = ["public_names"]
 
 
 def declared_names(module: ModuleType) -> list[str]:
-    """Return the names in ``__all__``, or what the module itself defines."""
+    """Return the names in ``__all__``, or those that the module itself defines."""
     own = [n for n, v in vars(module).items() if getattr(v, "__module__", "") == module.__name__]
     return getattr(module, "__all__", [name for name in own if not name.startswith("_")])
 

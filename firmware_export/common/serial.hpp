@@ -8,7 +8,7 @@ namespace pmt::board {
 
 // Called once, after init().
 void open_serial();
-// Waits for so many bytes, and keeps the watchdog fed.
+// Waits for `count` bytes, and keeps the watchdog fed.
 void read_serial(void* bytes, size_t count);
 
 }  // namespace pmt::board

@@ -31,7 +31,7 @@ def seen(data: Dataset, kind: str, seed: int) -> Dataset:
 
 
 def change(model: pmt.Model, pool: Dataset, test: Dataset, size: int, draw: int) -> float:
-    """Return the points that a learner gains on the test images by so many samples."""
+    """Return the points that a learner gains on the test images by a number of samples."""
     chosen = np.random.default_rng(draw).choice(len(pool), size, replace=False)
     data = pool.subset(chosen)
     learner = pmt.Learner(model, samples=size)

@@ -200,7 +200,7 @@ def draw_method(ax: Any, method: Method, macs: float, accuracy: float, size: flo
 def label(
     ax: Any, text: str, place: tuple[float, float], up: float, *, right: float = 0, **options: Any
 ) -> None:
-    """Write beside a point, so many points above and to the right of it, with a line to it."""
+    """Write beside a point, at an offset in points, with a line to it."""
     line = {"arrowstyle": "-", "color": FAINT, "linewidth": 0.8, "shrinkA": 0, "shrinkB": 0}
     arrow = {"arrowprops": line} if right else {}
     options = {"ha": "center", "textcoords": "offset points", "fontsize": SMALL, **options}

@@ -11,7 +11,7 @@ from pmt_lab.cli import main
 PLUGIN = """
 import pmt
 
-pmt.methods.register("own_signs", "random signs of one's own", estimator=lambda *_: {})
+pmt.methods.register("own_signs", "custom random signs", estimator=lambda *_: {})
 """
 
 

@@ -26,7 +26,7 @@ MOST_FILTERS: int  # of an input stage
 MOST_STAGE_CHANNELS: int
 SHRINKAGE_BLOCK: int  # rows and columns that dct_shrinkage needs
 FILTER_STRENGTHS: dict[str, tuple[int, int]]  # in the order of their numbers, from 1 on
-NOISE_MODELS: tuple[str, ...]  # likewise, from 0 on
+NOISE_MODELS: tuple[str, ...]  # from 0 on
 
 class Options:
     def __getattr__(self, name: str) -> Any: ...

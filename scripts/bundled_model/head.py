@@ -16,7 +16,7 @@ from pmt.net.graph import Graph
 _WEIGHT_STEPS = 127
 _INT8_STEPS = 255
 WEIGHT_DECAYS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
-_HELD_OUT = 5  # one image in so many chooses the weight decay
+_HELD_OUT = 5  # one image in five chooses the weight decay
 _ITERATIONS = 200
 
 Floats = npt.NDArray[np.float32]

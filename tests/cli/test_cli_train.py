@@ -326,8 +326,8 @@ def test_training_on_from_a_run_with_its_own_images_says_so(files, tmp_path, cap
     first = tmp_path / "first"
     assert main(command(files, first, "--no-keep-best")) == 0
     note = (
-        f"{first} was trained on the same images: this model has seen the held-out ones and looks "
-        "too good beside later states; give other images, or --no-keep-best"
+        f"{first} was trained on the same images, the held-out ones among them, so the start looks "
+        "better than it is; give other images, or --no-keep-best"
     )
     assert note not in capsys.readouterr().out
     for model in (first, first / "checkpoint.pmt"):

@@ -32,7 +32,7 @@ def signs(engine, images, labels, step):
     return gradients
 
 
-pmt.methods.register("own_signs", "random signs of one's own", estimator=signs)
+pmt.methods.register("own_signs", "custom random signs", estimator=signs)
 """
 TRAIN = ["--block", "2", "--epochs", "2", "--batch", "10", "--preparation", "none"]
 

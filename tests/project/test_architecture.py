@@ -36,7 +36,7 @@ PYTHON = (
     "quantization", "train", "baselines", "methods", "pmt", "profiling", "firmware", "sheets",
     "plots", "cli",
 )  # fmt: skip
-# Rooms of `train` from the bottom up, likewise; its other files are the steps, options and trainers
+# Rooms of `train` from the bottom up, too; its other files are the steps, options and trainers
 # that the rooms share.
 TRAIN = ("costs", "prepare", "run", "choose")
 

@@ -59,6 +59,36 @@ def test_lines_end_cleanly():
     assert [str(p) for p in SOURCES if text(p) and not text(p).endswith("\n")] == []
 
 
+def docstrings(path: Path) -> list[str]:
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    nodes = [node for node in ast.walk(ast.parse(text(path))) if isinstance(node, kinds)]
+    return [found for node in nodes if (found := ast.get_docstring(node))]
+
+
+def test_first_lines_of_docstrings_have_nouns_and_verbs():
+    """Not "Return what ...": the noun is known to who wrote it."""
+    found = [
+        f"{path}: {line}"
+        for path in SOURCES
+        if path.suffix == ".py" and "tests" not in path.parts
+        for line in (doc.splitlines()[0] for doc in docstrings(path))
+        if re.search(r"\bwhat\b|^Of ", line, re.IGNORECASE)
+    ]
+    assert found == []
+
+
+def test_words_that_read_as_translated_are_not_used():
+    words = re.compile(r"\b(like" r"wise|so ma" r"ny|one's o" r"wn|of on" r"e's)\b", re.IGNORECASE)
+    found = [
+        f"{path}:{number}: {line.strip()}"
+        for path in SOURCES
+        if not path.is_relative_to("lab/pages") and not path.is_relative_to("docs/lab")
+        for number, line in enumerate(text(path).splitlines(), 1)
+        if words.search(line)
+    ]
+    assert found == []
+
+
 def test_headers_are_guarded():
     headers = [path for path in SOURCES if path.suffix == ".hpp"]
     assert [str(path) for path in headers if "#pragma once" not in text(path)] == []

@@ -14,7 +14,7 @@ from pmt.protocol.stratification import folds, hold_out, stratified_order
 
 
 def of_labels(*counts: int) -> np.ndarray:
-    """Labels of so many images of each class, mixed."""
+    """Labels of a number of images of each class, mixed."""
     labels = np.repeat(np.arange(len(counts)), counts)
     return np.random.default_rng(0).permutation(labels)
 

@@ -1,4 +1,4 @@
-"""Training of models that end in features: float targets, losses of one's own, what is refused."""
+"""Training of models that end in features: float targets, custom losses, refusals."""
 
 from __future__ import annotations
 

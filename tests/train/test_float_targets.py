@@ -22,7 +22,7 @@ OPTIONS: dict[str, Any] = {"batch": 8, "epochs": 6, "queries": 8, "preparation":
 
 
 def scaled(factor: float) -> pmt.Model:
-    """A network whose one output is so many times as large."""
+    """A network whose one output is a multiple as large."""
     graph: Graph = smooth_network(classes=1).to_graph()
     head = graph.ops[1]
     assert head.weight_scales is not None

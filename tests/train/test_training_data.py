@@ -69,7 +69,8 @@ def test_a_file_sorted_by_class_is_drawn_evenly(tmp_path: Path) -> None:
 
 def test_two_classes_for_a_model_of_ten() -> None:
     assert_warns(
-        "data set 'mine' has images of 2 classes (0, 1), the model has 10: it unlearns the others; "
+        "data set 'mine' has images of 2 of the model's 10 classes (0, 1): the model will forget "
+        "the others; "
         "give it a new last layer by classes=2 (--classes), or add images of all",
         of_labels([0, 1] * 10),
     )
@@ -86,7 +87,7 @@ def test_two_classes_for_a_model_of_ten() -> None:
 
 
 def lacking(*shares: int) -> Dataset:
-    """So many bundled images of each class."""
+    """The first bundled images of each class."""
     images = pmt.datasets.bundled("train")
     rows = [np.flatnonzero(images.labels == label)[:count] for label, count in enumerate(shares)]
     return images.subset(np.concatenate(rows))

@@ -15,7 +15,7 @@ struct ChannelStatistics {
 // concludes.
 class ChannelMeter {
  public:
-  // For layers of up to so many channels, padded as the kernels want them.
+  // For layers of at most `channels` channels, padded as the kernels want them.
   void take(int32_t channels, int32_t workers, size_t alignment, Arena& arena);
 
   void begin(const Network& network, int32_t index, const ChannelStatistics* guess, bool first);
@@ -32,7 +32,7 @@ class ChannelMeter {
 
   int32_t channels_ = 0, workers_ = 0;
   int32_t* bias_ = nullptr;      // of the requantization
-  float* scales_ = nullptr;      // likewise
+  float* scales_ = nullptr;      // of the same channels
   float* centers_ = nullptr;     // the real value of 0
   float* steps_ = nullptr;       // the real value of 1
   ChannelSums* sums_ = nullptr;  // [worker][channel]

@@ -67,7 +67,7 @@ class LayerForwards {
   KeptActivations* kept_ = nullptr;
   int32_t kept_bytes_ = 0;              // of a sample
   Activations* activations_ = nullptr;  // one per worker
-  Status* statuses_ = nullptr;          // likewise
+  Status* statuses_ = nullptr;          // of the same task
 };
 
 }  // namespace pmt

@@ -8,7 +8,7 @@ namespace pmt {
 
 enum class MemoryPart : int32_t {
   weights,      // copies of the trained layers'
-  biases,       // likewise
+  biases,       // and weight scales, of the same
   activations,  // in a compact plan with the kernels' scratch
   gradient,     // its sums, where they have memory of their own
   tables,       // losses of queries, states of their random numbers

@@ -36,13 +36,13 @@ class InputSearch {
   static constexpr int32_t best_images = 300;   // that the best are tried on; the last decision is on all
   static constexpr int32_t kept = 4;            // of the bank
 
-  // Lists of so many images at most.
+  // Lists of at most `images` images.
   void take(int32_t images, Arena& arena);
-  // A search of so many images; the model has the stage's own filters. It is over at once where there are too few.
+  // A search on `images` images; the model has the stage's own filters. It is over at once where there are too few.
   void start(const Model& model, int32_t images);
 
   bool is_over() const { return part_ == Part::over; }
-  // To be tried next, on so many images, spread over all.
+  // To be tried next, on images() images, spread over all.
   const FilterChain& candidate() const { return candidate_; }
   int32_t images() const { return images_; }
   // Image by image, and their sum of two equal views.

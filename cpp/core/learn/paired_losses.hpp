@@ -17,7 +17,7 @@ class PairedLosses {
   // The losses of a sample in both states, fixed-point as in loss_units.hpp or in another unit that all share.
   void add(int32_t loss, int32_t than);
 
-  // Whether the mean loss is higher by more than so many standard errors of the differences, sample by sample. With
+  // Whether the mean loss is higher by more than `errors` standard errors of the differences, sample by sample. With
   // sums S of them and Q of their squares, S > 0 and S^2 / n^2 > z^2 (Q - S^2 / n) / (n (n - 1)) is
   // S^2 (n - 1 + z^2) > z^2 n Q.
   bool is_worse(int32_t errors) const;

@@ -5,7 +5,7 @@
 
 namespace pmt {
 
-// Matrices have rows of whole groups of so many columns, for vector units; the last columns may be zeros.
+// Matrices have rows of whole groups of columns, for vector units; the last columns may be zeros.
 constexpr int32_t column_group = 4;
 
 // sums[k] += row[i] * matrix[i][k], for ascending i.

@@ -18,7 +18,7 @@ struct ScoredState {
   int32_t correct;
 };
 
-// Whether a state is worse than another, in its mean loss, by more than so many standard errors.
+// Whether a state is worse than another, in its mean loss, by more than `errors` standard errors.
 bool is_worse(const int32_t* losses, const int32_t* than, int32_t samples, int32_t errors);
 
 // Whether a state replaces the best one so far: its mean loss is less, and less than the original's by more than

@@ -21,7 +21,7 @@ struct Views {
 // -log of the mean prediction of each class, over all images and views; `sums` of as many classes is overwritten.
 void write_surprisal(const Views& views, int64_t* sums, float* surprisal);
 
-// The mean, over ordered pairs of views of an image, of the cross-entropy of one's prediction with the other's, less
+// The mean, over ordered pairs of views of an image, of the cross-entropy of the first prediction with the second, less
 // the first-order form of the entropy of the mean prediction: so a network that calls all images one class has no
 // advantage. Of a single view it is the entropy, less the same. Fixed-point as a loss.
 int32_t disagreement(const Views& views, int32_t image, const float* surprisal);

@@ -21,7 +21,7 @@ class ChannelPhase {
   Status open(const ChannelPhaseSetup& setup, uint8_t* memory, size_t bytes);
   size_t bytes_needed() const { return lists_at_ + list_bytes_; }
 
-  // The model is aligned by these parameters, which are the image's, to so many samples, spread over all; steps change
+  // The model is aligned by these parameters, which are the image's, to `images` samples, spread over all; steps change
   // them layer by layer.
   void start(const LearnerParameters& parameters, int32_t images);
   // The samples, for as long as nobody writes to the phase's memory.

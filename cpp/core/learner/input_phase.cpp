@@ -60,7 +60,7 @@ Status InputPhase::predict_view() {
   return {};
 }
 
-// Writes the disagreement of so many views, and returns its sum.
+// Writes the disagreement of the first views, and returns its sum.
 int64_t InputPhase::measure(int32_t views) {
   const Views all = {logits_, views, search_.images(), model().classes()};
   write_surprisal(all, sums_, surprisal_);

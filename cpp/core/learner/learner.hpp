@@ -60,7 +60,7 @@ struct Prediction {
   const float* logits;  // one a class; until the next call of the learner
 };
 
-// A slice: so many steps, a forward of an image or a few passes over its features each; so long; 0: no limit.
+// Limits of a slice, 0 for none. A step is a forward of an image, or a few passes over its features.
 struct LearnerBudget {
   int32_t steps;
   uint32_t milliseconds;

@@ -60,7 +60,7 @@ typedef struct {
   int32_t correct, count;
 } pmt_score;
 
-/* A learner stands in memory of the application: so many bytes, aligned for a pointer. */
+/* A learner stands in memory of the application, of this size, aligned for a pointer. */
 size_t pmt_learner_bytes(void);
 /* `memory` is 16-byte aligned. Returns the learner, which is where `object` is, and its status. */
 pmt_learner* pmt_learner_open(void* object, const pmt_learner_setup* setup, void* memory, size_t bytes, int* status);

@@ -21,7 +21,7 @@ class Predictor {
 
   // Plans passes that end before an op: what streams there does not. The last op: the whole network streams.
   Status stop_at(int32_t op);
-  // Memory of a pass, which holds nothing between two passes: so many bytes, 16-byte aligned.
+  // Memory of a pass, which holds nothing between two passes, in bytes; 16-byte aligned.
   size_t activation_bytes() const;
   void place(uint8_t* activations);
   // Memory of a pass of the whole network, and of the input stage before it.

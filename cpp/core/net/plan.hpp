@@ -97,9 +97,9 @@ class Plan {
     int32_t offset, bytes;
   };
   Gap gap(int32_t op) const;
-  // Makes bytes() large enough for a gap of so many at an op.
+  // Makes bytes() large enough for a gap of that size at an op.
   void widen(int32_t op, int32_t bytes);
-  // Makes bytes() at least so many.
+  // Makes bytes() at least that large.
   void reserve(int32_t bytes);
 
   // Whether a tensor of the main pass outlives a layer's queries.

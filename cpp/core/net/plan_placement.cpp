@@ -1,6 +1,6 @@
 // How a plan gives its buffers their places: the largest first, each at the lowest offset that is free of
-// conflicts. In a compact plan, buffers are compared with those near them in time alone, and so a network of
-// a thousand ops takes no thousand times as long as one of thirty.
+// conflicts. In a compact plan, buffers are compared with those near them in time alone, so that the time
+// grows about linearly with the number of ops.
 #include "core/base/arithmetic.hpp"
 #include "core/net/plan.hpp"
 
@@ -66,7 +66,7 @@ void Plan::list_items() {
   for (int32_t i = 0; i < listed(); ++i) by_size()[i] = i;
 }
 
-// One by one into their places: from one plan to the next of a search, few sizes change.
+// Insertion sort: between two plans of a search few sizes change.
 void Plan::sort_items() {
   int32_t* list = by_size();
   const auto before = [&](int32_t a, int32_t b) { return sizes()[a] != sizes()[b] ? sizes()[a] > sizes()[b] : a < b; };
@@ -78,7 +78,7 @@ void Plan::sort_items() {
   }
 }
 
-// Goes on after a rival that is in the way.
+// Moves the candidate past a conflicting buffer.
 void Plan::step_over(const Table& table, int32_t item, Candidate* candidate) const {
   const int32_t begin = table.offsets[item], end = begin + table.sizes[item];
   if (begin < 0 || begin >= candidate->place + candidate->bytes || end <= candidate->place) return;
@@ -182,7 +182,7 @@ void Plan::clear(Pass pass) {
   for (int32_t i = 0; i < items(); ++i) offsets(pass)[i] = unplaced;
 }
 
-// Gives up, with false, once it takes more than so many bytes.
+// Gives up, with false, once it takes more than `most` bytes.
 bool Plan::place_all(int32_t most) {
   bytes_ = 0;
   size_all();

@@ -22,7 +22,7 @@ class MeanPrediction {
   void clear_sums() const;
   // The logits of a sample; integers, a row of sums for each worker.
   void add(int32_t worker, const float* logits) const;
-  // After a step of so many samples.
+  // After a step of `samples` samples.
   void write_surprisal(int32_t samples) const;
 
   // -log of the mean prediction, one a class, at most -log 2^-20; 0 before the first step. Null where it is not kept.

@@ -51,7 +51,7 @@ bool shares_perturbations(const TrainerOptions& options, Estimator estimator);
 
 // Applies the options' rule. The head is always closed_form unless `rule` is weight. Where biases
 // alone are trained, by_dimension is always weight perturbation (of the biases): a bias moves all the
-// positions of its channel, which nodes would have to find out one by one.
+// positions of its channel, and node perturbation would need a query for each.
 Estimator choose_estimator(const Model& model, int32_t op, const TrainerOptions& options);
 
 // A layer under training, as the options have it; parameters as in its storage.

@@ -41,10 +41,10 @@ void entropy_gradient(const float* logits, int32_t classes, const EntropyTerms& 
 // The mean over p = softmax(logits) of -log q_c - surprisal_c, q = softmax(others).
 int32_t prediction_cross_entropy(const float* logits, const float* others, int32_t classes, const float* surprisal);
 
-// Adds softmax(logits), fixed-point, to sums of so many classes; nothing where there is no softmax.
+// Adds softmax(logits), fixed-point, to sums, one a class; nothing where there is no softmax.
 void add_prediction(const float* logits, int32_t classes, int64_t* sums);
 
-// -log of the mean of so many predictions, of whose probabilities of a class this is the sum.
+// -log of the mean probability of a class, by the sum over `samples` predictions.
 float surprisal_of(int64_t sum, int32_t samples);
 
 // A loss of `count` rows of logits, all of one sample, by a function of the host's. It writes fixed-point losses;

@@ -21,7 +21,7 @@ inline int32_t fixed_loss(float loss) {
   return static_cast<int32_t>(scaled < 0.0f ? scaled - 0.5f : scaled + 0.5f);
 }
 
-// A gradient likewise; NaN is 0.
+// The same of a gradient; NaN is 0.
 inline int32_t fixed_gradient(float gradient) { return gradient == gradient ? fixed_loss(gradient) : 0; }
 
 int32_t arg_max(const float* logits, int32_t classes);

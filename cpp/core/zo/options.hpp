@@ -60,7 +60,7 @@ struct TrainerOptions {
   uint32_t train_bias = 1;
   uint32_t train_weights = 1;  // 0: biases alone
   float bias_rate = 1.0f;      // learning rate of biases whose gradient is estimated, as a multiple
-  float head_rate = 1.0f;      // of a layer whose gradient is exact, weights and biases, likewise
+  float head_rate = 1.0f;      // of a layer whose gradient is exact, weights and biases, as a multiple
   Loss loss = Loss::cross_entropy;
   float diversity = 0.0f;  // of entropy: weight of the mean prediction's negative entropy
 };
@@ -72,7 +72,7 @@ constexpr float largest_diversity = 10.0f;
 constexpr float largest_rate = 1000.0f;
 constexpr float largest_float = 3.40282347e38f;
 
-// Values of a number, the bounds among them unless they are open. No NaN is inside.
+// An interval, closed unless an end is open. It never contains NaN.
 template <typename T>
 struct Range {
   T low;
@@ -112,7 +112,7 @@ constexpr void for_each_option(Visitor visit) {
   visit("diversity", &O::diversity, Range<float>{0.0f, largest_diversity});
 }
 
-// Fewest queries of a layer for a sample: leave-one-out compares two.
+// Minimum queries of a layer and sample: 2 with leave-one-out, else 1.
 int32_t least_queries(const TrainerOptions& options);
 
 // Whether the loss has a gradient by the logits, which makes that of a linear head exact.

@@ -14,7 +14,7 @@ float qas(const TrainerOptions& options, float scale) {
   return options.quantization_aware_scaling != 0 ? 1.0f / (scale * scale) : 1.0f;
 }
 
-// An overflow of extreme options times nothing is nothing, on every target.
+// inf * 0 is NaN: it counts as 0, so that every target agrees.
 float or_nothing(float value) { return value == value ? value : 0.0f; }
 
 float update_of(int64_t sum, float factor) { return or_nothing(to_float(sum) * factor); }

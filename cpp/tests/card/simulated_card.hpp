@@ -30,7 +30,7 @@ class SimulatedCard {
  public:
   static SimulatedCard& instance();
 
-  // A new board with a new card of so many blocks of zeros.
+  // A new board with a new card of blocks of zeros.
   void reset(uint32_t blocks);
   // Power is back: the card is as it was left, and works.
   void power_on();

@@ -18,7 +18,7 @@ CheckpointPart whole(const void* context, int32_t) {
   return {bytes->data(), bytes->size()};
 }
 
-// Saves a checkpoint of so many blocks to a new card, with room for so many at once.
+// Saves a checkpoint of some blocks to a new card, with room for a few at once.
 void save(size_t room, uint32_t block_milliseconds) {
   SimulatedCard& card = SimulatedCard::instance();
   card.reset(2 * (payload_blocks + 1));

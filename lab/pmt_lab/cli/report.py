@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FIELDS",
         type=listed(),
         default=("corruption",),
-        help="fields of the columns, likewise (default: corruption)",
+        help="fields of the columns, separated by commas (default: corruption)",
     )
     add(
         "--where",

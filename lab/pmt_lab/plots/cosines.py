@@ -46,7 +46,7 @@ def plot_cosines(
     ImportError
         If matplotlib is missing.
     ValueError
-        If ``ax`` is not one or two, or no estimate has so many queries.
+        If ``ax`` is not one or two, or no estimate has that number of queries.
     """
     counts = sorted({row.queries for row in study.rows})
     chosen = counts[-1] if queries is None else queries

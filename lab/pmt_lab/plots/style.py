@@ -33,7 +33,7 @@ def line_style(place: int) -> dict[str, Any]:
 def axes_of(
     ax: Any, count: int, width: float, height: float, across: int = 4, **options: Any
 ) -> npt.NDArray[np.object_]:
-    """Return so many axes: the user's, or those of a new figure, in rows of ``across``.
+    """Return ``count`` axes: the user's, or those of a new figure, in rows of ``across``.
 
     Parameters
     ----------

@@ -295,7 +295,7 @@ def _common(run: FinishedRun, points: int) -> dict[str, Any]:
 
 
 def thinned(curve: Sequence[Any], points: int = _POINTS) -> list[Any]:
-    """Return so many points of a curve, the first and the last among them, evenly."""
+    """Return ``count`` points of a curve, the first and the last among them, evenly."""
     if len(curve) <= points:
         return [list(point) for point in curve]
     last = len(curve) - 1

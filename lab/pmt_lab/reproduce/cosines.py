@@ -165,7 +165,7 @@ def mean_row(what: str, found: tuple[float, Interval], why: str) -> Row:
 
 
 def _mean(values: Any, variances: Any, freedom: int) -> tuple[float, Interval]:
-    """Return a mean over layers, of which each has a variance of so many degrees of freedom."""
+    """Return a mean over layers, of which each has a variance of ``freedom`` degrees of freedom."""
     mean, count = float(values.mean()), len(values)
     half = student_t(count * freedom) * math.sqrt(float(variances.sum())) / count
     return mean, (mean - half, mean + half)
@@ -179,7 +179,7 @@ def wins(data: Data, one: str, other: str) -> list[int]:
 
 
 def beyond_chance(count: int, layers: int) -> bool:
-    """Whether so many layers of :func:`wins` are unlikely (5 %) if the cosines do not differ."""
+    """Whether a count of :func:`wins` is unlikely (5 %) if the cosines do not differ."""
     share = _ONE_SIDE
     below = sum(math.comb(layers, k) * share**k * (1 - share) ** (layers - k) for k in range(count))
     return 1 - below < 2 * share

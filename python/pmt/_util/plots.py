@@ -1,7 +1,7 @@
 """How plots look and are kept.
 
-Colors that the color-blind can tell apart, with what tells them apart in gray; the same plot gives
-the same bytes of a file.
+A color-blind palette, with dashes and markers for gray prints; the same plot gives the same bytes
+of a file.
 """
 
 from __future__ import annotations
@@ -96,12 +96,12 @@ def plain_text(text: str) -> str:
 
 
 def new_axes(width: float, height: float) -> Any:
-    """Return the axes of a new figure of so many inches."""
+    """Return the axes of a new figure of a size in inches."""
     return load_pyplot().subplots(figsize=(width, height), layout="constrained")[1]
 
 
 def one_axes(ax: Any, width: float, height: float) -> Any:
-    """Return the user's axes, or, for None, those of a new figure of so many inches."""
+    """Return the user's axes, or, for None, those of a new figure of a size in inches."""
     if ax is None:
         return new_axes(width, height)
     _check_axes(ax)

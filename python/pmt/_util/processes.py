@@ -73,7 +73,7 @@ def thread_count(requested: int) -> int:
 
 @cache
 def _can_start(threads: int) -> bool:
-    """Try whether so many threads start beside this one, and warn where they do not."""
+    """Try whether ``count`` more threads start, and warn where they do not."""
     end = threading.Event()
     started: list[threading.Thread] = []
     try:

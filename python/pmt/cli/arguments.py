@@ -372,9 +372,9 @@ def chosen_severities(option: str, text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(known[part] for part in chosen))
 
 
-def add_corruption_seed(parser: argparse.ArgumentParser, what: str) -> None:
-    """Add the seed of the corruptions; `what` completes the help."""
-    add_integer(parser, "--seed S", f"seed of the corruptions{what}", default=0, within=(0, 2**31))
+def add_corruption_seed(parser: argparse.ArgumentParser, use: str) -> None:
+    """Add the seed of the corruptions; `use` completes its help."""
+    add_integer(parser, "--seed S", f"seed of the corruptions{use}", default=0, within=(0, 2**31))
 
 
 def add_threads(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""``pmt download``: fetch data sets, or say which there are."""
+"""``pmt download``: download a data set, or list them."""
 
 from __future__ import annotations
 

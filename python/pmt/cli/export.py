@@ -135,8 +135,8 @@ def _add_budgets(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--stack",
         metavar="SIZE",
-        help="stack size, likewise; the board's log says how much was used (default: the board's, "
-        "and 2 KB more with --select)",
+        help="bytes of stack, for example 8K; the board's log shows how much was used (default: "
+        "the board's, and 2 KB more with --select)",
     )
 
 

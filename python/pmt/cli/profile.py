@@ -85,7 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plot-step",
         metavar="FILE",
-        help="draw the contents of the method's memory at each operation of a step, likewise",
+        help="draw the contents of the method's memory at each operation of a step",
     )
     parser.add_argument(
         "--plan", action="store_true", help="print where the method's activations live on a device"

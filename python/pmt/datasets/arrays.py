@@ -195,7 +195,7 @@ def has_labels(labels: npt.NDArray[Any]) -> bool:
 
 
 def are_missing(labels: object, images: int) -> bool:
-    """Whether these are the labels of so many images without labels."""
+    """Whether these are the labels of images without labels."""
     return (
         isinstance(labels, np.ndarray)
         and labels.dtype == np.int64
@@ -218,7 +218,7 @@ def _checked_targets(
 
 
 def checked_labels(labels: object, images: int, classes: int) -> npt.NDArray[Any]:
-    """Return the labels of so many images, or raise an error.
+    """Return the labels of ``images`` images, or raise an error.
 
     Classes, 0 to classes - 1, as int64; or float32 targets, one for each class.
     """
@@ -266,7 +266,7 @@ def names_for(
 ) -> tuple[str, ...]:
     """Return `class_names`, or the numbers "0", "1", ... as names; check that the labels fit.
 
-    With numbers as names there are `at_least` so many classes; `path` names the labels' file in
+    With numbers as names there are `at_least` classes or more; `path` names the labels' file in
     errors.
     """
     low, high = int(labels.min()), int(labels.max())

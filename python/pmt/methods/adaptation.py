@@ -97,8 +97,8 @@ class Adaptation:
         earlier = self._same_images_before()
         if earlier is not None:
             notes.append(
-                f"{earlier} was trained on the same images: this model has seen the held-out ones "
-                "and looks too good beside later states; give other images, or --no-keep-best"
+                f"{earlier} was trained on the same images, the held-out ones among them, so the "
+                "start looks better than it is; give other images, or --no-keep-best"
             )
         return notes
 
@@ -147,7 +147,7 @@ class AdaptationResult:
 
     @property
     def after(self) -> dict[str, float] | None:
-        """Accuracy and loss of the model as it was kept, likewise."""
+        """Accuracy and loss of the model as it was kept, on the same images."""
         return _measured(self.result.after)
 
     @property

@@ -78,7 +78,7 @@ def register(
     estimator : Estimator, optional
         Gradients of zeroth-order training, see :class:`pmt.ZOTrainer`.
     optimizer : Optimizer, optional
-        Updates of zeroth-order training, likewise.
+        Updates of zeroth-order training, in the same unit.
     trainer : type, optional
         Another class than :class:`pmt.ZOTrainer`: a subclass of it or of
         ``pmt.train.trainer.Trainer`` whose ``name`` is the method's.

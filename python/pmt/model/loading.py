@@ -52,8 +52,9 @@ def load(path: str | os.PathLike[str], *, classes: int | None = None, **options:
         kept, else the checkpoint), or the name of a bundled model:
         ``"fashion_mnist_dscnn"``, ``"cifar10_mcunet"`` or ``"cifar10_small"``.
     classes : int, optional
-        Replace the last layer with a new one of so many classes, whose logits are all 0 until it is
-        trained. Training gives the model the class names of its data. By default the layer stays.
+        Replace the last layer with a new one of that number of classes, whose logits are all 0
+        until it is trained. Training gives the model the class names of its data. By default the
+        layer stays.
     **options
         Options of the importer: ``resolution`` of a ``.pkl``, ``input_mean`` and ``input_std`` of a
         ``.tflite`` or ``.onnx``, whose real input is (pixel - mean) / std. Without them they are

@@ -90,7 +90,7 @@ def scores_of_logits(logits: npt.NDArray[np.float32], labels: npt.NDArray[np.int
 
 
 def check_top(top: int, classes: int) -> None:
-    """Raise an error unless so many of the classes can be asked for."""
+    """Raise an error unless the best ``top`` of the classes can be asked for."""
     if not 1 <= checked_integer("top", top) <= classes:
         raise OptionError("top", f" {top}: must be 1 to {classes}, the number of classes")
 

@@ -72,7 +72,7 @@ def seen_images(metadata: Mapping[str, Any], data: Dataset) -> npt.NDArray[np.bo
 
 
 def warning_of_seen(seen: int, count: int) -> str:
-    """Return the warning that so many of the images to train and choose on are not new."""
+    """Return the warning that some of the images to train and choose on are not new."""
     return (
         f"the network was trained on {seen:,} of these {counted(count, 'image')} before: what is "
         "chosen on them says little of others; give images that it has not seen"

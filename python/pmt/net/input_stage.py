@@ -123,7 +123,7 @@ def fits(one: Filter, size: tuple[int, int]) -> bool:
 
 
 def check_stage(stage: InputStage, channels: int) -> None:
-    """Raise ValueError if a network of so many input channels cannot have an input stage."""
+    """Raise ValueError if a network has too many input channels for an input stage."""
     if channels > _core.MOST_STAGE_CHANNELS:
         raise ValueError(
             f"input stage: the network's input has {counted(channels, 'channel')}, an image at "

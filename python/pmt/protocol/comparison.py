@@ -175,7 +175,7 @@ def paired_margin(scores: npt.NDArray[np.float64], others: npt.NDArray[np.float6
 
 
 def is_worse(scores: ImageScores, than: ImageScores, errors: int = 1) -> bool:
-    """Whether the mean loss is higher by more than so many standard errors.
+    """Whether the mean loss is higher by more than ``errors`` standard errors.
 
     The standard error is that of the differences, image by image. The core decides, in integers.
     """

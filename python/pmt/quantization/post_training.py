@@ -59,7 +59,7 @@ FloatArray = npt.NDArray[np.float32]
 DoubleArray = npt.NDArray[np.float64]
 
 _LARGEST_BIAS = 2.0**23  # beyond, a float32 no longer holds every integer
-# Of bias correction: biases stay within, and images run so many at once.
+# Bias correction: the bound of biases, and the images that run at once.
 _CORRECTED_BIASES = (-(2**24), 2**24)
 _IMAGE_BYTES = 256 * 2**20
 _IMAGES_AT_ONCE = 16

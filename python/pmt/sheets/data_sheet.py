@@ -69,7 +69,7 @@ def make_sheet(
     constants : {"cifar10", "imagenet"}
         Constants of the corruptions.
     model : Model, optional
-        Show so many images of the split, by default 8, clean or with each corruption, as they are
+        Show images of the split, by default 8, clean or with each corruption, as they are
         and as this model's network reads them behind its input stage.
     progress : callable, optional
         Called as ``progress(done, tiles, corruption)`` after each corrupted tile.

@@ -71,7 +71,7 @@ class Geometry:
 
 
 def geometry(sheet: Sheet, label_width: int, label_height: int) -> Geometry:
-    """Choose the size of the tiles and the number of blocks, for labels of so many pixels at most.
+    """Choose the size of the tiles and the number of blocks, for labels of a width in pixels.
 
     Small images are enlarged by a whole factor, so that every pixel stays a square; large ones are
     reduced. The rows are broken into as many blocks as bring the picture nearest to 3:2. A

@@ -1,4 +1,4 @@
-"""The public engine: losses of many perturbations of a layer, for estimators of one's own."""
+"""The public engine: losses of many perturbations of a layer, for custom estimators."""
 
 from __future__ import annotations
 

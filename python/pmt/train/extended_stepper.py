@@ -31,7 +31,7 @@ __all__ = ["CoreUpdate", "ExtendedStepper"]
 _Gradients = dict[str, npt.NDArray[np.float64]]
 _INT32 = np.iinfo(np.int32)
 _LARGEST_UPDATE = 1 << 33
-# Sums of a gradient for the built-in update: so many in one of it, at most so large.
+# Fixed-point scale of a gradient that is passed to the built-in update, and its limit.
 _SETS = 1 << 20
 _LARGEST_SUM = 2.0**62
 

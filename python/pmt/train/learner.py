@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 _LOSS_ONE = float(_core.LOSS_ONE)
-_HELD_OUT = 4  # one sample in so many, at most
+_HELD_OUT = 4  # one sample in four, at most
 _MOST_SAMPLES = 2**20
 
 

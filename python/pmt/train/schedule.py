@@ -129,7 +129,7 @@ class Schedule:
         self._order = np.empty(0, np.int64)
 
     def indices(self, step: int) -> npt.NDArray[np.int64]:
-        """Return the samples of a step, int64 (batch,). Samples left over sit an epoch out."""
+        """Return the samples of a step, int64 (batch,). The remainder is skipped."""
         epoch, position = divmod(step, self.steps_per_epoch)
         if epoch != self._epoch:
             # Only raw 64-bit draws: NumPy promises their stream, not that of its shuffles.
@@ -149,11 +149,11 @@ class Schedule:
         return float(f"{self.options.learning_rate * fraction:.6g}")
 
     def ends_epoch(self, steps: int) -> bool:
-        """Whether an epoch, or the run, ends after so many steps."""
+        """Whether an epoch, or the run, ends after a number of steps."""
         return steps == self.steps or (steps > 0 and steps % self.steps_per_epoch == 0)
 
     def epochs_after(self, steps: int) -> int | float:
-        """Return how many epochs so many steps are: an int if they are whole."""
+        """Return how many epochs a number of steps is: an int if they are whole."""
         if steps % self.steps_per_epoch == 0:
             return steps // self.steps_per_epoch
         return round(steps / self.steps_per_epoch, 4)

@@ -148,8 +148,8 @@ class Trainer(ABC):
         """Return the trainer with batches that the images fill.
 
         Itself, but where the batch is a preset's or a method's and larger than the images of
-        ``data`` that are trained on: then a copy, which takes them all at once. A batch of one's
-        own stays, and :meth:`fit` refuses it.
+        ``data`` that are trained on: then a copy, which takes them all at once. A batch that was
+        given stays, and :meth:`fit` refuses it.
 
         Warns
         -----
@@ -221,7 +221,7 @@ class Trainer(ABC):
         held_out : Dataset or tuple of two arrays, optional
             Images with class labels to choose the best state on, which is then kept whatever
             ``keep_best`` says; by default a share of ``data``, of each class alike, and none
-            where ``data`` has no class labels. What they say of the best state is too good:
+            where ``data`` has no class labels. Their accuracy is optimistic:
             measure on others.
         groups : array_like of int or str, optional
             Shape (N,): the group of each training image, in place of those of ``data``. Near

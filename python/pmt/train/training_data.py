@@ -147,8 +147,8 @@ def _on_few_classes(data: Dataset, counts: npt.NDArray[np.int64]) -> str | None:
         )
     if not is_named(data) and len(found) <= classes // 2 and count >= 2 * classes:
         return (
-            f"data set {data.name!r} has images of {len(found)} classes "
-            f"({listed(found.tolist())}), the model has {classes}: it unlearns the others; "
+            f"data set {data.name!r} has images of {len(found)} of the model's {classes} classes "
+            f"({listed(found.tolist())}): the model will forget the others; "
             f"give it a new last layer by classes={int(found[-1]) + 1} (--classes), or add images "
             "of all"
         )

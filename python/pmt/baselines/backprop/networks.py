@@ -50,7 +50,7 @@ def tensor_of(array: npt.NDArray[Any]) -> Any:
 
 @contextmanager
 def _torch_threads(threads: int) -> Iterator[None]:
-    """Let torch have so many threads; 0 leaves it those that it has."""
+    """Set the number of torch's threads; 0 leaves it those that it has."""
     before = torch.get_num_threads()
     try:
         if threads > 0:

@@ -42,7 +42,7 @@ __all__ = [
 
 RATIOS = (0.125, 0.25, 0.5, 1.0)
 _FORMAT = "pmt contributions 1"
-# Above so many units memory is counted in coarser ones, rounded up, so that a budget always holds.
+# Above this number memory is counted in coarser units, rounded up, so that a budget always holds.
 _MOST_UNITS = 2**18
 
 

@@ -46,7 +46,7 @@ __all__ = [
     "write_changes",
 ]
 
-# So many times the file and all activations are beyond any network's needs.
+# This multiple of the file and all activations is beyond any network's needs.
 _ROOM = 10
 _STDERR = 2
 

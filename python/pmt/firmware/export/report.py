@@ -229,7 +229,7 @@ class Latency:
     cycles_source: str
 
     def seconds(self, instructions: int) -> float:
-        """Return the time of so many instructions."""
+        """Return the time of a number of instructions."""
         return instructions * self.cycles_per_instruction / (1e6 * self.clock_mhz)
 
     def factors(self) -> str:

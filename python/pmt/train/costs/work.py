@@ -75,7 +75,7 @@ class Work:
         return self.forward + self.queries
 
     def cost(self, images: int) -> Cost:
-        """Return the cost of a step of so many images."""
+        """Return the cost of a step of a number of images."""
         return Cost(images * self.forwards, images * self.macs)
 
     def to_json(self) -> dict[str, int]:

@@ -55,8 +55,8 @@ __all__ = ["Alignment", "align", "alignment_cost", "noise_probes", "noise_share"
 # A second round brings nothing: clean statistics are a good start.
 _ROUNDS = 1
 _PROBED_IMAGES = 256  # at most
-# The strength is so many times what the noise's share, a third for severe Gaussian noise, has
-# beyond the margin, which clean images reach by chance. Chosen on held-out images.
+# The strength as a multiple of the noise's share (a third for severe Gaussian noise) beyond the
+# margin, which clean images reach by chance. Chosen on held-out images.
 _STRENGTH, _MARGIN = 2.5, 0.05
 # Part of the shorter side: a local mean is over twice as many pixels and one more, at least 3.
 _RADII = 16
@@ -198,7 +198,7 @@ class _Groups:
 def _mean(
     values: list[npt.NDArray[np.float32]], images: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.float32]:
-    """Return the mean over groups of so many images, summed in their order."""
+    """Return the mean over groups of images, weighted by their size, summed in their order."""
     total = values[0] * np.float32(images[0])
     for value, count in zip(values[1:], images[1:], strict=True):
         total = total + value * np.float32(count)

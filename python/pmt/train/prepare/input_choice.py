@@ -247,7 +247,7 @@ def admit(model: Model, size: tuple[int, int] | None) -> None:
 
 
 def choice_cost(model: Model, images: int, *, windows: bool = True) -> Cost:
-    """Count the least work of a choice on so many images: the bank, and the best of it.
+    """Count the least work of a choice on some images: the bank, and the best of it.
 
     Noise probes, which are taken where there is noise, come on top.
     """

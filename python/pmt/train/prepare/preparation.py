@@ -132,7 +132,7 @@ class Preparation:
     Parameters
     ----------
     options : TrainingOptions or options of another trainer
-        Options of one's own need not have those of a preparation: there is none then.
+        Custom options need not have those of a preparation: there is none then.
     threads : int
         Threads to use, 0 for all; the result does not depend on it.
     """
@@ -152,7 +152,7 @@ class Preparation:
         return stored_statistics(model) if "align" in self.name else None
 
     def phases(self, model: Model, samples: int, *, pixels: bool = True) -> list[Phase]:
-        """Return the phases for a model and so many training samples, in their order."""
+        """Return the phases for a model and a number of training samples, in their order."""
         phases = []
         statistics = self.reference(model)
         if statistics is not None:
@@ -215,7 +215,7 @@ class Preparation:
             admit(model, size)
 
     def cost(self, model: Model, samples: int) -> Cost:
-        """Count the least work on so many training samples; no forward of it is perturbed."""
+        """Count the least work on a number of training samples; no forward of it is perturbed."""
         return Cost(0, sum(phase.macs for phase in self.phases(model, samples)))
 
     def apply(self, model: Model, data: Dataset) -> None:

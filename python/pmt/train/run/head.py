@@ -33,8 +33,7 @@ class CrossValidation(Observer):
     """Judges the head on all training images, each scored by a model prepared without its fold.
 
     A head is held to the old one as strongly in every fold as on all images. There are ten folds,
-    or so many that their multiply-accumulates are no more than those of the run, but at least
-    three.
+    or as many as take no more multiply-accumulates than the rest of the run, but at least three.
 
     Parameters
     ----------
@@ -76,7 +75,7 @@ class CrossValidation(Observer):
         self._seconds, self._macs = 0.0, 0
 
     def after_state(self, run: Run, state: State) -> None:
-        """Take in a phase before the head that is in force, and whether it is the best state."""
+        """Apply an earlier phase to every fold, and note whether it is kept."""
         if state.phase is None or state.name in HEADS or state.worse:
             return
         if state.phase.from_start and not state.better:
@@ -109,8 +108,8 @@ def _forward_macs(model: Model) -> int:
 class Refit(Observer):
     """Solves the head alone once more in the best state, now on the held-out images too.
 
-    They have chosen, and a head gains by every image. It is held to the same old head as the first
-    time, as strongly. Where solving the head did no good, nothing is done.
+    These are no longer needed for the choice, and a head gains by every image. It is held to the
+    same old head as the first time, as strongly. Where solving the head did no good, it stays.
     """
 
     arrays = ("head_start_weights", "head_start_bias", "head_start_scales")
@@ -133,7 +132,7 @@ class Refit(Observer):
             self._start = self._tried
 
     def end(self, run: Run) -> None:
-        """Solve the head, unless that is done."""
+        """Solve the head once."""
         solved = [r for r in run.history.phases if r.get("phase") in HEADS and r.get("best")]
         if not solved or run.history.refit is not None:
             return

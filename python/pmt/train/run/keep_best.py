@@ -80,7 +80,7 @@ BACKTRACK = partial(
 
 
 def held_out_count(options: object, samples: int) -> int:
-    """Return how many of so many training images a run would hold out."""
+    """Return how many of a number of training images a run would hold out."""
     if not getattr(options, "keep_best", False):
         return 0
     share: float = getattr(options, "held_out_share", 0.0)
@@ -121,7 +121,7 @@ class Images:
         return cls(data, valid, given, train, held_out.subset(first_of_copies(held_out)))
 
     @property
-    def were_parted(self) -> bool:
+    def held_out_was_split_off(self) -> bool:
         """Whether the held-out images are a part of those to train on."""
         return self.train is not self.data
 
@@ -187,9 +187,9 @@ class BestState:
     def is_better(self, scores: ImageScores, errors: int, *, is_alternative: bool = False) -> bool:
         """Whether a state should be kept in place of the best so far.
 
-        Its mean loss must be less than the best state's and, by more than so many standard errors,
-        than the first one's, and its accuracy no lower than the first one's. That of an alternative
-        must be less than the best state's by more than one standard error.
+        Its mean loss must be less than the best state's and, by more than ``errors`` standard
+        errors, than the first one's, and its accuracy no lower than the first one's. That of an
+        alternative must be less than the best state's by more than one standard error.
         """
         if self.start is None or self.best is None:
             return True

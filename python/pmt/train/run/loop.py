@@ -107,7 +107,7 @@ class Run:
         """Return who judges the states on held-out images, the judge of the head first."""
         options, images = self.trainer.options, self.images
         keep_best = KeepBest(bool(getattr(options, "backtrack", False)))
-        if not images.were_parted:
+        if not images.held_out_was_split_off:
             return [keep_best]
         few = len(images.held_out or ()) < FEW
         if few and any(phase.name == "head" for phase in self.phases):
@@ -161,7 +161,7 @@ class Run:
         notes = [*self.trainer.preparation.notes(self.model, self.data)]
         if not self.keeps_best:
             notes += note_without_choice(self.data, self.trainer.options)
-        elif self.images.were_parted:
+        elif self.images.held_out_was_split_off:
             notes += note_on_rare_classes(self.images.data)
         return RunResult(
             self.model,
@@ -210,7 +210,7 @@ class Run:
             self._save()
 
     def _end_phase(self, phase: Phase | None, work: PhaseWork, seconds: float) -> State:
-        """Measure, judge and record a phase, unless that is done."""
+        """Measure, judge and record a phase once."""
         name, kind = ("start", "start") if phase is None else (phase.name, "phase")
         state = self._judged(name, phase, work)
         record = {
@@ -267,7 +267,7 @@ class Run:
         return float(f"{rate * RATE_CUT**cuts:.6g}") if cuts else rate
 
     def _end_epoch(self) -> None:
-        """Evaluate and record an epoch that has ended, unless that is done."""
+        """Evaluate and record an epoch that has ended, once."""
         if self.schedule.ends_epoch(self.step) and self.history.recorded_to != self.step:
             self._finish_epoch()
 
@@ -302,7 +302,7 @@ class Run:
         self._go_on(state, EpochEnd(self.step, self.schedule.steps, record))
 
     def _take_back(self) -> None:
-        """Go back to the best state, with a stepper that forgets the way from there."""
+        """Go back to the best state, and reset the optimizer."""
         state = self.stepper.state_without_momentum()
         self.go_back()
         self._make_stepper()
