@@ -23,7 +23,7 @@ from pmt.train.run.result import RunResult
 from pmt.train.zo_trainer import Cost, ZOTrainer
 
 if TYPE_CHECKING:
-    from pmt import firmware, formats, net, plots, profiling, protocol, quantization, sheets, train
+    from pmt import plots, protocol, quantization, sheets
     from pmt.firmware.export import export, export_learner
     from pmt.quantization import quantize_model
     from pmt.train.choose import select_block
@@ -71,24 +71,19 @@ __all__ = [
     "datasets",
     "export",
     "export_learner",
-    "firmware",
-    "formats",
     "get_cmake_dir",
     "get_include",
     "list_models",
     "load",
     "methods",
-    "net",
     "plots",
     "preset",
-    "profiling",
     "protocol",
     "quantization",
     "quantize_model",
     "select_block",
     "sheets",
     "statistics",
-    "train",
 ]
 
 

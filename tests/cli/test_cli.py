@@ -326,7 +326,7 @@ def test_an_unknown_command_is_named(capsys):
     assert error.startswith(
         "pmt: error: argument COMMAND: 'teach' is unknown; choose one of info, profile, eval, pre"
     )
-    assert error.endswith("download; see `pmt --help`\n")
+    assert error.endswith("download, doctor; see `pmt --help`\n")
     assert main(["trian"]) == 2
     assert capsys.readouterr().err == (
         "pmt: error: argument COMMAND: 'trian' is unknown; did you mean 'train'?\n"

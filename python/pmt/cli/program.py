@@ -23,6 +23,7 @@ from pmt.cli import (
     align,
     convert,
     corrupt,
+    doctor,
     download,
     export,
     info,
@@ -80,6 +81,7 @@ COMMANDS = (
     show,
     quantize,
     download,
+    doctor,
 )
 
 

@@ -36,7 +36,7 @@ BEST, CHECKPOINT, DONE = "best.pmt", "checkpoint.pmt", "DONE"
 
 
 def list_models() -> tuple[str, ...]:
-    """Return the names of the models that come with pmt, for :func:`load`."""
+    """Return the names of the models that come with pmt, for :func:`pmt.load`."""
     return BUNDLED_MODELS
 
 

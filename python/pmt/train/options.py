@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pmt import _core
 from pmt._util.text import did_you_mean
@@ -18,6 +18,7 @@ from pmt.train.option_fields import (
     option,
     refuse_unknown,
 )
+from pmt.train.option_types import OptionArguments
 from pmt.train.prepare.preparation import (
     ALIGN_IMAGES,
     ALIGN_RELIABILITY,
@@ -33,6 +34,9 @@ from pmt.train.schedule import (
     LEARNING_RATES,
     MACS,
 )
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["PRESETS", "TrainingOptions", "preset"]
 
@@ -212,7 +216,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-def preset(name: str, **changes: Any) -> TrainingOptions:
+def preset(name: str, **changes: Unpack[OptionArguments]) -> TrainingOptions:
     """Return a preset, with some options changed.
 
     Parameters

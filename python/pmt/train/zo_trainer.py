@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,11 +19,15 @@ from pmt.train.extended_stepper import ExtendedStepper
 from pmt.train.extensions import Estimator, Optimizer, check_extensions, extension_names
 from pmt.train.losses import LossFunction, check_labels, check_output, function_name, is_function
 from pmt.train.option_fields import warn_without_effect
+from pmt.train.option_types import OptionArguments
 from pmt.train.options import PRESETS, TrainingOptions
 from pmt.train.options import preset as _preset
 from pmt.train.prepare.preparation import without_head
 from pmt.train.stepper import CoreStepper, Stepper
 from pmt.train.trainer import Trainer
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["Cost", "ZOTrainer"]
 
@@ -91,7 +95,7 @@ class ZOTrainer(Trainer):
         threads: int = 0,
         estimator: Estimator | None = None,
         optimizer: Optimizer | None = None,
-        **changes: Any,
+        **changes: Unpack[OptionArguments],
     ) -> None:
         if options is not None and not isinstance(options, TrainingOptions):
             raise TypeError(

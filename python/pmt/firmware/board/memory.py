@@ -30,6 +30,7 @@ from pmt.train.prepare import without_statistics
 
 __all__ = [
     "MAKE_SECONDS",
+    "PACKAGES",
     "Backend",
     "BoardMemory",
     "LinkedSizes",
@@ -287,7 +288,8 @@ def _standard_error(file: IO[bytes]) -> Iterator[None]:
 
 MAKE_SECONDS = 900
 
-_PACKAGES = {
+# Debian packages of the programs that firmware needs.
+PACKAGES = {
     "arm-none-eabi-g++": "gcc-arm-none-eabi",
     "qemu-system-arm": "qemu-system-arm",
     "make": "make",
@@ -410,7 +412,7 @@ def need_programs(purpose: str, *programs: str) -> None:
         if shutil.which(program) is None:
             raise FileNotFoundError(
                 f"{program} is not installed, and {purpose} with it; install it, on "
-                f"Debian and Ubuntu with `apt-get install {_PACKAGES[program]}`"
+                f"Debian and Ubuntu with `apt-get install {PACKAGES[program]}`"
             )
 
 

@@ -337,7 +337,7 @@ def export_learner_files(
     importer : dict, optional
         Options of :func:`pmt.load`.
     **project
-        Arguments of :func:`export_learner`.
+        Arguments of :func:`pmt.export_learner`.
 
     Returns
     -------
@@ -349,6 +349,6 @@ def export_learner_files(
     FileNotFoundError, ValueError, TypeError, ImportError
         If the model cannot be read.
     ValueError, FileExistsError, OSError
-        As :func:`export_learner`.
+        As :func:`pmt.export_learner`.
     """
     return export_learner(load(model, **importer or {}), **project)

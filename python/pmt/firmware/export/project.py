@@ -93,7 +93,7 @@ def export(
     The project holds the core's sources, the model, the board's files, an application, and
     ``card.img``: the samples, the steps, and every result that the host computed from them. Run on
     the target it trains, compares, and leaves checkpoints on the card, which
-    :func:`pmt.load` and :func:`read_card` read.
+    :func:`pmt.load` and :func:`pmt.firmware.export.read_card` read.
 
     Parameters
     ----------
@@ -101,7 +101,8 @@ def export(
         The model, a model file, or a run folder. A run continues, with its own options, from its
         last step.
     target : str
-        A board: one of :func:`targets`, or the path of a TOML file that describes one.
+        A board: one of :func:`pmt.firmware.export.targets`, or the path of a TOML file that
+        describes one.
     like : str, optional
         Another target, whose sizes of flash and RAM limit an emulated one: by the linker's regions
         and by the memory protection unit.

@@ -162,7 +162,7 @@ def select_block(
         Options of each trial run; ``layers`` are those of the candidate; ``macs``
         and ``keep_best`` are not used. By default those of one epoch.
     candidates, criterion, seeds, out, threads
-        As in :func:`select`.
+        As in :func:`pmt.train.choose.select`.
     opened : callable, optional
         Called with the images before any training.
 
@@ -174,7 +174,8 @@ def select_block(
     Raises
     ------
     ValueError, FileNotFoundError
-        As :meth:`pmt.protocol.SplitChoice.of` and :func:`select`; or if no image is held out.
+        As :meth:`pmt.protocol.SplitChoice.of` and :func:`pmt.train.choose.select`; or if no image
+        is held out.
     KeyboardInterrupt
         On Ctrl-C; with ``out``, the same call continues from there.
     """

@@ -147,7 +147,7 @@ class MeasuredModel:
 
 
 def statistics(model: Model, images: npt.NDArray[Any], *, threads: int = 0) -> Model:
-    """Return a copy of a model with the statistics that :func:`align` needs.
+    """Return a copy of a model with the statistics that :func:`pmt.align` needs.
 
     Parameters
     ----------
@@ -156,12 +156,12 @@ def statistics(model: Model, images: npt.NDArray[Any], *, threads: int = 0) -> M
     images : ndarray of uint8, float32 or int8, shape (N, height, width, channels)
         Clean images, as the model was trained on; some hundred.
     threads : int
-        As in :func:`measure_statistics`.
+        As in :func:`pmt.train.prepare.measure_statistics`.
 
     Raises
     ------
     TypeError, ValueError
-        As :func:`measure_statistics`.
+        As :func:`pmt.train.prepare.measure_statistics`.
 
     Examples
     --------

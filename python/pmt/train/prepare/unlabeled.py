@@ -80,7 +80,7 @@ def align_model(
         Choose filters before the network, see
         :func:`pmt.train.prepare.choose_input_stage`, where that is possible.
     windows, reliability, threads, progress
-        As in :func:`align`.
+        As in :func:`pmt.align`.
     input_progress : callable, optional
         As in :func:`pmt.train.prepare.choose_input_stage`.
 
@@ -92,7 +92,7 @@ def align_model(
     Raises
     ------
     FileNotFoundError, ValueError, ImportError
-        As :meth:`pmt.protocol.DataSource.load` and :func:`align`.
+        As :meth:`pmt.protocol.DataSource.load` and :func:`pmt.align`.
     """
     if choose_input:
         admit(model, data.own_size(split))
