@@ -92,10 +92,21 @@ def test_the_page_of_results_shows_a_benchmark_s_table(name: str, rows: int) -> 
     assert f"\n```\n{benchmark['table_of'](stored)}\n```\n" in page
 
 
-@pytest.mark.parametrize("severity", [5, 3])
-def test_the_page_of_results_shows_what_an_input_stage_brings(severity: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "rows", "severity"),
+    [
+        ("input-stage", 1 + 2 * 19, 5),
+        ("input-stage", 1 + 2 * 19, 3),
+        ("input-stage-resnet8", 1 + 19, 5),
+        ("camera-faults", 12, -1),
+        ("camera-faults-resnet8", 12, -1),
+    ],
+)
+def test_the_page_of_results_shows_what_an_input_stage_brings(
+    name: str, rows: int, severity: int
+) -> None:
     benchmark = runpy.run_path(str(ROOT / "lab" / "benchmarks" / "input_stage.py"))
-    stored = json.loads((LAB.parent / "results" / "input-stage.json").read_text())
-    assert len(stored) == 1 + 2 * 19
+    stored = json.loads((LAB.parent / "results" / f"{name}.json").read_text())
+    assert len(stored) == rows
     page = (LAB / "results.md").read_text(encoding="utf-8")
     assert f"\n```\n{benchmark['table_of'](stored, severity)}\n```\n" in page
