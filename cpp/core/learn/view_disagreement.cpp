@@ -23,7 +23,7 @@ int32_t disagreement(const Views& views, int32_t image, const float* surprisal) 
       ++pairs;
     }
   }
-  return static_cast<int32_t>(divide_rounded(sum, pairs));
+  return pairs > 0 ? static_cast<int32_t>(divide_rounded(sum, pairs)) : 0;
 }
 
 }  // namespace pmt
