@@ -68,7 +68,8 @@ const char* learner_message(Code code) {
     case Code::learner_samples: return "too few samples for this phase";
     case Code::learner_statistics: return "the learner has no statistics of clean images that fit the model's layers";
     case Code::learner_input: return "filters are chosen where the model has an input stage and samples are its frames";
-    case Code::learner_filters: return "the stored state has filters of its own: open it by a learner that chooses them";
+    case Code::learner_filters:
+      return "the stored state has filters of its own: open it by a learner that chooses them";
     case Code::learner_head: return "the model's last layer is not a linear head";
     case Code::learner_full: return "there is no room for another sample";
     case Code::frame_store: return "the frame store failed, or a frame in it has changed";
