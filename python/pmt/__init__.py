@@ -30,18 +30,15 @@ if TYPE_CHECKING:
 else:
     __getattr__ = lazy_names(
         __name__,
+        (
+            *("firmware", "formats", "net", "plots", "profiling", "protocol"),
+            *("quantization", "sheets", "train"),
+        ),
         {
-            **{
-                name: f"pmt.{name}"
-                for name in (
-                    *("firmware", "formats", "net", "plots", "profiling", "protocol"),
-                    *("quantization", "sheets", "train"),
-                )
-            },
-            "export": "pmt.firmware.export:export",
-            "export_learner": "pmt.firmware.export:export_learner",
-            "quantize_model": "pmt.quantization:quantize_model",
-            "select_block": "pmt.train.choose:select_block",
+            "export": "pmt.firmware.export",
+            "export_learner": "pmt.firmware.export",
+            "quantize_model": "pmt.quantization",
+            "select_block": "pmt.train.choose",
         },
     )
 

@@ -1,4 +1,4 @@
-"""`pmt doctor`: what a report of a problem needs."""
+"""`pmt doctor`: the facts for a report of a problem."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users of other libraries write first: images and labels apart, other names, other files."""
+"""First calls of users of other libraries: images and labels apart, other names, other files."""
 
 from __future__ import annotations
 

@@ -61,6 +61,22 @@ int32_t Model::block_layer(const BlockRecord& block, uint32_t index) const {
 
 const char* Model::metadata() const { return reinterpret_cast<const char*>(image_ + header_->metadata.offset); }
 
+bool operator==(const FilterChain& a, const FilterChain& b) {
+  bool same = a.count == b.count;
+  for (int32_t i = 0; same && i < a.count; ++i) {
+    const FilterRecord &one = a.records[i], &other = b.records[i];
+    same = one.kind == other.kind && one.strength == other.strength && one.noise == other.noise;
+  }
+  return same;
+}
+
+FilterChain Model::filters() const {
+  FilterChain chain = {};
+  chain.count = filter_count();
+  for (int32_t i = 0; i < chain.count; ++i) chain.records[i] = filter(i);
+  return chain;
+}
+
 const StageRecord* Model::stage() const {
   return header_->stage.count == 0 ? nullptr : reinterpret_cast<const StageRecord*>(image_ + header_->stage.offset);
 }

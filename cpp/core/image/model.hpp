@@ -46,6 +46,7 @@ struct FilterChain {
   FilterRecord records[most_filters];
   int32_t count;
 };
+bool operator==(const FilterChain& a, const FilterChain& b);
 
 class Model {
  public:
@@ -94,6 +95,8 @@ class Model {
   const FilterRecord& filter(int32_t index) const {
     return filters_ != nullptr ? filters_->records[index] : own_filters()[index];
   }
+
+  FilterChain filters() const;
 
   // Index of the op that produces a tensor, -1 for the network's input.
   int32_t producer(uint32_t tensor) const;

@@ -12,7 +12,7 @@ Frame frame_of(const Model& model, uint8_t* pixels) {
   return {pixels, model.stage()->height, model.stage()->width, model.input().channels};
 }
 
-// Of the filter that takes most, for a learner may choose any.
+// The filter that takes most decides, for a learner may choose any.
 int64_t filter_bytes(const Frame& frame) {
   const int64_t each[] = {switching_median_bytes(frame), dct_shrinkage_bytes(frame), sharpening_bytes(frame)};
   int64_t most = 0;

@@ -13,10 +13,6 @@ constexpr int32_t factors[] = {7, 14}, factor_one = 10;  // of a strength, in a 
 constexpr int32_t factor_count = sizeof factors / sizeof *factors;
 constexpr int32_t most_steps = 4;  // by each of them
 
-bool is_same(const FilterRecord& a, const FilterRecord& b) {
-  return a.kind == b.kind && a.strength == b.strength && a.noise == b.noise;
-}
-
 FilterChain chain_of(const FilterRecord& filter) {
   FilterChain chain = {};
   chain.records[0] = filter;
@@ -38,28 +34,18 @@ FilterRecord scaled(const FilterRecord& filter, int32_t factor) {
 
 }  // namespace
 
-bool operator==(const FilterChain& a, const FilterChain& b) {
-  bool same = a.count == b.count;
-  for (int32_t i = 0; same && i < a.count; ++i) same = is_same(a.records[i], b.records[i]);
-  return same;
-}
-
 void InputSearch::take(int32_t images, Arena& arena) {
-  of_own_.disagreements = arena.take<int32_t>(images);
-  of_best_.disagreements = arena.take<int32_t>(images);
+  of_own_.list = arena.take<int32_t>(images);
+  of_best_.list = arena.take<int32_t>(images);
 }
 
 void InputSearch::start(const Model& model, int32_t images) {
-  frame_ = *model.stage();
-  own_ = {};
-  own_.count = model.filter_count();
-  for (int32_t i = 0; i < own_.count; ++i) own_.records[i] = model.filter(i);
-  best_ = candidate_ = own_;
+  own_ = best_ = candidate_ = model.filters();
   all_ = images;
-  of_own_.images = of_best_.images = 0;
+  of_own_.found.images = of_best_.found.images = 0;
   in_bank_ = hopeful_ = 0;
   for (int32_t i = 0; i < input_bank_size; ++i) {
-    const bool fits = filter_is_valid(frame_, input_bank[i]) && !(chain_of(input_bank[i]) == own_);
+    const bool fits = filter_is_valid(*model.stage(), input_bank[i]) && !(chain_of(input_bank[i]) == own_);
     if (fits) order_[in_bank_++] = i;
   }
   at_ = -1;  // the model's own filters
@@ -74,52 +60,47 @@ void InputSearch::ask(Part part, const FilterChain& chain, int32_t images) {
   images_ = images;
 }
 
-void InputSearch::keep(Measured& measured, const int32_t* disagreements, int64_t entropy) const {
-  measured.images = images_;
-  measured.entropy = entropy;
-  measured.sum = 0;
-  for (int32_t i = 0; i < images_; ++i) {
-    measured.disagreements[i] = disagreements[i];
-    measured.sum += disagreements[i];
-  }
+void InputSearch::keep(Measured& measured, const Reported& found) {
+  __builtin_memcpy(measured.list, found.disagreements, sizeof(int32_t) * static_cast<size_t>(found.images));
+  measured.found = {found.sum, found.entropy, found.images, measured.list};
 }
 
-void InputSearch::keep_best(const int32_t* disagreements, int64_t entropy) {
+void InputSearch::keep_best(const Reported& found) {
   best_ = candidate_;
-  keep(of_best_, disagreements, entropy);
+  keep(of_best_, found);
 }
 
 void InputSearch::report(const int32_t* disagreements, int64_t entropy) {
-  int64_t sum = 0;
-  for (int32_t i = 0; i < images_; ++i) sum += disagreements[i];
-  const bool is_less = of_best_.images != images_ || sum < of_best_.sum;
+  Reported found = {0, entropy, images_, disagreements};
+  for (int32_t i = 0; i < images_; ++i) found.sum += disagreements[i];
+  const bool is_less = of_best_.found.images != images_ || found.sum < of_best_.found.sum;
   switch (part_) {
     case Part::bank:
       if (at_ < 0) {
-        keep(of_own_, disagreements, entropy);
+        keep(of_own_, found);
       } else {
-        sums_[at_] = sum;
-        if (is_less) keep_best(disagreements, entropy);
+        sums_[at_] = found.sum;
+        if (is_less) keep_best(found);
       }
       return next_of_bank();
     case Part::finalists:
-      if (is_less) keep_best(disagreements, entropy);
+      if (is_less) keep_best(found);
       return next_finalist();
     case Part::strength:
       if (is_less) {
-        keep_best(disagreements, entropy);
+        keep_best(found);
         ++steps_;
       } else {
         steps_ = most_steps;
       }
       return next_strength();
     case Part::chain:
-      if (!is_worse(of_best_.disagreements, disagreements, images_, chain_errors)) return next_chain();
-      keep_best(disagreements, entropy);
+      if (!is_worse(of_best_.found.disagreements, disagreements, images_, chain_errors)) return next_chain();
+      keep_best(found);
       is_chain_ = true;
       return start_strength();
-    case Part::own: keep(of_own_, disagreements, entropy); return next_of_all();
-    case Part::best: keep_best(disagreements, entropy); return next_of_all();
+    case Part::own: keep(of_own_, found); return next_of_all();
+    case Part::best: keep_best(found); return next_of_all();
     case Part::over: return;
   }
 }
@@ -144,7 +125,7 @@ void InputSearch::sort_bank() {
       order_[j - 1] = place;
     }
   }
-  while (hopeful_ < in_bank_ && sums_[hopeful_] < of_own_.sum) ++hopeful_;
+  while (hopeful_ < in_bank_ && sums_[hopeful_] < of_own_.found.sum) ++hopeful_;
 }
 
 void InputSearch::next_finalist() {
@@ -188,16 +169,16 @@ void InputSearch::next_chain() {
 }
 
 void InputSearch::next_of_all() {
-  if (of_own_.images != all_) return ask(Part::own, own_, all_);
-  if (of_best_.images != all_) return ask(Part::best, best_, all_);
+  if (of_own_.found.images != all_) return ask(Part::own, own_, all_);
+  if (of_best_.found.images != all_) return ask(Part::best, best_, all_);
   decide();
 }
 
 // Less entropy, too: a blur makes views alike, but not predictions sure.
 void InputSearch::decide() {
   part_ = Part::over;
-  const bool better =
-      is_worse(of_own_.disagreements, of_best_.disagreements, all_, own_errors) && of_best_.entropy < of_own_.entropy;
+  const bool better = is_worse(of_own_.found.disagreements, of_best_.found.disagreements, all_, own_errors) &&
+                      of_best_.found.entropy < of_own_.found.entropy;
   if (!better) best_ = own_;
 }
 

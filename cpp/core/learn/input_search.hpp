@@ -27,8 +27,6 @@ constexpr FilterRecord input_bank[] = {
 };
 constexpr int32_t input_bank_size = sizeof input_bank / sizeof *input_bank;
 
-bool operator==(const FilterChain& a, const FilterChain& b);
-
 class InputSearch {
  public:
   static constexpr int32_t fewest_images = 30;  // fewer decide by chance
@@ -50,19 +48,22 @@ class InputSearch {
 
   // The best filters so far, and after the end those that are chosen.
   const FilterChain& best() const { return best_; }
-  const FilterChain& own() const { return own_; }
 
  private:
   enum class Part : int32_t { bank, finalists, strength, chain, own, best, over };
-  struct Measured {
+  struct Reported {
     int64_t sum, entropy;
     int32_t images;
-    int32_t* disagreements;  // image by image
+    const int32_t* disagreements;  // image by image
+  };
+  struct Measured {
+    Reported found;
+    int32_t* list;  // that holds its disagreements
   };
 
   int32_t most(int32_t images) const { return all_ < images ? all_ : images; }
-  void keep(Measured& measured, const int32_t* disagreements, int64_t entropy) const;
-  void keep_best(const int32_t* disagreements, int64_t entropy);
+  static void keep(Measured& measured, const Reported& found);
+  void keep_best(const Reported& found);
   void ask(Part part, const FilterChain& chain, int32_t images);
   void sort_bank();
   void next_of_bank();
@@ -74,7 +75,6 @@ class InputSearch {
   void next_of_all();
   void decide();
 
-  StageRecord frame_ = {};
   int32_t all_ = 0, images_ = 0;
   Part part_ = Part::over;
   FilterChain own_ = {}, best_ = {}, candidate_ = {};

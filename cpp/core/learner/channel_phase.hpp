@@ -24,8 +24,7 @@ class ChannelPhase {
   // The model is aligned by these parameters, which are the image's, to `images` samples, spread over all; steps change
   // them layer by layer.
   void start(const LearnerParameters& parameters, int32_t images);
-  // The samples, for as long as nobody writes to the phase's memory.
-  int32_t images() const { return count_; }
+  // One of these samples, for as long as nobody writes to the phase's memory.
   int32_t sample(int32_t image) const { return samples_[image]; }
   Status step(bool* done);
 

@@ -100,8 +100,7 @@ Status Learner::measure_phases() {
   if (!can_align()) return {};
   const Status status = channels_.open({&predictor_, setup_.clean, &samples_}, phase_, phase_bytes_);
   if (!status.ok() && status.code != Code::arena_too_small) return status;
-  need_.align = device_need_.align = channels_.bytes_needed();
-  if (need_.align < need_.predict) need_.align = device_need_.align = need_.predict;
+  need_.align = device_need_.align = larger_size(channels_.bytes_needed(), need_.predict);
   if (setup_.chooses_input) {
     (void)input_.open({&predictor_, &channels_, &samples_, &learned_}, phase_, phase_bytes_);
     need_.input = device_need_.input = larger_size(input_.bytes_needed(), need_.predict);

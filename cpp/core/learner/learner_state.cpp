@@ -49,11 +49,7 @@ void LearnerParameters::take(const Model& model, int32_t heads, const TrainedLay
 }
 
 void LearnerParameters::reset_channels(const Model& model) {
-  if (filters_ != nullptr) {
-    *filters_ = {};
-    filters_->count = model.filter_count();
-    for (int32_t i = 0; i < filters_->count; ++i) filters_->records[i] = model.filter(i);
-  }
+  if (filters_ != nullptr) *filters_ = model.filters();
   for (int32_t i = 0; i < model.op_count() - 1; ++i) {
     if (!is_aligned_op(model, i)) continue;
     __builtin_memcpy(channels_[i].bias, model.bias(model.op(i)), channel_bytes(model, i));
@@ -154,14 +150,7 @@ size_t LearnerParameters::largest(const Model& model, const TrainedLayers& layer
 
 bool LearnerParameters::has_other_filters(const Model& model, LearnerState state) const {
   const FilterChain* chain = filters(state);
-  if (chain == nullptr) return false;
-  const Model original = model.original();
-  bool same = chain->count == original.filter_count();
-  for (int32_t i = 0; same && i < chain->count; ++i) {
-    const FilterRecord &a = chain->records[i], &b = original.filter(i);
-    same = a.kind == b.kind && a.strength == b.strength && a.noise == b.noise;
-  }
-  return !same;
+  return chain != nullptr && !(*chain == model.original().filters());
 }
 
 bool LearnerParameters::has_sound_filters(const Model& model) const {

@@ -9,23 +9,27 @@ from typing import Any
 __all__ = ["lazy_names"]
 
 
-def lazy_names(package: str, names: Mapping[str, str] | tuple[str, ...]) -> Callable[[str], Any]:
+def lazy_names(
+    package: str, submodules: tuple[str, ...], elsewhere: Mapping[str, str] | None = None
+) -> Callable[[str], Any]:
     """Return a module's ``__getattr__`` (PEP 562).
 
     Parameters
     ----------
     package : str
         The module's name.
-    names : tuple of str or mapping
-        Its submodules; or by name where each is: ``"module"``, or ``"module:attribute"``.
+    submodules : tuple of str
+        Its submodules.
+    elsewhere : mapping, optional
+        Modules by the names that are attributes of them.
     """
-    places = names if isinstance(names, Mapping) else {n: f"{package}.{n}" for n in names}
+    places = elsewhere or {}
 
     def find(name: str) -> Any:
-        if name not in places:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        module, _, attribute = places[name].partition(":")
-        found = importlib.import_module(module)
-        return getattr(found, attribute) if attribute else found
+        if name in submodules:
+            return importlib.import_module(f"{package}.{name}")
+        if name in places:
+            return getattr(importlib.import_module(places[name]), name)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return find

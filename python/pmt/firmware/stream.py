@@ -338,11 +338,12 @@ class _Session:
         return data.images if self._model.input_stage else self._model.prepare(data.images)
 
     def _observe(self, board: Board, data: Dataset, labeled: bool) -> None:
-        inputs, sent = self._model.prepare(data.images), self._sent(data)
+        sent = self._sent(data)
+        kept = sent if self._keeps_frames else self._model.prepare(data.images)
         role = _core.LEARNER_ROLES.index("automatic")
         for i in range(len(data)):
             label = int(data.labels[i]) if labeled else -1
-            self._frames.append(sent[i] if self._keeps_frames else inputs[i])
+            self._frames.append(kept[i])
             reply = board.ask("O", role, label, sent[i])
             self._same(reply, partial(self._host.observe, data.images[i : i + 1], [label]))
 

@@ -18,11 +18,13 @@ from pmt import _core
 from pmt._util.checks import checked_range
 from pmt._util.text import did_you_mean, table
 from pmt.model import Model
+from pmt.model.input_conversion import images_in_shape, kind_of
 from pmt.net.image import read_stage
 from pmt.train.options import TrainingOptions
 from pmt.train.prepare.clean_statistics import (
     CleanStatistics,
     aligned_layers,
+    check_some,
     prepared_images,
     stored_statistics,
     without_statistics,
@@ -328,12 +330,12 @@ class Learner:
         return f"<Learner: {self._core.samples} samples, {self.in_force} in force{trial}>"
 
     def _inputs(self, images: npt.NDArray[Any]) -> npt.NDArray[np.int8] | npt.NDArray[np.uint8]:
-        inputs = prepared_images(self._model, images)
         if not self._takes_frames:
-            return inputs
-        if images.dtype != np.uint8:
-            raise TypeError(f"images must be uint8 pixels to choose filters, got {images.dtype}")
-        return np.ascontiguousarray(images).reshape(-1, *self._model.image_shape)
+            return prepared_images(self._model, images)
+        if not isinstance(images, np.ndarray) or images.dtype != np.uint8:
+            raise TypeError(f"images must be uint8 pixels to choose filters, got {kind_of(images)}")
+        check_some(images)
+        return np.ascontiguousarray(images_in_shape(images, self._model.image_shape))
 
     def _refuse_while_running(self, call: str) -> None:
         if self._core.is_running:

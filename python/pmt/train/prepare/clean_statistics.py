@@ -214,11 +214,16 @@ def store_statistics(
 def prepared_images(model: Model, images: npt.NDArray[Any]) -> npt.NDArray[np.int8]:
     """Return a model's int8 input of images to measure, of which there must be one."""
     inputs = model.prepare(images)
-    if not len(inputs):
+    check_some(images)
+    return inputs
+
+
+def check_some(images: npt.NDArray[Any]) -> None:
+    """Raise ValueError if an array holds no image."""
+    if not len(images):
         raise ValueError(
             f"images has shape {images.shape}: must hold at least one image; give some hundred"
         )
-    return inputs
 
 
 def with_statistics(model: Model, statistics: CleanStatistics) -> Model:

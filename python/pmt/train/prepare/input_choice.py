@@ -23,6 +23,7 @@ import numpy.typing as npt
 from pmt import _core
 from pmt.datasets import Dataset
 from pmt.model import Model
+from pmt.model.input_conversion import array_remedy, images_in_shape, kind_of
 from pmt.model.layers import copy_parameters
 from pmt.net.image import read_stage
 from pmt.net.input_stage import Filter, InputStage
@@ -132,19 +133,16 @@ def choose_input_stage(
         If images are not pixels of the model's size, the model gives no classes, or as
         :func:`align`.
     """
-    model.prepare(images[:1])  # what is no array, or of another shape, is refused
+    if not isinstance(images, np.ndarray):
+        raise TypeError(f"images is {kind_of(images)}: must be a NumPy array{array_remedy(images)}")
     reason = why_no_input_stage(model, images.dtype == np.uint8)
     if reason:
         raise ValueError(f"no input stage can be chosen: {reason}")
-    images = images.reshape(-1, *model.image_shape)  # gray ones may have no axis of channels
+    images = images_in_shape(images, model.image_shape)
     images = images[first_of_copies(Dataset.unlabeled(images))]
     size = model.image_shape[:2]
     start = with_any_stage(model)
     options: dict[str, Any] = {"windows": windows, "reliability": reliability, "threads": threads}
-
-    def tried(filters: Filters, count: int) -> _Aligned:
-        part = images[np.arange(count) * len(images) // count]
-        return _aligned(start.with_input_stage(InputStage(size, filters)), part, reference, options)
 
     search = _core.InputSearch(start.core, len(images))
     own = _filters(search.best)
@@ -154,7 +152,9 @@ def choose_input_stage(
 
     def aligned_behind(filters: Filters, count: int) -> _Aligned:
         nonlocal forwards, macs
-        one = tried(filters, count)
+        part = images[np.arange(count) * len(images) // count]
+        candidate = start.with_input_stage(InputStage(size, filters))
+        one = _aligned(candidate, part, reference, options)
         forwards, macs = forwards + one.forwards, macs + one.macs
         mean = float(one.disagreements.mean()) / _core.LOSS_ONE
         trials.append(Trial(filters, mean, count))
