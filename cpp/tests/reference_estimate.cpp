@@ -46,6 +46,12 @@ double bias_step(const Model& model, const OpRecord& op, size_t channel, int32_t
   return std::max(1.0, static_cast<double>(std::nearbyint(steps)));
 }
 
+double ReferenceEstimate::size_of_bias(const Layer& layer, size_t channel) const {
+  const OpRecord& op = model_.op(layer.op);
+  if (options_.mu_bias == 0) return bias_step(model_, op, channel, layer.mu_weight);
+  return model_.weight_scales(op)[channel] < 1e-6f ? 0.0 : options_.mu_bias;
+}
+
 ReferenceEstimate::ReferenceEstimate(const Trainer& trainer, const Samples& samples, uint32_t step)
     : trainer_(trainer),
       model_(*trainer.network().model),
@@ -68,7 +74,6 @@ std::vector<OpParameters> ReferenceEstimate::perturbed_parameters(const LayerRan
   for (int32_t i = perturbed.first; i <= perturbed.last; ++i) {
     const Layer& one = layer(i);
     if (one.estimator != Estimator::weight_perturbation) continue;
-    const OpRecord& op = model_.op(one.op);
     OpParameters& own = parameters[static_cast<size_t>(one.op)];
     if (options_.train_weights != 0) {
       const auto signs = direction(one, id, Purpose::weight_signs, one.weight_count);
@@ -79,7 +84,7 @@ std::vector<OpParameters> ReferenceEstimate::perturbed_parameters(const LayerRan
     if (options_.train_bias == 0) continue;
     const auto bias_signs = direction(one, id, Purpose::bias_signs, one.channels);
     for (size_t c = 0; c < own.bias.size(); ++c) {
-      const double bias = own.bias[c] + bias_signs(c) * bias_step(model_, op, c, one.mu_weight);
+      const double bias = own.bias[c] + bias_signs(c) * size_of_bias(one, c);
       own.bias[c] = static_cast<int32_t>(std::clamp<double>(bias, INT_MIN, INT_MAX));
     }
   }
@@ -97,7 +102,7 @@ void ReferenceEstimate::perturb_nodes(const Layer& layer, const QueryId& id, ref
   const OpRecord& op = model_.op(layer.op);
   const auto signs = node_signs(layer, id);
   const auto values = tensor_of<reference::Vector<int8_t>>(values_of(nodes), {nodes.size()});
-  const bool free = layer.estimator == Estimator::pooled_perturbation || options_.rule == EstimatorRule::free_node;
+  const bool free = layer.estimator == Estimator::pooled_perturbation || options_.nodes == PerturbedNodes::free;
   const auto move = free ? reference::perturb_free : reference::perturb;
   const auto moved = move(values, signs, layer.mu_node, op.clamp_min, op.clamp_max);
   std::copy(moved.begin(), moved.end(), nodes.begin());

@@ -46,6 +46,8 @@ class ReferenceEstimate {
   using Tensors = std::vector<reference::Image>;
 
   const Layer& layer(int32_t index) const { return trainer_.layer(index); }
+  double size_of_bias(const Layer& layer, size_t channel) const;
+  bool moves(const QueryId& id, Purpose purpose) const;
   uint32_t owner(const Layer& layer, uint32_t sample) const;
   reference::Vector<int8_t> direction(const Layer& layer, const QueryId& id, Purpose purpose, int32_t count) const;
   std::vector<OpParameters> perturbed_parameters(const LayerRange& perturbed, const QueryId& id) const;

@@ -25,7 +25,7 @@ TrainerOptions random_options(RandomSource& random) {
   options.baseline = random.chance(2) ? Baseline::clean : Baseline::leave_one_out;
   options.rounding = random.chance(2) ? Rounding::nearest : Rounding::stochastic;
   options.step = random.chance(2) ? Step::gradient : Step::normalized;
-  options.gradient_norm_scaling = static_cast<GradientNormScaling>(random.integer(0, 2));
+  options.gradient_norm_scaling = static_cast<GradientNormScaling>(random.integer(0, 3));
   options.train_weights = random.chance(6) ? 0 : 1;
   options.train_bias = options.train_weights == 0 || random.chance(2) ? 1 : 0;
   random_directions(random, options);

@@ -22,7 +22,7 @@ namespace {
 
 using Vector = std::vector<int64_t>;
 
-// One fully connected layer: inputs * outputs weights, and no biases under training.
+// One fully connected layer: inputs * outputs weights, and no biases under training but where they are perturbed apart.
 struct LinearLoss {
   LinearLoss(int32_t inputs, int32_t outputs, TrainerOptions with) : options(with) {
     ImageBuilder builder;
@@ -33,7 +33,7 @@ struct LinearLoss {
     image = std::make_unique<AlignedBytes>(builder.build());
     REQUIRE(model.open(image->data(), image->size()).ok());
     options.rule = EstimatorRule::weight;
-    options.train_bias = 0;
+    options.train_bias = options.separate_biases;
     run = std::make_unique<TrainingRun>(model, options, std::vector<int32_t>{0}, 64, Machine{});
     for (int32_t i = 0; i < inputs * outputs; ++i) gradient.push_back(random.integer(-9, 9));
     for (const int64_t g : gradient) squared_norm += static_cast<double>(g * g);
@@ -145,6 +145,12 @@ TEST_CASE("over all 2^d sign vectors a query's estimate is the gradient, exactly
   }
 }
 
+TEST_CASE("weights perturbed apart from biases have the errors of half of the queries") {
+  TrainerOptions options = with(16);
+  options.separate_biases = 1;
+  check_norms(norms(LinearLoss(8, 8, options), 8, 2000), (8 + 64 - 1) / 8.0, 63 / 8.0);
+}
+
 TEST_CASE("random signs: squared norm (Q + d - 1) / Q, squared error (d - 1) / Q") {
   const LinearLoss loss(8, 8, with(16));
   check_norms(norms(loss, 16, 2000), (16 + 64 - 1) / 16.0, 63 / 16.0);
@@ -170,7 +176,7 @@ struct LinearNodeLoss {
     image = std::make_unique<AlignedBytes>(builder.build());
     REQUIRE(model.open(image->data(), image->size()).ok());
     options.queries = queries;
-    options.rule = EstimatorRule::free_node;
+    options.rule = EstimatorRule::node;
     run = std::make_unique<TrainingRun>(model, options, std::vector<int32_t>{0}, 1, Machine{});
     const std::vector<int8_t> values = random_samples(random, model, 1).images[0];
     input = image_of(values, {6, 5, 3});

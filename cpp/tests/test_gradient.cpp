@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "core/zo/gradient.hpp"
@@ -30,6 +31,11 @@ TrainerOptions random_options(RandomSource& random) {
   random_directions(random, options);
   random_loss(random, options);
   return options;
+}
+
+int64_t free_nodes(const reference::Image& nodes, const OpRecord& op) {
+  return std::count_if(nodes.begin(), nodes.end(),
+                       [&](int8_t node) { return node > op.clamp_min && node < op.clamp_max; });
 }
 
 // A random network with some of its layers under training.
@@ -133,6 +139,7 @@ TEST_CASE("a layer's gradient sums are those of the definition") {
         }
         NodeGradient gradient(context, workspace, layer, directions, sums.view());
         gradient.add(main_rows(context, workspace, layer));
+        CHECK(gradient.free_nodes() == free_nodes(reference.clean_nodes(index, 0), setting.model.op(layer.op)));
         expected = reference.node_sums(index, 0, exact);
       } else {
         setting.run_to(0, layer.op - 1);

@@ -31,7 +31,8 @@ TrainerOptions random_options(RandomSource& random) {
   options.rule = random_rule(random);
   options.sharing = static_cast<Sharing>(random.integer(0, 1));
   options.rounding = static_cast<Rounding>(random.integer(0, 1));
-  options.step = Step::normalized;
+  options.step = random.chance(3) ? Step::gradient : Step::normalized;
+  options.gradient_norm_scaling = static_cast<GradientNormScaling>(random.integer(0, 3));
   options.train_bias = static_cast<uint32_t>(random.integer(0, 1));
   random_directions(random, options);
   random_loss(random, options);

@@ -68,10 +68,33 @@ struct LayerCase {
 // Units of a loss in 1.
 double loss_units(const LayerCase& one) { return 1048576.0 / (1 << one.context.loss_shift); }
 
+// Queries that move a layer's weights or nodes.
+double weight_queries(const LayerCase& one) {
+  const bool apart = one.options.separate_biases != 0 && !perturbs_nodes(one.layer);
+  return apart ? (one.layer.queries + 1) / 2 : one.layer.queries;
+}
+
 // The divisor of the losses' differences, from the options' definitions.
 double sum_divisor(const LayerCase& one, const UpdateInput& input) {
-  const int32_t queries = one.layer.queries - (one.options.baseline == Baseline::leave_one_out ? 1 : 0);
+  double queries = weight_queries(one);
+  if (one.options.baseline == Baseline::leave_one_out) queries *= (one.layer.queries - 1.0) / one.layer.queries;
   return loss_units(one) * queries * input.sample_sums;
+}
+
+// Gradient-norm scaling of the weights, from the options' definitions.
+double norm_factor(const LayerCase& one, int32_t samples, int64_t free_nodes) {
+  const auto mode = one.options.gradient_norm_scaling;
+  const bool is_shared = shares_perturbations(one.options, one.layer.estimator);
+  const bool by_sample =
+      mode == GradientNormScaling::queries_and_samples || (mode == GradientNormScaling::directions && !is_shared);
+  const double k = weight_queries(one) * (by_sample ? samples : 1.0);
+  double dimension = perturbs_nodes(one.layer) ? node_columns(one.layer) : one.layer.weight_count;
+  if (mode == GradientNormScaling::directions && one.layer.estimator == Estimator::node_perturbation) {
+    dimension = std::max(1.0, static_cast<double>(free_nodes) / samples);
+  }
+  const bool together = one.options.separate_biases == 0 && !perturbs_nodes(one.layer);
+  if (mode == GradientNormScaling::directions && together) dimension += one.layer.channels;
+  return reference::gradient_norm_scaling(k, dimension);
 }
 
 double scale_of(const LayerCase& one, int32_t channel) { return one.model.weight_scales(one.model.op(0))[channel]; }
@@ -149,17 +172,17 @@ TEST_CASE("update_layer with nearest rounding is the update in double") {
     one.layer.mu_weight = random.integer(1, 8);
     one.layer.mu_node = random.integer(1, 8);
     one.options.baseline = random.chance(2) ? Baseline::clean : Baseline::leave_one_out;
-    one.options.gradient_norm_scaling = static_cast<GradientNormScaling>(random.integer(0, 2));
+    one.options.gradient_norm_scaling = static_cast<GradientNormScaling>(random.integer(0, 3));
+    one.options.sharing = static_cast<Sharing>(random.integer(0, 1));
+    one.options.separate_biases = static_cast<uint32_t>(random.integer(0, 1));
     one.options.quantization_aware_scaling = static_cast<uint32_t>(random.integer(0, 1));
     one.layer.estimator = static_cast<Estimator>(random.integer(0, 3));
     one.context.loss_shift = random.integer(0, largest_loss_shift);
     const UpdateInput input = {static_cast<float>(random.real(0.01, 1.0)), 8, random.chance(2) ? 8 : 1};
     const bool exact = one.layer.estimator == Estimator::closed_form;
     const auto mode = one.options.gradient_norm_scaling;
-    const double k = one.layer.queries * (mode == GradientNormScaling::queries_and_samples ? 8.0 : 1.0);
-    const double dimension = perturbs_nodes(one.layer) ? node_columns(one.layer) : one.layer.weight_count;
-    const double norm_scaling =
-        mode == GradientNormScaling::none || exact ? 1.0 : reference::gradient_norm_scaling(k, dimension);
+    const int64_t free_nodes = random.integer(0, 8 * one.layer.node_count);
+    const double norm_scaling = mode == GradientNormScaling::none || exact ? 1.0 : norm_factor(one, 8, free_nodes);
 
     // Sums large enough to move the weights by a few steps.
     const double scale = one.options.quantization_aware_scaling != 0 ? 0.008 : 1.0;
@@ -167,8 +190,8 @@ TEST_CASE("update_layer with nearest rounding is the update in double") {
     const std::vector<int64_t> sums = random_sums(random, one.weights.size(), 5.0 / unit / input.learning_rate);
     std::vector<int64_t> bias_sums(6, 0);
     const std::vector<int8_t> before = one.weights;
-    const int32_t changed =
-        update_layer(one.context, one.layer, input, {const_cast<int64_t*>(sums.data()), bias_sums.data()});
+    const int32_t changed = update_layer(
+        one.context, one.layer, input, {const_cast<int64_t*>(sums.data()), bias_sums.data(), 0, INT32_MAX, free_nodes});
     int32_t different = 0;
     for (size_t w = 0; w < before.size(); ++w) {
       const int32_t channel = channel_of(one, w);

@@ -213,7 +213,7 @@ def test_estimators_by_name():
         1.0,
     )
     options = estimator_options("free_node+antithetic", 8, 5)
-    assert (options.rule, options.pairs) == ("free_node", "antithetic")
+    assert (options.rule, options.nodes, options.pairs) == ("node", "free", "antithetic")
     assert {"weight", "node", "clean", "shared", "model_wise"} <= set(WORDS)
     for name, message in (
         ("mu1", "must be weight, node, free_node, pooled or by_dimension"),

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pmt.cli import main
 from pmt_lab.reproduce import results
 from pmt_lab.reproduce.runs import find
 from pmt_lab.reproduce.study import published
@@ -73,7 +74,7 @@ def test_the_demo_prints_what_readme_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    runpy.run_path(str(ROOT / "scripts" / "demo.py"), run_name="__main__")
+    assert main(["demo"]) == 0
     printed = capsys.readouterr().out
     before, after = re.search(r"^fog accuracy +(.*)% +(.*)%$", printed, re.MULTILINE).groups()
     found = re.findall(r"([+-]\d+\.\d) by", printed)

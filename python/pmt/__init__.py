@@ -23,7 +23,7 @@ from pmt.train.run.result import RunResult
 from pmt.train.zo_trainer import Cost, ZOTrainer
 
 if TYPE_CHECKING:
-    from pmt import plots, protocol, quantization, sheets
+    from pmt import plots, protocol, quantization, sheets, sklearn
     from pmt.firmware.export import export, export_learner
     from pmt.quantization import quantize_model
     from pmt.train.choose import select_block
@@ -32,7 +32,7 @@ else:
         __name__,
         (
             *("firmware", "formats", "net", "plots", "profiling", "protocol"),
-            *("quantization", "sheets", "train"),
+            *("quantization", "sheets", "sklearn", "train"),
         ),
         {
             "export": "pmt.firmware.export",
@@ -80,6 +80,7 @@ __all__ = [
     "quantize_model",
     "select_block",
     "sheets",
+    "sklearn",
     "statistics",
 ]
 

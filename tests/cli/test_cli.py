@@ -246,7 +246,10 @@ BAD_INPUT = {
               "split='valid' must be 'train' or 'test'"),
     "queries 0": (TRAIN + "--queries 0", "queries=0 must be 2..4096 (leave-one-out compares two)"),
     "mu 0": (TRAIN + "--mu-node 0", "mu_node=0 must be 1..64"),
-    "preset": (TRAIN + "--preset best", "preset='best' is unknown; choose one of default, paper"),
+    "preset": (
+        TRAIN + "--preset best",
+        "preset='best' is unknown; choose one of default, paper, released",
+    ),
     "generator": (
         TRAIN + "--generator mt19937",
         "generator='mt19937' is unknown; choose one of philox, xorshift32",
@@ -324,7 +327,7 @@ def test_an_unknown_command_is_named(capsys):
     assert main(["teach"]) == 2
     error = capsys.readouterr().err
     assert error.startswith(
-        "pmt: error: argument COMMAND: 'teach' is unknown; choose one of info, profile, eval, pre"
+        "pmt: error: argument COMMAND: 'teach' is unknown; choose one of demo, info, profile, eval,"
     )
     assert error.endswith("download, doctor; see `pmt --help`\n")
     assert main(["trian"]) == 2

@@ -40,19 +40,19 @@ def test_the_table_of_presets_is_current():
     rows = dict(re.findall(r"^\| (`[a-z0-9_`, ]+`)[^|]*\| (.*?) \|[^|]*\|$", text, re.MULTILINE))
     table = {}
     for names, values in rows.items():
-        default, paper = (column.strip() for column in values.split("|"))
+        columns = [column.strip() for column in values.split("|")]
         names = [name.strip("` ") for name in names.split(",")]
         for i, name in enumerate(names):
-            split = len(names) > 1 and "," in default
+            split = len(names) > 1 and "," in columns[0]
             table[name] = [
                 (column.split(",")[i] if split else column).split("(")[0].strip()
-                for column in (default, paper)
+                for column in columns
             ]
     for field in dataclasses.fields(pmt.TrainingOptions):
         if field.name in ("layers", "epochs", "seed"):
             assert not any(field.name in changes for changes in PRESETS.values())
             continue
-        for preset, shown in zip(("default", "paper"), table[field.name], strict=True):
+        for preset, shown in zip(PRESETS, table[field.name], strict=True):
             value = getattr(pmt.preset(preset), field.name)
             if isinstance(value, bool):
                 assert shown == ("yes" if value else "no"), field.name
@@ -63,7 +63,8 @@ def test_the_table_of_presets_is_current():
 
 
 def test_every_link_between_the_documents_leads_somewhere():
-    for page in [ROOT / "README.md", *own_pages(), *sorted((ROOT / "lab").rglob("*.md"))]:
+    own = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")]
+    for page in [*own, *own_pages(), *sorted((ROOT / "lab").rglob("*.md"))]:
         for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
             if not target.startswith("http"):
                 assert (page.parent / target).is_file(), f"{page.name}: {target}"

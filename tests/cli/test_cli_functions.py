@@ -192,8 +192,8 @@ def test_info(model, printed):
 
 
 def test_info_of_another_rule(model, printed):
-    expected = printed("info", model, "--rule", "free_node")
-    options = pmt.TrainingOptions(rule="free_node")
+    expected = printed("info", model, "--rule", "node")
+    options = pmt.TrainingOptions(rule="node")
     assert plain(describe_model(pmt.load(model), options).to_json()) == plain(expected)
     kinds = [layer["estimator"] for layer in expected["layers"]]
     assert kinds == ["node_perturbation"] * 5 + ["closed_form"]

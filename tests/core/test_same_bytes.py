@@ -22,6 +22,7 @@ BASE = {
     "rule": "by_dimension",
     "queries": 9,
     "mu_node": 4,
+    "nodes": "all",
     "learning_rate": 0.5,
     "head_rate": 1.0,
     "gradient_norm_scaling": "none",
@@ -37,10 +38,20 @@ VARIANTS = [
     {"scope": "model_wise", "pairs": "antithetic", "queries": 10},
     {"pairs": "antithetic", "queries": 8, "generator": "xorshift32"},
     {"rule": "pooled"},
-    {"rule": "free_node", "scope": "model_wise"},
+    {"rule": "node", "nodes": "free", "scope": "model_wise"},
     {"loss": "squared_error", "rule": "pooled"},
     {"loss": "binary_cross_entropy", "rule": "weight"},
     {"loss": "entropy", "diversity": 1.5},
+    {
+        "sharing": "batch",
+        "separate_biases": True,
+        "mu_bias": 50,
+        "node_ratio": 2.0,
+        "nodes": "free",
+        "gradient_norm_scaling": "directions",
+        "step": "gradient",
+        "learning_rate": 30.0,
+    },
 ]
 
 
@@ -145,6 +156,7 @@ KNOWN_CRCS = [
     3648804150,
     788488630,
     2483171928,
+    3080163719,
 ]
 
 

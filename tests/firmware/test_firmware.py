@@ -79,7 +79,7 @@ def check_same_bytes(
     [
         ({"rule": "node"}, {"node_perturbation", "closed_form"}, "-O2"),
         (
-            {"rule": "node", "rounding": "nearest", "mu_node": 2},
+            {"rule": "node", "nodes": "all", "rounding": "nearest", "mu_node": 2},
             {"node_perturbation", "closed_form"},
             "-O3",
         ),
@@ -95,13 +95,27 @@ def check_same_bytes(
             "-O2",
         ),
         (
+            {
+                "rule": "by_dimension",
+                "node_ratio": 2.0,
+                "sharing": "batch",
+                "separate_biases": True,
+                "mu_bias": 50,
+                "gradient_norm_scaling": "directions",
+                "step": "gradient",
+                "learning_rate": 30.0,
+            },
+            {"weight_perturbation", "node_perturbation", "closed_form"},
+            "-O2",
+        ),
+        (
             {"scope": "model_wise", "rule": "weight"},
             {"weight_perturbation"},
             "-O1",
         ),
         (
             {
-                "rule": "free_node",
+                "rule": "node",
                 "learning_rate": 3.0,
                 "bias_rate": 4.0,
                 "head_rate": 0.5,

@@ -33,7 +33,8 @@ FREESTANDING = {"cstddef", "cstdint"}
 # package's own __init__, the public names.
 PYTHON = (
     "_core", "_util", "datasets", "corruptions", "net", "formats", "model", "protocol",
-    "quantization", "train", "baselines", "methods", "pmt", "profiling", "firmware", "sheets",
+    "quantization", "train", "baselines", "methods", "sklearn", "pmt", "profiling", "firmware",
+    "sheets",
     "plots", "cli",
 )  # fmt: skip
 # Rooms of `train` from the bottom up, too; its other files are the steps, options and trainers

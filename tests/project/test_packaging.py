@@ -12,6 +12,9 @@ from email.parser import HeaderParser
 from pathlib import Path
 
 import pytest
+import yaml
+
+from pmt import __version__
 
 ROOT = Path(__file__).parents[2]
 # Not what a developer's shell adds to the search path: it would hide what the wheel lacks.
@@ -130,6 +133,24 @@ print(model.classes, pmt.__version__)
 """
     assert run(clean_python, "-c", code, cwd=tmp_path) == "10 0.1.0\n"
     assert (tmp_path / "trained.pmt").is_file()
+
+
+def test_demo_and_doctor_work_without_extras(clean_python, tmp_path):
+    pmt = clean_python.parent / "pmt"
+    printed = run(pmt, "demo", "--out", "demo", cwd=tmp_path)
+    assert "fog accuracy   23.8%  71.0%" in printed
+    assert printed.endswith("\n\nthe run is in demo\n")
+    assert "fashion_mnist_dscnn  loads" in run(pmt, "doctor", cwd=tmp_path)
+
+
+def test_files_for_indexes_name_this_version():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["version"] == __version__
+    for name in ("ci", "wheels"):
+        workflow = yaml.safe_load((ROOT / ".github" / "workflows" / f"{name}.yml").read_text())
+        assert {"name", "jobs", "permissions"} <= set(workflow)
+    site = yaml.safe_load((ROOT / ".readthedocs.yaml").read_text())
+    assert (ROOT / site["sphinx"]["configuration"]).is_file()
 
 
 def test_command_works_without_extras(clean_python, tmp_path):

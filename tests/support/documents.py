@@ -9,8 +9,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile, zip_longest
@@ -101,9 +99,6 @@ def run(example: Example, printed_so_far: Callable[[], str]) -> str:
         assert main(arguments) == 0, printed_so_far()
         return printed_so_far()
     assert command == "make", f"tests know how to run pmt and make, not {example.source!r}"
-    if arguments == ["demo"]:
-        demo = [sys.executable, str(ROOT / "scripts" / "demo.py")]
-        return subprocess.run(demo, capture_output=True, text=True, check=True).stdout
     need_firmware_tools(EMULATOR, "make")
     assert arguments[0] == "-C"
     return make(Path(arguments[1]), *arguments[2:]).stdout

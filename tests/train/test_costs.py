@@ -168,12 +168,12 @@ def test_zeroth_order_counts_node_gradients():
     assert work.forward_macs == CONV + DEPTH + HEAD + 10 * (DEPTH + HEAD)
 
 
-@pytest.mark.parametrize("rule", ["pooled", "free_node"])
-def test_pooled_and_free_nodes_cost_what_nodes_cost_on_a_host(rule):
+@pytest.mark.parametrize("changes", [{"rule": "pooled"}, {"nodes": "free"}])
+def test_pooled_and_free_nodes_cost_what_nodes_cost_on_a_host(changes):
     model = residual_network()
     layers = model.select_layers("all")
-    node = pmt.preset("default", queries=10, rule="node")
-    other = node.replace(rule=rule)
+    node = pmt.preset("default", queries=10, rule="node", nodes="all")
+    other = node.replace(**changes)
     works = [zeroth_order_work(model.core, one.to_core(), layers) for one in (node, other)]
     assert works[0] == works[1]
 
@@ -188,9 +188,9 @@ def test_pooled_nodes_take_four_bytes_a_channel():
         assert counted.sram == arena_bytes(model.core, options, layers, 5)
         return counted
 
-    node, shares = memory(rule="node"), 4 * 16  # of 16 channels, or their signs
+    node, shares = memory(rule="node", nodes="all"), 4 * 16  # of 16 channels, or their signs
     assert abs(memory(rule="pooled").buffers - node.buffers - shares) < 16
-    assert memory(rule="free_node") == node
+    assert memory(rule="node", nodes="free") == node
 
 
 def restarts(model: Model, block: str, batch: int, preset: str, rule: str) -> int:

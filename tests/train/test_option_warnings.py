@@ -31,7 +31,11 @@ WEIGHTS = "rule='weight' or 'by_dimension'"
          "node_dimension has no effect with rule='weight'; it has one with rule='by_dimension'"),
         ({"mu_node": 8, "rule": "weight"},
          "mu_node has no effect with rule='weight'; it has one with "
-         "rule='node', 'by_dimension', 'pooled' or 'free_node'"),
+         "rule='node', 'by_dimension' or 'pooled'"),
+        ({"nodes": "all"},
+         "nodes has no effect with rule='pooled'; it has one with rule='node' or 'by_dimension'"),
+        ({"separate_biases": True},
+         f"separate_biases has no effect with rule='pooled'; it has one with {WEIGHTS}"),
         ({"diversity": 1.0, "loss": "squared_error"},
          "diversity has no effect with loss='squared_error'; it has one with loss='entropy'"),
     ],

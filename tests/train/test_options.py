@@ -30,7 +30,10 @@ DECLARED = declared_options(pmt.TrainingOptions)
 # Other options that a value beside the default needs.
 NEEDS: dict[str, dict[str, Any]] = {
     "mu_weight": {"rule": "weight"},
+    "mu_bias": {"rule": "weight"},
+    "nodes": {"rule": "node"},
     "sharing": {"rule": "weight"},
+    "separate_biases": {"rule": "weight"},
     "node_ratio": {"rule": "by_dimension"},
     "node_dimension": {"rule": "by_dimension"},
     "diversity": {"loss": "entropy"},

@@ -117,6 +117,7 @@ def test_a_method_without_preparation_starts_from_the_model_itself():
         "no_adaptation",
         "pooled",
         "paper",
+        "released",
         "weight_layer_wise",
         "node_layer_wise",
         "weight_model_wise",

@@ -16,7 +16,7 @@ namespace pmt {
 
 constexpr uint8_t card_magic[4] = {'P', 'M', 'T', 'D'};
 constexpr uint8_t slot_magic[4] = {'P', 'M', 'T', 'C'};
-constexpr uint32_t card_version = 10;
+constexpr uint32_t card_version = 11;
 
 constexpr size_t payload_bytes = 508;
 

@@ -55,6 +55,9 @@ void GradientMemory::open(Arena& arena, StepMemory& memory) {
     }
   }
   sums_ = arena.take<int64_t>(MemoryPart::gradient, memory.workers() * sum_count_);
+  if (memory.options.gradient_norm_scaling == GradientNormScaling::directions) {
+    free_nodes_ = arena.take<int64_t>(MemoryPart::gradient, memory.workers());
+  }
   const bool head = memory.layers[setup.layer_count - 1].estimator == Estimator::closed_form;
   head_gradients_ = arena.take<int32_t>(setup.compact && head ? setup.batch * classes() : 0);
 }
@@ -95,6 +98,12 @@ void GradientMemory::join(const Layer& layer, const ChannelGroup& channels) cons
     const int64_t* sums = first_sum(w, layer);
     for (int64_t i = 0; i < entries; ++i) total[i] += sums[i];
   }
+}
+
+GradientSums GradientMemory::joined(const Layer& layer, const ChannelGroup& channels) const {
+  GradientSums joined = sums(0, layer, channels);
+  for (int32_t w = 0; counts_free_nodes() && w < memory_->workers(); ++w) joined.free_nodes += free_nodes_[w];
+  return joined;
 }
 
 }  // namespace pmt

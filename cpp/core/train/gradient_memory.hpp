@@ -25,6 +25,12 @@ class GradientMemory {
   void clear(int32_t worker, const Layer& layer, const ChannelGroup& channels) const;
   // Adds the other workers' sums to the first's.
   void join(const Layer& layer, const ChannelGroup& channels) const;
+  // The first worker's sums, with the free nodes of all.
+  GradientSums joined(const Layer& layer, const ChannelGroup& channels) const;
+
+  // Free nodes of a worker's samples; counted where gradient-norm scaling needs them.
+  bool counts_free_nodes() const { return free_nodes_ != nullptr; }
+  int64_t& free_nodes(int32_t worker) const { return free_nodes_[worker]; }
 
   // Compact: of a sample, one per class.
   int32_t* head_gradient(int32_t sample) const { return head_gradients_ + int64_t{sample} * classes(); }
@@ -35,8 +41,9 @@ class GradientMemory {
   int64_t count(const Layer& layer, const ChannelGroup& channels) const;
 
   const StepMemory* memory_ = nullptr;
-  int64_t* sums_ = nullptr;  // [worker][weights, then bias]
-  int64_t sum_count_ = 0;    // of a worker
+  int64_t* sums_ = nullptr;        // [worker][weights, then bias]
+  int64_t sum_count_ = 0;          // of a worker
+  int64_t* free_nodes_ = nullptr;  // [worker]
   int32_t* head_gradients_ = nullptr;
 };
 

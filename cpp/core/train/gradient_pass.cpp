@@ -22,6 +22,7 @@ Status GradientPass::sum(const ChannelGroup& channels, GradientSums* sums) {
   channels_ = channels;
   for (int32_t w = 0; w < memory_.workers(); ++w) {
     memory_.statuses[w] = {};
+    if (counts_free_nodes()) gradients_.free_nodes(w) = 0;
     if (!gradients_.lies_in_gaps()) gradients_.clear(w, layer_, channels);
   }
   const auto task = [](void* argument, int32_t index, int32_t worker) {
@@ -32,8 +33,8 @@ Status GradientPass::sum(const ChannelGroup& channels, GradientSums* sums) {
   const Executor& executor = memory_.setup.executor;
   executor.run(executor.context, shared_ ? 1 : samples_, task, this, false);
   gradients_.join(layer_, channels);
-  *sums = gradients_.sums(0, layer_, channels);
-  have_head_gradients_ = true;
+  *sums = gradients_.joined(layer_, channels);
+  is_first_group_ = false;
   return first_error(memory_.statuses, memory_.workers());
 }
 
@@ -75,7 +76,7 @@ void GradientPass::add_head(const ScoredSample& sample, int32_t worker, const Gr
     return;
   }
   int32_t* gradient = gradients_.head_gradient(sample.index);
-  if (!have_head_gradients_) head_gradient(memory_.context, workspace, sample, gradient);
+  if (is_first_group_) head_gradient(memory_.context, workspace, sample, gradient);
   add_head_product(memory_.context, workspace, layer_, gradient, sums);
 }
 
@@ -106,6 +107,7 @@ void GradientPass::add_nodes(int32_t sample, int32_t worker, const GradientSums&
   }
   NodeGradient gradient(memory_.context, workspace, layer_, directions, sums);
   for_rows(worker, [&](const LayerRows& rows) { gradient.add(rows); });
+  if (counts_free_nodes()) gradients_.free_nodes(worker) += gradient.free_nodes();
 }
 
 const int32_t* GradientPass::differences(int32_t sample) const {

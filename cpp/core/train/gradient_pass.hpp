@@ -1,7 +1,7 @@
 // The gradient of one layer over the batch, from the differences of its queries' losses: a group of channels
 // after another. One group where there is memory for all; a smaller one takes the signs of the queries
 // again. That a group has been updated does not change the gradient of the next: a channel's nodes depend on
-// its own weights, and what depends on all, a head's logits, is kept.
+// its own weights, and what depends on all, a head's logits and the count of free nodes, is kept from the first.
 #pragma once
 
 #include "core/train/gradient_memory.hpp"
@@ -25,6 +25,7 @@ class GradientPass {
   void for_rows(int32_t worker, const Visit& visit);
   void add_nodes(int32_t sample, int32_t worker, const GradientSums& sums);
   const int32_t* differences(int32_t sample) const;
+  bool counts_free_nodes() const { return is_first_group_ && gradients_.counts_free_nodes(); }
 
   const StepMemory& memory_;
   LossTables& losses_;
@@ -36,7 +37,7 @@ class GradientPass {
   const bool shared_;  // the differences, among all samples
   ChannelGroup channels_ = {0, 0};
   bool main_done_ = false;  // the main pass of the only sample is in the workspace
-  bool have_head_gradients_ = false;
+  bool is_first_group_ = true;
 };
 
 }  // namespace pmt

@@ -45,7 +45,7 @@ class Trainer {
   // The first half of step(): fills the tables and the gradient sums of one layer, changes nothing.
   // For studies: the gradient of the mean loss by the stored integers is sum * gradient_factors().
   Status estimate(uint32_t step, int32_t samples, const SampleSource& source, int32_t layer);
-  GradientSums sums() const { return gradients_.sums(0, *estimated_, {0, estimated_->channels}); }
+  GradientSums sums() const { return gradients_.joined(*estimated_, {0, estimated_->channels}); }
   // Channels of a layer that are summed up at once.
   int32_t channels_at_once(const Layer& layer) const { return gradients_.channels_at_once(layer); }
   UpdateInput update_input(const Layer& layer, float learning_rate, int32_t samples) const;

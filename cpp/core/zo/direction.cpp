@@ -23,18 +23,34 @@ void repeat(const int8_t* pattern, int32_t period, int32_t first, int32_t count,
   }
 }
 
+uint32_t direction_of(const TrainerOptions& options, uint32_t query) {
+  return is_antithetic(options) ? query / 2 : query;
+}
+
+bool are_separate(const TrainerOptions& options) {
+  return options.separate_biases != 0 && options.train_weights != 0 && options.train_bias != 0;
+}
+
 }  // namespace
 
-int32_t direction_count(const TrainerOptions& options, const Layer& layer) {
-  return is_antithetic(options) ? layer.queries / 2 : layer.queries;
+Directions directions_of(const TrainerOptions& options, const Layer& layer, Purpose purpose) {
+  const int32_t all = is_antithetic(options) ? layer.queries / 2 : layer.queries;
+  if (!are_separate(options) || purpose == Purpose::node_signs) return {0, all};
+  const int32_t weights = all - all / 2;
+  return purpose == Purpose::weight_signs ? Directions{0, weights} : Directions{weights, all - weights};
 }
 
 Direction::Direction(const StepContext& context, const Layer& layer, const QueryId& id, Purpose purpose)
-    : signs_(direction_signs(context, layer, is_antithetic(*context.options) ? id.query / 2 : id.query, id.sample,
-                             purpose)),
-      backwards_(is_antithetic(*context.options) && id.query % 2 != 0) {}
+    : signs_(direction_signs(context, layer, direction_of(*context.options, id.query), id.sample, purpose)),
+      backwards_(is_antithetic(*context.options) && id.query % 2 != 0),
+      moves_(directions_of(*context.options, layer, purpose)
+                 .contain(static_cast<int32_t>(direction_of(*context.options, id.query)))) {}
 
 void Direction::next(const Kernels& kernels, int32_t count, int8_t* values) {
+  if (!moves_) {
+    __builtin_memset(values, 0, static_cast<uint32_t>(count));
+    return;
+  }
   signs_.next(kernels, count, values);
   if (!backwards_) return;
   for (int32_t i = 0; i < count; ++i) values[i] = static_cast<int8_t>(-values[i]);
@@ -58,12 +74,7 @@ void NodeSigns::next(const Kernels& kernels, int32_t count, int8_t* values) {
 
 DirectionSums::DirectionSums(const StepContext& context, const Workspace& workspace, const Layer& layer,
                              uint32_t sample, const int32_t* differences)
-    : context_(context),
-      workspace_(workspace),
-      layer_(layer),
-      sample_(sample),
-      differences_(differences),
-      directions_(direction_count(*context.options, layer)) {}
+    : context_(context), workspace_(workspace), layer_(layer), sample_(sample), differences_(differences) {}
 
 int32_t DirectionSums::difference(int32_t direction) const {
   if (!is_antithetic(*context_.options)) return differences_[direction];
@@ -71,22 +82,24 @@ int32_t DirectionSums::difference(int32_t direction) const {
 }
 
 void DirectionSums::open(Purpose purpose) {
-  for (int32_t k = 0; k < directions_; ++k) {
-    workspace_.streams[k] = direction_signs(context_, layer_, static_cast<uint32_t>(k), sample_, purpose);
+  directions_ = directions_of(*context_.options, layer_, purpose);
+  for (int32_t k = 0; k < directions_.count; ++k) {
+    const auto direction = static_cast<uint32_t>(directions_.first + k);
+    workspace_.streams[k] = direction_signs(context_, layer_, direction, sample_, purpose);
   }
 }
 
 void DirectionSums::next(int32_t count) {
   const Kernels& kernels = context_.kernels();
   __builtin_memset(workspace_.sign_sums, 0, static_cast<uint32_t>(count) * sizeof(int32_t));
-  for (int32_t k = 0; k < directions_; ++k) {
+  for (int32_t k = 0; k < directions_.count; ++k) {
     workspace_.streams[k].next(kernels, count, workspace_.signs);
-    kernels.accumulate_signs(workspace_.signs, count, difference(k), workspace_.sign_sums);
+    kernels.accumulate_signs(workspace_.signs, count, difference(directions_.first + k), workspace_.sign_sums);
   }
 }
 
 void DirectionSums::skip(int32_t count) {
-  for (int32_t k = 0; k < directions_; ++k) workspace_.streams[k].skip(count);
+  for (int32_t k = 0; k < directions_.count; ++k) workspace_.streams[k].skip(count);
 }
 
 }  // namespace pmt

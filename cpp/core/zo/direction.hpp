@@ -6,19 +6,27 @@
 
 namespace pmt {
 
-// Directions of a layer for each sample: one a query, or one for two where they are antithetic.
-int32_t direction_count(const TrainerOptions& options, const Layer& layer);
+// Directions of a layer for each sample.
+struct Directions {
+  int32_t first, count;
+  bool contain(int32_t direction) const { return direction >= first && direction < first + count; }
+};
+
+// Those that move what the purpose names: all, one a query, or one for two where they are antithetic. Where biases
+// are perturbed apart, the first half, rounded up, moves weights and the others biases.
+Directions directions_of(const TrainerOptions& options, const Layer& layer, Purpose purpose);
 
 class Direction {
  public:
   Direction(const StepContext& context, const Layer& layer, const QueryId& id, Purpose purpose);
 
-  // Writes the next `count` values.
+  // Writes the next `count` values; zeros where the query moves something else.
   void next(const Kernels& kernels, int32_t count, int8_t* values);
 
  private:
   SignStream signs_;
   bool backwards_;
+  bool moves_;
 };
 
 // The direction of a query in a layer's nodes, in order: one value a node or, pooled, one for all nodes of a channel.
@@ -60,7 +68,7 @@ class DirectionSums {
   const Layer& layer_;
   const uint32_t sample_;
   const int32_t* differences_;
-  const int32_t directions_;
+  Directions directions_ = {0, 0};
 };
 
 }  // namespace pmt

@@ -186,9 +186,13 @@ void NodeGradient::add_positions(const LayerRows& rows, int32_t y, int32_t begin
   const int8_t* clean = rows.output + (y * rows.shape.out.width + begin) * layer_.channels;
   int32_t* gradient = workspace_.sign_sums;
   node_sums(begin, end);
+  int32_t held = 0;
   for (int32_t i = 0; i < nodes; ++i) {
-    if (clean[i] <= op.clamp_min || clean[i] >= op.clamp_max) gradient[i] = 0;
+    if (clean[i] > op.clamp_min && clean[i] < op.clamp_max) continue;
+    gradient[i] = 0;
+    ++held;
   }
+  free_nodes_ += nodes - held;
   keep_channels(layer_, sums_, end - begin, gradient);
   auto* patches = reinterpret_cast<int16_t*>(workspace_.scratch_of(*context_.plan, Pass::main, layer_.op));
   add_outer_products(*context_.network, layer_, rows, y, begin, end, gradient, patches, sums_);

@@ -17,6 +17,7 @@ struct GradientSums {
   int64_t* bias;     // one per channel
   int32_t begin = 0;
   int32_t end = INT32_MAX;
+  int64_t free_nodes = 0;  // of all channels and samples, where gradient-norm scaling counts them
 
   int32_t channels(const Layer& layer) const { return (end < layer.channels ? end : layer.channels) - begin; }
   // First sum of a channel's weights, and the stride between them.
@@ -70,6 +71,9 @@ class NodeGradient {
                const GradientSums& sums);
   void add(const LayerRows& rows);
 
+  // Nodes so far that no clamp holds.
+  int64_t free_nodes() const { return free_nodes_; }
+
  private:
   void node_sums(int32_t begin, int32_t end);
   void add_positions(const LayerRows& rows, int32_t y, int32_t begin, int32_t end);
@@ -79,6 +83,7 @@ class NodeGradient {
   const Layer& layer_;
   DirectionSums& directions_;
   const GradientSums sums_;
+  int64_t free_nodes_ = 0;
 };
 
 // The head: the loss's gradient by its accumulators, one per class. All classes' weights have a part in it.

@@ -20,8 +20,7 @@ Estimator choose_estimator(const Model& model, int32_t op, const TrainerOptions&
   const OpRecord& record = model.op(op);
   if (options.rule == EstimatorRule::weight) return Estimator::weight_perturbation;
   if (has_closed_form(model, op, options)) return Estimator::closed_form;
-  const bool by_node = options.rule == EstimatorRule::node || options.rule == EstimatorRule::free_node;
-  if (by_node) return Estimator::node_perturbation;
+  if (options.rule == EstimatorRule::node) return Estimator::node_perturbation;
   if (options.rule == EstimatorRule::pooled) return Estimator::pooled_perturbation;
   if (options.train_weights == 0) return Estimator::weight_perturbation;
   const bool by_input = options.node_dimension == NodeDimension::input;
@@ -51,6 +50,12 @@ int32_t bias_mu(const Model& model, const OpRecord& op, int32_t channel, int32_t
   const float steps = static_cast<float>(mu) * model.output_of(op).scale / (model.input_of(op).scale * weight_scale);
   const int32_t rounded = round_saturating(steps);
   return rounded < 1 ? 1 : rounded;
+}
+
+int32_t bias_mu(const Model& model, const Layer& layer, const TrainerOptions& options, int32_t channel) {
+  const OpRecord& op = model.op(layer.op);
+  if (options.mu_bias == 0) return bias_mu(model, op, channel, layer.mu_weight);
+  return channel_is_dead(model.weight_scales(op)[channel]) ? 0 : options.mu_bias;
 }
 
 }  // namespace pmt

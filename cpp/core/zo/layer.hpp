@@ -65,7 +65,10 @@ inline int32_t trained_biases(const TrainerOptions& options, const Layer& layer)
   return options.train_bias != 0 ? layer.channels : 0;
 }
 
-// Size of a bias perturbation: mu output steps, in bias steps (s_x * s_w); 0 for a dead channel.
+// mu output steps in bias steps (s_x * s_w), at least one; 0 for a dead channel.
 int32_t bias_mu(const Model& model, const OpRecord& op, int32_t channel, int32_t mu);
+
+// Size of a bias perturbation in bias steps, as the options have it; 0 for a dead channel.
+int32_t bias_mu(const Model& model, const Layer& layer, const TrainerOptions& options, int32_t channel);
 
 }  // namespace pmt

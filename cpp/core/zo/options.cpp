@@ -15,7 +15,10 @@ Status check_values(const TrainerOptions& o) {
 
 }  // namespace
 
-int32_t least_queries(const TrainerOptions& options) { return options.baseline == Baseline::leave_one_out ? 2 : 1; }
+int32_t least_queries(const TrainerOptions& options) {
+  if (options.separate_biases != 0) return options.pairs == Pairs::antithetic ? 4 : 2;
+  return options.baseline == Baseline::leave_one_out ? 2 : 1;
+}
 
 bool has_gradient(Loss loss) { return loss != Loss::function; }
 

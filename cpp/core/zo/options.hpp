@@ -21,15 +21,19 @@ PMT_WORDS(Pairs, one_sided, antithetic);
 
 // Which estimator a layer gets. by_dimension: node perturbation where
 // node_dimension < node_ratio * weight_dimension (paper section 3.2.2: ratio 1). pooled: node perturbation by one
-// sign a channel. free_node: node perturbation whose nodes at a clamp do not move, as those of pooled.
-PMT_WORDS(EstimatorRule, by_dimension, weight, node, pooled, free_node);
+// sign a channel.
+PMT_WORDS(EstimatorRule, by_dimension, weight, node, pooled);
 PMT_WORDS(NodeDimension, output, input);
+
+// The nodes that node perturbation moves. free: those that no clamp holds, as pooled always does.
+PMT_WORDS(PerturbedNodes, all, free);
 
 // Weight perturbations of a batch: one set for all samples, or one for each.
 PMT_WORDS(Sharing, per_sample, batch);
 
-// Gradient-norm scaling, paper section 3.1.2: factor k / (k + d - 1).
-PMT_WORDS(GradientNormScaling, none, queries_and_samples, queries);
+// Gradient-norm scaling, paper section 3.1.2: factor k / (k + d - 1). directions: k of those that were drawn, one
+// a query where the batch shares them, and d of the entries that each of them moves, which are an image's free nodes.
+PMT_WORDS(GradientNormScaling, none, queries_and_samples, queries, directions);
 
 PMT_WORDS(Rounding, nearest, stochastic);
 
@@ -45,6 +49,7 @@ struct TrainerOptions {
   int32_t queries = 100;  // per layer and sample
   int32_t mu_weight = 1;  // perturbation size in weight steps
   int32_t mu_node = 1;    // in output steps
+  int32_t mu_bias = 0;    // in bias steps; 0: mu_weight output steps
   Generator generator = Generator::philox;
   Pairs pairs = Pairs::one_sided;
   Scope scope = Scope::layer_wise;
@@ -52,7 +57,9 @@ struct TrainerOptions {
   EstimatorRule rule = EstimatorRule::by_dimension;
   NodeDimension node_dimension = NodeDimension::output;
   float node_ratio = 1.0f;
+  PerturbedNodes nodes = PerturbedNodes::free;
   Sharing sharing = Sharing::per_sample;
+  uint32_t separate_biases = 0;  // weight perturbation: half of the queries move weights, the others biases
   GradientNormScaling gradient_norm_scaling = GradientNormScaling::none;
   uint32_t quantization_aware_scaling = 1;  // divide by the squared weight scale
   Rounding rounding = Rounding::nearest;
@@ -64,10 +71,11 @@ struct TrainerOptions {
   Loss loss = Loss::cross_entropy;
   float diversity = 0.0f;  // of entropy: weight of the mean prediction's negative entropy
 };
-static_assert(sizeof(TrainerOptions) == 88, "written into the firmware's data file as it is");
+static_assert(sizeof(TrainerOptions) == 100, "written into the firmware's data file as it is");
 
 constexpr int32_t most_queries = 4096;
 constexpr int32_t largest_mu = 64;
+constexpr int32_t largest_bias_mu = 1 << 20;
 constexpr float largest_diversity = 10.0f;
 constexpr float largest_rate = 1000.0f;
 constexpr float largest_float = 3.40282347e38f;
@@ -91,6 +99,7 @@ constexpr void for_each_option(Visitor visit) {
   visit("queries", &O::queries, Range<int32_t>{1, most_queries});
   visit("mu_weight", &O::mu_weight, Range<int32_t>{1, largest_mu});
   visit("mu_node", &O::mu_node, Range<int32_t>{1, largest_mu});
+  visit("mu_bias", &O::mu_bias, Range<int32_t>{0, largest_bias_mu});
   visit("generator", &O::generator, words<Generator>);
   visit("pairs", &O::pairs, words<Pairs>);
   visit("scope", &O::scope, words<Scope>);
@@ -98,7 +107,9 @@ constexpr void for_each_option(Visitor visit) {
   visit("rule", &O::rule, words<EstimatorRule>);
   visit("node_dimension", &O::node_dimension, words<NodeDimension>);
   visit("node_ratio", &O::node_ratio, Range<float>{0.0f, largest_float, true});
+  visit("nodes", &O::nodes, words<PerturbedNodes>);
   visit("sharing", &O::sharing, words<Sharing>);
+  visit("separate_biases", &O::separate_biases, flag);
   visit("gradient_norm_scaling", &O::gradient_norm_scaling, words<GradientNormScaling>);
   visit("quantization_aware_scaling", &O::quantization_aware_scaling, flag);
   visit("rounding", &O::rounding, words<Rounding>);
@@ -112,7 +123,7 @@ constexpr void for_each_option(Visitor visit) {
   visit("diversity", &O::diversity, Range<float>{0.0f, largest_diversity});
 }
 
-// Minimum queries of a layer and sample: 2 with leave-one-out, else 1.
+// Minimum queries of a layer and sample: 2 to be compared with one another or to be parted, twice as many of pairs.
 int32_t least_queries(const TrainerOptions& options);
 
 // Whether the loss has a gradient by the logits, which makes that of a linear head exact.

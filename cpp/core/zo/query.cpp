@@ -143,13 +143,17 @@ class Queries {
     }
   }
 
+  bool moves_free_nodes(const Layer& layer) const {
+    return layer.estimator == Estimator::pooled_perturbation || options().nodes == PerturbedNodes::free;
+  }
+
   // The next `count` nodes.
   void perturb_run(const Layer& layer, const OpRecord& op, NodeSigns& signs, const int8_t* clean, int32_t count,
                    int8_t* perturbed) {
     for (int32_t done = 0; done < count; done += node_chunk) {
       const int32_t chunk = count - done < node_chunk ? count - done : node_chunk;
       signs.next(context_.kernels(), chunk, workspace_.signs);
-      if (layer.estimator == Estimator::pooled_perturbation || options().rule == EstimatorRule::free_node) {
+      if (moves_free_nodes(layer)) {
         keep_free(clean + done, op.clamp_min, op.clamp_max, chunk, workspace_.signs);
       }
       context_.kernels().perturb(clean + done, workspace_.signs, chunk, layer.mu_node, op.clamp_min, op.clamp_max,
@@ -157,12 +161,12 @@ class Queries {
     }
   }
 
-  void perturb_bias(const Layer& layer, const OpRecord& op, Direction& direction, int32_t begin, int32_t end) {
+  void perturb_bias(const Layer& layer, Direction& direction, int32_t begin, int32_t end) {
     if (options().train_bias != 0) direction.next(context_.kernels(), end - begin, workspace_.signs);
     for (int32_t c = begin; c < end; ++c) {
       int64_t value = layer.bias[c];
       if (options().train_bias != 0) {
-        value += bias_mu(model(), op, c, layer.mu_weight) * static_cast<int64_t>(workspace_.signs[c - begin]);
+        value += bias_mu(model(), layer, options(), c) * static_cast<int64_t>(workspace_.signs[c - begin]);
       }
       value = value > INT32_MAX ? INT32_MAX : (value < INT32_MIN ? INT32_MIN : value);
       workspace_.bias_tile[c - begin] = static_cast<int32_t>(value);
@@ -183,7 +187,7 @@ class Queries {
                           int32_t end) {
     const Kernels& kernels = context_.kernels();
     if (options().train_weights == 0) {  // a tile is all the channels
-      perturb_bias(layer, op, biases, begin, end);
+      perturb_bias(layer, biases, begin, end);
       const LayerInput own = layer_input(network(), layer.op);
       return {own.weights, workspace_.bias_tile, own.packed};
     }
@@ -193,11 +197,11 @@ class Queries {
       weights.next(kernels, count, workspace_.signs);
       kernels.pack({op_shape(model(), op), model().input_of(op).zero_point, layer.weights, workspace_.signs,
                     layer.mu_weight, tile()});
-      perturb_bias(layer, op, biases, begin, end);
+      perturb_bias(layer, biases, begin, end);
       return {nullptr, workspace_.bias_tile, tile()};
     }
     perturb_weights(layer, weights, begin * taps, count);
-    perturb_bias(layer, op, biases, begin, end);
+    perturb_bias(layer, biases, begin, end);
     return {tile(), workspace_.bias_tile, nullptr};
   }
 

@@ -19,12 +19,33 @@ float or_nothing(float value) { return value == value ? value : 0.0f; }
 
 float update_of(int64_t sum, float factor) { return or_nothing(to_float(sum) * factor); }
 
-// Queries that an element's sum runs over. The mean of the others takes 1 / queries of each
-// difference away, except from pairs, in which any baseline cancels.
-int32_t difference_divisor(const StepContext& context, const Layer& layer) {
+// Queries that an element's sum runs over. The mean of all queries takes 1 / queries of each
+// difference away, except from pairs, in which any baseline cancels. In line it would be there twice.
+__attribute__((noinline)) float difference_divisor(const StepContext& context, const Layer& layer, Purpose purpose) {
   const TrainerOptions& options = *context.options;
-  const bool one_less = options.baseline == Baseline::leave_one_out && options.pairs == Pairs::one_sided;
-  return layer.queries - (one_less ? 1 : 0);
+  const bool pairs = options.pairs == Pairs::antithetic;
+  const int32_t queries = directions_of(options, layer, purpose).count * (pairs ? 2 : 1);
+  if (options.baseline != Baseline::leave_one_out || pairs) return static_cast<float>(queries);
+  return static_cast<float>(queries * (layer.queries - 1)) / static_cast<float>(layer.queries);  // products are exact
+}
+
+// Entries that a direction of a layer moves; of its free nodes, in the mean over the samples.
+float moved_entries(const TrainerOptions& options, const Layer& layer, int32_t samples, Purpose purpose,
+                    int64_t free_nodes) {
+  if (options.gradient_norm_scaling != GradientNormScaling::directions) {
+    const int32_t parameters = options.train_weights != 0 ? layer.weight_count : layer.channels;
+    return static_cast<float>(perturbs_nodes(layer) ? node_columns(layer) : parameters);
+  }
+  if (layer.estimator == Estimator::node_perturbation) {
+    const float mean = to_float(free_nodes) / static_cast<float>(samples);
+    return mean < 1.0f ? 1.0f : mean;
+  }
+  if (perturbs_nodes(layer)) return static_cast<float>(layer.channels);
+  int32_t moved = 0;
+  const bool apart = directions_of(options, layer, Purpose::bias_signs).first > 0;
+  if (!apart || purpose == Purpose::weight_signs) moved += trained_weights(options, layer);
+  if (!apart || purpose == Purpose::bias_signs) moved += trained_biases(options, layer);
+  return static_cast<float>(moved);
 }
 
 }  // namespace
@@ -39,28 +60,31 @@ ChannelFactors gradient_factors(const StepContext& context, const Layer& layer, 
     const float mean = accumulator_scale / (one * static_cast<float>(input.samples));
     return {mean, mean};
   }
-  const int32_t divisor = difference_divisor(context, layer);
-  const float mean = 1.0f / (one * static_cast<float>(input.sample_sums) * static_cast<float>(divisor));
+  const auto mean_over = [&](Purpose purpose) {
+    return 1.0f / (one * static_cast<float>(input.sample_sums) * difference_divisor(context, layer, purpose));
+  };
   if (perturbs_nodes(layer)) {
+    const float mean = mean_over(Purpose::node_signs);
     const bool pooled = layer.estimator == Estimator::pooled_perturbation;
     const float per_node = mean / static_cast<float>(layer.mu_node * (pooled ? 1 << share_bits : 1));
     const float factor = per_node * (accumulator_scale / model.output_of(op).scale);
     return {factor, factor};
   }
-  const int32_t mu = bias_mu(model, op, channel, layer.mu_weight);
-  return {mean / static_cast<float>(layer.mu_weight), mu == 0 ? 0.0f : mean / static_cast<float>(mu)};
+  const int32_t mu = bias_mu(model, layer, *context.options, channel);
+  return {mean_over(Purpose::weight_signs) / static_cast<float>(layer.mu_weight),
+          mu == 0 ? 0.0f : mean_over(Purpose::bias_signs) / static_cast<float>(mu)};
 }
 
-float gradient_norm_scaling(const StepContext& context, const Layer& layer, int32_t samples) {
+__attribute__((noinline)) float gradient_norm_scaling(const StepContext& context, const Layer& layer, int32_t samples,
+                                                      Purpose purpose, int64_t free_nodes) {
   const TrainerOptions& options = *context.options;
   const GradientNormScaling mode = options.gradient_norm_scaling;
   if (mode == GradientNormScaling::none || layer.estimator == Estimator::closed_form) return 1.0f;
-  float directions = static_cast<float>(direction_count(options, layer));
-  if (mode == GradientNormScaling::queries_and_samples) directions *= static_cast<float>(samples);
   const bool node = perturbs_nodes(layer);
-  const int32_t moved = options.train_weights != 0 ? layer.weight_count : layer.channels;
-  const float dimension = static_cast<float>(node ? node_columns(layer) : moved);
-  return directions / (directions + dimension - 1.0f);
+  const bool drawn = mode == GradientNormScaling::directions && !shares_perturbations(options, layer.estimator);
+  float directions = static_cast<float>(directions_of(options, layer, node ? Purpose::node_signs : purpose).count);
+  if (mode == GradientNormScaling::queries_and_samples || drawn) directions *= static_cast<float>(samples);
+  return directions / (directions + moved_entries(options, layer, samples, purpose, free_nodes) - 1.0f);
 }
 
 int32_t round_update(float update, Rounding rounding, uint32_t random) {
@@ -90,7 +114,7 @@ LayerUpdate::LayerUpdate(const StepContext& context, const Layer& layer, const U
       input_(input) {}
 
 int32_t LayerUpdate::apply(const GradientSums& sums) {
-  const Steps step = steps();
+  const Steps step = steps(sums.free_nodes);
   int32_t changed = 0;
   RoundingBits weight_bits(context_, layer_, Purpose::rounding);
   for (int32_t c = sums.begin; c < sums.begin + sums.channels(layer_); ++c) {
@@ -126,7 +150,7 @@ void LayerUpdate::accumulate(const GradientSums& sums) {
   }
 }
 
-LayerUpdate::Steps LayerUpdate::steps() const {
+LayerUpdate::Steps LayerUpdate::steps(int64_t free_nodes) const {
   const bool exact = layer_.estimator == Estimator::closed_form;
   const float weights = input_.learning_rate * (exact ? options_.head_rate : 1.0f);
   const float biases = exact ? weights : weights * options_.bias_rate;
@@ -135,8 +159,10 @@ LayerUpdate::Steps LayerUpdate::steps() const {
     return {normalize(weights, weight_squares_, static_cast<float>(live_) * static_cast<float>(taps)),
             normalize(biases, bias_squares_, static_cast<float>(live_))};
   }
-  const float scaling = gradient_norm_scaling(context_, layer_, input_.samples);
-  return {weights * scaling, biases * scaling};
+  const auto scaling = [&](Purpose purpose) {
+    return gradient_norm_scaling(context_, layer_, input_.samples, purpose, free_nodes);
+  };
+  return {weights * scaling(Purpose::weight_signs), biases * scaling(Purpose::bias_signs)};
 }
 
 float LayerUpdate::normalize(float learning_rate, float squares, float count) const {

@@ -21,8 +21,10 @@ struct ChannelFactors {
 ChannelFactors gradient_factors(const StepContext& context, const Layer& layer, const UpdateInput& input,
                                 int32_t channel);
 
-// Gradient-norm scaling k / (k + d - 1) of k directions; 1 where it is off or the gradient is exact.
-float gradient_norm_scaling(const StepContext& context, const Layer& layer, int32_t samples);
+// Gradient-norm scaling k / (k + d - 1) of weights (purpose weight_signs) or biases; 1 where it is off or the gradient
+// is exact. `free_nodes` are those of the samples together.
+float gradient_norm_scaling(const StepContext& context, const Layer& layer, int32_t samples, Purpose purpose,
+                            int64_t free_nodes);
 
 // 16 random bits for each element of a layer.
 class RoundingBits {
@@ -64,7 +66,7 @@ class LayerUpdate {
   float weight_scale(int32_t channel) const { return model_.weight_scales(op_)[channel]; }
   float bias_scale(int32_t channel) const { return model_.input_of(op_).scale * weight_scale(channel); }
   ChannelFactors factors(int32_t channel) const;
-  Steps steps() const;
+  Steps steps(int64_t free_nodes) const;
   float normalize(float learning_rate, float squares, float count) const;
   int32_t update_weights(const GradientSums& sums, int32_t channel, float factor, RoundingBits& bits);
   void update_bias(int32_t channel, float update);

@@ -23,10 +23,12 @@ DEFAULT_ESTIMATORS = (
 # Words that :func:`estimator_options` takes, ``muN`` apart.
 WORDS: dict[str, dict[str, Any]] = {
     "weight": {"rule": "weight"},
-    "node": {"rule": "node"},
+    "node": {"rule": "node", "nodes": "all"},
     "pooled": {"rule": "pooled"},
-    "free_node": {"rule": "free_node"},
-    "by_dimension": {k: PRESETS["paper"][k] for k in ("rule", "node_dimension", "node_ratio")},
+    "free_node": {"rule": "node", "nodes": "free"},
+    "by_dimension": {
+        k: PRESETS["paper"][k] for k in ("rule", "node_dimension", "node_ratio", "nodes")
+    },
     "clean": {"baseline": "clean"},
     "leave_one_out": {"baseline": "leave_one_out"},
     "per_sample": {"sharing": "per_sample"},

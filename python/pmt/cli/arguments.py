@@ -500,7 +500,8 @@ def add_training_options(
     group.add_argument(
         "--preset",
         metavar="NAME",
-        help="default (what measured best) or paper (the method as printed) (default: default)",
+        help="default (what measured best), paper (the method as printed) or released (as in its "
+        "authors' code) (default: default)",
     )
     left_out = ("layers", *without)
     options = (o for o in _OPTIONS.values() if o.name not in left_out)

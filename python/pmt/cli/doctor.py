@@ -26,7 +26,7 @@ stands with its remedy; only a bundled model that does not load is an error."""
 
 _DISTRIBUTION = "poor-mans-training"
 # For who develops pmt itself.
-_OWN = {"dev", "docs", "fuzz", "notebook", "test"}
+_OWN = {"dev", "docs", "fuzz", "notebook", "test", "wheel"}
 _REQUIREMENT = re.compile(r'^([\w.-]+).*extra == "([\w-]+)"')
 
 

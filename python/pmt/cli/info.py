@@ -19,7 +19,7 @@ from pmt.cli.output import Output, table
 from pmt.model import Model
 from pmt.net.pixels import input_formula, is_image, real_pixels
 from pmt.profiling.model_info import ModelInfo, describe_model
-from pmt.train.options import preset
+from pmt.train.options import PRESETS, preset
 
 USAGE = "pmt info MODEL [--layers SPEC] [--batch N] [--queries Q] [--plan] [options]"
 SUMMARY = "layers, shapes, weights, MACs, blocks and memory of a model"
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _preset_values(name: str) -> str:
-    return ", ".join(f"{p}: {getattr(preset(p), name)}" for p in ("default", "paper"))
+    return ", ".join(f"{p}: {getattr(preset(p), name)}" for p in PRESETS)
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:

@@ -23,6 +23,7 @@ from pmt.cli import (
     align,
     convert,
     corrupt,
+    demo,
     doctor,
     download,
     export,
@@ -64,6 +65,7 @@ _SAVES_MEMORY = {
 
 # In the order that help lists them.
 COMMANDS = (
+    demo,
     info,
     profile,
     eval_command,

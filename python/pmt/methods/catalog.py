@@ -149,6 +149,11 @@ ZEROTH_ORDER: dict[str, Method] = {
         f"{_PAPER}, sections 3.1 and 3.2, as printed",
         preset="paper",
     ),
+    "released": Method(
+        "weights and biases apart, or free nodes, layer by layer",
+        f"{_PAPER}, as its authors released it: https://github.com/olokevin/tiny-training",
+        preset="released",
+    ),
     "weight_layer_wise": Method(
         "weight perturbation, layer by layer",
         f"{_PAPER}, section 3.2.2",

@@ -82,7 +82,7 @@ def register(
     trainer : type, optional
         Another class than :class:`pmt.ZOTrainer`: a subclass of it or of
         ``pmt.train.trainer.Trainer`` whose ``name`` is the method's.
-    preset : {"default", "paper"}
+    preset : {"default", "paper", "released"}
         Preset of zeroth-order training that ``options`` start from.
     **options
         Options that differ.

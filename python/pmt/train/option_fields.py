@@ -309,8 +309,9 @@ _Choices = dict[str, tuple[str, ...]]
 _BY_WEIGHT: _Choices = {"rule": ("weight", "by_dimension")}
 # Options, and the choices under which they are read: any one of a row, and one of each row.
 _READ_WITH: tuple[tuple[tuple[str, ...], _Choices], ...] = (
-    (("mu_weight", "sharing"), _BY_WEIGHT),
-    (("mu_node",), {"rule": ("node", "by_dimension", "pooled", "free_node")}),
+    (("mu_weight", "mu_bias", "sharing", "separate_biases"), _BY_WEIGHT),
+    (("mu_node",), {"rule": ("node", "by_dimension", "pooled")}),
+    (("nodes",), {"rule": ("node", "by_dimension")}),
     (("node_ratio", "node_dimension"), {"rule": ("by_dimension",)}),
     (("diversity",), {"loss": ("entropy",)}),
 )

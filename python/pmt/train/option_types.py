@@ -22,6 +22,7 @@ class OptionArguments(TypedDict, total=False):
     seed: int
     mu_weight: int
     mu_node: int
+    mu_bias: int
     generator: str
     pairs: str
     scope: str
@@ -31,7 +32,9 @@ class OptionArguments(TypedDict, total=False):
     head_rate: float
     node_dimension: str
     node_ratio: float
+    nodes: str
     sharing: str
+    separate_biases: bool
     gradient_norm_scaling: str
     quantization_aware_scaling: bool
     rounding: str

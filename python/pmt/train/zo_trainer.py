@@ -39,7 +39,7 @@ class ZOTrainer(Trainer):
     ----------
     options : TrainingOptions, optional
         All options; by default the preset's.
-    preset : {"default", "paper"}
+    preset : {"default", "paper", "released"}
         Preset where ``options`` is not given.
     threads : int
         Threads to use; 0 takes all, but one in a worker of a process pool. The result does not

@@ -402,7 +402,7 @@ def export_files(
         The training images; by default the run's, or those of the bundled model.
     limit : int
         Choose from at most this many training images; 0 takes as many as the run, or all.
-    preset : {"default", "paper"}, optional
+    preset : {"default", "paper", "released"}, optional
         Options to start from; by default the run's, or ``"default"``.
     method : str, optional
         A method of :mod:`pmt.methods` whose options to start from, in place of ``preset``; one that
