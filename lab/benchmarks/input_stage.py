@@ -99,11 +99,32 @@ def table_of(found: list[dict[str, Any]], severity: int) -> str:
     return table(titles, rows, left=(first, "filters"))
 
 
+def change_of(rows: list[dict[str, Any]]) -> float:
+    """Return the mean gain of the choice, in points."""
+    return 100 * sum(row["chosen"] - row["aligned"] for row in rows) / len(rows)
+
+
+def changes_of(found: list[dict[str, Any]]) -> str:
+    """Return the changes by the choice, of each corruption and severity: means over the draws."""
+    severities = sorted({row["severity"] for row in found} - {0}, reverse=True)
+    kinds = dict.fromkeys(row["kind"] for row in found if row["severity"] > 0)
+    cells = {
+        (kind, s): change_of([r for r in found if (r["kind"], r["severity"]) == (kind, s)])
+        for kind in kinds
+        for s in severities
+    }
+    rows = [[kind, *(f"{cells[kind, s]:+.1f}" for s in severities)] for kind in kinds]
+    means = [sum(cells[kind, s] for kind in kinds) / len(kinds) for s in severities]
+    rows.append(["mean", *(f"{mean:+.1f}" for mean in means)])
+    titles = ["corruption", *(f"severity {s}" for s in severities)]
+    return table(titles, rows, left=("corruption",))
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare which cases are run."""
     parser.add_argument("--of", choices=("corruptions", "camera"), default="corruptions")
     parser.add_argument("--model", default="cifar10_mcunet", help="a network for CIFAR-10")
-    parser.add_argument("--severities", type=int, nargs="+", default=[5, 3, 1])
+    parser.add_argument("--severities", type=int, nargs="+", default=[5, 4, 3, 2, 1])
     parser.add_argument("--draws", type=int, default=MOST_DRAWS)
     parser.add_argument("--threads", type=int, default=0, help="0 takes all")
 
@@ -127,7 +148,9 @@ def tables_of(found: list[dict[str, Any]]) -> str:
     """Return a table a severity, or that of a camera's faults."""
     severities = sorted({row["severity"] for row in found} - {0}, reverse=True)
     names = {CAMERA: "Faults of a camera"}
-    parts = (f"{names.get(s, f'Severity {s}')}\n{table_of(found, s)}" for s in severities)
+    parts = [f"{names.get(s, f'Severity {s}')}\n{table_of(found, s)}" for s in severities]
+    if len(severities) > 1:
+        parts.append(f"Changes by severity\n{changes_of(found)}")
     return "\n\n".join(parts)
 
 

@@ -26,10 +26,10 @@ from typing import Any
 import numpy as np
 
 import pmt
+from pmt.callbacks import Callback, StepEnd
 from pmt.cli.output import table
 from pmt.datasets import Dataset
 from pmt.protocol import split
-from pmt.train.callbacks import Callback, StepEnd
 from pmt_lab.augmentation import center_crop, random_views
 from pmt_lab.files import write_text
 from pmt_lab.kept_benchmark import run_benchmark

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pmt import corruptions, datasets, methods
+from pmt import callbacks, corruptions, datasets, methods
 from pmt._core import __version__
 from pmt._util.lazy import lazy_names
 from pmt._util.native_files import get_cmake_dir, get_include
@@ -13,7 +13,6 @@ from pmt.model import Confusion, Evaluation, ImageScores, Model
 from pmt.model.loading import list_models, load
 from pmt.net.input_stage import Filter, InputStage
 from pmt.protocol.comparison import Comparison, compare
-from pmt.train import callbacks
 from pmt.train.engine import Engine
 from pmt.train.learner import Learner
 from pmt.train.options import PRESETS, TrainingOptions, preset

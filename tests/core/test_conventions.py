@@ -11,8 +11,8 @@ import pytest
 
 import pmt
 from pmt._util.atomic_file import write_remedy
+from pmt.callbacks import Callback, EpochEnd, PhaseEnd, StepEnd
 from pmt.datasets import Dataset
-from pmt.train.callbacks import Callback, EpochEnd, PhaseEnd, StepEnd
 
 TRAIN = pmt.datasets.bundled("train").take(40)
 X, Y = TRAIN.images, TRAIN.labels

@@ -32,7 +32,7 @@ FREESTANDING = {"cstddef", "cstdint"}
 # Python packages from the bottom up; a package may import itself and what is below it. `pmt` is the
 # package's own __init__, the public names.
 PYTHON = (
-    "_core", "_util", "datasets", "corruptions", "net", "formats", "model", "protocol",
+    "_core", "_util", "callbacks", "datasets", "corruptions", "net", "formats", "model", "protocol",
     "quantization", "train", "baselines", "methods", "sklearn", "pmt", "profiling", "firmware",
     "sheets",
     "plots", "cli",

@@ -12,7 +12,7 @@ from toy_trainer import Stop, Toy, data, flat, stop_at
 
 import pmt
 from pmt._util.progress import ProgressLine
-from pmt.train.callbacks import (
+from pmt.callbacks import (
     CsvLog,
     EarlyStopping,
     EpochEnd,

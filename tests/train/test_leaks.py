@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import pmt
+from pmt.callbacks import EarlyStopping
 from pmt.datasets import Dataset
-from pmt.train.callbacks import EarlyStopping
 from pmt.train.run.keep_best import held_out_indices
 
 TRAIN, TEST = pmt.datasets.bundled("train"), pmt.datasets.bundled("test")

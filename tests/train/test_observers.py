@@ -11,8 +11,8 @@ from networks import residual_network
 from toy_trainer import HEAD, Toy
 
 import pmt
+from pmt.callbacks import StepEnd, StopTraining
 from pmt.model import ImageScores
-from pmt.train.callbacks import StepEnd, StopTraining
 from pmt.train.prepare.preparation import Phase
 from pmt.train.run.head import Refit
 from pmt.train.run.keep_best import FEW, KeepBest

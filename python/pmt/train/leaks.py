@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from pmt._util.text import counted
+from pmt.callbacks import EarlyStopping
 from pmt.datasets import Dataset
 from pmt.protocol.copies import MOST_SHARED, count_shared, first_of_copies
-from pmt.train.callbacks import EarlyStopping
 
 __all__ = ["check_apart", "warning_of_copies"]
 

@@ -17,13 +17,13 @@ import numpy.typing as npt
 from pmt._util.checks import OptionWarning
 from pmt._util.processes import thread_count
 from pmt._util.text import counted
+from pmt.callbacks import CallbackLike
 from pmt.datasets import Dataset
 from pmt.datasets.arrays import checked_groups
 from pmt.datasets.dataset import DataLike, paired
 from pmt.model import Model
 from pmt.model.model import check_model
 from pmt.model.seen_images import seen_images, warning_of_seen
-from pmt.train.callbacks import CallbackLike
 from pmt.train.costs.work import Cost
 from pmt.train.leaks import check_apart, warning_of_copies
 from pmt.train.losses import reads_labels

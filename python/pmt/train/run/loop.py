@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt.callbacks import CallbackLike, EpochEnd, Event, PhaseEnd, StepEnd
 from pmt.datasets import Dataset
 from pmt.model import ImageScores, Model
 from pmt.model.layers import copy_parameters
-from pmt.train.callbacks import CallbackLike, EpochEnd, Event, PhaseEnd, StepEnd
 from pmt.train.prepare.preparation import HEADS, Phase, PhaseWork
 from pmt.train.run.folder import RunFolder
 from pmt.train.run.head import CrossValidation, Refit

@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util.progress import ProgressLine
+from pmt.callbacks import CallbackLike, Event, StopTraining
 from pmt.model import ImageScores
 from pmt.protocol.comparison import is_worse
-from pmt.train.callbacks import CallbackLike, Event, StopTraining
 from pmt.train.prepare.input_choice import LIKELY_TRIALS
 from pmt.train.prepare.preparation import Phase, PhaseWork
 
