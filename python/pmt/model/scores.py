@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt._util.checks import OptionError, checked_integer
+from pmt._util.frames import data_frame
 from pmt._util.plots import one_axes, plain_text
 from pmt._util.text import counted, html_table, table
 from pmt.datasets import Dataset
@@ -32,6 +34,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from pandas import DataFrame
 
     from pmt.model.model import Model
 
@@ -43,6 +46,16 @@ class Evaluation:
     accuracy: float
     loss: float
     n: int
+
+    def to_frame(self) -> DataFrame:
+        """Return the figures as a pandas DataFrame of one row.
+
+        Raises
+        ------
+        ImportError
+            If pandas is missing.
+        """
+        return data_frame([dataclasses.asdict(self)], ["model"], "model")
 
     def __str__(self) -> str:
         return f"accuracy {self.accuracy:.3f}, loss {self.loss:.4f}, {counted(self.n, 'image')}"
@@ -180,6 +193,18 @@ class Confusion:
                 None if np.isnan(a) else float(a) for a in self.accuracy_by_class
             ],
         }
+
+    def to_frame(self) -> DataFrame:
+        """Return the matrix as a pandas DataFrame: a row a class, a column a predicted class.
+
+        Raises
+        ------
+        ImportError
+            If pandas is missing.
+        """
+        frame = data_frame(self.matrix, self.class_names, "class", self.class_names)
+        frame.columns.name = "predicted"
+        return frame
 
     def by_class(self) -> str:
         """Return a table of the classes: images, accuracy, and the class it is most taken for."""

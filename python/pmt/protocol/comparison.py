@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
 from pmt._util.checks import checked_integer
+from pmt._util.frames import data_frame
 from pmt._util.text import counted, html_table, table
 from pmt.datasets import Dataset
 from pmt.model import Confusion, Evaluation, ImageScores, Model, load
@@ -31,6 +32,9 @@ __all__ = [
     "wilson_interval",
     "wilson_of_share",
 ]
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 Z = 1.959964  # 95 %
 
@@ -256,6 +260,22 @@ class Comparison:
             "only_a": self.only_a,
             "only_b": self.only_b,
         }
+
+    def to_frame(self) -> DataFrame:
+        """Return accuracy and loss as a pandas DataFrame: both models, difference and interval.
+
+        Raises
+        ------
+        ImportError
+            If pandas is missing.
+        """
+        margins = {"accuracy": self.accuracy, "loss": self.loss}
+        rows = [
+            *({name: getattr(one, name) for name in margins} for one in (self.a, self.b)),
+            {name: margin.mean for name, margin in margins.items()},
+            *({name: margin.interval[i] for name, margin in margins.items()} for i in range(2)),
+        ]
+        return data_frame(rows, [*self.names, "difference", "low", "high"], "model")
 
     _TITLES = ("model", "accuracy", "loss")
 

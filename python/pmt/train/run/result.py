@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pmt._util.extras import import_extra
+from pmt._util.frames import data_frame
 from pmt._util.plots import COLORS, FAINT, SMALL, one_axes
 from pmt._util.text import html_table, shortened, table
 from pmt.model import Model
@@ -178,13 +179,11 @@ class RunResult:
         ImportError
             If pandas is missing.
         """
-        pandas = import_extra("pandas", "a data frame needs pandas", "callbacks")
         records = [*self.phases, *self.epochs, *filter(None, [self.refit])]
         states = [record.get("epoch", record.get("phase", "start")) for record in records]
         own = ("kind", "phase", "epoch", "layers")
         rows = [{k: v for k, v in record.items() if k not in own} for record in records]
-        frame: DataFrame = pandas.DataFrame(rows, index=pandas.Index(states, name="state"))
-        return frame
+        return data_frame(rows, states, "state")
 
     def _rows(self) -> tuple[list[str], list[list[str]]]:
         """Return titles and cells; of many epochs the first, the last and the kept one."""

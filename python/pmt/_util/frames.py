@@ -1,0 +1,22 @@
+"""Data frames of pandas, which is optional."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pmt._util.extras import import_extra
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+__all__ = ["data_frame"]
+
+
+def data_frame(
+    rows: Any, index: Sequence[Any], name: str, columns: Iterable[Any] | None = None
+) -> DataFrame:
+    """Make a data frame whose index has a name; ImportError says how to install pandas."""
+    pandas = import_extra("pandas", "a data frame needs pandas", "callbacks")
+    frame: DataFrame = pandas.DataFrame(rows, pandas.Index(index, name=name), columns)
+    return frame
