@@ -185,3 +185,13 @@ def test_a_convolution_before_a_final_mean_is_a_head():
     assert [phase["phase"] for phase in result.phases] == ["start", "head"]
     assert result.notes == []
     assert model.evaluate(test).accuracy > before + 0.4
+
+
+def test_a_budget_plans_no_filters_for_inputs_that_are_no_pixels():
+    model = pmt.load("cifar10_mcunet")
+    trainer = pmt.ZOTrainer(macs=10**12)
+    of_pixels = trainer.schedule(model, 40)
+    others = trainer.schedule(model, 40, pixels=False)
+    assert others.steps > of_pixels.steps
+    phases = trainer.preparation.phases(model, 40, pixels=False)
+    assert [phase.name for phase in phases] == ["aligned", "head"]

@@ -315,7 +315,7 @@ class NoAdaptation(Trainer):
         """Return a cost of nothing."""
         return Cost(forwards=0, macs=0)
 
-    def schedule(self, model: Model, samples: int) -> Schedule:
+    def schedule(self, model: Model, samples: int, *, pixels: bool = True) -> Schedule:
         """Return a schedule of no steps, whatever the options say."""
         none = self.options.replace(epochs=0, macs=0, batch=1)
         return Schedule(none, samples)

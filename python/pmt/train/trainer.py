@@ -172,14 +172,16 @@ class Trainer(ABC):
         """The preparation of a model before the first step."""
         return Preparation(self.options, threads=self.threads)
 
-    def schedule(self, model: Model, samples: int) -> Schedule:
-        """Return the schedule of a run that trains on this many samples."""
+    def schedule(self, model: Model, samples: int, *, pixels: bool = True) -> Schedule:
+        """Return the schedule of a run on this many samples: pixels of images, or other inputs."""
         macs = self.cost(model).macs if self.options.macs > 0 else None
-        return Schedule(self.options, samples, macs, self.preparation.cost(model, samples).macs)
+        before = self.preparation.cost(model, samples, pixels=pixels).macs
+        return Schedule(self.options, samples, macs, before)
 
     def schedule_on(self, model: Model, data: Dataset) -> Schedule:
         """Return the schedule of :meth:`fit` on a data set, of which a part may be held out."""
-        return self.schedule(model, len(data) - self.held_out_images(data))
+        trained = len(data) - self.held_out_images(data)
+        return self.schedule(model, trained, pixels=data.has_pixels)
 
     def fit(
         self,

@@ -214,9 +214,9 @@ class Preparation:
         if "input" in self.name:
             admit(model, size)
 
-    def cost(self, model: Model, samples: int) -> Cost:
+    def cost(self, model: Model, samples: int, *, pixels: bool = True) -> Cost:
         """Count the least work on a number of training samples; no forward of it is perturbed."""
-        return Cost(0, sum(phase.macs for phase in self.phases(model, samples)))
+        return Cost(0, sum(phase.macs for phase in self.phases(model, samples, pixels=pixels)))
 
     def apply(self, model: Model, data: Dataset) -> None:
         """Prepare a model in place; Ctrl-C may leave it aligned in part."""

@@ -86,7 +86,7 @@ class Run:
         self.phases = self.preparation.phases(model, len(self.data), pixels=self.data.has_pixels)
         if self.keeps_best:
             self.phases += self.preparation.alternatives(self.phases)
-        self.schedule = trainer.schedule(model, len(self.data))
+        self.schedule = trainer.schedule(model, len(self.data), pixels=self.data.has_pixels)
         model.prepare(self.data.images[:1])  # what does not fit is refused before a folder is made
         self.step = 0
         self.stopped = False
