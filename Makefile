@@ -32,7 +32,7 @@ PYTEST = env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS -u CMAKE_CXX_COMPILER_LAUNCHER 
 .PHONY: help demo test lint tidy cpp-test aarch64-test cortex-m7 python-test lab-test docs fuzz clean notebooks pins wheel
 
 help:
-	@echo 'make demo       adapt the bundled int8 model to noisy images (ten seconds after set-up)'
+	@echo 'make demo       adapt the bundled int8 model to foggy images (ten seconds after set-up)'
 	@echo 'make test       everything below: lint, cpp-test, aarch64-test, cortex-m7, python-test, lab-test'
 	@echo 'make lint       ruff, mypy, clang-format, clang-tidy'
 	@echo 'make cpp-test   C++ tests under the address and undefined-behavior sanitizers'

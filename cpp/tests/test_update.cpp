@@ -89,7 +89,9 @@ double norm_factor(const LayerCase& one, int32_t samples, int64_t free_nodes) {
       mode == GradientNormScaling::queries_and_samples || (mode == GradientNormScaling::directions && !is_shared);
   const double k = weight_queries(one) * (by_sample ? samples : 1.0);
   double dimension = perturbs_nodes(one.layer) ? node_columns(one.layer) : one.layer.weight_count;
-  if (mode == GradientNormScaling::directions && one.layer.estimator == Estimator::node_perturbation) {
+  const bool moves_free_nodes =
+      one.layer.estimator == Estimator::node_perturbation && one.options.nodes == PerturbedNodes::free;
+  if (mode == GradientNormScaling::directions && moves_free_nodes) {
     dimension = std::max(1.0, static_cast<double>(free_nodes) / samples);
   }
   const bool together = one.options.separate_biases == 0 && !perturbs_nodes(one.layer);
@@ -175,6 +177,7 @@ TEST_CASE("update_layer with nearest rounding is the update in double") {
     one.options.gradient_norm_scaling = static_cast<GradientNormScaling>(random.integer(0, 3));
     one.options.sharing = static_cast<Sharing>(random.integer(0, 1));
     one.options.separate_biases = static_cast<uint32_t>(random.integer(0, 1));
+    one.options.nodes = static_cast<PerturbedNodes>(random.integer(0, 1));
     one.options.quantization_aware_scaling = static_cast<uint32_t>(random.integer(0, 1));
     one.layer.estimator = static_cast<Estimator>(random.integer(0, 3));
     one.context.loss_shift = random.integer(0, largest_loss_shift);

@@ -65,7 +65,7 @@ def test_a_plot_is_written(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--method", "adam"], "method='adam' is unknown; choose one of paper, default"),
+        (["--method", "adam"], "method='adam' is unknown; choose one of paper, released"),
         (["--method", "bp_int8", "--plan"], "--plan: bp_int8 is not trained by the core"),
         (["--method", "mcutrain"], "is for MCUNet's 42 convolutions, this model has 5"),
         (["--method", "tinytrain"], "TinyTrain chooses by the data"),

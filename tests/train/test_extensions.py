@@ -425,3 +425,26 @@ def test_another_loss_is_refused(own):
         trainer(loss="squared_error", **own)
     with pytest.raises(ValueError, match=rf"^loss='python:divmod' {why}; with"):
         trainer(loss=divmod, **own)
+
+
+@pytest.mark.filterwarnings("ignore:.*has no effect")
+@pytest.mark.parametrize(
+    "changes", [{"mu_bias": 100}, {"separate_biases": True}, {"nodes": "all", "mu_bias": 7}]
+)
+def test_options_of_built_in_queries_do_not_change_an_own_gradient_s_update(changes):
+    data = pmt.corruptions.corrupt(pmt.datasets.bundled("train")[:100], "contrast", 5)
+
+    def constant(engine, images, labels, step):
+        arrays = {layer: np.zeros(engine.weights(layer).shape) for layer in engine.layers}
+        biases = {f"{layer}.bias": np.full(engine.bias(layer).shape, 1e-3) for layer in arrays}
+        return {**arrays, **biases}
+
+    def trained(**changes):
+        model = pmt.load("fashion_mnist_dscnn")
+        options = {**SHORT, "layers": "B2", "step": "gradient", "learning_rate": 1e-3}
+        pmt.ZOTrainer(estimator=constant, keep_best=False, **{**options, **changes}).fit(
+            model, data, progress=False
+        )
+        return model.image()
+
+    assert trained(**changes) == trained()

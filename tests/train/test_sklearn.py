@@ -9,14 +9,21 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import pmt
 from pmt.sklearn import PmtClassifier
 
-OPTIONS = {"layers": "head", "epochs": 1, "queries": 2, "preparation": "none", "keep_best": False}
+OPTIONS = {
+    "layers": "head",
+    "epochs": 1,
+    "queries": 2,
+    "batch": 10,
+    "preparation": "none",
+    "keep_best": False,
+}
 
 
 @pytest.fixture(scope="module")
@@ -56,10 +63,41 @@ def test_parameters_go_through_clone_and_back() -> None:
         "model": "cifar10_small", "method": "paper", "threads": 2, "epochs": 4,
     }  # fmt: skip
     assert classifier.options == {"epochs": 3}
-    with pytest.raises(ValueError, match=r"^option 'epoch' is unknown; did you mean 'epochs'"):
-        again.set_params(epoch=1).fit(np.zeros((4, 32, 32, 3), np.uint8), [0, 1, 2, 3])
+    for unknown in ({"epoch": 1}, {"model__x": 3}):
+        with pytest.raises(ValueError, match=rf"^option '{next(iter(unknown))}' is unknown"):
+            again.set_params(**unknown)
+    assert again.set_params(method="bias_only", queries=4).options["queries"] == 4
     with pytest.raises(NotFittedError):
         again.predict(np.zeros((1, 32, 32, 3), np.uint8))
+
+
+@pytest.mark.filterwarnings("ignore:data set 'data' has images of 4")
+def test_names_of_classes_and_a_part_of_them(foggy) -> None:
+    names = np.array(foggy.class_names)
+    few = foggy.subset(np.flatnonzero(foggy.labels % 3 == 0))
+    by_number = PmtClassifier("fashion_mnist_dscnn", threads=1, **OPTIONS)
+    by_name = clone(by_number)
+    by_number.fit(few.images, few.labels)
+    by_name.fit(few.images, names[few.labels])
+    assert by_number.model_.image() == by_name.model_.image()
+    np.testing.assert_array_equal(by_number.classes_, [0, 3, 6, 9])
+    np.testing.assert_array_equal(by_name.classes_, sorted(names[[0, 3, 6, 9]]))
+    found = by_number.predict(foggy.images)
+    np.testing.assert_array_equal(by_name.predict(foggy.images), names[found])
+    assert set(found) <= {0, 3, 6, 9}
+    shares = by_number.predict_proba(foggy.images)
+    np.testing.assert_allclose(shares.sum(axis=1), 1, rtol=1e-5)
+    proba = cross_val_predict(by_number, few.images, few.labels, cv=2, method="predict_proba")
+    assert proba.shape == (len(few), 4)
+    with pytest.raises(ValueError, match=r"^y has the label 'Hat', no class of the model: the mod"):
+        by_name.fit(few.images, np.where(few.labels == 3, "Hat", names[few.labels]))
+
+
+def test_a_scaler_before_it_may_give_float64(foggy) -> None:
+    classifier = PmtClassifier("fashion_mnist_dscnn", threads=1, **OPTIONS)
+    rows = foggy.images.reshape(len(foggy), -1)
+    steps = make_pipeline(FunctionTransformer(lambda rows: rows / 255.0), classifier)
+    assert 0.0 < steps.fit(rows, foggy.labels).score(rows, foggy.labels) <= 1.0
 
 
 def test_without_scikit_learn_the_error_says_what_to_install() -> None:

@@ -41,6 +41,7 @@ void reserve_sums(Plan& plan, const Layer& layer, int64_t sums) {
 void GradientMemory::open(Arena& arena, StepMemory& memory) {
   memory_ = &memory;
   sum_count_ = 0;
+  free_nodes_ = nullptr;
   const TrainerSetup& setup = memory.setup;
   const int32_t least = setup.sum_bytes > 0 ? setup.sum_bytes : (setup.batch == 1 ? gap_bytes : batch_bytes);
   for (int32_t i = 0; i < setup.layer_count; ++i) {

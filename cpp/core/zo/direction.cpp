@@ -27,15 +27,11 @@ uint32_t direction_of(const TrainerOptions& options, uint32_t query) {
   return is_antithetic(options) ? query / 2 : query;
 }
 
-bool are_separate(const TrainerOptions& options) {
-  return options.separate_biases != 0 && options.train_weights != 0 && options.train_bias != 0;
-}
-
 }  // namespace
 
 Directions directions_of(const TrainerOptions& options, const Layer& layer, Purpose purpose) {
   const int32_t all = is_antithetic(options) ? layer.queries / 2 : layer.queries;
-  if (!are_separate(options) || purpose == Purpose::node_signs) return {0, all};
+  if (!parts_queries(options) || purpose == Purpose::node_signs) return {0, all};
   const int32_t weights = all - all / 2;
   return purpose == Purpose::weight_signs ? Directions{0, weights} : Directions{weights, all - weights};
 }

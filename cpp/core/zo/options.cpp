@@ -15,8 +15,12 @@ Status check_values(const TrainerOptions& o) {
 
 }  // namespace
 
+bool parts_queries(const TrainerOptions& options) {
+  return options.separate_biases != 0 && options.train_weights != 0 && options.train_bias != 0;
+}
+
 int32_t least_queries(const TrainerOptions& options) {
-  if (options.separate_biases != 0) return options.pairs == Pairs::antithetic ? 4 : 2;
+  if (parts_queries(options)) return options.pairs == Pairs::antithetic ? 4 : 2;
   return options.baseline == Baseline::leave_one_out ? 2 : 1;
 }
 

@@ -32,7 +32,7 @@ PMT_WORDS(PerturbedNodes, all, free);
 PMT_WORDS(Sharing, per_sample, batch);
 
 // Gradient-norm scaling, paper section 3.1.2: factor k / (k + d - 1). directions: k of those that were drawn, one
-// a query where the batch shares them, and d of the entries that each of them moves, which are an image's free nodes.
+// a query where the batch shares them, and d of the entries that each of them moves.
 PMT_WORDS(GradientNormScaling, none, queries_and_samples, queries, directions);
 
 PMT_WORDS(Rounding, nearest, stochastic);
@@ -122,6 +122,9 @@ constexpr void for_each_option(Visitor visit) {
   visit("loss", &O::loss, words<Loss>);
   visit("diversity", &O::diversity, Range<float>{0.0f, largest_diversity});
 }
+
+// Whether weights and biases have queries of their own.
+bool parts_queries(const TrainerOptions& options);
 
 // Minimum queries of a layer and sample: 2 to be compared with one another or to be parted, twice as many of pairs.
 int32_t least_queries(const TrainerOptions& options);

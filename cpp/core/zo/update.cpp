@@ -37,6 +37,7 @@ float moved_entries(const TrainerOptions& options, const Layer& layer, int32_t s
     return static_cast<float>(perturbs_nodes(layer) ? node_columns(layer) : parameters);
   }
   if (layer.estimator == Estimator::node_perturbation) {
+    if (options.nodes == PerturbedNodes::all) return static_cast<float>(layer.node_count);
     const float mean = to_float(free_nodes) / static_cast<float>(samples);
     return mean < 1.0f ? 1.0f : mean;
   }

@@ -584,6 +584,9 @@ def _value(text: str, kind: type) -> Any:
 
 
 def _papers(option: Option) -> str:
-    """Return the value of the preset ``paper`` where it differs from the default."""
-    paper = PRESETS["paper"]
-    return f"paper: {shown(paper[option.name])}" if option.name in paper else ""
+    """Return the value of the preset ``paper``, and that of ``released`` where it is another."""
+    paper = PRESETS["paper"].get(option.name, option.default)
+    released = PRESETS["released"].get(option.name, option.default)
+    notes = [f"paper: {shown(paper)}"] if option.name in PRESETS["paper"] else []
+    notes += [f"released: {shown(released)}"] if released != paper else []
+    return "; ".join(notes)

@@ -28,14 +28,15 @@ SUMMARY = "adapt the bundled network to foggy images, in seconds"
 DESCRIPTION = """\
 Adapt the bundled fashion_mnist_dscnn to fog, with the bundled images: no file is needed. The
 accuracy before and after is printed, and what each part of the training has gained. With --out the
-run is kept, and its curves where matplotlib is installed."""
+run is kept, and its curves where matplotlib is installed; the same command continues one that was
+interrupted."""
 
 _MODEL, _CORRUPTION, _SEVERITY = "fashion_mnist_dscnn", "fog", 5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("--out", metavar="RUN", help="new folder for the run")
+    parser.add_argument("--out", metavar="RUN", help="folder for the run")
     add_threads(parser)
     add_json(parser)
 
@@ -43,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
     if arguments.out is not None:
-        _check_new(RunFolder(arguments.out))
+        _check_place(RunFolder(arguments.out))
     with tempfile.TemporaryDirectory() as aside:
         folder = RunFolder(arguments.out or Path(aside) / "run")
         result = _adapt(folder, arguments.threads or 0, output)
@@ -52,13 +53,14 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     return 0
 
 
-def _check_new(folder: RunFolder) -> None:
-    """Raise FileExistsError unless the folder is missing or empty."""
-    if folder.exists():
+def _check_place(folder: RunFolder) -> None:
+    """Raise FileExistsError unless the folder is missing or empty, or holds a run to continue."""
+    if folder.done:
         raise FileExistsError(
-            f"out={str(folder.path)!r} holds a run already; choose another folder or remove it"
+            f"out={str(folder.path)!r} holds a finished run; choose another folder or remove it"
         )
-    folder.check_free()
+    if not folder.exists():
+        folder.check_free()
 
 
 def _adapt(folder: RunFolder, threads: int, output: Output) -> RunResult:

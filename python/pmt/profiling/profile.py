@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 _COMPARED = (
-    *("paper", "default", "pooled", "weight_layer_wise", "weight_model_wise"),
+    *("paper", "released", "default", "pooled", "weight_layer_wise", "weight_model_wise"),
     *("node_layer_wise", "node_model_wise", "mezo"),
 )
 METHODS = (*_COMPARED, *BACKPROP)

@@ -11,6 +11,8 @@ from pmt import methods
 from pmt._util.extras import missing_extra
 from pmt.model import Model
 from pmt.model.loading import load
+from pmt.model.scores import class_logits, probabilities
+from pmt.train.option_fields import refuse_unknown
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
@@ -38,15 +40,15 @@ class PmtClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     threads : int
         Threads to use, 0 = all.
     **options
-        Options of the method, for example those of :class:`pmt.TrainingOptions`. Each is a
-        parameter of this classifier, too, which a search may vary.
+        Options of the method, for example those of :class:`pmt.TrainingOptions`. ``set_params``
+        and searches may set any of them; ``get_params`` gives those that were set.
 
     Attributes
     ----------
     model_ : Model
         The adapted model.
-    classes_ : ndarray of int64, shape (classes,)
-        Labels that it tells apart, those of its outputs.
+    classes_ : ndarray of int64 or str, shape (classes,)
+        Classes of the labels, ascending: no other is predicted.
     result_ : RunResult
         The training.
 
@@ -69,17 +71,23 @@ class PmtClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.options = options
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name, the options that were given among them."""
+        """Return the parameters by name, and the options that were set."""
         own = {"model": self.model, "method": self.method, "threads": self.threads}
         return {**own, **self.options}
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters and options by name, and return the classifier."""
-        for name, value in params.items():
-            if name in ("model", "method", "threads"):
-                setattr(self, name, value)
-            else:
-                self.options = {**self.options, name: value}
+        """Set parameters and options by name, and return the classifier.
+
+        Raises
+        ------
+        ValueError
+            If the method has no such option.
+        """
+        own = {name: params.pop(name) for name in _OWN if name in params}
+        refuse_unknown(type(methods.options_of(own.get("method", self.method))), params)
+        for name, value in own.items():
+            setattr(self, name, value)
+        self.options = {**self.options, **params}
         return self
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Self:
@@ -87,10 +95,11 @@ class PmtClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : ndarray of uint8, shape (N, height, width, channels) or (N, pixels)
-            Images, pixels 0..255; flat rows are brought to the model's shape.
-        y : ndarray of int, shape (N,)
-            Labels from 0 on, in the order of the model's outputs.
+        X : ndarray, shape (N, height, width, channels) or (N, pixels)
+            Images, uint8 pixels 0..255, or floats as the model takes them; flat rows are brought
+            to the model's shape.
+        y : ndarray of int or str, shape (N,)
+            Labels from 0 on, in the order of the model's outputs, or names of its classes.
 
         Returns
         -------
@@ -100,33 +109,53 @@ class PmtClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         TypeError, ValueError
-            As :func:`pmt.load`, :func:`pmt.methods.trainer` and its ``fit``.
+            As :func:`pmt.load`, :func:`pmt.methods.trainer` and its ``fit``, or if a name is not
+            one of the model's classes.
         """
         model = self.model.copy() if isinstance(self.model, Model) else load(self.model)
         trainer = methods.trainer(self.method, threads=self.threads, **self.options)
-        images = _images(np.asarray(X), model)
-        self.result_: RunResult = trainer.fit(model, images, np.asarray(y), progress=False)
+        labels = np.asarray(y)
+        classes = np.unique(labels)
+        if labels.dtype.kind in "UO":
+            labels = _outputs(classes, model)[np.searchsorted(classes, labels)]
+        self.result_: RunResult = trainer.fit(model, _images(X, model), labels, progress=False)
         self.model_ = model
-        self.classes_ = np.arange(model.told_classes)
+        self.classes_ = classes
         return self
 
-    def predict(self, X: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """Return the label of every image, shape (N,); images as in :meth:`fit`."""
-        return self._fitted().predict(_images(np.asarray(X), self.model_), threads=self.threads)
+    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
+        """Return the most probable class of every image, shape (N,); images as in :meth:`fit`."""
+        most_probable = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[most_probable])
 
     def predict_proba(self, X: npt.ArrayLike) -> npt.NDArray[np.float32]:
-        """Return the probabilities of the classes, shape (N, classes)."""
-        images = _images(np.asarray(X), self._fitted())
-        return self.model_.predict_proba(images, threads=self.threads)
-
-    def _fitted(self) -> Model:
+        """Return the probabilities of :attr:`classes_`, shape (N, classes)."""
         check_is_fitted(self, "model_")
-        return self.model_
+        logits = class_logits(self.model_.logits(_images(X, self.model_), threads=self.threads))
+        return probabilities(logits[:, _outputs(self.classes_, self.model_)])
 
 
-def _images(images: npt.NDArray[Any], model: Model) -> npt.NDArray[Any]:
-    """Return images, flat rows of pixels as images of the model's shape."""
+_OWN = ("model", "method", "threads")
+
+
+def _outputs(classes: npt.NDArray[Any], model: Model) -> npt.NDArray[np.int64]:
+    """Return the outputs of a model that stand for classes, by number or by name."""
+    if classes.dtype.kind not in "UO":
+        return classes.astype(np.int64)
+    names = list(model.class_names or ())
+    for name in classes:
+        if name not in names:
+            known = f"the model's classes are {', '.join(names)}" if names else "it has no names"
+            raise ValueError(f"y has the label {str(name)!r}, no class of the model: {known}")
+    return np.array([names.index(name) for name in classes], np.int64)
+
+
+def _images(images: npt.ArrayLike, model: Model) -> npt.NDArray[Any]:
+    """Return images, flat rows of pixels as images of the model's shape; float64 as float32."""
+    given = np.asarray(images)
+    if given.dtype == np.float64:
+        given = given.astype(np.float32)
     shape = model.image_shape
-    if images.ndim == 2 and images.shape[1] == np.prod(shape):
-        return images.reshape(len(images), *shape)
-    return images
+    if given.ndim == 2 and given.shape[1] == np.prod(shape):
+        return given.reshape(len(given), *shape)
+    return given

@@ -255,6 +255,8 @@ class CoreUpdate:
             baseline="clean",
             pairs="one_sided",
             mu_weight=1,
+            mu_bias=0,
+            separate_biases=False,
         )
         self.options = plain.to_core()
 

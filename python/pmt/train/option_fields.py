@@ -270,7 +270,7 @@ _ELSEWHERE = {
 }
 
 
-def refuse_unknown(options: type[Options], names: Iterable[str]) -> None:
+def refuse_unknown(options: type[Any], names: Iterable[str]) -> None:
     """Raise a ValueError if a name is not an option of the class."""
     known = [field.name for field in dataclasses.fields(options)]
     for name in names:
