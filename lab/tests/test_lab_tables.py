@@ -15,7 +15,7 @@ LAB = ROOT / "lab" / "pages"
 SCRIPT: dict[str, Any] = runpy.run_path(str(ROOT / "lab" / "scripts" / "lab_tables.py"))
 BLOCK = "<!-- table: sweeps/pooled_long.json -->"
 END = "<!-- end of table -->"
-PAGES = ("gradient_quality.md", "results.md")
+PAGES = ("choices.md", "gradient_quality.md", "preparation.md", "results.md")
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -82,13 +82,13 @@ def test_the_page_of_24_tasks_shows_the_table_of_its_runs() -> None:
 @pytest.mark.parametrize(
     ("name", "rows"), [("few_images", 1 + 19), ("learner_on_board", 6), ("raw_frames", 6)]
 )
-def test_the_page_of_results_shows_a_benchmark_s_table(name: str, rows: int) -> None:
+def test_the_page_of_the_preparation_shows_a_benchmark_s_table(name: str, rows: int) -> None:
     benchmark = runpy.run_path(str(ROOT / "lab" / "benchmarks" / f"{name}.py"))
     path = LAB.parent / "results" / f"{name.replace('_', '-')}.json"
     stored = json.loads(path.read_text())
     assert len(stored) == rows
     assert all(row.get("equal", True) for row in stored)
-    page = (LAB / "results.md").read_text(encoding="utf-8")
+    page = (LAB / "preparation.md").read_text(encoding="utf-8")
     assert f"\n```\n{benchmark['table_of'](stored)}\n```\n" in page
 
 
@@ -103,11 +103,11 @@ def test_the_page_of_results_shows_a_benchmark_s_table(name: str, rows: int) -> 
         ("camera-faults-resnet8", 12, -1),
     ],
 )
-def test_the_page_of_results_shows_what_an_input_stage_brings(
+def test_the_page_of_the_preparation_shows_what_an_input_stage_brings(
     name: str, rows: int, severity: int
 ) -> None:
     benchmark = runpy.run_path(str(ROOT / "lab" / "benchmarks" / "input_stage.py"))
     stored = json.loads((LAB.parent / "results" / f"{name}.json").read_text())
     assert len(stored) == rows
-    page = (LAB / "results.md").read_text(encoding="utf-8")
+    page = (LAB / "preparation.md").read_text(encoding="utf-8")
     assert f"\n```\n{benchmark['table_of'](stored, severity)}\n```\n" in page
