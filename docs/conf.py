@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pmt
 
@@ -43,8 +44,6 @@ autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 autosummary_context = {"public_names": public_names}
-# The two modules that have other names in the tree are documented by those that users write.
-sys.modules |= {"pmt.backprop": pmt.backprop, "pmt.callbacks": pmt.callbacks}
 # Docstrings also name internal functions and the standard library, which have no page here.
 nitpick_ignore_regex = [
     ("py:class", r"collections\.abc\..*"),
@@ -61,3 +60,14 @@ html_title = "pmt"
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {"show_nav_level": 1, "show_prev_next": False, "footer_end": []}
+
+
+def setup(app: Any) -> None:
+    """Leave out what classes inherit from scikit-learn: its docstrings refer to its own pages."""
+    app.connect("autodoc-skip-member", _skip_foreign)
+
+
+def _skip_foreign(
+    app: Any, kind: str, name: str, member: Any, skip: bool, options: Any
+) -> bool | None:
+    return True if str(getattr(member, "__module__", "")).startswith("sklearn.") else None

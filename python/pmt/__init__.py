@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from pmt import callbacks, corruptions, datasets, methods
@@ -40,6 +41,9 @@ else:
             "select_block": "pmt.train.choose",
         },
     )
+
+# So that `from pmt.backprop import BackpropTrainer` finds what `pmt.backprop` is.
+sys.modules[f"{__name__}.backprop"] = backprop
 
 __all__ = [
     "PRESETS",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import subprocess
 import sys
@@ -50,3 +51,9 @@ def test_import_pmt_loads_none_of_the_parts_that_few_need() -> None:
     program = "import pmt, sys; print([m for m in sys.modules if m.startswith('pmt.firmware')])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("module", ["backprop", "callbacks", "corruptions", "datasets", "methods"])
+def test_public_modules_are_imported_by_the_names_that_users_write(module):
+    imported = importlib.import_module(f"pmt.{module}")
+    assert imported is getattr(pmt, module)

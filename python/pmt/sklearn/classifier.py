@@ -129,7 +129,7 @@ class PmtClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(self.classes_[most_probable])
 
     def predict_proba(self, X: npt.ArrayLike) -> npt.NDArray[np.float32]:
-        """Return the probabilities of :attr:`classes_`, shape (N, classes)."""
+        """Return the probabilities of ``classes_``, shape (N, classes)."""
         check_is_fitted(self, "model_")
         logits = class_logits(self.model_.logits(_images(X, self.model_), threads=self.threads))
         return probabilities(logits[:, _outputs(self.classes_, self.model_)])
