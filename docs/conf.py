@@ -63,7 +63,7 @@ html_theme_options = {"show_nav_level": 1, "show_prev_next": False, "footer_end"
 
 
 def setup(app: Any) -> None:
-    """Leave out what classes inherit from scikit-learn: its docstrings refer to its own pages."""
+    """Leave out members inherited from scikit-learn: their docstrings refer to its own pages."""
     app.connect("autodoc-skip-member", _skip_foreign)
 
 
