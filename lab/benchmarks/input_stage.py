@@ -4,10 +4,10 @@ r"""Accuracy behind an input stage that forwards choose, without any label.
     python benchmarks/input_stage.py --data DATA --out runs/camera --of camera
 
 DATA holds the folder cifar-10-batches-bin. A network for CIFAR-10, by default the bundled
-cifar10_mcunet, is aligned, without labels, to 300 training images of each corruption and of clean
-images, or of each fault of a camera (pmt_lab.camera), with and without the choice of an input
-stage, and scored on 1,000 test images. A stopped run continues: finished rows are read from the
-folder.
+cifar10_mcunet, or fashion_mnist_dscnn on its bundled images, is aligned, without labels, to 300
+training images of each corruption and of clean images, or of each fault of a camera
+(pmt_lab.camera), with and without the choice of an input stage, and scored on 1,000 test images. A
+stopped run continues: finished rows are read from the folder.
 
     python benchmarks/input_stage.py --table results/input-stage.json
 """
@@ -33,6 +33,7 @@ IMAGES = 300
 TESTED = 1000
 MOST_DRAWS = 3
 CLEAN = 256  # images for the statistics of a network that has none
+FASHION = "fashion_mnist_dscnn"
 CAMERA = -1  # in place of a severity
 
 
@@ -46,13 +47,21 @@ def seen(data: Dataset, kind: str, severity: int, seed: int) -> Dataset:
     return corruptions.corrupt(data, kind, severity, seed=seed)
 
 
-def network(name: str, folder: Path) -> pmt.Model:
+def images_of(model: str, data: Path, split: str) -> Dataset:
+    """Return the images for a network."""
+    if model == FASHION:
+        return datasets.bundled(split)
+    return datasets.load(data / "cifar-10-batches-bin", split=split)
+
+
+def network(name: str, clean: Dataset) -> pmt.Model:
     """Return the network with statistics of clean images, and room for a stage."""
     model = pmt.load(name)
-    model = model.with_input_stage(pmt.InputStage((32, 32)))
-    if Path(name).suffix:
-        clean = datasets.load(folder, split="train").images[-CLEAN:]
-        model = with_statistics(model, measure_statistics(model, np.ascontiguousarray(clean)))
+    model = model.with_input_stage(pmt.InputStage(clean.images.shape[1:3]))
+    if Path(name).suffix or name == FASHION:
+        first = MOST_DRAWS * IMAGES if name == FASHION else len(clean) - CLEAN
+        others = np.ascontiguousarray(clean.images[first:])  # than the draws
+        model = with_statistics(model, measure_statistics(model, others))
     return model
 
 
@@ -60,11 +69,10 @@ def row_of(
     kind: str, severity: int, draw: int, model: str, data: Path, threads: int
 ) -> dict[str, Any]:
     """Return the accuracies: before, aligned, and aligned behind the choice."""
-    folder = data / "cifar-10-batches-bin"
-    train = datasets.load(folder, split="train", limit=MOST_DRAWS * IMAGES)
-    train = seen(train[draw * IMAGES : (draw + 1) * IMAGES], kind, severity, 11 + 10 * draw)
-    test = seen(datasets.load(folder, split="test", limit=TESTED), kind, severity, 12)
-    start = network(model, folder)
+    clean = images_of(model, data, "train")
+    train = seen(clean[draw * IMAGES : (draw + 1) * IMAGES], kind, severity, 11 + 10 * draw)
+    test = seen(images_of(model, data, "test")[:TESTED], kind, severity, 12)
+    start = network(model, clean)
     aligned, chosen = start.copy(), start.copy()
     align(aligned, train.images, threads=threads)
     found = choose_input_stage(chosen, train.images, threads=threads)
@@ -123,7 +131,9 @@ def changes_of(found: list[dict[str, Any]]) -> str:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare which cases are run."""
     parser.add_argument("--of", choices=("corruptions", "camera"), default="corruptions")
-    parser.add_argument("--model", default="cifar10_mcunet", help="a network for CIFAR-10")
+    parser.add_argument(
+        "--model", default="cifar10_mcunet", help="a network for CIFAR-10, or fashion_mnist_dscnn"
+    )
     parser.add_argument("--severities", type=int, nargs="+", default=[5, 4, 3, 2, 1])
     parser.add_argument("--draws", type=int, default=MOST_DRAWS)
     parser.add_argument("--threads", type=int, default=0, help="0 takes all")

@@ -99,6 +99,7 @@ def test_the_page_of_the_preparation_shows_a_benchmark_s_table(name: str, rows: 
         ("input-stage", 1 + 3 * 19, 3),
         ("input-stage", 1 + 3 * 19, 1),
         ("input-stage-resnet8", 1 + 19, 5),
+        ("input-stage-fashion", 3 * (1 + 19), 5),
         ("camera-faults", 12, -1),
         ("camera-faults-resnet8", 12, -1),
     ],
