@@ -203,7 +203,7 @@ class Trainer(ABC):
         of training. The states are the original model, aligned, with its head trained, and after
         each epoch; the best one has the least loss on the held-out images: of the loss that is
         trained, or cross-entropy where that reads no class labels. It replaces the original model
-        only if it is clearly better: docs/concepts/algorithm.md has the rule.
+        only if it is clearly better: docs/concepts/run.md has the rule.
 
         A model whose head is trained on other classes than it names gets their names in the end,
         if the data set names as many as the model has.
