@@ -29,7 +29,8 @@ uint32_t direction_of(const TrainerOptions& options, uint32_t query) {
 
 }  // namespace
 
-Directions directions_of(const TrainerOptions& options, const Layer& layer, Purpose purpose) {
+// In line it would be there six times.
+__attribute__((noinline)) Directions directions_of(const TrainerOptions& options, const Layer& layer, Purpose purpose) {
   const int32_t all = is_antithetic(options) ? layer.queries / 2 : layer.queries;
   if (!parts_queries(options) || purpose == Purpose::node_signs) return {0, all};
   const int32_t weights = all - all / 2;

@@ -42,11 +42,9 @@ float moved_entries(const TrainerOptions& options, const Layer& layer, int32_t s
     return mean < 1.0f ? 1.0f : mean;
   }
   if (perturbs_nodes(layer)) return static_cast<float>(layer.channels);
-  int32_t moved = 0;
-  const bool apart = directions_of(options, layer, Purpose::bias_signs).first > 0;
-  if (!apart || purpose == Purpose::weight_signs) moved += trained_weights(options, layer);
-  if (!apart || purpose == Purpose::bias_signs) moved += trained_biases(options, layer);
-  return static_cast<float>(moved);
+  const int32_t weights = trained_weights(options, layer), biases = trained_biases(options, layer);
+  if (!parts_queries(options)) return static_cast<float>(weights + biases);
+  return static_cast<float>(purpose == Purpose::weight_signs ? weights : biases);
 }
 
 }  // namespace

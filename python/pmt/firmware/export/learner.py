@@ -47,7 +47,7 @@ _BLOCK = 512  # bytes, of a card
 LEARNER_FILE = "learner.json"  # the arguments, for who talks to the board
 # Memory of the program at most, beside arena and model, on the boards that come with pmt; tests
 # hold what is linked to it.
-FIXED = FixedMemory(stack=4096, variables=3456, code=118 * 1024)
+FIXED = FixedMemory(stack=4096, variables=3456, code=119 * 1024)
 
 
 @dataclass(frozen=True)
