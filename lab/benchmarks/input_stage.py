@@ -89,6 +89,16 @@ def row_of(
     }
 
 
+def change_of(rows: list[dict[str, Any]]) -> float:
+    """Return the mean gain of the choice, in points."""
+    return percent(rows, "chosen") - percent(rows, "aligned")
+
+
+def percent(rows: list[dict[str, Any]], key: str) -> float:
+    """Return the mean of an accuracy over rows, in percent."""
+    return 100 * sum(row[key] for row in rows) / len(rows)
+
+
 def table_of(found: list[dict[str, Any]], severity: int) -> str:
     """Return the table of a severity, or of a camera's faults, as text: means over the draws."""
     wanted = (severity,) if severity == CAMERA else (0, severity)
@@ -96,20 +106,13 @@ def table_of(found: list[dict[str, Any]], severity: int) -> str:
     rows = []
     for kind in kinds:
         own = [r for r in found if r["kind"] == kind and r["severity"] in wanted]
-        means = [
-            100 * sum(r[key] for r in own) / len(own) for key in ("start", "aligned", "chosen")
-        ]
+        means = [percent(own, key) for key in ("start", "aligned", "chosen")]
         filters = "; ".join(dict.fromkeys(", ".join(r["filters"]) or "none" for r in own))
-        change = f"{means[2] - means[1]:+.1f}"
+        change = f"{change_of(own):+.1f}"
         rows.append([kind, *(f"{mean:.1f}" for mean in means), change, filters])
     first = "fault" if severity == CAMERA else "corruption"
     titles = [first, "start", "aligned", "behind the stage", "change", "filters"]
     return table(titles, rows, left=(first, "filters"))
-
-
-def change_of(rows: list[dict[str, Any]]) -> float:
-    """Return the mean gain of the choice, in points."""
-    return 100 * sum(row["chosen"] - row["aligned"] for row in rows) / len(rows)
 
 
 def changes_of(found: list[dict[str, Any]]) -> str:
