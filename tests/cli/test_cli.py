@@ -41,7 +41,8 @@ def test_every_help_is_whole_and_in_bounds(command, capsys):
     for flag in ("--help", *(["--help-all"] if name in LONG else [])):
         assert main([name, flag]) == 0
         printed = capsys.readouterr().out
-        assert printed.startswith(f"usage: {command.USAGE}\n\n{command.DESCRIPTION}\n\n")
+        assert printed.startswith(f"usage: {command.USAGE}\n\n")
+        assert " ".join(command.DESCRIPTION.split()) in " ".join(printed.split())
         assert len(printed.splitlines()) < (250 if flag == "--help-all" else 100)
         assert max(map(len, printed.splitlines())) <= 100
         assert "default: None" not in printed
@@ -51,6 +52,13 @@ def test_every_help_is_whole_and_in_bounds(command, capsys):
         for line, following in zip(lines, [*lines[1:], ""], strict=True):
             if re.match(r"  (-|[A-Z])", line):
                 assert re.search(r"\S {2,}\S", line) or following.startswith(" " * 20), line
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_helps_fit_a_terminal_of_80_columns(command, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main([command.__name__.rpartition(".")[2], "--help"]) == 0
+    assert [line for line in capsys.readouterr().out.splitlines() if len(line) > 80] == []
 
 
 @pytest.mark.parametrize("command", LONG)

@@ -23,7 +23,7 @@ from pmt.cli.output import Output, checked_model_out, layer_line
 from pmt.train.prepare import InputChoice, Trial, align_model
 from pmt.train.prepare.input_choice import LIKELY_TRIALS
 
-USAGE = "pmt align MODEL --data DIR [--corruption NAME --severity S] --out OUT.pmt [options]"
+USAGE = "pmt align MODEL --data DIR [--corruption NAME] --out OUT.pmt [options]"
 SUMMARY = "adapt a model to images without labels, by its statistics only"
 DESCRIPTION = """\
 Restore, on new images, the channel statistics that the model stores for clean images

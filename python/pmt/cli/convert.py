@@ -13,6 +13,7 @@ SUMMARY = "write a model or a run as .tflite, .onnx, .npz, C array or .pmt"
 DESCRIPTION = """\
 Write a model, or the trained model of a run folder or a board's card.img, in the format that OUT's
 suffix names:
+
   .tflite  full-integer TFLite, int8 in and out
   .onnx    ONNX with quantize and dequantize nodes (QDQ), int8 in and out
   .npz     NumPy arrays of every layer: weights, bias, scales, zero points

@@ -21,7 +21,7 @@ from pmt.net.pixels import input_formula, is_image, real_pixels
 from pmt.profiling.model_info import ModelInfo, describe_model
 from pmt.train.options import PRESETS, preset
 
-USAGE = "pmt info MODEL [--layers SPEC] [--batch N] [--queries Q] [--plan] [options]"
+USAGE = "pmt info MODEL [--layers SPEC] [--batch N] [--plan] [options]"
 SUMMARY = "layers, shapes, weights, MACs, blocks and memory of a model"
 DESCRIPTION = """\
 Show a model: its layers, the estimator that training would use for each, its blocks, and the

@@ -40,9 +40,9 @@ from pmt.train.costs.memory import PARTS, PlanMoment, inference_moments, peak_mo
 from pmt.train.options import PRESETS
 
 USAGE = """\
-pmt profile MODEL --method NAME [--layers SPEC] [--against all] [--plan] [options]
-       pmt profile MODEL --method NAME --target NAME [--link] [--against all] [options]
-       pmt profile MODEL --instructions [--target NAME] [--kernels NAMES] [--method NAME ...]"""
+pmt profile MODEL --method NAME [--layers SPEC] [--against all] [options]
+       pmt profile MODEL --method NAME --target NAME [--link] [options]
+       pmt profile MODEL --instructions [--target NAME] [--method NAME ...]"""
 SUMMARY = "multiply-accumulates and memory of a training method, or of all side by side"
 DESCRIPTION = """\
 Count what training takes on a device: forwards and multiply-accumulates per image and per step,

@@ -316,6 +316,21 @@ class _HelpAll(argparse.Action):
         parser.exit()
 
 
+class Help(argparse.HelpFormatter):
+    """Help as wide as the terminal: paragraphs are filled, blocks that are indented stay."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        fill = super()._fill_text
+        parts = (
+            part if _is_block(part) else fill(part, width, indent) for part in text.split("\n\n")
+        )
+        return "\n\n".join(parts)
+
+
+def _is_block(paragraph: str) -> bool:
+    return any(line.startswith(" ") for line in paragraph.splitlines())
+
+
 def make_parser(program: Program) -> Parser:
     """Return the parser of a program and of all its commands."""
     name = program.name
@@ -336,7 +351,7 @@ def make_parser(program: Program) -> Parser:
             help=command.SUMMARY,
             description=command.DESCRIPTION,
             allow_abbrev=False,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=Help,
             basic=BASIC if name in LONG else None,
         )
         command.add_arguments(sub)

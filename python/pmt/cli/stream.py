@@ -8,7 +8,7 @@ from pmt.cli.arguments import add_data, add_integer, add_json, data_source
 from pmt.cli.output import EXIT_FAILED, Output
 from pmt.firmware.stream import read_model, stream
 
-USAGE = "pmt stream DIR --data DIR [--corruption NAME --severity S] [--port NAME] [options]"
+USAGE = "pmt stream DIR --data DIR [--corruption NAME] [--port NAME] [options]"
 SUMMARY = "send images to a board that learns by itself, and compare its replies"
 DESCRIPTION = """\
 Send images to a learner that `pmt export --learner` wrote, over the serial line of the board or of

@@ -29,7 +29,7 @@ from pmt.train.options import TrainingOptions
 from pmt.train.prepare.preparation import without_head
 
 USAGE = """\
-pmt train MODEL --data DIR [--corruption NAME --severity S] --out RUN [options]
+pmt train MODEL --data DIR [--corruption NAME] --out RUN [options]
        pmt train --resume RUN"""
 SUMMARY = "adapt a model to data, with forward passes only"
 DESCRIPTION = """\
