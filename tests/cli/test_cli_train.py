@@ -64,6 +64,18 @@ def wait_for_steps(process, run, count: int) -> None:
         time.sleep(0.01)
 
 
+def test_a_budget_is_told_with_what_it_has_room_for(files, tmp_path, capsys):
+    model, data = (str(path) for path in files)
+    options = ["--macs", "2e6", "--batch", "2", "--queries", "2", "--layers", "B2"]
+    out = ["--preparation", "none", "--no-keep-best", "--out", str(tmp_path / "run")]
+    assert main(["train", model, "--data", data, *options, *out]) == 0
+    (line,) = re.findall(r"^steps +(.*)$", capsys.readouterr().out, re.MULTILINE)
+    assert line == (
+        "4 steps of 2 images, 2 queries for each image and layer; all that a budget of 2,000,000 "
+        "MACs has room for"
+    )
+
+
 def test_one_is_singular(files, tmp_path, capsys):
     model, data = map(str, files)
     sizes = ("--epochs", "1", "--batch", "60")

@@ -40,7 +40,7 @@ class ProgressLine:
     unit : str
         Name of a step.
     stream : file object, optional
-        Stream to write to; standard error by default.
+        Stream to write to; by default standard error, in a notebook standard output.
     """
 
     def __init__(
@@ -49,7 +49,9 @@ class ProgressLine:
         self.total = total
         self.unit = unit
         self.first = done
-        wanted = stream if stream is not None else sys.stderr
+        # A notebook shows standard error in red, as if something were wrong.
+        own = sys.stdout if in_notebook() else sys.stderr
+        wanted = stream if stream is not None else own
         shows = wanted is not None and (wanted.isatty() or in_notebook())
         self.terminal = wanted if shows else None
         # A notebook shows no escape sequences; spaces cover what was longer.

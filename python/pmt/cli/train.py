@@ -131,13 +131,15 @@ def _describe(run: Adaptation, output: Output) -> None:
     output.text(f"layers  {options.layers}: {printable(', '.join(run.layers))}")
     of_epoch = counted(schedule.steps_per_epoch, "step")
     steps = f"{counted(options.epochs, 'epoch')} of {of_epoch}"
+    budget = ""
     if options.macs > 0:
-        steps = f"{counted(schedule.steps, 'step')} within a budget of {options.macs:,} MACs"
+        steps = counted(schedule.steps, "step")
+        budget = f"; all that a budget of {options.macs:,} MACs has room for"
     own = run.trainer.extensions.get("estimator")
     queries = f", gradients by {printable(own)}" if own else ""
     if not own and isinstance(options, TrainingOptions):
         queries = f", {counted(options.queries, 'query', 'queries')} for each image and layer"
-    output.text(f"steps   {steps} of {counted(options.batch, 'image')}{queries}")
+    output.text(f"steps   {steps} of {counted(options.batch, 'image')}{queries}{budget}")
     if run.held_out:
         output.text(
             f"choice  {run.held_out:,} of the training images choose the state that is kept "
