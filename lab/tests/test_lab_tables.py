@@ -112,3 +112,14 @@ def test_the_page_of_the_preparation_shows_what_an_input_stage_brings(
     assert len(stored) == rows
     page = (LAB / "preparation.md").read_text(encoding="utf-8")
     assert f"\n```\n{benchmark['table_of'](stored, severity)}\n```\n" in page
+
+
+def test_the_page_of_the_released_settings_shows_its_tables() -> None:
+    benchmark = runpy.run_path(str(ROOT / "lab" / "benchmarks" / "released_settings.py"))
+    stored = json.loads((LAB.parent / "results" / "released-settings.json").read_text())
+    page = (LAB / "released.md").read_text(encoding="utf-8")
+    budgets = dict.fromkeys(row["epochs"] for row in stored)
+    assert 5 in budgets
+    for epochs in budgets:
+        table = benchmark["table_of"]([row for row in stored if row["epochs"] == epochs])
+        assert f"\n```\n{table}\n```\n" in page
