@@ -95,9 +95,7 @@ def test_the_page_of_the_preparation_shows_a_benchmark_s_table(name: str, rows: 
 @pytest.mark.parametrize(
     ("name", "rows", "severity"),
     [
-        ("input-stage", 1 + 3 * 19, 5),
-        ("input-stage", 1 + 3 * 19, 3),
-        ("input-stage", 1 + 3 * 19, 1),
+        ("input-stage", 3 * (1 + 5 * 19), 5),
         ("input-stage-resnet8", 1 + 19, 5),
         ("input-stage-fashion", 3 * (1 + 19), 5),
         ("camera-faults", 12, -1),
@@ -112,6 +110,13 @@ def test_the_page_of_the_preparation_shows_what_an_input_stage_brings(
     assert len(stored) == rows
     page = (LAB / "preparation.md").read_text(encoding="utf-8")
     assert f"\n```\n{benchmark['table_of'](stored, severity)}\n```\n" in page
+
+
+def test_the_page_of_the_preparation_shows_the_changes_by_severity() -> None:
+    benchmark = runpy.run_path(str(ROOT / "lab" / "benchmarks" / "input_stage.py"))
+    stored = json.loads((LAB.parent / "results" / "input-stage.json").read_text())
+    page = (LAB / "preparation.md").read_text(encoding="utf-8")
+    assert f"\n```\n{benchmark['changes_of'](stored)}\n```\n" in page
 
 
 def test_the_page_of_the_released_settings_shows_its_tables() -> None:
