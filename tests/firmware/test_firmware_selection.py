@@ -30,6 +30,7 @@ NAMES = ["B1", "B2+head", "B3"]
 OPTIONS = pmt.preset(
     "default",
     rule="by_dimension",
+    nodes="all",
     mu_node=4,
     batch=4,
     queries=6,

@@ -73,7 +73,8 @@ int64_t LossTables::baseline(const int32_t* losses, int32_t queries, int32_t sam
   return divide_rounded(sum, queries);
 }
 
-void LossTables::to_differences(int32_t samples) {
+// Not in line: as for the halves of Trainer::step().
+__attribute__((noinline)) void LossTables::to_differences(int32_t samples) {
   for (int32_t table = 0; table < count(); ++table) {
     const int32_t queries = this->queries(table);
     if (queries == 0) continue;

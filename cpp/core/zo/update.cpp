@@ -112,7 +112,7 @@ LayerUpdate::LayerUpdate(const StepContext& context, const Layer& layer, const U
       layer_(layer),
       input_(input) {}
 
-int32_t LayerUpdate::apply(const GradientSums& sums) {
+__attribute__((noinline)) int32_t LayerUpdate::apply(const GradientSums& sums) {
   const Steps step = steps(sums.free_nodes);
   int32_t changed = 0;
   RoundingBits weight_bits(context_, layer_, Purpose::rounding);
@@ -131,7 +131,7 @@ ChannelFactors LayerUpdate::factors(int32_t channel) const {
   return {gradient.weight * qas(options_, weight_scale(channel)), gradient.bias * qas(options_, bias_scale(channel))};
 }
 
-void LayerUpdate::accumulate(const GradientSums& sums) {
+__attribute__((noinline)) void LayerUpdate::accumulate(const GradientSums& sums) {
   for (int32_t c = sums.begin; c < sums.begin + sums.channels(layer_); ++c) {
     if (dead(c)) continue;
     ++live_;

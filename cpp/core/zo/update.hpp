@@ -45,7 +45,8 @@ class RoundingBits {
 // that its mean is the update, cut to 1/65536 of a step; `random` holds 16 random bits.
 int32_t round_update(float update, Rounding rounding, uint32_t random);
 
-// The update of a layer, a group of channels after another in order. Dead channels stay.
+// The update of a layer, a group of channels after another in order. Dead channels stay. accumulate() and apply() are
+// not in line: link-time optimization would keep their frames while a gradient is summed up.
 class LayerUpdate {
  public:
   LayerUpdate(const StepContext& context, const Layer& layer, const UpdateInput& input);

@@ -7,11 +7,13 @@ import os
 import signal
 import stat
 import sys
+import textwrap
 import threading
 import warnings
 from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from types import FrameType, ModuleType
 from typing import Any, NoReturn
 
@@ -320,10 +322,8 @@ class Help(argparse.HelpFormatter):
     """Help as wide as the terminal: paragraphs are filled, blocks that are indented stay."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        fill = super()._fill_text
-        parts = (
-            part if _is_block(part) else fill(part, width, indent) for part in text.split("\n\n")
-        )
+        wrap = partial(textwrap.fill, width=width, break_on_hyphens=False)
+        parts = (part if _is_block(part) else wrap(part) for part in text.split("\n\n"))
         return "\n\n".join(parts)
 
 
