@@ -47,21 +47,21 @@ def seen(data: Dataset, kind: str, severity: int, seed: int) -> Dataset:
     return corruptions.corrupt(data, kind, severity, seed=seed)
 
 
-def images_of(model: str, data: Path, split: str) -> Dataset:
-    """Return the images for a network."""
+def images_of(model: str, data: Path, split: str, limit: int = 0) -> Dataset:
+    """Return the images for a network, or as many of them as the limit; which, depends on it."""
     if model == FASHION:
-        return datasets.bundled(split)
-    return datasets.load(data / "cifar-10-batches-bin", split=split)
+        return datasets.bundled(split)[: limit or None]
+    return datasets.load(data / "cifar-10-batches-bin", split=split, limit=limit)
 
 
-def network(name: str, clean: Dataset) -> pmt.Model:
+def network(name: str, data: Path, size: tuple[int, int]) -> pmt.Model:
     """Return the network with statistics of clean images, and room for a stage."""
     model = pmt.load(name)
-    model = model.with_input_stage(pmt.InputStage(clean.images.shape[1:3]))
+    model = model.with_input_stage(pmt.InputStage(size))
     if Path(name).suffix or name == FASHION:
-        first = MOST_DRAWS * IMAGES if name == FASHION else len(clean) - CLEAN
-        others = np.ascontiguousarray(clean.images[first:])  # than the draws
-        model = with_statistics(model, measure_statistics(model, others))
+        first = MOST_DRAWS * IMAGES if name == FASHION else -CLEAN  # after the draws
+        clean = images_of(name, data, "train").images[first:]
+        model = with_statistics(model, measure_statistics(model, np.ascontiguousarray(clean)))
     return model
 
 
@@ -69,10 +69,11 @@ def row_of(
     kind: str, severity: int, draw: int, model: str, data: Path, threads: int
 ) -> dict[str, Any]:
     """Return the accuracies: before, aligned, and aligned behind the choice."""
-    clean = images_of(model, data, "train")
-    train = seen(clean[draw * IMAGES : (draw + 1) * IMAGES], kind, severity, 11 + 10 * draw)
-    test = seen(images_of(model, data, "test")[:TESTED], kind, severity, 12)
-    start = network(model, clean)
+    train = images_of(model, data, "train", MOST_DRAWS * IMAGES)
+    train = train[draw * IMAGES : (draw + 1) * IMAGES]
+    start = network(model, data, train.images.shape[1:3])
+    train = seen(train, kind, severity, 11 + 10 * draw)
+    test = seen(images_of(model, data, "test", TESTED), kind, severity, 12)
     aligned, chosen = start.copy(), start.copy()
     align(aligned, train.images, threads=threads)
     found = choose_input_stage(chosen, train.images, threads=threads)

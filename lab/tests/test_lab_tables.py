@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+import pmt
+
 ROOT = Path(__file__).parents[2]
 LAB = ROOT / "lab" / "pages"
 SCRIPT: dict[str, Any] = runpy.run_path(str(ROOT / "lab" / "scripts" / "lab_tables.py"))
@@ -128,3 +130,10 @@ def test_the_page_of_the_released_settings_shows_its_tables() -> None:
     for epochs in budgets:
         table = benchmark["table_of"]([row for row in stored if row["epochs"] == epochs])
         assert f"\n```\n{table}\n```\n" in page
+
+
+def test_the_last_switch_leads_to_the_released_settings() -> None:
+    benchmark = runpy.run_path(str(ROOT / "lab" / "benchmarks" / "released_settings.py"))
+    last = list(benchmark["SWITCHES"])[-1]
+    options = benchmark["settings"]()[last].options
+    assert pmt.preset("paper", **options) == pmt.preset("released", layers="B2")

@@ -29,7 +29,7 @@ uint32_t direction_of(const TrainerOptions& options, uint32_t query) {
 
 }  // namespace
 
-// In line it would be there six times.
+// In line it would be there at every use.
 __attribute__((noinline)) Directions directions_of(const TrainerOptions& options, const Layer& layer, Purpose purpose) {
   const int32_t all = is_antithetic(options) ? layer.queries / 2 : layer.queries;
   if (!parts_queries(options) || purpose == Purpose::node_signs) return {0, all};

@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         _check_place(RunFolder(arguments.out))
     with tempfile.TemporaryDirectory() as aside:
         folder = RunFolder(arguments.out or Path(aside) / "run")
-        result = _adapt(folder, arguments.threads or 0, output)
+        result = _adapt(folder, arguments.threads, output)
         if arguments.out is not None:
             output.text(f"\nthe run is in {folder.path}{_curves(result, folder)}")
     return 0

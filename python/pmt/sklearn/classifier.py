@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["PmtClassifier"]
 
+_OWN = ("model", "method", "threads")
+
 
 class PmtClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """An int8 network that ``fit`` adapts, as scikit-learn's classifiers are trained.
@@ -34,7 +36,7 @@ class PmtClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     model : str, path or Model
-        What the adaptation begins with, as :func:`pmt.load` takes it; it stays as it is.
+        Start of the adaptation, as :func:`pmt.load` takes it; it stays as it is.
     method : str
         A name of :data:`pmt.methods.METHODS`.
     threads : int
@@ -72,8 +74,7 @@ class PmtClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name, and the options that were set."""
-        own = {"model": self.model, "method": self.method, "threads": self.threads}
-        return {**own, **self.options}
+        return {**{name: getattr(self, name) for name in _OWN}, **self.options}
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters and options by name, and return the classifier.
@@ -133,9 +134,6 @@ class PmtClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "model_")
         logits = class_logits(self.model_.logits(_images(X, self.model_), threads=self.threads))
         return probabilities(logits[:, _outputs(self.classes_, self.model_)])
-
-
-_OWN = ("model", "method", "threads")
 
 
 def _outputs(classes: npt.NDArray[Any], model: Model) -> npt.NDArray[np.int64]:
