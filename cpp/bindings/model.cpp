@@ -16,21 +16,6 @@ namespace {
 using host::Access;
 using host::HostModel;
 
-const char* kind_name(OpKind kind) {
-  switch (kind) {
-    case OpKind::conv2d: return "conv2d";
-    case OpKind::depthwise_conv2d: return "depthwise_conv2d";
-    case OpKind::fully_connected: return "fully_connected";
-    case OpKind::add: return "add";
-    case OpKind::average_pool: return "average_pool";
-    case OpKind::max_pool: return "max_pool";
-    case OpKind::mean: return "mean";
-    case OpKind::pad: return "pad";
-    case OpKind::reshape: return "reshape";
-  }
-  return "unknown";
-}
-
 py::dict op_dict(const Model& model, int32_t index) {
   const OpRecord& op = model.op(index);
   py::list inputs;
@@ -39,7 +24,7 @@ py::dict op_dict(const Model& model, int32_t index) {
   }
   py::dict d;
   d["index"] = index;
-  d["kind"] = kind_name(op.kind);
+  d["kind"] = op.kind;
   d["name"] = model.name(op.name);
   d["inputs"] = py::tuple(inputs);
   d["output"] = op.output;

@@ -66,6 +66,7 @@ bool op_is_consistent(const Model& model, const OpRecord& op) {
              out.width == in.width + op.pad_left + op.pad_right && op.pad_top >= 0 && op.pad_left >= 0 &&
              op.pad_bottom >= 0 && op.pad_right >= 0 && same_quantization(in, out);
     case OpKind::reshape: return elements(in) == elements(out) && same_quantization(in, out);
+    case OpKind::none: break;
   }
   return false;
 }
@@ -101,8 +102,9 @@ bool is_consistent(const Model& model, size_t image_bytes) {
   for (int32_t i = 0; i < model.op_count(); ++i) {
     const OpRecord& op = model.op(i);
     if (!ready[op.input[0]] || ready[op.output]) return false;
-    if ((op.kind == OpKind::add) != (op.input[1] != no_tensor)) return false;
-    if (op.kind == OpKind::add && !ready[op.input[1]]) return false;
+    const bool reads_two = op.kind == OpKind::add;
+    if (reads_two != (op.input[1] != no_tensor)) return false;
+    if (reads_two && !ready[op.input[1]]) return false;
     if (op.clamp_min < -128 || op.clamp_max > 127 || op.clamp_min >= op.clamp_max) return false;
     if (!op_is_consistent(model, op)) return false;
     ready[op.output] = true;

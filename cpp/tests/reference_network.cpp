@@ -9,10 +9,6 @@ namespace {
 
 Shape shape_of(const TensorRecord& tensor) { return {tensor.height, tensor.width, tensor.channels}; }
 
-Window window_of(const OpRecord& op) {
-  return {op.kernel_h, op.kernel_w, op.stride_h, op.stride_w, op.pad_top, op.pad_left};
-}
-
 LinearCase linear_case(const Model& model, const OpRecord& op, const OpParameters& parameters,
                        const reference::Image& input) {
   const TensorRecord& in = model.input_of(op);

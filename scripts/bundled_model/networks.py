@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from pmt.formats.layers import consecutive_blocks, same_sides
 from pmt.net.float_graph import Activation
-from pmt.net.graph import OpKind, is_layer
+from pmt.net.graph import is_layer
+from pmt.net.ops import OpKind
 from pmt.quantization import FloatGraph, FloatOp, FloatTensor
 
 Floats = npt.NDArray[np.float32]

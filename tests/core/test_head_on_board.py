@@ -48,6 +48,6 @@ def test_a_board_solves_the_head_to_the_bytes_of_the_host(tmp_path: Path) -> Non
     strength, *_ = _core.solve_head(head.core, 0, inputs, labels, "cross_entropy", folds)
     assert head.image() != before
     expected = _core.crc32(head.image()[16:])
-    parts = ("base", "image", "kernels", "learn", "net", "zo")
+    parts = ("base", "image", "kernels", "learn", "net", "ops", "zo")
     log = run_on_cortex_m7("head_on_board.cpp", parts, tmp_path)
     assert log == f"strength {int(strength * 1000)} crc32 {expected:08x}\n"

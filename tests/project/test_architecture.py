@@ -13,7 +13,8 @@ ROOT = Path(__file__).parents[2]
 
 # C++ packages, and the others that each may include.
 CORE = (
-    "core/base", "core/image", "core/input", "core/card", "core/kernels", "core/net", "core/align",
+    "core/base", "core/kernels", "core/ops", "core/image", "core/input", "core/card", "core/net",
+    "core/align",
     "core/zo",
     "core/train", "core/learn", "core/learner",
 )  # fmt: skip

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "core/base/op_record.hpp"
 #include "core/base/words.hpp"
 
 namespace pmt {
@@ -13,7 +14,6 @@ constexpr uint8_t image_magic[4] = {'P', 'M', 'T', 'I'};
 constexpr uint32_t image_version = 1;
 constexpr uint32_t image_version_with_stage = 2;  // of an image that holds an input stage
 constexpr uint32_t image_alignment = 16;          // of every section
-constexpr uint32_t no_tensor = 0xFFFFFFFFu;
 
 struct Section {
   uint32_t offset;
@@ -40,43 +40,6 @@ struct ImageHeader {
   uint32_t reserved[2];  // zero
 };
 static_assert(sizeof(ImageHeader) == 128, "the header is part of the file format");
-
-struct TensorRecord {
-  int32_t height;
-  int32_t width;
-  int32_t channels;
-  float scale;
-  int32_t zero_point;
-  uint32_t name;  // offset inside the name section
-};
-static_assert(sizeof(TensorRecord) == 24, "part of the file format");
-
-enum class OpKind : uint32_t {
-  conv2d = 1,            // weights [out][kernel_h][kernel_w][in]
-  depthwise_conv2d = 2,  // weights [kernel_h][kernel_w][out], out = in * multiplier
-  fully_connected = 3,   // weights [out][in elements]
-  add = 4,
-  average_pool = 5,  // padding is not counted
-  max_pool = 6,
-  mean = 7,  // over height and width
-  pad = 8,   // with the zero point
-  reshape = 9,
-};
-
-struct OpRecord {
-  OpKind kind;
-  uint32_t name;
-  uint32_t input[2];  // tensor indices; no_tensor where unused
-  uint32_t output;
-  int32_t kernel_h, kernel_w;
-  int32_t stride_h, stride_w;
-  int32_t pad_top, pad_left, pad_bottom, pad_right;
-  int32_t clamp_min, clamp_max;  // of the int8 output (fused ReLU, ReLU6)
-  uint32_t weight_offset;        // inside the data section, int8, 16-byte aligned
-  uint32_t bias_offset;          // int32, one per output channel
-  uint32_t scale_offset;         // float weight scale, one per output channel
-};
-static_assert(sizeof(OpRecord) == 72, "part of the file format");
 
 struct BlockRecord {
   uint32_t name;

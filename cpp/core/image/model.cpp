@@ -7,17 +7,13 @@
 namespace pmt {
 
 bool has_weights(const OpRecord& op) {
-  return op.kind == OpKind::conv2d || op.kind == OpKind::depthwise_conv2d || op.kind == OpKind::fully_connected;
+  const OpDefinition* definition = definition_of(op.kind);
+  return definition != nullptr && definition->terms != nullptr;
 }
-
-int32_t element_count(const TensorRecord& tensor) { return tensor.height * tensor.width * tensor.channels; }
 
 int32_t weight_count(const Model& model, const OpRecord& op) {
   if (!has_weights(op)) return 0;
-  const int32_t out = model.output_of(op).channels;
-  if (op.kind == OpKind::fully_connected) return out * element_count(model.input_of(op));
-  const int32_t kernel = op.kernel_h * op.kernel_w * out;
-  return op.kind == OpKind::conv2d ? kernel * model.input_of(op).channels : kernel;
+  return model.output_of(op).channels * static_cast<int32_t>(definition_of(op.kind)->terms(model.tensors_of(op)));
 }
 
 int64_t mac_count(const Model& model, const OpRecord& op) {
@@ -174,9 +170,10 @@ Status Model::check_order() const {
     const OpRecord& op = ops_[i];
     if (op.output >= header_->tensors.count || op.output == header_->input_tensor) return {Code::op_tensor, i};
     if (producer(op.output) != i) return {Code::op_tensor, i};
+    const OpDefinition* definition = definition_of(op.kind);
+    if (definition == nullptr) return {Code::op_kind, i};
     for (int k = 0; k < 2; ++k) {
-      const bool needed = k == 0 || op.kind == OpKind::add;
-      if (!needed) {
+      if (k >= definition->inputs) {
         if (op.input[k] != no_tensor) return {Code::op_tensor, i};
         continue;
       }
@@ -192,7 +189,6 @@ Status Model::check_order() const {
 
 Status Model::check_op(int32_t index) const {
   const OpRecord& op = ops_[index];
-  if (op.kind < OpKind::conv2d || op.kind > OpKind::reshape) return {Code::op_kind, index};
   if (!name_is_valid(op.name)) return {Code::name_range, index};
   if (op.clamp_min < -128 || op.clamp_max > 127 || op.clamp_min >= op.clamp_max) return {Code::op_clamp, index};
   if (!geometry_is_valid(*this, op)) return {Code::op_geometry, index};

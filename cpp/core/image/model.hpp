@@ -7,6 +7,7 @@
 #include "core/base/memory_parts.hpp"
 #include "core/base/status.hpp"
 #include "core/image/image_format.hpp"
+#include "core/ops/op.hpp"
 
 namespace pmt {
 
@@ -29,7 +30,6 @@ constexpr int64_t most_activations = int64_t{1} << 28;
 constexpr uint32_t largest_image = 1u << 28;
 constexpr uint32_t most_ops = 1024;
 constexpr uint32_t most_tensors = 2048;
-constexpr int32_t largest_side = 4096;  // height or width of a tensor
 constexpr int32_t most_channels = 65536;
 
 // The parameters of a layer, where they may be written.
@@ -70,6 +70,9 @@ class Model {
   int32_t op_count() const { return static_cast<int32_t>(header_->ops.count); }
   const TensorRecord& tensor(int32_t index) const { return tensors_[index]; }
   const OpRecord& op(int32_t index) const { return ops_[index]; }
+  OpTensors tensors_of(const OpRecord& op) const {
+    return {op, {&input_of(op), op.input[1] == no_tensor ? nullptr : &input_of(op, 1)}, output_of(op)};
+  }
   const TensorRecord& input_of(const OpRecord& op, int which = 0) const { return tensors_[op.input[which]]; }
   const TensorRecord& output_of(const OpRecord& op) const { return tensors_[op.output]; }
   const TensorRecord& input() const { return tensors_[header_->input_tensor]; }
@@ -127,7 +130,6 @@ class Model {
 };
 
 bool has_weights(const OpRecord& op);
-int32_t element_count(const TensorRecord& tensor);
 int32_t weight_count(const Model& model, const OpRecord& op);
 // Multiply-accumulates of one op for one image; 0 for ops without weights.
 int64_t mac_count(const Model& model, const OpRecord& op);

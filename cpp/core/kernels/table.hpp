@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
+#include "core/base/op_record.hpp"
 #include "core/base/random.hpp"
-#include "core/image/image_format.hpp"
 
 namespace pmt {
 

@@ -7,60 +7,6 @@ namespace {
 
 Shape shape_of(const TensorRecord& t) { return {t.height, t.width, t.channels}; }
 
-Window window_of(const OpRecord& op) {
-  return {op.kernel_h, op.kernel_w, op.stride_h, op.stride_w, op.pad_top, op.pad_left};
-}
-
-Batch batch_of(const OpImages& images) { return {images.images, images.input_stride[0], images.output_stride}; }
-
-void run_add(const Network& network, const OpRecord& op, const OpImages& images) {
-  const Model& model = *network.model;
-  const TensorRecord& in0 = model.input_of(op, 0);
-  const TensorRecord& in1 = model.input_of(op, 1);
-  const TensorRecord& out = model.output_of(op);
-  const int32_t count = images.shape.out.height * images.shape.out.width * images.shape.out.channels;
-  network.kernels->add({{images.input[0], images.input[1]},
-                        images.output,
-                        images.images,
-                        count,
-                        {images.input_stride[0], images.input_stride[1]},
-                        images.output_stride,
-                        {in0.zero_point, in1.zero_point},
-                        out.zero_point,
-                        {in0.scale, in1.scale},
-                        out.scale,
-                        op.clamp_min,
-                        op.clamp_max});
-}
-
-PoolArgs pool_args(const Model& model, const OpRecord& op, const OpImages& images) {
-  const TensorRecord& in = model.input_of(op);
-  const TensorRecord& out = model.output_of(op);
-  const bool same = in.scale == out.scale && in.zero_point == out.zero_point;
-  return {images.input[0],      images.output,    batch_of(images),
-          images.shape.in,      images.shape.out, images.shape.window,
-          in.zero_point,        out.zero_point,   same,
-          in.scale / out.scale, op.clamp_min,     op.clamp_max};
-}
-
-void run_pad(const Model& model, const OpRecord& op, const int8_t* input, int8_t* output) {
-  const TensorRecord& in = model.input_of(op);
-  const TensorRecord& out = model.output_of(op);
-  __builtin_memset(output, out.zero_point, static_cast<uint32_t>(element_count(out)));
-  for (int32_t y = 0; y < in.height; ++y) {
-    const int32_t start = ((y + op.pad_top) * out.width + op.pad_left) * out.channels;
-    const int32_t row = in.width * in.channels;
-    __builtin_memcpy(output + start, input + y * row, static_cast<uint32_t>(row));
-  }
-}
-
-template <typename Copy>
-void copy_images(const OpImages& images, Copy copy) {
-  for (int32_t i = 0; i < images.images; ++i) {
-    copy(images.input[0] + i * images.input_stride[0], images.output + i * images.output_stride);
-  }
-}
-
 // Kernel scratch comes first, the scales after it.
 int32_t kernel_scratch(const Network& network, const OpRecord& op) {
   return round_up(network.kernels->scratch_bytes(op_shape(*network.model, op)), 16);
@@ -85,11 +31,7 @@ LinearArgs linear_args(const Model& model, const OpRecord& op, const OpImages& i
 }
 
 void run_linear(const Kernels& kernels, OpKind kind, const LinearArgs& args) {
-  switch (kind) {
-    case OpKind::conv2d: kernels.conv2d(args); break;
-    case OpKind::depthwise_conv2d: kernels.depthwise_conv2d(args); break;
-    default: kernels.fully_connected(args); break;
-  }
+  (kernels.*definition_of(kind)->kernel)(args);
 }
 
 }  // namespace
@@ -158,24 +100,10 @@ void run_requantized(const Network& network, int32_t index, const OpImages& imag
 void run_op(const Network& network, int32_t index, const OpImages& images, void* scratch) {
   const Model& model = *network.model;
   const OpRecord& op = model.op(index);
-  switch (op.kind) {
-    case OpKind::conv2d:
-    case OpKind::depthwise_conv2d:
-    case OpKind::fully_connected:
-      run_layer(network, index, images, layer_input(network, index), 0, model.output_of(op).channels, scratch);
-      break;
-    case OpKind::add: run_add(network, op, images); break;
-    case OpKind::average_pool: network.kernels->average_pool(pool_args(model, op, images)); break;
-    case OpKind::max_pool: network.kernels->max_pool(pool_args(model, op, images)); break;
-    case OpKind::mean: network.kernels->mean(pool_args(model, op, images)); break;
-    case OpKind::pad:
-      copy_images(images, [&](const int8_t* input, int8_t* output) { run_pad(model, op, input, output); });
-      break;
-    case OpKind::reshape:
-      copy_images(images, [&](const int8_t* input, int8_t* output) {
-        __builtin_memcpy(output, input, static_cast<uint32_t>(element_count(model.output_of(op))));
-      });
-      break;
+  if (has_weights(op)) {
+    run_layer(network, index, images, layer_input(network, index), 0, model.output_of(op).channels, scratch);
+  } else {
+    definition_of(op.kind)->run(*network.kernels, model.tensors_of(op), images);
   }
 }
 

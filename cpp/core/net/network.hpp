@@ -39,17 +39,6 @@ struct LayerInput {
   const void* packed;
 };
 
-// The tensors of one op for a batch of images, one after another. A stride of 0: all images share
-// that input. `shape` is the op's, or that of some rows of it.
-struct OpImages {
-  int32_t images;
-  const int8_t* input[2];
-  int32_t input_stride[2];
-  int8_t* output;
-  int32_t output_stride;
-  OpShape shape;
-};
-
 // Points every layer at the image; nothing is packed.
 void bind_parameters(const Model& model, Parameters* parameters);
 

@@ -4,19 +4,10 @@
 
 namespace pmt {
 
-bool streams_rows(const OpRecord& op) {
-  switch (op.kind) {
-    case OpKind::conv2d:
-    case OpKind::depthwise_conv2d:
-    case OpKind::add:
-    case OpKind::average_pool:
-    case OpKind::max_pool: return true;
-    default: return false;
-  }
-}
+bool streams_rows(const OpRecord& op) { return definition_of(op.kind)->streams_rows; }
 
 RowRange input_rows(const Model& model, const OpRecord& op, const RowRange& rows) {
-  if (op.kind == OpKind::add) return rows;
+  if (!definition_of(op.kind)->has_window) return rows;
   const int32_t top = rows.first * op.stride_h - op.pad_top;
   const int32_t bottom = (rows.end - 1) * op.stride_h - op.pad_top + op.kernel_h;
   return {larger(top, 0), smaller(bottom, model.input_of(op).height)};
@@ -27,7 +18,7 @@ OpShape shape_of_rows(const Model& model, const OpRecord& op, const RowRange& ro
   const RowRange in = input_rows(model, op, rows);
   shape.in.height = in.end - in.first;
   shape.out.height = rows.end - rows.first;
-  if (op.kind != OpKind::add) shape.window.pad_top = in.first - (rows.first * op.stride_h - op.pad_top);
+  if (definition_of(op.kind)->has_window) shape.window.pad_top = in.first - (rows.first * op.stride_h - op.pad_top);
   return shape;
 }
 

@@ -15,16 +15,8 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt._util.checks import FileProblems
-from pmt.net.graph import (
-    Graph,
-    Op,
-    Padding,
-    Pair,
-    Tensor,
-    channel_axis,
-    check_graph,
-    output_size,
-)
+from pmt.net.graph import Graph, Op, Tensor, channel_axis, check_graph
+from pmt.net.ops import Padding, Pair, output_size
 
 # Remedy for recurrent layers.
 NO_STATE = (

@@ -28,7 +28,8 @@ from pmt._util.safe_pickle import PickledArray, array_globals, load
 from pmt._util.text import printable
 from pmt.formats.layers import check_limits, consecutive_blocks, dense_kernel
 from pmt.formats.reading import require_file
-from pmt.net.graph import Graph, Op, OpKind, Tensor, is_layer, output_size
+from pmt.net.graph import Graph, Op, Tensor, is_layer
+from pmt.net.ops import OpKind, output_size
 from pmt.net.pixels import raw_pixels
 
 MAX_MEMBER_BYTES = 64 * 2**20

@@ -10,22 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util.text import counted
-from pmt.net.graph import (
-    LAYER_KINDS,
-    BaseGraph,
-    BaseOp,
-    BaseTensor,
-    Graph,
-    OpKind,
-    channel_axis,
-    is_layer,
-)
+from pmt.net.graph import BaseGraph, BaseTensor, Graph, channel_axis, is_layer
+from pmt.net.ops import ACTIVATED_KINDS, BaseOp
 
 Bounds = tuple[float, float]
 Activation = Literal["none", "relu", "relu6"]
 
-# An activation fused into an op that keeps its input's quantization has no clamp to become.
-ACTIVATED_KINDS: tuple[OpKind, ...] = (*LAYER_KINDS, "add")
 ACTIVATION_BOUNDS: dict[Activation, Bounds] = {
     "none": (-np.inf, np.inf),
     "relu": (0.0, np.inf),

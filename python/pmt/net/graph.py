@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, Generic, Literal, TypeVar
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,29 +14,8 @@ import numpy.typing as npt
 from pmt._core import MOST_CHANNELS
 from pmt._util.checks import OptionError, checked_integer
 from pmt.net.input_stage import InputStage, check_stage
+from pmt.net.ops import DEFINITIONS, LAYER_KINDS, BaseOp, OpKind, Pair, Shape
 
-# In the order of the image format, which counts them from 1.
-OpKind = Literal[
-    "conv2d",
-    "depthwise_conv2d",
-    "fully_connected",
-    "add",
-    "average_pool",
-    "max_pool",
-    "mean",
-    "pad",
-    "reshape",
-]
-Shape = tuple[int, int, int]  # height, width, channels
-Pair = tuple[int, int]  # rows, columns
-Padding = tuple[int, int, int, int]  # top, left, bottom, right
-
-LAYER_KINDS: tuple[OpKind, ...] = ("conv2d", "depthwise_conv2d", "fully_connected")
-_POOL_KINDS: tuple[OpKind, ...] = ("average_pool", "max_pool")
-_WINDOW_KINDS = ("conv2d", "depthwise_conv2d", *_POOL_KINDS)
-_WEIGHTLESS_KINDS = ("add", *_POOL_KINDS, "mean", "pad", "reshape")
-# These only move, compare or average int8 values: input and output share one quantization.
-KEEPING_KINDS: tuple[OpKind, ...] = (*_POOL_KINDS, "pad", "reshape")
 # In the metadata of a network whose output is features and no logit for each class.
 FEATURES_ENTRY = {"output": "features"}
 # Entries that only a network of classes has.
@@ -82,26 +61,6 @@ class Tensor(BaseTensor):
         """Whether a scale, as a float32, and a zero point are this activation's."""
         same_scale = bool(np.float32(self.scale) == np.float32(scale))
         return same_scale and self.zero_point == zero_point
-
-
-@dataclass
-class BaseOp:
-    """The fields that a float op and an int8 op share. Tensors are indices into the graph's.
-
-    ``padding`` is top, left, bottom, right.
-    """
-
-    kind: OpKind
-    name: str
-    inputs: tuple[int, ...]
-    output: int
-    kernel: Pair = (1, 1)
-    stride: Pair = (1, 1)
-    padding: Padding = (0, 0, 0, 0)
-
-    def base_fields(self) -> dict[str, Any]:
-        """Return these fields by name, for an op of another number format."""
-        return {shared.name: getattr(self, shared.name) for shared in fields(BaseOp)}
 
 
 @dataclass
@@ -189,18 +148,6 @@ def weight_shape(op: BaseOp, source: BaseTensor, channels: int) -> tuple[int, ..
     if op.kind == "depthwise_conv2d":
         return (*op.kernel, channels)
     return (channels, source.elements)
-
-
-def padded_size(size: Sequence[int], padding: Padding) -> Pair:
-    """Return a height and width with the rows and columns of a padding."""
-    top, left, bottom, right = padding
-    return size[0] + top + bottom, size[1] + left + right
-
-
-def output_size(size: Sequence[int], kernel: Pair, stride: Pair, padding: Padding) -> Pair:
-    """Return the height and width that windows over an input of a height and width give."""
-    height, width = padded_size(size, padding)
-    return (height - kernel[0]) // stride[0] + 1, (width - kernel[1]) // stride[1] + 1
 
 
 def with_new_head(graph: Graph, classes: int) -> Graph:
@@ -328,11 +275,9 @@ def _check_order(graph: Graph) -> None:
         what = f"op {op.name!r} ({op.kind})"
         _require(op.name not in names, what, "the name is taken by an earlier op")
         names.add(op.name)
-        _require(
-            len(op.inputs) == (2 if op.kind == "add" else 1),
-            what,
-            f"{len(op.inputs)} inputs; an add takes two, every other op one",
-        )
+        _require(op.kind in DEFINITIONS, what, "unknown kind of op")
+        inputs = DEFINITIONS[op.kind].inputs
+        _require(len(op.inputs) == inputs, what, f"{len(op.inputs)} inputs, it takes {inputs}")
         for index in op.inputs:
             _require(index in known, what, f"reads tensor {index} before an op has written it")
         _require(
@@ -345,7 +290,6 @@ def _check_order(graph: Graph) -> None:
 
 def _check_op(graph: Graph, op: Op) -> None:
     what = f"op {op.name!r} ({op.kind})"
-    _require(is_layer(op) or op.kind in _WEIGHTLESS_KINDS, what, "unknown kind of op")
     low, high = op.clamp
     _require(-128 <= low <= high <= 127, what, f"clamp {op.clamp} must be ordered, in [-128, 127]")
     _require(
@@ -354,8 +298,9 @@ def _check_op(graph: Graph, op: Op) -> None:
         f"kernel {op.kernel} and stride {op.stride} must be positive",
     )
     _require(min(op.padding) >= 0, what, f"padding {op.padding} must not be negative")
-    source = graph.tensors[op.inputs[0]]
-    target = graph.tensors[op.output]
+    definition = DEFINITIONS[op.kind]
+    sources = [graph.tensors[index] for index in op.inputs]
+    source, target = sources[0], graph.tensors[op.output]
     _check_window(what, op)
     if is_layer(op):
         _check_parameters(what, op, source, target)
@@ -365,17 +310,19 @@ def _check_op(graph: Graph, op: Op) -> None:
             what,
             "only layers (convolutions, fully connected) have weights, bias and weight scales",
         )
-    expected = _expected_shape(op, source, target)
+    shapes = [tensor.shape for tensor in sources]
+    for other in shapes[1:]:
+        alike = other[:2] == shapes[0][:2] if definition.joins else other == shapes[0]
+        _require(alike, what, f"reads {shapes[0]} and {other}, which do not go together")
+    expected = definition.shape(op, shapes, target.shape)
+    given = " and ".join(str(shape) for shape in shapes)
     _require(
         target.shape == expected,
         what,
-        f"output shape {target.shape} does not follow from input shape {source.shape}, "
+        f"output shape {target.shape} does not follow from input shape {given}, "
         f"which gives {expected}",
     )
-    if op.kind == "add":
-        second = graph.tensors[op.inputs[1]]
-        _require(second.shape == source.shape, what, f"adds {source.shape} and {second.shape}")
-    if op.kind in KEEPING_KINDS:
+    if definition.keeps_quantization:
         _require(
             source.is_quantized_as(target.scale, target.zero_point),
             what,
@@ -386,7 +333,7 @@ def _check_op(graph: Graph, op: Op) -> None:
 
 def _check_window(what: str, op: Op) -> None:
     window = f"kernel {op.kernel} and stride {op.stride}"
-    if op.kind in _WINDOW_KINDS:
+    if DEFINITIONS[op.kind].has_window:
         top, left, bottom, right = op.padding
         _require(max(*op.kernel, *op.stride) <= 255, what, f"{window} must be at most 255")
         _require(
@@ -450,15 +397,3 @@ def _check_blocks(graph: Graph) -> None:
             what,
             f"{layers} must ascend",
         )
-
-
-def _expected_shape(op: Op, source: Tensor, target: Tensor) -> Shape:
-    if op.kind in _WINDOW_KINDS:
-        size = output_size(source.shape, op.kernel, op.stride, op.padding)
-        return (*size, target.channels if is_layer(op) else source.channels)
-    if op.kind in ("fully_connected", "mean"):
-        return (1, 1, target.channels if is_layer(op) else source.channels)
-    if op.kind == "pad":
-        return (*padded_size(source.shape, op.padding), source.channels)
-    reshaped = op.kind == "reshape" and target.elements == source.elements
-    return target.shape if reshaped else source.shape

@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util.parsing import parse_json
-from pmt.net.graph import Graph, Op, OpKind, Tensor, check_graph, is_layer, weight_shape
+from pmt.net.graph import Graph, Op, Tensor, check_graph, is_layer, weight_shape
 from pmt.net.input_stage import FILTERS, NOISE_MODELS, Filter, InputStage
+from pmt.net.ops import OpKind
 from pmt.net.pixels import PixelFormula, pixel_table
 
 MAGIC = b"PMTI"

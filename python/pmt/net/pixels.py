@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from pmt.net.graph import Graph, Shape, Tensor
+from pmt.net.graph import Graph, Tensor
+from pmt.net.ops import Shape
 
 __all__ = [
     "MOST_PIXEL_CHANNELS",

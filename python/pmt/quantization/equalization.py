@@ -16,10 +16,9 @@ from pmt.net.float_graph import (
     check_float_graph,
 )
 from pmt.net.graph import channel_axis, channel_shape, is_layer
+from pmt.net.ops import DEFINITIONS, SCALABLE_KINDS
 from pmt.quantization.float_forward import Progress, float_steps, image_batches, normalize
 
-# A positive factor per channel passes through these unchanged; padding is zero in float.
-_TRANSPARENT = ("pad", "max_pool", "average_pool", "mean")
 _SWEEPS = 50
 _SETTLED = 1e-3
 _LARGEST_FACTOR = 2.0**10
@@ -145,7 +144,7 @@ def _sole_reader(graph: FloatGraph, layer: FloatOp, readers: dict[int, list[int]
             return position if op.kind == "fully_connected" or not flattened else None
         if op.kind == "reshape":
             flattened = flattened or graph.tensors[op.output].channels != channels
-        elif op.kind not in _TRANSPARENT or flattened or op.activation != "none":
+        elif op.kind not in SCALABLE_KINDS or flattened or op.activation != "none":
             return None
         tensor = op.output
     return None
@@ -201,8 +200,11 @@ def _input_interval(graph: FloatGraph, images: npt.NDArray[Any] | None) -> Inter
 
 def _propagated(op: FloatOp, sources: list[Interval], channels: int) -> Interval:
     x = sources[0]
-    if op.kind == "add":
-        return Interval(x.low + sources[1].low, x.high + sources[1].high)
+    forward = DEFINITIONS[op.kind].forward
+    if len(sources) > 1 and forward is not None:  # more in is more out, channel by channel
+        ends = ([source.low for source in sources], [source.high for source in sources])
+        low, high = (forward(op, [v.reshape(1, 1, 1, -1) for v in end]).ravel() for end in ends)
+        return Interval(low, high)
     if op.kind == "reshape" and len(x.low) != channels:
         return Interval(np.full(channels, x.low.min()), np.full(channels, x.high.max()))
     if op.kind == "pad":

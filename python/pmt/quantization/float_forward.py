@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,8 @@ import numpy.typing as npt
 
 from pmt.model import Model
 from pmt.net.float_graph import FloatGraph, FloatOp, check_images, check_same_ops
-from pmt.net.graph import BaseOp, Graph, OpKind, Tensor
+from pmt.net.graph import Graph, Tensor
+from pmt.net.ops import DEFINITIONS, BaseOp, OpKind, taps
 
 _LARGEST_BATCH = 64
 _BATCH_BYTES = 128 * 2**20
@@ -138,20 +138,10 @@ def image_batches(
 
 
 def _result(op: FloatOp, sources: list[FloatArray]) -> FloatArray:
+    forward = DEFINITIONS[op.kind].forward
+    if forward is not None:
+        return np.asarray(forward(op, sources))
     x = sources[0]
-    match op.kind:
-        case "add":
-            return x + sources[1]
-        case "mean":
-            return np.asarray(x.mean(axis=(1, 2), dtype=np.float32))
-        case "average_pool":
-            return _pool_average(x, op)
-        case "max_pool":
-            return _pool_maximum(x, op)
-        case "pad":
-            return pad(x, op.padding, 0.0)
-        case "reshape":
-            return x
     assert op.weights is not None  # checked by quantize()
     if op.kind == "conv2d":
         total = _convolve(x, op.weights, op)
@@ -185,38 +175,6 @@ def _convolve_depthwise(x: Array, weights: Array, op: BaseOp) -> Array:
     for row, column, tap in windows:
         total += np.multiply(tap, weights[row, column], out=term)
     return total
-
-
-def _pool_average(x: Array, op: BaseOp) -> Array:
-    """Sum of the pixels in each window, by their count: padding is not counted."""
-    inside = np.ones((1, *x.shape[1:3], 1), x.dtype)
-    total = sum(tap for _, _, tap in taps(x, op, 0))
-    count = sum(tap for _, _, tap in taps(inside, op, 0))
-    return np.asarray(total / count)
-
-
-def _pool_maximum(x: Array, op: BaseOp) -> Array:
-    """Greatest pixel of each window; padding never wins."""
-    return np.asarray(reduce(np.maximum, (tap for _, _, tap in taps(x, op, -np.inf))))
-
-
-def pad(x: Array, padding: tuple[int, int, int, int], fill: float) -> Array:
-    """Add rows and columns at top, left, bottom, right."""
-    if not any(padding):
-        return x
-    top, left, bottom, right = padding
-    return np.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)), constant_values=fill)
-
-
-def taps(x: Array, op: BaseOp, fill: float) -> Iterator[tuple[int, int, Array]]:
-    """Row and column of each kernel tap, and its inputs: a view of shape (N, OH, OW, C)."""
-    padded, (down, right) = pad(x, op.padding, fill), op.stride
-    rows = padded.shape[1] - op.kernel[0] + 1
-    columns = padded.shape[2] - op.kernel[1] + 1
-    for row in range(op.kernel[0]):
-        for column in range(op.kernel[1]):
-            window = padded[:, row : row + rows : down, column : column + columns : right]
-            yield row, column, window
 
 
 @dataclass(frozen=True)

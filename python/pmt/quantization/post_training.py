@@ -12,7 +12,6 @@ import numpy.typing as npt
 from pmt._core import LARGEST_WEIGHT
 from pmt.model import Model
 from pmt.net.float_graph import (
-    ACTIVATED_KINDS,
     Activation,
     Bounds,
     FloatGraph,
@@ -24,7 +23,6 @@ from pmt.net.float_graph import (
     check_same_ops,
 )
 from pmt.net.graph import (
-    KEEPING_KINDS,
     Graph,
     Op,
     Tensor,
@@ -33,6 +31,7 @@ from pmt.net.graph import (
     graph_of_activations,
     is_layer,
 )
+from pmt.net.ops import ACTIVATED_KINDS, DEFINITIONS, KEEPING_KINDS, taps
 from pmt.net.pixels import PixelFormula, raw_pixels, whole_steps
 from pmt.quantization.equalization import equalize as equalized
 from pmt.quantization.float_forward import (
@@ -43,7 +42,6 @@ from pmt.quantization.float_forward import (
     live_elements,
     normalize,
     real_values,
-    taps,
 )
 from pmt.quantization.ranges import (
     Range,
@@ -360,17 +358,18 @@ def _output_means(op: FloatOp | Op, inputs: DoubleArray) -> DoubleArray:
 def run_op(graph: Graph, op: Op, sources: list[Int8Array]) -> Int8Array:
     """Run one op of ``graph`` on its int8 inputs, ``(N, H, W, C)`` each."""
     tensors = [graph.tensors[index] for index in (*op.inputs, op.output)]
-    if op.kind == "add":
-        return _add(op, sources, tensors)
+    if len(sources) > 1:
+        return _combined(op, sources, tensors)
     model = Model.from_graph(graph_of_activations(tensors, [replace(op, inputs=(0,), output=1)]))
     return np.stack([model.core.activations(image)[1] for image in sources[0]])
 
 
-def _add(op: Op, sources: list[Int8Array], tensors: list[Tensor]) -> Int8Array:
-    # A network has one input, so an addition cannot stand alone. See docs/reference/integers.md.
-    total = real_values(tensors[0], sources[0]) + real_values(tensors[1], sources[1])
-    target = tensors[2]
-    steps = np.rint(total / np.float32(target.scale)) + target.zero_point
+def _combined(op: Op, sources: list[Int8Array], tensors: list[Tensor]) -> Int8Array:
+    # A network has one input, so such an op cannot stand alone. See docs/reference/integers.md.
+    forward, target = DEFINITIONS[op.kind].forward, tensors[-1]
+    assert forward is not None
+    real = [real_values(t, values) for t, values in zip(tensors, sources, strict=False)]
+    steps = np.rint(forward(op, real) / np.float32(target.scale)) + target.zero_point
     return np.asarray(np.clip(steps, *op.clamp), np.int8)
 
 

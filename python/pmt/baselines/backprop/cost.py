@@ -13,6 +13,7 @@ from typing import Any
 
 from pmt.baselines.backprop.scheme import UpdateScheme, head_layer, input_channels
 from pmt.model import Model
+from pmt.net.ops import DEFINITIONS
 from pmt.train.costs.memory import Memory, Moment, inference_moments, lifetimes
 from pmt.train.costs.work import Work
 
@@ -25,7 +26,8 @@ __all__ = [
 ]
 
 _LAYERS = ("conv2d", "depthwise_conv2d", "fully_connected")
-_ELEMENTWISE = ("add", "reshape")  # their backward pass can work in place
+# Their backward pass can work in place.
+_ELEMENTWISE = ("reshape", *(kind for kind, op in DEFINITIONS.items() if op.inputs > 1))
 _GRADIENT = 4  # bytes of a gradient, whatever the weights are
 
 

@@ -19,7 +19,8 @@ from pmt._core import LARGEST_WEIGHT
 from pmt._util.extras import import_extra
 from pmt.model import Model
 from pmt.net.float_graph import FloatGraph, FloatOp
-from pmt.net.graph import BaseOp, Graph, Op, Tensor
+from pmt.net.graph import Graph, Op, Tensor
+from pmt.net.ops import BaseOp
 from pmt.quantization.post_training import dequantize
 
 __all__ = [

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from pmt.formats.layers import Unsupported, require_scales
 from pmt.formats.onnx.draft import Draft, Quantization, View, image_view
 from pmt.formats.onnx.file import Node
-from pmt.net.graph import Shape
+from pmt.net.ops import Shape
 
 Array = npt.NDArray[Any]
 

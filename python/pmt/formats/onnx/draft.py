@@ -23,15 +23,17 @@ import numpy.typing as npt
 
 from pmt._core import LARGEST_SIDE, MOST_CHANNELS, MOST_OPS
 from pmt.formats.layers import Unsupported, unit_layer
-from pmt.net.float_graph import ACTIVATED_KINDS, Bounds, fold_batch_norm
-from pmt.net.graph import (
+from pmt.net.float_graph import Bounds, fold_batch_norm
+from pmt.net.graph import channel_axis, channel_shape, is_layer
+from pmt.net.ops import (
+    ACTIVATED_KINDS,
+    CLAMPING_KINDS,
+    JOINING_KINDS,
     KEEPING_KINDS,
+    MOVING_KINDS,
     BaseOp,
     OpKind,
     Shape,
-    channel_axis,
-    channel_shape,
-    is_layer,
 )
 from pmt.net.pixels import MOST_PIXEL_CHANNELS, is_image
 
@@ -41,8 +43,6 @@ Quantization = tuple[float, int]  # scale, zero point of int8
 
 OPEN: Bounds = (-np.inf, np.inf)
 _MEMORY_ORDER = "HWC"
-_CLAMPED_KINDS = ("average_pool", "max_pool", "mean")  # int8 ops with bounds, unlike float ones
-_MOVING_KINDS = ("max_pool", "pad", "reshape")  # no value is computed
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ class Draft:
         Unsupported is raised if the op reads a value that a quantized network never quantizes.
         """
         for view in sources:
-            if self.quantized and view.raw and kind not in KEEPING_KINDS:
+            if self.quantized and view.raw and kind not in (*KEEPING_KINDS, *JOINING_KINDS):
                 raise Unsupported(
                     f"it reads {self.tensors[view.tensor].name!r} in float, without QuantizeLinear "
                     "and DequantizeLinear between",
@@ -208,7 +208,7 @@ class Draft:
         target = self.tensor(name, size)
         inputs, sole = tuple(view.tensor for view in sources), all(view.sole for view in sources)
         self.ops.append(DraftOp(kind, name, inputs, target, sole=sole, **more))
-        raw = sources[0].raw or kind not in _MOVING_KINDS
+        raw = sources[0].raw or kind not in MOVING_KINDS
         return image_view(target, sources[0].batch, size, "NCHW", raw=raw)
 
     def _require_room(self, size: Shape, weights: Array | None) -> None:
@@ -270,7 +270,7 @@ class Draft:
 
     def clip(self, view: View, low: float, high: float, name: str) -> View:
         """Return the view's values clipped to [low, high]."""
-        kinds = (*ACTIVATED_KINDS, *_CLAMPED_KINDS) if self.quantized else ACTIVATED_KINDS
+        kinds = CLAMPING_KINDS if self.quantized else ACTIVATED_KINDS
         last = op = self.writer(view)
         while op is not None and op.kind in ("max_pool", "reshape") and op.sole:
             op = self._before(op)  # clipping before them is the same

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt.formats.layers import Unsupported
-from pmt.formats.onnx.call import Call, memory_view
+from pmt.formats.onnx.call import Call, Value, memory_view
 from pmt.formats.onnx.draft import View, flattened, reshaped, transposed
 from pmt.formats.onnx.file import MAX_RANK
 
@@ -455,4 +455,28 @@ FOLDERS: dict[str, Callable[[Call, list[Array]], Array]] = {
         call.attribute("perm", list(range(inputs[0].ndim))[::-1])
     ),
     "Unsqueeze": _unsqueeze,
+}
+
+CONVERTERS: dict[str, Callable[[Call], Value]] = {
+    "Add": addition,
+    "BatchNormalization": batch_normalization,
+    "Cast": cast,
+    "Clip": clip,
+    "Div": division,
+    "Dropout": dropout,
+    "Flatten": flatten,
+    "Gather": gather,
+    "LogSoftmax": softmax,
+    "Max": maximum,
+    "Min": minimum,
+    "Mul": multiplication,
+    "Relu": relu,
+    "Reshape": reshape,
+    "Shape": shape_of,
+    "Softmax": softmax,
+    "Squeeze": squeeze,
+    "Sub": subtraction,
+    "Sum": addition,
+    "Transpose": transpose,
+    "Unsqueeze": unsqueeze,
 }

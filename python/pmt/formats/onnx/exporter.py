@@ -17,6 +17,7 @@ from pmt._util.extras import import_extra
 from pmt.formats.layers import bounded_bias
 from pmt.formats.notes import worth_noting
 from pmt.net.graph import Graph, Op, Tensor, check_graph
+from pmt.net.ops import CLAMPING_KINDS
 from pmt.net.pixels import input_formula
 
 __all__ = ["oihw", "onnx_model"]
@@ -146,7 +147,7 @@ class _Writer:
     def _clamped(self, op: Op, name: str) -> str:
         """Clip where the clamp is tighter than the type: QuantizeLinear does the rest."""
         low, high = op.clamp
-        if (low <= -128 and high >= 127) or op.kind in ("pad", "reshape"):  # these only move values
+        if (low <= -128 and high >= 127) or op.kind not in CLAMPING_KINDS:
             return name
         out = self.graph.tensors[op.output]
         bounds = [

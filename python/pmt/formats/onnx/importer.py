@@ -17,7 +17,8 @@ from pmt.formats.notes import noted_metadata
 from pmt.formats.onnx.draft import OPEN, Draft, DraftOp, Quantization
 from pmt.formats.onnx.lowering import graph_fields, read_draft
 from pmt.net.float_graph import Bounds
-from pmt.net.graph import KEEPING_KINDS, Graph, Op, Tensor, is_layer
+from pmt.net.graph import Graph, Op, Tensor, is_layer
+from pmt.net.ops import JOINING_KINDS, KEEPING_KINDS
 from pmt.net.pixels import MOST_PIXEL_CHANNELS, Numbers, pixel_formula
 
 __all__ = ["read"]
@@ -91,9 +92,9 @@ def _settle_scales(draft: Draft, source: str) -> None:
     """Give every activation a scale; where a pool, pad or reshape changes it, add a layer."""
     tensors = draft.tensors
     for op in reversed(draft.ops):
-        first = tensors[op.inputs[0]]
-        if op.kind in KEEPING_KINDS and first.quantization is None:
-            first.quantization = tensors[op.output].quantization
+        for read in (tensors[index] for index in op.inputs):
+            if op.kind in (*KEEPING_KINDS, *JOINING_KINDS) and read.quantization is None:
+                read.quantization = tensors[op.output].quantization
     ops: list[DraftOp] = []
     for op in draft.ops:
         first, last = tensors[op.inputs[0]], tensors[op.output]

@@ -15,10 +15,9 @@ from pmt.formats.layers import NO_STATE, Unsupported, layer_blocks
 from pmt.formats.onnx import elementwise, windows
 from pmt.formats.onnx.call import Call, QuantizedConstant, Value, dequantize, moved, quantize
 from pmt.formats.onnx.draft import Draft, View, clean, image_view
-from pmt.formats.onnx.elementwise import FOLDERS, fold, shape_of
+from pmt.formats.onnx.elementwise import FOLDERS, fold
 from pmt.formats.onnx.file import FileModel, Node, read_file
 from pmt.formats.onnx.input_order import input_order
-from pmt.formats.onnx.one_axis import over_one_axis
 from pmt.formats.onnx.windows import MOST_ZEROS
 from pmt.net.graph import is_layer
 from pmt.net.pixels import PixelFormula
@@ -43,39 +42,11 @@ _ENDS: dict[str, Callable[[Call], Value]] = {
     "ArgMax": elementwise.softmax,
 }
 _CONVERTERS: dict[str, Callable[[Call], Value]] = {
-    "Add": elementwise.addition,
-    "AveragePool": over_one_axis(windows.average_pool),
-    "BatchNormalization": elementwise.batch_normalization,
-    "Cast": elementwise.cast,
-    "Clip": elementwise.clip,
-    "Conv": over_one_axis(windows.convolution),
+    **elementwise.CONVERTERS,
+    **windows.CONVERTERS,
     "DequantizeLinear": dequantize,
-    "Div": elementwise.division,
-    "Dropout": elementwise.dropout,
-    "Flatten": elementwise.flatten,
-    "Gather": elementwise.gather,
-    "Gemm": windows.gemm,
-    "GlobalAveragePool": over_one_axis(windows.global_average_pool),
-    "GlobalMaxPool": over_one_axis(windows.global_max_pool),
     "Identity": Call.view,
-    "LogSoftmax": elementwise.softmax,
-    "MatMul": windows.matrix_product,
-    "Max": elementwise.maximum,
-    "MaxPool": over_one_axis(windows.max_pool),
-    "Min": elementwise.minimum,
-    "Mul": elementwise.multiplication,
-    "Pad": over_one_axis(windows.pad),
     "QuantizeLinear": quantize,
-    "ReduceMean": windows.reduce_mean,
-    "Relu": elementwise.relu,
-    "Reshape": elementwise.reshape,
-    "Shape": shape_of,
-    "Softmax": elementwise.softmax,
-    "Squeeze": elementwise.squeeze,
-    "Sub": elementwise.subtraction,
-    "Sum": elementwise.addition,
-    "Transpose": elementwise.transpose,
-    "Unsqueeze": elementwise.unsqueeze,
 }
 
 _ACTIVATIONS = (
@@ -98,7 +69,6 @@ _REMEDIES = {
     **dict.fromkeys(_INTEGER, _STATIC),
     **dict.fromkeys(("LSTM", "GRU", "RNN"), NO_STATE),
     "ArgMax": "export up to the logits, the input of ArgMax",
-    "Concat": "use Add to join branches",
     "Split": "export without branches over parts of the channels",
     "ConvTranspose": "only classifiers are supported",
     "Resize": "resize the images before the network",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +19,8 @@ from pmt.formats.layers import (
 )
 from pmt.formats.onnx.call import Call
 from pmt.formats.onnx.draft import View
-from pmt.net.graph import OpKind, Padding, Pair, Shape, padded_size
+from pmt.formats.onnx.one_axis import over_one_axis
+from pmt.net.ops import OpKind, Padding, Pair, Shape, padded_size
 
 Array = npt.NDArray[Any]
 MOST_ZEROS = 64  # how often the stored weights a layer may have once zeros are written out
@@ -355,3 +357,16 @@ def _parameters(
             )
         parameters["scales"] = np.broadcast_to(scales, (channels,)).copy()
     return parameters
+
+
+CONVERTERS: dict[str, Callable[[Call], View]] = {
+    "AveragePool": over_one_axis(average_pool),
+    "Conv": over_one_axis(convolution),
+    "Gemm": gemm,
+    "GlobalAveragePool": over_one_axis(global_average_pool),
+    "GlobalMaxPool": over_one_axis(global_max_pool),
+    "MatMul": matrix_product,
+    "MaxPool": over_one_axis(max_pool),
+    "Pad": over_one_axis(pad),
+    "ReduceMean": reduce_mean,
+}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy.typing as npt
 from pmt.formats.layers import Unsupported, channelwise_layer
 from pmt.formats.tflite.file import CONVERT_INT8
 from pmt.formats.tflite.network import Step, layout, quantization
-from pmt.net.graph import Pair
+from pmt.net.ops import Pair
 
 Sizes = npt.NDArray[np.int64]
 
@@ -344,4 +345,21 @@ SIZE_OPERATORS: dict[str, Callable[[Step], Sizes]] = {
     "REDUCE_PROD": _product,
     "MUL": lambda step: np.asarray(_sizes(step, 0) * _sizes(step, 1)),
     **dict.fromkeys(("CAST", "RESHAPE", "SQUEEZE"), lambda step: _sizes(step, 0)),
+}
+
+CONVERTERS: dict[str, Callable[[Step], None]] = {
+    "ADD": add,
+    "SUB": subtract,
+    "MUL": multiply,
+    "QUANTIZE": requantize,
+    "RELU": partial(bounded, low=0.0, high=math.inf),
+    "RELU6": partial(bounded, low=0.0, high=6.0),
+    "RELU_N1_TO_1": partial(bounded, low=-1.0, high=1.0),
+    "RELU_0_TO_1": partial(bounded, low=0.0, high=1.0),
+    "MAXIMUM": partial(limited, below=True),
+    "MINIMUM": partial(limited, below=False),
+    "RESHAPE": reshape,
+    "SQUEEZE": squeeze,
+    "EXPAND_DIMS": expand_dims,
+    "TRANSPOSE": transpose,
 }

@@ -18,7 +18,8 @@ from pmt import _core
 from pmt._util.extras import import_extra
 from pmt.formats.layers import bounded_bias, same_sides
 from pmt.formats.tflite.pool_pieces import BATCH_AND_CHANNELS, Band, bands
-from pmt.net.graph import Graph, Op, Tensor, check_graph, padded_size
+from pmt.net.graph import Graph, Op, Tensor, check_graph
+from pmt.net.ops import padded_size
 from pmt.net.pixels import input_formula
 
 __all__ = ["OPERATORS", "tflite_model"]

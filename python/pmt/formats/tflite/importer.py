@@ -8,11 +8,9 @@ operator is lowered is tabled in ``docs/guides/importers.md``.
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,31 +50,7 @@ _IDENTITIES = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS", "IDENTITY", "SPLIT", "SPLIT_
 _RENAMING = ("RESHAPE", "EXPAND_DIMS", "SQUEEZE")
 _CHANNELS_LAST = [0, 2, 3, 1]
 
-_CONVERTERS: dict[str, Callable[[Step], None]] = {
-    "CONV_2D": windows.conv_2d,
-    "DEPTHWISE_CONV_2D": windows.depthwise_conv_2d,
-    "FULLY_CONNECTED": windows.fully_connected,
-    "ADD": elementwise.add,
-    "SUB": elementwise.subtract,
-    "MUL": elementwise.multiply,
-    "QUANTIZE": elementwise.requantize,
-    "RELU": partial(elementwise.bounded, low=0.0, high=math.inf),
-    "RELU6": partial(elementwise.bounded, low=0.0, high=6.0),
-    "RELU_N1_TO_1": partial(elementwise.bounded, low=-1.0, high=1.0),
-    "RELU_0_TO_1": partial(elementwise.bounded, low=0.0, high=1.0),
-    "MAXIMUM": partial(elementwise.limited, below=True),
-    "MINIMUM": partial(elementwise.limited, below=False),
-    "AVERAGE_POOL_2D": partial(windows.pool, kind="average_pool"),
-    "MAX_POOL_2D": partial(windows.pool, kind="max_pool"),
-    "MEAN": windows.mean,
-    "REDUCE_MAX": windows.reduce_max,
-    "PAD": windows.pad,
-    "PADV2": windows.pad,
-    "RESHAPE": elementwise.reshape,
-    "SQUEEZE": elementwise.squeeze,
-    "EXPAND_DIMS": elementwise.expand_dims,
-    "TRANSPOSE": elementwise.transpose,
-}
+_CONVERTERS = {**elementwise.CONVERTERS, **windows.CONVERTERS}
 
 _REMEDIES = {
     kind: remedy
@@ -84,7 +58,7 @@ _REMEDIES = {
         "use RELU or RELU6 in its place and train again": (
             "LOGISTIC HARD_SWISH TANH LEAKY_RELU PRELU ELU GELU ABS"
         ),
-        "join branches with ADD": "CONCATENATION SPLIT SPLIT_V PACK UNPACK",
+        "join branches with ADD or CONCATENATION": "SPLIT SPLIT_V PACK UNPACK",
         "end the network before it: a feature map is trained as it is": (
             "RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR TRANSPOSE_CONV ARG_MAX"
         ),

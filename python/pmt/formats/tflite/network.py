@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from pmt.formats.layers import NO_STATE, Unsupported
 from pmt.formats.tflite.file import CONVERT_INT8, FileModel, FileOp, FileTensor
-from pmt.net.graph import Op, OpKind, Padding, Pair, Shape, Tensor
+from pmt.net.graph import Op, Tensor
+from pmt.net.ops import CLAMPING_KINDS, OpKind, Padding, Pair, Shape
 
 _LONGEST = 32  # characters of a layer's name
 # Last parts that name the operator, not the layer. "conv2d" is the default name of a layer.
@@ -29,9 +30,6 @@ _OTHER_SCHEMES = {
     "UINT8": "its activations are UINT8, the asymmetric scheme of TensorFlow 1",
 }
 _INT8_WEIGHTS = ("INT8", "INT4")
-_CLAMPING = (
-    "conv2d", "depthwise_conv2d", "fully_connected", "add", "average_pool", "max_pool", "mean",
-)  # fmt: skip
 
 
 def short_name(weights: str) -> str:
@@ -146,10 +144,10 @@ class Network:
     ``index`` maps a tensor of the file to one of the graph, ``shapes`` to its shape for one image
     (the file's own may be wrong where a batch is unknown), ``sizes`` to the values of a shape
     computation. ``operators`` says which kind of operator made a tensor of the graph. ``absorbed``
-    is padding that the readers of a tensor take over. ``channels_first`` are tensors of the file
-    that number the values of the graph's by channel, with the axes that a MEAN has taken of them.
-    ``helpers`` are layers that the file has no weights for. ``weights_left`` bounds what a file may
-    unpack to.
+    is the padding of a tensor that its readers take over, 0 where that is a requantization.
+    ``channels_first`` are tensors of the file that number the values of the graph's by channel,
+    with the axes that a MEAN has taken of them. ``helpers`` are layers that the file has no weights
+    for. ``weights_left`` bounds what a file may unpack to.
     """
 
     model: FileModel
@@ -215,7 +213,7 @@ class Network:
         index = self.index[source]
         op = self._producers.get(index)
         alone = len(self.readers.get(source, ())) == 1 and index not in self._shared
-        if op is None or not alone or op.kind not in _CLAMPING:
+        if op is None or not alone or op.kind not in CLAMPING_KINDS:
             return False
         narrowed = max(op.clamp[0], clamp[0]), min(op.clamp[1], clamp[1])
         if narrowed[0] >= narrowed[1]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -22,7 +24,8 @@ from pmt.formats.layers import (
 from pmt.formats.tflite.elementwise import fused_clamp
 from pmt.formats.tflite.file import CONVERT_INT8, FileOp, FileTensor
 from pmt.formats.tflite.network import Step, StoredLayer
-from pmt.net.graph import Op, OpKind, Padding, Pair, Tensor, padded_size
+from pmt.net.graph import Op, Tensor
+from pmt.net.ops import OpKind, Padding, Pair, padded_size
 
 Int8Array = npt.NDArray[np.int8]
 
@@ -406,3 +409,16 @@ def _check_bias_scale(step: Step, bias: FileTensor, scales: npt.NDArray[np.float
             "its bias has another scale than input scale times weight scale",
             "the file contradicts itself; convert the model again",
         )
+
+
+CONVERTERS: dict[str, Callable[[Step], None]] = {
+    "CONV_2D": conv_2d,
+    "DEPTHWISE_CONV_2D": depthwise_conv_2d,
+    "FULLY_CONNECTED": fully_connected,
+    "AVERAGE_POOL_2D": partial(pool, kind="average_pool"),
+    "MAX_POOL_2D": partial(pool, kind="max_pool"),
+    "MEAN": mean,
+    "REDUCE_MAX": reduce_max,
+    "PAD": pad,
+    "PADV2": pad,
+}
