@@ -75,6 +75,20 @@ Image add(const Quantized& first, const Quantized& second, float output_scale, c
   return output;
 }
 
+Image concatenation(const Quantized& first, const Quantized& second, float output_scale, const OutputRange& range) {
+  const auto requantized = [&](const Quantized& tensor) {
+    Image output = tensor.values;
+    const float ratio = tensor.scale / output_scale;
+    const bool same = tensor.scale == output_scale && tensor.zero_point == range.zero_point;
+    for (int8_t& value : output) {
+      const auto steps = static_cast<float>(value - tensor.zero_point);
+      value = quantize(same ? steps : steps * ratio, range);
+    }
+    return output;
+  };
+  return xt::concatenate(xt::xtuple(requantized(first), requantized(second)), 2);
+}
+
 Sums conv2d_sums(const Image& input, int32_t input_zero, const ConvWeights& weights, const Window& window,
                  const Shape& out) {
   Sums sums(make_image(out).shape());

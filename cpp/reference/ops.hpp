@@ -40,6 +40,10 @@ struct Quantized {
 // quantize(((x1 - z1) * s1 + (x2 - z2) * s2) / output_scale), every step rounded to float32.
 Image add(const Quantized& first, const Quantized& second, float output_scale, const OutputRange& range);
 
+// The channels of the first and behind them those of the second, each quantize((x - z) * s / output_scale) with the
+// quotient of the scales in float32; values that have the output's quantization are only clamped.
+Image concatenation(const Quantized& first, const Quantized& second, float output_scale, const OutputRange& range);
+
 // accumulator[y][x][c] = sum(patch(y, x) * weights[c]).
 Sums conv2d_sums(const Image& input, int32_t input_zero, const ConvWeights& weights, const Window& window,
                  const Shape& out);

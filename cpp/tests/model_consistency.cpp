@@ -66,6 +66,9 @@ bool op_is_consistent(const Model& model, const OpRecord& op) {
              out.width == in.width + op.pad_left + op.pad_right && op.pad_top >= 0 && op.pad_left >= 0 &&
              op.pad_bottom >= 0 && op.pad_right >= 0 && same_quantization(in, out);
     case OpKind::reshape: return elements(in) == elements(out) && same_quantization(in, out);
+    case OpKind::concatenation:
+      return elements(in) + elements(model.input_of(op, 1)) == elements(out) && in.height == out.height &&
+             model.input_of(op, 1).height == out.height && in.width == out.width;
     case OpKind::none: break;
   }
   return false;
@@ -102,7 +105,7 @@ bool is_consistent(const Model& model, size_t image_bytes) {
   for (int32_t i = 0; i < model.op_count(); ++i) {
     const OpRecord& op = model.op(i);
     if (!ready[op.input[0]] || ready[op.output]) return false;
-    const bool reads_two = op.kind == OpKind::add;
+    const bool reads_two = op.kind == OpKind::add || op.kind == OpKind::concatenation;
     if (reads_two != (op.input[1] != no_tensor)) return false;
     if (reads_two && !ready[op.input[1]]) return false;
     if (op.clamp_min < -128 || op.clamp_max > 127 || op.clamp_min >= op.clamp_max) return false;

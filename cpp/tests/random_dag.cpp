@@ -5,6 +5,8 @@
 namespace pmt::tests {
 namespace {
 
+constexpr int32_t most_joined = 24;  // channels
+
 bool same_shape(const Shape& a, const Shape& b) {
   return a.height == b.height && a.width == b.width && a.channels == b.channels;
 }
@@ -16,10 +18,11 @@ class DagWriter {
   }
 
   void add_op() {
-    switch (random_.integer(0, 3)) {
+    switch (random_.integer(0, 4)) {
       case 0: add_conv(1); break;
       case 1: add_conv(2); break;
       case 2: add_depthwise(); break;
+      case 3: add_concatenation(); break;
       default: add_sum(); break;
     }
   }
@@ -65,6 +68,22 @@ class DagWriter {
     OpRecord op = plain_op(OpKind::add, first, no_tensor);
     op.input[1] = random_.pick(partners);
     op.output = next(builder_.shape(first));
+    builder_.add_op(op);
+  }
+
+  void add_concatenation() {
+    const uint32_t first = any_tensor();
+    const Shape shape = builder_.shape(first);
+    std::vector<uint32_t> partners;
+    for (const uint32_t tensor : tensors_) {
+      const Shape& other = builder_.shape(tensor);
+      if (other.height == shape.height && other.width == shape.width) partners.push_back(tensor);
+    }
+    OpRecord op = plain_op(OpKind::concatenation, first, no_tensor);
+    op.input[1] = random_.pick(partners);
+    const int32_t channels = shape.channels + builder_.shape(op.input[1]).channels;
+    if (channels > most_joined) return;
+    op.output = next({shape.height, shape.width, channels});
     builder_.add_op(op);
   }
 

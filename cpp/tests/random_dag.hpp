@@ -6,8 +6,8 @@
 
 namespace pmt::tests {
 
-// Convolutions and additions over up to `ops` ops, then a head. Tensors have no, one or several
-// readers, far apart; an addition may read one tensor twice.
+// Convolutions, additions and concatenations over up to `ops` ops, then a head. Tensors have no, one or several
+// readers, far apart; an addition or a concatenation may read one tensor twice.
 AlignedBytes random_dag(RandomSource& random, int32_t ops);
 
 }  // namespace pmt::tests

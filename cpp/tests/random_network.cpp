@@ -20,7 +20,7 @@ class NetworkWriter {
       case 3: add_residual(); break;
       case 4: add_pool(random_.chance(2) ? OpKind::max_pool : OpKind::average_pool); break;
       case 5: add_pad(); break;
-      default: add_residual(); break;
+      default: add_branch(); break;
     }
   }
 
@@ -111,6 +111,24 @@ class NetworkWriter {
     add_conv(around.channels, 1);
     OpRecord op = plain_op(OpKind::add, start, next(around));
     op.input[1] = now_;
+    builder_.add_op(op);
+    now_ = op.output;
+  }
+
+  // The channels of a tensor, and those of a convolution of it.
+  void add_branch() {
+    const uint32_t start = now_;
+    const Shape around = shape();
+    add_conv(random_.integer(2, 6), 1);
+    Shape out = around;
+    out.channels += shape().channels;
+    OpRecord op = plain_op(OpKind::concatenation, start, 0);
+    op.input[1] = now_;
+    if (random_.chance(2)) {
+      add_copy(op, out);
+      return;
+    }
+    op.output = next(out);
     builder_.add_op(op);
     now_ = op.output;
   }

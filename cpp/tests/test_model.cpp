@@ -182,7 +182,7 @@ TEST_CASE("damage to an op names the op") {
     CHECK(status.op == static_cast<int32_t>(op));
   };
   check(0, offsetof(OpRecord, kind), 0, Code::op_kind);
-  check(0, offsetof(OpRecord, kind), 10, Code::op_kind);
+  check(0, offsetof(OpRecord, kind), 11, Code::op_kind);
   check(0, offsetof(OpRecord, input), 2, Code::op_tensor);  // not made yet
   check(0, offsetof(OpRecord, input), 99, Code::op_tensor);
   check(0, offsetof(OpRecord, input) + 4, 0, Code::op_tensor);  // conv2d has one input

@@ -36,9 +36,11 @@ Rooms rooms_of(const Workspace& workspace) {
           room(starts[4]), room(starts[5]), room(starts[6]), room(starts[7])};
 }
 
+// Inputs that an outer product takes at once; depthwise layers do without.
 int64_t patch_taps(const Model& model, const Layer& layer) {
   const OpRecord& op = model.op(layer.op);
   const TensorRecord& in = model.input_of(op);
+  if (op.kind == OpKind::depthwise_conv2d) return 0;
   if (op.kind == OpKind::fully_connected) return element_count(in);
   return static_cast<int64_t>(op.kernel_h) * op.kernel_w * in.channels;
 }

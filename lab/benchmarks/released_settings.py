@@ -81,6 +81,9 @@ def settings() -> dict[str, Setting]:
         "stochastic rounding, not augmented": Setting(rounding),
         "stochastic rounding": Setting(rounding, augmented=True, enlarged=True),
         "stochastic rounding, nodes alone, not augmented": Setting({**rounding, "rule": "node"}),
+        "stochastic rounding, factor as printed, not augmented": Setting(
+            {**rounding, "gradient_norm_scaling": pmt.PRESETS["paper"]["gradient_norm_scaling"]}
+        ),
     }
 
 

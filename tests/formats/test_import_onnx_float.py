@@ -58,6 +58,16 @@ def residual(net: Network) -> str:
     return net.head(net.add("GlobalAveragePool", [total]), 6)
 
 
+def dense_block(net: Network) -> str:
+    first = net.add("Relu", [net.conv("x", 3, 6, pads=[1, 1, 1, 1])])
+    second = net.conv(first, 6, 4, pads=[1, 1, 1, 1])
+    joined = net.add("Relu", [net.add("Concat", [first, second, first], axis=1)])
+    normed = net.add("Relu", [net.batch_norm(joined, 16)])
+    last = net.add("Concat", [net.conv(normed, 16, 3, 1), joined], axis=-3)
+    pooled = net.add("Flatten", [net.add("GlobalAveragePool", [last])])
+    return net.head(net.add("Concat", [pooled, pooled], axis=-1), 38)
+
+
 def pre_activation(net: Network) -> str:
     first = net.conv("x", 3, 6)
     normed = net.add("Relu", [net.batch_norm(first, 6)])
@@ -162,6 +172,7 @@ NETWORKS: dict[str, Builder] = {
     "depthwise multiplier": lambda net: net.head(net.conv("x", 3, 6, group=3), 6 * 36),
     "grouped": lambda net: net.head(net.conv(net.conv("x", 3, 4), 4, 6, group=2), 6 * 16),
     "residual": residual,
+    "dense block": dense_block,
     "pre-activation": pre_activation,
     "norm before conv": norm_before_conv,
     "normalized input": normalized_input,
@@ -205,11 +216,28 @@ def test_outputs_are_those_of_onnx_runtime(name: str, tmp_path: Path) -> None:
 
 def test_batch_norm_constants_and_clippings_leave_layers_alone(tmp_path: Path) -> None:
     found = {}
-    for name in ("residual", "norm before conv", "constants", "two readers", "clip after pool"):
+    for name in (
+        "residual",
+        "dense block",
+        "norm before conv",
+        "constants",
+        "two readers",
+        "clip after pool",
+    ):
         net = Network()
         found[name] = check(net.save(tmp_path / "net.onnx", NETWORKS[name](net)))
     assert kinds(found["residual"]) == ["conv2d", "conv2d", "add", "mean", "fully_connected"]
     assert [op.activation for op in found["residual"].ops[:3]] == ["relu", "none", "relu"]
+    kinds_of_block = kinds(found["dense block"])
+    assert kinds_of_block[:5] == ["conv2d", "conv2d", *["concatenation"] * 2, "depthwise_conv2d"]
+    assert kinds_of_block[5:] == [
+        "conv2d",
+        "concatenation",
+        "mean",
+        "concatenation",
+        "fully_connected",
+    ]
+    assert found["dense block"].ops[3].activation == "relu"
     assert kinds(found["norm before conv"]) == ["conv2d", "max_pool", "conv2d", "mean"]
     assert kinds(found["constants"]) == ["conv2d", "fully_connected"]
     assert kinds(found["two readers"])[:3] == ["conv2d", "depthwise_conv2d", "depthwise_conv2d"]

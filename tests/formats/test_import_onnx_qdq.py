@@ -64,6 +64,16 @@ def float_network(net: Network) -> str:
     return net.add("Add", [net.add("MatMul", [x, net.weights(9, 5)]), net.weights(5)])
 
 
+def branches(net: Network) -> str:
+    """Three branches of other ranges, joined by their channels: as in Inception and SqueezeNet."""
+    x = net.add("Relu", [net.conv("x", 3, 8, pads=[1, 1, 1, 1])])
+    wide = net.add("Relu", [net.conv(x, 8, 5, pads=[1, 1, 1, 1])])
+    pooled = net.add("MaxPool", [x], kernel_shape=[3, 3], strides=[1, 1], pads=[1, 1, 1, 1])
+    x = net.add("Concat", [wide, net.conv(x, 8, 4, 1), pooled], axis=1)
+    x = net.add("Reshape", [net.conv(x, 17, 6, strides=[4, 4]), net.constant([0, -1], np.int64)])
+    return net.add("Gemm", [x, net.weights(96, 5), net.weights(5)])
+
+
 def average(net: Network) -> str:
     x = net.conv("x", 3, 8)
     return net.add("AveragePool", [x], kernel_shape=[2, 2], strides=[2, 2], pads=[0, 0, 1, 1])
@@ -128,8 +138,8 @@ def our_outputs(graph: Graph, inputs: np.ndarray) -> np.ndarray:
     ],
 )
 def test_networks_of_onnx_runtimes_quantizer(activations, options, tmp_path: Path) -> None:
-    for seed in range(2):
-        path, inputs = quantized(tmp_path, seed, activations, float_network, **options)
+    for seed, build in [*enumerate([float_network] * 2), (2, branches)]:
+        path, inputs = quantized(tmp_path, seed, activations, build, **options)
         graph = onnx_qdq.read(path, input_mean=0.0, input_std=1.0)
         found = our_outputs(graph, inputs).astype(int)
         expected = int8_of(graph, graph.output, run(path, inputs)).astype(int)

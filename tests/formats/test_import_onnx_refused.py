@@ -97,14 +97,14 @@ def test_graphs_that_are_no_chain_of_values(change, message: str, tmp_path: Path
 def test_no_operator_hides_behind_another_finding(shape, change, first, tmp_path: Path) -> None:
     def build(net: Network) -> str:
         x = net.add("Tanh", [net.conv("x", 3, 4)])
-        return net.add("LSTM", [net.add("Concat", [x, x], axis=1), net.weights(4, 4)])
+        return net.add("LSTM", [net.add("Split", [x], axis=1), net.weights(4, 4)])
 
     message = refused(saved(tmp_path, build, shape, change=change), "things are not supported")
     heads = [line.partition(",")[0] for line in message.splitlines()]
     assert heads[0] == "net.onnx: 4 things are not supported:"
     assert heads[1].startswith(f"- {first.partition(',')[0]}")
     assert "- node 'n1' (Tanh): this operator is not supported: train the network" in message
-    assert "- node 'n2' (Concat): this operator is not supported: use Add to join" in message
+    assert "- node 'n2' (Split): this operator is not supported: export without" in message
     assert "- node 'n3' (LSTM): this operator is not supported: pmt trains networks with" in message
 
 
@@ -187,7 +187,7 @@ def test_all_problems_are_named_at_once_with_their_remedies(tmp_path: Path) -> N
             x = net.add("HardSwish", [x])
         gate = net.add("Sigmoid", [net.conv(x, 4, 4, 1)])
         x = net.conv(net.add("Mul", [gate, x]), 4, 6, group=2, dilations=[9, 9])
-        return net.add("ArgMax", [net.add("Concat", [x, x], axis=1)])
+        return net.add("ArgMax", [net.add("Split", [x], axis=1)])
 
     found = refused(saved(tmp_path, build), "5 things are not supported").splitlines()
     assert found[1] == (
@@ -197,7 +197,7 @@ def test_all_problems_are_named_at_once_with_their_remedies(tmp_path: Path) -> N
     assert found[2].startswith("- node 'n7' (Sigmoid): this operator is not supported: train")
     assert found[3].startswith("- node 'n8' (Mul): both inputs are activations (squeeze")
     assert found[4].startswith("- node 'n9' (Conv): its window of (19, 19) does not fit the 6x6")
-    assert found[5].endswith("(Concat): this operator is not supported: use Add to join branches")
+    assert "(Split): this operator is not supported: export without branches" in found[5]
     assert len(found) == 6  # ArgMax at the end is left out
 
 
@@ -213,6 +213,8 @@ def test_all_problems_are_named_at_once_with_their_remedies(tmp_path: Path) -> N
         ("Pad", [[0, 0, 1, 1, 0, 0, 1, 1]], {"mode": "reflect"}, "it pads by 'reflect'"),
         ("Pad", [[0, 1, 0, 0, 0, 0, 0, 0]], {}, "only height and width can be padded"),
         ("Pad", [[0, 0, 0, 0, 0, 0, -1, 0]], {}, "only height and width can be padded"),
+        ("Concat", [], {"axis": 2}, r"it joins \(1, 4, 6, 6\) along axis 2"),
+        ("Concat", [], {"axis": 9}, r"it joins \(1, 4, 6, 6\) along axis 9"),
         ("Reshape", [[1, 2, 2, 36]], {}, r"it reshapes \(1, 4, 6, 6\) to \(1, 2, 2, 36\), which"),
         ("Reshape", [[7, -1]], {}, r"it reshapes \(1, 4, 6, 6\) to \[7, -1\]"),
         ("ReduceMean", [], {"axes": [1]}, r"it averages the axes \[1\] of a value of shape"),

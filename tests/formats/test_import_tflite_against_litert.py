@@ -75,6 +75,19 @@ PARTS: dict[str, tuple[Part, list[str]]] = {
     "dense of positions": (lambda b, x: b.dense(x, 7, keep=True), ["conv2d"]),
     "dense without bias": (lambda b, x: b.dense(x, 7, bias=False), ["fully_connected"]),
     "add": (lambda b, x: b.add(x, b.quantize(x), RELU), ["depthwise_conv2d", "add"]),
+    "concatenation": (lambda b, x: b.concatenation(x, x), ["concatenation"]),
+    "concatenation of four": (
+        lambda b, x: b.concatenation(x, b.limit("MINIMUM", x, 9), x, x),
+        ["max_pool", *["concatenation"] * 3],
+    ),
+    "concatenation of what is requantized": (
+        lambda b, x: b.concatenation(y := b.quantize(x), y),
+        ["concatenation"],
+    ),
+    "concatenation of vectors, relu": (
+        lambda b, x: b.activate("RELU", b.concatenation(y := b.dense(x, 9), y, axis=1)),
+        ["fully_connected", "concatenation"],
+    ),
     "add constant": (lambda b, x: b.with_constant("ADD", x, activation=RELU), ["depthwise_conv2d"]),
     "sub constant": (lambda b, x: b.with_constant("SUB", x), ["depthwise_conv2d"]),
     "sub from constant": (lambda b, x: b.with_constant("SUB", x, first=True), ["depthwise_conv2d"]),

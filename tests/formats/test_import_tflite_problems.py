@@ -256,6 +256,27 @@ def test_cycles_and_wrong_order(tmp_path: Path) -> None:
     assert "op 0 ADD: reads tensor 2 before an operator writes it (a cycle, or" in message
 
 
+@pytest.mark.parametrize(
+    ("shapes", "axis", "reason"),
+    [
+        ([(1, 4, 4, 2), (1, 4, 4, 2)], 1, "joins (1, 4, 4, 2), (1, 4, 4, 2) along axis 1 (only"),
+        ([(1, 4, 4, 2), (1, 2, 8, 2)], 3, "joins (1, 4, 4, 2), (1, 2, 8, 2) along axis 3 (only"),
+        ([], 3, "input 0 is missing (the file is damaged)"),
+    ],
+)
+def test_concatenations(
+    tmp_path: Path, shapes: list[tuple[int, ...]], axis: int, reason: str
+) -> None:
+    b = TfliteBuilder()
+    x, out = b.activation(1, 4, 4, 2), b.activation(1, 4, 4, 4)
+    parts = [x]
+    for shape in shapes[1:]:
+        b.op("RESHAPE", [x, b.constant(np.array(shape, np.int32))], [y := b.activation(*shape)])
+        parts.append(y)
+    b.op("CONCATENATION", parts if shapes else [], [out], Axis=axis, FusedActivationFunction=0)
+    assert f"CONCATENATION: {reason}" in refused(tmp_path, b.bytes([x], [out]))
+
+
 NO_STATE = (
     "(pmt trains networks without a state: give it the whole window of time as one input, with "
     "convolutions over it)"

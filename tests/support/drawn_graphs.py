@@ -25,7 +25,10 @@ class Drawing:
         self.last = 0
 
     def graph(self, operations: int) -> Graph:
-        kinds = [self.convolution, self.depthwise, self.pool, self.add, self.pad, self.reshape]
+        kinds = [
+            *(self.convolution, self.depthwise, self.pool, self.add),
+            *(self.concatenation, self.pad, self.reshape),
+        ]
         for _ in range(operations):
             kinds[self.rng.integers(len(kinds))]()
         if self.rng.random() < 0.3:  # a layer that reads a dense layer as an image
@@ -124,6 +127,19 @@ class Drawing:
         equal = [i for i, t in enumerate(self.tensors) if (t.height, t.width, t.channels) == shape]
         out = self.tensor(*shape)
         self.op("add", out, int(self.rng.choice(equal)), clamp=self.clamp(out))
+
+    def concatenation(self) -> None:
+        source = self.tensors[self.last]
+        other = int(self.rng.choice([i for i, t in enumerate(self.tensors) if self.joins(t)]))
+        channels = source.channels + self.tensors[other].channels
+        alike = source if self.plain or self.rng.random() < 0.5 else None
+        out = self.tensor(source.height, source.width, channels, like=alike)
+        self.op("concatenation", out, other, clamp=self.clamp(out))
+
+    def joins(self, tensor: Tensor) -> bool:
+        last = self.tensors[self.last]
+        alike = not self.plain or last.is_quantized_as(tensor.scale, tensor.zero_point)
+        return alike and (tensor.height, tensor.width) == (last.height, last.width)
 
     def mean(self) -> None:
         source = self.tensors[self.last]

@@ -96,6 +96,14 @@ def _add(op: Op, inputs: list[Array], sources: list[Tensor], target: Tensor) -> 
     return _to_int8(rounded, target.zero_point, op.clamp)
 
 
+def _concatenation(op: Op, inputs: list[Array], sources: list[Tensor], target: Tensor) -> Array:
+    parts = [
+        (x.astype(float32) - float32(t.zero_point)) * (float32(t.scale) / float32(target.scale))
+        for x, t in zip(inputs, sources, strict=True)
+    ]
+    return _to_int8(np.rint(np.concatenate(parts, axis=3)), target.zero_point, op.clamp)
+
+
 def _average_pool(op: Op, inputs: list[Array], sources: list[Tensor], target: Tensor) -> Array:
     values = inputs[0].astype(np.float64)
     total = _windows(_pad(values, op.padding, 0.0), op).sum(axis=(4, 5))
@@ -147,6 +155,7 @@ _OPS = {
     "depthwise_conv2d": _layer,
     "fully_connected": _layer,
     "add": _add,
+    "concatenation": _concatenation,
     "average_pool": _average_pool,
     "max_pool": _max_pool,
     "mean": _mean,

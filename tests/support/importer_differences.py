@@ -106,7 +106,8 @@ def run_op(graph: Graph, op: Op, inputs: list[Int8Array]) -> Int8Array:
         tensors, ops, images = [sources[0], target], [replace(op, inputs=(0,), output=1)], inputs[0]
     else:
         tensors, ops = _two_inputs(op, sources, target)
-        images = np.stack(inputs, axis=2).reshape(len(inputs[0]), *_size(tensors[0]))
+        wide = [np.pad(x, [(0, 0)] * 3 + [(0, tensors[0].channels - x.shape[3])]) for x in inputs]
+        images = np.stack(wide, axis=2).reshape(len(inputs[0]), *_size(tensors[0]))
     core = Model.from_graph(graph_of_activations(tensors, ops)).core
     return np.stack([core.activations(image)[-1] for image in np.ascontiguousarray(images)])
 
@@ -114,19 +115,19 @@ def run_op(graph: Graph, op: Op, inputs: list[Int8Array]) -> Int8Array:
 def _two_inputs(op: Op, sources: list[Tensor], target: Tensor) -> tuple[list[Tensor], list[Op]]:
     """Return a network with one input, the two activations row by row in turns.
 
-    Two exact depthwise layers take the even and the odd rows and give them their quantization.
+    Two exact convolutions take the even and the odd rows and give them their quantization.
     """
-    first = sources[0]
-    both = Tensor("both", 2 * first.height, first.width, first.channels, 1.0, 0)
-    ops = [_select_rows(i, source) for i, source in enumerate(sources)]
+    first, channels = sources[0], max(source.channels for source in sources)
+    both = Tensor("both", 2 * first.height, first.width, channels, 1.0, 0)
+    ops = [_select_rows(i, source, channels) for i, source in enumerate(sources)]
     return [both, *sources, target], [*ops, replace(op, inputs=(1, 2), output=3)]
 
 
-def _select_rows(parity: int, tensor: Tensor) -> Op:
-    weights = np.zeros((2, 1, tensor.channels), np.int8)
-    weights[parity] = 1
+def _select_rows(parity: int, tensor: Tensor, channels: int) -> Op:
+    weights = np.zeros((tensor.channels, 2, 1, channels), np.int8)
+    weights[:, parity, 0, : tensor.channels] = np.eye(tensor.channels, dtype=np.int8)
     return Op(
-        "depthwise_conv2d",
+        "conv2d",
         f"rows {parity}",
         (0,),
         1 + parity,

@@ -121,6 +121,15 @@ class NetworkBuilder:
         self.file.op("ADD", [x.index, y.index], [z.index], FusedActivationFunction=activation)
         return z
 
+    def concatenation(self, *parts: Value, axis: int = -1) -> Value:
+        """CONCATENATION of tensors of one quantization, along the channels unless told."""
+        shape = list(parts[0].shape)
+        shape[axis] = sum(part.shape[axis] for part in parts)
+        z = self.like(parts[0], *shape)
+        inputs = [part.index for part in parts]
+        self.file.op("CONCATENATION", inputs, [z.index], Axis=axis, FusedActivationFunction=NONE)
+        return z
+
     def with_constant(
         self, kind: str, x: Value, *, scalar: bool = False, first: bool = False, activation: int = 0
     ) -> Value:
@@ -292,6 +301,20 @@ def signal(b: NetworkBuilder) -> bytes:
     return b.bytes(x, b.dense(y, 3))
 
 
+def inception(b: NetworkBuilder) -> bytes:
+    """Branches joined as converters do it: a wide one requantized, a pool, what they read."""
+    x = b.image(14, 13, 3)
+    y = b.conv(x, 8, 3, stride=2, activation=RELU)
+    for _ in range(2):
+        pooled = b.pool("MAX_POOL_2D", y, 3, stride=1, padding=SAME)
+        wide = b.conv(b.conv(y, 4, 1, activation=RELU), 5, 3, activation=RELU)
+        alike = b.like(pooled, *wide.shape)
+        b.file.op("QUANTIZE", [wide.index], [alike.index])
+        y = b.activate("RELU", b.concatenation(y, alike, pooled))
+    y = b.reduce("REDUCE_MAX", y, (1, 2))
+    return b.bytes(x, b.dense(b.concatenation(y, y, axis=1), 5))
+
+
 def drawn(b: NetworkBuilder) -> bytes:
     """Four to eight operators drawn at random; some read what another one reads too."""
     x = b.image(*(int(n) for n in b.rng.integers(9, 14, 2)), int(b.rng.integers(1, 4)))
@@ -325,6 +348,7 @@ DRAWN: list[Callable[[NetworkBuilder, Value], Value]] = [
     lambda b, x: b.activate("RELU6", x, requantize=True),
     lambda b, x: b.limit("MAXIMUM", x, int(b.rng.integers(-120, 0))),
     lambda b, x: b.pool("AVERAGE_POOL_2D", x, 2, stride=1, padding=SAME),
+    lambda b, x: b.concatenation(b.pool("MAX_POOL_2D", x, 3, stride=1, padding=SAME), x),
     lambda b, x: b.pool("MAX_POOL_2D", b.pad(x, (1, 1), (1, 1), -128), 3, stride=1),
     lambda b, x: b.pad(x, (0, 1), (0, 0), int(b.rng.integers(-100, 100))),
     lambda b, x: b.computed_reshape(x, 1, x.shape[2], x.shape[1], x.shape[3]),
@@ -336,6 +360,7 @@ GENERATED: dict[str, Callable[[NetworkBuilder], bytes]] = {
     "resnet": resnet,
     "mixed": mixed,
     "signal": signal,
+    "inception": inception,
     "drawn": drawn,
 }
 

@@ -60,11 +60,13 @@ class UnroundedNetwork:
         if op.weights is not None:
             acc = emulator.accumulators(op, x, sources[0]) + op.bias
             return acc * (sources[0].scale * op.weight_scales / target.scale) + target.zero_point
+        terms = [
+            (known[i] - t.zero_point) * t.scale for i, t in zip(op.inputs, sources, strict=True)
+        ]
         if op.kind == "add":
-            terms = [
-                (known[i] - t.zero_point) * t.scale for i, t in zip(op.inputs, sources, strict=True)
-            ]
             return (terms[0] + terms[1]) / target.scale + target.zero_point
+        if op.kind == "concatenation":
+            return np.concatenate(terms, axis=3) / target.scale + target.zero_point
         if op.kind == "mean":
             mean = x.mean(axis=(1, 2), keepdims=True)
             return (mean - sources[0].zero_point) * sources[0].scale / target.scale + (

@@ -21,8 +21,9 @@ struct TensorRecord {
 static_assert(sizeof(TensorRecord) == 24, "part of the file format");
 
 // Every kind of op, in the order of the numbers that they have in an image, from 1 on.
-#define PMT_OPS(op) \
-  op(conv2d) op(depthwise_conv2d) op(fully_connected) op(add) op(average_pool) op(max_pool) op(mean) op(pad) op(reshape)
+#define PMT_OPS(op)                                                                                          \
+  op(conv2d) op(depthwise_conv2d) op(fully_connected) op(add) op(average_pool) op(max_pool) op(mean) op(pad) \
+      op(reshape) op(concatenation)
 
 #define PMT_ENUMERATOR(name) , name
 #define PMT_WORD(name) ", " #name

@@ -25,6 +25,7 @@ OpKind = Literal[
     "mean",
     "pad",
     "reshape",
+    "concatenation",
 ]
 Shape = tuple[int, int, int]  # height, width, channels
 Pair = tuple[int, int]  # rows, columns
@@ -150,6 +151,10 @@ def _reshaped(_: BaseOp, sources: Sequence[Shape], target: Shape) -> Shape:
     return target if math.prod(target) == math.prod(sources[0]) else sources[0]
 
 
+def _joined(_: BaseOp, sources: Sequence[Shape], target: Shape) -> Shape:
+    return (*sources[0][:2], sum(source[2] for source in sources))
+
+
 _CONVOLUTION = OpDefinition(
     lambda op, sources, target: (*_window_size(op, sources[0]), target[2]),
     has_window=True,
@@ -197,6 +202,13 @@ DEFINITIONS: dict[OpKind, OpDefinition] = {
         keeps_quantization=True,
         clamps=False,
         moves=True,
+    ),
+    "concatenation": OpDefinition(
+        _joined,
+        lambda op, sources: np.concatenate(sources, axis=3),
+        inputs=2,
+        activated=True,
+        joins=True,
     ),
 }
 

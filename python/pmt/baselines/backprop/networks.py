@@ -450,6 +450,8 @@ class IntegerNetwork(_Network):
         match op.kind:
             case "add":
                 return quantize(self._real_sum(op, sources), low, high)
+            case "concatenation":
+                return quantize(self._joined(op, sources), low, high)
             case "mean":
                 return self._mean(op, x)
             case "average_pool":
@@ -475,6 +477,12 @@ class IntegerNetwork(_Network):
         first, second = (self.graph.tensors[i].scale for i in op.inputs)
         real = sources[0] * first + sources[1] * second
         return real / self.graph.tensors[op.output].scale
+
+    def _joined(self, op: Op, sources: list[Any]) -> Any:
+        target = np.float32(self.graph.tensors[op.output].scale)
+        scales = (np.float32(self.graph.tensors[index].scale) for index in op.inputs)
+        parts = [x * float(scale / target) for x, scale in zip(sources, scales, strict=True)]
+        return torch.cat(parts, 3)
 
     # Halves round to even, and adding an odd zero point moves them: averages are rounded with it.
     def _average(self, op: Op, x: Any) -> Any:
@@ -584,6 +592,8 @@ class FloatNetwork(_Network):
         match op.kind:
             case "add":
                 return x + sources[1]
+            case "concatenation":
+                return torch.cat(sources, 3)
             case "mean":
                 return x.mean((1, 2), keepdim=True)
             case "average_pool":

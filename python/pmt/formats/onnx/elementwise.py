@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from pmt.formats.layers import Unsupported
 from pmt.formats.onnx.call import Call, Value, memory_view
-from pmt.formats.onnx.draft import View, flattened, reshaped, transposed
+from pmt.formats.onnx.draft import View, flattened, image_view, reshaped, transposed
 from pmt.formats.onnx.file import MAX_RANK
 
 Array = npt.NDArray[Any]
@@ -45,6 +45,38 @@ def _residual(call: Call, first: View, second: View) -> View:
         )
     result = call.draft.emit("add", call.name("add"), [first, second], first.size)
     return View(result.tensor, first.batch, first.size, first.axes)
+
+
+def concatenation(call: Call) -> View:
+    """Convert Concat along the channels: of two activations as an op, of more as a chain."""
+    views = [call.view(i) for i in range(max(1, len(call.node.inputs)))]
+    shapes = [view.shape for view in views]
+    rank, axis = len(shapes[0]), call.attribute("axis", 1)
+    order = _order_of_joined(views, axis if axis >= 0 else axis + rank)
+    if order is None:
+        raise Unsupported(
+            f"it joins {', '.join(map(str, shapes))} along axis {axis}",
+            "only activations of one height and width are joined, along their channels",
+        )
+    joined, name = views[0], call.name("concatenation")
+    for view in views[1:]:
+        size = (*joined.size[:2], joined.size[2] + view.size[2])
+        joined = call.draft.emit("concatenation", name, [joined, view], size)
+    return image_view(joined.tensor, joined.batch, joined.size, order, raw=joined.raw)
+
+
+def _order_of_joined(views: list[View], axis: int) -> str | None:
+    """Return the letters of the axes, ``C`` for the one that is joined, None where that fails."""
+    orders = {2: ("NC",), 3: ("NCW", "NWC"), 4: ("NCHW", "NHWC")}.get(len(views[0].axes), ())
+    for order in orders:
+        alike = all(
+            view.axes == image_view(view.tensor, view.batch, view.size, order).axes
+            and view.size[:2] == views[0].size[:2]
+            for view in views
+        )
+        if alike and order.index("C") == axis:
+            return order
+    return None
 
 
 def subtraction(call: Call) -> View:
@@ -462,6 +494,7 @@ CONVERTERS: dict[str, Callable[[Call], Value]] = {
     "BatchNormalization": batch_normalization,
     "Cast": cast,
     "Clip": clip,
+    "Concat": concatenation,
     "Div": division,
     "Dropout": dropout,
     "Flatten": flatten,

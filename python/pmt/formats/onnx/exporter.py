@@ -108,6 +108,8 @@ class _Writer:
             self._convolution(op, sources[0], result)
         elif op.kind == "add":
             self._node("Add", sources, result)
+        elif op.kind == "concatenation":
+            self._node("Concat", sources, result, axis=1)
         elif op.kind == "mean":
             self._node("GlobalAveragePool", sources, result)
         elif op.kind in ("average_pool", "max_pool"):

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from pmt.formats.layers import Unsupported, channelwise_layer
 from pmt.formats.tflite.file import CONVERT_INT8
 from pmt.formats.tflite.network import Step, layout, quantization
+from pmt.net.graph import Op, Tensor
 from pmt.net.ops import Pair
 
 Sizes = npt.NDArray[np.int64]
@@ -49,6 +50,38 @@ def add(step: Step) -> None:
     )
 
 
+def concatenate(step: Step) -> None:
+    """Lower CONCATENATION along the channels: of two activations as an op, of more as a chain."""
+    shapes = [step.shape(i) for i in range(max(1, len(step.op.inputs)))]
+    tensors = [step.tensor(i) for i in range(len(shapes))]
+    rank, axis = len(shapes[0]), step.op.options.get("Axis", 0)
+    alike = {(shape[:-1], tensor.shape[:2]) for shape, tensor in zip(shapes, tensors, strict=True)}
+    if axis not in (-1, rank - 1) or len(alike) != 1:
+        raise Unsupported(
+            f"joins {', '.join(map(str, shapes))} along axis {axis}",
+            "only activations of one height and width are joined, along their channels",
+        )
+    if len(shapes) == 1:
+        requantize(step)
+        return
+    network, channels, joined = step.network, tensors[0].channels, step.source(0)
+    for i in range(1, len(shapes)):
+        channels += tensors[i].channels
+        sources, size = (joined, step.source(i)), (*tensors[0].shape[:2], channels)
+        if i + 1 < len(shapes):
+            name = network.name("concatenation")
+            joined = network.intermediate(Tensor(name, *size, *step.target_quantization()))
+            network.append(Op("concatenation", name, sources, joined))
+    step.emit(
+        "concatenation",
+        (*shapes[0][:-1], channels),
+        stem="concatenation",
+        sources=sources,
+        size=size,
+        clamp=fused_clamp(step),
+    )
+
+
 def subtract(step: Step) -> None:
     """Lower SUB of an activation and one constant for each channel, either way round."""
     position, values = _channel_constant(step)
@@ -69,8 +102,19 @@ def requantize(step: Step) -> None:
     step.source()
     if step.keeps_quantization():
         step.alias(step.shape())
+    elif _concatenations_requantize(step):
+        step.alias(step.shape())
+        step.network.absorbed[step.output] = (0, 0, 0, 0)
     else:
         _emit_channelwise(step, 0, 1.0, 0.0, "requantize")
+
+
+def _concatenations_requantize(step: Step) -> bool:
+    """Whether all that reads the output are concatenations, which requantize what they read."""
+    model, readers = step.network.model, step.network.readers.get(step.output, [])
+    outputs = [model.tensors[op.outputs[0]] for op in readers if op.kind == "CONCATENATION"]
+    wanted = step.target_quantization()
+    return 0 < len(readers) == len(outputs) and all(quantization(t) == wanted for t in outputs)
 
 
 def bounded(step: Step, low: float, high: float) -> None:
@@ -349,6 +393,7 @@ SIZE_OPERATORS: dict[str, Callable[[Step], Sizes]] = {
 
 CONVERTERS: dict[str, Callable[[Step], None]] = {
     "ADD": add,
+    "CONCATENATION": concatenate,
     "SUB": subtract,
     "MUL": multiply,
     "QUANTIZE": requantize,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,7 @@ OPERATORS = {
     "MAXIMUM": (2, "MaximumMinimumOptions"),
     "STRIDED_SLICE": (2, "StridedSliceOptions"),
     "CONCATENATION": (2, "ConcatenationOptions"),
+    "QUANTIZE": (1, "QuantizeOptions"),
 }
 _SCHEMA_VERSION = 3
 _IDENTIFIER = b"TFL3"
@@ -101,6 +102,10 @@ class _Lowering:
             self._fully_connected(op)
         elif op.kind == "add":
             self._clamped("ADD", op.inputs, op)
+        elif op.kind == "concatenation":
+            unclamped = self._unclamped(op)
+            self.tflite.operator("CONCATENATION", self._alike(op), unclamped, Axis=3)
+            self._clamp(op, unclamped, op.output)
         elif op.kind == "mean":
             axes = self._integers(f"{op.name}/axes", [1, 2])
             unclamped = self._unclamped(op)
@@ -191,6 +196,19 @@ class _Lowering:
         options = _pool_options(op, (row.kernel, column.kernel))
         self.tflite.operator("AVERAGE_POOL_2D", [part], average, Padding=_VALID, **options)
         return average
+
+    def _alike(self, op: Op) -> list[int]:
+        """Return an op's inputs in its output's quantization, which the operator asks for."""
+        target, inputs = self.graph.tensors[op.output], []
+        for place, index in enumerate(op.inputs):
+            source = self.graph.tensors[index]
+            if not source.is_quantized_as(target.scale, target.zero_point):
+                like = replace(target, channels=source.channels)
+                requantized = self._activation(f"{op.name}/input{place}", like)
+                self.tflite.operator("QUANTIZE", [index], requantized)
+                index = requantized
+            inputs.append(index)
+        return inputs
 
     def _padding(self, op: Op) -> int | None:
         """Return VALID or SAME, None where the op's padding is neither."""
