@@ -45,5 +45,6 @@ PYBIND11_MODULE(_core, module) {
   pmt::bindings::register_statistics(module);
   pmt::bindings::register_learn(module);
   pmt::bindings::register_learner(module);
+  pmt::bindings::register_linked_parts(module);
   pmt::bindings::register_card_format(module);
 }

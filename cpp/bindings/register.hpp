@@ -23,6 +23,7 @@ void register_profile(pybind11::module_& module);
 void register_statistics(pybind11::module_& module);
 void register_learn(pybind11::module_& module);
 void register_learner(pybind11::module_& module);
+void register_linked_parts(pybind11::module_& module);
 void register_card_format(pybind11::module_& module);
 
 }  // namespace pmt::bindings

@@ -7,22 +7,13 @@
 #include "core/zo/loss_units.hpp"
 #include "host/host_trainer.hpp"
 #include "register.hpp"
+#include "words.hpp"
 
 namespace pmt::bindings {
 namespace {
 
 using host::HostModel;
 using host::HostTrainer;
-
-const char* estimator_name(Estimator estimator) {
-  switch (estimator) {
-    case Estimator::weight_perturbation: return "weight_perturbation";
-    case Estimator::node_perturbation: return "node_perturbation";
-    case Estimator::closed_form: return "closed_form";
-    case Estimator::pooled_perturbation: return "pooled_perturbation";
-    default: return "unknown";
-  }
-}
 
 std::string type_name(const py::object& object) { return py::str(py::type::of(object).attr("__name__")); }
 
@@ -171,7 +162,7 @@ py::list layer_list(const HostTrainer& host) {
     py::dict d;
     d["op"] = layer.op;
     d["name"] = host.model().name(host.model().op(layer.op).name);
-    d["estimator"] = estimator_name(layer.estimator);
+    d["estimator"] = layer.estimator;
     d["weights"] = layer.weight_count;
     d["nodes"] = layer.node_count;
     d["queries"] = layer.queries;

@@ -78,6 +78,7 @@ def settings() -> dict[str, Setting]:
         **found,
         "augmented": Setting(options, augmented=True),
         "images enlarged by 1.15": Setting(options, augmented=True, enlarged=True),
+        "nodes alone, not augmented": Setting({**options, "rule": "node"}),
         "stochastic rounding, not augmented": Setting(rounding),
         "stochastic rounding": Setting(rounding, augmented=True, enlarged=True),
         "stochastic rounding, nodes alone, not augmented": Setting({**rounding, "rule": "node"}),

@@ -29,7 +29,7 @@ def test_the_sizes_of_the_table_are_current() -> None:
     rows = [[cell.strip() for cell in match[0].split("|")[1:-1]] for match in ROW.finditer(text)]
     assert len(rows) == 7
     emulated = find_target("qemu-mps2-an500")
-    arenas = []
+    trainings = []
     for row in rows:
         layers = "all" if row[0].startswith("all") else row[0].strip("`")
         options = pmt.preset("paper", queries=QUERIES, batch=1, layers=layers)
@@ -37,8 +37,8 @@ def test_the_sizes_of_the_table_are_current() -> None:
         board = emulated.limited_to(find_target(row[1].strip("`")))
         planned = planned_sizes(board, model, options.to_core(), chosen, 1)
         assert row[3] == f"{planned.arena:,}", row
-        arenas.append(planned.arena)
-    linked = link_firmware(emulated, image, arenas)
+        trainings.append(planned)
+    linked = link_firmware(emulated, image, trainings)
     current = [
         [*row[:FLASH], f"{sizes.flash:,}", f"{sizes.ram / 1024:.1f} KB", *row[FLASH + 2 :]]
         for row, sizes in zip(rows, linked, strict=True)

@@ -61,6 +61,17 @@ def small_network() -> bytes:
     return b.bytes([image], [probability])
 
 
+def test_a_concatenation_of_one_keeps_its_activation(tmp_path: Path) -> None:
+    b = TfliteBuilder()
+    x, y, z = b.activation(1, 4, 4, 2), b.activation(1, 4, 4, 2), b.activation(1, 4, 4, 2)
+    kernel = b.constant(ramp(2, 1, 1, 2), scales=[1.0])
+    window = {"Padding": SAME, "StrideH": 1, "StrideW": 1, "FusedActivationFunction": 0}
+    b.op("CONV_2D", [x, kernel], [y], **window)
+    b.op("CONCATENATION", [y], [z], Axis=-1, FusedActivationFunction=1)
+    (op,) = tflite.read(saved(tmp_path, b.bytes([x], [z]))).ops
+    assert (op.kind, op.clamp) == ("conv2d", (0, 127))
+
+
 def test_every_supported_operator(tmp_path: Path) -> None:
     graph = imported(tmp_path, small_network())
     assert [(op.kind, op.name) for op in graph.ops] == [

@@ -261,6 +261,7 @@ def test_cycles_and_wrong_order(tmp_path: Path) -> None:
     [
         ([(1, 4, 4, 2), (1, 4, 4, 2)], 1, "joins (1, 4, 4, 2), (1, 4, 4, 2) along axis 1 (only"),
         ([(1, 4, 4, 2), (1, 2, 8, 2)], 3, "joins (1, 4, 4, 2), (1, 2, 8, 2) along axis 3 (only"),
+        ([(1, 4, 4, 2)], 4, "axis 4 for shape (1, 4, 4, 2) (the file is damaged)"),
         ([], 3, "input 0 is missing (the file is damaged)"),
     ],
 )

@@ -25,9 +25,33 @@ from pmt import formats
 from pmt.formats.onnx.exporter import onnx_model
 from pmt.formats.tflite.pool_pieces import bands, window_of_bands
 from pmt.model import Model
+from pmt.net.graph import Graph, Op, Tensor
 
 pytest.importorskip("onnx")
 pytest.importorskip("tflite")
+
+
+def joined_vectors() -> Model:
+    """Maps that are flattened, reshaped, and joined as vectors and as a sequence."""
+    rng = np.random.default_rng(0)
+    sizes = {"image": (4, 4, 2), "flat": (1, 1, 32), "both": (1, 1, 64), "rows": (1, 32, 2)}
+    sizes |= {"four": (1, 32, 4), "logits": (1, 1, 3)}
+    tensors = [Tensor(name, *size, 1 / 64, -5) for name, size in sizes.items()]
+    head = Op(
+        "fully_connected", "head", (4,), 5,
+        weights=rng.integers(-90, 91, (3, 128)).astype(np.int8), bias=np.zeros(3, np.int32),
+        weight_scales=np.full(3, 0.01, np.float32),
+    )  # fmt: skip
+    ops = [
+        Op("reshape", "flat", (0,), 1),
+        Op("concatenation", "both", (1, 1), 2),
+        Op("reshape", "rows", (2,), 3),
+        Op("concatenation", "four", (3, 3), 4),
+        head,
+    ]
+    return Model.from_graph(Graph(tensors, ops, 0, 5, (128.0,) * 2, (128.0,) * 2, {"all": [4]}))
+
+
 NETWORKS: dict[str, Callable[[], Model]] = {
     "residual": residual_network,
     "smooth": smooth_network,
@@ -35,6 +59,7 @@ NETWORKS: dict[str, Callable[[], Model]] = {
     "rounding free": rounding_free_network,
     "chain": chain,
     "window": window_network,
+    "joined vectors": joined_vectors,
     **{name: lambda name=name: pmt.load(name) for name in pmt.model.loading.BUNDLED_MODELS},
 }
 

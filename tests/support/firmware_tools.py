@@ -18,6 +18,7 @@ from pmt.datasets import Dataset
 from pmt.firmware.board.memory import linked_sizes
 from pmt.firmware.export import ExportReport, export
 from pmt.firmware.export.layout import link_script
+from pmt.firmware.export.linked import LINKED_NAME
 from pmt.firmware.export.target import find_target
 from pmt.firmware.monitor import TrainingLog
 from pmt.model import Model
@@ -154,6 +155,11 @@ def share_objects(objects: Path, out: Path) -> None:
         shutil.copytree(
             objects / "build" / part, out / "build" / part, copy_function=shutil.copyfile
         )
+    linked = [(p / LINKED_NAME).read_bytes() for p in (out, objects)]
+    if linked[0] != linked[1]:
+        for rule in (out / "build").rglob("*.d"):
+            if LINKED_NAME in rule.read_text():
+                rule.with_suffix(".o").unlink()
 
 
 def check_linked(report: ExportReport) -> None:

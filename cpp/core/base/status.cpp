@@ -14,7 +14,7 @@ const char* image_message(Code code) {
     case Code::image_alignment: return "the image does not start at a 16-byte boundary";
     case Code::tensor_shape: return "a tensor dimension is below 1, or the tensors exceed 2^28 elements";
     case Code::tensor_quantization: return "a tensor's scale must be 1e-12..1e6, its zero point int8";
-    case Code::op_kind: return "unknown kind of op";
+    case Code::op_kind: return "unknown kind of op, or one that the program was built without";
     case Code::op_tensor: return "a tensor is used before it is produced, or produced twice";
     case Code::op_geometry: return "sums may leave int32, or kernel, stride and padding do not give the output's shape";
     case Code::op_data: return "weights, bias or scales lie outside the data section or share bytes";
@@ -37,6 +37,8 @@ const char* option_message(Code code) {
     case Code::option_value: return "an option has a value outside its range";
     case Code::option_loss:
       return "the loss is a function of the host's: the option 'loss' and the function go together";
+    case Code::not_linked:
+      return "the program was built without this loss, generator or estimator: export it again with these options";
     default: return nullptr;
   }
 }

@@ -30,8 +30,7 @@ size_t Learner::table_bytes(const LearnerSetup& setup) {
   if (!takes || !learner.model_.open(setup.image, setup.image_bytes).ok()) return 0;
   Arena measure;
   (void)learner.take_persistent(measure);
-  const EpochSetup& epochs = setup.epochs;
-  return measure.used() + (epochs.layers.count > 0 ? EpochPhase::table_bytes(learner.model_, epochs) : 0);
+  return measure.used() + (learner.has_epochs() ? EpochPhase::table_bytes(learner.model_, setup.epochs) : 0);
 }
 
 bool Learner::can_align() const {
@@ -89,7 +88,7 @@ Status Learner::measure_phases() {
     need_.head = need_.predict + head_.bytes_needed();
     device_need_.head = need_.predict + head_.bytes_on_device();
   }
-  if (setup_.epochs.layers.count > 0) {
+  if (has_epochs()) {
     const Status status = open_epochs();
     if (!status.ok() && status.code != Code::arena_too_small) return status;
     // Predictions run in the trainer's activations where there is room.
@@ -101,7 +100,7 @@ Status Learner::measure_phases() {
   const Status status = channels_.open({&predictor_, setup_.clean, &samples_}, phase_, phase_bytes_);
   if (!status.ok() && status.code != Code::arena_too_small) return status;
   need_.align = device_need_.align = larger_size(channels_.bytes_needed(), need_.predict);
-  if (setup_.chooses_input) {
+  if (chooses_input()) {
     (void)input_.open({&predictor_, &channels_, &samples_, &learned_}, phase_, phase_bytes_);
     need_.input = device_need_.input = larger_size(input_.bytes_needed(), need_.predict);
   }
@@ -226,11 +225,11 @@ Status Learner::check_phase(LearnerPhase phase) const {
   if (force_is_learned && setup_.storage == nullptr) return {Code::learner_call};
   const bool aligns = phase == LearnerPhase::align || phase == LearnerPhase::input,
              solves = !aligns && phase != LearnerPhase::all;
-  if (phase == LearnerPhase::input && !setup_.chooses_input) return {Code::learner_input};
+  if (phase == LearnerPhase::input && !chooses_input()) return {Code::learner_input};
   if (phase == LearnerPhase::input && !has_images_to_choose()) return {Code::learner_samples};
   if (aligns && !can_align()) return {Code::learner_statistics};
   if (solves && phase != LearnerPhase::epochs && !has_linear_head(model_)) return {Code::learner_head};
-  if (phase == LearnerPhase::epochs && setup_.epochs.layers.count == 0) return {Code::layer_not_trainable};
+  if (phase == LearnerPhase::epochs && !has_epochs()) return {Code::layer_not_trainable};
   const bool enough = aligns ? has_images() : (solves ? has_labels() : has_images() || has_labels());
   return enough ? Status{} : Status{Code::learner_samples};
 }
@@ -252,13 +251,12 @@ Status Learner::begin(LearnerPhase phase) {
   const bool all = phase == LearnerPhase::all, few_labels = !has_labels();
   const bool aligns =
       phase == LearnerPhase::align || phase == LearnerPhase::input || (all && can_align() && has_images());
-  chooses_ = phase == LearnerPhase::input || (all && aligns && setup_.chooses_input && has_images_to_choose());
+  chooses_ = phase == LearnerPhase::input || (all && aligns && chooses_input() && has_images_to_choose());
   const bool on_aligned = all ? aligns : phase == LearnerPhase::head && has_channels_;
   for (bool& state : to_do_) state = false;
   to_do_[index_of(LearnerState::original)] = judges();
   to_do_[index_of(LearnerState::aligned)] = aligns;
-  to_do_[index_of(LearnerState::trained)] =
-      !few_labels && setup_.epochs.layers.count > 0 && (all || phase == LearnerPhase::epochs);
+  to_do_[index_of(LearnerState::trained)] = !few_labels && has_epochs() && (all || phase == LearnerPhase::epochs);
   const bool heads = all || phase == LearnerPhase::head || phase == LearnerPhase::head_alone;
   if (heads && !few_labels && has_linear_head(model_)) {
     to_do_[index_of(LearnerState::head)] = on_aligned;
@@ -308,7 +306,7 @@ Status Learner::next_stage() {
   if (takes(LearnerState::aligned)) return start_align();
   if (takes(LearnerState::head)) return start_head(LearnerState::head);
   if (takes(LearnerState::head_alone)) return start_head(LearnerState::head_alone);
-  if (takes(LearnerState::trained)) return start_epochs();
+  if (takes(LearnerState::trained) && has_epochs()) return start_epochs();
   return {};
 }
 
@@ -336,7 +334,7 @@ Status Learner::start_align() {
   learned_.reset_channels(model_);
   use(&learned_, LearnerState::aligned);
   if (chooses_) {
-    input_.start();
+    if (chooses_input()) input_.start();
   } else {
     channels_.start(learned_, samples_.count(LearnerSamples::Use::alignment));
   }
@@ -388,9 +386,9 @@ Status Learner::step() {
   }
   if (stage_ == Stage::align || stage_ == Stage::input) {
     use(&learned_, LearnerState::aligned);
-    PMT_RETURN_IF_ERROR(stage_ == Stage::input ? input_.step(&done) : channels_.step(&done));
+    PMT_RETURN_IF_ERROR(stage_ == Stage::input && chooses_input() ? input_.step(&done) : channels_.step(&done));
     has_channels_ = done;
-  } else if (stage_ == Stage::epochs) {
+  } else if (stage_ == Stage::epochs && has_epochs()) {
     use(&learned_, learned_.base());
     PMT_RETURN_IF_ERROR(epochs_.step(&done));
   } else {

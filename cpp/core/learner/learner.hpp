@@ -3,6 +3,7 @@
 // two of them it predicts by the state in force. It has no globals and prints nothing.
 #pragma once
 
+#include "core/base/linked.hpp"
 #include "core/learn/state_choice.hpp"
 #include "core/learner/channel_phase.hpp"
 #include "core/learner/epoch_phase.hpp"
@@ -156,6 +157,9 @@ class Learner {
 
   Status check_phase(LearnerPhase phase) const;
   bool can_align() const;
+  // Known while compiling where they are not linked.
+  bool has_epochs() const { return linked::estimators != 0 && setup_.epochs.layers.count > 0; }
+  bool chooses_input() const { return linked::input_search && setup_.chooses_input; }
   bool has_images() const;
   bool has_images_to_choose() const;
   bool has_labels() const;

@@ -23,13 +23,13 @@ int64_t sums_within(const TrainerOptions& options, const Layer& layer, int32_t b
 
 // Among the activations. Losses are all that the gradient of weights needs.
 Plan::Gap sum_gap(const Plan& plan, const Layer& layer) {
-  const bool all = layer.estimator == Estimator::weight_perturbation;
+  const bool all = is_estimated(layer, Estimator::weight_perturbation);
   return all ? Plan::Gap{0, plan.bytes()} : plan.gap(layer.op);
 }
 
 void reserve_sums(Plan& plan, const Layer& layer, int64_t sums) {
   const auto bytes = static_cast<int32_t>((static_cast<int64_t>(sizeof(int64_t)) * sums + 15) / 16 * 16);
-  if (layer.estimator == Estimator::weight_perturbation) {
+  if (is_estimated(layer, Estimator::weight_perturbation)) {
     plan.reserve(bytes);
   } else {
     plan.widen(layer.op, bytes);
@@ -59,7 +59,7 @@ void GradientMemory::open(Arena& arena, StepMemory& memory) {
   if (memory.options.gradient_norm_scaling == GradientNormScaling::directions) {
     free_nodes_ = arena.take<int64_t>(MemoryPart::gradient, memory.workers());
   }
-  const bool head = memory.layers[setup.layer_count - 1].estimator == Estimator::closed_form;
+  const bool head = is_estimated(memory.layers[setup.layer_count - 1], Estimator::closed_form);
   head_gradients_ = arena.take<int32_t>(setup.compact && head ? setup.batch * classes() : 0);
 }
 

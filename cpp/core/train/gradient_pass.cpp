@@ -39,7 +39,7 @@ Status GradientPass::sum(const ChannelGroup& channels, GradientSums* sums) {
 }
 
 Status GradientPass::add_sample(int32_t sample, int32_t worker) {
-  const bool weights = layer_.estimator == Estimator::weight_perturbation;
+  const bool weights = is_estimated(layer_, Estimator::weight_perturbation);
   Target target = {0};
   if (!weights && !main_done_) PMT_RETURN_IF_ERROR(run_main(sample, worker, &target));
   if (gradients_.lies_in_gaps()) {
@@ -50,7 +50,7 @@ Status GradientPass::add_sample(int32_t sample, int32_t worker) {
   if (weights) {
     const auto id = static_cast<uint32_t>(sample);
     add_weight_gradient(memory_.context, memory_.workspaces[worker], layer_, id, differences(sample), sums);
-  } else if (layer_.estimator == Estimator::closed_form) {
+  } else if (is_estimated(layer_, Estimator::closed_form)) {
     add_head({sample, target}, worker, sums);
   } else {
     add_nodes(sample, worker, sums);
@@ -62,7 +62,7 @@ Status GradientPass::add_sample(int32_t sample, int32_t worker) {
 Status GradientPass::run_main(int32_t sample, int32_t worker, Target* target) {
   PMT_RETURN_IF_ERROR(memory_.read_sample(source_, sample, worker, target));
   const Plan& plan = memory_.plan;
-  const bool exact = layer_.estimator == Estimator::closed_form;
+  const bool exact = is_estimated(layer_, Estimator::closed_form);
   const int32_t end = plan.streams(layer_.op) ? plan.segment_begin(layer_.op) : layer_.op + (exact ? 0 : 1);
   forward(memory_.network, plan, memory_.workspaces[worker], 1, 0, end);
   return {};
@@ -100,7 +100,7 @@ void GradientPass::add_nodes(int32_t sample, int32_t worker, const GradientSums&
   const Workspace& workspace = memory_.workspaces[worker];
   DirectionSums directions(memory_.context, workspace, layer_, static_cast<uint32_t>(sample), differences(sample));
   directions.open(Purpose::node_signs);
-  if (layer_.estimator == Estimator::pooled_perturbation) {
+  if (is_estimated(layer_, Estimator::pooled_perturbation)) {
     PooledGradient pooled(memory_.context, workspace, layer_);
     for_rows(worker, [&](const LayerRows& rows) { pooled.count(rows); });
     pooled.share(directions);

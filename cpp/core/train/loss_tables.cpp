@@ -53,7 +53,7 @@ void LossTables::open(Arena& arena, const StepMemory& memory) {
 
 int32_t LossTables::queries(int32_t table) const {
   const Layer& layer = memory_->layers[table];
-  return memory_->is_layer_wise() && layer.estimator == Estimator::closed_form ? 0 : layer.queries;
+  return memory_->is_layer_wise() && is_estimated(layer, Estimator::closed_form) ? 0 : layer.queries;
 }
 
 int32_t LossTables::most_queries() const {

@@ -50,6 +50,7 @@ Status open_layers(StepMemory& memory, int32_t* layer_ops) {
     if (i > 0 && op <= setup.layers[i - 1]) return {Code::layer_repeated, op};
     Layer& layer = memory.layers[i];
     layer = make_layer(model, op, memory.options, setup.storage[i]);
+    if (!is_linked(linked::estimators, layer.estimator)) return {Code::not_linked, op};
     memory.network.parameters[op] = {layer.weights, layer.bias};
     layer_ops[i] = op;
   }
@@ -70,7 +71,7 @@ Status make_plan(StepMemory& memory, const Tables& tables) {
     const Layer& layer = memory.layers[i];
     tables.perturbs_nodes[i] = perturbs_nodes(layer) ? 1 : 0;
     tables.tiles[i] = planned_tile_bytes(memory.network, layer, memory.options);
-    const bool products = layer.estimator != Estimator::weight_perturbation;
+    const bool products = !is_estimated(layer, Estimator::weight_perturbation);
     if (products) tables.scratch[layer.op] = scratch_bytes(memory.network, layer.op);
   }
   const Plan::Compact compact = {tables.perturbs_nodes,  tables.scratch, tables.tiles,

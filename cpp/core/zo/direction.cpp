@@ -55,7 +55,7 @@ void Direction::next(const Kernels& kernels, int32_t count, int8_t* values) {
 
 NodeSigns::NodeSigns(const StepContext& context, const Workspace& workspace, const Layer& layer, const QueryId& id)
     : direction_(context, layer, id, Purpose::node_signs), channels_(layer.channels) {
-  if (layer.estimator != Estimator::pooled_perturbation) return;
+  if (!is_estimated(layer, Estimator::pooled_perturbation)) return;
   direction_.next(context.kernels(), channels_, workspace.channel_signs());
   signs_ = workspace.channel_signs();
 }

@@ -169,7 +169,7 @@ void NodeGradient::add(const LayerRows& rows) {
 
 // Sums of the nodes of positions begin .. end-1 of a row.
 void NodeGradient::node_sums(int32_t begin, int32_t end) {
-  if (layer_.estimator != Estimator::pooled_perturbation) {
+  if (!is_estimated(layer_, Estimator::pooled_perturbation)) {
     directions_.next((end - begin) * layer_.channels);
     return;
   }

@@ -6,12 +6,8 @@
 
 namespace pmt {
 
-enum class Estimator : uint32_t {
-  weight_perturbation = 0,
-  node_perturbation = 1,
-  closed_form = 2,  // a linear head: the loss's gradient by the logits is known exactly
-  pooled_perturbation = 3,
-};
+// closed_form is a linear head's: the loss's gradient by the logits is known exactly.
+PMT_WORDS(Estimator, weight_perturbation, node_perturbation, closed_form, pooled_perturbation)
 
 struct Layer {
   int32_t op;
@@ -28,14 +24,19 @@ struct Layer {
 template <>
 inline constexpr size_t size_on_device<Layer> = 40;
 
+// Known while compiling where the estimator is not linked, or no other is.
+inline bool is_estimated(const Layer& layer, Estimator estimator) {
+  return is_part(linked::estimators, layer.estimator, estimator);
+}
+
 // Whether queries move a layer's output, and not its parameters.
 inline bool perturbs_nodes(const Layer& layer) {
-  return layer.estimator == Estimator::node_perturbation || layer.estimator == Estimator::pooled_perturbation;
+  return is_estimated(layer, Estimator::node_perturbation) || is_estimated(layer, Estimator::pooled_perturbation);
 }
 
 // Values in which a query moves a layer's nodes: one a node, or pooled, one a channel.
 inline int32_t node_columns(const Layer& layer) {
-  return layer.estimator == Estimator::pooled_perturbation ? layer.channels : layer.node_count;
+  return is_estimated(layer, Estimator::pooled_perturbation) ? layer.channels : layer.node_count;
 }
 
 // Where a layer's trained parameters live; the caller has filled them with the start values.

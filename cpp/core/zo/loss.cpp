@@ -60,12 +60,10 @@ float unit(int32_t shift) { return 1.0f / static_cast<float>(1 << shift); }
 
 int32_t loss_of(const StepContext& context, const Target& target, const float* logits, int32_t classes) {
   const TrainerOptions& options = *context.options;
-  switch (options.loss) {
-    case Loss::squared_error: return squared_error(logits, classes, target, context.loss_shift);
-    case Loss::binary_cross_entropy: return binary_cross_entropy(logits, classes, target);
-    case Loss::entropy: return entropy(logits, classes, {options.diversity, context.surprisal});
-    default: return cross_entropy(logits, classes, target.label);
-  }
+  if (is_loss(options, Loss::squared_error)) return squared_error(logits, classes, target, context.loss_shift);
+  if (is_loss(options, Loss::binary_cross_entropy)) return binary_cross_entropy(logits, classes, target);
+  if (is_loss(options, Loss::entropy)) return entropy(logits, classes, {options.diversity, context.surprisal});
+  return cross_entropy(logits, classes, target.label);
 }
 
 }  // namespace
@@ -166,12 +164,14 @@ Status losses_of(const StepContext& context, const ScoredSample& sample, const f
 void loss_gradient(const StepContext& context, const ScoredSample& sample, const float* logits, int32_t* gradient) {
   const TrainerOptions& options = *context.options;
   const int32_t classes = context.model().classes();
-  switch (options.loss) {
-    case Loss::squared_error:
-      return squared_error_gradient(logits, classes, sample.target, context.loss_shift, gradient);
-    case Loss::binary_cross_entropy: return binary_cross_entropy_gradient(logits, classes, sample.target, gradient);
-    case Loss::entropy: return entropy_gradient(logits, classes, {options.diversity, context.surprisal}, gradient);
-    default: return cross_entropy_gradient(logits, classes, sample.target.label, gradient);
+  if (is_loss(options, Loss::squared_error)) {
+    squared_error_gradient(logits, classes, sample.target, context.loss_shift, gradient);
+  } else if (is_loss(options, Loss::binary_cross_entropy)) {
+    binary_cross_entropy_gradient(logits, classes, sample.target, gradient);
+  } else if (is_loss(options, Loss::entropy)) {
+    entropy_gradient(logits, classes, {options.diversity, context.surprisal}, gradient);
+  } else {
+    cross_entropy_gradient(logits, classes, sample.target.label, gradient);
   }
 }
 

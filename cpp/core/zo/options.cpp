@@ -33,12 +33,13 @@ bool takes_targets(Loss loss) {
 }
 
 bool keeps_prediction(const TrainerOptions& options) {
-  return options.loss == Loss::entropy && options.diversity > 0.0f;
+  return is_loss(options, Loss::entropy) && options.diversity > 0.0f;
 }
 
 Status check_options(const TrainerOptions& o) {
   if (o.queries < least_queries(o)) return {Code::option_queries};
   PMT_RETURN_IF_ERROR(check_values(o));
+  if (!is_linked(linked::losses, o.loss) || !is_linked(linked::generators, o.generator)) return {Code::not_linked};
   if (o.generator == Generator::xorshift32 && o.seed == 0) return {Code::option_seed};
   if (o.pairs == Pairs::antithetic && o.queries % 2 != 0) return {Code::option_pairs};
   if (o.train_weights == 0 && o.train_bias == 0) return {Code::option_nothing_trained};

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "core/base/linked.hpp"
 #include "core/base/status.hpp"
 #include "core/base/words.hpp"
 #include "core/zo/perturbation.hpp"
@@ -130,6 +131,9 @@ bool parts_queries(const TrainerOptions& options);
 int32_t least_queries(const TrainerOptions& options);
 
 // Whether the loss has a gradient by the logits, which makes that of a linear head exact.
+// Known while compiling where the loss is not linked, or no other is.
+inline bool is_loss(const TrainerOptions& options, Loss loss) { return is_part(linked::losses, options.loss, loss); }
+
 bool has_gradient(Loss loss);
 
 // Whether the loss reads labels; a function of the host's may, and gets those that there are.

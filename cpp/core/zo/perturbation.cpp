@@ -1,5 +1,6 @@
 #include "core/zo/perturbation.hpp"
 
+#include "core/base/linked.hpp"
 #include "core/kernels/signs.hpp"
 
 namespace pmt {
@@ -47,11 +48,11 @@ uint32_t xorshift_bits(uint32_t& state) {
 }  // namespace
 
 SignStream::SignStream(Generator generator, const StreamId& id) : generator_(generator), id_(id) {
-  if (generator == Generator::xorshift32) state_ = xorshift_start(id);
+  if (is_part(linked::generators, generator, Generator::xorshift32)) state_ = xorshift_start(id);
 }
 
 void SignStream::next(const Kernels& kernels, int32_t count, int8_t* signs) {
-  if (generator_ == Generator::philox) {
+  if (is_part(linked::generators, generator_, Generator::philox)) {
     next_philox(kernels, count, signs);
   } else {
     next_xorshift(count, signs);
@@ -59,7 +60,7 @@ void SignStream::next(const Kernels& kernels, int32_t count, int8_t* signs) {
 }
 
 void SignStream::skip(int32_t count) {
-  if (generator_ == Generator::philox) {
+  if (is_part(linked::generators, generator_, Generator::philox)) {
     position_ += static_cast<uint32_t>(count);
     return;
   }

@@ -43,7 +43,7 @@ class Queries {
   const Layer* perturbed_layer(int32_t op) const {
     for (int32_t i = perturbed_.first; i <= perturbed_.last; ++i) {
       const Layer& layer = context_.layers[i];
-      if (layer.op == op && layer.estimator != Estimator::closed_form) return &layer;
+      if (layer.op == op && !is_estimated(layer, Estimator::closed_form)) return &layer;
     }
     return nullptr;
   }
@@ -74,7 +74,7 @@ class Queries {
     const bool is_last = index == model().op_count() - 1;
     if (node && index == first_op_) {  // the clean output is in the main pass
       perturb_nodes(*layer, op, {workspace_.tensor(plan(), Pass::main, op.output), 0}, images);
-    } else if (layer != nullptr && !node) {
+    } else if (layer != nullptr && is_estimated(*layer, Estimator::weight_perturbation)) {
       run_perturbed_weights(*layer, op, images, is_last && has_linear_head(model()));
     } else if (is_last && !node) {
       head_logits(network(), workspace_, images, false, scratch(index));
@@ -103,7 +103,7 @@ class Queries {
         const Shape& out = rows.shape.out;
         perturb_run(*layer, model().op(op), signs, rows.output, out.height * out.width * out.channels, rows.output);
       });
-    } else {
+    } else if (is_estimated(*layer, Estimator::weight_perturbation)) {
       Direction weights = direction(*layer, 0, Purpose::weight_signs);
       Direction biases = direction(*layer, 0, Purpose::bias_signs);
       const LayerInput perturbed = perturb_tile(*layer, model().op(layer->op), weights, biases, 0, layer->channels);
@@ -144,7 +144,7 @@ class Queries {
   }
 
   bool moves_free_nodes(const Layer& layer) const {
-    return layer.estimator == Estimator::pooled_perturbation || options().nodes == PerturbedNodes::free;
+    return is_estimated(layer, Estimator::pooled_perturbation) || options().nodes == PerturbedNodes::free;
   }
 
   // The next `count` nodes.

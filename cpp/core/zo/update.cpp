@@ -36,7 +36,7 @@ float moved_entries(const TrainerOptions& options, const Layer& layer, int32_t s
     const int32_t parameters = options.train_weights != 0 ? layer.weight_count : layer.channels;
     return static_cast<float>(perturbs_nodes(layer) ? node_columns(layer) : parameters);
   }
-  if (layer.estimator == Estimator::node_perturbation) {
+  if (is_estimated(layer, Estimator::node_perturbation)) {
     if (options.nodes == PerturbedNodes::all) return static_cast<float>(layer.node_count);
     const float mean = to_float(free_nodes) / static_cast<float>(samples);
     return mean < 1.0f ? 1.0f : mean;
@@ -55,7 +55,7 @@ ChannelFactors gradient_factors(const StepContext& context, const Layer& layer, 
   const OpRecord& op = model.op(layer.op);
   const float accumulator_scale = model.input_of(op).scale * model.weight_scales(op)[channel];
   const float one = loss_one / static_cast<float>(1 << context.loss_shift);
-  if (layer.estimator == Estimator::closed_form) {
+  if (is_estimated(layer, Estimator::closed_form)) {
     const float mean = accumulator_scale / (one * static_cast<float>(input.samples));
     return {mean, mean};
   }
@@ -64,7 +64,7 @@ ChannelFactors gradient_factors(const StepContext& context, const Layer& layer, 
   };
   if (perturbs_nodes(layer)) {
     const float mean = mean_over(Purpose::node_signs);
-    const bool pooled = layer.estimator == Estimator::pooled_perturbation;
+    const bool pooled = is_estimated(layer, Estimator::pooled_perturbation);
     const float per_node = mean / static_cast<float>(layer.mu_node * (pooled ? 1 << share_bits : 1));
     const float factor = per_node * (accumulator_scale / model.output_of(op).scale);
     return {factor, factor};
@@ -78,7 +78,7 @@ __attribute__((noinline)) float gradient_norm_scaling(const StepContext& context
                                                       Purpose purpose, int64_t free_nodes) {
   const TrainerOptions& options = *context.options;
   const GradientNormScaling mode = options.gradient_norm_scaling;
-  if (mode == GradientNormScaling::none || layer.estimator == Estimator::closed_form) return 1.0f;
+  if (mode == GradientNormScaling::none || is_estimated(layer, Estimator::closed_form)) return 1.0f;
   const bool node = perturbs_nodes(layer);
   const bool drawn = mode == GradientNormScaling::directions && !shares_perturbations(options, layer.estimator);
   float directions = static_cast<float>(directions_of(options, layer, node ? Purpose::node_signs : purpose).count);
@@ -150,7 +150,7 @@ __attribute__((noinline)) void LayerUpdate::accumulate(const GradientSums& sums)
 }
 
 LayerUpdate::Steps LayerUpdate::steps(int64_t free_nodes) const {
-  const bool exact = layer_.estimator == Estimator::closed_form;
+  const bool exact = is_estimated(layer_, Estimator::closed_form);
   const float weights = input_.learning_rate * (exact ? options_.head_rate : 1.0f);
   const float biases = exact ? weights : weights * options_.bias_rate;
   if (options_.step == Step::normalized) {

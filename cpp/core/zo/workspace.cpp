@@ -58,14 +58,14 @@ void add_layer(Sizes& sizes, const WorkspaceSetup& setup, const Layer& layer) {
   if (setup.options->train_weights != 0) grow(sizes.scratch, scratch_bytes(network, layer.op));
   grow(sizes.channels, round_up(layer.channels, network.kernels->channel_multiple));
   add_queries(sizes, setup, layer);
-  if (layer.estimator == Estimator::weight_perturbation) {
+  if (is_estimated(layer, Estimator::weight_perturbation)) {
     add_weight_perturbation(sizes, setup, layer);
   } else {
     const int32_t nodes = node_positions(network, *setup.plan, layer) * layer.channels;
     grow(sizes.signs, nodes > node_chunk ? nodes : node_chunk);
     grow(sizes.sign_sums, nodes);
   }
-  if (layer.estimator == Estimator::pooled_perturbation) add_pooled(sizes, layer);
+  if (is_estimated(layer, Estimator::pooled_perturbation)) add_pooled(sizes, layer);
 }
 
 // Channels at once of a layer that does not stream.
@@ -86,7 +86,7 @@ int32_t scratch_bytes(const Network& network, int32_t op) {
 }
 
 int32_t planned_tile_bytes(const Network& network, const Layer& layer, const TrainerOptions& options) {
-  const bool moves = layer.estimator == Estimator::weight_perturbation && options.train_weights != 0;
+  const bool moves = is_estimated(layer, Estimator::weight_perturbation) && options.train_weights != 0;
   const bool none = !moves || packs(*network.kernels) || options.scope == Scope::model_wise;
   return none ? 0 : tile_channels(network, layer, options, true) * (layer.weight_count / layer.channels);
 }
@@ -102,7 +102,7 @@ int32_t node_positions(const Network& network, const Plan& plan, const Layer& la
 }
 
 int32_t queries_at_once(const Plan& plan, const Layer& layer, int32_t bytes) {
-  const bool none = layer.estimator == Estimator::closed_form;
+  const bool none = is_estimated(layer, Estimator::closed_form);
   if (plan.query_memory() == QueryMemory::shared || none) return 1;
   return clamp(bytes / plan.query_bytes(layer.op), 1, layer.queries);
 }

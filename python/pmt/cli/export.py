@@ -249,7 +249,8 @@ def _locked_arguments(arguments: argparse.Namespace, lock: Lock) -> argparse.Nam
     """Return the arguments of the earlier export, with where to write and to read as given now."""
     if lock.arguments is None:
         raise ValueError(
-            f"{arguments.lock}: the folder was exported from Python; call "
+            f"{arguments.lock}: has no arguments of the command line, as of a learner or an export "
+            "from Python; export a learner again with the arguments in learner.json, else call "
             "export(..., lock=read_lock(path)) of pmt.firmware.export with the same arguments"
         )
     given = {k: v for k, v in vars(arguments).items() if v != arguments.default_of(k)}

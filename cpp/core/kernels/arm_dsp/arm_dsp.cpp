@@ -1,5 +1,6 @@
 #include "core/kernels/arm_dsp/arm_dsp.hpp"
 
+#include "core/base/linked.hpp"
 #include "core/kernels/dsp.hpp"
 #include "core/kernels/portable/portable.hpp"
 
@@ -9,10 +10,16 @@ namespace {
 int64_t nothing_packed(const OpShape&) { return 0; }
 void pack_nothing(const PackArgs&) {}
 
+template <typename Function>
+constexpr Function* of_op(OpKind kind, Function* function) {
+  return linked_function(linked::ops, kind, function);
+}
+
 int32_t scratch_bytes(const OpShape& shape) {
   switch (shape.kind) {
     case OpKind::conv2d: return arm_dsp::conv2d_scratch_bytes(shape);
-    case OpKind::depthwise_conv2d: return arm_dsp::depthwise_scratch_bytes(shape);
+    case OpKind::depthwise_conv2d:
+      return is_linked(linked::ops, OpKind::depthwise_conv2d) ? arm_dsp::depthwise_scratch_bytes(shape) : 0;
     default: return 0;
   }
 }
@@ -26,13 +33,13 @@ const Kernels& arm_dsp_kernels() {
                                     1,
                                     16,
                                     arm_dsp::conv2d,
-                                    arm_dsp::depthwise_conv2d,
+                                    of_op(OpKind::depthwise_conv2d, arm_dsp::depthwise_conv2d),
                                     arm_dsp::fully_connected,
                                     arm_dsp::logits,
-                                    arm_dsp::add,
-                                    arm_dsp::average_pool,
-                                    arm_dsp::max_pool,
-                                    arm_dsp::mean,
+                                    of_op(OpKind::add, arm_dsp::add),
+                                    of_op(OpKind::average_pool, arm_dsp::average_pool),
+                                    of_op(OpKind::max_pool, arm_dsp::max_pool),
+                                    of_op(OpKind::mean, arm_dsp::mean),
                                     scratch_bytes,
                                     portable::philox_signs,
                                     arm_dsp::perturb,

@@ -1,6 +1,7 @@
 // Depthwise convolution, four channels at a time: a band of input rows is laid out anew, channel by
 // channel, as int16 without the zero point and with its padding, so that a pair of columns meets a pair
 // of weights in one instruction.
+#include "core/base/linked.hpp"
 #include "core/kernels/arm_dsp/arm_dsp.hpp"
 #include "core/kernels/arm_dsp/dsp_band.hpp"
 #include "core/kernels/arm_dsp/dsp_plane.hpp"
@@ -48,12 +49,16 @@ Convolve convolve_for(int32_t stride) {
   return {convolve_plane<kernel_w, 2>, convolve_exactly<kernel_w, 2>};
 }
 
+constexpr uint32_t fast_sides = 1u << 3 | 1u << 5 | 1u << 7;
+
 Convolve convolve_for(const Window& window) {
-  switch (window.kernel_w) {
-    case 3: return convolve_for<3>(window.stride_w);
-    case 5: return convolve_for<5>(window.stride_w);
-    default: return convolve_for<7>(window.stride_w);
-  }
+  if (is_part(linked::depthwise_sides & fast_sides, window.kernel_w, int32_t{3}))
+    return convolve_for<3>(window.stride_w);
+  if (is_part(linked::depthwise_sides & fast_sides, window.kernel_w, int32_t{5}))
+    return convolve_for<5>(window.stride_w);
+  if (is_part(linked::depthwise_sides & fast_sides, window.kernel_w, int32_t{7}))
+    return convolve_for<7>(window.stride_w);
+  return {};  // by fits()
 }
 
 // `rows_after`: rows of the image after the plane's.

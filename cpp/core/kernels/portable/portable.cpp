@@ -1,10 +1,17 @@
 #include "core/kernels/portable/portable.hpp"
 
+#include "core/base/linked.hpp"
+
 namespace pmt {
 namespace {
 
 int64_t nothing_packed(const OpShape&) { return 0; }
 void pack_nothing(const PackArgs&) {}
+
+template <typename Function>
+constexpr Function* of_op(OpKind kind, Function* function) {
+  return linked_function(linked::ops, kind, function);
+}
 
 }  // namespace
 
@@ -15,13 +22,13 @@ const Kernels& portable_kernels() {
                                     1,
                                     16,
                                     portable::conv2d,
-                                    portable::depthwise_conv2d,
+                                    of_op(OpKind::depthwise_conv2d, portable::depthwise_conv2d),
                                     portable::fully_connected,
                                     portable::logits,
-                                    portable::add,
-                                    portable::average_pool,
-                                    portable::max_pool,
-                                    portable::mean,
+                                    of_op(OpKind::add, portable::add),
+                                    of_op(OpKind::average_pool, portable::average_pool),
+                                    of_op(OpKind::max_pool, portable::max_pool),
+                                    of_op(OpKind::mean, portable::mean),
                                     portable::scratch_bytes,
                                     portable::philox_signs,
                                     portable::perturb,

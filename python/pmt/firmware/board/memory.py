@@ -19,6 +19,7 @@ import numpy as np
 from pmt import _core
 from pmt._util.extras import import_extra
 from pmt.firmware.export import layout
+from pmt.firmware.export.linked import LINKED_NAME
 from pmt.firmware.export.report import PlannedSizes, planned_sizes
 from pmt.firmware.export.target import Target
 from pmt.formats.tflite.exporter import tflite_model
@@ -106,12 +107,13 @@ class BoardMemory:
     def to_json(self) -> dict[str, Any]:
         """Return the figures for JSON."""
         planned, linked = self.planned, self.linked
-        totals = {} if planned is None else {"ram": planned.ram, "flash": planned.flash}
+        names = ("arena", "stack", "variables", "model", "code", "ram", "flash")
+        sizes = None if planned is None else {name: getattr(planned, name) for name in names}
         return {
             "method": self.method,
             "analytic": self.analytic,
             "frozen": self.frozen,
-            "planned": None if planned is None else {**asdict(planned), **totals},
+            "planned": sizes,
             "linked": None if linked is None else linked.to_json(),
             "is_bound": self.is_bound,
             "fits": self.fits,
@@ -139,12 +141,12 @@ def with_linked(model: Model, rows: Sequence[BoardMemory]) -> list[BoardMemory]:
         As :func:`link_firmware`.
     """
     require_linked(rows[0].target)
-    arenas = {row.method: row.planned.arena for row in rows if row.planned is not None and row.fits}
-    if not arenas:
+    planned = {row.method: row.planned for row in rows if row.planned is not None and row.fits}
+    if not planned:
         return list(rows)
     image = without_statistics(model).image()
-    sizes = link_firmware(rows[0].target, image, list(arenas.values()))
-    linked = dict(zip(arenas, sizes, strict=True))
+    sizes = link_firmware(rows[0].target, image, list(planned.values()))
+    linked = dict(zip(planned, sizes, strict=True))
     return [replace(row, linked=linked.get(row.method)) for row in rows]
 
 
@@ -336,11 +338,13 @@ def linked_sizes(elf: Path) -> LinkedSizes:
     return LinkedSizes({name: (int(address), int(size)) for name, size, address in rows})
 
 
-def link_firmware(target: Target, image: bytes, arenas: Sequence[int]) -> list[LinkedSizes]:
+def link_firmware(
+    target: Target, image: bytes, trainings: Sequence[PlannedSizes]
+) -> list[LinkedSizes]:
     """Build the firmware that :func:`~pmt.firmware.export.export` writes, in a temporary folder.
 
     Samples and steps are on the card, and none are needed here. Trainings of one model differ in
-    the size of the arena only, so everything else is compiled once.
+    the size of the arena and the parts that are linked; everything else is compiled once.
 
     Raises
     ------
@@ -353,8 +357,8 @@ def link_firmware(target: Target, image: bytes, arenas: Sequence[int]) -> list[L
     need_programs("firmware is linked", "arm-none-eabi-g++", "make")
     with tempfile.TemporaryDirectory(prefix="pmt-linked-") as name:
         folder, found = Path(name), []
-        for arena in arenas:
-            write_changes(folder, _project(target, image, arena))
+        for planned in trainings:
+            write_changes(folder, _project(target, image, planned))
             _make(folder)
             found.append(linked_sizes(folder / "build" / "fw.elf"))
     return found
@@ -369,11 +373,11 @@ def require_linked(target: Target) -> None:
         )
 
 
-def _project(target: Target, image: bytes, arena: int) -> dict[str, bytes]:
+def _project(target: Target, image: bytes, planned: PlannedSizes) -> dict[str, bytes]:
     values = {
         **layout.values_of(target),
         **layout.image_values(image),
-        "ARENA_BYTES": arena,
+        "ARENA_BYTES": planned.arena,
         "STACK_BYTES": target.stack_bytes,
         "RAM_BYTES": target.ram.bytes,
         "FLASH_BYTES": target.flash.bytes,
@@ -381,7 +385,7 @@ def _project(target: Target, image: bytes, arena: int) -> dict[str, bytes]:
         "MEMORY": "",
     }
     files = {**layout.source_files(target), **layout.build_files(target, values)}
-    return {**files, "model/model.pmt": image}
+    return {**files, "model/model.pmt": image, LINKED_NAME: planned.parts.header()}
 
 
 def write_changes(folder: Path, files: dict[str, bytes]) -> None:

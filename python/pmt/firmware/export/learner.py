@@ -25,6 +25,7 @@ from pmt.firmware.export.folder import (
     with_kept_application,
     write_folder,
 )
+from pmt.firmware.export.linked import LINKED_NAME, LinkedParts, linked_parts
 from pmt.firmware.export.report import FixedMemory
 from pmt.firmware.export.target import Target, find_target, parse_size
 from pmt.model import Model
@@ -48,6 +49,8 @@ LEARNER_FILE = "learner.json"  # the arguments, for who talks to the board
 # Memory of the program at most, beside arena and model, on the boards that come with pmt; tests
 # hold what is linked to it.
 FIXED = FixedMemory(stack=4096, variables=3456, code=119 * 1024)
+# Bytes of code at least, of parts that a learner may be without.
+_EPOCHS_CODE, _INPUT_SEARCH_CODE = 19_500, 4_500
 
 
 @dataclass(frozen=True)
@@ -72,8 +75,8 @@ class LearnerExport:
         The learner's memory.
     frame_bytes : int
         Of all frames in the arena.
-    model_bytes, statistics_bytes : int
-        In flash.
+    model_bytes, statistics_bytes, code_bytes : int
+        In flash; code at most.
     ram_bytes, flash_bytes : int
         Budgets: the linker's regions.
     """
@@ -89,6 +92,7 @@ class LearnerExport:
     frame_bytes: int
     model_bytes: int
     statistics_bytes: int
+    code_bytes: int
     ram_bytes: int
     flash_bytes: int
 
@@ -105,7 +109,7 @@ class LearnerExport:
     @property
     def flash_used(self) -> int:
         """Flash at most."""
-        return self.model_bytes + self.statistics_bytes + FIXED.code
+        return self.model_bytes + self.statistics_bytes + self.code_bytes
 
     def memory_table(self) -> str:
         """Return the contents of RAM and flash, as text."""
@@ -118,7 +122,7 @@ class LearnerExport:
         rows += [("stack", FIXED.stack), ("variables, at most", FIXED.variables)]
         rows += [("RAM", self.ram_used), ("", 0), ("model", self.model_bytes)]
         rows += [("statistics of clean images", self.statistics_bytes)]
-        rows += [("code, at most", FIXED.code), ("flash", self.flash_used)]
+        rows += [("code, at most", self.code_bytes), ("flash", self.flash_used)]
         text = [(name, f"{size:,}" if name else "") for name, size in rows]
         return table(["memory", "bytes"], text, left=["memory"])
 
@@ -213,6 +217,9 @@ def export_learner(
     budgets = {"ram": board.ram.bytes, "flash": board.flash.bytes}
     for name, given in (("ram", ram), ("flash", flash)):
         budgets[name] = budgets[name] if given is None else parse_size(name, given)
+    parts = linked_parts(
+        model.core, [] if epochs is None else [epochs[:2]], input_search=choose_input
+    )
     all_frames = samples * math.prod(model.image_shape if choose_input else model.input_shape)
     left = budgets["ram"] - sizes.needed - FIXED.stack - FIXED.variables
     where = frames or ("board" if all_frames <= left else "host")
@@ -228,11 +235,13 @@ def export_learner(
         frame_bytes=all_frames if where == "board" else 0,
         model_bytes=len(image),
         statistics_bytes=0 if clean is None else clean.nbytes,
+        code_bytes=_code_bytes(parts),
         ram_bytes=budgets["ram"],
         flash_bytes=budgets["flash"],
     )
     _check_fits(report)
     project = _project(report, board, image, b"" if clean is None else clean.tobytes())
+    project[LINKED_NAME] = parts.header()
     project["model/epochs.hpp"] = _epochs(model, options)
     project[LEARNER_FILE] = _arguments(report, options)
     inputs = {"model": hashlib.sha256(model.image()).hexdigest()}
@@ -241,6 +250,12 @@ def export_learner(
         project = with_kept_application(place, project)
     write_folder(place, project)
     return report
+
+
+def _code_bytes(parts: LinkedParts) -> int:
+    epochs = 0 if parts.bits["estimators"] else _EPOCHS_CODE
+    search = 0 if parts.input_search else _INPUT_SEARCH_CODE
+    return FIXED.code - parts.saved_bytes() - epochs - search
 
 
 def _check_fits(report: LearnerExport) -> None:

@@ -27,6 +27,7 @@ from pmt.firmware.export.folder import (
     with_kept_application,
     write_folder,
 )
+from pmt.firmware.export.linked import LINKED_NAME, LinkedParts, linked_parts
 from pmt.firmware.export.report import (
     ExportReport,
     arena_parts,
@@ -193,6 +194,8 @@ def export(
     )
     check_budgets(report, board)
     report, files = _results(task, report, board, save_interval, format)
+    if board.linked:  # a library's core may serve several exports
+        files[LINKED_NAME] = _linked_parts(task, selection).header()
     project = _project(board, format, report, files, selection)
     if lock is not None:
         lock.check_files(project)
@@ -245,6 +248,7 @@ def _plan(
 ) -> ExportReport:
     """Count the firmware's memory, without the card, which is not made yet."""
     fixed = fixed_memory(board, selects=selection is not None)
+    parts_linked = _linked_parts(task, selection)
     regions = (board.flash.bytes, board.ram.bytes) if board.linked else (0, 0)
     usual = {"flash": regions[0], "ram": regions[1], "stack": fixed.stack}
     sizes = {
@@ -274,7 +278,7 @@ def _plan(
         flash_bytes=sizes["flash"],
         ram_bytes=sizes["ram"],
         model_bytes=len(task.model.image()),
-        code_bytes=fixed.code,
+        code_bytes=max(0, fixed.code - parts_linked.saved_bytes()),
         arena_bytes=arena,
         arena_parts=parts,
         peak=peak_op(task),
@@ -288,6 +292,11 @@ def _plan(
         run=layout.run_command(build_system, board, path),
         selection="" if selection is None else selection.describe(),
     )
+
+
+def _linked_parts(task: Task, selection: BlockSelection | None) -> LinkedParts:
+    tasks = [task, *([] if selection is None else selection.trials(task))]
+    return linked_parts(task.model.core, [(each.options, each.layers) for each in tasks])
 
 
 def _arena_bytes(task: Task, board: Target) -> int:

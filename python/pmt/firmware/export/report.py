@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from pmt import _core
 from pmt._util.text import counted, printable
+from pmt.firmware.export.linked import LinkedParts, linked_parts
 from pmt.firmware.export.target import Target
 from pmt.firmware.export.task import Task
 from pmt.model import Model
@@ -284,7 +285,7 @@ class FixedMemory(NamedTuple):
 
 
 # Code and constants take this at least, whatever the flags: with -Os they have 67 KB.
-_LEAST_CODE = 64 * 1024
+_LEAST_CODE = 48 * 1024
 
 _VARIABLES, _CODE = 1856, 86 * 1024
 # A candidate's trainer is on the stack; the chosen block's is a variable.
@@ -345,6 +346,8 @@ class PlannedSizes:
         RAM; variables at most.
     model, code : int
         Flash; code at most.
+    parts : LinkedParts
+        Parts of the core that are linked.
     """
 
     arena: int
@@ -352,6 +355,7 @@ class PlannedSizes:
     variables: int
     model: int
     code: int
+    parts: LinkedParts
 
     @property
     def ram(self) -> int:
@@ -388,12 +392,14 @@ def planned_sizes(
     ``layers`` are op indices in ascending order.
     """
     fixed = fixed_memory(target)
+    parts = linked_parts(model.core, [(options, layers)])
     return PlannedSizes(
         arena=planned_arena(target, model.core, options, layers, batch),
         stack=fixed.stack,
         variables=fixed.variables,
         model=len(without_statistics(model).image()),
-        code=fixed.code,
+        code=max(0, fixed.code - parts.saved_bytes()),
+        parts=parts,
     )
 
 

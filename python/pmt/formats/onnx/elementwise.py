@@ -50,14 +50,10 @@ def _residual(call: Call, first: View, second: View) -> View:
 def concatenation(call: Call) -> View:
     """Convert Concat along the channels: of two activations as an op, of more as a chain."""
     views = [call.view(i) for i in range(max(1, len(call.node.inputs)))]
-    shapes = [view.shape for view in views]
-    rank, axis = len(shapes[0]), call.attribute("axis", 1)
-    order = _order_of_joined(views, axis if axis >= 0 else axis + rank)
-    if order is None:
-        raise Unsupported(
-            f"it joins {', '.join(map(str, shapes))} along axis {axis}",
-            "only activations of one height and width are joined, along their channels",
-        )
+    rank, axis = len(views[0].axes), call.attribute("axis", None)
+    if not isinstance(axis, int) or not -rank <= axis < rank:
+        raise Unsupported(f"its axis is {axis}, of values of {rank} axes", "export again")
+    views, order = _side_by_side(call, views, axis % rank)
     joined, name = views[0], call.name("concatenation")
     for view in views[1:]:
         size = (*joined.size[:2], joined.size[2] + view.size[2])
@@ -65,18 +61,34 @@ def concatenation(call: Call) -> View:
     return image_view(joined.tensor, joined.batch, joined.size, order, raw=joined.raw)
 
 
-def _order_of_joined(views: list[View], axis: int) -> str | None:
-    """Return the letters of the axes, ``C`` for the one that is joined, None where that fails."""
-    orders = {2: ("NC",), 3: ("NCW", "NWC"), 4: ("NCHW", "NHWC")}.get(len(views[0].axes), ())
-    for order in orders:
-        alike = all(
-            view.axes == image_view(view.tensor, view.batch, view.size, order).axes
-            and view.size[:2] == views[0].size[:2]
-            for view in views
+def _side_by_side(call: Call, views: list[View], axis: int) -> tuple[list[View], str]:
+    """Return activations that can be joined along their channels, and the letters of their axes.
+
+    What is flattened or reshaped in the order of memory becomes an activation of its own.
+    """
+    rank = len(views[0].axes)
+    alike = len({view.shape[:axis] + view.shape[axis + 1 :] for view in views}) == 1
+    for order in {2: ("NC",), 3: ("NCW", "NWC"), 4: ("NCHW", "NHWC")}.get(rank, ()):
+        has_order = all(_has_order(view, order) for view in views)
+        if alike and order.index("C") == axis and has_order:
+            return views, order
+    if alike and rank == 2 and axis == 1 and all(view.in_memory_order for view in views):
+        made = [memory_view(call, view, (1, 1, view.shape[1]), "NHWC") for view in views]
+        return made, "NC"
+    if not alike or rank not in (3, 4) or axis != 1:
+        shapes = ", ".join(str(view.shape) for view in views)
+        raise Unsupported(
+            f"it joins values of shapes {shapes} along axis {axis}",
+            "only activations of one height and width are joined, along their channels; flattened "
+            "maps only if they are flattened as (height, width, channels)",
         )
-        if alike and order.index("C") == axis:
-            return order
-    return None
+    made = [call.image(i) for i in range(len(views))]
+    return made, {3: "NCW", 4: "NCHW"}[rank]
+
+
+def _has_order(view: View, order: str) -> bool:
+    alike = image_view(view.tensor, view.batch, view.size, order)
+    return view.axes == alike.axes and view.shape == alike.shape
 
 
 def subtraction(call: Call) -> View:

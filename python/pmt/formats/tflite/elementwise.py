@@ -56,13 +56,15 @@ def concatenate(step: Step) -> None:
     tensors = [step.tensor(i) for i in range(len(shapes))]
     rank, axis = len(shapes[0]), step.op.options.get("Axis", 0)
     alike = {(shape[:-1], tensor.shape[:2]) for shape, tensor in zip(shapes, tensors, strict=True)}
+    if not -rank <= axis < rank:
+        raise Unsupported(f"axis {axis} for shape {shapes[0]}", "the file is damaged")
     if axis not in (-1, rank - 1) or len(alike) != 1:
         raise Unsupported(
             f"joins {', '.join(map(str, shapes))} along axis {axis}",
             "only activations of one height and width are joined, along their channels",
         )
     if len(shapes) == 1:
-        requantize(step)
+        _keep_one(step)
         return
     network, channels, joined = step.network, tensors[0].channels, step.source(0)
     for i in range(1, len(shapes)):
@@ -80,6 +82,14 @@ def concatenate(step: Step) -> None:
         size=size,
         clamp=fused_clamp(step),
     )
+
+
+def _keep_one(step: Step) -> None:
+    clamp = fused_clamp(step)
+    if step.keeps_quantization() and clamp != (-128, 127):
+        _emit_clamp(step, 0, clamp)
+    else:
+        requantize(step)
 
 
 def subtract(step: Step) -> None:
@@ -110,7 +120,7 @@ def requantize(step: Step) -> None:
 
 
 def _concatenations_requantize(step: Step) -> bool:
-    """Whether all that reads the output are concatenations, which requantize what they read."""
+    """Whether only concatenations read the output, which requantize it themselves."""
     model, readers = step.network.model, step.network.readers.get(step.output, [])
     outputs = [model.tensors[op.outputs[0]] for op in readers if op.kind == "CONCATENATION"]
     wanted = step.target_quantization()

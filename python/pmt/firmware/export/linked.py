@@ -1,0 +1,86 @@
+"""The parts of the core that a firmware links: ops of its model, estimators of its options."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pmt import _core
+
+__all__ = ["LINKED_NAME", "LinkedParts", "linked_parts"]
+
+LINKED_NAME = "model/linked.hpp"
+# Bytes of flash at -O2 that a part takes at least, by its bit. ``make`` of an export whose header
+# misses one bit gives them.
+_SIZES: dict[str, dict[int, int]] = {
+    "ops": {2: 3000, 4: 800, 5: 1200, 6: 1050, 7: 950, 8: 300, 9: 100, 10: 500},
+    "depthwise_sides": {3: 1200, 5: 1400, 7: 1400},
+    "estimators": {0: 3400, 1: 150, 2: 1000, 3: 800},
+    "losses": {1: 500, 2: 750, 3: 850},
+    "generators": {1: 1500},
+}
+
+
+@dataclass(frozen=True)
+class LinkedParts:
+    """Parts that are linked.
+
+    Attributes
+    ----------
+    bits : dict of str to int
+        Of each set of ``cpp/core/base/linked.hpp`` the bits of its parts.
+    input_search : bool
+        Whether a learner chooses filters before the network.
+    """
+
+    bits: dict[str, int]
+    input_search: bool = False
+
+    def header(self) -> bytes:
+        """Return ``model/linked.hpp``."""
+        lines = [f"constexpr uint32_t {name} = {bits:#x};" for name, bits in self.bits.items()]
+        lines += [f"constexpr bool input_search = {str(self.input_search).lower()};"]
+        body = "\n".join(lines)
+        return (
+            "// Parts of the core that this model and its options use: see core/base/linked.hpp.\n"
+            f"#pragma once\n\n#include <cstdint>\n\nnamespace pmt::linked {{\n\n{body}\n\n"
+            "}  // namespace pmt::linked\n"
+        ).encode()
+
+    def saved_bytes(self) -> int:
+        """Return the bytes of flash that the parts take which are not linked, at least."""
+        return sum(
+            size
+            for name, sizes in _SIZES.items()
+            for bit, size in sizes.items()
+            if not self.bits[name] >> bit & 1
+        )
+
+
+def linked_parts(
+    model: _core.Model,
+    trainings: Iterable[tuple[_core.Options, Sequence[int]]],
+    *,
+    input_search: bool = False,
+) -> LinkedParts:
+    """Return the parts that a model and trainings of layers use.
+
+    Parameters
+    ----------
+    model : Model
+        The core's model.
+    trainings : iterable of (Options, sequence of int)
+        Options, and the ops of the layers; none for firmware that trains nothing.
+    input_search : bool, optional
+        Whether filters before the network are chosen on the board.
+
+    Returns
+    -------
+    LinkedParts
+        Their bits.
+    """
+    bits = {"estimators": 0, "losses": 0, "generators": 0, **_core.parts_of_model(model)}
+    for options, layers in trainings:
+        for name, found in _core.parts_of_training(model, options, layers).items():
+            bits[name] |= found
+    return LinkedParts(bits, input_search)

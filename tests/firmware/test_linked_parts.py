@@ -1,0 +1,101 @@
+"""A firmware links the parts of the core that its model and options use, and no others."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from firmware_tools import EMULATOR, TARGET, emulate, make, need_firmware_tools, small_export
+from networks import residual_network
+
+import pmt
+from pmt.firmware.export import export
+from pmt.firmware.export.linked import LINKED_NAME, linked_parts
+
+
+@pytest.mark.parametrize(
+    ("options", "losses", "generators", "estimators"),
+    [
+        ({}, 0b1, 0b1, 0b1100),
+        ({"rule": "weight", "generator": "xorshift32"}, 0b1, 0b10, 0b1),
+        ({"rule": "node", "loss": "entropy", "layers": "B1"}, 0b1000, 0b1, 0b10),
+    ],
+)
+def test_the_parts_that_options_use(
+    options: dict[str, object], losses: int, generators: int, estimators: int
+) -> None:
+    model = residual_network()
+    chosen = pmt.preset("default", **options)
+    layers = model.select_layers(chosen.layers)
+    found = linked_parts(model.core, [(chosen.to_core(), layers)])
+    assert found.bits == {
+        "ops": 0b10011110,  # conv2d, depthwise_conv2d, fully_connected, add, mean
+        "depthwise_sides": 0b1000,
+        "losses": losses,
+        "generators": generators,
+        "estimators": estimators,
+    }
+
+
+def test_a_predictor_trains_nothing() -> None:
+    found = linked_parts(residual_network().core, [])
+    assert (found.bits["estimators"], found.bits["losses"], found.bits["generators"]) == (0, 0, 0)
+    assert "constexpr uint32_t estimators = 0x0;" in found.header().decode()
+
+
+def test_the_bundled_network_takes_108_kilobytes_of_flash(tmp_path: Path) -> None:
+    need_firmware_tools("make")
+    out = tmp_path / "fw"
+    data = pmt.datasets.bundled("train").take(32)
+    options = pmt.preset("default", layers="B4,head", batch=32, queries=8)
+    model = pmt.load("fashion_mnist_dscnn")
+    report = export(
+        model,
+        target=TARGET,
+        like="stm32f746g-disco",
+        out=out,
+        dataset=data,
+        options=options,
+        steps=1,
+    )
+    assert make(out, "build/fw.elf").returncode == 0
+    program = str(out / "build" / "fw.elf")
+    shown = ["arm-none-eabi-nm", "-C", program]
+    names = subprocess.run(shown, capture_output=True, text=True, check=True).stdout
+    for part in ("arm_dsp::mean", "convolve_plane<3", "cross_entropy", "PooledGradient"):
+        assert part in names
+    for part in ("max_pool", "average_pool", "convolve_plane<5", "xorshift", "entropy_gradient("):
+        assert part not in names.replace("cross_entropy_gradient(", "")
+    sizes = ["arm-none-eabi-size", program]
+    text = int(subprocess.run(sizes, capture_output=True, text=True, check=True).stdout.split()[6])
+    assert 106_000 < text < 110_000 < report.flash_used < 120_000
+
+
+@pytest.mark.parametrize(
+    ("name", "bits"), [("losses", "0x2"), ("generators", "0x2"), ("estimators", "0x1")]
+)
+def test_what_is_not_linked_is_an_error(name: str, bits: str, tmp_path: Path) -> None:
+    need_firmware_tools(EMULATOR, "make")
+    out = tmp_path / "fw"
+    small_export(out)
+    header = out / LINKED_NAME
+    lines = [
+        f"constexpr uint32_t {name} = {bits};" if f" {name} =" in line else line
+        for line in header.read_text().splitlines()
+    ]
+    header.write_text("\n".join(lines) + "\n")
+    ok, log = emulate(out)
+    assert not ok
+    assert "the program was built without this loss, generator or estimator" in "\n".join(log)
+
+
+def test_an_op_that_is_not_linked_is_an_error(tmp_path: Path) -> None:
+    need_firmware_tools(EMULATOR, "make")
+    out = tmp_path / "fw"
+    small_export(out)
+    header = out / LINKED_NAME
+    header.write_text(header.read_text().replace("ops = 0x9e", "ops = 0x8e"))  # without add
+    ok, log = emulate(out)
+    assert not ok
+    assert "unknown kind of op" in "\n".join(log)
