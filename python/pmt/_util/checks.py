@@ -129,16 +129,25 @@ class FileProblems(ValueError):
         The whole message; by default the problems, each after the file, joined by semicolons.
     rule : str, optional
         What every problem is, before it: ``"not supported"``.
+    missing : frozenset of str, optional
+        Kinds of operators without a counterpart.
     """
 
     def __init__(
-        self, path: str, problems: Iterable[str], message: str = "", rule: str = ""
+        self,
+        path: str,
+        problems: Iterable[str],
+        message: str = "",
+        rule: str = "",
+        missing: frozenset[str] = frozenset(),
     ) -> None:
         self.path = path
         self.problems = tuple(problems)
         self.rule = rule
+        self.missing = missing
         self.message = message or "; ".join(self.lines())
-        super().__init__(path, self.problems, self.message, rule)  # all of it, for pickle
+        # All of it, for pickle.
+        super().__init__(path, self.problems, self.message, rule, missing)
 
     def __str__(self) -> str:
         return self.message

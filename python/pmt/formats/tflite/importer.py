@@ -19,6 +19,7 @@ import numpy as np
 from pmt._util.text import printable
 from pmt.formats.layers import (
     NO_STATE,
+    MissingOperator,
     Problems,
     Unsupported,
     check_imported,
@@ -328,9 +329,8 @@ def _check_kind(step: Step) -> None:
         raise Unsupported(f"has {len(step.op.outputs)} outputs", "operators with one are imported")
     sizes = is_shape_value(step.network.model.tensors[step.output])
     if step.op.kind not in _CONVERTERS and not sizes:
-        raise Unsupported(
-            "this operator has no counterpart here", _REMEDIES.get(step.op.kind, _ELSE)
-        )
+        remedy = _REMEDIES.get(step.op.kind, _ELSE)
+        raise MissingOperator(step.op.kind, "this operator has no counterpart here", remedy)
 
 
 @dataclass
