@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import litert_engine
 import numpy as np
 import pytest
+from drawn_graphs import int8_outputs
 from importer_differences import (
     LiteRTActivations,
     OpDifference,
@@ -16,6 +18,7 @@ from importer_differences import (
     litert_activations,
     network_classes,
 )
+from tflite_builder import TfliteBuilder
 from tflite_networks import (
     GENERATED,
     RELU,
@@ -28,6 +31,7 @@ from tflite_networks import (
     generated,
 )
 
+import pmt
 from pmt.formats.tflite import importer as tflite
 
 pytest.importorskip("ai_edge_litert")
@@ -239,3 +243,37 @@ def test_resnet8_on_real_images(resnet8_path: Path, cifar10_dir: Path) -> None:
     whole = compare_top_one(network_classes(graph, reference.images), reference.logits)
     assert whole.equal >= 24
     assert whole.widest <= 3
+
+
+def test_a_uint8_network_of_symmetric_weights(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    b = TfliteBuilder()
+
+    def weights(*shape: int, scale: float) -> int:
+        values = rng.integers(1, 256, shape).astype(np.uint8)  # 128 stands for 0
+        return b.constant(values, scales=[scale], zero=128)
+
+    def activation(*shape: int, scale: float, zero: int) -> int:
+        return b.activation(1, *shape, scale=scale, zero=zero, dtype="UINT8")
+
+    window = {"Padding": SAME, "StrideH": 1, "StrideW": 1, "FusedActivationFunction": RELU}
+    depthwise = {**window, "DepthMultiplier": 1, "DilationWFactor": 1, "DilationHFactor": 1}
+    x, y = activation(8, 8, 3, scale=1 / 255, zero=0), activation(8, 8, 6, scale=0.02, zero=0)
+    z, joined = activation(8, 8, 6, scale=0.02, zero=0), activation(8, 8, 12, scale=0.02, zero=0)
+    pooled, logits = activation(12, scale=0.02, zero=0), activation(4, scale=0.1, zero=120)
+    bias = [b.constant(rng.integers(-900, 900, n).astype(np.int32)) for n in (6, 6, 4)]
+    axes = b.constant(np.array([1, 2], np.int32))
+    b.op("CONV_2D", [x, weights(6, 3, 3, 3, scale=0.006), bias[0]], [y], **window)
+    b.op("DEPTHWISE_CONV_2D", [y, weights(1, 3, 3, 6, scale=0.004), bias[1]], [z], **depthwise)
+    b.op("CONCATENATION", [y, z], [joined], Axis=3, FusedActivationFunction=0)
+    b.op("MEAN", [joined, axes], [pooled])
+    b.op("FULLY_CONNECTED", [pooled, weights(4, 12, scale=0.02), bias[2]], [logits])
+    path = tmp_path / "net.tflite"
+    path.write_bytes(b.bytes([x], [logits]))
+    model = pmt.load(path)
+    images = rng.integers(0, 256, (20, 8, 8, 3)).astype(np.uint8)
+    np.testing.assert_array_equal(model.prepare(images), (images.astype(int) - 128).astype(np.int8))
+    theirs = litert_engine.outputs(path.read_bytes(), images, reference=True).astype(int) - 128
+    ours = int8_outputs(model, model.prepare(images)).astype(int)
+    assert np.abs(ours - theirs).max() <= 1
+    assert theirs.std() > 5

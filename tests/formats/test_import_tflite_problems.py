@@ -49,7 +49,7 @@ def test_float_hybrid_and_uint8_networks(tmp_path: Path) -> None:
     for dtype, weights, reason in (
         ("FLOAT32", np.ones((2, 48), np.float32), "op 0 FULLY_CONNECTED: computes in float ("),
         ("FLOAT32", ramp(2, 48), "op 0 FULLY_CONNECTED: is hybrid, dynamic-range quantized"),
-        ("UINT8", np.ones((2, 48), np.uint8), "UINT8, the asymmetric scheme of TensorFlow 1"),
+        ("UINT8", 2 * ramp(2, 48).view(np.uint8), "its uint8 weights are"),
     ):
         b = TfliteBuilder()
         x, y = b.activation(1, 4, 4, 3, dtype=dtype), b.activation(1, 2, dtype=dtype)
@@ -64,7 +64,7 @@ def test_float_hybrid_and_uint8_networks(tmp_path: Path) -> None:
     [
         (ramp(2, 3, 3, 3), {}, "its weights take 3 channels and give 2, its input has 2"),
         (ramp(3, 3, 3, 1), {}, "its weights take 1 channels and give 3, its input has 2"),
-        (ramp(2, 3, 3, 2).astype(np.uint8), {}, "its weights are UINT8 of shape"),
+        (ramp(2, 3, 3, 2).astype(np.uint8), {}, "its weights have zero points other than 0"),
         (ramp(2, 18), {}, r"its weights are INT8 of shape \(2, 18\), not INT8 of rank 4"),
         (ramp(2, 3, 3, 2), {"FusedActivationFunction": TANH}, "fused activation 4"),
         (ramp(2, 3, 3, 2), {"StrideH": 0}, "must be positive"),

@@ -93,6 +93,7 @@ struct OuterProductArgs {
   int64_t* sums;
 };
 
+// Functions of ops that are not linked are null.
 struct Kernels {
   const char* name;
 

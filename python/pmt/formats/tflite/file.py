@@ -7,7 +7,7 @@ needs is copied out here, with sizes bounded, so that later code never meets the
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -81,6 +81,7 @@ class FileTensor:
     ``scales`` and ``zero_points`` are empty for a tensor that is not quantized. ``signature`` is
     the shape with -1 where the converter did not know a size; ``storage`` says how its values are
     kept if not as a plain array: ``sparse``, ``variable`` or ``outside of the flatbuffer``.
+    Quantized uint8 is read as int8, values and zero points 128 lower; ``is_unsigned`` says so.
     """
 
     name: str
@@ -92,6 +93,7 @@ class FileTensor:
     quantized_dimension: int
     data: npt.NDArray[Any] | None
     storage: str = ""
+    is_unsigned: bool = False
 
     @property
     def is_dynamic(self) -> bool:
@@ -189,7 +191,7 @@ def _note(model: Any) -> bytes:
 
 
 class _Budget:
-    """Bytes that may still be copied: a sound file hardly stores a name or a scale twice."""
+    """Bytes that may still be copied: a sound file hardly stores anything twice."""
 
     def __init__(self, file_bytes: int) -> None:
         self._left = 2 * file_bytes
@@ -241,7 +243,7 @@ def _copy_tensor(tflite: Any, model: Any, tensor: Any, budget: _Budget) -> FileT
     zeros = 0 if quantization is None else quantization.ZeroPointLength()
     budget.take(4 * count + 8 * zeros)
     data, storage = _values(model, tensor, dtype, shape)
-    return FileTensor(
+    found = FileTensor(
         name=_text(tensor.Name(), budget),
         shape=shape,
         signature=_indices(tensor, "ShapeSignature", _MAX_RANK),
@@ -252,6 +254,17 @@ def _copy_tensor(tflite: Any, model: Any, tensor: Any, budget: _Budget) -> FileT
         data=data,
         storage=storage,
     )
+    if dtype != "UINT8" or not count or storage:
+        return found
+    budget.take(0 if data is None else data.size)  # it is copied, and others may share it
+    return _as_int8(found)
+
+
+def _as_int8(tensor: FileTensor) -> FileTensor:
+    """Return quantized uint8 values as int8, 128 lower: the same numbers."""
+    zeros = tensor.zero_points if len(tensor.zero_points) else np.zeros(1, np.int64)
+    data = None if tensor.data is None else (tensor.data ^ np.uint8(128)).view(np.int8)
+    return replace(tensor, dtype="INT8", zero_points=zeros - 128, data=data, is_unsigned=True)
 
 
 def _values(

@@ -29,7 +29,7 @@ from pmt.formats.layers import (
 )
 from pmt.formats.notes import noted_metadata
 from pmt.formats.tflite import channels_first, elementwise, windows
-from pmt.formats.tflite.file import FileModel, FileOp, place, read_file
+from pmt.formats.tflite.file import FileModel, FileOp, FileTensor, place, read_file
 from pmt.formats.tflite.network import Network, Step, StoredLayer, check_types, is_shape_value
 from pmt.formats.tflite.pool_pieces import join_pools
 from pmt.formats.tflite.windows import VALID
@@ -353,6 +353,9 @@ def rewrite(model: FileModel) -> Rewritten:
     """Drop the ends and all that the output does not depend on; fold dilation, join pools."""
     result = Rewritten(list(enumerate(model.ops)), model.inputs[0], model.outputs[0])
     _drop_start(model, result)
+    first = model.tensors[result.first]
+    if result.pixels is None and first.is_unsigned and len(first.scales) == 1:
+        result.pixels = _uint8_pixels(first)
     _drop_end(model, result)
     result.ops = _needed(result)
     result.ops = _fold_dilation(model, result)
@@ -383,16 +386,19 @@ def _drop_start(model: FileModel, result: Rewritten) -> None:
         if op.outputs[0] < 0 or id(op) not in numbers:
             return
         target = model.tensors[op.outputs[0]]
-        if op.kind == "QUANTIZE" and target.dtype == "INT8" and source.dtype != "INT8":
-            if source.dtype == "UINT8" and len(source.scales) == 1:
-                zero_point = int(source.zero_points[0]) if len(source.zero_points) else 0
-                result.pixels = float(source.scales[0]), zero_point
-            elif source.dtype != "FLOAT32":
-                return
+        of_pixels = source.is_unsigned and not target.is_unsigned and len(source.scales) == 1
+        from_float = source.dtype == "FLOAT32" and target.dtype == "INT8"
+        if op.kind == "QUANTIZE" and (of_pixels or from_float):
+            result.pixels = _uint8_pixels(source) if of_pixels else result.pixels
         elif not (op.kind == "TRANSPOSE" and _order(model, op) == _CHANNELS_LAST):
             return
         result.first = op.outputs[0]
         _drop(result, numbers.pop(id(op)))
+
+
+def _uint8_pixels(tensor: FileTensor) -> tuple[float, int]:
+    """Return scale and zero point of a uint8 tensor as the file has them."""
+    return float(tensor.scales[0]), int(tensor.zero_points[0]) + 128
 
 
 def _order(model: FileModel, op: FileOp) -> list[int]:

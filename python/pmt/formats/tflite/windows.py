@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from pmt._core import LARGEST_SIDE
+from pmt._core import LARGEST_SIDE, LARGEST_WEIGHT
 from pmt.formats.layers import (
     Unsupported,
     Window,
@@ -360,14 +360,30 @@ def _weights(step: Step, axis: int, rank: int) -> tuple[FileTensor, npt.NDArray[
             f"its weights are {tensor.dtype} of shape {tensor.shape}, not INT8 of rank {rank}",
             CONVERT_INT8,
         )
-    if np.any(tensor.zero_points != 0):
-        raise Unsupported("its weights have zero points other than 0", CONVERT_INT8)
+    weights = _symmetric(tensor)
     if len(tensor.scales) > 1 and tensor.quantized_dimension != axis:
         raise Unsupported(
             f"its weight scales run along dimension {tensor.quantized_dimension}, not {axis}",
             "convert the model again",
         )
-    return tensor, tensor.data
+    return tensor, weights
+
+
+def _symmetric(tensor: FileTensor) -> npt.NDArray[Any]:
+    """Return weights with a zero point of 0; uint8 ones where they fit int8 without theirs."""
+    assert tensor.data is not None
+    if not np.any(tensor.zero_points != 0):
+        return tensor.data
+    if not tensor.is_unsigned or len(tensor.zero_points) != 1:
+        raise Unsupported("its weights have zero points other than 0", CONVERT_INT8)
+    steps = tensor.data.astype(np.int16) - tensor.zero_points[0]
+    if np.abs(steps).max() > LARGEST_WEIGHT:
+        raise Unsupported(
+            f"its uint8 weights are {steps.min()} to {steps.max()} steps from their zero point "
+            f"{tensor.zero_points[0] + 128}, int8 holds {LARGEST_WEIGHT}",
+            CONVERT_INT8,
+        )
+    return np.asarray(steps, np.int8)
 
 
 def _bias_index(step: Step) -> int:
