@@ -196,14 +196,15 @@ def test_each_thing_that_is_not_supported_is_a_line(tmp_path, capsys):
     onnx_networks = pytest.importorskip("onnx_networks")
     network = onnx_networks.Network(3)
     x = network.add("HardSwish", [network.conv("x", 3, 8)])
-    x = network.add("Concat", [x, x], axis=1)
+    x = network.add("Split", [x], axis=1)
     path = network.save(tmp_path / "bad.onnx", x)
     arguments = ["quantize", str(path), "--calibrate", "bundled", "--out", str(tmp_path / "n.pmt")]
     assert main(arguments) == 2
     lines = capsys.readouterr().err.splitlines()
     assert [line.partition(" (")[2] for line in lines] == [
         "HardSwish): this operator is not supported: train the network with ReLU or ReLU6 instead",
-        "Concat): this operator is not supported: use Add to join branches",
+        "Split): this operator is not supported: export without branches over parts of the "
+        "channels",
     ]
     assert all(line.startswith("pmt: error: bad.onnx: not supported: node ") for line in lines)
 

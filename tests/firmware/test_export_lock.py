@@ -242,4 +242,5 @@ def test_python_makes_an_export_again(tmp_path: Path, capsys: pytest.CaptureFixt
     with pytest.raises(ValueError, match="the training differs: SHA-256"):
         small_export(tmp_path / "c", lock=lock, steps=3)
     error = refused(["--from", str(tmp_path / "a" / "pmt.lock")], tmp_path / "d", capsys)
-    assert "the folder was exported from Python; call export(..., lock=read_lock(path))" in error
+    assert "has no arguments of the command line" in error
+        assert "else call export(..., lock=read_lock(path)) of pmt.firmware.export" in error
