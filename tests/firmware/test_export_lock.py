@@ -243,4 +243,4 @@ def test_python_makes_an_export_again(tmp_path: Path, capsys: pytest.CaptureFixt
         small_export(tmp_path / "c", lock=lock, steps=3)
     error = refused(["--from", str(tmp_path / "a" / "pmt.lock")], tmp_path / "d", capsys)
     assert "has no arguments of the command line" in error
-        assert "else call export(..., lock=read_lock(path)) of pmt.firmware.export" in error
+    assert "else call export(..., lock=read_lock(path)) of pmt.firmware.export" in error
