@@ -1,4 +1,4 @@
-"""What ``pmt info`` says of a network that is refused: its operators, and which are missing."""
+"""Operators of a network that is refused, as ``pmt info`` lists them."""
 
 from __future__ import annotations
 
@@ -52,6 +52,14 @@ def test_an_onnx_file(tmp_path: Path) -> None:
         OperatorCount("GlobalAveragePool", 1, 0),
         OperatorCount("HardSwish", 1, 0),
     ]
+
+
+def test_shapes_after_an_ill_formed_node_are_unknown(tmp_path: Path) -> None:
+    net = Network()
+    x = net.add("Add", [net.conv("x", 3, 4), net.add("Concat", [], axis=1)])
+    path = net.save(tmp_path / "net.onnx", net.add("HardSwish", [x]), (1, 3, 8, 8))
+    found = [(one.kind, one.macs) for one in count_operators(path)]
+    assert found == [("Add", 0), ("Concat", 0), ("Conv", 0), ("HardSwish", 0)]
 
 
 def test_info_lists_them_before_the_error(

@@ -33,10 +33,4 @@ constexpr bool is_part(uint32_t parts, Part value, Part part) {
   return parts == 1u << static_cast<uint32_t>(part) || value == part;
 }
 
-// A function, or null where its part is not linked.
-template <typename Part, typename Function>
-constexpr Function* linked_function(uint32_t parts, Part part, Function* function) {
-  return is_linked(parts, part) ? function : nullptr;
-}
-
 }  // namespace pmt

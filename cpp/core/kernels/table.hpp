@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "core/base/linked.hpp"
 #include "core/base/op_record.hpp"
 #include "core/base/random.hpp"
 
@@ -93,7 +94,12 @@ struct OuterProductArgs {
   int64_t* sums;
 };
 
-// Functions of ops that are not linked are null.
+// An op's function for a table; null where the op is not linked.
+template <typename Function>
+constexpr Function* of_op(OpKind kind, Function* function) {
+  return is_linked(linked::ops, kind) ? function : nullptr;
+}
+
 struct Kernels {
   const char* name;
 

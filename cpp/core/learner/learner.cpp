@@ -333,8 +333,8 @@ Status Learner::start_align() {
   write_over_learned();
   learned_.reset_channels(model_);
   use(&learned_, LearnerState::aligned);
-  if (chooses_) {
-    if (chooses_input()) input_.start();
+  if (chooses_ && chooses_input()) {
+    input_.start();
   } else {
     channels_.start(learned_, samples_.count(LearnerSamples::Use::alignment));
   }

@@ -3,6 +3,13 @@
 #include "core/ops/definitions.hpp"
 
 namespace pmt {
+namespace {
+
+#define PMT_DEFINED_OP(name) , is_linked(linked::ops, OpKind::name) ? &name##_op : nullptr
+const OpDefinition* const definitions[] = {nullptr PMT_OPS(PMT_DEFINED_OP)};
+#undef PMT_DEFINED_OP
+
+}  // namespace
 
 const OpDefinition* definition_of(OpKind kind) {
   return words<OpKind>.holds(kind) ? definitions[static_cast<uint32_t>(kind)] : nullptr;

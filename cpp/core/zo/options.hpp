@@ -130,10 +130,10 @@ bool parts_queries(const TrainerOptions& options);
 // Minimum queries of a layer and sample: 2 to be compared with one another or to be parted, twice as many of pairs.
 int32_t least_queries(const TrainerOptions& options);
 
-// Whether the loss has a gradient by the logits, which makes that of a linear head exact.
 // Known while compiling where the loss is not linked, or no other is.
 inline bool is_loss(const TrainerOptions& options, Loss loss) { return is_part(linked::losses, options.loss, loss); }
 
+// Whether the loss has a gradient by the logits, which makes that of a linear head exact.
 bool has_gradient(Loss loss);
 
 // Whether the loss reads labels; a function of the host's may, and gets those that there are.

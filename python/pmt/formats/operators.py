@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -82,10 +83,10 @@ def _tflite(path: Path) -> Iterator[tuple[str, int]]:
 
 def _onnx(path: Path) -> Iterator[tuple[str, int]]:
     onnx = import_extra("onnx", "reading .onnx needs the package onnx", "onnx")
-    try:
-        graph = onnx.shape_inference.infer_shapes(onnx.load(str(path))).graph
-    except Exception as error:  # its parser and its inference raise types of their own
-        raise ValueError(f"{path.name}: is damaged: {error}") from error
+    model = onnx.load(str(path))
+    with suppress(Exception):  # at an ill-formed node: shapes after it stay unknown
+        model = onnx.shape_inference.infer_shapes(model)
+    graph = model.graph
     sizes = {one.name: list(one.dims) for one in graph.initializer}
     quantized = (node for node in graph.node if node.op_type == "DequantizeLinear")
     sizes |= {node.output[0]: sizes[node.input[0]] for node in quantized if node.input[0] in sizes}
@@ -99,11 +100,9 @@ def _onnx(path: Path) -> Iterator[tuple[str, int]]:
 
 def _macs(node: Any, sizes: dict[str, list[int]], shapes: dict[str, list[int]]) -> int:
     weights = next((sizes[name] for name in node.input[1:2] if name in sizes), None)
-    if weights is None:
+    shape = shapes.get(node.input[0] if node.op_type in _BY_INPUT else node.output[0])
+    if weights is None or shape is None:
         return 0
     if node.op_type in ("Gemm", "MatMul"):
-        return math.prod(weights) * math.prod(shapes.get(node.output[0], [1])[1:-1])
-    if node.op_type not in ("Conv", "ConvTranspose"):
-        return 0
-    by = node.input[0] if node.op_type in _BY_INPUT else node.output[0]
-    return math.prod(weights) * math.prod(shapes.get(by, [])[2:])
+        return math.prod(weights) * math.prod(shape[1:-1])
+    return math.prod(weights) * math.prod(shape[2:]) * (node.op_type in ("Conv", "ConvTranspose"))

@@ -1,6 +1,5 @@
 #include "core/kernels/arm_dsp/arm_dsp.hpp"
 
-#include "core/base/linked.hpp"
 #include "core/kernels/dsp.hpp"
 #include "core/kernels/portable/portable.hpp"
 
@@ -9,11 +8,6 @@ namespace {
 
 int64_t nothing_packed(const OpShape&) { return 0; }
 void pack_nothing(const PackArgs&) {}
-
-template <typename Function>
-constexpr Function* of_op(OpKind kind, Function* function) {
-  return linked_function(linked::ops, kind, function);
-}
 
 int32_t scratch_bytes(const OpShape& shape) {
   switch (shape.kind) {

@@ -49,15 +49,14 @@ Convolve convolve_for(int32_t stride) {
   return {convolve_plane<kernel_w, 2>, convolve_exactly<kernel_w, 2>};
 }
 
-constexpr uint32_t fast_sides = 1u << 3 | 1u << 5 | 1u << 7;
+bool has_side(const Window& window, int32_t side) {
+  return is_part(linked::depthwise_sides & (1u << 3 | 1u << 5 | 1u << 7), window.kernel_w, side);
+}
 
 Convolve convolve_for(const Window& window) {
-  if (is_part(linked::depthwise_sides & fast_sides, window.kernel_w, int32_t{3}))
-    return convolve_for<3>(window.stride_w);
-  if (is_part(linked::depthwise_sides & fast_sides, window.kernel_w, int32_t{5}))
-    return convolve_for<5>(window.stride_w);
-  if (is_part(linked::depthwise_sides & fast_sides, window.kernel_w, int32_t{7}))
-    return convolve_for<7>(window.stride_w);
+  if (has_side(window, 3)) return convolve_for<3>(window.stride_w);
+  if (has_side(window, 5)) return convolve_for<5>(window.stride_w);
+  if (has_side(window, 7)) return convolve_for<7>(window.stride_w);
   return {};  // by fits()
 }
 

@@ -1,17 +1,10 @@
 #include "core/kernels/portable/portable.hpp"
 
-#include "core/base/linked.hpp"
-
 namespace pmt {
 namespace {
 
 int64_t nothing_packed(const OpShape&) { return 0; }
 void pack_nothing(const PackArgs&) {}
-
-template <typename Function>
-constexpr Function* of_op(OpKind kind, Function* function) {
-  return linked_function(linked::ops, kind, function);
-}
 
 }  // namespace
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from pmt.baselines.backprop.scheme import UpdateScheme, head_layer, input_channels
 from pmt.model import Model
-from pmt.net.ops import DEFINITIONS
+from pmt.net.ops import DEFINITIONS, LAYER_KINDS
 from pmt.train.costs.memory import Memory, Moment, inference_moments, lifetimes
 from pmt.train.costs.work import Work
 
@@ -25,7 +25,6 @@ __all__ = [
     "backward_work",
 ]
 
-_LAYERS = ("conv2d", "depthwise_conv2d", "fully_connected")
 # Their backward pass can work in place.
 _ELEMENTWISE = ("reshape", *(kind for kind, op in DEFINITIONS.items() if op.inputs > 1))
 _GRADIENT = 4  # bytes of a gradient, whatever the weights are
@@ -90,7 +89,7 @@ class BackwardGraph:
         read before they are rounded, or for ops that only move or average values.
         """
         last = op["index"] == len(self.ops) - 1
-        clamps = op["kind"] in (*_LAYERS, "add")
+        clamps = op["kind"] in (*LAYER_KINDS, "add")
         if op["output"] not in self.reaches or not clamps or (last and exact_logits):
             return 0
         return int(self.elements[op["output"]])

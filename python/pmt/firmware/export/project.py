@@ -184,10 +184,12 @@ def export(
     if lock is not None:
         check_inputs(lock, inputs)
         arguments = lock.arguments  # where the inputs were found this time does not matter
+    parts = _linked_parts(task, selection)
     report = _plan(
         task,
         board,
         selection,
+        parts,
         path=out,
         budgets={"flash": flash, "ram": ram, "stack": stack},
         build_system=format,
@@ -195,7 +197,7 @@ def export(
     check_budgets(report, board)
     report, files = _results(task, report, board, save_interval, format)
     if board.linked:  # a library's core may serve several exports
-        files[LINKED_NAME] = _linked_parts(task, selection).header()
+        files[LINKED_NAME] = parts.header()
     project = _project(board, format, report, files, selection)
     if lock is not None:
         lock.check_files(project)
@@ -241,6 +243,7 @@ def _plan(
     task: Task,
     board: Target,
     selection: BlockSelection | None,
+    linked: LinkedParts,
     *,
     path: Path,
     budgets: Mapping[str, str | int | None],
@@ -248,7 +251,6 @@ def _plan(
 ) -> ExportReport:
     """Count the firmware's memory, without the card, which is not made yet."""
     fixed = fixed_memory(board, selects=selection is not None)
-    parts_linked = _linked_parts(task, selection)
     regions = (board.flash.bytes, board.ram.bytes) if board.linked else (0, 0)
     usual = {"flash": regions[0], "ram": regions[1], "stack": fixed.stack}
     sizes = {
@@ -278,7 +280,7 @@ def _plan(
         flash_bytes=sizes["flash"],
         ram_bytes=sizes["ram"],
         model_bytes=len(task.model.image()),
-        code_bytes=max(0, fixed.code - parts_linked.saved_bytes()),
+        code_bytes=max(0, fixed.code - linked.saved_bytes()),
         arena_bytes=arena,
         arena_parts=parts,
         peak=peak_op(task),
