@@ -13,7 +13,7 @@ namespace py = pybind11;
 namespace pmt::bindings {
 namespace {
 
-// Bits of core/base/linked.hpp by the name of their constant.
+// Bits of core/base/linked_parts.hpp by the name of their constant.
 using Parts = std::map<std::string, uint32_t>;
 
 template <typename Part>

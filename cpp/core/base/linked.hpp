@@ -1,23 +1,9 @@
-// The parts that are linked: all, or in a project that pmt exports those that its model and options use.
+// Questions about the parts that are linked, answered while compiling.
 #pragma once
 
 #include <cstdint>
 
-#if __has_include("model/linked.hpp")
-#include "model/linked.hpp"
-#else
-namespace pmt::linked {
-
-// A bit for each enumerator; of depthwise_sides for each side of a kernel.
-constexpr uint32_t ops = ~0u;
-constexpr uint32_t depthwise_sides = ~0u;
-constexpr uint32_t estimators = ~0u;
-constexpr uint32_t losses = ~0u;
-constexpr uint32_t generators = ~0u;
-constexpr bool input_search = true;  // of a learner
-
-}  // namespace pmt::linked
-#endif
+#include "core/base/linked_parts.hpp"
 
 namespace pmt {
 

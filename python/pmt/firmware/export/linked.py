@@ -9,7 +9,7 @@ from pmt import _core
 
 __all__ = ["LINKED_NAME", "LinkedParts", "linked_parts"]
 
-LINKED_NAME = "model/linked.hpp"
+LINKED_NAME = "core/base/linked_parts.hpp"
 # Bytes of flash at -O2 that a part takes at least, by its bit. ``make`` of an export whose header
 # misses one bit gives them.
 _SIZES: dict[str, dict[int, int]] = {
@@ -28,7 +28,7 @@ class LinkedParts:
     Attributes
     ----------
     bits : dict of str to int
-        Of each set of ``cpp/core/base/linked.hpp`` the bits of its parts.
+        Of each set of ``cpp/core/base/linked_parts.hpp`` the bits of its parts.
     input_search : bool
         Whether a learner chooses filters before the network.
     """
@@ -37,12 +37,12 @@ class LinkedParts:
     input_search: bool = False
 
     def header(self) -> bytes:
-        """Return ``model/linked.hpp``."""
+        """Return the file of the core that lists the parts."""
         lines = [f"constexpr uint32_t {name} = {bits:#x};" for name, bits in self.bits.items()]
         lines += [f"constexpr bool input_search = {str(self.input_search).lower()};"]
         body = "\n".join(lines)
         return (
-            "// Parts of the core that this model and its options use: see core/base/linked.hpp.\n"
+            "// The parts that are linked: those that this model and its options use.\n"
             f"#pragma once\n\n#include <cstdint>\n\nnamespace pmt::linked {{\n\n{body}\n\n"
             "}  // namespace pmt::linked\n"
         ).encode()
