@@ -442,6 +442,35 @@ TEST_CASE("what a learner cannot do, it says") {
   CHECK(learner.open(setup, memory.data() + 8, memory.size() - 8).code == Code::arena_alignment);
 }
 
+TEST_CASE("a learner without samples predicts by the image, in less memory, and learns nothing") {
+  const World world(2);
+  Device device(world);
+  LearnerSetup setup = device.setup(0, true);
+  setup.samples = 0;
+  AlignedBytes memory(1 << 18);
+  Learner predictor;
+  REQUIRE(predictor.open(setup, memory.data(), memory.size()).ok());
+  const LearnerMemory& need = predictor.need();
+  CHECK(need.predict == device.learner.need().predict);
+  CHECK((need.align == 0 && need.head == 0 && need.epochs == 0));
+  CHECK(need.needed() < device.learner.need().needed());
+  Prediction learned = {}, predicted = {};
+  REQUIRE(device.learner.predict(world.frames[0].data(), &learned).ok());
+  REQUIRE(predictor.predict(world.frames[0].data(), &predicted).ok());
+  CHECK((predicted.label == learned.label && predicted.margin == learned.margin));
+  CHECK(predictor.checksum() == 0);
+  CHECK(predictor.observe(world.frames[0].data(), 0, Role::train).code == Code::learner_full);
+  CHECK(predictor.begin(LearnerPhase::all).code == Code::learner_samples);
+  CHECK(predictor.commit().code == Code::learner_call);
+  CHECK(predictor.cancel().ok());
+  const StateStorage storage = {};
+  setup.storage = &storage;
+  CHECK(predictor.open(setup, memory.data(), memory.size()).code == Code::option_value);
+  setup.storage = nullptr;
+  setup.samples = -1;
+  CHECK(predictor.open(setup, memory.data(), memory.size()).code == Code::batch_size);
+}
+
 TEST_CASE("filters are chosen from frames of a sensor, and are lost with the state") {
   const World world(24, 40, true);
   Device device(world, 8);

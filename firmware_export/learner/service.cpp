@@ -55,14 +55,18 @@ bool Service::open(const ServiceSetup& setup, const board::Memory& arena) {
   core.streams = setup.streams;
   core.stream_count = setup.stream_count;
   core.epochs = setup.epochs;
-  const bool has_card = states_.open(StateSlots::bytes_needed(LearnerParameters::largest(model, setup.epochs.layers)));
+  const bool learns = linked::learning && setup.samples > 0;
+  const bool has_card =
+      learns && states_.open(StateSlots::bytes_needed(LearnerParameters::largest(model, setup.epochs.layers)));
   if (has_card) core.storage = &states_.storage();
   status = learner_.open(core, arena.data, setup.learner_bytes);
   if (!status.ok()) {
     reply(status);
     return false;
   }
-  Line().text("learner: ").text(has_card ? "states on the card" : "no card, states are lost at a reset").print();
+  if (learns) {
+    Line().text("learner: ").text(has_card ? "states on the card" : "no card, states are lost at a reset").print();
+  }
   return true;
 }
 

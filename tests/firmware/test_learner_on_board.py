@@ -76,6 +76,27 @@ def test_live_images_over_the_uart(model: pmt.Model, tmp_path: Path) -> None:
     assert 0 <= export.flash_used - flash < FIXED.code / 10
 
 
+def test_a_board_that_only_predicts(model: pmt.Model, tmp_path: Path) -> None:
+    need_firmware_tools(EMULATOR)
+    out = tmp_path / "fw"
+    export = export_learner(model, target=TARGET, like=LIKE, out=out, samples=0)
+    assert (export.sizes.needed, export.statistics_bytes) == (12256, 0)
+    assert str(export).startswith(f"{out}: a program for {TARGET} that only predicts\n")
+    assert (out / "README.md").read_text().startswith("# Inference on QEMU's mps2-an500")
+    report = stream(out, None, noisy("test", 8), pipe=True)
+    assert (report.samples, report.replies, report.different) == (0, 8, [])
+    assert str(report).startswith(f"test images: {report.before:.1%} of 8\n")
+    shown = succeed("arm-none-eabi-nm", "-C", out / "build" / "fw.elf")
+    for part in ("HeadPhase::step", "ChannelPhase::step", "StateSlots::", "dct_shrinkage"):
+        assert part not in shown
+    assert make(out).returncode == 0
+    flash = (out / "build" / "fw.bin").stat().st_size
+    assert 0 <= export.flash_used - flash < 6_000
+    assert flash - export.model_bytes < 42_000
+    with pytest.raises(ValueError, match="options= cannot be given with samples=0"):
+        export_learner(model, target=TARGET, out=out, samples=0, options=pmt.preset("default"))
+
+
 @pytest.mark.parametrize("frames", ["board", "host"])
 def test_a_board_filters_and_resamples_what_its_sensor_sees(
     model: pmt.Model, tmp_path: Path, frames: str

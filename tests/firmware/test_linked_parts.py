@@ -98,7 +98,10 @@ def test_what_is_not_linked_is_an_error(name: str, bits: str, tmp_path: Path) ->
     header.write_text("\n".join(lines) + "\n")
     ok, log = emulate(out)
     assert not ok
-    assert "the program was built without this loss, generator or estimator" in "\n".join(log)
+    assert (
+        "the program was built without this loss, generator, estimator or input stage"
+        in "\n".join(log)
+    )
 
 
 def test_an_op_that_is_not_linked_is_an_error(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ constexpr uint32_t depthwise_sides = ~0u;
 constexpr uint32_t estimators = ~0u;
 constexpr uint32_t losses = ~0u;
 constexpr uint32_t generators = ~0u;
-constexpr bool input_search = true;  // of a learner
+constexpr bool input_stage = true;
+constexpr bool input_search = true, learning = true;  // of a learner
 
 }  // namespace pmt::linked

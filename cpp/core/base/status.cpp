@@ -38,7 +38,7 @@ const char* option_message(Code code) {
     case Code::option_loss:
       return "the loss is a function of the host's: the option 'loss' and the function go together";
     case Code::not_linked:
-      return "the program was built without this loss, generator or estimator: export it again with these options";
+      return "the program was built without this loss, generator, estimator or input stage: export it again with them";
     default: return nullptr;
   }
 }

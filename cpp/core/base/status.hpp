@@ -34,7 +34,7 @@ enum class Code : int32_t {
   option_pairs,            // antithetic pairs with odd queries
   option_value,            // outside its own range; the index is the place in for_each_option()
   option_loss,             // a loss function without the option that names it, or the other way round
-  not_linked,              // a loss, a generator or an estimator that this program was built without
+  not_linked,              // a loss, a generator, an estimator or an input stage that this program was built without
   layer_not_trainable,     // the op has no weights
   layer_repeated,          // the same layer twice, or layers not ascending
   plan_streams,            // ops that are said to stream cannot

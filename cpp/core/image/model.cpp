@@ -73,10 +73,6 @@ FilterChain Model::filters() const {
   return chain;
 }
 
-const StageRecord* Model::stage() const {
-  return header_->stage.count == 0 ? nullptr : reinterpret_cast<const StageRecord*>(image_ + header_->stage.offset);
-}
-
 int32_t Model::producer(uint32_t tensor) const {
   for (int32_t i = 0; i < op_count(); ++i) {
     if (ops_[i].output == tensor) return i;
@@ -105,6 +101,7 @@ Status Model::open(const uint8_t* image, size_t bytes) {
   if (bytes > largest_image) return {Code::image_layout};
   if (crc32(image + 16, bytes - 16) != header->crc32) return {Code::image_checksum};
   if (has_stage != (header->stage.count > 0)) return {Code::image_version};
+  if (has_stage && !linked::input_stage) return {Code::not_linked};
   image_ = image;
   header_ = header;
   overlay(nullptr);
@@ -204,8 +201,8 @@ Status Model::check_op(int32_t index) const {
 }
 
 Status Model::check_stage() const {
+  if (stage() == nullptr) return {};
   const uint32_t bytes = header_->stage.count;
-  if (bytes == 0) return {};
   if (bytes < sizeof(StageRecord) || stage()->filters > most_filters) return {Code::input_stage};
   const StageRecord& frame = *stage();
   const uint64_t channels = static_cast<uint64_t>(input().channels);

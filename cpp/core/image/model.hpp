@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/base/linked.hpp"
 #include "core/base/memory_parts.hpp"
 #include "core/base/status.hpp"
 #include "core/image/image_format.hpp"
@@ -90,7 +91,10 @@ class Model {
   const char* metadata() const;
 
   // The input stage; a null pointer without one.
-  const StageRecord* stage() const;
+  const StageRecord* stage() const {
+    if (!linked::input_stage || header_->stage.count == 0) return nullptr;
+    return reinterpret_cast<const StageRecord*>(image_ + header_->stage.offset);
+  }
   const int8_t* pixel_table() const { return reinterpret_cast<const int8_t*>(own_filters() + stage()->filters); }
   int32_t filter_count() const {
     return filters_ != nullptr ? filters_->count : static_cast<int32_t>(stage()->filters);

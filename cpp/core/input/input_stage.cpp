@@ -53,6 +53,7 @@ StageMemory stage_memory(const Model& model) {
 }
 
 void run_input_stage(const Model& model, uint8_t* frame, uint8_t* scratch, int8_t* input) {
+  if (model.stage() == nullptr) return;
   const Frame pixels = frame_of(model, frame);
   for (int32_t i = 0; i < model.filter_count(); ++i) run_filter(model.filter(i), pixels, scratch);
   resample(pixels, {model.input().height, model.input().width}, model.pixel_table(), scratch, input);

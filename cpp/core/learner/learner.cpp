@@ -26,7 +26,7 @@ int32_t channel_count(const Model& model) {
 size_t Learner::table_bytes(const LearnerSetup& setup) {
   Learner learner;
   learner.setup_ = setup;
-  const bool takes = setup.samples > 0 && setup.held_out >= 0;
+  const bool takes = setup.samples >= 0 && setup.held_out >= 0;
   if (!takes || !learner.model_.open(setup.image, setup.image_bytes).ok()) return 0;
   Arena measure;
   (void)learner.take_persistent(measure);
@@ -47,8 +47,9 @@ Status Learner::open(const LearnerSetup& setup, void* memory, size_t bytes) {
   PMT_RETURN_IF_ERROR(cancel());
   if (reinterpret_cast<uintptr_t>(memory) % image_alignment != 0) return {Code::arena_alignment};
   PMT_RETURN_IF_ERROR(model_.open(setup.image, setup.image_bytes));
-  if (setup.samples < 1 || setup.held_out < 0 || setup.held_out > setup.samples) return {Code::batch_size};
-  if (setup.held_out > PairedLosses::most_samples || setup.frames.read == nullptr) return {Code::option_value};
+  if (setup.samples < 0 || setup.held_out < 0 || setup.held_out > setup.samples) return {Code::batch_size};
+  if (setup.held_out > PairedLosses::most_samples) return {Code::option_value};
+  if (setup.samples == 0 ? setup.storage != nullptr : setup.frames.read == nullptr) return {Code::option_value};
   const bool needs_clean = setup.clean != nullptr || setup.chooses_input;
   if (needs_clean && !can_align()) return {Code::learner_statistics};
   if (setup.chooses_input && model_.stage() == nullptr) return {Code::learner_input};
@@ -58,11 +59,13 @@ Status Learner::open(const LearnerSetup& setup, void* memory, size_t bytes) {
 }
 
 Status Learner::take_persistent(Arena& arena) {
-  overlay_ = arena.take<WritableLayer>(MemoryPart::lists, model_.op_count());
-  learned_.take(model_, 2, setup_.epochs.layers, arena);
-  if (setup_.keeps_confirmed) confirmed_.take(model_, 1, setup_.epochs.layers, arena);
-  samples_.take(setup_.samples, arena);
-  for (int32_t*& losses : losses_) losses = arena.take<int32_t>(MemoryPart::tables, setup_.held_out);
+  if (learns()) {
+    overlay_ = arena.take<WritableLayer>(MemoryPart::lists, model_.op_count());
+    learned_.take(model_, 2, setup_.epochs.layers, arena);
+    if (setup_.keeps_confirmed) confirmed_.take(model_, 1, setup_.epochs.layers, arena);
+    samples_.take(setup_.samples, arena);
+    for (int32_t*& losses : losses_) losses = arena.take<int32_t>(MemoryPart::tables, setup_.held_out);
+  }
   return predictor_.open({&model_, setup_.kernels, setup_.streams, setup_.stream_count}, arena);
 }
 
@@ -83,6 +86,7 @@ Status Learner::open_memory(void* memory, size_t bytes) {
 
 // A phase's activations stand at the start of its memory. Planning takes none of it.
 Status Learner::measure_phases() {
+  if (!learns()) return {};
   if (has_linear_head(model_)) {
     head_.open(head_setup(LearnerState::head), nullptr, 0);
     need_.head = need_.predict + head_.bytes_needed();
@@ -119,7 +123,7 @@ uint32_t Learner::identity() const {
 
 Status Learner::open_state() {
   force_ = setup_.keeps_confirmed ? &confirmed_ : &learned_;
-  if (setup_.storage == nullptr) return {};
+  if (!has_storage()) return {};
   slots_.open(*setup_.storage, model_, identity());
   LearnerState state = LearnerState::original;
   bool on_trial = false;
@@ -145,7 +149,7 @@ Status Learner::load(LearnerState state) {
 }
 
 void Learner::use(const LearnerParameters* parameters, LearnerState state) {
-  if (used_ == parameters && used_state_ == state) return;
+  if (!learns() || (used_ == parameters && used_state_ == state)) return;
   parameters->fill(model_, state, overlay_);
   model_.overlay(overlay_, parameters->filters(state));
   predictor_.bind();
@@ -206,6 +210,7 @@ Status Learner::predict(const int8_t* frame, Prediction* prediction) {
 }
 
 Status Learner::observe(const void* frame, int32_t label, Role role) {
+  if (!learns()) return {Code::learner_full};
   if (is_running()) return {Code::learner_call};
   if (label < no_label || label >= model_.classes()) return {Code::label_range};
   if (!words<Role>.holds(role)) return {Code::option_value};
@@ -247,6 +252,7 @@ bool Learner::has_labels() const {
 }
 
 Status Learner::begin(LearnerPhase phase) {
+  if (!learns()) return {Code::learner_samples};
   PMT_RETURN_IF_ERROR(check_phase(phase));
   const bool all = phase == LearnerPhase::all, few_labels = !has_labels();
   const bool aligns =
@@ -364,7 +370,7 @@ Status Learner::start_epochs() {
 Status Learner::run(const LearnerBudget& budget, bool* done) {
   if (budget.milliseconds > 0 && setup_.milliseconds == nullptr) return {Code::learner_call};
   const uint32_t begun = budget.milliseconds > 0 ? setup_.milliseconds(setup_.clock) : 0;
-  for (int32_t i = 0; is_running() && (budget.steps == 0 || i < budget.steps); ++i) {
+  for (int32_t i = 0; learns() && is_running() && (budget.steps == 0 || i < budget.steps); ++i) {
     const Status status = step();
     if (!status.ok()) {
       (void)cancel();
@@ -461,12 +467,12 @@ Status Learner::cancel() {
   has_channels_ = false;
   for (LearnerScore& score : scores_) score = {};
   used_ = nullptr;
-  return force_is_lost_ ? load(in_force_) : Status{};
+  return learns() && force_is_lost_ ? load(in_force_) : Status{};
 }
 
 Status Learner::commit() {
   if (is_running() || on_trial_ || candidate_ == LearnerState::original) return {Code::learner_call};
-  if (setup_.storage != nullptr) PMT_RETURN_IF_ERROR(slots_.write(learned_, candidate_));
+  if (has_storage()) PMT_RETURN_IF_ERROR(slots_.write(learned_, candidate_));
   force_ = &learned_;
   in_force_ = candidate_;
   candidate_ = LearnerState::original;
@@ -477,7 +483,7 @@ Status Learner::commit() {
 
 Status Learner::confirm() {
   if (!on_trial_) return {Code::learner_call};
-  if (setup_.storage != nullptr) PMT_RETURN_IF_ERROR(slots_.confirm());
+  if (has_storage()) PMT_RETURN_IF_ERROR(slots_.confirm());
   on_trial_ = false;
   confirmed_state_ = in_force_;
   if (!setup_.keeps_confirmed || force_ == &confirmed_) return {};
@@ -495,10 +501,10 @@ Status Learner::confirm() {
 Status Learner::roll_back() {
   if (!on_trial_) return {Code::learner_call};
   LearnerState state = confirmed_state_;
-  if (setup_.storage != nullptr) PMT_RETURN_IF_ERROR(slots_.roll_back(&state));
+  if (has_storage()) PMT_RETURN_IF_ERROR(slots_.roll_back(&state));
   on_trial_ = false;
   has_channels_ = false;
-  if (setup_.storage != nullptr) return load(state);
+  if (has_storage()) return load(state);
   force_ = setup_.keeps_confirmed ? &confirmed_ : &learned_;
   in_force_ = state;
   return {};

@@ -29,7 +29,7 @@ struct LearnerSetup {
   // Whether filters before the network are chosen, too: the model has an input stage, and samples are frames of its
   // sensor, before the stage.
   bool chooses_input;
-  int32_t samples;   // at most
+  int32_t samples;   // at most; 0: it predicts by the image, and learns nothing
   int32_t held_out;  // of them, at most
   // Whether the confirmed state stays in memory beside the one that is learned. Without, nothing is predicted from a
   // second adaptation's begin() to its commit() or roll_back(), and that needs a storage.
@@ -158,6 +158,8 @@ class Learner {
   Status check_phase(LearnerPhase phase) const;
   bool can_align() const;
   // Known while compiling where they are not linked.
+  bool learns() const { return linked::learning && setup_.samples > 0; }
+  bool has_storage() const { return linked::learning && setup_.storage != nullptr; }
   bool has_epochs() const { return linked::estimators != 0 && setup_.epochs.layers.count > 0; }
   bool chooses_input() const { return linked::input_search && setup_.chooses_input; }
   bool has_images() const;

@@ -1,5 +1,5 @@
-// The application: a learner that answers requests over the serial line. This file is yours; the folders beside it are
-// written by `pmt export`.
+// The application: a learner, or a predictor, that answers requests over the serial line. This file is yours; the
+// folders beside it are written by `pmt export`.
 #include "common/serial.hpp"
 #include "learner/service.hpp"
 #include "model/config.hpp"

@@ -36,6 +36,7 @@ from pmt.train.run.keep_best import CHOICE
 
 USAGE = """pmt export RUN_OR_MODEL --target NAME --out DIR [--data DIR] [options]
        pmt export MODEL --learner --target NAME --out DIR [--samples N]
+       pmt export RUN_OR_MODEL --inference --target NAME --out DIR
        pmt export --from pmt.lock --out DIR [RUN_OR_MODEL] [--data DIR]"""
 SUMMARY = "a firmware project that trains the model on a microcontroller"
 DESCRIPTION = """\
@@ -56,8 +57,14 @@ _NOT_LOCKED = {"out", "force", "json", "lock", "run", "default_of"}
 _LOCATIONS = {"model", "data"}
 _OF_A_LEARNER = {
     *("model", "target", "like", "out", "force", "ram", "flash", "held_out", "json"),
-    *("learner", "samples", "frames", "choose_input", "keep_confirmed", "preset", "method"),
+    *("learner", "inference", "samples", "frames", "choose_input", "keep_confirmed"),
+    *("preset", "method"),
     *("input_mean", "input_std"),
+}
+
+_OF_LEARNING = {
+    *("learner", "held_out", "samples", "frames", "choose_input", "keep_confirmed"),
+    *("preset", "method"),
 }
 
 
@@ -141,13 +148,20 @@ def _add_budgets(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_learner(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("a board that learns by itself, without card.img")
+    group = parser.add_argument_group(
+        "a board that learns by itself, or only predicts; no card.img"
+    )
     group.add_argument(
         "--learner",
         action="store_true",
         help="write a program that takes samples in over the serial line, aligns itself to them, "
         "solves its head, with --layers or another training option trains for --epochs, and keeps "
         "the best state; `pmt stream` talks to it",
+    )
+    group.add_argument(
+        "--inference",
+        action="store_true",
+        help="write a program that predicts frames from the serial line, and learns nothing",
     )
     add_integer(group, "--samples N", "most samples of --learner", otherwise=str(SAMPLES))
     group.add_argument(
@@ -196,7 +210,7 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
-    if arguments.learner:
+    if arguments.learner or arguments.inference:
         learner = _exported_learner(arguments)
         output.text(str(learner))
         output.figures(learner.to_json())
@@ -223,9 +237,12 @@ def _check_named(arguments: argparse.Namespace) -> None:
 def _exported_learner(arguments: argparse.Namespace) -> LearnerExport:
     given = {k for k, v in vars(arguments).items() if v != arguments.default_of(k)}
     chosen = given_options(arguments)
-    others = sorted(given - _OF_A_LEARNER - {"run", "default_of", "block", *chosen})
+    kind, known = "--learner", _OF_A_LEARNER | {"block", *chosen}
+    if arguments.inference:
+        kind, known = "--inference", _OF_A_LEARNER - _OF_LEARNING
+    others = sorted(given - known - {"run", "default_of"})
     if others:
-        raise ValueError(f"--{others[0].replace('_', '-')} does not go with --learner")
+        raise ValueError(f"--{others[0].replace('_', '-')} does not go with {kind}")
     _check_named(arguments)
     return export_learner_files(
         arguments.model,
@@ -233,7 +250,7 @@ def _exported_learner(arguments: argparse.Namespace) -> LearnerExport:
         like=arguments.like,
         out=arguments.out,
         choose_input=arguments.choose_input,
-        samples=arguments.samples or SAMPLES,
+        samples=0 if arguments.inference else arguments.samples or SAMPLES,
         held_out=arguments.held_out,
         keeps_confirmed=arguments.keep_confirmed,
         frames=arguments.frames,

@@ -13,13 +13,16 @@ SUMMARY = "send images to a board that learns by itself, and compare its replies
 DESCRIPTION = """\
 Send images to a learner that `pmt export --learner` wrote, over the serial line of the board or of
 an emulated one: it predicts the test images, takes training images in, learns, chooses a state, and
-predicts the test images again. The same learner runs here, and every reply is compared with its
-own. The exit code is 0 if everything was equal, else 1."""
+predicts the test images again. A program of `pmt export --inference` only predicts. The same
+learner runs here, and every reply is compared with its own. The exit code is 0 if everything was
+equal, else 1."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("folder", metavar="DIR", help="project of `pmt export --learner`")
+    parser.add_argument(
+        "folder", metavar="DIR", help="project of `pmt export --learner`, or --inference"
+    )
     add_data(parser, required=True)
     parser.add_argument(
         "--port",
@@ -56,7 +59,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     count = min(export["samples"], arguments.images or export["samples"])
     report = stream(
         arguments.folder,
-        data.load("train", model, limit=count),
+        data.load("train", model, limit=count) if count else None,
         data.load("test", model, limit=arguments.test),
         port=arguments.port,
         baud=arguments.baud,

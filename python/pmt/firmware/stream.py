@@ -154,22 +154,27 @@ class StreamReport:
         return not self.different
 
     def __str__(self) -> str:
+        memory = "".join(f"{name}: {text}\n" for name, text in self.memory.items())
+        ending = f"{memory}verify: {self._verdict()}"
+        if self.samples == 0:
+            return f"test images: {self.before:.1%} of {self.test}\n{ending}"
         rows = [
             (name, f"{loss:.3f}", f"{accuracy:.1%}")
             for name, (loss, accuracy) in self.scores.items()
         ]
-        verdict = f"all {self.replies} replies equal the host's, byte for byte"
-        if not self.equal:
-            board, host = self.different[0]
-            verdict = f"{len(self.different)} of {self.replies} replies differ: {board!r}, {host!r}"
-        memory = "".join(f"{name}: {text}\n" for name, text in self.memory.items())
         return (
             f"{table(['state', 'loss', 'held out'], rows, left=['state'])}\n\n"
             f"chosen: {self.candidate}\n"
             f"learning: {self._work()}\n"
             f"test images: {self.before:.1%} -> {self.after:.1%} of {self.test}\n"
-            f"{memory}verify: {verdict}"
+            f"{ending}"
         )
+
+    def _verdict(self) -> str:
+        if self.equal:
+            return f"all {self.replies} replies equal the host's, byte for byte"
+        board, host = self.different[0]
+        return f"{len(self.different)} of {self.replies} replies differ: {board!r}, {host!r}"
 
     def _work(self) -> str:
         if self.instructions is not None:
@@ -183,7 +188,7 @@ class StreamReport:
 
 def stream(
     folder: str | Path,
-    data: Dataset,
+    data: Dataset | None,
     test: Dataset,
     *,
     port: str | None = None,
@@ -200,8 +205,9 @@ def stream(
     ----------
     folder : str or pathlib.Path
         A project of :func:`pmt.firmware.export.export_learner`.
-    data : Dataset
-        Images that the board takes in, at most as many as it has room for.
+    data : Dataset or None
+        Images that the board takes in, at most as many as it has room for; None where it only
+        predicts.
     test : Dataset
         Images that it predicts before and after.
     port : str, optional
@@ -278,36 +284,28 @@ class _Session:
         return self._frames[index]
 
     def run(
-        self, board: Board, data: Dataset, test: Dataset, labeled: bool, steps: int
+        self, board: Board, data: Dataset | None, test: Dataset, labeled: bool, steps: int
     ) -> StreamReport:
-        """Take images in, learn, choose, and predict before and after."""
-        taken = data.take(min(self._samples, len(data)))
-        before = self._predict(board, test)
-        self._progress(f"before: {before:.1%} of {len(test)} test images")
-        self._observe(board, taken, labeled)
-        self._progress(f"observed {len(taken)} images")
-        started = _milliseconds(board)
-        has_phase = self._same(board.ask("B", _phase("all")), partial(self._host.begin, "all"))
-        while has_phase:
-            reply = board.ask("R", number=steps)
-            done = self._host.run(steps)
-            text = f"ran {self._host.steps} steps" + (", done" if done else "")
-            if not self._compare(reply, text) or done:
-                break
-        milliseconds = _milliseconds(board) - started
-        self._compare(board.ask("S"), self._scores_text())
+        """Take images in, learn, choose, and predict before and after; or only predict."""
+        before = after = self._predict(board, test)
+        count = 0 if data is None else min(self._samples, len(data))
+        scores, milliseconds = {}, 0
         candidate = self._host.candidate
-        self._progress(f"chosen: {candidate}")
-        scores = {name: (s.loss, s.accuracy) for name, s in self._host.scores.items()}
-        if candidate != "original":
-            self._same(board.ask("C"), self._host.commit)
-            self._compare(board.ask("F"), self._force_text())
-            self._same(board.ask("K"), self._host.confirm)
-        after = self._predict(board, test)
-        self._progress(f"after: {after:.1%}")
+        if data is not None and count:
+            taken = data.take(count)
+            self._progress(f"before: {before:.1%} of {len(test)} test images")
+            self._observe(board, taken, labeled)
+            self._progress(f"observed {count} images")
+            milliseconds = self._learn(board, steps)
+            candidate = self._host.candidate
+            self._progress(f"chosen: {candidate}")
+            scores = {name: (s.loss, s.accuracy) for name, s in self._host.scores.items()}
+            self._put_in_force(board)
+            after = self._predict(board, test)
+            self._progress(f"after: {after:.1%}")
         memory = self._memory(board)
         return StreamReport(
-            len(taken),
+            count,
             len(test),
             before,
             after,
@@ -318,6 +316,27 @@ class _Session:
             different=self._different,
             memory=memory,
         )
+
+    def _learn(self, board: Board, steps: int) -> int:
+        """Run all phases; return the milliseconds that they took."""
+        started = _milliseconds(board)
+        has_phase = self._same(board.ask("B", _phase("all")), partial(self._host.begin, "all"))
+        while has_phase:
+            reply = board.ask("R", number=steps)
+            done = self._host.run(steps)
+            text = f"ran {self._host.steps} steps" + (", done" if done else "")
+            if not self._compare(reply, text) or done:
+                break
+        milliseconds = _milliseconds(board) - started
+        self._compare(board.ask("S"), self._scores_text())
+        return milliseconds
+
+    def _put_in_force(self, board: Board) -> None:
+        """Commit and confirm the candidate, where there is one."""
+        if self._host.candidate != "original":
+            self._same(board.ask("C"), self._host.commit)
+            self._compare(board.ask("F"), self._force_text())
+            self._same(board.ask("K"), self._host.confirm)
 
     def _memory(self, board: Board) -> dict[str, str]:
         replies = [board.ask("Q"), board.reply()]

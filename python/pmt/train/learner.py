@@ -123,7 +123,7 @@ class Learner:
         Choose filters before the network, too: samples are frames of the model's
         :attr:`pmt.Model.image_shape`, as the camera gives them. The model holds statistics.
     samples : int
-        Most samples, 1 or more.
+        Most samples; 0 for one that only predicts.
     held_out : int, optional
         Most of them that are held out to choose a state; by default a quarter.
     keeps_confirmed : bool
@@ -153,6 +153,9 @@ class Learner:
         storage: str | os.PathLike[str] | None = None,
     ) -> None:
         samples, held_out = checked_samples(samples, held_out, choose_input)
+        for name, value in (("options", options), ("storage", storage)):
+            if samples == 0 and value is not None:
+                raise ValueError(f"{name}= cannot be given with samples=0, which learns nothing")
         if choose_input:
             model = with_any_stage(model)
         self._model = without_statistics(model)
@@ -350,7 +353,7 @@ def checked_samples(
     samples: int, held_out: int | None, choose_input: bool = False
 ) -> tuple[int, int]:
     """Return how many samples a learner has room for, and how many of them may be held out."""
-    samples = checked_range("samples", samples, 1, _MOST_SAMPLES)
+    samples = checked_range("samples", samples, 0, _MOST_SAMPLES)
     if choose_input and samples < _core.INPUT_FEWEST_IMAGES:
         raise ValueError(
             f"samples={samples}: filters are chosen on {_core.INPUT_FEWEST_IMAGES} or more"

@@ -1,4 +1,4 @@
-"""A learner as a firmware project: its board takes samples in and learns by itself."""
+"""A learner as a firmware project: its board learns by itself, or only predicts."""
 
 from __future__ import annotations
 
@@ -50,7 +50,16 @@ LEARNER_FILE = "learner.json"  # the arguments, for who talks to the board
 # hold what is linked to it.
 FIXED = FixedMemory(stack=4096, variables=3456, code=119 * 1024)
 # Bytes of code at least, of parts that a learner may be without.
-_EPOCHS_CODE, _INPUT_SEARCH_CODE = 19_500, 4_500
+_EPOCHS_CODE, _STAGE_CODE, _SEARCH_CODE, _LEARNING_CODE = 19_500, 9_500, 4_500, 27_500
+
+
+# Of the project's README: of a program that only predicts, and of one that learns.
+_TITLES = ("Inference", "A learner")
+_ABOUT = (
+    "The program predicts frames that the serial line brings",
+    "The program predicts, takes samples in, aligns its network to them, solves its head,\n"
+    "and keeps the best state through resets: all on the board",
+)
 
 
 @dataclass(frozen=True)
@@ -121,14 +130,18 @@ class LearnerExport:
             rows += [(f"{self.samples} frames", self.frame_bytes)]
         rows += [("stack", FIXED.stack), ("variables, at most", FIXED.variables)]
         rows += [("RAM", self.ram_used), ("", 0), ("model", self.model_bytes)]
-        rows += [("statistics of clean images", self.statistics_bytes)]
+        if self.statistics_bytes:
+            rows += [("statistics of clean images", self.statistics_bytes)]
         rows += [("code, at most", self.code_bytes), ("flash", self.flash_used)]
         text = [(name, f"{size:,}" if name else "") for name, size in rows]
         return table(["memory", "bytes"], text, left=["memory"])
 
     def __str__(self) -> str:
+        kind = f"a learner for {self.target}, {self.samples} samples"
+        if self.samples == 0:
+            kind = f"a program for {self.target} that only predicts"
         return (
-            f"{self.path}: a learner for {self.target}, {self.samples} samples\n\n"
+            f"{self.path}: {kind}\n\n"
             f"{self.memory_table()}\n\n"
             f"RAM {self.ram_used:,} of {self.ram_bytes:,} bytes, "
             f"flash {self.flash_used:,} of {self.flash_bytes:,}\n"
@@ -170,7 +183,7 @@ def export_learner(
         Choose filters before the network on the board, as in ``pmt.Learner``: it keeps frames of
         the sensor's size.
     samples : int
-        Most samples.
+        Most samples; 0 for a program that only predicts.
     held_out : int, optional
         Most samples to choose a state with; by default a quarter.
     keeps_confirmed : bool
@@ -209,16 +222,23 @@ def export_learner(
     check_folder(place, force)
     if is_export(place) and not (place / LEARNER_FILE).is_file():
         raise FileExistsError(f"out={str(out)!r} is an export that is no learner: choose another")
+    if samples == 0 and options is not None:
+        raise ValueError("options= cannot be given with samples=0, which learns nothing")
     if choose_input:
         model = with_any_stage(model)
     image, clean = learner_image(model)
+    if samples == 0:
+        clean = None
     epochs = epochs_of(model, options)
     sizes = plan_sizes(image, clean, choose_input, samples, held_out, keeps_confirmed, epochs)
     budgets = {"ram": board.ram.bytes, "flash": board.flash.bytes}
     for name, given in (("ram", ram), ("flash", flash)):
         budgets[name] = budgets[name] if given is None else parse_size(name, given)
     parts = linked_parts(
-        model.core, [] if epochs is None else [epochs[:2]], input_search=choose_input
+        model.core,
+        [] if epochs is None else [epochs[:2]],
+        input_search=choose_input,
+        learning=samples > 0,
     )
     all_frames = samples * math.prod(model.image_shape if choose_input else model.input_shape)
     left = budgets["ram"] - sizes.needed - FIXED.stack - FIXED.variables
@@ -253,9 +273,13 @@ def export_learner(
 
 
 def _code_bytes(parts: LinkedParts) -> int:
-    epochs = 0 if parts.bits["estimators"] else _EPOCHS_CODE
-    search = 0 if parts.input_search else _INPUT_SEARCH_CODE
-    return FIXED.code - parts.saved_bytes() - epochs - search
+    left_out = [
+        (not parts.bits["estimators"], _EPOCHS_CODE),
+        (not parts.input_stage, _STAGE_CODE),
+        (not parts.input_search, _SEARCH_CODE),
+        (not parts.learning, _LEARNING_CODE),
+    ]
+    return FIXED.code - parts.saved_bytes() - sum(size for out, size in left_out if out)
 
 
 def _check_fits(report: LearnerExport) -> None:
@@ -280,6 +304,8 @@ def _project(report: LearnerExport, board: Target, image: bytes, clean: bytes) -
         "RAM_BYTES": report.ram_bytes,
         "FLASH_BYTES": report.flash_bytes,
         "TIMEOUT": 300,
+        "TITLE": _TITLES[report.samples > 0],
+        "ABOUT": _ABOUT[report.samples > 0],
         "MEMORY": escape(report.memory_table(), quote=False),
         "STREAMS": _braced(report.sizes.streams),
         "STREAM_COUNT": len(report.sizes.streams),

@@ -29,17 +29,22 @@ class LinkedParts:
     ----------
     bits : dict of str to int
         Of each set of ``cpp/core/base/linked_parts.hpp`` the bits of its parts.
-    input_search : bool
-        Whether a learner chooses filters before the network.
+    input_stage : bool
+        Whether the model has filters before the network.
+    input_search, learning : bool
+        Whether a learner chooses them; whether it learns at all.
     """
 
     bits: dict[str, int]
+    input_stage: bool
     input_search: bool = False
+    learning: bool = True
 
     def header(self) -> bytes:
         """Return the file of the core that lists the parts."""
         lines = [f"constexpr uint32_t {name} = {bits:#x};" for name, bits in self.bits.items()]
-        lines += [f"constexpr bool input_search = {str(self.input_search).lower()};"]
+        for name in ("input_stage", "input_search", "learning"):
+            lines.append(f"constexpr bool {name} = {str(getattr(self, name)).lower()};")
         body = "\n".join(lines)
         return (
             "// The parts that are linked: those that this model and its options use.\n"
@@ -62,6 +67,7 @@ def linked_parts(
     trainings: Iterable[tuple[_core.Options, Sequence[int]]],
     *,
     input_search: bool = False,
+    learning: bool = True,
 ) -> LinkedParts:
     """Return the parts that a model and trainings of layers use.
 
@@ -71,8 +77,8 @@ def linked_parts(
         The core's model.
     trainings : iterable of (Options, sequence of int)
         Options, and the ops of the layers; none for firmware that trains nothing.
-    input_search : bool, optional
-        Whether filters before the network are chosen on the board.
+    input_search, learning : bool, optional
+        Whether filters before the network are chosen on the board; whether it learns at all.
 
     Returns
     -------
@@ -83,4 +89,4 @@ def linked_parts(
     for options, layers in trainings:
         for name, found in _core.parts_of_training(model, options, layers).items():
             bits[name] |= found
-    return LinkedParts(bits, input_search)
+    return LinkedParts(bits, bool(model.stage()), input_search, learning)
