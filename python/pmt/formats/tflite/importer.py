@@ -31,7 +31,6 @@ from pmt.formats.notes import noted_metadata
 from pmt.formats.tflite import channels_first, elementwise, windows
 from pmt.formats.tflite.file import FileModel, FileOp, FileTensor, place, read_file
 from pmt.formats.tflite.network import Network, Step, StoredLayer, check_types, is_shape_value
-from pmt.formats.tflite.pool_pieces import join_pools
 from pmt.formats.tflite.windows import VALID
 from pmt.net.graph import FEATURES_ENTRY, Graph, is_layer
 from pmt.net.pixels import Numbers, PixelFormula, pixel_formula
@@ -350,7 +349,7 @@ class Rewritten:
 
 
 def rewrite(model: FileModel) -> Rewritten:
-    """Drop the ends and all that the output does not depend on; fold dilation, join pools."""
+    """Drop the ends and all that the output does not depend on; fold dilation."""
     result = Rewritten(list(enumerate(model.ops)), model.inputs[0], model.outputs[0])
     _drop_start(model, result)
     first = model.tensors[result.first]
@@ -359,7 +358,6 @@ def rewrite(model: FileModel) -> Rewritten:
     _drop_end(model, result)
     result.ops = _needed(result)
     result.ops = _fold_dilation(model, result)
-    result.ops = join_pools(model, result.ops, readers_of(result.ops, result.last))
     return result
 
 

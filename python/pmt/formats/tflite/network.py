@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -122,19 +122,11 @@ def layout(shape: tuple[int, ...]) -> Shape:
     return height, width, channels
 
 
-@dataclass(frozen=True)
-class StoredLayer:
-    """The place of a layer's parameters in the file.
+class StoredLayer(NamedTuple):
+    """The tensors of the file that hold a layer's parameters; -1 for no bias."""
 
-    ``operator`` is the operator's number, ``weights`` and ``bias`` are tensors of the file (-1: no
-    bias), ``groups`` and ``dilation`` what the zeros in the graph's weights stand for.
-    """
-
-    operator: int
     weights: int
     bias: int
-    groups: int = 1
-    dilation: Pair = (1, 1)
 
 
 @dataclass

@@ -316,7 +316,7 @@ def fully_connected(step: Step, order: npt.NDArray[np.intp] | None = None) -> No
         weights=weights.astype(np.int8),
         **parameters,
     )
-    step.network.layers[op.name] = StoredLayer(step.number, step.op.inputs[1], _bias_index(step))
+    step.network.layers[op.name] = StoredLayer(step.op.inputs[1], _bias_index(step))
 
 
 def _emit(
@@ -343,9 +343,7 @@ def _emit(
         **shape.settings,
         **parameters,
     )
-    step.network.layers[op.name] = StoredLayer(
-        step.number, step.op.inputs[1], _bias_index(step), groups, shape.dilation
-    )
+    step.network.layers[op.name] = StoredLayer(step.op.inputs[1], _bias_index(step))
     how = [f"{groups} groups"] * (groups > 1) + ["dilated"] * (shape.dilation != (1, 1))
     if how:
         step.network.operators[op.output] += f" ({', '.join(how)})"
