@@ -147,7 +147,7 @@ def test_npz_folder_with_splits_and_gray_images(tmp_path: Path) -> None:
         ({"images": GRAY, "labels": [0, 2], "class_names": ["a", "b"]}, "label 2 is out of range"),
         ({"images": GRAY, "labels": [0, 1], "class_names": ["a", "a"]}, "holds a name twice"),
         ({"images": GRAY, "labels": [0, 1], "class_names": [1, 2]}, "not a row of text"),
-        ({"images": np.array([{}, 1]), "labels": [0, 1]}, "pickled objects, which are refused"),
+        ({"images": np.array([{}, 1]), "labels": [0, 1]}, "allow_pickle=False"),
     ],
 )
 def test_damaged_npz_arrays(tmp_path: Path, arrays: dict[str, object], message: str) -> None:

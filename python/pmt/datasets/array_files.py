@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import math
 import os
 import warnings
 import zipfile
@@ -105,10 +104,6 @@ def write_npy(path: Path, shape: tuple[int, ...], parts: Iterable[npt.NDArray[np
         np.lib.format.write_array_header_1_0(file, header)
         for part in parts:
             file.write(np.ascontiguousarray(part).data)
-
-
-class _RefusedError(Exception):
-    """The archive is whole, but breaks a rule."""
 
 
 def read_npz(
@@ -241,45 +236,18 @@ def _read_arrays(
     file: IO[bytes], label: str, groups: str
 ) -> tuple[dict[str, npt.NDArray[Any]], list[str]]:
     """Return the arrays of a data set, and the names of all that the file holds."""
+    wanted = ("images", "labels", "targets", "class_names", "name", groups)
     try:
-        if file.read(len(MAGIC)) == MAGIC:
-            raise _RefusedError("one bare array, not an .npz archive")
-        with zipfile.ZipFile(file) as archive:
-            members = {Path(entry.filename).stem: entry for entry in archive.infolist()}
-            wanted = ("images", "labels", "targets", "class_names", "name", groups)
-            there = [key for key in wanted if key in members]
-            return {key: _read_array(archive, members[key]) for key in there}, list(members)
-    except _RefusedError as error:
-        raise damaged(label, str(error), REMEDY) from None
+        archive = np.load(file, allow_pickle=False)
+        if not isinstance(archive, np.ndarray):
+            with archive:
+                there = [key for key in wanted if key in archive.files]
+                return {key: np.asarray(archive[key]) for key in there}, archive.files
     # A damaged archive makes zipfile and numpy raise nearly anything: it all means the same.
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
         raise damaged(label, f"not a whole .npz file ({reason})", REMEDY) from None
-
-
-def _read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> npt.NDArray[Any]:
-    """Read one member, after its header has shown that its size is the one that it claims."""
-    if entry.file_size > largest_unpacked(entry.compress_size):
-        raise _RefusedError(
-            f"{entry.filename} unpacks {entry.compress_size} bytes to {entry.file_size}"
-        )
-    with archive.open(entry) as member:
-        version = np.lib.format.read_magic(member)
-        if version == (1, 0):
-            header = np.lib.format.read_array_header_1_0(member)
-        else:
-            header = np.lib.format.read_array_header_2_0(member)
-        shape, _, dtype = header
-        if dtype.hasobject:
-            raise _RefusedError(f"{entry.filename} holds pickled objects, which are refused")
-        held = entry.file_size - member.tell()
-    if math.prod(shape) * dtype.itemsize != held:
-        raise _RefusedError(
-            f"{entry.filename} says {dtype} of shape {shape}, but holds {held} bytes"
-        )
-    with archive.open(entry) as member:
-        array: npt.NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
-    return array
+    raise damaged(label, "one bare array, not an .npz archive", REMEDY)
 
 
 def _checked_images(label: str, images: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -18,13 +18,11 @@ from pmt.datasets.annotations import (
     has_food101,
     has_oxford_pets,
     has_stanford_cars,
-    has_visual_wake_words,
     list_cub200,
     list_flowers102,
     list_food101,
     list_oxford_pets,
     list_stanford_cars,
-    list_visual_wake_words,
 )
 from pmt.datasets.array_files import has_idx, read_idx, read_npz
 from pmt.datasets.cifar import has_cifar, read_cifar
@@ -49,7 +47,6 @@ OFFICIAL = (
     _Layout("Flowers-102", has_flowers102, list_flowers102),
     _Layout("Food-101", has_food101, list_food101),
     _Layout("Oxford-IIIT Pets", has_oxford_pets, list_oxford_pets),
-    _Layout("Visual Wake Words", has_visual_wake_words, list_visual_wake_words),
 )
 
 
@@ -98,13 +95,13 @@ def load(
     ----------
     path : str or pathlib.Path
         The folder with the official files of CIFAR-10 or CIFAR-100 (binary or python), MNIST,
-        Fashion-MNIST, Stanford Cars, CUB-200-2011, Oxford Flowers-102, Food-101, Oxford-IIIT Pets
-        or Visual Wake Words, or its parent; a folder with ``train.npz`` and ``test.npz``; one
-        ``.npz`` file (`images`, `labels`, optionally `class_names`), where float32 or int8
-        `images` are inputs that are not pixels, see :class:`Dataset`; a folder of images,
-        ``train/CLASS/`` and ``test/CLASS/`` or ``CLASS/`` directly; or the name of a data set
-        that :func:`pmt.datasets.download` fetched, such as "cifar10". A single file, or an image
-        folder without splits, is read whole for either `split`.
+        Fashion-MNIST, Stanford Cars, CUB-200-2011, Oxford Flowers-102, Food-101 or Oxford-IIIT
+        Pets, or its parent; a folder with ``train.npz`` and ``test.npz``; one ``.npz`` file
+        (`images`, `labels`, optionally `class_names`), where float32 or int8 `images` are inputs
+        that are not pixels, see :class:`Dataset`; a folder of images, ``train/CLASS/`` and
+        ``test/CLASS/`` or ``CLASS/`` directly; or the name of a data set that
+        :func:`pmt.datasets.download` fetched, such as "cifar10". A single file, or an image folder
+        without splits, is read whole for either `split`.
     split : {"train", "test"}
         "train" or "test".
     class_names : sequence of str, optional
