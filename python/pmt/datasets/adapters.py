@@ -35,18 +35,10 @@ _ROUNDING = 1e-5  # that float pixels may leave 0..1 by
 
 @dataclass
 class SampleReader:
-    """Turns samples into arrays by one rule.
+    """Turns samples of a `source`, which errors name, into arrays by one rule.
 
-    Parameters
-    ----------
-    source : str
-        Name of what gives the samples, for errors.
-    features : bool
-        Whether the inputs are not pixels.
-    channels_first : bool, optional
-        Whether arrays are (C, H, W) or (C, T); None takes tensors so, other arrays not.
-    size : tuple of int, optional
-        Height and width that images are resized to.
+    With `features` the inputs are not pixels. `channels_first` says whether arrays are (C, H, W) or
+    (C, T); None takes tensors so, other arrays not. Images are resized to `size`, height and width.
     """
 
     source: str

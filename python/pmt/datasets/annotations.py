@@ -168,14 +168,7 @@ def _breeds(folder: Path) -> list[str]:
 def _read_rows(path: Path, columns: int) -> list[tuple[str, ...]]:
     """Read lines of `columns` words, the last of which may hold blanks.
 
-    Empty lines and those that begin with ``#`` are left out.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    ValueError
-        If lines have fewer words, all of them told at once, or there is no line at all.
+    Empty lines and those that begin with ``#`` are left out; one ValueError tells of all bad lines.
     """
     problems = Problems(path)
     rows = []

@@ -20,16 +20,9 @@ _BY_INPUT = ("TRANSPOSE_CONV", "ConvTranspose")  # their weights meet every posi
 
 @dataclass(frozen=True)
 class OperatorCount:
-    """One kind of operator in a file.
+    """One kind of operator in a file, by its name there, and how many there are.
 
-    Attributes
-    ----------
-    kind : str
-        Its name in the file's format.
-    count : int
-        Number of such operators.
-    macs : int
-        Multiply-accumulates of one image, of operators with constant weights.
+    ``macs`` are the multiply-accumulates of one image, of operators with constant weights.
     """
 
     kind: str
@@ -38,22 +31,9 @@ class OperatorCount:
 
 
 def count_operators(path: str | Path) -> list[OperatorCount]:
-    """Count the operators of a ``.tflite`` or ``.onnx`` file.
+    """Count the operators of a ``.tflite`` or ``.onnx`` file, those with the most work first.
 
-    Parameters
-    ----------
-    path : str or pathlib.Path
-        The file.
-
-    Returns
-    -------
-    list of OperatorCount
-        By kind, that with the most multiply-accumulates first. Empty for other files.
-
-    Raises
-    ------
-    FileNotFoundError, ImportError, ValueError
-        If the file, or the package of its format, is missing, or it is damaged.
+    The list is empty for other files.
     """
     path = Path(path)
     readers = {".tflite": _tflite, ".onnx": _onnx}

@@ -246,34 +246,13 @@ def _short(value: Any) -> str:
 
 
 def read(path: str | Path, *, resolution: int = 128) -> Graph:
-    """Read a tiny-training archive.
+    """Read a tiny-training archive, for images of ``resolution`` pixels a side (32 to 512).
 
-    Parameters
-    ----------
-    path : str or pathlib.Path
-        The ``.pkl`` file.
-    resolution : int
-        Height and width of the input image in pixels, 32 to 512. The file says 128.
-
-    Returns
-    -------
-    Graph
-        Layers ``first_conv``, ``b0.depthwise``, ``b0.pointwise2``, ``b1.pointwise1``, ...,
-        ``b3.residual`` where a residual has a convolution, ``classifier``, and the ops
-        ``b2.add``, ..., ``avgpool``. The int8 input is pixel - 128.
-        Blocks: ``B1`` to ``B4`` (``first_conv`` and all ``pointwise1`` in four groups),
-        ``paper14`` (those layers, where there are 14 as in the paper's MCUNet), ``head`` and
-        ``all`` (every layer, head included).
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    ValueError
-        If the file is damaged, holds anything but dicts and arrays of numbers, or has another
-        structure: one message with every layer that is wrong; if ``resolution`` is out of range.
-    TypeError
-        If it is not an integer.
+    Layers are ``first_conv``, ``b0.depthwise``, ``b0.pointwise2``, ``b1.pointwise1``, ...,
+    ``b3.residual`` where a residual has a convolution, ``classifier``, and the ops ``b2.add``, ...,
+    ``avgpool``. The int8 input is pixel - 128. Blocks: ``B1`` to ``B4`` (``first_conv`` and all
+    ``pointwise1`` in four groups), ``paper14`` (those layers, where there are 14 as in the paper's
+    MCUNet), ``head`` and ``all``. One ValueError names every layer that is wrong.
     """
     if isinstance(resolution, bool) or not isinstance(resolution, int | np.integer):
         raise TypeError(f"resolution={resolution!r}: must be an integer")

@@ -34,18 +34,8 @@ _GRADIENT = 4  # bytes of a gradient, whatever the weights are
 class BackwardGraph:
     """The backward pass of a scheme.
 
-    Attributes
-    ----------
-    ops : list of dict
-        All ops of the network, in order.
-    elements : list of int
-        Values of each tensor.
-    scheme : UpdateScheme
-        Parameters that are trained.
-    reaches : frozenset of int
-        Tensors whose gradient is formed: something trained lies before them.
-    first : int
-        The first op that is trained: the backward pass ends there.
+    ``ops`` are all ops of the network, ``elements`` the values of each tensor. ``reaches`` are the
+    tensors whose gradient is formed: something trained lies before them. The pass ends at ``first``.
     """
 
     ops: list[dict[str, Any]]
@@ -129,16 +119,10 @@ def backward_work(model: Model, scheme: UpdateScheme) -> Work:
 class Arithmetic:
     """Bytes of numbers in a back-propagation method.
 
-    Attributes
-    ----------
-    value : int
-        Weights and activations: 1 (int8) or 4 (float32).
-    state : int
-        Optimizer state for each trained parameter: 4 for momentum.
-    shadow : int
-        Copy for each trained weight: 4 where a float32 shadow is kept of int8 weights.
-    exact_logits : bool
-        The loss reads the last layer's accumulators, not its clamped int8 output.
+    ``value``: weights and activations, 1 (int8) or 4 (float32). ``state``: optimizer state for each
+    trained parameter, 4 for momentum. ``shadow``: copy for each trained weight, 4 where a float32
+    shadow is kept of int8 weights. ``exact_logits``: the loss reads the last layer's accumulators,
+    not its clamped int8 output.
     """
 
     value: int = 1

@@ -101,14 +101,9 @@ _RATIOS = (1.0, 0.5, 0.25, 0.125)
 
 @dataclass(frozen=True)
 class Budgets:
-    """Limits of the backward pass.
+    """Limits of the backward pass: bytes that the update adds, and MACs for one image.
 
-    Attributes
-    ----------
-    memory : int
-        Bytes that the update adds, see :mod:`pmt.baselines.sparse_update.contribution`.
-    macs : int
-        Multiply-accumulates of the backward pass for one image.
+    The bytes are those of :mod:`pmt.baselines.sparse_update.contribution`.
     """
 
     memory: int

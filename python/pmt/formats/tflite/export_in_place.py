@@ -24,15 +24,8 @@ def tflite_with_weights(graph: Graph, original: Path) -> bytes:
     """Return a .tflite file with a network's weights and biases in place of its own.
 
     The network was imported from the file and perhaps trained since. The bytes are as many as the
-    file's, and equal where nothing was trained.
-
-    Raises
-    ------
-    FileNotFoundError, ImportError
-        If there is no such file, or the package tflite is missing.
-    ValueError
-        If the file cannot be imported, the network does not come from it, or the file has no place
-        for what was trained: one message with every problem.
+    file's, and equal where nothing was trained. A ValueError lists all reasons why the network does
+    not come from the file, or has no place in it for what was trained.
     """
     if original.suffix.lower() != ".tflite":
         raise ValueError(f"into={str(original)!r}: must be the .tflite file that was imported")

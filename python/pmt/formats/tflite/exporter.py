@@ -53,27 +53,14 @@ _FLAT_READERS = ("fully_connected", "reshape")
 def tflite_model(graph: Graph) -> bytes:
     """Return a graph as a .tflite file for one image; an interpreter can resize it to more.
 
-    Parameters
-    ----------
-    graph : Graph
-        The network.
+    It is int8 in and out, with the graph's quantization. Tensors of the file stand in the order of
+    the graph's and keep their names; further ones follow. Weights are named ``LAYER/weights``,
+    biases ``LAYER/bias``. The signature is ``serving_default``, its ends ``input`` and ``output``.
+    The description says how pixels become the input; the metadata entry ``pmt`` is JSON:
+    ``input_mean``, ``input_std``, ``blocks`` (names of layers) and ``metadata``.
 
-    Returns
-    -------
-    bytes
-        Int8 in, int8 out, with the graph's quantization. Tensors of the file stand in the order of
-        the graph's and keep their names; further ones follow. Weights are named ``LAYER/weights``,
-        biases ``LAYER/bias``. The signature is ``serving_default``, its ends ``input`` and
-        ``output``. The description says how pixels become the input; the metadata entry ``pmt`` is
-        JSON: ``input_mean``, ``input_std``, ``blocks`` (names of layers) and ``metadata``.
-
-    Raises
-    ------
-    ImportError
-        If the package tflite is missing.
-    ValueError
-        If the graph contradicts itself, or has an average pool whose padding is neither VALID nor
-        SAME.
+    A ValueError tells of a graph that contradicts itself, or of an average pool whose padding is
+    neither VALID nor SAME.
     """
     check_graph(graph)
     return _Lowering(graph).file()

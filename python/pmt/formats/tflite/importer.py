@@ -109,36 +109,18 @@ def read(
 ) -> Graph:
     """Read a full-integer ``.tflite`` file (int8 activations and weights, int32 biases).
 
-    Parameters
-    ----------
-    path : str or pathlib.Path
-        The file.
-    input_mean, input_std : float or sequence of float, optional
-        One number or one per channel, in units of a 0..255 pixel: real input = (pixel - mean) /
-        std. With one, the other is mean 0 or std 255. With neither, the usual ones whose range the
-        input's scale and zero point cover, see :func:`pmt.net.pixels.pixel_formula`; if the
-        file's own input is uint8, that input is the pixel.
+    ``input_mean`` and ``input_std`` are one number or one per channel, in units of a 0..255 pixel:
+    real input = (pixel - mean) / std. With one, the other is mean 0 or std 255. With neither, the
+    usual ones whose range the input's scale and zero point cover, see
+    :func:`pmt.net.pixels.pixel_formula`; if the file's own input is uint8, that input is the pixel.
 
-    Returns
-    -------
-    Graph
-        QUANTIZE at the start and DEQUANTIZE, QUANTIZE, SOFTMAX, LOGISTIC, TANH, ARG_MAX and
-        L2_NORMALIZATION at the end are dropped (listed under ``dropped_operators`` of the
-        metadata): the output is the logits, or the features before they are normalized. Layers are
-        named after their weights where those names are short and unique, else ``conv0``,
-        ``depthwise0``, ``dense0``. Blocks: ``B1`` to ``B4`` (layers before the head in four
-        consecutive groups), ``head`` (the last layer) and ``all``. Layers that the file has no
-        weights for, such as a requantization, are in none of them (listed under ``helper_layers``).
+    QUANTIZE at the start and DEQUANTIZE, QUANTIZE, SOFTMAX, LOGISTIC, TANH, ARG_MAX and
+    L2_NORMALIZATION at the end are dropped (``dropped_operators`` of the metadata): the output is
+    the logits, or the features before they are normalized. Layers are named after their weights
+    where those names are short and unique, else ``conv0``, ``depthwise0``, ``dense0``. Layers that
+    the file has no weights for, such as a requantization, are in no block (``helper_layers``).
 
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    ImportError
-        If the package ``tflite`` is missing.
-    ValueError
-        If the file is damaged, or has operators or options that are not supported: one message
-        with every one of them.
+    One ValueError names all operators and options that are not supported.
     """
     graph = lower(path).graph
     if input_mean is None and input_std is None:
