@@ -83,10 +83,10 @@ def decoded(path: Path, fit: Fit, box: Box | None = None) -> npt.NDArray[np.uint
     """Decode a file, turn it as its EXIF data says, crop and resize it.
 
     The result is uint8 of shape (H, W, C), C = 1 or 3. Palettes, CMYK and transparency become RGB
-    (transparency is dropped), black and white and gray stay one channel. The first frame stands for
-    an animation. The format is the file's, whatever its suffix says. `box` (left, top, right, bottom
-    in pixels of the upright image) is cut to the image. UndecodableError tells of a file or a box
-    that cannot be used.
+    (transparency is dropped), black and white and gray stay one channel. The first frame stands
+    for an animation. The format is the file's, whatever its suffix says. `box` (left, top, right,
+    bottom in pixels of the upright image) is cut to the image. UndecodableError tells of a file or
+    a box that cannot be used.
     """
     module = pillow()
     try:

@@ -35,7 +35,7 @@ class BackwardGraph:
     """The backward pass of a scheme.
 
     ``ops`` are all ops of the network, ``elements`` the values of each tensor. ``reaches`` are the
-    tensors whose gradient is formed: something trained lies before them. The pass ends at ``first``.
+    tensors whose gradient is formed: something trained lies before. The pass ends at ``first``.
     """
 
     ops: list[dict[str, Any]]

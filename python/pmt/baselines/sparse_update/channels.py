@@ -149,19 +149,17 @@ def select_scheme(
     model: Model,
     potentials: Mapping[int, npt.NDArray[np.float64]],
     budgets: Budgets,
-    *,
-    head: bool = True,
 ) -> UpdateScheme:
     """Choose layers by score while the budgets hold, and channels by potential.
 
     Layers are taken in the order of their scores. Each gets the largest share of channels that is
     still within both budgets (1, 1/2, 1/4 or 1/8; at least one channel) and all its biases, or is
-    passed over. Its channels are those of the highest potential. The linear head, if it is trained,
-    comes first. A ValueError says that not even the first choice is within the budgets.
+    passed over. Its channels are those of the highest potential. The linear head comes
+    first. A ValueError says that not even the first choice is within the budgets.
     """
     linear = head_layer(model)
     chosen: dict[int, LayerUpdate] = {}
-    if head and linear is not None:
+    if linear is not None:
         chosen = UpdateScheme.whole([linear], model).by_op()
     scores = layer_scores(model, potentials)
     for op in sorted(scores, key=lambda op: (-scores[op], op)):

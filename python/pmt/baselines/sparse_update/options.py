@@ -92,8 +92,8 @@ def _refuse_layers(layers: str, instead: str) -> None:
         )
 
 
-def published_scheme(model: Model, name: str, *, head: bool = True) -> UpdateScheme:
-    """Return a published scheme.
+def published_scheme(model: Model, name: str) -> UpdateScheme:
+    """Return a published scheme, which trains the linear head too.
 
     Parameters
     ----------
@@ -101,8 +101,6 @@ def published_scheme(model: Model, name: str, *, head: bool = True) -> UpdateSch
         A network of MCUNet's layers: 42 convolutions and a linear head.
     name : str
         One of :data:`PUBLISHED`: the training memory that the publication gives it.
-    head : bool
-        Train the linear head too, as the publication always does.
 
     Raises
     ------
@@ -124,7 +122,7 @@ def published_scheme(model: Model, name: str, *, head: bool = True) -> UpdateSch
         if i >= len(layers) - biases
     ]
     linear = head_layer(model)
-    if head and linear is not None:
+    if linear is not None:
         updates += UpdateScheme.whole([linear], model).layers
     return UpdateScheme(tuple(updates))
 
