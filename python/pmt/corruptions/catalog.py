@@ -22,25 +22,11 @@ SEVERITIES = (1, 2, 3, 4, 5)
 CONSTANTS = ("cifar10", "imagenet")
 # Order of the published script; others follow in the order in which they are declared.
 _PUBLISHED = (
-    "gaussian_noise",
-    "shot_noise",
-    "impulse_noise",
-    "defocus_blur",
-    "glass_blur",
-    "motion_blur",
-    "zoom_blur",
-    "snow",
-    "frost",
-    "fog",
-    "brightness",
-    "contrast",
-    "elastic_transform",
-    "pixelate",
-    "jpeg_compression",
-    "speckle_noise",
-    "gaussian_blur",
-    "spatter",
-    "saturate",
+    *("gaussian_noise", "shot_noise", "impulse_noise"),
+    *("defocus_blur", "glass_blur", "motion_blur", "zoom_blur"),
+    *("snow", "frost", "fog", "brightness"),
+    *("contrast", "elastic_transform", "pixelate", "jpeg_compression"),
+    *("speckle_noise", "gaussian_blur", "spatter", "saturate"),
 )
 
 Images = npt.NDArray[np.uint8]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import math
 import os
 import warnings
 import zipfile
@@ -19,12 +20,14 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt import _core
 from pmt._util import atomic_file
 from pmt._util.checks import OptionError
 from pmt.datasets.arrays import (
-    FEATURES,
-    PIXELS,
+    checked_class_names,
     checked_groups,
+    checked_images,
+    checked_labels,
     has_channels_first,
     names_for,
     with_four_axes,
@@ -137,12 +140,21 @@ def read_npz_stream(
     name = given if isinstance(given, str) else Path(label).stem
     images = _checked_images(label, arrays["images"])
     found = _groups(label, arrays, names_there, groups, len(images))
-    if "targets" in arrays:
-        targets = _checked_targets(label, arrays, images)
-        return replace(Dataset.with_targets(images, targets, name=name), groups=found)
-    labels = _checked_labels(label, arrays["labels"], images)
-    names = class_names if class_names is not None else _listed_names(label, arrays)
-    return Dataset(images, labels, names_for(label, labels, names), name, found)
+    if "targets" in arrays and "labels" in arrays:
+        raise damaged(label, "both 'labels' and 'targets'", "keep one of them")
+    labels = arrays.get("labels", np.zeros(0, np.int64))
+    if labels.dtype.kind not in "iu":
+        remedy = "store class numbers, or float targets under the name 'targets'"
+        raise damaged(label, f"labels is {labels.dtype}, not integer", remedy)
+    try:
+        if "targets" in arrays:
+            return replace(Dataset.with_targets(images, arrays["targets"], name=name), groups=found)
+        labels = checked_labels(labels, len(images), _core.MOST_CHANNELS)
+        if class_names is None and "class_names" in arrays:
+            class_names = checked_class_names(arrays["class_names"].tolist())
+    except (TypeError, ValueError) as error:
+        raise damaged(label, str(error), REMEDY) from None
+    return Dataset(images, labels, names_for(label, labels, class_names), name, found)
 
 
 def _groups(
@@ -251,64 +263,20 @@ def _read_arrays(
 
 
 def _checked_images(label: str, images: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    if images.dtype not in (PIXELS, *FEATURES):
-        problem = f"images is {images.dtype}, not uint8, nor the float32 or int8 of other inputs"
-        raise damaged(label, problem, "scale pixels to 0..255, and convert with .astype")
-    images = with_four_axes(images)
-    if images.ndim != 4 or 0 in images.shape:
-        problem = f"images has shape {images.shape}, not (N, H, W, C) or (N, H, W)"
-        raise damaged(label, problem, REMEDY)
+    try:
+        images = checked_images(with_four_axes(images))
+    except (TypeError, ValueError) as error:
+        raise damaged(label, str(error), REMEDY) from None
     if has_channels_first(images):
         raise channels_first(label, f"images has shape {images.shape}")
-    if images.dtype.kind == "f" and not np.isfinite(images).all():
-        raise damaged(label, "images holds a value that is not finite", "remove or replace it")
     images.flags.writeable = False
     return images
-
-
-def _checked_labels(
-    label: str, labels: npt.NDArray[Any], images: npt.NDArray[Any]
-) -> npt.NDArray[np.int64]:
-    if labels.dtype.kind not in "iu":
-        remedy = "store class numbers, or float targets under the name 'targets'"
-        raise damaged(label, f"labels is {labels.dtype}, not integer", remedy)
-    if labels.shape != images.shape[:1]:
-        problem = f"labels has shape {labels.shape} for {len(images)} images"
-        raise damaged(label, problem, "store one label an image")
-    return labels
-
-
-def _checked_targets(
-    label: str, arrays: Mapping[str, npt.NDArray[Any]], images: npt.NDArray[Any]
-) -> npt.NDArray[Any]:
-    targets = arrays["targets"]
-    if "labels" in arrays:
-        raise damaged(label, "both 'labels' and 'targets'", "keep one of them")
-    if targets.dtype.kind not in "fiu" or not np.isfinite(targets).all():
-        raise damaged(label, "targets holds what is not a finite number", "remove or replace it")
-    if targets.shape[:1] != images.shape[:1] or 0 in targets.shape:
-        problem = f"targets has shape {targets.shape} for {len(images)} images"
-        raise damaged(label, problem, "store one row an image")
-    return targets
 
 
 def channels_first(label: str | Path, problem: str) -> ValueError:
     """Make the error for images of shape (N, C, H, W)."""
     remedy = "put the channels last: images.transpose(0, 2, 3, 1)"
     return damaged(label, f"{problem}, channels first", remedy)
-
-
-def _listed_names(label: str, arrays: dict[str, npt.NDArray[Any]]) -> list[str] | None:
-    if "class_names" not in arrays:
-        return None
-    listed = arrays["class_names"]
-    if listed.ndim != 1 or listed.dtype.kind != "U" or listed.size == 0:
-        problem = f"class_names is {listed.dtype} of shape {listed.shape}, not a row of text"
-        raise damaged(label, problem, REMEDY)
-    names = [str(name) for name in listed]
-    if len(set(names)) != len(names) or not all(name.strip() for name in names):
-        raise damaged(label, "class_names holds a name twice or a blank one", REMEDY)
-    return names
 
 
 PREFIXES = {"train": "train", "test": "t10k"}
@@ -379,9 +347,7 @@ def _parsed(path: Path, data: bytes, dimensions: int) -> npt.NDArray[np.uint8]:
     if len(data) < start or data[:4] != bytes((0, 0, UNSIGNED_BYTE, dimensions)):
         raise damaged(path, f"not an idx file of bytes with {dimensions} dimensions", IDX_REMEDY)
     shape = tuple(int(extent) for extent in np.frombuffer(data, ">u4", dimensions, 4))
-    size = 1
-    for extent in shape:
-        size *= extent
+    size = math.prod(shape)
     if size == 0:
         raise damaged(path, f"holds nothing (shape {shape})", IDX_REMEDY)
     if len(data) - start != size:

@@ -6,16 +6,8 @@ from importlib import resources
 from typing import NamedTuple
 
 CIFAR10_CLASSES = (
-    "airplane",
-    "automobile",
-    "bird",
-    "cat",
-    "deer",
-    "dog",
-    "frog",
-    "horse",
-    "ship",
-    "truck",
+    *("airplane", "automobile", "bird", "cat", "deer"),
+    *("dog", "frog", "horse", "ship", "truck"),
 )
 CIFAR100_SUPERCLASSES = {
     "aquatic_mammals": ("beaver", "dolphin", "otter", "seal", "whale"),
@@ -49,16 +41,8 @@ CIFAR100_COARSE_OF_FINE = tuple(
     if name in part
 )
 FASHION_MNIST_CLASSES = (
-    "T-shirt/top",
-    "Trouser",
-    "Pullover",
-    "Dress",
-    "Coat",
-    "Sandal",
-    "Shirt",
-    "Sneaker",
-    "Bag",
-    "Ankle boot",
+    *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"),
+    *("Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
 )
 FLOWERS102_CLASSES = tuple(
     """\

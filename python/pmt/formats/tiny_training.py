@@ -150,15 +150,6 @@ class Node:
             self.fail(key, f"must be a list of 1 to {limit} dicts")
         return [Node(value, f"{self._place}, {key}[{i}]") for i, value in enumerate(values)]
 
-    def is_none(self, key: str) -> bool:
-        """Whether the key is absent or ``None``."""
-        return self._values.get(key) is None
-
-    def require_none(self, key: str, reason: str) -> None:
-        """Refuse any value under ``key``."""
-        if not self.is_none(key):
-            self.fail(key, f"is set: {reason}")
-
     def integer(self, key: str, low: int, high: int) -> int:
         """Return an integer in [low, high]."""
         value = self._get(key)
@@ -209,7 +200,7 @@ class Node:
 
     def has(self, key: str) -> bool:
         """Whether the key is there and not ``None``."""
-        return not self.is_none(key)
+        return self._values.get(key) is not None
 
     def array(self, key: str, dtype: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
         """Return a copy of an array with exactly this dtype and shape.
@@ -305,12 +296,15 @@ class _NetworkBuilder:
         )
 
     def _block(self, name: str, block: Node, source: int) -> int:
-        block.require_none("se", "squeeze-and-excitation is not supported; use a network without")
+        if block.has("se"):
+            block.fail(
+                "se", "is set: squeeze-and-excitation is not supported; use a network without"
+            )
         current = source
         for part in ("pointwise1", "depthwise", "pointwise2"):
             if block.has(part):
                 current = self._layer(f"{name}.{part}", block.child(part), current)
-        if block.is_none("residual"):
+        if not block.has("residual"):
             return current
         residual = block.child("residual")
         params = residual.child("params")
