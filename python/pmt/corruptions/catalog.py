@@ -292,9 +292,7 @@ def canny_edges(
     return edges
 
 
-def _sobel(
-    layers: npt.NDArray[np.uint8],
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+def _sobel(layers: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
     padded = np.pad(layers, ((0, 0), (1, 1), (1, 1)), mode="edge").astype(np.int32)
     down = padded[:, 2:] - padded[:, :-2]
     across = padded[:, :, 2:] - padded[:, :, :-2]

@@ -130,10 +130,7 @@ def labels_of(y: object) -> Array:
 
 
 def _collected(
-    reader: SampleReader,
-    pairs: Iterable[object],
-    limit: int,
-    class_names: Sequence[str] | None,
+    reader: SampleReader, pairs: Iterable[object], limit: int, class_names: Sequence[str] | None
 ) -> Dataset:
     """Join pairs, samples or batches, to a data set of at most `limit` samples; 0 takes all."""
     names = None if class_names is None else checked_class_names(class_names)

@@ -33,7 +33,7 @@ from pmt.datasets.arrays import (
     with_four_axes,
 )
 from pmt.datasets.dataset import Dataset
-from pmt.datasets.files import damaged, largest_unpacked, missing, read_bytes, reading
+from pmt.datasets.files import damaged, missing, read_bytes, reading
 
 GROUPS = "groups"  # the array of an .npz file
 _ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip can hold
@@ -126,10 +126,7 @@ def read_npz(
 
 
 def read_npz_stream(
-    file: IO[bytes],
-    label: str,
-    class_names: Sequence[str] | None = None,
-    groups: str | None = None,
+    file: IO[bytes], label: str, class_names: Sequence[str] | None = None, groups: str | None = None
 ) -> Dataset:
     """Read the same from an open binary file; `label` names it in errors."""
     arrays, names_there = _read_arrays(file, label, groups or GROUPS)
@@ -282,7 +279,6 @@ def channels_first(label: str | Path, problem: str) -> ValueError:
 PREFIXES = {"train": "train", "test": "t10k"}
 UNSIGNED_BYTE = 0x08
 IDX_REMEDY = "download the data set again"
-IDX_CHUNK = 1 << 20
 
 
 def has_idx(folder: Path) -> bool:
@@ -329,15 +325,9 @@ def _read_file(
 
 
 def _decompressed(path: Path) -> bytes:
-    data = bytearray()
+    data = read_bytes(path)
     try:
-        largest = largest_unpacked(path.stat().st_size)
-        with gzip.open(path) as stream:
-            while chunk := stream.read(IDX_CHUNK):
-                data += chunk
-                if len(data) > largest:
-                    raise damaged(path, f"unpacks to more than {largest} bytes", IDX_REMEDY)
-        return bytes(data)
+        return gzip.decompress(data)
     except (OSError, EOFError, zlib.error) as error:
         raise damaged(path, f"not a whole gzip file ({error})", IDX_REMEDY) from None
 

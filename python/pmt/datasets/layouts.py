@@ -238,10 +238,7 @@ def own_size(
 
 
 def image_files(
-    path: str | os.PathLike[str],
-    *,
-    split: str = "train",
-    class_names: Sequence[str] | None = None,
+    path: str | os.PathLike[str], *, split: str = "train", class_names: Sequence[str] | None = None
 ) -> ImageFiles:
     """List the image files of a split without decoding them; arguments and errors as `load`.
 

@@ -8,12 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pmt.net.float_graph import (
-    Bounds,
-    FloatGraph,
-    FloatOp,
-    check_calibration,
-)
+from pmt.net.float_graph import Bounds, FloatGraph, FloatOp, check_calibration
 from pmt.net.graph import channel_shape, is_layer
 from pmt.net.ops import DEFINITIONS, SCALABLE_KINDS
 from pmt.quantization.float_forward import Progress, float_steps, image_batches, normalize

@@ -22,13 +22,7 @@ from pmt.net.float_graph import FloatGraph, check_calibration
 from pmt.protocol import load_clean
 from pmt.quantization import equalization
 from pmt.quantization.equalization import Equalization
-from pmt.quantization.float_forward import (
-    OpNoise,
-    batch_size,
-    float_logits,
-    signal_to_noise,
-    worst,
-)
+from pmt.quantization.float_forward import OpNoise, batch_size, float_logits, signal_to_noise, worst
 from pmt.quantization.post_training import correct_biases, quantize, quantize_with_ranges
 from pmt.quantization.ranges import RangeMethod, activation_ranges, check_method
 

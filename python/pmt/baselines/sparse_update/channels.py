@@ -146,9 +146,7 @@ def layer_scores(
 
 
 def select_scheme(
-    model: Model,
-    potentials: Mapping[int, npt.NDArray[np.float64]],
-    budgets: Budgets,
+    model: Model, potentials: Mapping[int, npt.NDArray[np.float64]], budgets: Budgets
 ) -> UpdateScheme:
     """Choose layers by score while the budgets hold, and channels by potential.
 

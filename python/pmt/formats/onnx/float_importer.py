@@ -22,12 +22,7 @@ __all__ = ["read"]
 _NAMES = {bounds: name for name, bounds in ACTIVATION_BOUNDS.items()}
 
 
-def read(
-    path: str | Path,
-    *,
-    input_mean: Numbers = None,
-    input_std: Numbers = None,
-) -> FloatGraph:
+def read(path: str | Path, *, input_mean: Numbers = None, input_std: Numbers = None) -> FloatGraph:
     """Read a float ONNX network, as ``torch.onnx.export`` or tf2onnx write it.
 
     Batch norm, additions and products by constants are folded into the layers; padding into the

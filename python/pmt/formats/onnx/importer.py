@@ -26,12 +26,7 @@ __all__ = ["read"]
 _LARGEST_BIAS = 2.0**31 - 1
 
 
-def read(
-    path: str | Path,
-    *,
-    input_mean: Numbers = None,
-    input_std: Numbers = None,
-) -> Graph:
+def read(path: str | Path, *, input_mean: Numbers = None, input_std: Numbers = None) -> Graph:
     """Read an int8 ONNX network in QDQ form, as ``quantize_static`` of ONNX Runtime writes it.
 
     Activations are int8 or uint8 (which becomes int8, 128 lower), weights symmetric with one scale

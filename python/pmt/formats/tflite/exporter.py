@@ -194,13 +194,7 @@ class _Lowering:
         return padded, _VALID
 
     def _clamped(
-        self,
-        kind: str,
-        inputs: Sequence[int],
-        op: Op,
-        *,
-        output: int | None = None,
-        **options: int,
+        self, kind: str, inputs: Sequence[int], op: Op, *, output: int | None = None, **options: int
     ) -> None:
         """Write an operator that makes the op's clamp by its activation, or is followed by it."""
         output = op.output if output is None else output

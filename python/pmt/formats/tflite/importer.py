@@ -101,12 +101,7 @@ class Lowered:
     layers: dict[str, StoredLayer]
 
 
-def read(
-    path: str | Path,
-    *,
-    input_mean: Numbers = None,
-    input_std: Numbers = None,
-) -> Graph:
+def read(path: str | Path, *, input_mean: Numbers = None, input_std: Numbers = None) -> Graph:
     """Read a full-integer ``.tflite`` file (int8 activations and weights, int32 biases).
 
     ``input_mean`` and ``input_std`` are one number or one per channel, in units of a 0..255 pixel:

@@ -64,8 +64,7 @@ def check_types(op: FileOp, model: FileModel) -> None:
     if dtypes & set(_FLOATS):
         if any(t.data is not None and t.dtype in _INT8_WEIGHTS for t in tensors):
             raise Unsupported(
-                "is hybrid, dynamic-range quantized: int8 weights, float activations",
-                CONVERT_INT8,
+                "is hybrid, dynamic-range quantized: int8 weights, float activations", CONVERT_INT8
             )
         raise Unsupported("computes in float", CONVERT_INT8)
     for dtype in sorted(dtypes - {"INT8"}):

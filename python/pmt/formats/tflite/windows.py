@@ -69,13 +69,7 @@ def window(step: Step, kernel: Pair) -> Window:
     return result
 
 
-def _padding(
-    step: Step,
-    source: Tensor,
-    extent: Pair,
-    stride: Pair,
-    before: Padding,
-) -> Padding:
+def _padding(step: Step, source: Tensor, extent: Pair, stride: Pair, before: Padding) -> Padding:
     options = step.op.options
     if "Top" in options:  # made by a rewrite of several operators
         return options["Top"], options["Left"], options["Bottom"], options["Right"]
@@ -320,13 +314,7 @@ def fully_connected(step: Step, order: npt.NDArray[np.intp] | None = None) -> No
 
 
 def _emit(
-    step: Step,
-    kind: Any,
-    stored: FileTensor,
-    shape: Window,
-    weights: Int8Array,
-    *,
-    groups: int = 1,
+    step: Step, kind: Any, stored: FileTensor, shape: Window, weights: Int8Array, *, groups: int = 1
 ) -> None:
     out = weights.shape[2] if kind == "depthwise_conv2d" else weights.shape[0]
     parameters = _parameters(step, stored, out)
