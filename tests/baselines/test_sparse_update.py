@@ -7,14 +7,13 @@ import json
 
 import numpy as np
 import pytest
-from networks import CONV, DEPTH, HEAD, chain, labels, pixels, residual_network, smooth_network
+from networks import CONV, DEPTH, HEAD, chain, residual_network, smooth_network
 from trained_weights import weight_masks
 
 from pmt.baselines.backprop.scheme import LayerUpdate, UpdateScheme
 from pmt.baselines.sparse_update.channels import (
     Budgets,
     chosen_scheme,
-    forward_potentials,
     inspected_layers,
     largest_channels,
     layer_scores,
@@ -175,40 +174,6 @@ def test_the_last_layers_before_the_head_are_inspected():
     assert inspected_layers(residual_network(), 99) == [0, 1, 2, 3, 5]
     with pytest.raises(ValueError, match="inspect=0 must be 1 layer or more"):
         inspected_layers(residual_network(), 0)
-
-
-def test_potentials_by_forward_passes_are_the_loss_without_each_channel():
-    model = smooth_network(size=2, hidden=2, classes=3)
-    prepared = model.prepare(pixels(model, 5))
-    chosen = labels(model, 5)
-    found = forward_potentials(model, prepared, chosen, [1])[1]
-    graph = model.to_graph()
-    head = graph.ops[1]
-    expected = np.zeros(8)
-    for image, label in zip(prepared, chosen, strict=True):
-        x = model.core.activations(image)[1].ravel().astype(float) - graph.tensors[1].zero_point
-        scale = graph.tensors[1].scale * head.weight_scales.astype(float)
-
-        def loss(x, scale=scale, label=label):
-            logits = (head.weights.astype(float) @ x + head.bias) * scale
-            return np.log(np.exp(logits).sum()) - logits[label]
-
-        for feature in range(8):
-            without = x.copy()
-            without[feature] = 0.0
-            expected[feature] += (loss(without) - loss(x)) ** 2 / 10
-    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-9)
-
-
-def test_potentials_by_forward_passes_leave_the_model_alone():
-    model = residual_network()
-    image = model.image()
-    found = forward_potentials(model, model.prepare(pixels(model, 3)), labels(model, 3), [2, 5])
-    assert model.image() == image
-    assert {op: scores.shape for op, scores in found.items()} == {2: (16,), 5: (8,)}
-    model.core.set_parameters(5, 0 * model.core.weights(5), model.core.bias(5))
-    silent = forward_potentials(model, model.prepare(pixels(model, 3)), labels(model, 3), [5])
-    assert (silent[5] == 0).all()
 
 
 def test_every_name_of_the_package_is_there() -> None:

@@ -105,7 +105,8 @@ def test_a_split_of_the_paper_takes_no_numbers(model, data):
 
 
 def test_scheme(model, data, tmp_path, printed):
-    options = ("--method", "tinytrain", "--potentials", "forward", "--memory", "1K")
+    pytest.importorskip("torch")
+    options = ("--method", "tinytrain", "--memory", "1K")
     options += ("--images", "60", "--held-out", "20", "--scored-images", "4", "--threads", "1")
     out = ("--out", tmp_path / "scheme.json")
     expected = printed("scheme", model, "--data", data, *options, *out)
@@ -115,7 +116,7 @@ def test_scheme(model, data, tmp_path, printed):
         "tinytrain",
         split=SplitChoice(images=60, held_out=20),
         memory=1024,
-        tinytrain=TinyTrainOptions(potentials="forward", scored_images=4),
+        tinytrain=TinyTrainOptions(scored_images=4),
         threads=1,
     )
     assert plain(chosen.to_json()) == plain(expected)

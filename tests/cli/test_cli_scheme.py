@@ -29,17 +29,6 @@ def written(tmp_path) -> UpdateScheme:
     return UpdateScheme.load(tmp_path / "scheme.json", model)
 
 
-def test_by_forward_passes_alone(tmp_path, command, capsys):
-    choice = ["--method", "tinytrain", "--potentials", "forward", "--memory", "1K"]
-    budget = ["--backward-macs", "0.6", "--scored-images", "4", "--json", "-"]
-    assert main([*command, *choice, *budget]) == 0
-    figures = json.loads(capsys.readouterr().out)
-    scheme = written(tmp_path)
-    memory = scheme_memory(pmt.load(write_model(tmp_path)), scheme).total
-    assert figures["memory"] == memory <= 1024
-    assert all(update.chosen for update in scheme.layers if update.op != 7)
-
-
 def test_a_scheme_of_tinytrain_has_a_profile(tmp_path, command, capsys):
     pytest.importorskip("torch")
     choice = ["--method", "tinytrain", "--memory", "1K", "--backward-macs", "0.6"]
@@ -71,7 +60,6 @@ def test_by_contribution_with_a_cache(tmp_path, command, capsys):
         (["--method", "adam"], "--method 'adam' is unknown; choose one of mcutrain, tinytrain"),
         (["--method", "mcutrain", "--memory", "much"], "--memory='much' must be a number of bytes"),
         (["--method", "mcutrain", "--held-out", "0"], "--held-out 0: a choice needs held-out"),
-        (["--method", "tinytrain", "--potentials", "x"], "potentials='x' is unknown"),
         (["--method", "tinytrain", "--backward-macs", "2"], "backward_macs=2.0 must be above 0"),
     ],
 )

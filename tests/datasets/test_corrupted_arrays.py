@@ -175,12 +175,6 @@ def test_any_damage_of_the_header_is_one_clear_error(
         json.dumps({"data": "x"}),
         json.dumps(
             {
-                "data": "x", "split": "test", "seed": "0", "constants": "cifar10",
-                "images": 3, "shape": [32, 32, 3], "data_crc32": 0, "class_names": ["a"],
-            }
-        ),
-        json.dumps(
-            {
                 "data": "x", "split": "test", "seed": 0, "constants": "cifar10",
                 "images": 3, "shape": [32, 32, 3], "data_crc32": 0, "class_names": ["a", "a"],
             }

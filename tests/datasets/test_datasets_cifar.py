@@ -91,13 +91,6 @@ def test_class_names_can_be_replaced(tmp_path: Path) -> None:
         load(tmp_path, class_names=("a", "b"))
 
 
-def test_missing_meta_means_the_official_names(tmp_path: Path) -> None:
-    (write_binary(tmp_path / "b") / "batches.meta.txt").unlink()
-    (write_python(tmp_path / "p") / "batches.meta").unlink()
-    assert load(tmp_path / "b").class_names == CIFAR10_CLASSES
-    assert load(tmp_path / "p").class_names == CIFAR10_CLASSES
-
-
 @pytest.mark.parametrize(
     ("write", "name", "content", "message"),
     [
@@ -105,13 +98,11 @@ def test_missing_meta_means_the_official_names(tmp_path: Path) -> None:
         (write_binary, "data_batch_2.bin", b"", "has 0 bytes"),
         (write_binary, "data_batch_2.bin", b"\x0a" + RECORD,
          "record 0 has label 10, out of range 0 to 9"),
-        (write_binary, "batches.meta.txt", b"one\ntwo\n", "names 2 classes instead of 10"),
         (write_binary_100, "train.bin", b"\x03" + RECORD,
          "has 3073 bytes, not a multiple of the record's 3074: truncated or not a CIFAR-100 file; "
          "download cifar-100-binary.tar.gz again"),
         (write_binary_100, "train.bin", b"\x00\x64" + RECORD,
          "record 0 has fine label 100, out of range 0 to 99"),
-        (write_binary_100, "fine_label_names.txt", b"apple\n", "names 1 classes instead of 100"),
     ],
 )  # fmt: skip
 def test_damaged_binary_files(tmp_path: Path, write, name, content: bytes, message: str) -> None:
@@ -236,22 +227,6 @@ def test_coarse_labels_are_an_option(tmp_path: Path, write, official: str) -> No
     assert_the_record(data.images[0])
 
 
-@WRITERS
-def test_names_on_disk_win_and_missing_ones_are_the_official(
-    tmp_path: Path, write, official: str
-) -> None:
-    folder = write(tmp_path / official)
-    names = [f"fine {i}" for i in range(100)]
-    if official == "cifar-100-binary":
-        (folder / "fine_label_names.txt").write_text("\n".join(names))
-    else:
-        (folder / "meta").write_bytes(pickle.dumps({"fine_label_names": names}))
-    assert load(folder).class_names == tuple(names)
-    for name in ("fine_label_names.txt", "meta"):
-        (folder / name).unlink(missing_ok=True)
-    assert load(folder).class_names == CIFAR100_CLASSES
-
-
 def test_a_damaged_coarse_label(tmp_path: Path) -> None:
     (write_binary_100(tmp_path) / "train.bin").write_bytes(b"\x14\x00" + RECORD)
     assert load(tmp_path).labels.tolist() == [0]
@@ -262,21 +237,15 @@ def test_a_damaged_coarse_label(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("batches.meta", {"label_names": ["a"]}, "batches.meta: label_names is not a list of 10 n"),
         ("train", {"data": ROW, "labels": [1]}, "train: not a pickled dict with 'data' and 'fine_"),
         ("train", {"data": ROW, "fine_labels": [100]}, "train: record 0 has fine label 100"),
         ("train", {"data": ROW, "fine_labels": [1, 2]}, "train: 2 fine_labels for 1 images"),
         ("train", {"data": ROW, "fine_labels": 1}, "train: fine_labels is not a list of integers"),
-        ("meta", {"fine_label_names": []}, "meta: fine_label_names is not a list of 100 names"),
     ],
 )
 def test_pickles_with_other_entries(tmp_path: Path, name, content: object, message: str) -> None:
-    is_10 = name == "batches.meta"
-    (write_python if is_10 else write_python_100)(tmp_path).joinpath(name).write_bytes(
-        pickle.dumps(content)
-    )
-    archive = "cifar-10-python" if is_10 else "cifar-100-python"
-    with pytest.raises(ValueError, match=rf"{message}.*; download {archive}.tar.gz again"):
+    write_python_100(tmp_path).joinpath(name).write_bytes(pickle.dumps(content))
+    with pytest.raises(ValueError, match=rf"{message}.*; download cifar-100-python.tar.gz again"):
         load(tmp_path)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Callable
@@ -18,7 +17,6 @@ from made_layouts import (
     write_food,
     write_image,
     write_pets,
-    write_wake_words,
 )
 from problems import problem_of
 from scipy.io import loadmat, savemat
@@ -31,7 +29,6 @@ WRITERS = {
     "flowers": write_flowers,
     "food": write_food,
     "pets": write_pets,
-    "wake words": write_wake_words,
 }
 
 
@@ -46,7 +43,6 @@ def told(data: Dataset) -> tuple[list[int], list[int]]:
         ("food", ([0, 1, 2], [0, 1, 0]), ([3, 4, 5], [0, 1, 0]), ("apple_pie", "waffles")),
         ("pets", ([0, 1, 2], [0, 1, 0]), ([3, 4], [1, 0]), ("Abyssinian", "american_bulldog")),
         ("flowers", ([1, 4, 3], [76, 0, 101]), ([5, 2], [1, 0]), FLOWERS102_CLASSES),
-        ("wake words", ([0, 1, 2, 3], [0, 1, 0, 0]), ([4, 5], [1, 0]), ("not-person", "person")),
     ],
 )
 def test_images_labels_and_names(
@@ -105,19 +101,6 @@ def test_the_parent_folder_will_do(
 ) -> None:
     writer(tmp_path / name)
     assert len(load(tmp_path)) >= 2
-
-
-def test_wake_words_as_made_by_its_own_tool(tmp_path: Path) -> None:
-    """Every image, only annotations that count, and two categories."""
-    write_wake_words(tmp_path)
-    old = tmp_path / "annotations" / "instances_val2014.json"
-    content = json.loads(old.read_text())
-    content["categories"] = [{"id": 0, "name": "not-person"}, {"id": 1, "name": "person"}]
-    content["annotations"].append({"image_id": 5, "category_id": 0, "area": 0})
-    old.with_name("instances_val.json").write_text(json.dumps(content))
-    old.unlink()
-    (tmp_path / "val2014").rename(tmp_path / "images")
-    assert load(tmp_path, split="test").labels.tolist() == [1, 0]
 
 
 def test_a_limit_decodes_only_what_it_chooses(tmp_path: Path) -> None:
@@ -189,9 +172,6 @@ def test_boxes_where_there_are_none(tmp_path: Path) -> None:
         ("food", "meta/train.txt", "waffles/../../x\n", "outside of the folder"),
         ("pets", "annotations/trainval.txt", "a_1 1 1 1\nb_1 1 1 1\n", "breed 1 is 'a', but b_1"),
         ("pets", "annotations/trainval.txt", "a_1 4 1 1\n", "annotations: no image of breed 3"),
-        ("wake words", "annotations/instances_train2014.json", "{", "is not valid JSON"),
-        ("wake words", "annotations/instances_train2014.json", "[" * 99999, "nested more than 64"),
-        ("wake words", "annotations/instances_train2014.json", "[1]", "has no list 'images'"),
     ],
 )
 def test_damaged_lists(tmp_path: Path, name: str, path: str, content: str, message: str) -> None:
@@ -254,35 +234,12 @@ def test_cars_without_fields_or_files(tmp_path: Path) -> None:
 
 
 def test_missing_files_of_a_split(tmp_path: Path) -> None:
-    write_wake_words(tmp_path / "w")
-    (tmp_path / "w" / "annotations" / "instances_val2014.json").unlink()
-    with pytest.raises(FileNotFoundError, match=r"instances_val.json: .*no test split"):
-        load(tmp_path / "w", split="test")
     (write_flowers(tmp_path / "f") / "setid.mat").unlink()
     with pytest.raises(FileNotFoundError, match=r"setid.mat: no such file"):
         load(tmp_path / "f")
     (write_pets(tmp_path / "p") / "annotations" / "test.txt").unlink()
     with pytest.raises(FileNotFoundError, match=r"test.txt: no such file"):
         load(tmp_path / "p", split="test")
-
-
-def test_wake_words_with_bad_entries_tells_all_of_them(tmp_path: Path) -> None:
-    path = write_wake_words(tmp_path) / "annotations" / "instances_train2014.json"
-    content = json.loads(path.read_text())
-    content["images"] += [{"id": "x"}, 5, {**content["images"][0], "file_name": "../a.jpg"}]
-    content["annotations"] += [{"image_id": 99, "category_id": 1, "area": 9}, None]
-    path.write_text(json.dumps(content))
-    with pytest.raises(ValueError, match=r"images\[4\]: no id.*annotations\[4\]: no") as e:
-        load(tmp_path)
-    assert f"{path.parent}: 5 problems: {path.name}: images[4]: no id" in str(e.value)
-    content["images"] = content["images"][:4]
-    content["annotations"] = [None]
-    path.write_text(json.dumps(content))
-    with pytest.raises(ValueError, match=r"instances_train2014.json: annotations\[0\]: no cat"):
-        load(tmp_path)
-    path.write_text(json.dumps({**content, "categories": [{"name": "person"}]}))
-    with pytest.raises(ValueError, match="has no category 'person'"):
-        load(tmp_path)
 
 
 def test_ten_missing_images_are_named_and_the_others_counted(tmp_path: Path) -> None:

@@ -347,9 +347,9 @@ def test_targets_of_a_file_are_those_that_were_saved(tmp_path: Path) -> None:
     ("arrays", "problem"),
     [
         ({"labels": np.zeros(6, int), "targets": np.zeros(6)}, "both 'labels' and 'targets'; keep"),
-        ({"targets": np.full(6, np.nan)}, "targets holds what is not a finite number; remove"),
-        ({"targets": np.full(6, 1j)}, "targets holds what is not a finite number; remove"),
-        ({"targets": np.zeros((5, 2))}, "targets has shape (5, 2) for 6 images; store one row"),
+        ({"targets": np.full(6, np.nan)}, "holds targets that are not finite"),
+        ({"targets": np.full(6, 1j)}, "y is complex128: targets must be real numbers"),
+        ({"targets": np.zeros((5, 2))}, "has shape (5, 2): float targets must be (6, 2)"),
         ({"labels": np.zeros(6)}, "labels is float64, not integer; store class numbers, or float "
          "targets under the name 'targets'"),
     ],

@@ -16,7 +16,6 @@ from networks import residual_network, smooth_network
 import pmt
 from pmt.formats.layers import bounded_bias
 from pmt.formats.tflite.exporter import OPERATORS, tflite_model
-from pmt.formats.tflite.pool_pieces import Band, bands
 from pmt.model import Model
 from pmt.net.graph import Graph, Op, Tensor
 from pmt.net.pixels import input_formula
@@ -40,7 +39,7 @@ def steps_off(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
 def test_every_layer_equals_xnnpack_and_poolings_differ_by_one_step_at_most():
     seen = set()
     for seed in SEEDS:
-        graph = drawn_graph(seed)
+        graph = drawn_graph(seed, tflite=True)
         for op in graph.ops:
             if len(op.inputs) == 2:
                 continue
@@ -57,7 +56,7 @@ def test_every_layer_equals_xnnpack_and_poolings_differ_by_one_step_at_most():
 def test_every_op_is_one_step_at_most_from_the_reference_kernels(plain):
     seen = set()
     for seed in SEEDS:
-        graph = drawn_graph(seed, plain=plain)
+        graph = drawn_graph(seed, plain=plain, tflite=True)
         image = random_images(graph, 1, seed)[0]
         values = litert_engine.activations(tflite_model(graph), graph, image)
         for op in graph.ops:
@@ -164,7 +163,7 @@ def test_what_the_file_says():
 
 
 def test_constants_are_aligned():
-    content = tflite_model(drawn_graph(3))
+    content = tflite_model(drawn_graph(3, tflite=True))
     file = tflite.Model.GetRootAs(content, 0)
     start = np.frombuffer(content, np.uint8).__array_interface__["data"][0]
     places = []
@@ -185,7 +184,7 @@ def test_the_signature_runs():
 
 def test_batches_are_taken():
     for seed in SEEDS[:20]:
-        graph = drawn_graph(seed)
+        graph = drawn_graph(seed, tflite=True)
         images = random_images(graph, 3, seed)
         content = tflite_model(graph)
         engine = litert_engine.interpreter(content)
@@ -195,6 +194,16 @@ def test_batches_are_taken():
         engine.invoke()
         found = engine.get_tensor(engine.get_output_details()[0]["index"]).reshape(3, -1)
         np.testing.assert_array_equal(found, litert_engine.outputs(content, images))
+
+
+def test_an_average_pool_of_another_padding_is_refused():
+    x, y = (Tensor(name, 4, 4, 1, 0.1, 0) for name in "xy")
+    pool = Op("average_pool", "pool", (0,), 1, kernel=(2, 2), padding=(1, 0, 0, 1))
+    with pytest.raises(
+        ValueError,
+        match=r"op 'pool': a \.tflite file holds no average pool with the padding \(1, 0",
+    ):
+        tflite_model(Graph([x, y], [pool], 0, 1, (0.0,), (1.0,)))
 
 
 def test_operators_have_options_of_the_schema():
@@ -214,17 +223,6 @@ def test_biases_move_only_where_a_sum_could_wrap():
     bounded = bounded_bias(op, Tensor("x", 1, 1, 2, 0.1, -128))
     assert bounded.tolist() == [lowest, lowest + 1785, highest - 1785, 12345]
     assert bounded_bias(replace(op, bias=None), Tensor("x", 1, 1, 2, 0.1, 0)).tolist() == [0] * 4
-
-
-def test_windows_are_grouped_by_how_the_edge_cuts_them():
-    assert bands(size=8, outputs=4, kernel=3, stride=2, padding=1) == [
-        Band(1, 2, 0, 2),
-        Band(3, 3, 1, 8),
-    ]
-    assert bands(size=2, outputs=2, kernel=3, stride=1, padding=1) == [
-        Band(1, 2, 0, 2),
-        Band(1, 2, 0, 2),
-    ]
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def weights(model):
     [
         (
             lambda m: put(m.graph.node[0].input, m.graph.node[1].output[0]),
-            r"its graph has a cycle through or before the nodes 'n0', 'n1', 'n2'",
+            r"node 'n0' \(Conv\) reads 'v1', which no node before it, input or initializer gives",
         ),
         (
             lambda m: put(m.graph.node[1].output, m.graph.node[0].output[0]),
@@ -68,7 +68,7 @@ def weights(model):
         ),
         (
             lambda m: put(m.graph.node[1].input, "nowhere"),
-            r"node 'n1' \(Flatten\) reads 'nowhere', which no node, input or init",
+            r"node 'n1' \(Flatten\) reads 'nowhere', which no node before it",
         ),
         (
             lambda m: setattr(m.graph.initializer[1], "name", weights(m).name),
@@ -130,11 +130,11 @@ def narrow(model) -> None:
     [
         (
             lambda m: setattr(weights(m), "raw_data", weights(m).raw_data[:-4]),
-            r"'c0' of shape \(4, 3, 3, 3\) and type float32 needs 432 bytes, but has 428",
+            r"constant 'c0' of shape \(4, 3, 3, 3\) cannot be read \(cannot reshape array of size",
         ),
         (
             lambda m: put(weights(m).dims, 2**40),
-            r"'c0' of shape \(1099511627776, 3, 3, 3\) and type float32 needs",
+            r"constant 'c0' of shape \(1099511627776, 3, 3, 3\) cannot be read",
         ),
         (
             lambda m: put(weights(m).dims, -4),
@@ -145,8 +145,8 @@ def narrow(model) -> None:
             r"'c0' has 2 of 108 values that are not finite: train again or repair",
         ),
         (narrow, r"'c0' is int16: weights must be float32 or int8"),
-        (outside, r"data in '\.\./secret', which is not a file inside the model's folder"),
-        (too_short_outside, r"needs 432 bytes, but names 432 at offset 1000000000 of 'net\.onnx'"),
+        (outside, r"constant 'c0' of shape \(4, 3, 3, 3\) cannot be read .*secret"),
+        (too_short_outside, r"constant 'c0' of shape \(4, 3, 3, 3\) cannot be read"),
     ],
 )
 def test_constants(change, message: str, tmp_path: Path) -> None:

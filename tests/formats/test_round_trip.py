@@ -23,7 +23,6 @@ from written_files import graph_of_arrays, graph_of_c
 import pmt
 from pmt import formats
 from pmt.formats.onnx.exporter import onnx_model
-from pmt.formats.tflite.pool_pieces import bands, window_of_bands
 from pmt.model import Model
 from pmt.net.graph import Graph, Op, Tensor
 
@@ -110,7 +109,7 @@ def test_networks_of_others(
 def test_drawn_networks(
     tmp_path_factory: pytest.TempPathFactory, seed: int, plain: bool, suffix: str
 ) -> None:
-    model = Model.from_graph(drawn_graph(seed, plain=plain))
+    model = Model.from_graph(drawn_graph(seed, plain=plain, tflite=suffix == ".tflite"))
     path = tmp_path_factory.getbasetemp() / f"drawn{suffix}"
     model.save(path)
     check(model, path)
@@ -125,21 +124,3 @@ def test_drawn_networks_of_unsigned_activations(
     path = tmp_path_factory.getbasetemp() / "drawn.onnx"
     path.write_bytes(onnx_model(model.to_graph(), unsigned=True))
     check(model, path)
-
-
-@given(st.integers(1, 12), st.integers(1, 12), st.integers(1, 4), st.data())
-def test_the_window_of_a_pool_in_pieces(
-    size: int, kernel: int, stride: int, data: st.DataObject
-) -> None:
-    """Another kernel may be found where no window shows where it would end."""
-    before, after = (data.draw(st.integers(0, kernel - 1)) for _ in range(2))
-    outputs = (size + before + after - kernel) // stride + 1
-    if outputs < 1:
-        return
-    found = bands(size, outputs, kernel, stride, before)
-    window = window_of_bands(found, size, stride)
-    assert window is not None
-    again, first, last = window
-    assert bands(size, outputs, again, stride, first) == found
-    assert max(first, last) < again
-    assert (size + first + last - again) // stride + 1 == outputs

@@ -23,7 +23,6 @@ import numpy as np
 import tflite_seeds
 from firmware_tools import TARGET, random_dataset
 from image_sections import with_section
-from made_layouts import write_wake_words
 from networks import residual_network, smooth_network
 from tiny_training_builder import small_network
 
@@ -134,24 +133,6 @@ def _plain_toml(path: Path) -> object:
 def _scheme() -> bytes:
     model = smooth_network()
     return UpdateScheme((LayerUpdate(0, 2, True, (0, 2)),)).text(model).encode()
-
-
-def _read_coco(path: Path) -> object:
-    root = path.parent.parent
-    if not (root / "train2014").is_dir():
-        content = path.read_bytes()
-        path.unlink()
-        path.parent.rmdir()
-        write_wake_words(root)
-        path.write_bytes(content)
-    return datasets.load(root, split="train", size=4)
-
-
-def _coco() -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        write_wake_words(Path(folder) / "coco")
-        path = Path(folder) / "coco" / "annotations" / "instances_train2014.json"
-        return path.read_bytes()
 
 
 def _read_tiny_training(path: Path) -> object:
@@ -266,7 +247,6 @@ TARGETS = {
         lambda path: _Table(path, _IDENTITY),
         lambda: [_dumped({**_IDENTITY, "accuracies": {"before": 0.5}})],
     ),
-    "coco": Target("annotations/instances_train2014.json", _read_coco, lambda: [_coco()]),
     "image_sealed": Target("net.pmt", _read_image, lambda: [smooth_network().image()], _with_crc),
     "image_metadata": Target(
         "net.pmt",

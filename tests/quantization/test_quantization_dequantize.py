@@ -44,16 +44,6 @@ def test_weights_biases_and_activations_are_the_real_ones():
     assert (floating.input_mean, floating.input_std) == (graph.input_mean, graph.input_std)
 
 
-def test_exact_clamps_keep_both_ends_of_int8():
-    graph = residual_network().to_graph()
-    floating = dequantize(graph, clamps="exact")
-    stem, total = floating.ops[0], floating.ops[4]
-    assert stem.activation == pytest.approx((0.0, 0.02 * 255))
-    assert total.activation == pytest.approx((0.05 * -119, 0.05 * 136))
-    assert floating.ops[6].activation == "none"  # a mean has no clamp
-    assert tensor_ranges(graph)[5] == total.activation
-
-
 def test_relu_ends_above_six_and_relu6_at_or_below_it():
     graph = residual_network().to_graph()
     kinds = {op.name: op.activation for op in dequantize(graph).ops}
@@ -65,20 +55,18 @@ def test_relu_ends_above_six_and_relu6_at_or_below_it():
     assert dequantize(graph).ops[0].activation == "relu6"
 
 
-@pytest.mark.parametrize("clamps", ["activation", "exact"])
-def test_the_float_network_classifies_as_the_int8_one(clamps):
+def test_the_float_network_classifies_as_the_int8_one():
     graph = smooth_network().to_graph()
     images = pixels(pmt.Model.from_graph(graph), 200)
-    report = signal_to_noise(dequantize(graph, clamps=clamps), graph, images)
+    report = signal_to_noise(dequantize(graph), graph, images)
     # The int8 logits are coarse here; what is compared below are the accumulators.
     assert report[0].signal_to_noise > 25
     assert agree(graph, images).mean() >= 0.98
 
 
-@pytest.mark.parametrize("clamps", ["activation", "exact"])
-def test_quantized_again_with_its_ranges_the_bundled_model_is_the_same(clamps):
+def test_quantized_again_with_its_ranges_the_bundled_model_is_the_same():
     graph = pmt.load("fashion_mnist_dscnn").to_graph()
-    again = quantize_with_ranges(dequantize(graph, clamps=clamps), tensor_ranges(graph))
+    again = quantize_with_ranges(dequantize(graph), tensor_ranges(graph))
     for old, new in zip(graph.tensors, again.tensors, strict=True):
         assert (new.scale, new.zero_point) == (pytest.approx(old.scale, rel=1e-6), old.zero_point)
     for old, new in zip(graph.ops, again.ops, strict=True):
@@ -107,11 +95,6 @@ def test_real_weights_with_dead_channels_come_back(mcunet_path):
         same, channels = same + full.sum(), channels + len(a)
     # The others hold no weight of full size: dead channels, most of them.
     assert (same, channels) == (6945, 7008)
-
-
-def test_unknown_clamps_are_refused():
-    with pytest.raises(ValueError, match=r"clamps='relu': must be 'activation' or 'exact'"):
-        dequantize(smooth_network().to_graph(), clamps="relu")
 
 
 def test_layers_without_parameters_are_refused():

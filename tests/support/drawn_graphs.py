@@ -14,11 +14,14 @@ CHANNELS = (1, 3, 8, 5)
 
 
 class Drawing:
-    """A graph in the making. ``plain``: only what our reader of .tflite knows."""
+    """A graph in the making. ``plain``: only what our reader of .tflite knows.
 
-    def __init__(self, seed: int, *, plain: bool) -> None:
+    ``tflite``: only average pools that a .tflite file holds, VALID or SAME.
+    """
+
+    def __init__(self, seed: int, *, plain: bool, tflite: bool) -> None:
         self.rng = np.random.default_rng(seed)
-        self.plain = plain
+        self.plain, self.tflite = plain, tflite
         size = tuple(int(n) for n in self.rng.integers(6, 12, 2))
         self.tensors = [Tensor("image", *size, int(self.rng.choice([1, 3])), 1 / 64, -7)]
         self.ops: list[Op] = []
@@ -77,7 +80,8 @@ class Drawing:
         totals = [max((-(-n // s) - 1) * s + k - n, 0) for n, k, s in sides]
         pads = [(total // 2, total - total // 2) for total in totals]
         lowest = pool == "max_pool" and source.zero_point == -128
-        if self.rng.random() < 0.5 and (not self.plain or not pool or lowest):
+        free = not (self.tflite and pool == "average_pool")
+        if self.rng.random() < 0.5 and free and (not self.plain or not pool or lowest):
             pads = [tuple(int(n) for n in self.rng.integers(0, k, 2)) for k in kernel]
         elif self.rng.random() < 0.3:
             pads = [(0, 0), (0, 0)]
@@ -165,9 +169,9 @@ class Drawing:
         self.op("fully_connected", out, **self.parameters(out, (classes, elements), elements))
 
 
-def drawn_graph(seed: int, *, plain: bool = False) -> Graph:
+def drawn_graph(seed: int, *, plain: bool = False, tflite: bool = False) -> Graph:
     """A graph of up to a dozen operations; equal seeds give equal graphs."""
-    drawing = Drawing(seed, plain=plain)
+    drawing = Drawing(seed, plain=plain, tflite=tflite)
     return drawing.graph(int(drawing.rng.integers(2, 9)))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -101,27 +100,4 @@ def write_pets(root: Path) -> Path:
         for line in lines:
             write_image(root / "images" / f"{line.split()[0]}.jpg", number)
             number += 1
-    return root
-
-
-def write_wake_words(root: Path) -> Path:
-    """COCO annotations: 24 x 16 pixels are 384, of which 0.5 % is 1.92."""
-    (root / "annotations").mkdir(parents=True)
-    for split, numbers in (("train2014", (3, 1, 2, 0)), ("val2014", (4, 5))):
-        images, annotations = [], []
-        for number in numbers:
-            name = f"COCO_{split}_{number:012d}.jpg"
-            write_image(root / split / name, number)
-            images.append({"id": number, "file_name": name, "width": 24, "height": 16})
-        for number, category, area in ((1, 1, 1.93), (2, 1, 1.92), (3, 18, 300.0), (4, 1, 90.0)):
-            if number in numbers:
-                entry = {"image_id": number, "category_id": category, "area": area, "iscrowd": 0}
-                annotations.append({**entry, "segmentation": [[0.0, 1.0]], "id": number})
-        content = {
-            "images": images,
-            "annotations": annotations,
-            "categories": [{"id": 1, "name": "person"}, {"id": 18, "name": "dog"}],
-        }
-        path = root / "annotations" / f"instances_{split}.json"
-        path.write_text(json.dumps(content))
     return root

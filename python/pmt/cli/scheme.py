@@ -31,11 +31,10 @@ SUMMARY = "choose layers and channels for MCUTrain or TinyTrain"
 DESCRIPTION = """\
 Choose what sparse back-propagation updates, within a memory budget, and write it as JSON for
 `pmt profile --scheme`. mcutrain trains each update separately for a few epochs and compares them
-on held-out images (contribution analysis); tinytrain scores channels by their Fisher potential, or
-with --potentials forward by forward passes only. The latter needs no torch."""
+on held-out images (contribution analysis); tinytrain scores channels by their Fisher potential."""
 
 # Options of TinyTrain that have an argument.
-_TINYTRAIN = ("backward_macs", "inspect", "potentials", "scored_images")
+_TINYTRAIN = ("backward_macs", "inspect", "scored_images")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -14,13 +14,7 @@ import numpy.typing as npt
 
 from pmt._util.checks import checked_seed, checked_split
 from pmt._util.text import did_you_mean
-from pmt.corruptions.catalog import (
-    CATALOG,
-    Corruption,
-    Images,
-    checked_constants,
-    names,
-)
+from pmt.corruptions.catalog import CATALOG, Corruption, Images, checked_constants, names
 from pmt.corruptions.weather import find_overlays, map_size, read_overlays
 from pmt.datasets.corrupted_arrays import checked_severity
 from pmt.datasets.dataset import DataLike, Dataset

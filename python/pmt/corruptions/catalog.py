@@ -22,25 +22,11 @@ SEVERITIES = (1, 2, 3, 4, 5)
 CONSTANTS = ("cifar10", "imagenet")
 # Order of the published script; others follow in the order in which they are declared.
 _PUBLISHED = (
-    "gaussian_noise",
-    "shot_noise",
-    "impulse_noise",
-    "defocus_blur",
-    "glass_blur",
-    "motion_blur",
-    "zoom_blur",
-    "snow",
-    "frost",
-    "fog",
-    "brightness",
-    "contrast",
-    "elastic_transform",
-    "pixelate",
-    "jpeg_compression",
-    "speckle_noise",
-    "gaussian_blur",
-    "spatter",
-    "saturate",
+    *("gaussian_noise", "shot_noise", "impulse_noise"),
+    *("defocus_blur", "glass_blur", "motion_blur", "zoom_blur"),
+    *("snow", "frost", "fog", "brightness"),
+    *("contrast", "elastic_transform", "pixelate", "jpeg_compression"),
+    *("speckle_noise", "gaussian_blur", "spatter", "saturate"),
 )
 
 Images = npt.NDArray[np.uint8]
@@ -306,9 +292,7 @@ def canny_edges(
     return edges
 
 
-def _sobel(
-    layers: npt.NDArray[np.uint8],
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+def _sobel(layers: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
     padded = np.pad(layers, ((0, 0), (1, 1), (1, 1)), mode="edge").astype(np.int32)
     down = padded[:, 2:] - padded[:, :-2]
     across = padded[:, :, 2:] - padded[:, :, :-2]

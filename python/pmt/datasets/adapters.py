@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -29,24 +28,15 @@ from pmt.datasets.picture import Fit, fitted_picture, resized
 
 Array = npt.NDArray[Any]
 
-_AT_ONCE = 256  # samples that are stacked
 _ROUNDING = 1e-5  # that float pixels may leave 0..1 by
 
 
 @dataclass
 class SampleReader:
-    """Turns samples into arrays by one rule.
+    """Turns samples of a `source`, which errors name, into arrays by one rule.
 
-    Parameters
-    ----------
-    source : str
-        Name of what gives the samples, for errors.
-    features : bool
-        Whether the inputs are not pixels.
-    channels_first : bool, optional
-        Whether arrays are (C, H, W) or (C, T); None takes tensors so, other arrays not.
-    size : tuple of int, optional
-        Height and width that images are resized to.
+    With `features` the inputs are not pixels. `channels_first` says whether arrays are (C, H, W) or
+    (C, T); None takes tensors so, other arrays not. Images are resized to `size`, height and width.
     """
 
     source: str
@@ -102,35 +92,14 @@ class SampleReader:
         pixels: Array = np.rint(array * 255).clip(0, 255).astype(np.uint8)
         return pixels
 
-    def batches(self, pairs: Iterable[object]) -> Iterator[tuple[Array, Array]]:
-        """Yield each pair (x, y), a batch, as arrays."""
-        return ((self.batch(x), labels_of(y)) for x, y in map(self.pair, pairs))
-
-    def stacked(self, samples: Iterable[object], limit: int = 0) -> Iterator[tuple[Array, Array]]:
-        """Yield pairs (input, label) in batches, at most `limit` pairs in all; 0 takes all."""
-        pairs = (self.pair(sample) for sample in (islice(samples, limit) if limit else samples))
-        while chunk := list(islice(pairs, _AT_ONCE)):
-            inputs = [self._one(x) for x, _ in chunk]
-            shapes = {one.shape for one in inputs}
-            if len(shapes) > 1:
-                raise _other_shapes(self.source, *sorted(shapes)[:2])
-            yield np.concatenate(inputs), np.concatenate([labels_of([y]) for _, y in chunk])
-
-    def _one(self, x: object) -> Array:
-        pixels = self.single(x)
-        if hasattr(x, "getbands"):
-            if pixels.shape[3] > 1:
-                self._colored = True
-                return pixels
-            self._gray = True
-            return pixels.repeat(3, axis=3)
-        return pixels
-
     def single(self, x: object) -> Array:
-        """Return one input as a batch of one; a picture with its own channels."""
-        if hasattr(x, "getbands"):
-            return fitted_picture(x, Fit(self.size))[None]
-        return self.batch(x[None] if hasattr(x, "detach") else np.asarray(x)[None])  # type: ignore[index]
+        """Return one input as a batch of one; a picture in three channels."""
+        if not hasattr(x, "getbands"):
+            return self.batch(x[None] if hasattr(x, "detach") else np.asarray(x)[None])  # type: ignore[index]
+        pixels = fitted_picture(x, Fit(self.size))[None]
+        self._gray |= pixels.shape[3] == 1
+        self._colored |= pixels.shape[3] > 1
+        return pixels.repeat(3, axis=3) if pixels.shape[3] == 1 else pixels
 
     def in_true_channels(self, images: Array) -> Array:
         """Return images with one channel where every picture was gray."""
@@ -160,19 +129,32 @@ def labels_of(y: object) -> Array:
     return label_array(as_array(y))
 
 
-def joined(
+def _collected(
+    reader: SampleReader, pairs: Iterable[object], limit: int, class_names: Sequence[str] | None
+) -> Dataset:
+    """Join pairs, samples or batches, to a data set of at most `limit` samples; 0 takes all."""
+    names = None if class_names is None else checked_class_names(class_names)
+    images, labels = _joined(reader, (_rows(reader, pair) for pair in pairs), limit, names)
+    if labels.dtype == _UNLABELED.dtype:
+        return Dataset.unlabeled(images, reader.source)
+    if labels.ndim == 2:
+        outputs = names or tuple(map(str, range(labels.shape[1])))
+        return Dataset(images, labels, outputs, reader.source)
+    return Dataset.from_arrays(images, labels, class_names=names, name=reader.source)
+
+
+def _joined(
     reader: SampleReader,
     batches: Iterable[tuple[Array, Array]],
     limit: int,
-    class_names: Sequence[str] | None,
+    names: tuple[str, ...] | None,
 ) -> tuple[Array, Array]:
-    """Join batches of inputs, channels last, and labels; at most `limit` samples, 0 takes all.
+    """Join batches of inputs, channels last, and labels.
 
     A label that no data set can hold is refused when it comes.
     """
-    names = None if class_names is None else checked_class_names(class_names)
     parts: list[tuple[Array, Array]] = []
-    count = size = 0
+    count = size = asked = 0
     for images, labels in batches:
         if labels.shape[:1] != (len(images),):
             raise ValueError(
@@ -182,7 +164,9 @@ def joined(
         parts.append((images, _checked_labels(reader.source, count, labels, names)))
         _check_alike(reader.source, *zip(parts[0], parts[-1], strict=True))
         count, size = count + len(images), size + images.nbytes
-        _refuse_too_large(reader.source, count, size)
+        if size > asked:  # what is free is asked for after each eighth more
+            _refuse_too_large(reader.source, count, size)
+            asked = size + size // 8
         if limit and count >= limit:
             break
     if count == 0:
@@ -290,12 +274,8 @@ def from_torch(
     """
     reader = SampleReader(name, features, channels_first, checked_size(size))
     limit = checked_limit(limit)
-    if getattr(data, "batch_size", None) is not None:
-        batches = reader.batches(data)
-    else:
-        batches = reader.stacked(_samples(data, limit), limit)
-    images, labels = joined(reader, batches, limit, class_names)
-    found = Dataset.from_arrays(images, labels, class_names=class_names, name=name)
+    pairs = data if getattr(data, "batch_size", None) is not None else _samples(data, limit)
+    found = _collected(reader, pairs, limit, class_names)
     return found if class_names is not None else _with_names(found, _classes(data))
 
 
@@ -358,8 +338,7 @@ def from_hugging_face(
     pairs = ((_value(row[inputs], features), row[labels]) for row in rows)
     if class_names is None:
         class_names = getattr(kinds.get(labels), "names", None)
-    x, y = joined(reader, reader.stacked(pairs, limit), limit, class_names)
-    return Dataset.from_arrays(x, y, class_names=class_names, name=name)
+    return _collected(reader, pairs, limit, class_names)
 
 
 def from_stream(
@@ -415,14 +394,7 @@ def from_stream(
     """
     reader = SampleReader(name, features, channels_first, checked_size(size))
     pairs = source() if callable(source) else source
-    rows = (_rows(reader, pair) for pair in pairs)
-    images, labels = joined(reader, rows, checked_limit(limit), class_names)
-    if labels.dtype == _UNLABELED.dtype:
-        return Dataset.unlabeled(images, name)
-    if labels.ndim == 2:
-        names = class_names or tuple(map(str, range(labels.shape[1])))
-        return Dataset(images, labels, tuple(names), name)
-    return Dataset.from_arrays(images, labels, class_names=class_names, name=name)
+    return _collected(reader, pairs, checked_limit(limit), class_names)
 
 
 _UNLABELED = np.zeros(1, np.bool_)  # stands for None

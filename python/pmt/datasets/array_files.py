@@ -20,18 +20,20 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt import _core
 from pmt._util import atomic_file
 from pmt._util.checks import OptionError
 from pmt.datasets.arrays import (
-    FEATURES,
-    PIXELS,
+    checked_class_names,
     checked_groups,
+    checked_images,
+    checked_labels,
     has_channels_first,
     names_for,
     with_four_axes,
 )
 from pmt.datasets.dataset import Dataset
-from pmt.datasets.files import damaged, largest_unpacked, missing, read_bytes, reading
+from pmt.datasets.files import damaged, missing, read_bytes, reading
 
 GROUPS = "groups"  # the array of an .npz file
 _ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip can hold
@@ -107,10 +109,6 @@ def write_npy(path: Path, shape: tuple[int, ...], parts: Iterable[npt.NDArray[np
             file.write(np.ascontiguousarray(part).data)
 
 
-class _RefusedError(Exception):
-    """The archive is whole, but breaks a rule."""
-
-
 def read_npz(
     path: Path, class_names: Sequence[str] | None = None, groups: str | None = None
 ) -> Dataset:
@@ -128,10 +126,7 @@ def read_npz(
 
 
 def read_npz_stream(
-    file: IO[bytes],
-    label: str,
-    class_names: Sequence[str] | None = None,
-    groups: str | None = None,
+    file: IO[bytes], label: str, class_names: Sequence[str] | None = None, groups: str | None = None
 ) -> Dataset:
     """Read the same from an open binary file; `label` names it in errors."""
     arrays, names_there = _read_arrays(file, label, groups or GROUPS)
@@ -142,12 +137,21 @@ def read_npz_stream(
     name = given if isinstance(given, str) else Path(label).stem
     images = _checked_images(label, arrays["images"])
     found = _groups(label, arrays, names_there, groups, len(images))
-    if "targets" in arrays:
-        targets = _checked_targets(label, arrays, images)
-        return replace(Dataset.with_targets(images, targets, name=name), groups=found)
-    labels = _checked_labels(label, arrays["labels"], images)
-    names = class_names if class_names is not None else _listed_names(label, arrays)
-    return Dataset(images, labels, names_for(label, labels, names), name, found)
+    if "targets" in arrays and "labels" in arrays:
+        raise damaged(label, "both 'labels' and 'targets'", "keep one of them")
+    labels = arrays.get("labels", np.zeros(0, np.int64))
+    if labels.dtype.kind not in "iu":
+        remedy = "store class numbers, or float targets under the name 'targets'"
+        raise damaged(label, f"labels is {labels.dtype}, not integer", remedy)
+    try:
+        if "targets" in arrays:
+            return replace(Dataset.with_targets(images, arrays["targets"], name=name), groups=found)
+        labels = checked_labels(labels, len(images), _core.MOST_CHANNELS)
+        if class_names is None and "class_names" in arrays:
+            class_names = checked_class_names(arrays["class_names"].tolist())
+    except (TypeError, ValueError) as error:
+        raise damaged(label, str(error), REMEDY) from None
+    return Dataset(images, labels, names_for(label, labels, class_names), name, found)
 
 
 def _groups(
@@ -241,87 +245,29 @@ def _read_arrays(
     file: IO[bytes], label: str, groups: str
 ) -> tuple[dict[str, npt.NDArray[Any]], list[str]]:
     """Return the arrays of a data set, and the names of all that the file holds."""
+    wanted = ("images", "labels", "targets", "class_names", "name", groups)
     try:
-        if file.read(len(MAGIC)) == MAGIC:
-            raise _RefusedError("one bare array, not an .npz archive")
-        with zipfile.ZipFile(file) as archive:
-            members = {Path(entry.filename).stem: entry for entry in archive.infolist()}
-            wanted = ("images", "labels", "targets", "class_names", "name", groups)
-            there = [key for key in wanted if key in members]
-            return {key: _read_array(archive, members[key]) for key in there}, list(members)
-    except _RefusedError as error:
-        raise damaged(label, str(error), REMEDY) from None
+        archive = np.load(file, allow_pickle=False)
+        if not isinstance(archive, np.ndarray):
+            with archive:
+                there = [key for key in wanted if key in archive.files]
+                return {key: np.asarray(archive[key]) for key in there}, archive.files
     # A damaged archive makes zipfile and numpy raise nearly anything: it all means the same.
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
         raise damaged(label, f"not a whole .npz file ({reason})", REMEDY) from None
-
-
-def _read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> npt.NDArray[Any]:
-    """Read one member, after its header has shown that its size is the one that it claims."""
-    if entry.file_size > largest_unpacked(entry.compress_size):
-        raise _RefusedError(
-            f"{entry.filename} unpacks {entry.compress_size} bytes to {entry.file_size}"
-        )
-    with archive.open(entry) as member:
-        version = np.lib.format.read_magic(member)
-        if version == (1, 0):
-            header = np.lib.format.read_array_header_1_0(member)
-        else:
-            header = np.lib.format.read_array_header_2_0(member)
-        shape, _, dtype = header
-        if dtype.hasobject:
-            raise _RefusedError(f"{entry.filename} holds pickled objects, which are refused")
-        held = entry.file_size - member.tell()
-    if math.prod(shape) * dtype.itemsize != held:
-        raise _RefusedError(
-            f"{entry.filename} says {dtype} of shape {shape}, but holds {held} bytes"
-        )
-    with archive.open(entry) as member:
-        array: npt.NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
-    return array
+    raise damaged(label, "one bare array, not an .npz archive", REMEDY)
 
 
 def _checked_images(label: str, images: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    if images.dtype not in (PIXELS, *FEATURES):
-        problem = f"images is {images.dtype}, not uint8, nor the float32 or int8 of other inputs"
-        raise damaged(label, problem, "scale pixels to 0..255, and convert with .astype")
-    images = with_four_axes(images)
-    if images.ndim != 4 or 0 in images.shape:
-        problem = f"images has shape {images.shape}, not (N, H, W, C) or (N, H, W)"
-        raise damaged(label, problem, REMEDY)
+    try:
+        images = checked_images(with_four_axes(images))
+    except (TypeError, ValueError) as error:
+        raise damaged(label, str(error), REMEDY) from None
     if has_channels_first(images):
         raise channels_first(label, f"images has shape {images.shape}")
-    if images.dtype.kind == "f" and not np.isfinite(images).all():
-        raise damaged(label, "images holds a value that is not finite", "remove or replace it")
     images.flags.writeable = False
     return images
-
-
-def _checked_labels(
-    label: str, labels: npt.NDArray[Any], images: npt.NDArray[Any]
-) -> npt.NDArray[np.int64]:
-    if labels.dtype.kind not in "iu":
-        remedy = "store class numbers, or float targets under the name 'targets'"
-        raise damaged(label, f"labels is {labels.dtype}, not integer", remedy)
-    if labels.shape != images.shape[:1]:
-        problem = f"labels has shape {labels.shape} for {len(images)} images"
-        raise damaged(label, problem, "store one label an image")
-    return labels
-
-
-def _checked_targets(
-    label: str, arrays: Mapping[str, npt.NDArray[Any]], images: npt.NDArray[Any]
-) -> npt.NDArray[Any]:
-    targets = arrays["targets"]
-    if "labels" in arrays:
-        raise damaged(label, "both 'labels' and 'targets'", "keep one of them")
-    if targets.dtype.kind not in "fiu" or not np.isfinite(targets).all():
-        raise damaged(label, "targets holds what is not a finite number", "remove or replace it")
-    if targets.shape[:1] != images.shape[:1] or 0 in targets.shape:
-        problem = f"targets has shape {targets.shape} for {len(images)} images"
-        raise damaged(label, problem, "store one row an image")
-    return targets
 
 
 def channels_first(label: str | Path, problem: str) -> ValueError:
@@ -330,23 +276,9 @@ def channels_first(label: str | Path, problem: str) -> ValueError:
     return damaged(label, f"{problem}, channels first", remedy)
 
 
-def _listed_names(label: str, arrays: dict[str, npt.NDArray[Any]]) -> list[str] | None:
-    if "class_names" not in arrays:
-        return None
-    listed = arrays["class_names"]
-    if listed.ndim != 1 or listed.dtype.kind != "U" or listed.size == 0:
-        problem = f"class_names is {listed.dtype} of shape {listed.shape}, not a row of text"
-        raise damaged(label, problem, REMEDY)
-    names = [str(name) for name in listed]
-    if len(set(names)) != len(names) or not all(name.strip() for name in names):
-        raise damaged(label, "class_names holds a name twice or a blank one", REMEDY)
-    return names
-
-
 PREFIXES = {"train": "train", "test": "t10k"}
 UNSIGNED_BYTE = 0x08
 IDX_REMEDY = "download the data set again"
-IDX_CHUNK = 1 << 20
 
 
 def has_idx(folder: Path) -> bool:
@@ -393,15 +325,9 @@ def _read_file(
 
 
 def _decompressed(path: Path) -> bytes:
-    data = bytearray()
+    data = read_bytes(path)
     try:
-        largest = largest_unpacked(path.stat().st_size)
-        with gzip.open(path) as stream:
-            while chunk := stream.read(IDX_CHUNK):
-                data += chunk
-                if len(data) > largest:
-                    raise damaged(path, f"unpacks to more than {largest} bytes", IDX_REMEDY)
-        return bytes(data)
+        return gzip.decompress(data)
     except (OSError, EOFError, zlib.error) as error:
         raise damaged(path, f"not a whole gzip file ({error})", IDX_REMEDY) from None
 
@@ -411,9 +337,7 @@ def _parsed(path: Path, data: bytes, dimensions: int) -> npt.NDArray[np.uint8]:
     if len(data) < start or data[:4] != bytes((0, 0, UNSIGNED_BYTE, dimensions)):
         raise damaged(path, f"not an idx file of bytes with {dimensions} dimensions", IDX_REMEDY)
     shape = tuple(int(extent) for extent in np.frombuffer(data, ">u4", dimensions, 4))
-    size = 1
-    for extent in shape:
-        size *= extent
+    size = math.prod(shape)
     if size == 0:
         raise damaged(path, f"holds nothing (shape {shape})", IDX_REMEDY)
     if len(data) - start != size:

@@ -22,15 +22,7 @@ SMALLEST_SIDE = 8  # of an image whose channels may stand first
 
 
 def checked_indices(indices: npt.ArrayLike, count: int) -> npt.NDArray[np.integer]:
-    """Return `indices` of a data set of `count` images as an array of shape (M,), M at least 1.
-
-    Raises
-    ------
-    TypeError
-        If they are not integers (a Boolean mask, for instance).
-    ValueError
-        If one is out of range, the shape is wrong, or there is none at all.
-    """
+    """Return `indices` of a data set of `count` images, at least one, or raise an error."""
     chosen = np.asarray(indices)
     if chosen.size == 0:
         raise ValueError("indices is empty: a data set holds at least one image")
@@ -48,15 +40,7 @@ def checked_indices(indices: npt.ArrayLike, count: int) -> npt.NDArray[np.intege
 
 
 def checked_groups(groups: npt.ArrayLike, count: int) -> npt.NDArray[np.str_]:
-    """Return the groups of `count` images as text, shape (N,).
-
-    Raises
-    ------
-    TypeError
-        If they are neither integers nor text.
-    ValueError
-        If the shape is wrong.
-    """
+    """Return the groups of `count` images, integers or text, as text (N,), or raise an error."""
     found = np.asarray(groups)
     if found.dtype == object and all(isinstance(group, str) for group in found.flat):
         found = found.astype(np.str_)

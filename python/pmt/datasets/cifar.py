@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,29 +24,27 @@ from pmt.datasets.files import damaged, missing, read_bytes
 PIXELS = 3 * 32 * 32
 
 
-@dataclass(frozen=True)
-class LabelKind:
+class LabelKind(NamedTuple):
     """One label of a record: where it stands in either layout, and the official class names."""
 
     word: str
     byte: int
     key: str
-    names_text: str
-    names_key: str
     class_names: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Variety:
+class Variety(NamedTuple):
     """CIFAR-10 or CIFAR-100: its label kinds and its archives."""
 
-    name: str
     title: str
-    label_bytes: int
     kinds: dict[str, LabelKind]
-    names_pickle: str
     train_files: str
     test_file: str
+
+    @property
+    def name(self) -> str:
+        """Name in reports: ``cifar10``."""
+        return self.title.lower().replace("-", "")
 
     def remedy(self, archive: str) -> str:
         """Remedy for a damaged file of the "binary" or the "python" archive."""
@@ -55,58 +52,33 @@ class Variety:
 
 
 CIFAR10 = Variety(
-    name="cifar10",
-    title="CIFAR-10",
-    label_bytes=1,
-    kinds={
-        "fine": LabelKind("label", 0, "labels", "batches.meta.txt", "label_names", CIFAR10_CLASSES)
-    },
-    names_pickle="batches.meta",
-    train_files="data_batch_#",
-    test_file="test_batch",
+    "CIFAR-10",
+    {"fine": LabelKind("label", 0, "labels", CIFAR10_CLASSES)},
+    "data_batch_#",
+    "test_batch",
 )
 CIFAR100 = Variety(
-    name="cifar100",
-    title="CIFAR-100",
-    label_bytes=2,
-    kinds={
-        "fine": LabelKind(
-            "fine label",
-            1,
-            "fine_labels",
-            "fine_label_names.txt",
-            "fine_label_names",
-            CIFAR100_CLASSES,
-        ),
-        "coarse": LabelKind(
-            "coarse label",
-            0,
-            "coarse_labels",
-            "coarse_label_names.txt",
-            "coarse_label_names",
-            CIFAR100_COARSE_CLASSES,
-        ),
+    "CIFAR-100",
+    {
+        "coarse": LabelKind("coarse label", 0, "coarse_labels", CIFAR100_COARSE_CLASSES),
+        "fine": LabelKind("fine label", 1, "fine_labels", CIFAR100_CLASSES),
     },
-    names_pickle="meta",
-    train_files="train",
-    test_file="test",
+    "train",
+    "test",
 )
 
 Batch = tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]
 
 
-@dataclass(frozen=True)
-class Archive:
-    """The binary or the python layout: how one file and the class names are read.
+class Archive(NamedTuple):
+    """The binary or the python layout: how one file is read, to labels and planes.
 
-    ``read_batch`` returns labels, int64 (N,), and planes, uint8 (N, 3072); ``read_names`` the
-    names on disk, or None where their file is missing.
+    Labels are int64 (N,), planes uint8 (N, 3072).
     """
 
     name: str
     suffix: str
     read_batch: Callable[[Path, Variety, LabelKind], Batch]
-    read_names: Callable[[Path, Variety, LabelKind], Sequence[str] | None]
 
 
 def is_in(folder: Path, variety: Variety, archive: Archive) -> bool:
@@ -138,9 +110,7 @@ def read_cifar_files(
     ]
     numbers = np.concatenate([numbers for numbers, _ in batches])
     images = _planes_to_images(np.concatenate([planes for _, planes in batches]))
-    names = class_names
-    if names is None:
-        names = archive.read_names(folder, variety, kind) or kind.class_names
+    names = kind.class_names if class_names is None else class_names
     return Dataset(
         images=images,
         labels=numbers,
@@ -195,7 +165,7 @@ def _planes_to_images(planes: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
 
 def _read_binary_batch(path: Path, variety: Variety, kind: LabelKind) -> Batch:
     remedy = variety.remedy("binary")
-    record = variety.label_bytes + PIXELS
+    record = len(variety.kinds) + PIXELS
     data = read_bytes(path)
     if not data or len(data) % record:
         raise damaged(
@@ -206,26 +176,10 @@ def _read_binary_batch(path: Path, variety: Variety, kind: LabelKind) -> Batch:
         )
     records = np.frombuffer(data, np.uint8).reshape(-1, record)
     check_labels(path, records[:, kind.byte], kind, remedy)
-    return records[:, kind.byte].astype(np.int64), records[:, variety.label_bytes :]
+    return records[:, kind.byte].astype(np.int64), records[:, len(variety.kinds) :]
 
 
-def _read_text_names(folder: Path, variety: Variety, kind: LabelKind) -> tuple[str, ...] | None:
-    path = folder / kind.names_text
-    if not path.is_file():
-        return None
-    lines = read_bytes(path).decode("utf-8", errors="replace").split("\n")
-    names = tuple(line.strip() for line in lines if line.strip())
-    count = len(kind.class_names)
-    if len(names) != count or len(set(names)) != count:
-        raise damaged(
-            path,
-            f"names {len(set(names))} classes instead of {count}",
-            f"{variety.remedy('binary')} or delete this file",
-        )
-    return names
-
-
-BINARY = Archive("binary", ".bin", _read_binary_batch, _read_text_names)
+BINARY = Archive("binary", ".bin", _read_binary_batch)
 
 
 def _read_pickled_batch(path: Path, variety: Variety, kind: LabelKind) -> Batch:
@@ -286,21 +240,7 @@ def _materialized(value: Any) -> Any:
     return value.array
 
 
-def _read_pickled_names(folder: Path, variety: Variety, kind: LabelKind) -> tuple[str, ...] | None:
-    path = folder / variety.names_pickle
-    if not path.is_file():
-        return None
-    remedy = variety.remedy("python")
-    listed = _read_dict(path, (kind.names_key,), remedy)[kind.names_key]
-    raw = listed if isinstance(listed, list) else []
-    names = [name.decode("utf-8", "replace") if isinstance(name, bytes) else name for name in raw]
-    count = len(kind.class_names)
-    if len(names) != count or not all(isinstance(name, str) and name.strip() for name in names):
-        raise damaged(path, f"{kind.names_key} is not a list of {count} names", remedy)
-    return tuple(names)
-
-
-PYTHON = Archive("python", "", _read_pickled_batch, _read_pickled_names)
+PYTHON = Archive("python", "", _read_pickled_batch)
 
 
 # In the order of preference: the binary layout is read faster.

@@ -35,20 +35,10 @@ def comparable(names: Sequence[str], others: Sequence[str]) -> tuple[list[str], 
 
 
 def in_order_of(data: Dataset, names: Sequence[str] | None) -> Dataset:
-    """Return a data set whose labels count the classes in the order of other names.
+    """Return a data set whose labels count the classes in the order of other names, a model's.
 
-    Parameters
-    ----------
-    data : Dataset
-        Images with class labels; others are returned as they are.
-    names : sequence of str or None
-        Names in the order that is wanted, for instance a model's.
-
-    Returns
-    -------
-    Dataset
-        With these names, where each of its own is among them, as :func:`comparable` compares
-        them; else as it was, also where either has only numbers.
+    It gets these names where each of its own is among them, as :func:`comparable` compares them;
+    else it is as it was, also where either has only numbers, or the images have no class labels.
     """
     own = data.class_names
     if names is None or own == tuple(names) or not data.has_class_labels:

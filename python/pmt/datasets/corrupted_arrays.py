@@ -23,7 +23,7 @@ from pmt._util import atomic_file
 from pmt._util.checks import checked_integer, checked_split
 from pmt._util.parsing import parse_json
 from pmt.datasets.array_files import channels_first, map_npy
-from pmt.datasets.arrays import has_channels_first, names_for, with_four_axes
+from pmt.datasets.arrays import checked_class_names, has_channels_first, names_for, with_four_axes
 from pmt.datasets.catalog import (
     CIFAR10_CLASSES,
     CIFAR100_CLASSES,
@@ -86,32 +86,11 @@ def read_manifest(folder: Path) -> CorruptionManifest | None:
         return None
     content = parse_json(read_bytes(path), path, MANIFEST_REMEDY)
     try:
-        manifest = CorruptionManifest(
-            **{
-                **content,
-                "shape": tuple(content["shape"]),
-                "class_names": tuple(content["class_names"]),
-            }
-        )
+        shape, names = tuple(content["shape"]), checked_class_names(content["class_names"])
+        return CorruptionManifest(**{**content, "shape": shape, "class_names": names})
     except (ValueError, TypeError, KeyError) as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise damaged(path, f"not a manifest ({reason})", MANIFEST_REMEDY) from None
-    _check(path, manifest)
-    return manifest
-
-
-def _check(path: Path, manifest: CorruptionManifest) -> None:
-    texts = (manifest.data, manifest.split, manifest.constants, *manifest.class_names)
-    numbers = (manifest.seed, manifest.images, manifest.data_crc32, *manifest.shape)
-    if not all(isinstance(text, str) for text in texts) or not manifest.class_names:
-        raise damaged(path, "not a manifest (text is something else)", MANIFEST_REMEDY)
-    names = manifest.class_names
-    if len(set(names)) != len(names) or not all(name.strip() for name in names):
-        raise damaged(
-            path, "not a manifest (class_names holds a name twice or a blank)", MANIFEST_REMEDY
-        )
-    if not all(type(number) is int for number in numbers) or len(manifest.shape) != 3:
-        raise damaged(path, "not a manifest (a number is not whole)", MANIFEST_REMEDY)
 
 
 def is_corrupted_folder(folder: Path) -> bool:

@@ -453,10 +453,7 @@ DataLike = Dataset | tuple[npt.ArrayLike, npt.ArrayLike]
 def paired(data: DataLike | npt.ArrayLike, labels: npt.ArrayLike | None, argument: str) -> DataLike:
     """Return data that may come as two arguments, images and labels, as one.
 
-    Raises
-    ------
-    TypeError
-        If labels are given, and ``data``, the argument of that name, has its own.
+    A TypeError is raised if labels are given, and the argument `argument` has its own.
     """
     if labels is None:
         return cast(DataLike, data)  # whoever reads it refuses what is neither

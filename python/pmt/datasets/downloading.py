@@ -7,13 +7,11 @@ import os
 import shlex
 import shutil
 import sys
-import tarfile
 import urllib.error
 import urllib.request
-import zlib
 from collections.abc import Callable
 from importlib import resources
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from types import ModuleType
 from typing import IO
 
@@ -21,7 +19,7 @@ from pmt._util import atomic_file
 from pmt._util.checks import checked_split
 from pmt._util.extras import import_extra
 from pmt._util.progress import ProgressLine
-from pmt._util.text import did_you_mean, nearest, printable
+from pmt._util.text import did_you_mean, nearest
 from pmt.datasets.array_files import read_npz_stream
 from pmt.datasets.catalog import CATALOG, FASHION_MNIST_CLASSES, RemoteFile, Source
 from pmt.datasets.dataset import Dataset
@@ -229,44 +227,9 @@ def _fetched(pooch: ModuleType, folder: Path, file: RemoteFile, source: Source) 
 
 
 def _unpack(pooch: ModuleType, archive: Path) -> None:
-    """Replace an archive by its contents, which appear beside it whole or not at all."""
-    aside = archive.with_name(f".{archive.name}.unpacked")
-    _check_members(archive)
-    try:
-        pooch.Untar(extract_dir=aside.name)(str(archive), "download", None)
-        _move_into(aside, archive.parent)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
+    """Replace an archive, whose SHA-256 is the published one, by its contents beside it."""
+    pooch.Untar(extract_dir=".")(str(archive), "download", None)
     archive.unlink()
-
-
-def _check_members(archive: Path) -> None:
-    """Raise OSError unless all members are files and folders below the archive's own.
-
-    pooch leaves this to ``tarfile``, which refuses others from Python 3.12 on only.
-    """
-    try:
-        with tarfile.open(archive) as members:
-            for member in members:
-                path = PurePosixPath(member.name)
-                inside = not path.is_absolute() and ".." not in path.parts
-                if not (inside and (member.isfile() or member.isdir())):
-                    raise OSError(
-                        f"{archive}: member {printable(member.name)!r} must be a file or folder "
-                        "below the archive's own; the archive was left as it is"
-                    )
-    except (tarfile.TarError, EOFError, zlib.error) as error:
-        raise OSError(f"{archive}: is no whole tar archive ({error}); fetch it again") from error
-
-
-def _move_into(source: Path, folder: Path) -> None:
-    """Move everything of `source` into `folder`, joining folders that both have."""
-    for path in sorted(source.iterdir()):
-        target = folder / path.name
-        if path.is_dir() and target.is_dir():
-            _move_into(path, target)
-        else:
-            path.replace(target)
 
 
 def _downloader(target: Path, file: RemoteFile) -> Callable[[str, str, object], None]:

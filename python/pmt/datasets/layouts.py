@@ -18,13 +18,11 @@ from pmt.datasets.annotations import (
     has_food101,
     has_oxford_pets,
     has_stanford_cars,
-    has_visual_wake_words,
     list_cub200,
     list_flowers102,
     list_food101,
     list_oxford_pets,
     list_stanford_cars,
-    list_visual_wake_words,
 )
 from pmt.datasets.array_files import has_idx, read_idx, read_npz
 from pmt.datasets.cifar import has_cifar, read_cifar
@@ -32,7 +30,7 @@ from pmt.datasets.corrupted_arrays import find_corrupted
 from pmt.datasets.dataset import Dataset
 from pmt.datasets.downloading import located, refuse_unfinished
 from pmt.datasets.files import damaged, missing
-from pmt.datasets.image_files import ImageFiles, common_size, renamed
+from pmt.datasets.image_files import ImageFiles, renamed
 from pmt.datasets.image_folder import FOLDER, list_image_folder, sub_folders
 from pmt.datasets.picture import Fit, resized
 
@@ -49,7 +47,6 @@ OFFICIAL = (
     _Layout("Flowers-102", has_flowers102, list_flowers102),
     _Layout("Food-101", has_food101, list_food101),
     _Layout("Oxford-IIIT Pets", has_oxford_pets, list_oxford_pets),
-    _Layout("Visual Wake Words", has_visual_wake_words, list_visual_wake_words),
 )
 
 
@@ -98,13 +95,13 @@ def load(
     ----------
     path : str or pathlib.Path
         The folder with the official files of CIFAR-10 or CIFAR-100 (binary or python), MNIST,
-        Fashion-MNIST, Stanford Cars, CUB-200-2011, Oxford Flowers-102, Food-101, Oxford-IIIT Pets
-        or Visual Wake Words, or its parent; a folder with ``train.npz`` and ``test.npz``; one
-        ``.npz`` file (`images`, `labels`, optionally `class_names`), where float32 or int8
-        `images` are inputs that are not pixels, see :class:`Dataset`; a folder of images,
-        ``train/CLASS/`` and ``test/CLASS/`` or ``CLASS/`` directly; or the name of a data set
-        that :func:`pmt.datasets.download` fetched, such as "cifar10". A single file, or an image
-        folder without splits, is read whole for either `split`.
+        Fashion-MNIST, Stanford Cars, CUB-200-2011, Oxford Flowers-102, Food-101 or Oxford-IIIT
+        Pets, or its parent; a folder with ``train.npz`` and ``test.npz``; one ``.npz`` file
+        (`images`, `labels`, optionally `class_names`), where float32 or int8 `images` are inputs
+        that are not pixels, see :class:`Dataset`; a folder of images, ``train/CLASS/`` and
+        ``test/CLASS/`` or ``CLASS/`` directly; or the name of a data set that
+        :func:`pmt.datasets.download` fetched, such as "cifar10". A single file, or an image folder
+        without splits, is read whole for either `split`.
     split : {"train", "test"}
         "train" or "test".
     class_names : sequence of str, optional
@@ -184,8 +181,7 @@ def load_for_input(
 
     Arguments and errors are those of :func:`load`.
     """
-    _check_names(split, class_names)
-    found = _find(located(path), split, class_names, labels, groups)
+    found = find(path, split, class_names, labels, groups)
     chosen = chosen_indices(len(found), limit)
     if isinstance(found, ImageFiles):
         files = found if len(chosen) == len(found) else found.subset(chosen)
@@ -206,45 +202,8 @@ def fitted(data: Dataset, fit: Fit) -> Dataset:
     return data if images is data.images else replace(data, images=images)
 
 
-def load_at_own_size(
-    path: str | os.PathLike[str],
-    *,
-    split: str,
-    otherwise: tuple[int, int],
-    class_names: Sequence[str] | None = None,
-    labels: str = "fine",
-    groups: str | None = None,
-) -> Dataset:
-    """Read a split at its images' own size; where files differ in theirs, all resized.
-
-    Arguments and errors are those of :func:`load`; `otherwise` is the height and width for image
-    files of several sizes.
-    """
-    _check_names(split, class_names)
-    found = _find(located(path), split, class_names, labels, groups)
-    if isinstance(found, ImageFiles):
-        return found.read(size=None if common_size(found.paths) else otherwise)
-    return found
-
-
-def own_size(
-    path: str | os.PathLike[str], *, split: str, labels: str = "fine", groups: str | None = None
-) -> tuple[int, int] | None:
-    """Return height and width of a split's images; None where they differ, or are no pixels.
-
-    Arguments and errors are those of :func:`load`.
-    """
-    found = _find(located(path), split, None, labels, groups)
-    if isinstance(found, ImageFiles):
-        return common_size(found.paths)
-    return found.images.shape[1:3] if found.has_pixels else None
-
-
 def image_files(
-    path: str | os.PathLike[str],
-    *,
-    split: str = "train",
-    class_names: Sequence[str] | None = None,
+    path: str | os.PathLike[str], *, split: str = "train", class_names: Sequence[str] | None = None
 ) -> ImageFiles:
     """List the image files of a split without decoding them; arguments and errors as `load`.
 
@@ -258,8 +217,7 @@ def image_files(
     ValueError
         As :func:`load`, or if the data set has no image files (CIFAR-10, idx, npz).
     """
-    _check_names(split, class_names)
-    found = _find(located(path), split, class_names)
+    found = find(path, split, class_names)
     if not isinstance(found, ImageFiles):
         raise ValueError(f"{path}: has arrays and not image files; use pmt.datasets.load")
     return found
@@ -275,24 +233,23 @@ def chosen_indices(count: int, limit: int) -> npt.NDArray[np.int64]:
     return np.sort(np.argsort(keys, kind="stable")[:limit])
 
 
-def _check_names(split: str, class_names: Sequence[str] | None) -> None:
-    checked_split(split)
-    if isinstance(class_names, str):
-        raise TypeError(f"class_names={class_names!r} must be a sequence of names, not one text")
-
-
-def _find(
-    path: Path,
+def find(
+    path: str | os.PathLike[str],
     split: str,
-    class_names: Sequence[str] | None,
+    class_names: Sequence[str] | None = None,
     labels: str = "fine",
     groups: str | None = None,
 ) -> Dataset | ImageFiles:
-    found = _found(path, split, class_names, labels, groups)
+    """Read the arrays of a split, or list its image files; arguments and errors as :func:`load`."""
+    checked_split(split)
+    if isinstance(class_names, str):
+        raise TypeError(f"class_names={class_names!r} must be a sequence of names, not one text")
+    place = located(path)
+    found = _found(place, split, class_names, labels, groups)
     if groups is not None and found.groups is None:
         raise OptionError(
             "groups",
-            f" {groups!r}: {path} has none; they are an array of an .npz file, or {FOLDER!r} in a "
+            f" {groups!r}: {place} has none; they are an array of an .npz file, or {FOLDER!r} in a "
             "folder of images (CLASS/GROUP/*.png); leave the option out",
         )
     return found

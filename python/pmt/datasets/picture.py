@@ -35,16 +35,11 @@ Box = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class Fit:
-    """The fit of an image to the size of a network's input.
+    """The fit of an image to the size of a network's input, height and width; None keeps its own.
 
-    Parameters
-    ----------
-    size : tuple of int, optional
-        Height and width in pixels; None keeps the image's own.
-    crop : float, optional
-        None stretches the whole image to `size`. A number above 0, at most 1, takes the largest
-        centered region of the shape of `size`, times this share of its sides: 1 keeps all that
-        fits, 0.875 is the usual evaluation of ImageNet networks ("resize to 256, crop 224").
+    Without `crop` the whole image is stretched. A number above 0, at most 1, takes the largest
+    centered region of the shape of `size`, times this share of its sides: 1 keeps all that fits,
+    0.875 is the usual evaluation of ImageNet networks ("resize to 256, crop 224").
     """
 
     size: tuple[int, int] | None = None
@@ -87,14 +82,11 @@ def pillow() -> ModuleType:
 def decoded(path: Path, fit: Fit, box: Box | None = None) -> npt.NDArray[np.uint8]:
     """Decode a file, turn it as its EXIF data says, crop and resize it.
 
-    Palettes, CMYK and transparency become RGB (transparency is dropped), black and white and gray
-    stay one channel. The first frame stands for an animation.
-
-    The format is the file's, whatever its suffix says. `box` (left, top, right, bottom in pixels of
-    the upright image) is cut to the image; by default it is the whole image. The result is uint8 of
-    shape (H, W, C), C = 1 or 3. UndecodableError tells of a file that is missing, damaged, too
-    large for Pillow's limit against decompression bombs, or of more than 8 bits per channel, and of
-    a box outside of the image.
+    The result is uint8 of shape (H, W, C), C = 1 or 3. Palettes, CMYK and transparency become RGB
+    (transparency is dropped), black and white and gray stay one channel. The first frame stands
+    for an animation. The format is the file's, whatever its suffix says. `box` (left, top, right,
+    bottom in pixels of the upright image) is cut to the image. UndecodableError tells of a file or
+    a box that cannot be used.
     """
     module = pillow()
     try:

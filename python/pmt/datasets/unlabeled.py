@@ -24,30 +24,14 @@ BLOCK = 1024
 
 
 class NamedImages(NamedTuple):
-    """Images, and for each the file that it is from.
-
-    Attributes
-    ----------
-    names : list of str
-        The file; of an .npz file ``FILE[index]``.
-    images : ndarray of uint8, shape (N, H, W, C)
-        Pixels.
-    """
+    """Images, uint8 (N, H, W, C), and the file of each; of an .npz file ``FILE[index]``."""
 
     names: list[str]
     images: npt.NDArray[np.uint8]
 
 
 def find_files(places: Sequence[str | os.PathLike[str]]) -> list[Path]:
-    """List files: a folder stands for all images in it and below, sorted by their paths.
-
-    Raises
-    ------
-    FileNotFoundError
-        If a file or folder is not there.
-    ValueError
-        If no place is given, or a folder holds no image.
-    """
+    """List files: a folder stands for all images in it and below, sorted by their paths."""
     if not places:
         raise ValueError("files is empty: give image files, folders of them or .npz files")
     files: list[Path] = []
@@ -86,23 +70,9 @@ def read_in_blocks(
 ) -> Iterator[NamedImages]:
     """Read images in the order of their files, at most 1024 at a time.
 
-    Parameters
-    ----------
-    files : sequence of pathlib.Path
-        Image files, and .npz files with an array `images`.
-    size : tuple of int
-        Height and width that they are resized to, as :func:`pmt.datasets.load` does.
-    channels : {1, 3}
-        1, or 3, where gray images get three equal channels.
-    threads : int
-        Number that decode at once, 0 for one per core.
-
-    Raises
-    ------
-    ValueError
-        If files cannot be decoded, or images have more channels than wanted.
-    ModuleNotFoundError
-        If Pillow is needed and not installed.
+    Files are images, and .npz files with an array `images`. All are resized to `size` (height and
+    width) as :func:`pmt.datasets.load` does; with 3 `channels` gray images get three equal ones.
+    A ValueError tells of files that cannot be decoded or have more channels than wanted.
     """
     waiting: list[Path] = []
     for file in files:

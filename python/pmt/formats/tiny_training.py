@@ -150,15 +150,6 @@ class Node:
             self.fail(key, f"must be a list of 1 to {limit} dicts")
         return [Node(value, f"{self._place}, {key}[{i}]") for i, value in enumerate(values)]
 
-    def is_none(self, key: str) -> bool:
-        """Whether the key is absent or ``None``."""
-        return self._values.get(key) is None
-
-    def require_none(self, key: str, reason: str) -> None:
-        """Refuse any value under ``key``."""
-        if not self.is_none(key):
-            self.fail(key, f"is set: {reason}")
-
     def integer(self, key: str, low: int, high: int) -> int:
         """Return an integer in [low, high]."""
         value = self._get(key)
@@ -209,7 +200,7 @@ class Node:
 
     def has(self, key: str) -> bool:
         """Whether the key is there and not ``None``."""
-        return not self.is_none(key)
+        return self._values.get(key) is not None
 
     def array(self, key: str, dtype: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
         """Return a copy of an array with exactly this dtype and shape.
@@ -246,34 +237,13 @@ def _short(value: Any) -> str:
 
 
 def read(path: str | Path, *, resolution: int = 128) -> Graph:
-    """Read a tiny-training archive.
+    """Read a tiny-training archive, for images of ``resolution`` pixels a side (32 to 512).
 
-    Parameters
-    ----------
-    path : str or pathlib.Path
-        The ``.pkl`` file.
-    resolution : int
-        Height and width of the input image in pixels, 32 to 512. The file says 128.
-
-    Returns
-    -------
-    Graph
-        Layers ``first_conv``, ``b0.depthwise``, ``b0.pointwise2``, ``b1.pointwise1``, ...,
-        ``b3.residual`` where a residual has a convolution, ``classifier``, and the ops
-        ``b2.add``, ..., ``avgpool``. The int8 input is pixel - 128.
-        Blocks: ``B1`` to ``B4`` (``first_conv`` and all ``pointwise1`` in four groups),
-        ``paper14`` (those layers, where there are 14 as in the paper's MCUNet), ``head`` and
-        ``all`` (every layer, head included).
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    ValueError
-        If the file is damaged, holds anything but dicts and arrays of numbers, or has another
-        structure: one message with every layer that is wrong; if ``resolution`` is out of range.
-    TypeError
-        If it is not an integer.
+    Layers are ``first_conv``, ``b0.depthwise``, ``b0.pointwise2``, ``b1.pointwise1``, ...,
+    ``b3.residual`` where a residual has a convolution, ``classifier``, and the ops ``b2.add``, ...,
+    ``avgpool``. The int8 input is pixel - 128. Blocks: ``B1`` to ``B4`` (``first_conv`` and all
+    ``pointwise1`` in four groups), ``paper14`` (those layers, where there are 14 as in the paper's
+    MCUNet), ``head`` and ``all``. One ValueError names every layer that is wrong.
     """
     if isinstance(resolution, bool) or not isinstance(resolution, int | np.integer):
         raise TypeError(f"resolution={resolution!r}: must be an integer")
@@ -326,12 +296,15 @@ class _NetworkBuilder:
         )
 
     def _block(self, name: str, block: Node, source: int) -> int:
-        block.require_none("se", "squeeze-and-excitation is not supported; use a network without")
+        if block.has("se"):
+            block.fail(
+                "se", "is set: squeeze-and-excitation is not supported; use a network without"
+            )
         current = source
         for part in ("pointwise1", "depthwise", "pointwise2"):
             if block.has(part):
                 current = self._layer(f"{name}.{part}", block.child(part), current)
-        if block.is_none("residual"):
+        if not block.has("residual"):
             return current
         residual = block.child("residual")
         params = residual.child("params")

@@ -28,24 +28,12 @@ _ARRAYS = ("weights", "bias", "weight_scales")
 def npz_arrays(graph: Graph) -> bytes:
     """Return a graph as an .npz file that ``numpy.load`` reads without pickles.
 
-    Parameters
-    ----------
-    graph : Graph
-        A consistent network.
-
-    Returns
-    -------
-    bytes
-        Of every layer, as ``LAYER/ARRAY``: ``weights`` (int8, as in :class:`pmt.net.graph.Op`),
-        ``bias`` (int32, (out,)), ``weight_scales`` and ``bias_scales`` (float32, (out,)); of the
-        activations that the layer reads and writes, scalars each, ``input_scale`` and
-        ``output_scale`` (float32), ``input_zero_point`` and ``output_zero_point`` (int32). Real
-        values are ``scale * (q - zero_point)``, with zero point 0 for weights and biases.
-
-        ``graph`` is a string of JSON: ``tensors`` and ``ops`` with every field of
-        :class:`pmt.net.graph.Tensor` and :class:`pmt.net.graph.Op` but the arrays, ``input``,
-        ``output``, ``input_mean``, ``input_std``, ``blocks`` and ``metadata``. Equal graphs give
-        equal bytes.
+    Of every layer, as ``LAYER/ARRAY``: ``weights`` (int8, as in :class:`pmt.net.graph.Op`),
+    ``bias`` (int32, (out,)), ``weight_scales`` and ``bias_scales`` (float32, (out,)); of the
+    activations that the layer reads and writes, scalars each, ``input_scale`` and ``output_scale``
+    (float32), ``input_zero_point`` and ``output_zero_point`` (int32). ``graph`` is a string of
+    JSON: every field of the tensors, the ops and the graph but those arrays. Equal graphs give
+    equal bytes.
     """
     names = [name for name in Op.__dataclass_fields__ if name not in _ARRAYS]
     fields = [field for field in Graph.__dataclass_fields__ if field != "stage"]

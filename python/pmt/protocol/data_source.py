@@ -21,14 +21,9 @@ from pmt.datasets.cifar import has_cifar
 from pmt.datasets.corrupted_arrays import find_corrupted, read_corrupted
 from pmt.datasets.dataset import checksum
 from pmt.datasets.downloading import named
+from pmt.datasets.image_files import ImageFiles, common_size
 from pmt.datasets.image_folder import FOLDER
-from pmt.datasets.layouts import (
-    chosen_indices,
-    fitted,
-    load_at_own_size,
-    load_for_input,
-    own_size,
-)
+from pmt.datasets.layouts import chosen_indices, find, fitted, load_for_input
 from pmt.datasets.picture import Fit
 from pmt.model import Model
 from pmt.model.loading import BUNDLED_MODELS
@@ -213,7 +208,10 @@ class DataSource:
         if folder is not None:
             stored = read_corrupted(folder, self.corruption, self.severity, labels=self.labels)
             return stored.images.shape[1:3]
-        return own_size(self.data, split=split, labels=self.labels, groups=self._groups(split))
+        found = find(self.data, split, None, self.labels, self._groups(split))
+        if isinstance(found, ImageFiles):
+            return common_size(found.paths)
+        return found.images.shape[1:3] if found.has_pixels else None
 
     def load(self, split: str, model: Model, *, limit: int = 0) -> Dataset:
         """Read a split, corrupt it, and resize it to the model's input.
@@ -356,14 +354,11 @@ class DataSource:
     def _read_clean(self, split: str, model: Model) -> Dataset:
         if self.data == BUNDLED:
             return datasets.bundled(split)
-        return load_at_own_size(
-            self.data,
-            split=split,
-            otherwise=model.image_shape[:2],
-            class_names=self._names,
-            labels=self.labels,
-            groups=self._groups(split),
-        )
+        found = find(self.data, split, self._names, self.labels, self._groups(split))
+        if isinstance(found, ImageFiles):
+            alike = common_size(found.paths) is not None
+            return found.read(size=None if alike else model.image_shape[:2])
+        return found
 
 
 def model_path(name: str) -> str:

@@ -8,19 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pmt.net.float_graph import (
-    Bounds,
-    FloatGraph,
-    FloatOp,
-    check_calibration,
-    check_float_graph,
-)
-from pmt.net.graph import channel_axis, channel_shape, is_layer
+from pmt.net.float_graph import Bounds, FloatGraph, FloatOp, check_calibration
+from pmt.net.graph import channel_shape, is_layer
 from pmt.net.ops import DEFINITIONS, SCALABLE_KINDS
 from pmt.quantization.float_forward import Progress, float_steps, image_batches, normalize
 
-_SWEEPS = 50
-_SETTLED = 1e-3
 _LARGEST_FACTOR = 2.0**10
 _MARGIN = 1 + 1e-5  # for rounding in float32, where a bound is kept out of reach
 
@@ -43,10 +35,7 @@ class Equalization:
 
 
 def equalize(
-    graph: FloatGraph,
-    images: npt.NDArray[Any] | None = None,
-    *,
-    progress: Progress | None = None,
+    graph: FloatGraph, images: npt.NDArray[Any], *, progress: Progress | None = None
 ) -> Equalization:
     """Move a positive factor per channel from a layer to the one that reads it.
 
@@ -66,12 +55,13 @@ def equalize(
     ----------
     graph : FloatGraph
         The network. It is not changed.
-    images : ndarray of uint8, shape (N, H, W, C), optional
-        With calibration images the factors come from the largest magnitude ``p_i`` of every
-        channel over them: ``s_i = sqrt(p_i / w_i)``, ``w_i`` being the largest weight that the
-        second layer has for the channel (the rule of Xiao et al. 2022, arXiv:2211.10438, at
-        one half), and ``s_i = p_i`` before a depthwise layer. Without images they come from the
-        weights of both layers alone, ``s_i = sqrt(v_i / w_i)``, as in the paper of Nagel et al.
+    images : ndarray of uint8, shape (N, H, W, C)
+        Calibration images. The factors come from the largest magnitude ``p_i`` of every channel
+        over them: ``s_i = sqrt(p_i / w_i)``, ``w_i`` being the largest weight that the second layer
+        has for the channel (the rule of Xiao et al. 2022, arXiv:2211.10438, at one half), and
+        ``s_i = p_i`` before a depthwise layer.
+    progress : callable, optional
+        Called after every batch as ``progress(images_done, images_in_all)``.
 
     Returns
     -------
@@ -83,32 +73,21 @@ def equalize(
     ValueError
         If the graph contradicts itself, or the images do not fit or are too few.
     """
-    if images is None:
-        check_float_graph(graph)
-    else:
-        check_calibration(graph, images)
+    check_calibration(graph, images)
     result = replace(graph, ops=[replace(op) for op in graph.ops])
-    pairs = scalable_pairs(graph)
     intervals = channel_intervals(graph, images)
-    limits = {pair: _least_factors(graph, pair, intervals) for pair in pairs}
-    peaks = None if images is None else _channel_peaks(graph, images, progress)
-    moved = {pair: np.ones(len(limits[pair])) for pair in pairs}
-    for _ in range(_SWEEPS if peaks is None else 1):
-        largest = 0.0
-        for pair in pairs:
-            factors = _factors(result, pair, peaks, limits[pair], moved[pair])
-            _move_factors(result.ops[pair.first], result.ops[pair.second], factors)
-            moved[pair] *= factors
-            largest = max(largest, float(np.abs(np.log(factors)).max()))
-        if largest < _SETTLED:
-            break
-    scaled = [int(np.sum(factors != 1.0)) for factors in moved.values()]
-    return Equalization(
-        graph=result,
-        pairs=sum(count > 0 for count in scaled),
-        channels=sum(scaled),
-        held=sum(int(np.sum(np.isinf(limit))) for limit in limits.values()),
-    )
+    peaks = _channel_peaks(graph, images, progress)
+    scaled, held = [], 0
+    for pair in scalable_pairs(graph):
+        first, second = result.ops[pair.first], result.ops[pair.second]
+        limit = _least_factors(graph, pair, intervals)
+        wanted = _peak_factors(peaks[first.output], second)
+        bounded = np.clip(wanted, 1 / _LARGEST_FACTOR, _LARGEST_FACTOR)
+        factors = np.where(np.isinf(limit), 1.0, np.maximum(bounded, limit))
+        _move_factors(first, second, factors)
+        scaled.append(int(np.sum(factors != 1.0)))
+        held += int(np.sum(np.isinf(limit)))
+    return Equalization(result, sum(count > 0 for count in scaled), sum(scaled), held)
 
 
 class Pair(NamedTuple):
@@ -238,19 +217,6 @@ def _per_output(op: FloatOp, channels: int) -> DoubleArray:
     return weights.reshape(len(weights), -1, channels)
 
 
-def _weight_factors(first: FloatOp, second: FloatOp) -> DoubleArray:
-    """Factors that make the largest weights of both layers alike, channel by channel.
-
-    The first layer's bias counts as one of its weights: a dead channel has none to speak of but a
-    bias, which a factor from its weights alone would blow up, and the activation's range with it.
-    """
-    given = _largest_given(first)
-    if first.bias is not None:
-        given = np.maximum(given, np.abs(first.bias))
-    read = _largest_read(second, len(given))
-    return _root_of_ratio(given, read)
-
-
 def _peak_factors(peaks: DoubleArray, second: FloatOp) -> DoubleArray:
     """Factors that make peaks of the activation and weights of the second layer alike.
 
@@ -264,7 +230,7 @@ def _peak_factors(peaks: DoubleArray, second: FloatOp) -> DoubleArray:
     if second.kind == "depthwise_conv2d":
         factors = np.where(used, peaks, 1.0)
     else:
-        factors = _root_of_ratio(peaks, read)
+        factors = np.sqrt(np.where(used, peaks, 1.0) / np.where(used, read, 1.0))
     common = float((peaks[used] / factors[used]).max() / peaks[used].max())
     return np.where(used, factors * common, 1.0)
 
@@ -288,13 +254,6 @@ def _move_factors(first: FloatOp, second: FloatOp, factors: DoubleArray) -> None
         second.weights = rows.reshape(second.weights.shape).astype(np.float32)
 
 
-def _largest_given(op: FloatOp) -> DoubleArray:
-    """Largest magnitude of the weights of every output channel."""
-    assert op.weights is not None
-    rows = np.moveaxis(np.abs(op.weights), channel_axis(op.kind), 0)
-    return np.asarray(rows.reshape(len(rows), -1).max(axis=1), np.float64)
-
-
 def _largest_read(op: FloatOp, channels: int) -> DoubleArray:
     """Largest magnitude of the weights that read every input channel."""
     assert op.weights is not None
@@ -303,28 +262,6 @@ def _largest_read(op: FloatOp, channels: int) -> DoubleArray:
         weights = weights.reshape(-1, channels, weights.shape[-1] // channels)
         return np.asarray(weights.max(axis=(0, 2)))
     return np.asarray(weights.reshape(-1, channels).max(axis=0))
-
-
-def _root_of_ratio(given: DoubleArray, read: DoubleArray) -> DoubleArray:
-    used = (given > 0.0) & (read > 0.0)
-    return np.asarray(np.sqrt(np.where(used, given, 1.0) / np.where(used, read, 1.0)))
-
-
-def _factors(
-    graph: FloatGraph,
-    pair: Pair,
-    peaks: dict[int, DoubleArray] | None,
-    limit: DoubleArray,
-    moved: DoubleArray,
-) -> DoubleArray:
-    """Factors of one pair; 1 where a channel is held or one of the two layers ignores it."""
-    first, second = graph.ops[pair.first], graph.ops[pair.second]
-    if peaks is None:
-        factors = _weight_factors(first, second)
-    else:
-        factors = _peak_factors(peaks[first.output], second)
-    bounded = np.clip(moved * factors, 1 / _LARGEST_FACTOR, _LARGEST_FACTOR)
-    return np.where(np.isinf(limit), 1.0, np.maximum(bounded, limit) / moved)
 
 
 def _least_factors(graph: FloatGraph, pair: Pair, intervals: dict[int, Interval]) -> DoubleArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -51,7 +51,6 @@ from pmt.quantization.ranges import (
     scale_and_zero_point,
 )
 
-Clamps = Literal["activation", "exact"]
 Int8Array = npt.NDArray[np.int8]
 FloatArray = npt.NDArray[np.float32]
 DoubleArray = npt.NDArray[np.float64]
@@ -373,24 +372,21 @@ def _combined(op: Op, sources: list[Int8Array], tensors: list[Tensor]) -> Int8Ar
     return np.asarray(np.clip(steps, *op.clamp), np.int8)
 
 
-def dequantize(graph: Graph, *, clamps: Clamps = "activation") -> FloatGraph:
+def dequantize(graph: Graph) -> FloatGraph:
     """Return the float network with the real values of an int8 network's weights and biases.
 
     Use it to train further in floating point and quantize again. Quantized again with the ranges of
     ``graph`` (:func:`quantize_with_ranges`) it has the same int8 weights and scales in every
     channel whose largest weight is 127 or -127 and whose bias is below ``2**23`` steps. Other
     channels get the scale that their largest weight fills; dead ones (a bias at the end of int32)
-    the scale that their bias needs.
+    the scale that their bias needs. The bounds of an int8 output become the activation that they
+    most likely come from: a lower bound of zero is ReLU6 where the upper one is at most 6, else
+    ReLU; other outputs are not bounded.
 
     Parameters
     ----------
     graph : Graph
         The int8 network; it is not changed.
-    clamps : {"activation", "exact"}
-        Treatment of the bounds of an int8 output. ``"activation"`` (default) takes the function
-        that they most likely come from: a lower bound of zero is ReLU6 where the upper one is at
-        most 6, else ReLU; other outputs are not bounded. ``"exact"`` keeps both bounds as they
-        are, so that the float network saturates where the int8 one does.
 
     Returns
     -------
@@ -400,13 +396,11 @@ def dequantize(graph: Graph, *, clamps: Clamps = "activation") -> FloatGraph:
     Raises
     ------
     ValueError
-        If ``clamps`` is neither, or a layer has no weights, scales or bias.
+        If a layer has no weights, scales or bias.
     """
-    if clamps not in ("activation", "exact"):
-        raise ValueError(f"clamps={clamps!r}: must be 'activation' or 'exact'")
     return FloatGraph(
         tensors=[FloatTensor(t.name, *t.shape) for t in graph.tensors],
-        ops=[_dequantized_op(op, graph, clamps) for op in graph.ops],
+        ops=[_dequantized_op(op, graph) for op in graph.ops],
         input=graph.input,
         output=graph.output,
         input_mean=tuple(graph.input_mean),
@@ -421,10 +415,10 @@ def tensor_ranges(graph: Graph) -> list[Bounds]:
     return [_real_bounds(tensor, (-128, 127)) for tensor in graph.tensors]
 
 
-def _dequantized_op(op: Op, graph: Graph, clamps: Clamps) -> FloatOp:
+def _dequantized_op(op: Op, graph: Graph) -> FloatOp:
     result = FloatOp(**op.base_fields())
     if op.kind in ACTIVATED_KINDS:
-        result.activation = _activation(op.clamp, graph.tensors[op.output], clamps)
+        result.activation = _activation(op.clamp, graph.tensors[op.output])
     if is_layer(op):
         if op.weights is None or op.weight_scales is None or op.bias is None:
             raise ValueError(f"op {op.name!r}: weights, weight_scales or bias are missing")
@@ -435,9 +429,7 @@ def _dequantized_op(op: Op, graph: Graph, clamps: Clamps) -> FloatOp:
     return result
 
 
-def _activation(clamp: tuple[int, int], output: Tensor, clamps: Clamps) -> Activation | Bounds:
-    if clamps == "exact":
-        return _real_bounds(output, clamp)
+def _activation(clamp: tuple[int, int], output: Tensor) -> Activation:
     if clamp[0] != output.zero_point:
         return "none"
     # A scale is a float32: the top of a ReLU6 is 6 within its rounding.

@@ -22,13 +22,7 @@ from pmt.net.float_graph import FloatGraph, check_calibration
 from pmt.protocol import load_clean
 from pmt.quantization import equalization
 from pmt.quantization.equalization import Equalization
-from pmt.quantization.float_forward import (
-    OpNoise,
-    batch_size,
-    float_logits,
-    signal_to_noise,
-    worst,
-)
+from pmt.quantization.float_forward import OpNoise, batch_size, float_logits, signal_to_noise, worst
 from pmt.quantization.post_training import correct_biases, quantize, quantize_with_ranges
 from pmt.quantization.ranges import RangeMethod, activation_ranges, check_method
 
@@ -41,16 +35,9 @@ _REPORT_IMAGES = 64
 
 @dataclass(frozen=True)
 class Accuracies:
-    """Accuracies of both networks on ``n`` images, and how often they agree.
+    """Accuracies (0..1) of both networks on ``n`` images, and on how many they agree, 0..1.
 
-    Attributes
-    ----------
-    n : int
-        Images.
-    float_top1, int8_top1 : float or None
-        Accuracies, 0..1; None where the labels are of other classes than the logits.
-    agreement : float
-        Fraction of the images to which both give the same class.
+    None stands for an accuracy where the labels are of other classes than the logits.
     """
 
     n: int

@@ -185,13 +185,7 @@ class Histogram:
         return self.zeros + int(self._counts.sum())
 
     def add(self, values: FloatArray) -> bool:
-        """Count values of any shape.
-
-        Returns
-        -------
-        bool
-            False, and nothing is counted, if a value is not finite.
-        """
+        """Count values of any shape; false, and nothing is counted, if one is not finite."""
         low, high = float(values.min()), float(values.max())
         if not (math.isfinite(low) and math.isfinite(high)):
             return False

@@ -5,7 +5,7 @@ Needs torch (``pip install "poor-mans-training[torch]"``); importing this packag
 
 from typing import Any
 
-from pmt.baselines.backprop.exact_gradient import ExactGradient, exact_gradient, exact_gradients
+from pmt.baselines.backprop.exact_gradient import ExactGradient, exact_gradient
 from pmt.baselines.backprop.options import PRESETS, BackpropOptions, preset
 from pmt.baselines.backprop.trainer import BackpropTrainer
 
@@ -17,7 +17,6 @@ __all__ = [
     "FloatNetwork",
     "IntegerNetwork",
     "exact_gradient",
-    "exact_gradients",
     "preset",
 ]
 

@@ -17,13 +17,7 @@ from pmt.net.ops import DEFINITIONS, LAYER_KINDS
 from pmt.train.costs.memory import Memory, Moment, inference_moments, lifetimes
 from pmt.train.costs.work import Work
 
-__all__ = [
-    "Arithmetic",
-    "BackwardGraph",
-    "backward_memory",
-    "backward_moments",
-    "backward_work",
-]
+__all__ = ["Arithmetic", "BackwardGraph", "backward_memory", "backward_moments", "backward_work"]
 
 # Their backward pass can work in place.
 _ELEMENTWISE = ("reshape", *(kind for kind, op in DEFINITIONS.items() if op.inputs > 1))
@@ -34,18 +28,8 @@ _GRADIENT = 4  # bytes of a gradient, whatever the weights are
 class BackwardGraph:
     """The backward pass of a scheme.
 
-    Attributes
-    ----------
-    ops : list of dict
-        All ops of the network, in order.
-    elements : list of int
-        Values of each tensor.
-    scheme : UpdateScheme
-        Parameters that are trained.
-    reaches : frozenset of int
-        Tensors whose gradient is formed: something trained lies before them.
-    first : int
-        The first op that is trained: the backward pass ends there.
+    ``ops`` are all ops of the network, ``elements`` the values of each tensor. ``reaches`` are the
+    tensors whose gradient is formed: something trained lies before. The pass ends at ``first``.
     """
 
     ops: list[dict[str, Any]]
@@ -129,16 +113,10 @@ def backward_work(model: Model, scheme: UpdateScheme) -> Work:
 class Arithmetic:
     """Bytes of numbers in a back-propagation method.
 
-    Attributes
-    ----------
-    value : int
-        Weights and activations: 1 (int8) or 4 (float32).
-    state : int
-        Optimizer state for each trained parameter: 4 for momentum.
-    shadow : int
-        Copy for each trained weight: 4 where a float32 shadow is kept of int8 weights.
-    exact_logits : bool
-        The loss reads the last layer's accumulators, not its clamped int8 output.
+    ``value``: weights and activations, 1 (int8) or 4 (float32). ``state``: optimizer state for each
+    trained parameter, 4 for momentum. ``shadow``: copy for each trained weight, 4 where a float32
+    shadow is kept of int8 weights. ``exact_logits``: the loss reads the last layer's accumulators,
+    not its clamped int8 output.
     """
 
     value: int = 1

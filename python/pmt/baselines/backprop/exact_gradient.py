@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy.typing as npt
 
 from pmt.model import Model
 
-__all__ = ["ExactGradient", "exact_gradient", "exact_gradients"]
+__all__ = ["ExactGradient", "exact_gradient"]
 
 
 @dataclass(frozen=True)
@@ -90,38 +89,6 @@ def exact_gradient(
     chosen = model.select_layers(layer)
     if len(chosen) != 1:
         raise ValueError(f"layer={layer!r} are {len(chosen)} layers; name one of them")
-    return exact_gradients(model, images, labels, chosen, chunk=chunk)[chosen[0]]
-
-
-def exact_gradients(
-    model: Model,
-    images: npt.NDArray[np.int8],
-    labels: npt.NDArray[np.int64],
-    layers: str | int | Iterable[str | int],
-    *,
-    chunk: int = 50,
-) -> dict[int, ExactGradient]:
-    """Differentiate the loss by several layers' parameters, in one pass.
-
-    Parameters
-    ----------
-    model, images, labels, chunk
-        As for :func:`exact_gradient`, which says what the gradient is.
-    layers : str, int or iterable of these
-        Layers and blocks, see :meth:`pmt.Model.select_layers`.
-
-    Returns
-    -------
-    dict of int to ExactGradient
-        By op index.
-
-    Raises
-    ------
-    ImportError
-        If torch is missing.
-    ValueError
-        If a layer is unknown, there are no images, or ``chunk`` is below 1.
-    """
     if len(images) == 0 or len(images) != len(labels):
         raise ValueError(
             f"{len(images)} images and {len(labels)} labels: there must be as many, at least one"
@@ -131,29 +98,19 @@ def exact_gradients(
     from pmt.baselines.backprop.networks import IntegerNetwork
 
     network = IntegerNetwork(model).requires_grad_(False)
-    chosen = model.select_layers(layers)
     parts = [
         network.sample_gradients(
             images[first : first + chunk], labels[first : first + chunk], chosen
         )
         for first in range(0, len(images), chunk)
     ]
-    losses = np.concatenate([losses for _, losses in parts])
-    return {
-        index: _joined([gradients[index] for gradients, _ in parts], losses)
-        for index in parts[0][0]
-    }
-
-
-def _joined(
-    parts: list[tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]],
-    losses: npt.NDArray[np.float32],
-) -> ExactGradient:
-    weights, bias = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    weights, bias = (
+        np.concatenate([gradients[chosen[0]][i] for gradients, _ in parts]) for i in range(2)
+    )
     return ExactGradient(
         weights=weights.mean(axis=0, dtype=np.float64).astype(np.float32),
         bias=bias.mean(axis=0, dtype=np.float64).astype(np.float32),
         sample_weights=weights,
         sample_bias=bias,
-        losses=losses,
+        losses=np.concatenate([losses for _, losses in parts]),
     )

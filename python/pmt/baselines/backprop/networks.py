@@ -127,29 +127,20 @@ def pooled_maximum(op: BaseOp, x: Any) -> Any:
     return torch.nn.functional.max_pool2d(nchw, op.kernel, op.stride).permute(0, 2, 3, 1)
 
 
-def sample_weight_gradients(op: BaseOp, x: Any, gradient: Any) -> Any:
+def sample_weight_gradients(op: Op, x: Any, gradient: Any) -> Any:
     """Correlate a layer's centered input with the gradient by its accumulators, sample by sample.
 
     Returns (N, *weights), with weights in the layout of :class:`pmt.net.graph.Op`.
     """
-    samples, channels = len(x), gradient.shape[3]
-    if op.kind == "fully_connected":
-        return torch.einsum("no,ni->noi", gradient.flatten(1), x.flatten(1))
-    patches = _patches(op, x)  # (N, in, taps, positions)
-    by_position = gradient.reshape(samples, -1, channels)
-    if op.kind == "conv2d":
-        weights = torch.einsum("npo,nctp->notc", by_position, patches)
-        return weights.reshape(samples, channels, *op.kernel, -1)
-    grouped = by_position.reshape(samples, by_position.shape[1], x.shape[3], -1)
-    weights = torch.einsum("npcm,nctp->ntcm", grouped, patches)
-    return weights.reshape(samples, *op.kernel, channels)
-
-
-def _patches(op: BaseOp, x: Any) -> Any:
-    nchw = padded(x, op.padding, 0.0).permute(0, 3, 1, 2)
-    columns = torch.nn.functional.unfold(nchw, op.kernel, stride=op.stride)
-    taps = op.kernel[0] * op.kernel[1]
-    return columns.reshape(len(x), x.shape[3], taps, -1)
+    assert op.weights is not None
+    found = []
+    with torch.enable_grad():
+        for one, by_sums in zip(x.detach(), gradient, strict=True):
+            # Sums are linear in the weights, so that any will do.
+            weights = torch.zeros(op.weights.shape, dtype=x.dtype, requires_grad=True)
+            total = (sums(op, one[None], weights) * by_sums).sum()
+            found.append(torch.autograd.grad(total, weights)[0])
+    return torch.stack(found)
 
 
 class _RoundWeights(torch.autograd.Function):  # type: ignore[misc]

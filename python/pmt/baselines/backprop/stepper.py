@@ -95,13 +95,7 @@ class BackpropStepper(Stepper):
         return found
 
     def load_state(self, state: Mapping[str, Array]) -> None:
-        """Restore a state of :meth:`state`.
-
-        Raises
-        ------
-        ValueError
-            If an array is missing, has another shape or type, or is not expected.
-        """
+        """Restore a state of :meth:`state`; a ValueError tells of one of another training."""
         expected = self.state()
         if set(state) != set(expected):
             names = ", ".join(sorted(set(state) ^ set(expected)))

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt import _core
-from pmt._util.progress import ProgressLine
 from pmt.baselines.backprop.cost import backward_work
 from pmt.baselines.backprop.scheme import LayerUpdate, UpdateScheme, head_layer, input_channels
 from pmt.baselines.sparse_update.contribution import scheme_memory
@@ -21,7 +19,6 @@ __all__ = [
     "by_input_channel",
     "channel_potentials",
     "chosen_scheme",
-    "forward_potentials",
     "inspected_layers",
     "largest_channels",
     "layer_scores",
@@ -84,7 +81,10 @@ def channel_potentials(
     """
     from pmt.baselines.backprop.networks import IntegerNetwork
 
-    _check_counts(images, labels)
+    if len(images) == 0 or len(images) != len(labels):
+        raise ValueError(
+            f"{len(images)} images and {len(labels)} labels: give as many, one or more"
+        )
     network = IntegerNetwork(model).requires_grad_(False)
     sums = {op: np.float64(0.0) for op in layers}
     for first in range(0, len(images), chunk):
@@ -95,80 +95,15 @@ def channel_potentials(
     return {op: np.asarray(total) / (2 * len(images)) for op, total in sums.items()}
 
 
-def _check_counts(images: npt.NDArray[np.int8], labels: npt.NDArray[np.int64]) -> None:
-    if len(images) == 0 or len(images) != len(labels):
-        raise ValueError(
-            f"{len(images)} images and {len(labels)} labels: give as many, one or more"
-        )
-
-
-def forward_potentials(
-    model: Model,
-    images: npt.NDArray[np.int8],
-    labels: npt.NDArray[np.int64],
-    layers: Sequence[int],
-    *,
-    threads: int = 1,
-) -> dict[int, npt.NDArray[np.float64]]:
-    """Measure the worth of each input channel of some layers, with forward passes only.
-
-    The Fisher potential ``1/(2N) * sum_n (sum_d a_nd g_nd)^2`` holds the change of each sample's
-    loss when a channel becomes zero, to first order. Here that change is measured:
-    ``1/(2N) * sum_n (loss_n without channel - loss_n)^2``. A channel is taken out by setting its
-    weights to zero, which int8 holds exactly: no rounding stands between. A residual
-    connection that reads the activation still does.
-
-    Arguments and result are those of :func:`channel_potentials`; each channel takes one forward of
-    all images.
-    """
-    _check_counts(images, labels)
-    tried = model.copy()
-    clean = _losses(tried, images, labels, threads)
-    total = {op: by_input_channel(model, op, model.core.weights(op)).shape[1] for op in layers}
-    line, done = ProgressLine(sum(total.values()), unit="channel"), 0
-    found = {}
-    try:
-        for op in layers:
-            weights, bias = model.core.weights(op), model.core.bias(op)
-            found[op] = np.zeros(total[op])
-            for channel in range(total[op]):
-                without = np.array(weights)
-                by_input_channel(model, op, without)[:, channel] = 0
-                if (without != weights).any():
-                    tried.core.set_parameters(op, without, bias)
-                    change = _losses(tried, images, labels, threads) - clean
-                    found[op][channel] = np.square(change).mean() / 2
-                done += 1
-                line.update(done, "")
-            tried.core.set_parameters(op, weights, bias)
-    finally:
-        line.clear()
-    return found
-
-
-def _losses(
-    model: Model, images: npt.NDArray[np.int8], labels: npt.NDArray[np.int64], threads: int
-) -> npt.NDArray[np.float64]:
-    """Return the cross-entropy of every image, in nats."""
-    logits = model.core.logits(images, threads=threads)
-    losses, _ = _core.cross_entropy(logits, np.ascontiguousarray(labels))
-    return losses.astype(np.float64) / _core.LOSS_ONE
-
-
 # Shares of a layer's channels that are tried, largest first.
 _RATIOS = (1.0, 0.5, 0.25, 0.125)
 
 
 @dataclass(frozen=True)
 class Budgets:
-    """Limits of the backward pass.
+    """Limits of the backward pass: bytes that the update adds, and MACs for one image.
 
-    Attributes
-    ----------
-    memory : int
-        Bytes that the update adds, see :mod:`pmt.baselines.sparse_update.contribution`.
-    macs : int
-        Multiply-accumulates of the backward pass for one image.
+    The bytes are those of :mod:`pmt.baselines.sparse_update.contribution`.
     """
 
     memory: int
@@ -211,22 +146,18 @@ def layer_scores(
 
 
 def select_scheme(
-    model: Model,
-    potentials: Mapping[int, npt.NDArray[np.float64]],
-    budgets: Budgets,
-    *,
-    head: bool = True,
+    model: Model, potentials: Mapping[int, npt.NDArray[np.float64]], budgets: Budgets
 ) -> UpdateScheme:
     """Choose layers by score while the budgets hold, and channels by potential.
 
     Layers are taken in the order of their scores. Each gets the largest share of channels that is
     still within both budgets (1, 1/2, 1/4 or 1/8; at least one channel) and all its biases, or is
-    passed over. Its channels are those of the highest potential. The linear head, if it is trained,
-    comes first. A ValueError says that not even the first choice is within the budgets.
+    passed over. Its channels are those of the highest potential. The linear head comes
+    first. A ValueError says that not even the first choice is within the budgets.
     """
     linear = head_layer(model)
     chosen: dict[int, LayerUpdate] = {}
-    if head and linear is not None:
+    if linear is not None:
         chosen = UpdateScheme.whole([linear], model).by_op()
     scores = layer_scores(model, potentials)
     for op in sorted(scores, key=lambda op: (-scores[op], op)):

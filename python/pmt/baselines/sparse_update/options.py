@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 from pmt.baselines.backprop.options import BackpropOptions
 from pmt.baselines.backprop.scheme import UpdateScheme, head_layer, layer_update
 from pmt.model import Layer, Model
-from pmt.train.option_fields import Range, Words, document_options, option
+from pmt.train.option_fields import Range, document_options, option
 
 __all__ = ["PUBLISHED", "MCUTrainOptions", "TinyTrainOptions", "convolutions", "published_scheme"]
-
-_Potentials = Literal["fisher", "forward"]
 
 # By the memory in KB: the number of last convolutions whose biases are trained, and the share of
 # input channels by convolution whose weights are (Lin et al., "On-Device Training Under 256KB
@@ -79,13 +76,6 @@ class TinyTrainOptions(BackpropOptions):
     scored_images: int = option(
         200, "N", "training images that the scores are computed on: the first ones", Range(1)
     )
-    potentials: _Potentials = option(
-        "fisher",
-        "NAME",
-        "how channels are scored: by the Fisher potential of the publication, which takes a "
-        "backward pass, or by the measured change of the loss without each channel",
-        Words(get_args(_Potentials)),
-    )
     chosen: str = option(
         "", "JSON", "the choice, as JSON. Empty: it is made by the data when training begins"
     )
@@ -102,8 +92,8 @@ def _refuse_layers(layers: str, instead: str) -> None:
         )
 
 
-def published_scheme(model: Model, name: str, *, head: bool = True) -> UpdateScheme:
-    """Return a published scheme.
+def published_scheme(model: Model, name: str) -> UpdateScheme:
+    """Return a published scheme, which trains the linear head too.
 
     Parameters
     ----------
@@ -111,8 +101,6 @@ def published_scheme(model: Model, name: str, *, head: bool = True) -> UpdateSch
         A network of MCUNet's layers: 42 convolutions and a linear head.
     name : str
         One of :data:`PUBLISHED`: the training memory that the publication gives it.
-    head : bool
-        Train the linear head too, as the publication always does.
 
     Raises
     ------
@@ -134,7 +122,7 @@ def published_scheme(model: Model, name: str, *, head: bool = True) -> UpdateSch
         if i >= len(layers) - biases
     ]
     linear = head_layer(model)
-    if head and linear is not None:
+    if linear is not None:
         updates += UpdateScheme.whole([linear], model).layers
     return UpdateScheme(tuple(updates))
 

@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from pmt._util.checks import OptionError
 from pmt._util.parsing import parse_json
-from pmt._util.processes import thread_count
 from pmt._util.text import did_you_mean
 from pmt.baselines.backprop.cost import backward_work
 from pmt.baselines.backprop.options import BackpropOptions
@@ -23,7 +22,6 @@ from pmt.baselines.sparse_update.channels import (
     Budgets,
     channel_potentials,
     chosen_scheme,
-    forward_potentials,
     inspected_layers,
     select_scheme,
 )
@@ -157,7 +155,7 @@ class TinyTrainTrainer(_SparseTrainer):
     options : TinyTrainOptions, optional
         All options; by default those of :class:`pmt.baselines.sparse_update.TinyTrainOptions`.
     threads : int
-        Torch's threads, and the core's that score channels; the choice does not depend on it.
+        Torch's threads, see :class:`pmt.backprop.BackpropTrainer`.
     **changes
         Options that differ. ``chosen`` may also be the name of a JSON file, like ``scheme`` of
         :class:`MCUTrainTrainer`; errors are the same, too.
@@ -184,7 +182,7 @@ class TinyTrainTrainer(_SparseTrainer):
 
     def choose(self, model: Model, data: Dataset) -> UpdateScheme:
         """Return the scheme of a run, see :func:`tinytrain_scheme`."""
-        return tinytrain_scheme(model, data, self.options, threads=self.threads)
+        return tinytrain_scheme(model, data, self.options)
 
     def cost(self, model: Model, *, samples: int | None = None) -> Cost:
         """Count one step's work; before the choice is made, the most that the budget allows."""
@@ -195,9 +193,7 @@ class TinyTrainTrainer(_SparseTrainer):
         return Cost(0, count * (model.macs + backward))
 
 
-def tinytrain_scheme(
-    model: Model, data: Dataset, options: TinyTrainOptions, *, threads: int = 1
-) -> UpdateScheme:
+def tinytrain_scheme(model: Model, data: Dataset, options: TinyTrainOptions) -> UpdateScheme:
     """Choose layers and channels by the potential of activations.
 
     Parameters
@@ -207,9 +203,7 @@ def tinytrain_scheme(
     data : Dataset
         Training images; the first ``options.scored_images`` are used.
     options : TinyTrainOptions
-        Budgets, which layers are scored, and how.
-    threads : int
-        Threads of the core, for ``potentials="forward"``.
+        Budgets, and which layers are scored.
 
     Returns
     -------
@@ -219,7 +213,7 @@ def tinytrain_scheme(
     Raises
     ------
     ImportError
-        If torch is missing and needed.
+        If torch is missing.
     ValueError
         If data and model do not fit, or nothing fits the budgets.
     """
@@ -228,10 +222,7 @@ def tinytrain_scheme(
     images = model.prepare(data.images[: options.scored_images])
     labels = np.ascontiguousarray(data.labels[: options.scored_images])
     layers = inspected_layers(model, options.inspect)
-    if options.potentials == "forward":
-        potentials = forward_potentials(model, images, labels, layers, threads=threads)
-    else:
-        potentials = channel_potentials(model, images, labels, layers)
+    potentials = channel_potentials(model, images, labels, layers)
     macs = int(options.backward_macs * full_backward_macs(model))
     return select_scheme(model, potentials, Budgets(options.memory, macs))
 
@@ -313,7 +304,7 @@ def choose_scheme(
     tinytrain : TinyTrainOptions, optional
         Options of ``tinytrain``; its ``memory`` is that of the budget.
     threads : int
-        Threads to use, 0 for all.
+        Torch's threads, 0 for all.
 
     Returns
     -------
@@ -326,7 +317,7 @@ def choose_scheme(
         If the method is unknown, an option is outside its range, the data cannot be read, or
         ``mcutrain`` has no held-out images.
     ImportError
-        If torch is missing, which all but potentials by forward passes need.
+        If torch is missing.
     """
     if method not in METHODS:
         near = did_you_mean(method, METHODS)
@@ -346,5 +337,5 @@ def choose_scheme(
         scheme = chosen_scheme(model, found.scheme(model, memory))
     else:
         chosen = (tinytrain or TinyTrainOptions()).replace(memory=memory)
-        scheme = tinytrain_scheme(model, images.train, chosen, threads=thread_count(threads))
+        scheme = tinytrain_scheme(model, images.train, chosen)
     return ChosenScheme(model, scheme, scheme_memory(model, scheme))

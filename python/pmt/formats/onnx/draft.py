@@ -288,12 +288,7 @@ class Draft:
         return next((other for other in self.ops if other.output == op.inputs[0]), None)
 
     def channelwise(
-        self,
-        view: View,
-        name: str,
-        factor: Vector,
-        offset: Vector,
-        bounds: Bounds = OPEN,
+        self, view: View, name: str, factor: Vector, offset: Vector, bounds: Bounds = OPEN
     ) -> View:
         """Add a 1x1 depthwise layer for ``clip(view * factor + offset)``."""
         self._require_room(view.size, None)

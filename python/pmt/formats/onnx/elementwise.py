@@ -150,16 +150,12 @@ def clip(call: Call) -> View:
     return _clipped(call, call.view(), low, high)
 
 
-def maximum(call: Call) -> View:
-    """Convert Max of an activation and one number."""
+def limited(call: Call) -> View:
+    """Convert Max and Min of an activation and one number."""
     view, constant, _ = _operands(call)
-    return _clipped(call, view, _number(constant), np.inf)
-
-
-def minimum(call: Call) -> View:
-    """Convert Min of an activation and one number."""
-    view, constant, _ = _operands(call)
-    return _clipped(call, view, -np.inf, _number(constant))
+    bound = _number(constant)
+    low, high = (bound, np.inf) if call.node.kind == "Max" else (-np.inf, bound)
+    return _clipped(call, view, low, high)
 
 
 def _clipped(call: Call, view: View, low: float, high: float) -> View:
@@ -512,8 +508,8 @@ CONVERTERS: dict[str, Callable[[Call], Value]] = {
     "Flatten": flatten,
     "Gather": gather,
     "LogSoftmax": softmax,
-    "Max": maximum,
-    "Min": minimum,
+    "Max": limited,
+    "Min": limited,
     "Mul": multiplication,
     "Relu": relu,
     "Reshape": reshape,

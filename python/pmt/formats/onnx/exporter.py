@@ -27,28 +27,11 @@ _IR_VERSION = 8
 
 
 def onnx_model(graph: Graph, *, unsigned: bool = False) -> bytes:
-    """Return the serialized model.
+    """Return a graph as a serialized model.
 
-    Parameters
-    ----------
-    graph : Graph
-        The network.
-    unsigned : bool
-        Activations are uint8 (the int8 value + 128); engines often like them better.
-
-    Returns
-    -------
-    bytes
-        Input ``input`` (N, channels, height, width) and output ``output`` (N, channels, height,
-        width), both of the activations' type. N is free. The description says how pixels become
-        the int8 input.
-
-    Raises
-    ------
-    ImportError
-        If the package onnx is missing.
-    ValueError
-        If the graph contradicts itself.
+    Its ends are ``input`` and ``output``, (N, channels, height, width) with N free, of int8, or of
+    uint8 where ``unsigned``: the int8 value + 128, which engines often like better. The description
+    says how pixels become the input.
     """
     check_graph(graph)
     return _Writer(graph, unsigned).write()

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass, field
-from graphlib import CycleError, TopologicalSorter
-from heapq import heappop, heappush
 from pathlib import Path
 from typing import Any
 
@@ -27,21 +23,8 @@ _OLDEST_OPSET = 9
 _DOMAINS = ("", "ai.onnx", "com.microsoft")
 # Data types that a network's input may have, by their numbers in ONNX.
 _DTYPES = {1: "float32", 2: "uint8", 3: "int8", 10: "float16", 11: "float64", 16: "bfloat16"}
-# ONNX data type -> (name, bytes per value, the field that holds values which are not raw).
-_TYPES = {
-    1: ("float32", 4, "float_data"),
-    2: ("uint8", 1, "int32_data"),
-    3: ("int8", 1, "int32_data"),
-    6: ("int32", 4, "int32_data"),
-    7: ("int64", 8, "int64_data"),
-    9: ("bool", 1, "int32_data"),
-    10: ("float16", 2, "int32_data"),
-    11: ("float64", 8, "double_data"),
-    16: ("bfloat16", 2, "int32_data"),
-}
-_OTHER_TYPES = {4: "uint16", 5: "int16", 8: "string", 12: "uint32", 13: "uint64", 21: "uint4"}
-_OTHER_TYPES |= {14: "complex64", 15: "complex128", 17: "float8", 18: "float8", 22: "int4"}
-_LARGEST = float(np.finfo(np.float32).max)
+_FLOATS = ("float16", "bfloat16", "float32", "float64")
+_INTEGERS = ("int8", "uint8", "int32", "int64", "bool")
 _NAMED = 3  # nodes in one line of a message
 
 
@@ -91,7 +74,7 @@ def read_file(path: str | Path) -> FileModel:
     """Read and check a file, its nodes not yet understood.
 
     ``problems`` of the result holds constants that are not supported; the importer adds its own. A
-    damaged file is a ValueError: no ONNX model, a cycle, names given twice or never, no single
+    damaged file is a ValueError: no ONNX model, names given twice, never or too late, no single
     input and output, an opset older than 9.
     """
     path = Path(path)
@@ -141,9 +124,9 @@ def _opset(model: Any) -> int:
 
 class _Reader:
     def __init__(self, path: Path, model: Any) -> None:
+        self._onnx: Any = import_extra("onnx", "reading .onnx needs the package onnx", "onnx")
         self._path, self._model, self._proto = path, model, model.graph
         self._source = path.name
-        self._reader = ConstantReader(path.parent)
         self._problems = Problems("{}: {}", _place, lines=True)
 
     def read(self) -> FileModel:
@@ -160,10 +143,8 @@ class _Reader:
             self._problems.add(problem)
             if not inputs or not outputs:
                 raise self._problems.error(self._source)
-        given = initializers | {value.name for value in inputs}
-        producers = self._producers(given)
-        needed = set().union(*(self._needed(name, producers, given) for name in outputs))
-        nodes = [self._node(index) for index in self._ordered(needed, producers)]
+        self._check_order(initializers | {value.name for value in inputs}, outputs)
+        nodes = self._needed_nodes(outputs)
         read = [name for node in nodes for name in node.inputs if name] + outputs
         dtype, shape = self._input(inputs[0])
         return FileModel(
@@ -182,70 +163,43 @@ class _Reader:
             note=next((p.value for p in self._model.metadata_props if p.key == "pmt"), ""),
         )
 
-    def _producers(self, given: set[str]) -> dict[str, int]:
-        """Return which node writes each value, names being unique."""
+    def _check_order(self, given: set[str], outputs: list[str]) -> None:
+        """Refuse a value that is written twice, or read before it is written or never is."""
         if len(self._proto.initializer) != len({t.name for t in self._proto.initializer}):
             raise ValueError(f"{self._source}: two initializers have the same name; export again")
         if self._proto.sparse_initializer:
             raise ValueError(f"{self._source}: has sparse initializers; export dense weights")
-        producers: dict[str, int] = {}
+        known = {"", *given}
         for index, node in enumerate(self._proto.node):
-            for name in node.output:
-                if name and (name in producers or name in given):
+            reader = f"node {_node_name(node, index)!r} ({node.op_type})"
+            self._require_known(reader, node.input, known)
+            for name in filter(None, node.output):
+                if name in known:
                     raise ValueError(
-                        f"{self._source}: {name[:80]!r} is written twice, the second time by node "
-                        f"{_node_name(node, index)!r} ({node.op_type}); export again"
+                        f"{self._source}: {name[:80]!r} is written twice, the second time by "
+                        f"{reader}; export again"
                     )
-                producers[name] = index
-        producers.pop("", None)
-        return producers
+                known.add(name)
+        self._require_known("the graph's output", outputs, known)
 
-    def _needed(self, output: str, producers: dict[str, int], given: set[str]) -> set[int]:
-        """Return the nodes that the output depends on."""
-        needed: set[int] = set()
-        waiting = [(output, "the graph's output")]
-        while waiting:
-            name, reader = waiting.pop()
-            if name in given or not name:
-                continue
-            if name not in producers:
+    def _require_known(self, reader: str, names: Iterable[str], known: set[str]) -> None:
+        for name in names:
+            if name not in known:
                 raise ValueError(
-                    f"{self._source}: {reader} reads {name[:80]!r}, which no node, input or "
-                    "initializer gives; export again"
+                    f"{self._source}: {reader} reads {name[:80]!r}, which no node before it, input "
+                    "or initializer gives; export again"
                 )
-            index = producers[name]
-            if index not in needed:
-                needed.add(index)
-                node = self._proto.node[index]
-                reader = f"node {_node_name(node, index)!r} ({node.op_type})"
-                waiting += [(read, reader) for read in node.input]
-        return needed
 
-    def _ordered(self, needed: set[int], producers: dict[str, int]) -> list[int]:
-        """Sort the nodes so that each follows those it reads from, else as in the file."""
-        sorter: TopologicalSorter[int] = TopologicalSorter()
-        for index in sorted(needed):
-            read = {producers[n] for n in self._proto.node[index].input if n in producers}
-            sorter.add(index, *sorted(read))
-        with suppress(CycleError):  # what is not in a cycle is still sorted
-            sorter.prepare()
-        ready = sorted(sorter.get_ready())
-        order: list[int] = []
-        while ready:
-            order.append(heappop(ready))
-            sorter.done(order[-1])
-            for index in sorter.get_ready():
-                heappush(ready, index)
-        if len(order) < len(needed):
-            stuck = [_node_name(self._proto.node[i], i) for i in sorted(needed - set(order))]
-            raise ValueError(
-                f"{self._source}: its graph has a cycle through or before the nodes "
-                f"{_names(stuck)}; a network is free of cycles, export again"
-            )
-        return order
+    def _needed_nodes(self, outputs: list[str]) -> list[Node]:
+        """Return the nodes that the output depends on, in the order of the file."""
+        needed, read = [], set(outputs)
+        for index, node in reversed(list(enumerate(self._proto.node))):
+            if read.intersection(filter(None, node.output)):
+                needed.append(self._node(node, index))
+                read.update(node.input)
+        return needed[::-1]
 
-    def _node(self, index: int) -> Node:
-        proto = self._proto.node[index]
+    def _node(self, proto: Any, index: int) -> Node:
         name = _node_name(proto, index)
         kind = proto.op_type if proto.domain in _DOMAINS else f"{proto.domain}::{proto.op_type}"
         node = Node(kind, name, list(proto.input), list(proto.output))
@@ -258,18 +212,12 @@ class _Reader:
 
     def _attribute(self, attribute: Any) -> Any:
         match attribute.type:
-            case attribute.FLOAT:
-                return float(attribute.f)
-            case attribute.INT:
-                return int(attribute.i)
             case attribute.STRING:
                 return attribute.s.decode("utf-8", "replace")
             case attribute.TENSOR:
-                return self._reader.array(attribute.t)
-            case attribute.FLOATS:
-                return [float(value) for value in attribute.floats]
-            case attribute.INTS:
-                return [int(value) for value in attribute.ints]
+                return self._array(attribute.t)
+            case attribute.FLOAT | attribute.INT | attribute.FLOATS | attribute.INTS:
+                return self._onnx.helper.get_attribute_value(attribute)
         return None
 
     def _constants(self, read: set[str]) -> dict[str, npt.NDArray[Any]]:
@@ -278,23 +226,39 @@ class _Reader:
             if tensor.name not in read:
                 continue
             try:
-                constants[tensor.name] = self._reader.array(tensor)
-                self._check_finite(tensor.name, constants[tensor.name])
+                constants[tensor.name] = self._array(tensor)
+                _check_finite(tensor.name, constants[tensor.name])
             except Unsupported as problem:
                 self._problems.add(problem)
                 # Later nodes are still looked at, to name all problems at once.
                 constants[tensor.name] = np.zeros((0,), np.float32)
         return constants
 
-    def _check_finite(self, name: str, values: npt.NDArray[Any]) -> None:
-        if values.dtype.kind != "f" or (values.size == 1 and not np.isnan(values).any()):
-            return  # an open bound of Clip may be infinite
-        count = int(values.size - np.count_nonzero(np.isfinite(values)))
-        if count:
+    def _array(self, tensor: Any) -> npt.NDArray[Any]:
+        """Return the values of a TensorProto, floats of any width as float32."""
+        what = f"constant {tensor.name[:80]!r}"
+        shape = tuple(tensor.dims)
+        if len(shape) > MAX_RANK or min(shape, default=0) < 0:
+            raise Unsupported(f"{what} has shape {shape[:9]}", "the file is damaged, export again")
+        try:
+            # This refuses external data outside of the model's folder.
+            values = self._onnx.numpy_helper.to_array(tensor, str(self._path.parent))
+        except Exception as error:  # damage raises nearly anything
+            files = [e.value for e in tensor.external_data if e.key == "location"]
+            if any(is_lfs_pointer(self._path.parent / str(file)) for file in files):
+                raise Unsupported(f"its data file {files[0]!r} {LFS_PROBLEM}", LFS_REMEDY) from None
             raise Unsupported(
-                f"constant {name[:80]!r} has {count} of {values.size} values that are not finite",
-                "train again or repair the weights",
+                f"{what} of shape {shape} cannot be read ({' '.join(str(error).split())})",
+                "the file is damaged, or its data file is missing: export again",
+            ) from None
+        if values.dtype.name not in (*_FLOATS, *_INTEGERS):
+            raise Unsupported(
+                f"{what} is {values.dtype.name}",
+                "weights must be float32 or int8, shapes int64; convert them",
             )
+        with np.errstate(over="ignore"):  # what is not finite is refused later
+            kind = np.float32 if values.dtype.name in _FLOATS else values.dtype
+            return np.asarray(values, kind)
 
     def _input(self, value: Any) -> tuple[str, tuple[int, ...]]:
         tensor = value.type.tensor_type
@@ -308,15 +272,23 @@ class _Reader:
         return dtype, sizes
 
 
+def _check_finite(name: str, values: npt.NDArray[Any]) -> None:
+    if values.dtype.kind != "f" or (values.size == 1 and not np.isnan(values).any()):
+        return  # an open bound of Clip may be infinite
+    count = int(values.size - np.count_nonzero(np.isfinite(values)))
+    if count:
+        raise Unsupported(
+            f"constant {name[:80]!r} has {count} of {values.size} values that are not finite",
+            "train again or repair the weights",
+        )
+
+
 def _check_text(source: str, graph: Any) -> None:
     """Refuse names that are not UTF-8: protobuf hands them out as bytes."""
-    texts = [value.name for value in (*graph.input, *graph.output)]
+    texts = [value.name for value in (*graph.input, *graph.output, *graph.initializer)]
     for node in graph.node:
         texts += [node.op_type, node.name, node.domain, *node.input, *node.output]
         texts += [attribute.name for attribute in node.attribute]
-    for tensor in graph.initializer:
-        texts += [text for entry in tensor.external_data for text in (entry.key, entry.value)]
-        texts.append(tensor.name)
     if not all(isinstance(text, str) for text in texts):
         raise ValueError(f"{source}: has names that are not UTF-8; export again")
 
@@ -329,118 +301,3 @@ def _names(names: Iterable[str]) -> str:
     listed = [repr(name[:80]) for name in names]
     more = f" and {len(listed) - 5} more" if len(listed) > 5 else ""
     return (", ".join(listed[:5]) or "none") + more
-
-
-class ConstantReader:
-    """Turns TensorProto messages into arrays; floats of any width become float32.
-
-    External data must lie inside the model's folder; sizes are checked before anything is
-    allocated.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder.resolve()
-        self._taken: dict[Path, int] = {}
-
-    def array(self, tensor: Any) -> npt.NDArray[Any]:
-        """Return the values of a TensorProto, or raise Unsupported for its type or its size."""
-        what = f"constant {tensor.name[:80]!r}"
-        if tensor.data_type not in _TYPES:
-            found = _OTHER_TYPES.get(tensor.data_type, f"of data type {tensor.data_type}")
-            raise Unsupported(
-                f"{what} is {found}", "weights must be float32 or int8, shapes int64; convert them"
-            )
-        name, width, field = _TYPES[tensor.data_type]
-        shape = tuple(tensor.dims)
-        if len(shape) > MAX_RANK or min(shape, default=0) < 0:
-            raise Unsupported(f"{what} has shape {shape[:9]}", "the file is damaged, export again")
-        count = math.prod(shape)
-        if tensor.data_location == tensor.EXTERNAL:
-            values = np.frombuffer(self._external(tensor, what, count * width), _storage(name))
-        elif tensor.HasField("raw_data"):
-            values = _from_raw(tensor.raw_data, name, count * width, what, shape)
-        else:
-            values = _from_field(getattr(tensor, field), name, count, what, shape)
-        return _plain(values, name, what).reshape(shape)
-
-    def _external(self, tensor: Any, what: str, size: int) -> bytes:
-        entries = {entry.key: entry.value for entry in tensor.external_data}
-        try:
-            path = (self._folder / entries["location"]).resolve()
-            offset = int(entries.get("offset", 0))
-            length = int(entries.get("length", size))
-        except (KeyError, ValueError, OSError):
-            raise Unsupported(
-                f"{what} has external data without a sound location, offset and length",
-                "the file is damaged, export again",
-            ) from None
-        place = repr(entries["location"][:80])
-        if not path.is_relative_to(self._folder) or not path.is_file():
-            raise Unsupported(
-                f"{what} has its data in {place}, which is not a file inside the model's folder",
-                "put the data file beside the model, or export with the weights inside",
-            )
-        if is_lfs_pointer(path):
-            raise Unsupported(f"its data file {place} {LFS_PROBLEM}", LFS_REMEDY)
-        available = path.stat().st_size
-        taken = self._taken[path] = self._taken.get(path, 0) + size
-        if length != size or not 0 <= offset <= available - size or taken > available:
-            raise Unsupported(
-                f"{what} needs {size} bytes, but names {length} at offset {offset} of {place}, "
-                f"which has {available} for all constants",
-                "the files do not belong together, export again",
-            )
-        with path.open("rb") as file:
-            file.seek(offset)
-            content: bytes = file.read(size)
-        return content
-
-
-def _storage(name: str) -> str:
-    # bfloat16 is the upper half of a float32; NumPy has no such type.
-    return "<u2" if name == "bfloat16" else np.dtype(name).newbyteorder("<").str
-
-
-def _from_raw(
-    data: bytes, name: str, size: int, what: str, shape: tuple[int, ...]
-) -> npt.NDArray[Any]:
-    if len(data) != size:
-        raise Unsupported(
-            f"{what} of shape {shape} and type {name} needs {size} bytes, but has {len(data)}",
-            "the file is damaged, export again",
-        )
-    return np.frombuffer(data, _storage(name))
-
-
-def _from_field(
-    values: Any, name: str, count: int, what: str, shape: tuple[int, ...]
-) -> npt.NDArray[Any]:
-    if len(values) != count:
-        raise Unsupported(
-            f"{what} of shape {shape} needs {count} values, but has {len(values)}",
-            "the file is damaged, export again",
-        )
-    if name in ("float16", "bfloat16"):  # stored as bits
-        bits = np.array(values, np.int64).astype("<u2")
-        return bits.view("<f2") if name == "float16" else bits
-    wide = np.array(values, np.int64 if np.dtype(name).kind in "iub" else np.float64)
-    if np.dtype(name).kind in "iu":
-        limits = np.iinfo(name)
-        if wide.size and not limits.min <= wide.min() <= wide.max() <= limits.max:
-            raise Unsupported(f"{what} has values outside of {name}", "the file is damaged")
-        return wide.astype(name)
-    return wide if name == "float64" else np.array(values, name)
-
-
-def _plain(values: npt.NDArray[Any], name: str, what: str) -> npt.NDArray[Any]:
-    """Return native arrays: float32 for every float."""
-    if name == "bfloat16":
-        return (values.astype("<u4") << 16).view("<f4").astype(np.float32)
-    if name == "float64":
-        finite = values[np.isfinite(values)]
-        if finite.size and np.abs(finite).max() > _LARGEST:
-            raise Unsupported(f"{what} has float64 values beyond float32", "rescale the network")
-        return values.astype(np.float32)
-    if name == "float16":
-        return values.astype(np.float32)
-    return values.astype(np.dtype(name))

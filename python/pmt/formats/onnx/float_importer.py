@@ -22,12 +22,7 @@ __all__ = ["read"]
 _NAMES = {bounds: name for name, bounds in ACTIVATION_BOUNDS.items()}
 
 
-def read(
-    path: str | Path,
-    *,
-    input_mean: Numbers = None,
-    input_std: Numbers = None,
-) -> FloatGraph:
+def read(path: str | Path, *, input_mean: Numbers = None, input_std: Numbers = None) -> FloatGraph:
     """Read a float ONNX network, as ``torch.onnx.export`` or tf2onnx write it.
 
     Batch norm, additions and products by constants are folded into the layers; padding into the
@@ -48,18 +43,15 @@ def read(
     Returns
     -------
     FloatGraph
-        A softmax at the end is left out, and listed under ``dropped_operators`` of the metadata:
-        the output is the logits. Blocks: ``B1`` to ``B4``, ``head`` and ``all``.
+        A softmax at the end is left out, and listed under ``dropped_operators`` of the metadata.
 
     Raises
     ------
-    FileNotFoundError
-        If there is no such file.
-    ImportError
-        If the package ``onnx`` is missing.
+    FileNotFoundError, ImportError
+        If there is no such file, or the package ``onnx`` is missing.
     ValueError
         If the file is damaged, quantized already, or has operators or options that are not
-        supported: one message with every one of them, its node, op and remedy.
+        supported: one message with every one of them.
     """
     path = Path(path)
     model, draft, output = read_draft(path, quantized=False)

@@ -26,39 +26,17 @@ __all__ = ["read"]
 _LARGEST_BIAS = 2.0**31 - 1
 
 
-def read(
-    path: str | Path,
-    *,
-    input_mean: Numbers = None,
-    input_std: Numbers = None,
-) -> Graph:
+def read(path: str | Path, *, input_mean: Numbers = None, input_std: Numbers = None) -> Graph:
     """Read an int8 ONNX network in QDQ form, as ``quantize_static`` of ONNX Runtime writes it.
 
-    Parameters
-    ----------
-    path : str or pathlib.Path
-        The file. Activations int8 or uint8 (uint8 becomes int8, 128 lower), weights symmetric with
-        one scale or one per channel, biases int32 or float.
-    input_mean, input_std : float or sequence of float, optional
-        Mean and std of the file's real input, (pixel - mean) / std, in units of a 0..255 pixel.
-        With one, the other is mean 0 or std 255. With neither, the usual ones whose range the
-        input's scale and zero point cover, see :func:`pmt.net.pixels.pixel_formula`.
+    Activations are int8 or uint8 (which becomes int8, 128 lower), weights symmetric with one scale
+    or one per channel, biases int32 or float. ``input_mean`` and ``input_std`` are those of the
+    file's real input, (pixel - mean) / std, in units of a 0..255 pixel. With one, the other is mean
+    0 or std 255; with neither, the usual ones whose range the input's scale and zero point cover,
+    see :func:`pmt.net.pixels.pixel_formula`.
 
-    Returns
-    -------
-    Graph
-        A softmax at the end is left out, and listed under ``dropped_operators`` of the metadata.
-        Blocks: ``B1`` to ``B4`` (layers before the head in four groups), ``head`` and ``all``.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    ImportError
-        If the package ``onnx`` is missing.
-    ValueError
-        If the file is damaged, not quantized, or has operators or options that are not supported:
-        one message with every one of them, its node, op and remedy.
+    A softmax at the end is left out (``dropped_operators`` of the metadata). One ValueError names
+    all nodes and options that are not supported.
     """
     path = Path(path)
     model, draft, output = read_draft(path, quantized=True)

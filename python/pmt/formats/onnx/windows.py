@@ -206,11 +206,7 @@ def _window(call: Call, view: View) -> Window:
 def _pool(call: Call, view: View, window: Window) -> View:
     kind: OpKind = "average_pool" if call.node.kind == "AveragePool" else "max_pool"
     return call.draft.emit(
-        kind,
-        call.name(kind),
-        [view],
-        (*window.output(view.size), view.size[2]),
-        **window.settings,
+        kind, call.name(kind), [view], (*window.output(view.size), view.size[2]), **window.settings
     )
 
 

@@ -1,8 +1,7 @@
 """Writes trained weights into the .tflite file that the network was imported from.
 
 The file's structure, operators, names, metadata and signatures stay as they are, byte by byte: only
-the bytes of weights, biases and their scales that training has changed are replaced. Where
-operators share a constant that now differs, each gets its own.
+the bytes of weights, biases and their scales that training has changed are replaced.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt.formats.tflite.importer import Lowered, lower
-from pmt.formats.tflite.unsharing import OwnConstant, with_own_constants
 from pmt.net.graph import Graph, Op, Tensor, is_layer
 
 _SHOWN = 6  # problems in one message
@@ -25,16 +23,9 @@ _SHOWN = 6  # problems in one message
 def tflite_with_weights(graph: Graph, original: Path) -> bytes:
     """Return a .tflite file with a network's weights and biases in place of its own.
 
-    The network was imported from the file and perhaps trained since. The bytes are equal to the
-    file's where nothing was trained, and as many unless operators shared what now differs.
-
-    Raises
-    ------
-    FileNotFoundError, ImportError
-        If there is no such file, or the package tflite is missing.
-    ValueError
-        If the file cannot be imported, the network does not come from it, or the file has no place
-        for what was trained: one message with every problem.
+    The network was imported from the file and perhaps trained since. The bytes are as many as the
+    file's, and equal where nothing was trained. A ValueError lists all reasons why the network does
+    not come from the file, or has no place in it for what was trained.
     """
     if original.suffix.lower() != ".tflite":
         raise ValueError(f"into={str(original)!r}: must be the .tflite file that was imported")
@@ -49,11 +40,12 @@ def tflite_with_weights(graph: Graph, original: Path) -> bytes:
     for old, new in zip(imported.graph.ops, graph.ops, strict=True):
         if is_layer(old):
             patch.layer(old, new, graph.tensors[new.inputs[0]].scale)
+    content = patch.written()
     if patch.problems:
         raise ValueError(
             f"into={str(original)!r}: {_listed(patch.problems)}; convert without --into"
         )
-    return patch.written()
+    return content
 
 
 def _differences(expected: Graph, found: Graph) -> Iterator[str]:
@@ -100,10 +92,9 @@ def _quantization(tensor: Tensor) -> tuple[float, int]:
 
 
 class _Replacement(NamedTuple):
-    """New values of one input of an operator, and the buffer of the old ones."""
+    """New values of a layer's weights or biases, and the buffer of the old ones."""
 
-    operator: int
-    position: int
+    layer: str
     buffer: int
     before: bytes
     after: bytes
@@ -144,9 +135,9 @@ class _Patch:
                     f"layer {new.name!r} was trained, and the file does not store it as it is here"
                 )
             return
-        self._replace(place.operator, 1, place.weights, old.weights, new.weights)
+        self._replace(new.name, place.weights, old.weights, new.weights)
         if place.bias >= 0:
-            self._replace(place.operator, 2, place.bias, before, after)
+            self._replace(new.name, place.bias, before, after)
         elif trained_bias:
             self.problems.append(f"layer {new.name!r} has trained biases, and none in the file")
         if not np.array_equal(_scales(old), _scales(new)):
@@ -173,21 +164,17 @@ class _Patch:
     def _stored(self, tensor: int) -> bytes:
         return bytes(self._model.Buffers(self._buffer(tensor)).DataAsNumpy())
 
-    def _replace(self, operator: int, position: int, tensor: int, old: Any, new: Any) -> None:
+    def _replace(self, layer: str, tensor: int, old: Any, new: Any) -> None:
         self._replacements.append(
-            _Replacement(operator, position, self._buffer(tensor), _little(old), _little(new))
+            _Replacement(layer, self._buffer(tensor), _little(old), _little(new))
         )
 
     def written(self) -> bytes:
-        """Return the file with all replacements.
-
-        A buffer that others read too, who do not change alike, stays: the layer gets its own.
-        """
+        """Return the file with all replacements, and note those of buffers that others read."""
         data = bytearray(self.content)
         model = type(self._model).GetRootAs(data, 0)  # its arrays are views of the data
         for tensor, scales in self._scales.items():
             _scales_in(model, tensor).ScaleAsNumpy()[:] = scales
-        own = []
         for new in self._replacements:
             group = [other for other in self._replacements if other.buffer == new.buffer]
             alike = all(other.after == new.after for other in group)
@@ -195,8 +182,11 @@ class _Patch:
                 view = model.Buffers(new.buffer).DataAsNumpy()
                 view[:] = np.frombuffer(new.after, np.uint8)
             elif new.before != new.after:
-                own.append(OwnConstant(new.operator, new.position, new.after))
-        return with_own_constants(bytes(data), own) if own else bytes(data)
+                self.problems.append(
+                    f"layer {new.layer!r} was trained, and shares a constant of the file with "
+                    "others that differ from it now"
+                )
+        return bytes(data)
 
 
 def _bias(op: Op) -> npt.NDArray[np.int32]:

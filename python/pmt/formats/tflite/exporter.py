@@ -17,7 +17,6 @@ import numpy.typing as npt
 from pmt import _core
 from pmt._util.extras import import_extra
 from pmt.formats.layers import bounded_bias, same_sides
-from pmt.formats.tflite.pool_pieces import BATCH_AND_CHANNELS, Band, bands
 from pmt.net.graph import Graph, Op, Tensor, check_graph
 from pmt.net.ops import padded_size
 from pmt.net.pixels import input_formula
@@ -38,7 +37,6 @@ OPERATORS = {
     "RESHAPE": (1, "ReshapeOptions"),
     "MINIMUM": (2, "MaximumMinimumOptions"),
     "MAXIMUM": (2, "MaximumMinimumOptions"),
-    "STRIDED_SLICE": (2, "StridedSliceOptions"),
     "CONCATENATION": (2, "ConcatenationOptions"),
     "QUANTIZE": (1, "QuantizeOptions"),
 }
@@ -55,26 +53,14 @@ _FLAT_READERS = ("fully_connected", "reshape")
 def tflite_model(graph: Graph) -> bytes:
     """Return a graph as a .tflite file for one image; an interpreter can resize it to more.
 
-    Parameters
-    ----------
-    graph : Graph
-        The network.
+    It is int8 in and out, with the graph's quantization. Tensors of the file stand in the order of
+    the graph's and keep their names; further ones follow. Weights are named ``LAYER/weights``,
+    biases ``LAYER/bias``. The signature is ``serving_default``, its ends ``input`` and ``output``.
+    The description says how pixels become the input; the metadata entry ``pmt`` is JSON:
+    ``input_mean``, ``input_std``, ``blocks`` (names of layers) and ``metadata``.
 
-    Returns
-    -------
-    bytes
-        Int8 in, int8 out, with the graph's quantization. Tensors of the file stand in the order of
-        the graph's and keep their names; further ones follow. Weights are named ``LAYER/weights``,
-        biases ``LAYER/bias``. The signature is ``serving_default``, its ends ``input`` and
-        ``output``. The description says how pixels become the input; the metadata entry ``pmt`` is
-        JSON: ``input_mean``, ``input_std``, ``blocks`` (names of layers) and ``metadata``.
-
-    Raises
-    ------
-    ImportError
-        If the package tflite is missing.
-    ValueError
-        If the graph contradicts itself.
+    A ValueError tells of a graph that contradicts itself, or of an average pool whose padding is
+    neither VALID nor SAME.
     """
     check_graph(graph)
     return _Lowering(graph).file()
@@ -158,44 +144,14 @@ class _Lowering:
     def _pool(self, op: Op) -> None:
         kind = {"average_pool": "AVERAGE_POOL_2D", "max_pool": "MAX_POOL_2D"}[op.kind]
         if self._padding(op) is None and op.kind == "average_pool":
-            self._pool_in_pieces(op)
-            return
+            raise ValueError(
+                f"op {op.name!r}: a .tflite file holds no average pool with the padding "
+                f"{op.padding}, which is neither VALID nor SAME; write an .onnx file"
+            )
         source, padding = self._padded(op, "PADV2")
-        self._clamped(kind, [source], op, Padding=padding, **_pool_options(op, op.kernel))
-
-    def _pool_in_pieces(self, op: Op) -> None:
-        """Average each part of the output whose windows are cut alike, and join the parts."""
-        source, target = self.graph.tensors[op.inputs[0]], self.graph.tensors[op.output]
-        rows = bands(source.height, target.height, op.kernel[0], op.stride[0], op.padding[0])
-        columns = bands(source.width, target.width, op.kernel[1], op.stride[1], op.padding[1])
-        strips = []
-        for i, row in enumerate(rows):
-            pieces = [
-                self._piece(op, f"{op.name}/{i}_{j}", row, column)
-                for j, column in enumerate(columns)
-            ]
-            strip = self._activation(f"{op.name}/{i}", target, row.count, target.width)
-            self.tflite.operator("CONCATENATION", pieces, strip, Axis=2)
-            strips.append(strip)
-        unclamped = self._unclamped(op)
-        self.tflite.operator("CONCATENATION", strips, unclamped, Axis=1)
-        self._clamp(op, unclamped, op.output)
-
-    def _piece(self, op: Op, name: str, row: Band, column: Band) -> int:
-        source = self.graph.tensors[op.inputs[0]]
-        size = (row.stop - row.start, column.stop - column.start)
-        part = self._activation(f"{name}/part", source, *size)
-        corners = [
-            self._integers(f"{name}/begin", [0, row.start, column.start, 0]),
-            self._integers(f"{name}/end", [0, row.stop, column.stop, 0]),
-            self._integers(f"{name}/strides", [1, 1, 1, 1]),
-        ]
-        whole = {"BeginMask": BATCH_AND_CHANNELS, "EndMask": BATCH_AND_CHANNELS}
-        self.tflite.operator("STRIDED_SLICE", [op.inputs[0], *corners], part, **whole)
-        average = self._activation(name, source, row.count, column.count)
-        options = _pool_options(op, (row.kernel, column.kernel))
-        self.tflite.operator("AVERAGE_POOL_2D", [part], average, Padding=_VALID, **options)
-        return average
+        window = {"StrideH": op.stride[0], "StrideW": op.stride[1]}
+        window |= {"FilterHeight": op.kernel[0], "FilterWidth": op.kernel[1]}
+        self._clamped(kind, [source], op, Padding=padding, **window)
 
     def _alike(self, op: Op) -> list[int]:
         """Return an op's inputs in its output's quantization, which the operator asks for."""
@@ -238,13 +194,7 @@ class _Lowering:
         return padded, _VALID
 
     def _clamped(
-        self,
-        kind: str,
-        inputs: Sequence[int],
-        op: Op,
-        *,
-        output: int | None = None,
-        **options: int,
+        self, kind: str, inputs: Sequence[int], op: Op, *, output: int | None = None, **options: int
     ) -> None:
         """Write an operator that makes the op's clamp by its activation, or is followed by it."""
         output = op.output if output is None else output
@@ -307,15 +257,6 @@ class _Lowering:
             self.tflite.constant(f"{op.name}/weights", weights, scales, axis=axis),
             self.tflite.constant(f"{op.name}/bias", bias, np.float32(source.scale) * scales),
         ]
-
-
-def _pool_options(op: Op, kernel: tuple[int, int]) -> dict[str, int]:
-    return {
-        "StrideH": op.stride[0],
-        "StrideW": op.stride[1],
-        "FilterHeight": kernel[0],
-        "FilterWidth": kernel[1],
-    }
 
 
 def _activation_function(clamp: tuple[int, int], out: Tensor) -> int | None:

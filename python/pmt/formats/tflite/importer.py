@@ -31,7 +31,6 @@ from pmt.formats.notes import noted_metadata
 from pmt.formats.tflite import channels_first, elementwise, windows
 from pmt.formats.tflite.file import FileModel, FileOp, FileTensor, place, read_file
 from pmt.formats.tflite.network import Network, Step, StoredLayer, check_types, is_shape_value
-from pmt.formats.tflite.pool_pieces import join_pools
 from pmt.formats.tflite.windows import VALID
 from pmt.net.graph import FEATURES_ENTRY, Graph, is_layer
 from pmt.net.pixels import Numbers, PixelFormula, pixel_formula
@@ -102,44 +101,21 @@ class Lowered:
     layers: dict[str, StoredLayer]
 
 
-def read(
-    path: str | Path,
-    *,
-    input_mean: Numbers = None,
-    input_std: Numbers = None,
-) -> Graph:
+def read(path: str | Path, *, input_mean: Numbers = None, input_std: Numbers = None) -> Graph:
     """Read a full-integer ``.tflite`` file (int8 activations and weights, int32 biases).
 
-    Parameters
-    ----------
-    path : str or pathlib.Path
-        The file.
-    input_mean, input_std : float or sequence of float, optional
-        One number or one per channel, in units of a 0..255 pixel: real input = (pixel - mean) /
-        std. With one, the other is mean 0 or std 255. With neither, the usual ones whose range the
-        input's scale and zero point cover, see :func:`pmt.net.pixels.pixel_formula`; if the
-        file's own input is uint8, that input is the pixel.
+    ``input_mean`` and ``input_std`` are one number or one per channel, in units of a 0..255 pixel:
+    real input = (pixel - mean) / std. With one, the other is mean 0 or std 255. With neither, the
+    usual ones whose range the input's scale and zero point cover, see
+    :func:`pmt.net.pixels.pixel_formula`; if the file's own input is uint8, that input is the pixel.
 
-    Returns
-    -------
-    Graph
-        QUANTIZE at the start and DEQUANTIZE, QUANTIZE, SOFTMAX, LOGISTIC, TANH, ARG_MAX and
-        L2_NORMALIZATION at the end are dropped (listed under ``dropped_operators`` of the
-        metadata): the output is the logits, or the features before they are normalized. Layers are
-        named after their weights where those names are short and unique, else ``conv0``,
-        ``depthwise0``, ``dense0``. Blocks: ``B1`` to ``B4`` (layers before the head in four
-        consecutive groups), ``head`` (the last layer) and ``all``. Layers that the file has no
-        weights for, such as a requantization, are in none of them (listed under ``helper_layers``).
+    QUANTIZE at the start and DEQUANTIZE, QUANTIZE, SOFTMAX, LOGISTIC, TANH, ARG_MAX and
+    L2_NORMALIZATION at the end are dropped (``dropped_operators`` of the metadata): the output is
+    the logits, or the features before they are normalized. Layers are named after their weights
+    where those names are short and unique, else ``conv0``, ``depthwise0``, ``dense0``. Layers that
+    the file has no weights for, such as a requantization, are in no block (``helper_layers``).
 
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    ImportError
-        If the package ``tflite`` is missing.
-    ValueError
-        If the file is damaged, or has operators or options that are not supported: one message
-        with every one of them.
+    One ValueError names all operators and options that are not supported.
     """
     graph = lower(path).graph
     if input_mean is None and input_std is None:
@@ -350,7 +326,7 @@ class Rewritten:
 
 
 def rewrite(model: FileModel) -> Rewritten:
-    """Drop the ends and all that the output does not depend on; fold dilation, join pools."""
+    """Drop the ends and all that the output does not depend on; fold dilation."""
     result = Rewritten(list(enumerate(model.ops)), model.inputs[0], model.outputs[0])
     _drop_start(model, result)
     first = model.tensors[result.first]
@@ -359,7 +335,6 @@ def rewrite(model: FileModel) -> Rewritten:
     _drop_end(model, result)
     result.ops = _needed(result)
     result.ops = _fold_dilation(model, result)
-    result.ops = join_pools(model, result.ops, readers_of(result.ops, result.last))
     return result
 
 

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -64,8 +64,7 @@ def check_types(op: FileOp, model: FileModel) -> None:
     if dtypes & set(_FLOATS):
         if any(t.data is not None and t.dtype in _INT8_WEIGHTS for t in tensors):
             raise Unsupported(
-                "is hybrid, dynamic-range quantized: int8 weights, float activations",
-                CONVERT_INT8,
+                "is hybrid, dynamic-range quantized: int8 weights, float activations", CONVERT_INT8
             )
         raise Unsupported("computes in float", CONVERT_INT8)
     for dtype in sorted(dtypes - {"INT8"}):
@@ -122,19 +121,11 @@ def layout(shape: tuple[int, ...]) -> Shape:
     return height, width, channels
 
 
-@dataclass(frozen=True)
-class StoredLayer:
-    """The place of a layer's parameters in the file.
+class StoredLayer(NamedTuple):
+    """The tensors of the file that hold a layer's parameters; -1 for no bias."""
 
-    ``operator`` is the operator's number, ``weights`` and ``bias`` are tensors of the file (-1: no
-    bias), ``groups`` and ``dilation`` what the zeros in the graph's weights stand for.
-    """
-
-    operator: int
     weights: int
     bias: int
-    groups: int = 1
-    dilation: Pair = (1, 1)
 
 
 @dataclass

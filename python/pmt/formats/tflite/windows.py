@@ -69,13 +69,7 @@ def window(step: Step, kernel: Pair) -> Window:
     return result
 
 
-def _padding(
-    step: Step,
-    source: Tensor,
-    extent: Pair,
-    stride: Pair,
-    before: Padding,
-) -> Padding:
+def _padding(step: Step, source: Tensor, extent: Pair, stride: Pair, before: Padding) -> Padding:
     options = step.op.options
     if "Top" in options:  # made by a rewrite of several operators
         return options["Top"], options["Left"], options["Bottom"], options["Right"]
@@ -316,17 +310,11 @@ def fully_connected(step: Step, order: npt.NDArray[np.intp] | None = None) -> No
         weights=weights.astype(np.int8),
         **parameters,
     )
-    step.network.layers[op.name] = StoredLayer(step.number, step.op.inputs[1], _bias_index(step))
+    step.network.layers[op.name] = StoredLayer(step.op.inputs[1], _bias_index(step))
 
 
 def _emit(
-    step: Step,
-    kind: Any,
-    stored: FileTensor,
-    shape: Window,
-    weights: Int8Array,
-    *,
-    groups: int = 1,
+    step: Step, kind: Any, stored: FileTensor, shape: Window, weights: Int8Array, *, groups: int = 1
 ) -> None:
     out = weights.shape[2] if kind == "depthwise_conv2d" else weights.shape[0]
     parameters = _parameters(step, stored, out)
@@ -343,9 +331,7 @@ def _emit(
         **shape.settings,
         **parameters,
     )
-    step.network.layers[op.name] = StoredLayer(
-        step.number, step.op.inputs[1], _bias_index(step), groups, shape.dilation
-    )
+    step.network.layers[op.name] = StoredLayer(step.op.inputs[1], _bias_index(step))
     how = [f"{groups} groups"] * (groups > 1) + ["dilated"] * (shape.dilation != (1, 1))
     if how:
         step.network.operators[op.output] += f" ({', '.join(how)})"
