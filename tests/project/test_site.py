@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import pmt
+from pages import code_blocks
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -80,6 +81,16 @@ def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
 def test_formulas_need_no_script(site: Path) -> None:
     text = (site / "notebooks" / "02_what_a_perturbation_sees.html").read_text(encoding="utf-8")
     assert re.sub(r"\s+", "", text).count("<msqrt><mi>d</mi></msqrt></math>") == 1
+
+
+def test_code_of_the_tutorials_fits_its_column() -> None:
+    """docs/_static/pmt.css makes room for that many characters."""
+    pages = [page.relative_to(DOCS) for page in (DOCS / "tutorials").glob("*.md")]
+    lines = [
+        line for page in pages for _, text in code_blocks(str(page)) for line in text.split("\n")
+    ]
+    assert len(lines) > 200
+    assert [line for line in lines if len(line) > 119] == []
 
 
 def test_the_first_page_shows_readme(site: Path) -> None:
