@@ -22,6 +22,7 @@ extensions = [
     "myst_nb",
     "sphinx_argparse_cli",
     "sphinx_copybutton",
+    "mathml",
     "outside_docs",
 ]
 exclude_patterns = ["_ext", "_templates"]
@@ -31,7 +32,8 @@ highlight_language = "none"
 
 # Pages. Notebooks are shown with the outputs that they were committed with.
 myst_heading_anchors = 4
-myst_enable_extensions = ["dollarmath"]
+myst_enable_extensions = ["attrs_block", "dollarmath"]
+html_math_renderer = "mathml"
 nb_execution_mode = "off"
 nb_ipywidgets_js: dict[str, dict[str, str]] = {}
 copybutton_prompt_text = "$ "
@@ -57,9 +59,16 @@ suppress_warnings = ["config.cache"]
 
 html_theme = "pydata_sphinx_theme"
 html_title = "pmt"
+html_static_path = ["_static"]
+html_css_files = ["pmt.css"]
 html_show_sourcelink = False
 html_copy_source = False
-html_theme_options = {"show_nav_level": 1, "show_prev_next": False, "footer_end": []}
+html_theme_options = {
+    "show_nav_level": 1,
+    "show_prev_next": False,
+    "footer_end": [],
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
+}
 
 
 def setup(app: Any) -> None:

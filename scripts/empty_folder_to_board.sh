@@ -85,7 +85,8 @@ see 'pmt eval build/card.img --data bundled --corruption impulse_noise --severit
 say '## On a real board'
 say 'The same with the board as target; `dd if=board/card.img of=/dev/sdX` writes the SD card.'
 see 'pmt export fashion_mnist_dscnn --data bundled --corruption impulse_noise --severity 5 \
-      --target stm32f746g-disco --layers B4,head --steps 100 --batch 32 --out board | tail -n 3' \
+      --target stm32f746g-disco --layers B4,head --steps 100 --batch 32 --out board \
+      | tail -n 3 | tr ";" "\n"' \
   'cd board' 'make -j2 | tail -n 4'
 say 'Errors name what is missing. Here there is neither a flasher nor a board:'
 see! 'make flash'

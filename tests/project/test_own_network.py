@@ -18,7 +18,7 @@ def run(kind: str, text: str, names: dict[str, Any]) -> None:
     with warnings.catch_warnings():
         # torch calls the exporter that needs no further package a legacy.
         warnings.simplefilter("ignore", DeprecationWarning)
-        run_block(kind, text, names)
+        run_block(kind, text.replace("\\\n", ""), names)
 
 
 def test_the_page_runs_and_the_network_adapts(
