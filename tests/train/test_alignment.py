@@ -99,13 +99,6 @@ def test_a_model_keeps_its_accuracy_on_clean_images(clean, reference):
     assert model.evaluate(test).accuracy == pytest.approx(before, abs=0.02)
 
 
-@pytest.mark.parametrize("corruption", ["contrast", "impulse_noise"])
-def test_threads_do_not_change_a_byte(reference, corruption):
-    images = corruptions.corrupt(datasets.bundled("train").take(32), corruption, 5).images
-    models, _ = aligned_twice(images, reference, threads=(1, 3))
-    assert models[0].image() == models[1].image()
-
-
 def test_statistics_live_in_the_model(reference, tmp_path):
     model = pmt.load("fashion_mnist_dscnn")
     assert stored_statistics(model) is None

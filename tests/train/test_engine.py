@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from drawn_graphs import drawn_graph, random_images
 from networks import every_op, labels, pixels, residual_network
 
 import pmt
@@ -51,23 +50,6 @@ def test_shared_weights_and_biases_give_the_logits_of_a_model_that_holds_them(ne
             [set_one(model, op, 0, b).logits(images, int8_logits=int8_logits) for b in bias],
         )
     assert model.image() == before
-
-
-@pytest.mark.parametrize("seed", range(0, 60, 3))
-def test_drawn_graphs_give_the_logits_of_models_that_hold_the_weights(seed):
-    graph = drawn_graph(seed)
-    model = pmt.Model.from_graph(graph)
-    if not model.layers:
-        return
-    images = random_images(graph, 2)
-    for layer in model.layers[:: max(len(model.layers) // 2, 1)]:
-        engine = pmt.Engine(model, [layer.index], threads=2)
-        weights = drawn(seed, (9, *engine.weights(layer.name).shape), 30)
-        bias = drawn(seed, (9, layer.biases), 3000, np.int32)
-        found = engine.logits(images, layer.name, weights, bias=bias)
-        for query in (0, 4, 8):
-            changed = set_one(model, layer.index, weights[query], bias[query])
-            np.testing.assert_array_equal(found[query], changed.core.logits(images))
 
 
 def test_each_image_may_have_perturbations_of_its_own():

@@ -67,19 +67,6 @@ def test_the_loss_of_a_step_is_that_of_the_whole_map() -> None:
     assert set(seen) == {((1, 512), (1, 512))}
 
 
-def test_a_callable_needs_no_targets() -> None:
-    model, data = task("pooled")
-
-    def size(outputs: np.ndarray, targets: None) -> np.ndarray:
-        assert targets is None
-        return (outputs**2).mean(axis=2)
-
-    before = float((model.logits(data.images) ** 2).mean())
-    trainer = pmt.ZOTrainer(loss=size, **OPTIONS)
-    trainer.fit(model, Dataset.unlabeled(data.images), progress=False)
-    assert float((model.logits(data.images) ** 2).mean()) < before
-
-
 @pytest.mark.parametrize(
     ("loss", "kind", "message"),
     [

@@ -194,18 +194,6 @@ def test_a_storage_is_of_one_model_and_one_training(
     assert place.read_bytes() == before
 
 
-def test_samples_can_be_forgotten(model: pmt.Model, noisy: Dataset) -> None:
-    learner = pmt.Learner(model, samples=30)
-    learner.observe(noisy.images[:30])
-    with pytest.raises(ValueError, match="there is no room for another sample"):
-        learner.observe(noisy.images[30:31])
-    learner.forget()
-    learner.observe(noisy.images[30:60])
-    learner.begin()
-    with pytest.raises(ValueError, match="forget\\(\\) cannot be called while a phase runs"):
-        learner.forget()
-
-
 def test_the_memory_of_many_samples_is_planned(model: pmt.Model) -> None:
     sizes = [pmt.Learner(model, samples=n).sizes for n in (1_000, 60_000)]
     assert sizes[0].streams == sizes[1].streams != ()
