@@ -119,53 +119,6 @@ def labels(model: Model, count: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed + 1).integers(0, model.classes, count)
 
 
-def rounding_free_network(*, seed: int = 0) -> Model:
-    """Conv2d, max pooling, a linear head; every engine rounds its values alike.
-
-    Effective scales are fractions of odd denominator from a half to one: no sum comes near a half,
-    which engines round differently, and a fixed-point multiplier rounds it once. Inputs of -4..4
-    stay inside the clamps.
-    """
-    rng = np.random.default_rng(seed)
-    tensors = [
-        Tensor("input", 6, 6, 3, 1 / 8, 0),
-        Tensor("nodes", 6, 6, 5, 1 / 4, -3),
-        Tensor("pooled", 3, 3, 5, 1 / 4, -3),
-        Tensor("logits", 1, 1, 4, 1 / 8, 2),
-    ]
-
-    def scales(source: int, to: int, effective: list[float]) -> np.ndarray:
-        return (np.array(effective) * tensors[to].scale / tensors[source].scale).astype(np.float32)
-
-    ops = [
-        Op(
-            "conv2d",
-            "conv",
-            (0,),
-            1,
-            kernel=(3, 3),
-            padding=(1, 1, 1, 1),
-            weights=rng.integers(-2, 3, (5, 3, 3, 3)).astype(np.int8),
-            bias=rng.integers(-9, 10, 5).astype(np.int32),
-            weight_scales=scales(0, 1, [3 / 5, 2 / 3, 5 / 7, 4 / 5, 7 / 9]),
-        ),
-        Op("max_pool", "pool", (1,), 2, kernel=(2, 2), stride=(2, 2)),
-        Op(
-            "fully_connected",
-            "head",
-            (2,),
-            3,
-            weights=rng.integers(-1, 2, (4, 45)).astype(np.int8),
-            bias=rng.integers(-9, 10, 4).astype(np.int32),
-            weight_scales=scales(2, 3, [3 / 5, 5 / 7, 2 / 3, 4 / 7]),
-        ),
-    ]
-    blocks = {"B1": [0], "head": [2], "all": [0, 2]}
-    return Model.from_graph(
-        Graph(tensors, ops, 0, 3, (128.0,) * 3, (8.0,) * 3, blocks, {"name": "rounding_free"})
-    )
-
-
 def chain() -> Model:
     """4x4x2 -> conv 3x3 -> 4x4x8 -> depthwise 3x3 -> 4x4x8 -> mean -> linear -> 4 classes."""
     tensors = [
