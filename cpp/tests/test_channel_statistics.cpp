@@ -74,16 +74,8 @@ std::vector<reference::Sums> exact_sums(const Model& model, int32_t index, const
   return all;
 }
 
-struct Case {
-  explicit Case(uint64_t seed) : random(seed), image(random_network(random, 4, Head::conv2d)) {
-    REQUIRE(model.open(image.data(), image.size()).ok());
-    samples = random_samples(random, model, 12);
-  }
-
-  RandomSource random;
-  AlignedBytes image;
-  Model model;
-  Samples samples;
+struct Case : NetworkCase {
+  explicit Case(uint64_t seed) : NetworkCase(seed, 4, 12) {}
 };
 
 bool same(const Statistics& a, const Statistics& b) {
@@ -220,8 +212,7 @@ TEST_CASE("gains are bounded, and constant or dead channels stay") {
   OpRecord op = window_op(OpKind::conv2d, 0, 1, {1, 1, 1, 1, 0, 0}, 0, 0);
   builder.add_op(op, {{4, 4, 4, 4, 4}, {10, 10, 10, 10, 10}, {0.25f, 0.25f, 0.25f, 1e-9f, 0.25f}});
   const AlignedBytes image = builder.build();
-  Model model;
-  REQUIRE(model.open(image.data(), image.size()).ok());
+  const Model model = opened(image);
   std::vector<int32_t> bias(5, 10);
   std::vector<float> scales = {0.25f, 0.25f, 0.25f, 1e-9f, 0.25f};
   const Statistics reference = {{1.0f, 2.0f}, {1.0f, 100.0f}, {1.0f, 0.0f}, {1.0f, 1.0f}, {1.0f, 1.0f}};

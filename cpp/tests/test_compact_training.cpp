@@ -41,13 +41,6 @@ AlignedBytes any_network(RandomSource& random) {
   }
 }
 
-// Ops that stream.
-int32_t streaming(const Plan& plan, const Model& model) {
-  int32_t ops = 0;
-  for (int32_t i = 0; i < model.op_count(); ++i) ops += plan.streams(i) ? 1 : 0;
-  return ops;
-}
-
 }  // namespace
 
 TEST_CASE("compact training changes the same bytes") {
@@ -56,8 +49,7 @@ TEST_CASE("compact training changes the same bytes") {
   for (int i = 0; i < 300; ++i) {
     CAPTURE(i);
     const AlignedBytes image = any_network(random);
-    Model model;
-    REQUIRE(model.open(image.data(), image.size()).ok());
+    const Model model = opened(image);
     const TrainerOptions options = random_options(random);
     std::vector<int32_t> layers;
     for (const int32_t layer : trainable_layers(model)) {
@@ -72,7 +64,7 @@ TEST_CASE("compact training changes the same bytes") {
     TrainingRun sparing(model, options, layers, samples.count(), compact);
     CHECK(usual.train(samples, 3, 0.5f).code == sparing.train(samples, 3, 0.5f).code);
     CHECK(usual.parameters() == sparing.parameters());
-    streamed += streaming(sparing.trainer().plan(), model) > 0 ? 1 : 0;
+    streamed += streams_of(sparing.trainer().plan(), model).empty() ? 0 : 1;
     for (const int32_t layer : layers) layers_in_streams += sparing.trainer().plan().streams(layer) ? 1 : 0;
   }
   CHECK(streamed > 80);
@@ -86,8 +78,7 @@ TEST_CASE("the size of the weight tile does not change the bytes") {
   builder.add_tensor({1, 1, 40});
   builder.add_op(plain_op(OpKind::fully_connected, 0, 1), random_linear_data(random, 40, 300));
   const AlignedBytes image = builder.build();
-  Model model;
-  REQUIRE(model.open(image.data(), image.size()).ok());
+  const Model model = opened(image);
   TrainerOptions options;
   options.queries = 6;
   options.rule = EstimatorRule::weight;
@@ -112,8 +103,7 @@ TEST_CASE("a stream's tensors are those of its ops run one after another") {
   for (int i = 0; i < 200; ++i) {
     CAPTURE(i);
     const AlignedBytes image = random_bottlenecks(random, random.integer(1, 5));
-    Model model;
-    REQUIRE(model.open(image.data(), image.size()).ok());
+    const Model model = opened(image);
     Machine compact;
     compact.compact = true;
     const std::vector<int32_t> head = {model.op_count() - 1};
@@ -147,8 +137,7 @@ TEST_CASE("compact plans keep what every layer's queries read, and overlap nowhe
   for (int i = 0; i < 200; ++i) {
     CAPTURE(i);
     const AlignedBytes image = any_network(random);
-    Model model;
-    REQUIRE(model.open(image.data(), image.size()).ok());
+    const Model model = opened(image);
     const std::vector<int32_t> layers = trainable_layers(model);
     std::vector<int32_t> nodes;
     for (size_t k = 0; k < layers.size(); ++k) nodes.push_back(random.integer(0, 1));
@@ -177,8 +166,7 @@ TEST_CASE("compact plans keep what every layer's queries read, and overlap nowhe
 TEST_CASE("what a card says of streams is checked") {
   RandomSource random(73);
   const AlignedBytes image = random_bottlenecks(random, 3);
-  Model model;
-  REQUIRE(model.open(image.data(), image.size()).ok());
+  const Model model = opened(image);
   const std::vector<int32_t> layers = {model.op_count() - 1};
   const int32_t inputs = 0;
   const std::vector<int32_t> scratch(static_cast<size_t>(model.op_count()), 16);

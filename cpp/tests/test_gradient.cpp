@@ -43,8 +43,8 @@ struct Setting {
   explicit Setting(RandomSource& random)
       : image(random_network(random, random.integer(1, 5),
                              random.pick<Head>({Head::fully_connected, Head::conv2d, Head::pool}))),
+        model(opened(image)),
         options(random_options(random)) {
-    REQUIRE(model.open(image.data(), image.size()).ok());
     std::vector<int32_t> layers;
     for (const int32_t layer : trainable_layers(model)) {
       if (!random.chance(3)) layers.push_back(layer);

@@ -161,30 +161,11 @@ TEST_CASE("flipped bits under a right checksum are refused or safe") {
 TEST_CASE("hostile values in any field under a right checksum are refused or safe") {
   RandomSource random(21);
   Verdict verdict;
-  const uint32_t values[] = {0,
-                             1,
-                             2,
-                             3,
-                             16,
-                             127,
-                             128,
-                             255,
-                             256,
-                             4096,
-                             65535,
-                             65536,
-                             1u << 24,
-                             1u << 28,
-                             0x7FFFFFFF,
-                             0x80000000,
-                             0xFFFFFF80,
-                             0xFFFFFFF0,
-                             0xFFFFFFFF,
-                             0x7F800000 /* inf */,
-                             0x7FC00000 /* NaN */,
-                             0x00000001,
-                             0x2B8CBCCC /* 1e-12 */,
-                             0x49742400 /* 1e6 */};
+  // The last four as floats: infinity, not a number, 1e-12, 1e6.
+  const uint32_t values[] = {0u,         1u,         2u,         3u,         16u,        127u,
+                             128u,       255u,       256u,       4096u,      65535u,     65536u,
+                             1u << 24,   1u << 28,   0x7FFFFFFF, 0x80000000, 0xFFFFFF80, 0xFFFFFFF0,
+                             0xFFFFFFFF, 0x7F800000, 0x7FC00000, 0x2B8CBCCC, 0x49742400};
   for (int i = 0; i < 4; ++i) {
     const AlignedBytes original = sample_image(random);
     for (const size_t offset : field_offsets(original)) {

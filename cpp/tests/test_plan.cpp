@@ -11,10 +11,6 @@ using namespace pmt::tests;
 
 namespace {
 
-LinearData constant_data(size_t weights, size_t channels) {
-  return {std::vector<int8_t>(weights, 1), std::vector<int32_t>(channels, 0), std::vector<float>(channels, 0.1f)};
-}
-
 // conv2d 4x4x3 -> 4x4x8, depthwise -> 4x4x8, fully_connected -> 10.
 AlignedBytes small_chain() {
   ImageBuilder builder;
@@ -148,8 +144,7 @@ std::vector<int32_t> offsets(const Model& model, const Plan& plan) {
 }
 
 void check_plan(RandomSource& random, const AlignedBytes& image) {
-  Model model;
-  REQUIRE(model.open(image.data(), image.size()).ok());
+  const Model model = opened(image);
   const std::vector<int32_t> layers = random_layers(random, model);
   std::vector<int32_t> table(static_cast<size_t>(Plan::table_size(model)));
   for (const QueryMemory memory : {QueryMemory::shared, QueryMemory::apart}) {
@@ -165,8 +160,7 @@ void check_plan(RandomSource& random, const AlignedBytes& image) {
 
 TEST_CASE("the plan of a small net, byte for byte") {
   const AlignedBytes image = small_chain();
-  Model model;
-  REQUIRE(model.open(image.data(), image.size()).ok());
+  const Model model = opened(image);
   std::vector<int32_t> table(static_cast<size_t>(Plan::table_size(model)));
   Plan plan;
   plan.make(model, nullptr, 0, QueryMemory::shared, table.data());
@@ -182,8 +176,7 @@ TEST_CASE("the plan of a small net, byte for byte") {
 
 TEST_CASE("the plan of a residual block, byte for byte") {
   const AlignedBytes image = residual_block();
-  Model model;
-  REQUIRE(model.open(image.data(), image.size()).ok());
+  const Model model = opened(image);
   std::vector<int32_t> table(static_cast<size_t>(Plan::table_size(model)));
   Plan plan;
   plan.make(model, nullptr, 0, QueryMemory::shared, table.data());
@@ -202,8 +195,7 @@ TEST_CASE("the plan of a residual block, byte for byte") {
 
 TEST_CASE("queries apart from the main pass only need what their own suffix makes") {
   const AlignedBytes image = small_chain();
-  Model model;
-  REQUIRE(model.open(image.data(), image.size()).ok());
+  const Model model = opened(image);
   std::vector<int32_t> table(static_cast<size_t>(Plan::table_size(model)));
   const int32_t layers[] = {0, 1};
   Plan plan;
@@ -218,8 +210,7 @@ TEST_CASE("queries apart from the main pass only need what their own suffix make
 
 TEST_CASE("an overlap in the table is found") {
   const AlignedBytes image = small_chain();
-  Model model;
-  REQUIRE(model.open(image.data(), image.size()).ok());
+  const Model model = opened(image);
   std::vector<int32_t> table(static_cast<size_t>(Plan::table_size(model)));
   const int32_t layers[] = {1};
   Plan plan;

@@ -36,8 +36,7 @@ AlignedBytes one_layer(RandomSource& random, OpKind kind) {
 }
 
 struct LayerCase {
-  explicit LayerCase(RandomSource& random, OpKind kind) : image(one_layer(random, kind)) {
-    REQUIRE(model.open(image.data(), image.size()).ok());
+  explicit LayerCase(RandomSource& random, OpKind kind) : image(one_layer(random, kind)), model(opened(image)) {
     const OpRecord& op = model.op(0);
     weights.assign(model.weights(op), model.weights(op) + weight_count(model, op));
     bias.assign(model.bias(op), model.bias(op) + 6);

@@ -92,8 +92,7 @@ TEST_CASE("every buffer of a workspace has room for its users") {
     CAPTURE(i);
     const AlignedBytes image = random.chance(2) ? random_dag(random, random.integer(0, 6))
                                                 : random_network(random, random.integer(0, 4), Head::fully_connected);
-    Model model;
-    REQUIRE(model.open(image.data(), image.size()).ok());
+    const Model model = opened(image);
     TrainerOptions options;
     options.queries = random.integer(1, 40);
     options.rule = random_rule(random);

@@ -292,7 +292,11 @@ def test_errors_name_the_rule(model: pmt.Model, noisy: Dataset) -> None:
     learner.begin("align")
     with pytest.raises(ValueError, match="cannot be called while a phase runs"):
         learner.begin("head")
+    with pytest.raises(ValueError, match="forget\\(\\) cannot be called while a phase runs"):
+        learner.forget()
     learner.cancel()
+    learner.forget()
+    learner.observe(noisy.images[40:41])
     plain = pmt.Learner(pmt.load("fashion_mnist_dscnn"), samples=40)
     plain.observe(noisy.images[:40])
     with pytest.raises(ValueError, match="no statistics of clean images"):
