@@ -6,8 +6,8 @@
 
 #include "tests/engine.hpp"
 #include "tests/model_consistency.hpp"
-#include "tests/random_directions.hpp"
 #include "tests/random_network.hpp"
+#include "tests/random_options.hpp"
 #include "tests/training_run.hpp"
 
 using namespace pmt;
@@ -28,17 +28,8 @@ bool small_enough_to_run(const Model& model) {
 void train(RandomSource& random, const Model& model) {
   const std::vector<int32_t> layers = trainable_layers(model);
   if (layers.empty()) return;
-  TrainerOptions options;
-  options.queries = 2;
+  TrainerOptions options = random_options(random);
   options.mu_weight = options.mu_node = random.pick<int32_t>({1, 64});
-  options.scope = static_cast<Scope>(random.integer(0, 1));
-  options.baseline = static_cast<Baseline>(random.integer(0, 1));
-  options.rule = random_rule(random);
-  options.sharing = static_cast<Sharing>(random.integer(0, 1));
-  options.gradient_norm_scaling = static_cast<GradientNormScaling>(random.integer(0, 2));
-  options.quantization_aware_scaling = static_cast<uint32_t>(random.integer(0, 1));
-  options.rounding = static_cast<Rounding>(random.integer(0, 1));
-  options.step = static_cast<Step>(random.integer(0, 1));
   TrainingRun run(model, options, layers, 2, sequential_executor());
   CHECK(run.train(random_samples(random, model, 2), 2, random.pick<float>({1e-30f, 1.0f, 3e38f})).ok());
 }

@@ -6,7 +6,7 @@
 
 #include "tests/image_builder.hpp"
 #include "tests/random_dag.hpp"
-#include "tests/random_directions.hpp"
+#include "tests/random_options.hpp"
 #include "tests/training_run.hpp"
 
 using namespace pmt;

@@ -7,9 +7,8 @@
 #include "core/train/trainer.hpp"
 #include "tests/layer_update.hpp"
 #include "tests/random_dag.hpp"
-#include "tests/random_directions.hpp"
-#include "tests/random_loss.hpp"
 #include "tests/random_network.hpp"
+#include "tests/random_options.hpp"
 #include "tests/shuffled_executor.hpp"
 #include "tests/simulated_kernels.hpp"
 #include "tests/training_run.hpp"
@@ -18,26 +17,6 @@ using namespace pmt;
 using namespace pmt::tests;
 
 namespace {
-
-TrainerOptions random_options(RandomSource& random) {
-  TrainerOptions options;
-  options.seed = static_cast<uint32_t>(random.integer(1, 1000));
-  options.queries = random.integer(2, 7);
-  options.mu_weight = random.integer(1, 6);
-  options.mu_node = random.integer(1, 4);
-  options.generator = static_cast<Generator>(random.integer(0, 1));
-  options.scope = static_cast<Scope>(random.integer(0, 1));
-  options.baseline = static_cast<Baseline>(random.integer(0, 1));
-  options.rule = random_rule(random);
-  options.sharing = static_cast<Sharing>(random.integer(0, 1));
-  options.rounding = static_cast<Rounding>(random.integer(0, 1));
-  options.step = random.chance(3) ? Step::gradient : Step::normalized;
-  options.gradient_norm_scaling = static_cast<GradientNormScaling>(random.integer(0, 3));
-  options.train_bias = static_cast<uint32_t>(random.integer(0, 1));
-  random_directions(random, options);
-  random_loss(random, options);
-  return options;
-}
 
 // A network, random samples of it, and options.
 struct Setting {

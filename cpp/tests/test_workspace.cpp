@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "tests/random_dag.hpp"
-#include "tests/random_directions.hpp"
 #include "tests/random_network.hpp"
+#include "tests/random_options.hpp"
 #include "tests/training_run.hpp"
 
 using namespace pmt;
