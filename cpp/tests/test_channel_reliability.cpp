@@ -200,8 +200,7 @@ TEST_CASE("what has no reliability is refused") {
   CHECK(code(0, 2, source_of(c.samples)) == Code::layer_not_trainable);
   CHECK(code(op, 0, source_of(c.samples)) == Code::batch_size);
   CHECK(code(op, 3, source_of(c.samples)) == Code::batch_size);
-  const SampleSource unreadable = {nullptr, [](void*, int32_t, int8_t*, int32_t*) { return false; }};
-  CHECK(code(op, 2, unreadable) == Code::sample_unreadable);
+  CHECK(code(op, 2, unreadable_source) == Code::sample_unreadable);
   // A pair that failed leaves nothing behind.
   Reliability again = measure(open, c.model, op, c.samples);
   OpenMeter<ReliabilityMeter> fresh(c.model);

@@ -165,9 +165,8 @@ TEST_CASE("a measurement that fails keeps nothing") {
   CHECK(kept.op == last);
   const Statistics guess(64, {0.0f, 1.0f});
   Statistics found(64);
-  const SampleSource unreadable = {nullptr, [](void*, int32_t, int8_t*, int32_t*) { return false; }};
   const int32_t first = trainable_layers(c.model)[0];
-  CHECK(meter.meter().measure(first, c.samples.count(), unreadable, 1, guess.data(), found.data()).code ==
+  CHECK(meter.meter().measure(first, c.samples.count(), unreadable_source, 1, guess.data(), found.data()).code ==
         Code::sample_unreadable);
   CHECK(kept.op == 0);
   CHECK(meter.meter().measure(first, c.samples.count() + 1, source_of(c.samples), 1, guess.data(), found.data()).code ==
@@ -234,6 +233,5 @@ TEST_CASE("what cannot be measured is refused") {
   const int32_t op = trainable_layers(c.model)[0];
   CHECK(meter.meter().measure(op, 0, source, 1, guess.data(), found.data()).code == Code::batch_size);
   CHECK(meter.meter().measure(op, 1 << 25, source, 1, guess.data(), found.data()).code == Code::batch_size);
-  const SampleSource unreadable = {nullptr, [](void*, int32_t, int8_t*, int32_t*) { return false; }};
-  CHECK(meter.meter().measure(op, 1, unreadable, 1, guess.data(), found.data()).code == Code::sample_unreadable);
+  CHECK(meter.meter().measure(op, 1, unreadable_source, 1, guess.data(), found.data()).code == Code::sample_unreadable);
 }

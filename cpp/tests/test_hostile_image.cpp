@@ -15,15 +15,6 @@ using namespace pmt::tests;
 
 namespace {
 
-bool small_enough_to_run(const Model& model) {
-  int64_t work = 0;
-  for (int32_t i = 0; i < model.op_count(); ++i) {
-    work += mac_count(model, model.op(i)) + element_count(model.input_of(model.op(i)));
-  }
-  for (int32_t i = 0; i < model.tensor_count(); ++i) work += element_count(model.tensor(i));
-  return work < 500000;
-}
-
 // Two steps with any options: scales at their bounds meet every estimator, scaling and rounding.
 void train(RandomSource& random, const Model& model) {
   const std::vector<int32_t> layers = trainable_layers(model);

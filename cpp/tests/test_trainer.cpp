@@ -257,8 +257,7 @@ TEST_CASE("a step refuses bad samples and leaves every weight as it was") {
   CHECK(run.trainer().step(0, -0.1f, 3, source, &result).code == Code::option_learning_rate);
   const float nan = std::numeric_limits<float>::quiet_NaN();
   CHECK(run.trainer().step(0, nan, 3, source, &result).code == Code::option_learning_rate);
-  const SampleSource unreadable = {nullptr, [](void*, int32_t, int8_t*, int32_t*) { return false; }};
-  CHECK(run.trainer().step(0, 0.1f, 3, unreadable, &result).code == Code::sample_unreadable);
+  CHECK(run.trainer().step(0, 0.1f, 3, unreadable_source, &result).code == Code::sample_unreadable);
   setting.samples.labels[1] = 4;
   CHECK(run.trainer().step(0, 0.1f, 3, source, &result).code == Code::label_range);
   setting.samples.labels[1] = -1;

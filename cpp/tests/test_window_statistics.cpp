@@ -222,7 +222,6 @@ TEST_CASE("a pointwise layer, a large window and the last layer have no windows"
   std::vector<float> values(10000);
   CHECK(open.meter().measure(layers[0], 0, source_of(c.samples), none.data(), none.data(), values.data()).code ==
         Code::batch_size);
-  const SampleSource unreadable = {nullptr, [](void*, int32_t, int8_t*, int32_t*) { return false; }};
-  CHECK(open.meter().measure(layers[0], 1, unreadable, none.data(), none.data(), values.data()).code ==
+  CHECK(open.meter().measure(layers[0], 1, unreadable_source, none.data(), none.data(), values.data()).code ==
         Code::sample_unreadable);
 }
