@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from pmt.model import Model
 from pmt.net.graph import Graph, Op, Tensor
+
+
+def drawn_parameters(rng: np.random.Generator, shape: tuple[int, ...], out: int) -> dict[str, Any]:
+    """Weights, biases and scales of a layer that keep its outputs inside int8."""
+    return {
+        "weights": rng.integers(-90, 91, shape).astype(np.int8),
+        "bias": rng.integers(-900, 900, out).astype(np.int32),
+        "weight_scales": rng.uniform(0.002, 0.006, out).astype(np.float32),
+    }
 
 
 def smooth_network(
@@ -70,17 +81,8 @@ def residual_network(*, size: int = 8, width: int = 8, classes: int = 4, seed: i
     ]
 
     def layer(kind: str, name: str, source: int, to: int, weights: tuple[int, ...], **more) -> Op:
-        out = tensors[to].channels
-        return Op(
-            kind,
-            name,
-            (source,),
-            to,
-            weights=rng.integers(-90, 91, weights).astype(np.int8),
-            bias=rng.integers(-900, 900, out).astype(np.int32),
-            weight_scales=rng.uniform(0.002, 0.006, out).astype(np.float32),
-            **more,
-        )
+        parameters = drawn_parameters(rng, weights, tensors[to].channels)
+        return Op(kind, name, (source,), to, **parameters, **more)
 
     same = {"kernel": (3, 3), "padding": (1, 1, 1, 1)}
     ops = [
@@ -166,23 +168,16 @@ def every_op(*, seed: int = 0) -> Model:
         Tensor("logits", 1, 1, 4, 0.1, 3),
     ]
 
-    def parameters(out: int, weights: tuple[int, ...]) -> dict[str, np.ndarray]:
-        return {
-            "weights": rng.integers(-90, 91, weights).astype(np.int8),
-            "bias": rng.integers(-900, 900, out).astype(np.int32),
-            "weight_scales": rng.uniform(0.002, 0.006, out).astype(np.float32),
-        }
-
     ops = [
         Op("pad", "pad", (0,), 1, padding=(2, 1, 1, 2)),
         Op(
             "conv2d", "conv", (1,), 2, kernel=(3, 3), stride=(2, 2), clamp=(-20, 127),
-            **parameters(6, (6, 3, 3, 3)),
+            **drawn_parameters(rng, (6, 3, 3, 3), 6),
         ),
         Op("max_pool", "largest", (2,), 3, kernel=(3, 3), padding=(1, 1, 1, 1)),
         Op("average_pool", "average", (3,), 4, kernel=(2, 2), stride=(2, 2)),
         Op("reshape", "flat", (4,), 5),
-        Op("fully_connected", "head", (5,), 6, **parameters(4, (4, 24))),
+        Op("fully_connected", "head", (5,), 6, **drawn_parameters(rng, (4, 24), 4)),
     ]  # fmt: skip
     blocks = {"all": [1, 5]}
     return Model.from_graph(Graph(tensors, ops, 0, 6, (128.0,) * 3, (128.0,) * 3, blocks))
@@ -197,14 +192,7 @@ def window_network() -> Model:
         Tensor("mean", 1, 1, 5, 0.04, -128),
         Tensor("classes", 1, 1, 3, 0.1, 0),
     ]
-    layers = [
-        {
-            "weights": rng.integers(-127, 128, shape).astype(np.int8),
-            "bias": rng.integers(-99, 99, shape[0]).astype(np.int32),
-            "weight_scales": np.full(shape[0], 0.01, np.float32),
-        }
-        for shape in ((5, 1, 5, 6), (3, 5))
-    ]
+    layers = [drawn_parameters(rng, shape, shape[0]) for shape in ((5, 1, 5, 6), (3, 5))]
     window = {"kernel": (1, 5), "stride": (1, 3)}
     ops = [
         Op("conv2d", "time", (0,), 1, **window, **layers[0]),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from networks import labels, pixels, residual_network
+from networks import labels, pixels, residual_network, smooth_network
 
 import pmt
 from pmt import _core
@@ -125,11 +125,14 @@ def test_losses_and_labels_that_do_not_go_with_features_are_refused(
 
 
 @pytest.mark.parametrize("argument", ["valid", "held_out"])
-def test_images_to_measure_on_are_refused(argument: str) -> None:
-    model, data = task("pooled")
+@pytest.mark.parametrize("given", ["8 features", "1 output"])
+def test_images_to_measure_on_are_refused(given: str, argument: str) -> None:
+    model = smooth_network(classes=1) if given == "1 output" else task("pooled")[0]
+    images = pixels(model, 32)
+    data = Dataset.with_targets(images, model.outputs(images))
     message = (
-        f"{argument}: what is measured is accuracy and cross-entropy, and the model gives 8 "
-        f"features; leave {argument} out, and measure model.outputs(images)"
+        f"{argument}: what is measured is accuracy and cross-entropy, and the model gives {given}; "
+        f"leave {argument} out, and measure model.outputs(images)"
     )
     with pytest.raises(ValueError, match=exact(message)):
         pmt.ZOTrainer(loss="squared_error", **OPTIONS).fit(model, data, **{argument: data})

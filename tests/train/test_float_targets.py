@@ -95,18 +95,6 @@ def test_one_output_is_not_compared_with_others(loss: str) -> None:
         fitted(model, (pixels(model, 8), np.zeros(8, int)), loss=loss)
 
 
-def test_what_has_no_classes_is_not_watched() -> None:
-    model = smooth_network(classes=1)
-    data = (pixels(model, 8), np.arange(8) % 2)
-    expected = (
-        "valid: what is measured is accuracy and cross-entropy, and the model gives 1 output; "
-        "leave valid out, and measure model.outputs(images)"
-    )
-    trainer = pmt.ZOTrainer(**OPTIONS, loss="binary_cross_entropy")
-    with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
-        trainer.fit(model, data, valid=data, progress=False)
-
-
 def test_equal_labels_are_told() -> None:
     model = smooth_network(classes=1)
     expected = (
