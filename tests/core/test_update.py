@@ -76,32 +76,6 @@ def test_biases_alone_leave_the_weights_and_learn(changes):
         assert (model.core.bias(layer.index) != before.core.bias(layer.index)).any()
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (
-            {"train_weights": False, "train_bias": False},
-            "train_weights=False, train_bias=False train nothing; set one of them to True",
-        ),
-    ],
-)
-def test_bad_options_name_argument_value_and_rule(change, message):
-    with pytest.raises(ValueError, match=message):
-        pmt.ZOTrainer(**change)
-
-
-def test_the_core_checks_options_itself():
-    model = residual_network()
-    options = pmt.preset("default").to_core()
-    options.train_weights = options.train_bias = 0
-    with pytest.raises(ValueError, match="neither weights nor biases are trained"):
-        _core.Trainer(model.core, options, [0], 1)
-    options = pmt.preset("default").to_core()
-    options.diversity = -1.0
-    with pytest.raises(ValueError, match=r"outside its range \(diversity\)"):
-        _core.Trainer(model.core, options, [0], 1)
-
-
 def updated_head(rounding: str, weight_sum: int, bias_sum: int):
     """Update the residual network's head, 4 classes of 8 weights, from zeros; all sums alike."""
     model = residual_network()

@@ -149,6 +149,10 @@ def test_messages_by_their_words():
         ({"queries": 5000, "baseline": "clean"}, "queries=5000 must be 1..4096"),
         ({"queries": 1}, "queries=1 must be 2..4096 (leave-one-out compares two)"),
         ({"mu_weight": 0}, "mu_weight=0 must be 1..64"),
+        (
+            {"train_weights": False, "train_bias": False},
+            "train_weights=False, train_bias=False train nothing; set one of them to True",
+        ),
         ({"seed": 0, "generator": "xorshift32"}, "seed=0 must be 1..4294967295"),
         ({"node_ratio": float("inf")}, "node_ratio=inf must be a finite number > 0"),
         ({"bias_rate": 0.0}, "bias_rate=0.0 must be above 0, at most 1000"),
@@ -250,6 +254,12 @@ def test_options_of_other_trainers_are_refused_by_their_declarations(kind: type[
         ("default", {"node_ratio": 0.0}, "an option has a value outside its range (node_ratio)"),
         ("default", {"queries": 0}, "queries must be 1..4096, at least 2 with leave-one-out"),
         ("paper", {"seed": 0}, "XORShift32 needs a seed other than 0"),
+        ("default", {"diversity": -1.0}, "an option has a value outside its range (diversity)"),
+        (
+            "default",
+            {"train_weights": 0, "train_bias": 0},
+            "neither weights nor biases are trained",
+        ),
     ],
 )
 def test_the_core_checks_options_itself(preset: str, change: dict[str, Any], message: str):
