@@ -20,6 +20,11 @@ FORWARD = 1_561_440  # multiply-accumulates of an image, the head's included
 HEAD = 1_280
 
 
+@pytest.fixture
+def model():
+    return pmt.load(MODEL)
+
+
 def noisy(count, split="train", seed=0):
     return corruptions.corrupt(datasets.bundled(split).take(count), "gaussian_noise", 5, seed=seed)
 
@@ -53,8 +58,7 @@ def without_head(model):
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_inputs_are_the_activations_that_a_layer_sees(threads):
-    model = pmt.load(MODEL)
+def test_inputs_are_the_activations_that_a_layer_sees(model, threads):
     images = model.prepare(noisy(5).images)
     for index, op in enumerate(model.core.ops()):
         seen = model.core.inputs(images, index, threads)
@@ -62,8 +66,7 @@ def test_inputs_are_the_activations_that_a_layer_sees(threads):
             assert np.array_equal(one, model.core.activations(image)[op["inputs"][0]])
 
 
-def test_inputs_of_an_op_that_is_not_there_are_refused():
-    model = pmt.load(MODEL)
+def test_inputs_of_an_op_that_is_not_there_are_refused(model):
     ops = model.core.op_count
     for op in (-1, ops):
         with pytest.raises(ValueError, match=f"op {op} must be 0..{ops - 1}"):
@@ -191,9 +194,8 @@ def test_other_losses_take_labels_and_targets_alike(loss):
     assert by_labels.evaluate(test).accuracy > before + 0.05
 
 
-def test_values_are_regressed_by_the_exact_least_squares():
+def test_values_are_regressed_by_the_exact_least_squares(model):
     """Targets that are linear in the features are found again."""
-    model = pmt.load(MODEL)
     data = noisy(500)
     features = features_of(model, data).astype(float)
     way = np.random.default_rng(2).normal(size=(features.shape[1], 10)) / 50
@@ -297,8 +299,7 @@ def test_an_export_solves_the_head_only_where_it_is_exported(tmp_path, layers, t
         ({"folds": np.zeros(3, np.uint8)}, r"folds must have shape \(4,\)"),
     ],
 )
-def test_what_cannot_be_solved_is_refused_and_changes_nothing(changes, message):
-    model = pmt.load(MODEL)
+def test_what_cannot_be_solved_is_refused_and_changes_nothing(model, changes, message):
     before = model.image()
     arguments = {
         "op": model.core.op_count - 1,

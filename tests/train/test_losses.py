@@ -23,6 +23,11 @@ NAMES = LossNames.of_core().words
 OPTIONS: dict[str, Any] = {"batch": 4, "epochs": 2, "queries": 6, "preparation": "none"}
 
 
+@pytest.fixture
+def model() -> pmt.Model:
+    return residual_network()
+
+
 def dataset(model: pmt.Model, count: int = 12, seed: int = 0) -> Dataset:
     names = tuple(str(c) for c in range(model.classes))
     return Dataset(pixels(model, count, seed), labels(model, count), names, "made")
@@ -100,8 +105,7 @@ def test_entropy_needs_no_labels_and_reads_none() -> None:
     assert fitted(bare, **options).image() == fitted(data, **options).image()
 
 
-def test_a_loss_that_needs_labels_says_so() -> None:
-    model = residual_network()
+def test_a_loss_that_needs_labels_says_so(model: pmt.Model) -> None:
     bare = Dataset.unlabeled(pixels(model, 12), "camera")
     expected = (
         "data set 'camera' has no labels, which loss='cross_entropy' needs; use loss='entropy' "
@@ -128,16 +132,14 @@ def test_the_surprisal_is_the_last_batch_s() -> None:
 # Float targets.
 
 
-def test_one_hot_targets_are_the_labels() -> None:
-    model = residual_network()
+def test_one_hot_targets_are_the_labels(model: pmt.Model) -> None:
     data = dataset(model)
     hot = Dataset(data.images, np.eye(4, dtype=np.float32)[data.labels], data.class_names, "hot")
     for name in ("squared_error", "binary_cross_entropy"):
         assert fitted(hot, loss=name).image() == fitted(data, loss=name).image()
 
 
-def test_targets_are_checked() -> None:
-    model = residual_network()
+def test_targets_are_checked(model: pmt.Model) -> None:
     targets = np.zeros((12, 4), np.float32)
     data = Dataset(pixels(model, 12), targets, tuple("abcd"), "tags")
     expected = (
@@ -152,8 +154,7 @@ def test_targets_are_checked() -> None:
         Dataset(data.images, targets, tuple("abcd"), "tags")
 
 
-def test_a_head_is_solved_for_targets() -> None:
-    model = residual_network()
+def test_a_head_is_solved_for_targets(model: pmt.Model) -> None:
     targets = np.random.default_rng(4).uniform(0.0, 1.0, (12, 4)).astype(np.float32)
     data = Dataset(pixels(model, 12), targets, tuple("abcd"), "tags")
     options = {**OPTIONS, "loss": "binary_cross_entropy", "preparation": "align+head"}
@@ -200,8 +201,7 @@ def test_a_callable_trains_as_the_built_in_does() -> None:
     assert own.image() == fitted(loss=own_entropy, **{**options, "threads": 1}).image()
 
 
-def test_a_callable_gets_blocks_of_queries() -> None:
-    model = residual_network()
+def test_a_callable_gets_blocks_of_queries(model: pmt.Model) -> None:
     data = dataset(model)
     seen = []
 
@@ -217,8 +217,7 @@ def test_a_callable_gets_blocks_of_queries() -> None:
     assert sum(s[0] for _, s, _, _ in seen) == 3 * 4 * (6 * 6 + 1)
 
 
-def test_a_callable_may_do_without_labels_or_take_targets() -> None:
-    model = residual_network()
+def test_a_callable_may_do_without_labels_or_take_targets(model: pmt.Model) -> None:
     seen = []
 
     def loss(logits: np.ndarray, labels: Any) -> np.ndarray:
@@ -266,9 +265,8 @@ def _nan(logits: np.ndarray, labels: Any) -> np.ndarray:
 )
 @pytest.mark.parametrize("threads", [1, 3])
 def test_a_callable_that_fails_changes_nothing(
-    loss: Any, kind: type[Exception], expected: str, threads: int
+    model: pmt.Model, loss: Any, kind: type[Exception], expected: str, threads: int
 ) -> None:
-    model = residual_network()
     image = model.image()
     trainer = pmt.ZOTrainer(loss=loss, **OPTIONS, threads=threads)
     with pytest.raises(kind, match=f"^{expected}$"):
@@ -276,8 +274,9 @@ def test_a_callable_that_fails_changes_nothing(
     assert model.image() == image
 
 
-def test_a_run_holds_the_callable_s_name_and_needs_it_to_go_on(tmp_path: Path) -> None:
-    model = residual_network()
+def test_a_run_holds_the_callable_s_name_and_needs_it_to_go_on(
+    model: pmt.Model, tmp_path: Path
+) -> None:
     options = {**OPTIONS, "epochs": 1}
     pmt.ZOTrainer(loss=own_entropy, **options).fit(
         model, dataset(model), out=tmp_path / "run", progress=False
@@ -362,9 +361,8 @@ def test_images_with_class_labels_choose_among_states_of_training_without(
     ],
 )
 def test_with_class_labels_the_loss_that_is_trained_chooses_if_it_reads_them(
-    loss: Any, chooses: Any
+    model: pmt.Model, loss: Any, chooses: Any
 ) -> None:
-    model = residual_network()
     valid = dataset(model, 9, 6)
     watched = model.evaluate(valid).loss
     trainer, data = pmt.ZOTrainer(**CHOICE, loss=loss), dataset(model, 24)
@@ -401,8 +399,7 @@ def test_images_that_are_measured_have_class_labels(
     assert not (tmp_path / "run").exists()
 
 
-def test_a_run_without_labels_that_does_harm_is_told_what_helps() -> None:
-    model = residual_network()
+def test_a_run_without_labels_that_does_harm_is_told_what_helps(model: pmt.Model) -> None:
     valid = dataset(model, 32)
     # Classes as the model has them: every change of a prediction is an error.
     valid = Dataset(valid.images, model.logits(valid.images).argmax(1), valid.class_names, "own")
@@ -412,8 +409,7 @@ def test_a_run_without_labels_that_does_harm_is_told_what_helps() -> None:
         trainer.fit(model, without_class_labels("unlabeled"), valid=valid, progress=False)
 
 
-def test_the_head_is_left_alone_by_a_loss_that_reads_no_labels() -> None:
-    model = residual_network()
+def test_the_head_is_left_alone_by_a_loss_that_reads_no_labels(model: pmt.Model) -> None:
     preparation = pmt.ZOTrainer(loss="entropy", preparation="head").preparation
     assert preparation.phases(model, 8) == []
     assert preparation.notes(model, dataset(model, 8)) == [
@@ -448,8 +444,7 @@ def test_a_run_without_labels_shows_and_plots_what_it_has(
 
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) - {"entropy"}))
-def test_the_loss_that_is_trained_chooses_the_state(name: str) -> None:
-    model = residual_network()
+def test_the_loss_that_is_trained_chooses_the_state(model: pmt.Model, name: str) -> None:
     data = dataset(model)
     trainer = pmt.ZOTrainer(**{**OPTIONS, "loss": name, "batch": len(data)})
     stepper = trainer.stepper(model, len(data))
@@ -476,8 +471,7 @@ def test_a_collapse_of_the_entropy_is_not_kept() -> None:
     assert model.image() == before
 
 
-def test_logits_of_another_shape_are_refused() -> None:
-    model = residual_network()
+def test_logits_of_another_shape_are_refused(model: pmt.Model) -> None:
     core = pmt.ZOTrainer(**OPTIONS).stepper(model, 8).core
     with pytest.raises(ValueError, match=r"logits must be \(N, 4\) for this model; got \(2, 3\)"):
         core.losses(np.zeros((2, 3), np.float32), np.zeros(2, np.int64))
