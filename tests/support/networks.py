@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.net.graph import Graph, Op, Tensor
 
@@ -119,6 +120,21 @@ def pixels(model: Model, count: int, seed: int = 0) -> np.ndarray:
 def labels(model: Model, count: int, seed: int = 0) -> np.ndarray:
     """Random int64 labels."""
     return np.random.default_rng(seed + 1).integers(0, model.classes, count)
+
+
+def random_dataset(model: Model, count: int, seed: int = 0) -> Dataset:
+    """Random images and labels that fit a model."""
+    names = tuple(f"class {i}" for i in range(model.classes))
+    return Dataset(pixels(model, count, seed), labels(model, count, seed), names, "random")
+
+
+def bright_dataset(count: int = 80, seed: int = 0) -> Dataset:
+    """Images 8x8x3 whose brightness tells which of four classes they have."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 4, count)
+    images = rng.integers(0, 60, (count, 8, 8, 3)).astype(np.uint8)
+    images += (y * 60).astype(np.uint8)[:, None, None, None]
+    return Dataset(images, y, tuple("abcd"), "brightness")
 
 
 def chain() -> Model:

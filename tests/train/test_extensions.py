@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from networks import labels, pixels, residual_network
+from networks import random_dataset, residual_network
 from toy_trainer import Stop, data, stop_at
 
 import pmt
@@ -363,8 +363,7 @@ def test_what_does_not_go_together_is_refused(error, text, own):
 
 def test_own_gradients_lower_the_loss():
     model = residual_network()
-    images, classes = pixels(model, 32), labels(model, 32)
-    given = pmt.datasets.Dataset(images, classes, tuple("abcd"), "random")
+    given = random_dataset(model, 32)
     start = model.evaluate(given).loss
     trainer(
         estimator=Signs(30), layers="head", batch=32, epochs=20, learning_rate=1.0, keep_best=False

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from networks import labels, pixels, residual_network
+from networks import random_dataset, residual_network
 
 import pmt
-from pmt.datasets import Dataset
 
 SHORT: dict[str, Any] = {
     "batch": 4, "epochs": 1, "queries": 2, "preparation": "none", "layers": "head",
@@ -20,7 +19,7 @@ SHORT: dict[str, Any] = {
 
 def fitted(model: pmt.Model | None = None, **changes: Any) -> pmt.RunResult:
     model = residual_network() if model is None else model
-    data = Dataset(pixels(model, 8), labels(model, 8), tuple("abcd"), "made")
+    data = random_dataset(model, 8)
     fit = {name: changes.pop(name) for name in ("callbacks", "out") if name in changes}
     return pmt.ZOTrainer(**{**SHORT, **changes}).fit(model, data, progress=False, **fit)
 
@@ -179,7 +178,7 @@ def test_callbacks_cannot_change_the_history(tmp_path: Any) -> None:
     )
     assert changed.epochs[0]["train_loss"] == plain.epochs[0]["train_loss"] == seen[-1] > 0
     model = residual_network()
-    data = Dataset(pixels(model, 8), labels(model, 8), tuple("abcd"), "made")
+    data = random_dataset(model, 8)
     result = pmt.ZOTrainer(**SHORT).fit(model, data, progress=spoil_steps)
     assert result.epochs[0]["train_loss"] == plain.epochs[0]["train_loss"]
 

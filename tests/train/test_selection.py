@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 from cli_files import same_weights
-from networks import labels, pixels, residual_network
+from networks import random_dataset, residual_network
 
 import pmt
 from pmt.cli import main
@@ -17,18 +17,13 @@ from pmt.protocol.comparison import paired_margin
 from pmt.train.choose import default_candidates, select
 from pmt.train.schedule import Schedule
 
-NAMES = ("ant", "bee", "cat", "dog")
 OPTIONS = pmt.preset("default", batch=10, queries=4, seed=3, rule="by_dimension")
-
-
-def images_of(model: pmt.Model, count: int, seed: int) -> Dataset:
-    return Dataset(pixels(model, count, seed), labels(model, count, seed), NAMES, "random")
 
 
 @pytest.fixture
 def case() -> tuple[pmt.Model, Dataset, Dataset]:
     model = residual_network()
-    return model, images_of(model, 40, 0), images_of(model, 30, 1)
+    return model, random_dataset(model, 40), random_dataset(model, 30, 1)
 
 
 def test_each_candidate_is_trained_from_the_same_start_and_scored(case):

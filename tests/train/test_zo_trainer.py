@@ -7,7 +7,7 @@ from contextlib import nullcontext
 
 import numpy as np
 import pytest
-from networks import pixels, residual_network
+from networks import bright_dataset, pixels, residual_network
 from toy_trainer import data
 
 import pmt
@@ -53,11 +53,7 @@ def test_only_the_chosen_layers_change():
 @pytest.mark.filterwarnings("ignore:.* in valid are also in data")
 def test_the_loss_falls_on_data_that_can_be_learned():
     model = residual_network()
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, 4, 80)
-    images = rng.integers(0, 60, (80, 8, 8, 3)).astype(np.uint8)
-    images += (y * 60).astype(np.uint8)[:, None, None, None]  # brightness tells the class
-    bright = Dataset(images, y, tuple("abcd"), "brightness")
+    bright = bright_dataset()
     trainer = pmt.ZOTrainer(
         layers="all", epochs=8, batch=20, queries=16, learning_rate=0.5, keep_best=False
     )
