@@ -16,10 +16,6 @@ struct LinearData {
   std::vector<float> scales;
 };
 
-struct Padding {
-  int32_t top, left, bottom, right;
-};
-
 // Weights of 1, no biases, scales of 0.1.
 LinearData constant_data(size_t weights, size_t channels);
 
