@@ -16,6 +16,7 @@ from onnx_networks import Network
 
 import pmt
 from pmt import formats
+from pmt.cli import main
 from pmt.formats import reading
 from pmt.formats.onnx import float_importer
 from pmt.model.loading import BUNDLED_MODELS
@@ -208,3 +209,11 @@ def test_a_file_whose_name_is_not_utf8_is_read(tmp_path: Path, suffix: str) -> N
     path = tmp_path / os.fsdecode(b"caf\xe9\x1b." + suffix.encode())
     smooth_network().save(path)
     assert pmt.load(path).metadata["source"] == rf"{suffix} caf\udce9\x1b.{suffix}"
+
+
+def test_a_bundled_model_has_no_resolution(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", "fashion_mnist_dscnn", "--resolution", "64"]) == 2
+    assert capsys.readouterr().err == (
+        "pmt: error: options ['resolution'] are unknown for the bundled model "
+        "'fashion_mnist_dscnn', which takes none\n"
+    )
