@@ -207,6 +207,19 @@ def test_the_command_draws_the_result(tmp_path):
     assert (tmp_path / "s.png").read_bytes()[:4] == b"\x89PNG"
 
 
+@pytest.mark.parametrize(
+    ("extra", "message"),
+    [
+        (["--criterion", "luck"], "--criterion 'luck' is unknown; choose one of loss, accuracy"),
+        (["--protocol", "fair"], "--protocol 'fair' is unknown; choose one of default, paper"),
+        (["--held-out", "240"], "held_out=240 must be 0 to 239"),
+    ],
+)
+def test_bad_arguments_are_one_line(extra, message, capsys):
+    assert main([*COMMAND, *extra]) == 2
+    assert capsys.readouterr().err.startswith(f"pmt: error: {message}")
+
+
 def test_the_papers_protocol_fixes_its_numbers(capsys):
     assert main([*COMMAND, "--protocol", "paper"]) == 2
     assert "--images is fixed by --protocol paper" in capsys.readouterr().err
