@@ -11,19 +11,6 @@
 using namespace pmt;
 using namespace pmt::tests;
 
-namespace {
-
-bool small_enough_to_run(const Model& model) {
-  int64_t work = 0;
-  for (int32_t i = 0; i < model.op_count(); ++i) {
-    work += mac_count(model, model.op(i)) + element_count(model.input_of(model.op(i)));
-  }
-  for (int32_t i = 0; i < model.tensor_count(); ++i) work += element_count(model.tensor(i));
-  return work < 500000;
-}
-
-}  // namespace
-
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   AlignedBytes image(data, size);
   if (size >= sizeof(ImageHeader)) {

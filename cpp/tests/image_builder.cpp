@@ -1,6 +1,7 @@
 #include "tests/image_builder.hpp"
 
 #include <cstddef>
+#include <stdexcept>
 
 #include "core/base/crc32.hpp"
 
@@ -19,6 +20,10 @@ Section append(std::vector<uint8_t>& bytes, const std::vector<Record>& records) 
 }
 
 }  // namespace
+
+LinearData constant_data(size_t weights, size_t channels) {
+  return {std::vector<int8_t>(weights, 1), std::vector<int32_t>(channels, 0), std::vector<float>(channels, 0.1f)};
+}
 
 OpRecord plain_op(OpKind kind, uint32_t input, uint32_t output) {
   return {kind, 0, {input, no_tensor}, output, 1, 1, 1, 1, 0, 0, 0, 0, -128, 127, 0, 0, 0};
@@ -111,6 +116,18 @@ AlignedBytes ImageBuilder::build() const {
   AlignedBytes image(bytes.data(), bytes.size());
   seal(image);
   return image;
+}
+
+Model opened(const AlignedBytes& image) {
+  Model model;
+  const Status status = model.open(image.data(), image.size());
+  if (!status.ok()) throw std::runtime_error(message(status.code));
+  return model;
+}
+
+Status status_of(const AlignedBytes& image) {
+  Model model;
+  return model.open(image.data(), image.size());
 }
 
 void seal(AlignedBytes& image) {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/image/image_format.hpp"
+#include "core/image/model.hpp"
 #include "core/kernels/table.hpp"
 #include "tests/aligned_bytes.hpp"
 
@@ -16,9 +16,8 @@ struct LinearData {
   std::vector<float> scales;
 };
 
-struct Padding {
-  int32_t top, left, bottom, right;
-};
+// Weights of 1, no biases, scales of 0.1.
+LinearData constant_data(size_t weights, size_t channels);
 
 // An op without window and activation; kernel and stride are 1.
 OpRecord plain_op(OpKind kind, uint32_t input, uint32_t output);
@@ -62,6 +61,12 @@ class ImageBuilder {
   std::string metadata_ = "{}";
   std::vector<uint8_t> stage_;
 };
+
+// The model of a valid image, which must outlive it.
+Model opened(const AlignedBytes& image);
+
+// What opening an image says.
+Status status_of(const AlignedBytes& image);
 
 // Makes the checksum right again after an edit, so that the other checks are what sees it.
 void seal(AlignedBytes& image);

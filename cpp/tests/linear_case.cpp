@@ -229,6 +229,27 @@ std::vector<int8_t> kernel_output(const Kernels& kernels, const LinearCase& line
   return without_gaps(output, linear.batch, image, filler);
 }
 
+void check_output(const LinearCase& linear, const std::vector<int32_t>& tiles) {
+  const LinearShape& shape = linear.shape;
+  CAPTURE(shape.in.height);
+  CAPTURE(shape.in.width);
+  CAPTURE(shape.in.channels);
+  CAPTURE(shape.out_channels);
+  CAPTURE(shape.window.stride_w);
+  const std::vector<int8_t> expected = expected_output(linear);
+  for (const int32_t tile : tiles) {
+    CAPTURE(tile);
+    for (const Kernels* kernels : kernels_of_ranges) {
+      CAPTURE(kernels->name);
+      CHECK(kernel_output(*kernels, linear, tile) == expected);
+    }
+  }
+  for (const Kernels* kernels : tested_kernels()) {
+    CAPTURE(kernels->name);
+    CHECK(kernel_output(*kernels, linear, shape.out_channels) == expected);
+  }
+}
+
 std::vector<float> kernel_logits(const Kernels& kernels, const LinearCase& linear) {
   std::vector<float> logits(static_cast<size_t>(linear.batch.images) * static_cast<size_t>(linear.shape.out_channels));
   const Call call(kernels, linear);

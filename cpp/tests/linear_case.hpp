@@ -59,6 +59,9 @@ inline const std::vector<const Kernels*> kernels_of_ranges = {&portable_kernels(
 std::vector<float> kernel_logits(const Kernels& kernels, const LinearCase& linear);
 std::vector<float> expected_logits(const LinearCase& linear);
 
+// Checks that all tested kernels give the output of the definition, and those of ranges on tiles of these sizes.
+void check_output(const LinearCase& linear, const std::vector<int32_t>& tiles);
+
 OpShape op_shape(const LinearCase& linear);
 
 // In an exactly sized buffer of the kernels' alignment.

@@ -1,13 +1,46 @@
-// A meter on memory of exactly the size it asks for, and its own packed weights.
+// What tests of alignment measure, and the meter that does.
 #pragma once
 
 #include <doctest/doctest.h>
 
 #include "core/align/channel_statistics.hpp"
+#include "tests/random_network.hpp"
 #include "tests/training_run.hpp"
 
 namespace pmt::tests {
 
+// A random network and samples of it.
+struct NetworkCase {
+  NetworkCase(uint64_t seed, int32_t stages, int32_t count)
+      : random(seed),
+        image(random_network(random, stages, Head::conv2d)),
+        model(opened(image)),
+        samples(random_samples(random, model, count)) {}
+
+  RandomSource random;
+  AlignedBytes image;
+  Model model;
+  Samples samples;
+};
+
+// A layer's own copy of what an alignment writes.
+struct LayerCopy {
+  LayerCopy(const Model& model, const OpRecord& op)
+      : weights(model.weights(op), model.weights(op) + weight_count(model, op)),
+        bias(model.bias(op), model.bias(op) + model.output_of(op).channels),
+        scales(model.weight_scales(op), model.weight_scales(op) + model.output_of(op).channels) {}
+
+  WritableLayer writable() { return {weights.data(), bias.data(), scales.data()}; }
+  bool operator==(const LayerCopy& other) const {
+    return weights == other.weights && bias == other.bias && scales == other.scales;
+  }
+
+  std::vector<int8_t> weights;
+  std::vector<int32_t> bias;
+  std::vector<float> scales;
+};
+
+// A meter on memory of exactly the size it asks for, and its own packed weights.
 template <typename Meter>
 class OpenMeter {
  public:

@@ -97,6 +97,15 @@ bool blocks_are_consistent(const Model& model) {
 
 }  // namespace
 
+bool small_enough_to_run(const Model& model) {
+  int64_t work = 0;
+  for (int32_t i = 0; i < model.op_count(); ++i) {
+    work += mac_count(model, model.op(i)) + element_count(model.input_of(model.op(i)));
+  }
+  for (int32_t i = 0; i < model.tensor_count(); ++i) work += element_count(model.tensor(i));
+  return work < 500000;
+}
+
 bool is_consistent(const Model& model, size_t image_bytes) {
   if (model.header().image_bytes != image_bytes) return false;
   if (!tensors_are_consistent(model) || !blocks_are_consistent(model)) return false;

@@ -8,4 +8,7 @@ namespace pmt::tests {
 // True when every op's geometry, order, data and clamp fit together.
 bool is_consistent(const Model& model, size_t image_bytes);
 
+// Whether a pass takes little enough work for a test of many images.
+bool small_enough_to_run(const Model& model);
+
 }  // namespace pmt::tests

@@ -19,27 +19,15 @@ namespace {
 
 using Reliability = std::vector<ChannelReliability>;
 
-// Some pixels of every second image are new.
-Samples random_pairs(RandomSource& random, const Model& model, int32_t pairs) {
-  Samples samples = random_samples(random, model, 2 * pairs);
-  for (size_t i = 1; i < samples.images.size(); i += 2) {
-    for (size_t k = 0; k < samples.images[i].size(); ++k) {
-      if (random.integer(0, 2) > 0) samples.images[i][k] = samples.images[i - 1][k];
+// Of pairs: some pixels of every second image are new.
+struct Case : NetworkCase {
+  explicit Case(uint64_t seed) : NetworkCase(seed, 5, 8) {
+    for (size_t i = 1; i < samples.images.size(); i += 2) {
+      for (size_t k = 0; k < samples.images[i].size(); ++k) {
+        if (random.integer(0, 2) > 0) samples.images[i][k] = samples.images[i - 1][k];
+      }
     }
   }
-  return samples;
-}
-
-struct Case {
-  explicit Case(uint64_t seed) : random(seed), image(random_network(random, 5, Head::conv2d)) {
-    REQUIRE(model.open(image.data(), image.size()).ok());
-    samples = random_pairs(random, model, 4);
-  }
-
-  RandomSource random;
-  AlignedBytes image;
-  Model model;
-  Samples samples;
 };
 
 std::vector<int32_t> mixing_layers(const Model& model) {
@@ -56,22 +44,12 @@ Reliability measure(OpenMeter<ReliabilityMeter>& open, const Model& model, int32
   return found;
 }
 
-// A layer's own copy of what weighing writes.
-struct LayerCopy {
-  LayerCopy(const Model& model, const OpRecord& op)
-      : weights(model.weights(op), model.weights(op) + weight_count(model, op)),
-        bias(model.bias(op), model.bias(op) + model.output_of(op).channels),
-        scales(model.weight_scales(op), model.weight_scales(op) + model.output_of(op).channels) {}
-
-  void weigh(const Model& model, int32_t op, const Reliability& found, float strength) {
-    std::vector<float> scratch(static_cast<size_t>(weighing_floats(model, op)));
-    weigh_channels(model, op, found.data(), strength, {weights.data(), bias.data(), scales.data()}, scratch.data());
-  }
-
-  std::vector<int8_t> weights;
-  std::vector<int32_t> bias;
-  std::vector<float> scales;
-};
+LayerCopy weighed(const Model& model, int32_t op, const Reliability& found, float strength) {
+  LayerCopy layer(model, model.op(op));
+  std::vector<float> scratch(static_cast<size_t>(weighing_floats(model, op)));
+  weigh_channels(model, op, found.data(), strength, layer.writable(), scratch.data());
+  return layer;
+}
 
 }  // namespace
 
@@ -144,8 +122,7 @@ TEST_CASE("weighed weights are theirs times their channels' share, and mean outp
       found.front().correlation = 1.0f;
       const float strength = static_cast<float>(c.random.integer(0, 4)) / 4.0f;
       const LayerCopy before(c.model, record);
-      LayerCopy after = before;
-      after.weigh(c.model, op, found, strength);
+      const LayerCopy after = weighed(c.model, op, found, strength);
       for (int32_t k = 0; k < c.model.output_of(record).channels; ++k) {
         const auto at = static_cast<size_t>(k);
         const ChannelWeights of = channel_weights(c.model, record, k);
@@ -179,13 +156,8 @@ TEST_CASE("channels that are equally reliable leave a layer as it is, but for th
   const OpRecord& record = c.model.op(op);
   const auto size = static_cast<size_t>(c.model.input_of(record).channels);
   const LayerCopy before(c.model, record);
-  LayerCopy half = before;
-  half.weigh(c.model, op, Reliability(size, {50.0f, 0.5f}), 1.0f);
-  LayerCopy full = before;
-  full.weigh(c.model, op, Reliability(size, {50.0f, 1.0f}), 1.0f);
-  CHECK(half.weights == full.weights);
-  CHECK(half.bias == full.bias);
-  CHECK(half.scales == full.scales);
+  const LayerCopy full = weighed(c.model, op, Reliability(size, {50.0f, 1.0f}), 1.0f);
+  CHECK((weighed(c.model, op, Reliability(size, {50.0f, 0.5f}), 1.0f) == full));
   for (int32_t k = 0; k < c.model.output_of(record).channels; ++k) {
     const auto at = static_cast<size_t>(k);
     if (channel_is_dead(before.scales[at])) continue;
@@ -204,12 +176,8 @@ TEST_CASE("a layer none of whose channels is reliable stays as it is") {
   const Case c(61);
   const int32_t op = mixing_layers(c.model).front();
   const OpRecord& record = c.model.op(op);
-  const LayerCopy before(c.model, record);
-  LayerCopy after = before;
-  after.weigh(c.model, op, Reliability(static_cast<size_t>(c.model.input_of(record).channels), {50.0f, 0.0f}), 1.0f);
-  CHECK(after.weights == before.weights);
-  CHECK(after.bias == before.bias);
-  CHECK(after.scales == before.scales);
+  const Reliability none(static_cast<size_t>(c.model.input_of(record).channels), {50.0f, 0.0f});
+  CHECK((weighed(c.model, op, none, 1.0f) == LayerCopy(c.model, record)));
 }
 
 TEST_CASE("what has no reliability is refused") {
@@ -232,8 +200,7 @@ TEST_CASE("what has no reliability is refused") {
   CHECK(code(0, 2, source_of(c.samples)) == Code::layer_not_trainable);
   CHECK(code(op, 0, source_of(c.samples)) == Code::batch_size);
   CHECK(code(op, 3, source_of(c.samples)) == Code::batch_size);
-  const SampleSource unreadable = {nullptr, [](void*, int32_t, int8_t*, int32_t*) { return false; }};
-  CHECK(code(op, 2, unreadable) == Code::sample_unreadable);
+  CHECK(code(op, 2, unreadable_source) == Code::sample_unreadable);
   // A pair that failed leaves nothing behind.
   Reliability again = measure(open, c.model, op, c.samples);
   OpenMeter<ReliabilityMeter> fresh(c.model);

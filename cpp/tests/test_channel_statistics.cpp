@@ -74,16 +74,8 @@ std::vector<reference::Sums> exact_sums(const Model& model, int32_t index, const
   return all;
 }
 
-struct Case {
-  explicit Case(uint64_t seed) : random(seed), image(random_network(random, 4, Head::conv2d)) {
-    REQUIRE(model.open(image.data(), image.size()).ok());
-    samples = random_samples(random, model, 12);
-  }
-
-  RandomSource random;
-  AlignedBytes image;
-  Model model;
-  Samples samples;
+struct Case : NetworkCase {
+  explicit Case(uint64_t seed) : NetworkCase(seed, 4, 12) {}
 };
 
 bool same(const Statistics& a, const Statistics& b) {
@@ -173,9 +165,8 @@ TEST_CASE("a measurement that fails keeps nothing") {
   CHECK(kept.op == last);
   const Statistics guess(64, {0.0f, 1.0f});
   Statistics found(64);
-  const SampleSource unreadable = {nullptr, [](void*, int32_t, int8_t*, int32_t*) { return false; }};
   const int32_t first = trainable_layers(c.model)[0];
-  CHECK(meter.meter().measure(first, c.samples.count(), unreadable, 1, guess.data(), found.data()).code ==
+  CHECK(meter.meter().measure(first, c.samples.count(), unreadable_source, 1, guess.data(), found.data()).code ==
         Code::sample_unreadable);
   CHECK(kept.op == 0);
   CHECK(meter.meter().measure(first, c.samples.count() + 1, source_of(c.samples), 1, guess.data(), found.data()).code ==
@@ -220,8 +211,7 @@ TEST_CASE("gains are bounded, and constant or dead channels stay") {
   OpRecord op = window_op(OpKind::conv2d, 0, 1, {1, 1, 1, 1, 0, 0}, 0, 0);
   builder.add_op(op, {{4, 4, 4, 4, 4}, {10, 10, 10, 10, 10}, {0.25f, 0.25f, 0.25f, 1e-9f, 0.25f}});
   const AlignedBytes image = builder.build();
-  Model model;
-  REQUIRE(model.open(image.data(), image.size()).ok());
+  const Model model = opened(image);
   std::vector<int32_t> bias(5, 10);
   std::vector<float> scales = {0.25f, 0.25f, 0.25f, 1e-9f, 0.25f};
   const Statistics reference = {{1.0f, 2.0f}, {1.0f, 100.0f}, {1.0f, 0.0f}, {1.0f, 1.0f}, {1.0f, 1.0f}};
@@ -243,6 +233,5 @@ TEST_CASE("what cannot be measured is refused") {
   const int32_t op = trainable_layers(c.model)[0];
   CHECK(meter.meter().measure(op, 0, source, 1, guess.data(), found.data()).code == Code::batch_size);
   CHECK(meter.meter().measure(op, 1 << 25, source, 1, guess.data(), found.data()).code == Code::batch_size);
-  const SampleSource unreadable = {nullptr, [](void*, int32_t, int8_t*, int32_t*) { return false; }};
-  CHECK(meter.meter().measure(op, 1, unreadable, 1, guess.data(), found.data()).code == Code::sample_unreadable);
+  CHECK(meter.meter().measure(op, 1, unreadable_source, 1, guess.data(), found.data()).code == Code::sample_unreadable);
 }

@@ -5,9 +5,8 @@
 
 #include "tests/random_bottlenecks.hpp"
 #include "tests/random_dag.hpp"
-#include "tests/random_directions.hpp"
-#include "tests/random_loss.hpp"
 #include "tests/random_network.hpp"
+#include "tests/random_options.hpp"
 #include "tests/training_run.hpp"
 
 using namespace pmt;
@@ -15,37 +14,12 @@ using namespace pmt::tests;
 
 namespace {
 
-TrainerOptions random_options(RandomSource& random) {
-  TrainerOptions options;
-  options.queries = 2 * random.integer(1, 4);
-  options.rule = random_rule(random);
-  options.scope = random.chance(4) ? Scope::model_wise : Scope::layer_wise;
-  options.generator = random.chance(2) ? Generator::philox : Generator::xorshift32;
-  options.sharing = random.chance(3) ? Sharing::batch : Sharing::per_sample;
-  options.baseline = random.chance(2) ? Baseline::clean : Baseline::leave_one_out;
-  options.rounding = random.chance(2) ? Rounding::nearest : Rounding::stochastic;
-  options.step = random.chance(2) ? Step::gradient : Step::normalized;
-  options.gradient_norm_scaling = static_cast<GradientNormScaling>(random.integer(0, 3));
-  options.train_weights = random.chance(6) ? 0 : 1;
-  options.train_bias = options.train_weights == 0 || random.chance(2) ? 1 : 0;
-  random_directions(random, options);
-  random_loss(random, options);
-  return options;
-}
-
 AlignedBytes any_network(RandomSource& random) {
   switch (random.integer(0, 3)) {
     case 0: return random_dag(random, random.integer(0, 9));
     case 1: return random_network(random, random.integer(0, 5), Head::fully_connected);
     default: return random_bottlenecks(random, random.integer(1, 4));
   }
-}
-
-// Ops that stream.
-int32_t streaming(const Plan& plan, const Model& model) {
-  int32_t ops = 0;
-  for (int32_t i = 0; i < model.op_count(); ++i) ops += plan.streams(i) ? 1 : 0;
-  return ops;
 }
 
 }  // namespace
@@ -56,9 +30,9 @@ TEST_CASE("compact training changes the same bytes") {
   for (int i = 0; i < 300; ++i) {
     CAPTURE(i);
     const AlignedBytes image = any_network(random);
-    Model model;
-    REQUIRE(model.open(image.data(), image.size()).ok());
-    const TrainerOptions options = random_options(random);
+    const Model model = opened(image);
+    TrainerOptions options = random_options(random);
+    options.scope = random.chance(4) ? Scope::model_wise : Scope::layer_wise;
     std::vector<int32_t> layers;
     for (const int32_t layer : trainable_layers(model)) {
       if (layers.empty() || !random.chance(3)) layers.push_back(layer);
@@ -72,7 +46,7 @@ TEST_CASE("compact training changes the same bytes") {
     TrainingRun sparing(model, options, layers, samples.count(), compact);
     CHECK(usual.train(samples, 3, 0.5f).code == sparing.train(samples, 3, 0.5f).code);
     CHECK(usual.parameters() == sparing.parameters());
-    streamed += streaming(sparing.trainer().plan(), model) > 0 ? 1 : 0;
+    streamed += streams_of(sparing.trainer().plan(), model).empty() ? 0 : 1;
     for (const int32_t layer : layers) layers_in_streams += sparing.trainer().plan().streams(layer) ? 1 : 0;
   }
   CHECK(streamed > 80);
@@ -86,8 +60,7 @@ TEST_CASE("the size of the weight tile does not change the bytes") {
   builder.add_tensor({1, 1, 40});
   builder.add_op(plain_op(OpKind::fully_connected, 0, 1), random_linear_data(random, 40, 300));
   const AlignedBytes image = builder.build();
-  Model model;
-  REQUIRE(model.open(image.data(), image.size()).ok());
+  const Model model = opened(image);
   TrainerOptions options;
   options.queries = 6;
   options.rule = EstimatorRule::weight;
@@ -112,8 +85,7 @@ TEST_CASE("a stream's tensors are those of its ops run one after another") {
   for (int i = 0; i < 200; ++i) {
     CAPTURE(i);
     const AlignedBytes image = random_bottlenecks(random, random.integer(1, 5));
-    Model model;
-    REQUIRE(model.open(image.data(), image.size()).ok());
+    const Model model = opened(image);
     Machine compact;
     compact.compact = true;
     const std::vector<int32_t> head = {model.op_count() - 1};
@@ -147,8 +119,7 @@ TEST_CASE("compact plans keep what every layer's queries read, and overlap nowhe
   for (int i = 0; i < 200; ++i) {
     CAPTURE(i);
     const AlignedBytes image = any_network(random);
-    Model model;
-    REQUIRE(model.open(image.data(), image.size()).ok());
+    const Model model = opened(image);
     const std::vector<int32_t> layers = trainable_layers(model);
     std::vector<int32_t> nodes;
     for (size_t k = 0; k < layers.size(); ++k) nodes.push_back(random.integer(0, 1));
@@ -177,8 +148,7 @@ TEST_CASE("compact plans keep what every layer's queries read, and overlap nowhe
 TEST_CASE("what a card says of streams is checked") {
   RandomSource random(73);
   const AlignedBytes image = random_bottlenecks(random, 3);
-  Model model;
-  REQUIRE(model.open(image.data(), image.size()).ok());
+  const Model model = opened(image);
   const std::vector<int32_t> layers = {model.op_count() - 1};
   const int32_t inputs = 0;
   const std::vector<int32_t> scratch(static_cast<size_t>(model.op_count()), 16);

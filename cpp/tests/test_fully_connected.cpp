@@ -6,25 +6,25 @@
 using namespace pmt;
 using namespace pmt::tests;
 
+namespace {
+
+void check_logits(const LinearCase& linear) {
+  const std::vector<float> logits = expected_logits(linear);
+  for (const Kernels* kernels : tested_kernels()) {
+    CAPTURE(kernels->name);
+    CHECK(kernel_logits(*kernels, linear) == logits);
+  }
+}
+
+}  // namespace
+
 TEST_CASE("fully_connected gives the bytes of its definition") {
   RandomSource random(5);
   for (const Shape& in : {Shape{1, 1, 1}, Shape{1, 1, 3}, Shape{1, 1, 64}, Shape{4, 3, 17}, Shape{2, 7, 48}}) {
     for (const int32_t out_channels : {1, 3, 10, 16, 17, 100}) {
       const LinearCase linear =
           random_linear_case(random, {OpKind::fully_connected, in, out_channels, {1, 1, 1, 1, 0, 0}, 0, 0});
-      const std::vector<int8_t> expected = expected_output(linear);
-      CAPTURE(in.channels);
-      for (const int32_t tile : {out_channels, 1, 7}) {
-        CAPTURE(tile);
-        for (const Kernels* kernels : kernels_of_ranges) {
-          CAPTURE(kernels->name);
-          CHECK(kernel_output(*kernels, linear, tile) == expected);
-        }
-      }
-      for (const Kernels* kernels : tested_kernels()) {
-        CAPTURE(kernels->name);
-        CHECK(kernel_output(*kernels, linear, out_channels) == expected);
-      }
+      check_output(linear, {out_channels, 1, 7});
     }
   }
 }
@@ -36,13 +36,8 @@ TEST_CASE("fully_connected of batches, and its logits") {
     const Shape in = {random.integer(1, 3), random.integer(1, 3), random.integer(1, 70)};
     const LinearCase linear =
         random_linear_batch(random, {OpKind::fully_connected, in, random.integer(1, 70), {1, 1, 1, 1, 0, 0}, 0, 0});
-    const std::vector<int8_t> expected = expected_output(linear);
-    const std::vector<float> logits = expected_logits(linear);
-    for (const Kernels* kernels : tested_kernels()) {
-      CAPTURE(kernels->name);
-      CHECK(kernel_output(*kernels, linear, linear.shape.out_channels) == expected);
-      CHECK(kernel_logits(*kernels, linear) == logits);
-    }
+    check_output(linear, {});
+    check_logits(linear);
   }
 }
 
@@ -52,11 +47,7 @@ TEST_CASE("logits of a convolution whose window covers its input") {
     for (const Shape& in : {Shape{1, 1, 160}, Shape{4, 3, 5}, Shape{1, 7, 3}}) {
       const LinearCase linear =
           random_linear_batch(random, {OpKind::conv2d, in, out_channels, {in.height, in.width, 1, 1, 0, 0}, 0, 0});
-      const std::vector<float> logits = expected_logits(linear);
-      for (const Kernels* kernels : tested_kernels()) {
-        CAPTURE(kernels->name);
-        CHECK(kernel_logits(*kernels, linear) == logits);
-      }
+      check_logits(linear);
     }
   }
 }

@@ -4,34 +4,14 @@
 #include <memory>
 
 #include "core/zo/gradient.hpp"
-#include "tests/random_directions.hpp"
-#include "tests/random_loss.hpp"
 #include "tests/random_network.hpp"
+#include "tests/random_options.hpp"
 #include "tests/reference_estimate.hpp"
 
 using namespace pmt;
 using namespace pmt::tests;
 
 namespace {
-
-TrainerOptions random_options(RandomSource& random) {
-  TrainerOptions options;
-  options.seed = static_cast<uint32_t>(random.integer(1, 1000));
-  options.queries = random.integer(2, 6);
-  options.mu_weight = random.integer(1, 20);
-  options.mu_node = random.integer(1, 8);
-  options.generator = static_cast<Generator>(random.integer(0, 1));
-  options.scope = static_cast<Scope>(random.integer(0, 1));
-  options.baseline = static_cast<Baseline>(random.integer(0, 1));
-  options.rule = random_rule(random);
-  options.node_dimension = static_cast<NodeDimension>(random.integer(0, 1));
-  options.sharing = static_cast<Sharing>(random.integer(0, 1));
-  options.train_bias = static_cast<uint32_t>(random.integer(0, 1));
-  options.train_weights = options.train_bias != 0 && random.chance(4) ? 0 : 1;
-  random_directions(random, options);
-  random_loss(random, options);
-  return options;
-}
 
 int64_t free_nodes(const reference::Image& nodes, const OpRecord& op) {
   return std::count_if(nodes.begin(), nodes.end(),
@@ -43,8 +23,8 @@ struct Setting {
   explicit Setting(RandomSource& random)
       : image(random_network(random, random.integer(1, 5),
                              random.pick<Head>({Head::fully_connected, Head::conv2d, Head::pool}))),
+        model(opened(image)),
         options(random_options(random)) {
-    REQUIRE(model.open(image.data(), image.size()).ok());
     std::vector<int32_t> layers;
     for (const int32_t layer : trainable_layers(model)) {
       if (!random.chance(3)) layers.push_back(layer);

@@ -51,7 +51,7 @@ struct Case {
     }
     builder.add_op(plain_op(OpKind::fully_connected, 0, 1), data);
     image = builder.build();
-    REQUIRE(model.open(image.data(), image.size()).ok());
+    model = opened(image);
   }
   Case(const Case&) = delete;
   Case& operator=(const Case&) = delete;

@@ -6,8 +6,8 @@
 
 #include "tests/engine.hpp"
 #include "tests/model_consistency.hpp"
-#include "tests/random_directions.hpp"
 #include "tests/random_network.hpp"
+#include "tests/random_options.hpp"
 #include "tests/training_run.hpp"
 
 using namespace pmt;
@@ -15,30 +15,12 @@ using namespace pmt::tests;
 
 namespace {
 
-bool small_enough_to_run(const Model& model) {
-  int64_t work = 0;
-  for (int32_t i = 0; i < model.op_count(); ++i) {
-    work += mac_count(model, model.op(i)) + element_count(model.input_of(model.op(i)));
-  }
-  for (int32_t i = 0; i < model.tensor_count(); ++i) work += element_count(model.tensor(i));
-  return work < 500000;
-}
-
 // Two steps with any options: scales at their bounds meet every estimator, scaling and rounding.
 void train(RandomSource& random, const Model& model) {
   const std::vector<int32_t> layers = trainable_layers(model);
   if (layers.empty()) return;
-  TrainerOptions options;
-  options.queries = 2;
+  TrainerOptions options = random_options(random);
   options.mu_weight = options.mu_node = random.pick<int32_t>({1, 64});
-  options.scope = static_cast<Scope>(random.integer(0, 1));
-  options.baseline = static_cast<Baseline>(random.integer(0, 1));
-  options.rule = random_rule(random);
-  options.sharing = static_cast<Sharing>(random.integer(0, 1));
-  options.gradient_norm_scaling = static_cast<GradientNormScaling>(random.integer(0, 2));
-  options.quantization_aware_scaling = static_cast<uint32_t>(random.integer(0, 1));
-  options.rounding = static_cast<Rounding>(random.integer(0, 1));
-  options.step = static_cast<Step>(random.integer(0, 1));
   TrainingRun run(model, options, layers, 2, sequential_executor());
   CHECK(run.train(random_samples(random, model, 2), 2, random.pick<float>({1e-30f, 1.0f, 3e38f})).ok());
 }
@@ -161,30 +143,11 @@ TEST_CASE("flipped bits under a right checksum are refused or safe") {
 TEST_CASE("hostile values in any field under a right checksum are refused or safe") {
   RandomSource random(21);
   Verdict verdict;
-  const uint32_t values[] = {0,
-                             1,
-                             2,
-                             3,
-                             16,
-                             127,
-                             128,
-                             255,
-                             256,
-                             4096,
-                             65535,
-                             65536,
-                             1u << 24,
-                             1u << 28,
-                             0x7FFFFFFF,
-                             0x80000000,
-                             0xFFFFFF80,
-                             0xFFFFFFF0,
-                             0xFFFFFFFF,
-                             0x7F800000 /* inf */,
-                             0x7FC00000 /* NaN */,
-                             0x00000001,
-                             0x2B8CBCCC /* 1e-12 */,
-                             0x49742400 /* 1e6 */};
+  // The last four as floats: infinity, not a number, 1e-12, 1e6.
+  const uint32_t values[] = {0u,         1u,         2u,         3u,         16u,        127u,
+                             128u,       255u,       256u,       4096u,      65535u,     65536u,
+                             1u << 24,   1u << 28,   0x7FFFFFFF, 0x80000000, 0xFFFFFF80, 0xFFFFFFF0,
+                             0xFFFFFFFF, 0x7F800000, 0x7FC00000, 0x2B8CBCCC, 0x49742400};
   for (int i = 0; i < 4; ++i) {
     const AlignedBytes original = sample_image(random);
     for (const size_t offset : field_offsets(original)) {

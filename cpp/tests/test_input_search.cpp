@@ -160,8 +160,7 @@ TEST_CASE("a search in steps finds what its definition finds") {
     if (random.chance(6)) own.push_back({FilterKind::tone_curve, 3, NoiseModel::constant, 0});
     builder.set_stage(side, side, own);
     const AlignedBytes image = builder.build();
-    Model model;
-    REQUIRE(model.open(image.data(), image.size()).ok());
+    const Model model = opened(image);
     const int32_t images = random.pick<int32_t>({29, 30, 77, 100, 101, 250, 300, 301, 500});
     AlignedBytes memory(1 << 14);
     Arena arena(memory.data(), memory.size());

@@ -93,8 +93,7 @@ void compare(RandomSource& random, const Size& frame, const Size& input, int32_t
   CAPTURE(frame.width);
   CAPTURE(channels);
   const AlignedBytes bytes = network(frame, input, channels, filters);
-  Model model;
-  REQUIRE(model.open(bytes.data(), bytes.size()).ok());
+  const Model model = opened(bytes);
   const reference::Pixels image = random_pixels(random, frame.height, frame.width, channels);
   const std::vector<int8_t> found = run(model, image);
   CHECK(found == expected(image, input, filters));
@@ -139,9 +138,7 @@ TEST_CASE("filters run one after another, then the frame is resampled") {
 
 TEST_CASE("a stage out of its bounds is refused by its filter") {
   const auto status = [](const Size& frame, int32_t channels, const std::vector<FilterRecord>& filters) {
-    const AlignedBytes bytes = network(frame, {4, 4}, channels, filters);
-    Model model;
-    return model.open(bytes.data(), bytes.size());
+    return status_of(network(frame, {4, 4}, channels, filters));
   };
   const FilterRecord good = {FilterKind::sharpening, 3, NoiseModel::constant, 0};
   CHECK(status({4, 4}, 3, {good}).ok());
@@ -171,8 +168,7 @@ TEST_CASE("a stage that is cut off, misplaced or of another version is refused")
     AlignedBytes bytes = whole;
     bytes.set_word(field, value);
     seal(bytes);
-    Model model;
-    return model.open(bytes.data(), bytes.size()).code;
+    return status_of(bytes).code;
   };
   const size_t offset = offsetof(ImageHeader, stage), count = offset + 4, version = offsetof(ImageHeader, version);
   CHECK(code(version, image_version_with_stage) == Code::ok);

@@ -1,6 +1,7 @@
 // Steps that end early: the caller stops, or a sample cannot be read.
 #include <doctest/doctest.h>
 
+#include "tests/image_builder.hpp"
 #include "tests/random_dag.hpp"
 #include "tests/shuffled_executor.hpp"
 #include "tests/training_run.hpp"
@@ -11,8 +12,7 @@ using namespace pmt::tests;
 namespace {
 
 struct Setting {
-  explicit Setting(uint64_t seed) : random(seed), image(random_dag(random, 6)) {
-    REQUIRE(model.open(image.data(), image.size()).ok());
+  explicit Setting(uint64_t seed) : random(seed), image(random_dag(random, 6)), model(opened(image)) {
     samples = random_samples(random, model, 3);
     options.queries = 3;
     options.rounding = Rounding::stochastic;

@@ -22,8 +22,7 @@ using Frame = std::vector<int8_t>;
 // Frames that a network has learned, for it says their labels, and the same as a worse sensor sees them.
 struct World {
   explicit World(uint64_t seed, int32_t count = 80, bool has_stage = false)
-      : random(seed), image(random_bottlenecks(random, 3, has_stage)) {
-    REQUIRE(model.open(image.data(), image.size()).ok());
+      : random(seed), image(random_bottlenecks(random, 3, has_stage)), model(opened(image)) {
     const Samples samples = random_samples(random, model, count);
     measure(samples);
     for (const std::vector<int8_t>& clean : samples.images) {
@@ -346,6 +345,7 @@ TEST_CASE("cancelling and failing leave the state in force as it was") {
     REQUIRE(device.learner.run({500, 0}, &done).ok());
     CHECK(device.learner.observe(world.frames[0].data(), 0, Role::train).code == Code::learner_call);
     CHECK(device.learner.begin(LearnerPhase::head).code == Code::learner_call);
+    CHECK(device.learner.forget().code == Code::learner_call);
     CHECK(device.learner.commit().code == Code::learner_call);
     REQUIRE(device.learner.cancel().ok());
     CHECK(device.logits(0) == before);

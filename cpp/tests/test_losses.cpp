@@ -53,6 +53,13 @@ struct Case {
   Target target = {0};
 };
 
+std::vector<float> random_logits(RandomSource& random, int32_t classes) {
+  std::vector<float> logits(static_cast<size_t>(classes));
+  const double spread = std::pow(10.0, random.real(-2.0, 2.0));
+  for (float& logit : logits) logit = static_cast<float>(random.real(-spread, spread));
+  return logits;
+}
+
 struct NamedLoss {
   const char* name;
   std::function<int32_t(const Case&, const float*)> value;
@@ -96,6 +103,35 @@ TEST_CASE("every loss agrees with its definition in double") {
   }
 }
 
+TEST_CASE("cross_entropy agrees with double") {
+  RandomSource random(14);
+  for (int i = 0; i < 3000; ++i) {
+    const int32_t classes = random.pick<int32_t>({2, 10, 100, 1000});
+    const std::vector<float> logits = random_logits(random, classes);
+    const int32_t label = random.integer(0, classes - 1);
+    const double exact = reference::cross_entropy(in_double(logits), static_cast<size_t>(label));
+    const double loss = real(cross_entropy(logits.data(), classes, label));
+    CAPTURE(classes);
+    // Half a step of the fixed point, and float sums of up to 1000 terms.
+    CHECK(std::abs(loss - exact) <= 0.5 / 1048576.0 + 2e-6 * std::max(1.0, exact));
+  }
+}
+
+TEST_CASE("cross_entropy_gradient agrees with double") {
+  RandomSource random(15);
+  for (int i = 0; i < 1000; ++i) {
+    const int32_t classes = random.pick<int32_t>({2, 10, 100});
+    const std::vector<float> logits = random_logits(random, classes);
+    const int32_t label = random.integer(0, classes - 1);
+    std::vector<int32_t> gradient(logits.size());
+    cross_entropy_gradient(logits.data(), classes, label, gradient.data());
+    const auto exact = reference::cross_entropy_gradient(in_double(logits), static_cast<size_t>(label));
+    double largest = 0.0;
+    for (size_t c = 0; c < logits.size(); ++c) largest = std::max(largest, std::abs(real(gradient[c]) - exact(c)));
+    CHECK(largest < 2.0 / 1048576.0);
+  }
+}
+
 TEST_CASE("every gradient agrees with finite differences of the definition") {
   RandomSource random(141);
   for (int i = 0; i < 500; ++i) {
@@ -123,7 +159,6 @@ TEST_CASE("logits that are not numbers, or infinite as the largest, have the lar
   const float nan = std::nanf(""), infinity = INFINITY;
   for (const NamedLoss& loss : all_losses()) {
     CAPTURE(loss.name);
-    const Case one(random, 3);
     const float none[][3] = {{nan, nan, nan},
                              {nan, 1.0f, 2.0f},
                              {1.0f, nan, 2.0f},
@@ -132,7 +167,9 @@ TEST_CASE("logits that are not numbers, or infinite as the largest, have the lar
                              {infinity, infinity, 0.0f},
                              {infinity, -infinity, 0.0f},
                              {-infinity, -infinity, -infinity}};
-    for (const auto& logits : none) {
+    for (int32_t draw = 0; draw < 80; ++draw) {
+      const auto& logits = none[draw % 8];
+      const Case one(random, 3);
       CHECK(loss.value(one, logits) == 1024 << 20);
       int32_t gradient[3] = {1, 1, 1};
       loss.gradient(one, logits, gradient);
@@ -195,6 +232,18 @@ TEST_CASE("every target of the range has a gradient from both ends of the output
 }
 
 TEST_CASE("losses of literal logits") {
+  const float alike[] = {3.0f, 3.0f}, wrong[] = {0.0f, 5000.0f};
+  CHECK(cross_entropy(alike, 2, 0) == 726818);      // log 2 = 726817.498 in 2^-20, its float 726817.5
+  CHECK(cross_entropy(wrong, 2, 0) == 1024 << 20);  // the bound
+  CHECK(cross_entropy(wrong, 2, 1) == 0);
+  const float impossible[] = {0.0f, -INFINITY, 0.0f};  // a class that cannot be
+  CHECK(cross_entropy(impossible, 3, 0) == 726818);
+  CHECK(cross_entropy(impossible, 3, 1) == 1024 << 20);
+  const float six[] = {2.0f, 2.0f, 2.0f, 2.0f, 2.0f, 2.0f};
+  int32_t sixths[6];
+  cross_entropy_gradient(six, 6, 5, sixths);
+  for (int32_t c = 0; c < 5; ++c) CHECK(sixths[c] == 174763);  // 2^20 / 6 = 174762.67
+  CHECK(sixths[5] == 174763 - (1 << 20));
   const float logits[] = {2.0f, 0.5f, 2.0f};
   CHECK(squared_error(logits, 3, {0}, 0) == fixed_loss((1.0f + 0.25f + 4.0f) / 3.0f));
   const float even[] = {0.0f, 0.0f};
@@ -205,4 +254,9 @@ TEST_CASE("losses of literal logits") {
   int32_t gradient[3];
   squared_error_gradient(logits, 3, {0}, 0, gradient);
   CHECK(gradient[0] == fixed_gradient(2.0f / 3.0f));
+}
+
+TEST_CASE("arg_max takes the first of equals") {
+  const float logits[] = {1.0f, 4.0f, 4.0f, -2.0f};
+  CHECK(arg_max(logits, 4) == 1);
 }

@@ -4,10 +4,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "tests/image_builder.hpp"
 #include "tests/random_dag.hpp"
-#include "tests/random_directions.hpp"
-#include "tests/shuffled_executor.hpp"
-#include "tests/simulated_kernels.hpp"
+#include "tests/random_options.hpp"
 #include "tests/training_run.hpp"
 
 using namespace pmt;
@@ -16,8 +15,7 @@ using namespace pmt::tests;
 namespace {
 
 struct Setting {
-  Setting(RandomSource& random, float diversity, bool weights) : image(random_dag(random, 6)) {
-    REQUIRE(model.open(image.data(), image.size()).ok());
+  Setting(RandomSource& random, float diversity, bool weights) : image(random_dag(random, 6)), model(opened(image)) {
     samples = random_samples(random, model, 3);
     options.queries = 4;
     options.rounding = Rounding::stochastic;
@@ -30,25 +28,13 @@ struct Setting {
     options.train_weights = weights ? 1 : 0;
   }
 
-  TrainingRun run(const Machine& machine = {}) const {
-    return TrainingRun(model, options, trainable_layers(model), samples.count(), machine);
-  }
+  TrainingRun run() const { return TrainingRun(model, options, trainable_layers(model), samples.count(), {}); }
 
   AlignedBytes image;
   Model model;
   Samples samples;
   TrainerOptions options;
 };
-
-// Calls check(setting), with a mean prediction in every second one.
-template <typename Check>
-void for_all_kinds(uint64_t seed, const Check& check) {
-  RandomSource random(seed);
-  for (int32_t kind = 0; kind < 6; ++kind) {
-    CAPTURE(kind);
-    check(Setting(random, kind % 2 == 0 ? 0.0f : 0.7f, kind < 3));
-  }
-}
 
 void copy_parameters(const Trainer& from, const Trainer& to) {
   for (int32_t i = 0; i < from.layer_count(); ++i) {
@@ -61,8 +47,11 @@ void copy_parameters(const Trainer& from, const Trainer& to) {
 }  // namespace
 
 TEST_CASE("training goes on from its mean prediction as if it had never stopped") {
+  RandomSource random(61);
   int32_t kept = 0;
-  for_all_kinds(61, [&](const Setting& setting) {
+  for (int32_t kind = 0; kind < 6; ++kind) {
+    CAPTURE(kind);
+    const Setting setting(random, kind % 2 == 0 ? 0.0f : 0.7f, kind < 3);
     TrainingRun whole = setting.run(), stopped = setting.run(), resumed = setting.run();
     const SampleSource source = source_of(setting.samples);
     StepResult result = {};
@@ -81,31 +70,8 @@ TEST_CASE("training goes on from its mean prediction as if it had never stopped"
     }
     CHECK(resumed.parameters() == whole.parameters());
     CHECK(whole.trainer().steps_begun() == 4);
-  });
+  }
   CHECK(kept == 3);
-}
-
-TEST_CASE("a mean prediction gives the same bytes in any order, on any kernels") {
-  int32_t learned = 0;
-  for_all_kinds(62, [&](const Setting& setting) {
-    const auto trained = [&](const Machine& machine) {
-      TrainingRun run = setting.run(machine);
-      const std::vector<int32_t> start = run.parameters();
-      REQUIRE(run.train(setting.samples, 3, 0.9f).ok());
-      learned += run.parameters() != start;
-      return run.parameters();
-    };
-    const std::vector<int32_t> expected = trained({});
-    ShuffledExecutor shuffled(5, 4);
-    CHECK(trained(Machine(shuffled.executor())) == expected);
-    for (const Kernels* kernels : tested_kernels()) {
-      Machine machine;
-      machine.kernels = kernels;
-      machine.query_bytes = 3000;
-      CHECK(trained(machine) == expected);
-    }
-  });
-  CHECK(learned > 12);
 }
 
 TEST_CASE("a mean prediction that no training can have left is refused") {

@@ -31,16 +31,11 @@ AlignedBytes small_image() {
   return builder.build();
 }
 
-Status open(const AlignedBytes& image) {
-  Model model;
-  return model.open(image.data(), image.size());
-}
-
 Status open_with(size_t offset, uint32_t word) {
   AlignedBytes image = small_image();
   image.set_word(offset, word);
   if (offset != offsetof(ImageHeader, crc32)) seal(image);
-  return open(image);
+  return status_of(image);
 }
 
 size_t tensor_at(uint32_t index, size_t field) {
@@ -63,8 +58,7 @@ uint32_t bits_of(float value) {
 
 TEST_CASE("a valid image opens and reads back") {
   const AlignedBytes image = small_image();
-  Model model;
-  REQUIRE(model.open(image.data(), image.size()).ok());
+  const Model model = opened(image);
   CHECK(model.tensor_count() == 4);
   CHECK(model.op_count() == 3);
   CHECK(model.classes() == 5);
@@ -100,8 +94,7 @@ TEST_CASE("names, blocks, metadata and shapes read back as they were written") {
   builder.add_block({0}, builder.add_name("B1"));
   builder.set_metadata("{\"classes\": 4}");
   const AlignedBytes image = builder.build();
-  Model model;
-  REQUIRE(model.open(image.data(), image.size()).ok());
+  const Model model = opened(image);
   CHECK(std::string(model.name(model.input().name)) == "image");
   CHECK(std::string(model.name(model.output().name)) == "scores");
   CHECK(std::string(model.name(model.tensor(1).name)) == "x");
@@ -241,7 +234,7 @@ TEST_CASE("a tensor that no op makes may lie unused, but not be read") {
     builder.add_tensor({2, 2, 1});  // made by nobody
     builder.add_tensor({1, 1, 4});
     builder.add_op(plain_op(OpKind::reshape, read, 2));
-    return open(builder.build()).code;
+    return status_of(builder.build()).code;
   };
   CHECK(code(0) == Code::ok);
   CHECK(code(1) == Code::op_tensor);
@@ -252,9 +245,7 @@ TEST_CASE("tensors too large for a plan are refused") {
   builder.add_tensor({4096, 4096, 8});
   builder.add_tensor({4096, 4096, 8});
   builder.add_op(plain_op(OpKind::reshape, 0, 1));
-  Model model;
-  const AlignedBytes image = builder.build();
-  const Status status = model.open(image.data(), image.size());
+  const Status status = status_of(builder.build());
   CHECK(status.code == Code::tensor_shape);
   CHECK(status.op == 1);
 }
@@ -269,7 +260,7 @@ TEST_CASE("a window of padding alone is refused") {
     builder.add_tensor({4, 4, 1});
     builder.add_tensor(out);
     builder.add_op(window_op(OpKind::average_pool, 0, 1, window, pad_bottom, pad_right));
-    return open(builder.build()).code;
+    return status_of(builder.build()).code;
   };
   CHECK(code({2, 2, 2, 2, 0, 0}, 0, 0, {2, 2, 1}) == Code::ok);
   CHECK(code({2, 2, 2, 2, 0, 0}, 2, 0, {3, 2, 1}) == Code::op_geometry);

@@ -14,23 +14,19 @@ Code code_of(const OpRecord& op, const Shape& in, const Shape& out) {
   builder.add_tensor(in);
   builder.add_tensor(out);
   builder.add_op(op);
-  const AlignedBytes image = builder.build();
-  Model model;
-  return model.open(image.data(), image.size()).code;
+  return status_of(builder.build()).code;
 }
 
 Code code_of(OpKind kind, const Shape& in, const Shape& out) { return code_of(plain_op(kind, 0, 1), in, out); }
-
-LinearData constant_data(size_t weights, int8_t weight, size_t channels) {
-  return {std::vector<int8_t>(weights, weight), std::vector<int32_t>(channels, 0), std::vector<float>(channels, 0.1f)};
-}
 
 // A fully connected layer of two classes over every input, with the largest products there are.
 AlignedBytes widest_products(int32_t taps) {
   ImageBuilder builder;
   builder.add_tensor({1, 1, taps}, 0.05f, -128);
   builder.add_tensor({1, 1, 2});
-  builder.add_op(plain_op(OpKind::fully_connected, 0, 1), constant_data(2 * static_cast<size_t>(taps), -128, 2));
+  LinearData data = constant_data(2 * static_cast<size_t>(taps), 2);
+  for (int8_t& weight : data.weights) weight = -128;
+  builder.add_op(plain_op(OpKind::fully_connected, 0, 1), data);
   return builder.build();
 }
 
@@ -99,9 +95,7 @@ TEST_CASE("an addition joins equal shapes, not equal numbers of elements") {
     OpRecord op = plain_op(OpKind::add, 0, 2);
     op.input[1] = 1;
     builder.add_op(op);
-    const AlignedBytes image = builder.build();
-    Model model;
-    return model.open(image.data(), image.size()).code;
+    return status_of(builder.build()).code;
   };
   CHECK(code({2, 3, 4}) == Code::ok);
   CHECK(code({3, 2, 4}) == Code::op_geometry);
@@ -109,10 +103,9 @@ TEST_CASE("an addition joins equal shapes, not equal numbers of elements") {
 }
 
 TEST_CASE("a layer whose accumulators could overflow is refused, the widest allowed one does not") {
-  const AlignedBytes refused = widest_products(65536), widest = widest_products(65535);
-  Model model;
-  CHECK(model.open(refused.data(), refused.size()).code == Code::op_geometry);
-  REQUIRE(model.open(widest.data(), widest.size()).ok());
+  CHECK(status_of(widest_products(65536)).code == Code::op_geometry);
+  const AlignedBytes widest = widest_products(65535);
+  const Model model = opened(widest);
   Engine engine(model);
   const std::vector<int8_t> input(65535, 127);
   // -(255 * 128 * 65535) products of 0.05 * 0.1
@@ -126,10 +119,8 @@ TEST_CASE("a convolution over too many taps is refused") {
     builder.add_tensor({2, 2, channels});
     builder.add_tensor({1, 1, 1});
     builder.add_op(window_op(OpKind::conv2d, 0, 1, {2, 2, 1, 1, 0, 0}, 0, 0),
-                   constant_data(4 * static_cast<size_t>(channels), 1, 1));
-    const AlignedBytes image = builder.build();
-    Model model;
-    return model.open(image.data(), image.size()).code;
+                   constant_data(4 * static_cast<size_t>(channels), 1));
+    return status_of(builder.build()).code;
   };
   CHECK(code(16383) == Code::ok);           // 65532 taps
   CHECK(code(16384) == Code::op_geometry);  // 65536

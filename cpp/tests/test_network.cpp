@@ -11,8 +11,7 @@ using namespace pmt::tests;
 namespace {
 
 void compare(RandomSource& random, const AlignedBytes& image) {
-  Model model;
-  REQUIRE(model.open(image.data(), image.size()).code == Code::ok);
+  const Model model = opened(image);
   Engine engine(model);
   const std::vector<OpParameters> parameters = parameters_of(model);
   std::vector<reference::Image> tensors(static_cast<size_t>(model.tensor_count()));
@@ -49,11 +48,9 @@ TEST_CASE("a linear head is the one whose window covers its input") {
     ImageBuilder builder;
     builder.add_tensor(in);
     builder.add_tensor(out);
-    builder.add_op(window_op(kind, 0, 1, window, 0, 0),
-                   {std::vector<int8_t>(4096, 1), std::vector<int32_t>(64, 0), std::vector<float>(64, 0.1f)});
+    builder.add_op(window_op(kind, 0, 1, window, 0, 0), constant_data(4096, 64));
     const AlignedBytes image = builder.build();
-    Model model;
-    REQUIRE(model.open(image.data(), image.size()).code == Code::ok);
+    const Model model = opened(image);
     return has_linear_head(model);
   };
   CHECK(with_head(OpKind::fully_connected, {1, 1, 1, 1, 0, 0}, {2, 2, 4}, {1, 1, 10}));

@@ -7,6 +7,7 @@
 #include "core/zo/perturbation.hpp"
 #include "reference/perturbation.hpp"
 #include "reference/random.hpp"
+#include "tests/linear_case.hpp"
 #include "tests/random_source.hpp"
 #include "tests/simulated_kernels.hpp"
 
@@ -43,11 +44,8 @@ std::vector<int32_t> random_split(RandomSource& random, int32_t count) {
   return chunks;
 }
 
-template <typename Value>
-reference::Vector<Value> vector_of(const std::vector<Value>& values) {
-  reference::Vector<Value> vector = reference::Vector<Value>::from_shape({values.size()});
-  std::copy(values.begin(), values.end(), vector.begin());
-  return vector;
+reference::Vector<int8_t> vector_of(const std::vector<int8_t>& values) {
+  return tests::tensor_of<reference::Vector<int8_t>>(values, {values.size()});
 }
 
 void compare_perturbed(const std::vector<int8_t>& values, const std::vector<int8_t>& signs, int32_t mu, int32_t low,
@@ -137,17 +135,6 @@ TEST_CASE("perturb of literal numbers") {
     int8_t perturbed[4];
     kernels->perturb(values, signs, 4, 4, -127, 127, perturbed);
     CHECK(std::vector<int8_t>(perturbed, perturbed + 4) == std::vector<int8_t>{4, 127, -127, 96});
-  }
-}
-
-TEST_CASE("accumulate_signs adds the factor with its sign") {
-  const int8_t signs[] = {1, -1, 1};
-  for (const Kernels* kernels : tests::tested_kernels()) {
-    CAPTURE(kernels->name);
-    int32_t sums[] = {10, 10, 0};
-    kernels->accumulate_signs(signs, 3, 7, sums);
-    kernels->accumulate_signs(signs, 3, -2, sums);
-    CHECK(std::vector<int32_t>(sums, sums + 3) == std::vector<int32_t>{15, 5, 5});
   }
 }
 

@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "core/net/plan.hpp"
@@ -10,10 +12,6 @@ using namespace pmt;
 using namespace pmt::tests;
 
 namespace {
-
-LinearData constant_data(size_t weights, size_t channels) {
-  return {std::vector<int8_t>(weights, 1), std::vector<int32_t>(channels, 0), std::vector<float>(channels, 0.1f)};
-}
 
 // conv2d 4x4x3 -> 4x4x8, depthwise -> 4x4x8, fully_connected -> 10.
 AlignedBytes small_chain() {
@@ -138,98 +136,90 @@ class StampedPass {
   bool whole_ = true;
 };
 
-// Offsets of the tensors of the main pass and of queries.
-std::vector<int32_t> offsets(const Model& model, const Plan& plan) {
-  std::vector<int32_t> offsets;
-  for (const Pass pass : {Pass::main, Pass::query}) {
-    for (int32_t i = 0; i < model.tensor_count(); ++i) offsets.push_back(plan.offset(pass, i));
-  }
-  return offsets;
-}
+// A network and its plan.
+struct Planned {
+  explicit Planned(AlignedBytes network)
+      : image(std::move(network)), model(opened(image)), table(static_cast<size_t>(Plan::table_size(model))) {}
 
-void check_plan(RandomSource& random, const AlignedBytes& image) {
-  Model model;
-  REQUIRE(model.open(image.data(), image.size()).ok());
-  const std::vector<int32_t> layers = random_layers(random, model);
-  std::vector<int32_t> table(static_cast<size_t>(Plan::table_size(model)));
-  for (const QueryMemory memory : {QueryMemory::shared, QueryMemory::apart}) {
-    Plan plan;
+  void make(std::vector<int32_t> under_training, QueryMemory memory = QueryMemory::shared) {
+    layers = std::move(under_training);
     plan.make(model, layers.data(), static_cast<int32_t>(layers.size()), memory, table.data());
-    CHECK(plan.is_free_of_overlaps());
-    CHECK(StampedPass(model, plan, memory == QueryMemory::apart ? 3 : 1).run(layers));
-    for (const int32_t offset : offsets(model, plan)) CHECK(offset % 16 == (offset < 0 ? -1 : 0));
+  }
+  // Of the tensors of the main pass and of queries.
+  std::vector<int32_t> offsets() const {
+    std::vector<int32_t> all;
+    for (const Pass pass : {Pass::main, Pass::query}) {
+      for (int32_t i = 0; i < model.tensor_count(); ++i) all.push_back(plan.offset(pass, i));
+    }
+    return all;
+  }
+
+  AlignedBytes image;
+  Model model;
+  std::vector<int32_t> table, layers;
+  Plan plan;
+};
+
+void check_plan(RandomSource& random, AlignedBytes image) {
+  Planned planned(std::move(image));
+  const std::vector<int32_t> layers = random_layers(random, planned.model);
+  for (const QueryMemory memory : {QueryMemory::shared, QueryMemory::apart}) {
+    planned.make(layers, memory);
+    CHECK(planned.plan.is_free_of_overlaps());
+    CHECK(StampedPass(planned.model, planned.plan, memory == QueryMemory::apart ? 3 : 1).run(layers));
+    for (const int32_t offset : planned.offsets()) CHECK(offset % 16 == (offset < 0 ? -1 : 0));
   }
 }
 
 }  // namespace
 
 TEST_CASE("the plan of a small net, byte for byte") {
-  const AlignedBytes image = small_chain();
-  Model model;
-  REQUIRE(model.open(image.data(), image.size()).ok());
-  std::vector<int32_t> table(static_cast<size_t>(Plan::table_size(model)));
-  Plan plan;
-  plan.make(model, nullptr, 0, QueryMemory::shared, table.data());
-  CHECK(plan.bytes() == 256);
-  CHECK(offsets(model, plan) == std::vector<int32_t>{128, 0, 128, 0, -1, -1, -1, -1});
+  Planned planned(small_chain());
+  planned.make({});
+  CHECK(planned.plan.bytes() == 256);
+  CHECK(planned.offsets() == std::vector<int32_t>{128, 0, 128, 0, -1, -1, -1, -1});
 
-  const int32_t layers[] = {1};  // while op 1 is queried, its input and output stay
-  plan.make(model, layers, 1, QueryMemory::shared, table.data());
-  CHECK(plan.bytes() == 400);
-  CHECK(offsets(model, plan) == std::vector<int32_t>{128, 0, 128, 0, -1, -1, 256, 384});
-  CHECK(plan.is_free_of_overlaps());
+  planned.make({1});  // while op 1 is queried, its input and output stay
+  CHECK(planned.plan.bytes() == 400);
+  CHECK(planned.offsets() == std::vector<int32_t>{128, 0, 128, 0, -1, -1, 256, 384});
+  CHECK(planned.plan.is_free_of_overlaps());
 }
 
 TEST_CASE("the plan of a residual block, byte for byte") {
-  const AlignedBytes image = residual_block();
-  Model model;
-  REQUIRE(model.open(image.data(), image.size()).ok());
-  std::vector<int32_t> table(static_cast<size_t>(Plan::table_size(model)));
-  Plan plan;
-  plan.make(model, nullptr, 0, QueryMemory::shared, table.data());
+  Planned planned(residual_block());
+  planned.make({});
   // The input stays beside both convolutions until the addition has read it.
-  CHECK(offsets(model, plan) == std::vector<int32_t>{128, 0, 192, 0, 64, -1, -1, -1, -1, -1});
-  CHECK(plan.bytes() == 256);
+  CHECK(planned.offsets() == std::vector<int32_t>{128, 0, 192, 0, 64, -1, -1, -1, -1, -1});
+  CHECK(planned.plan.bytes() == 256);
 
-  const int32_t layers[] = {0, 1};
-  plan.make(model, layers, 2, QueryMemory::shared, table.data());
+  planned.make({0, 1});
   // While op 1 is queried, the input, the wide tensor and the clean output of op 1 stay (256..319,
   // 0..127, 128..191); the queries' wide tensor is op 0's alone and may lie on that clean output.
-  CHECK(offsets(model, plan) == std::vector<int32_t>{256, 0, 128, 0, 64, -1, 128, 320, 192, 320});
-  CHECK(plan.bytes() == 384);
-  CHECK(plan.is_free_of_overlaps());
+  CHECK(planned.offsets() == std::vector<int32_t>{256, 0, 128, 0, 64, -1, 128, 320, 192, 320});
+  CHECK(planned.plan.bytes() == 384);
+  CHECK(planned.plan.is_free_of_overlaps());
 }
 
 TEST_CASE("queries apart from the main pass only need what their own suffix makes") {
-  const AlignedBytes image = small_chain();
-  Model model;
-  REQUIRE(model.open(image.data(), image.size()).ok());
-  std::vector<int32_t> table(static_cast<size_t>(Plan::table_size(model)));
-  const int32_t layers[] = {0, 1};
-  Plan plan;
-  plan.make(model, layers, 2, QueryMemory::apart, table.data());
+  Planned planned(small_chain());
+  planned.make({0, 1}, QueryMemory::apart);
   // The main pass as in inference; of the queries 4x4x8 twice, and 10 classes over the first.
-  CHECK(offsets(model, plan) == std::vector<int32_t>{128, 0, 128, 0, -1, 0, 128, 0});
-  CHECK(plan.bytes() == 256);
-  CHECK(plan.query_bytes(0) == 256);
-  CHECK(plan.query_bytes(1) == 256);
-  CHECK(plan.query_bytes(2) == 16);
+  CHECK(planned.offsets() == std::vector<int32_t>{128, 0, 128, 0, -1, 0, 128, 0});
+  CHECK(planned.plan.bytes() == 256);
+  CHECK(planned.plan.query_bytes(0) == 256);
+  CHECK(planned.plan.query_bytes(1) == 256);
+  CHECK(planned.plan.query_bytes(2) == 16);
 }
 
 TEST_CASE("an overlap in the table is found") {
-  const AlignedBytes image = small_chain();
-  Model model;
-  REQUIRE(model.open(image.data(), image.size()).ok());
-  std::vector<int32_t> table(static_cast<size_t>(Plan::table_size(model)));
-  const int32_t layers[] = {1};
-  Plan plan;
-  plan.make(model, layers, 1, QueryMemory::shared, table.data());
-  const std::vector<int32_t> good = table;
+  Planned planned(small_chain());
+  planned.make({1});
+  const std::vector<int32_t> good = planned.table;
   const auto moved = [&](Pass pass, int32_t tensor, int32_t offset) {
-    table = good;
-    const int32_t offsets = static_cast<int32_t>(pass) * (model.tensor_count() + model.op_count() + 1);
-    table[static_cast<size_t>(offsets + tensor)] = offset;
-    return plan.is_free_of_overlaps();
+    std::copy(good.begin(), good.end(), planned.table.begin());
+    const int32_t first = static_cast<int32_t>(pass) * (planned.model.tensor_count() + planned.model.op_count() + 1);
+    planned.table[static_cast<size_t>(first + tensor)] = offset;
+    return planned.plan.is_free_of_overlaps();
   };
   CHECK(moved(Pass::main, 2, 128));    // as planned
   CHECK(!moved(Pass::main, 2, 112));   // 16 bytes into the input of its own op

@@ -61,8 +61,7 @@ std::vector<Buffer> kept_buffers(const Model& model, const Plan& plan, int32_t l
 }
 
 void check_placement(RandomSource& random, const AlignedBytes& image) {
-  Model model;
-  REQUIRE(model.open(image.data(), image.size()).ok());
+  const Model model = opened(image);
   std::vector<int32_t> layers, nodes;
   for (int32_t i = 0; i < model.op_count(); ++i) {
     if (!has_weights(model.op(i)) || random.chance(4)) continue;
@@ -99,8 +98,7 @@ TEST_CASE("tensors that no op makes or reads have a place, and the table has roo
   for (int i = 0; i < 40; ++i) builder.add_tensor({2, 2, 4});
   builder.add_op(plain_op(OpKind::mean, 0, 1));
   const AlignedBytes image = builder.build();
-  Model model;
-  REQUIRE(model.open(image.data(), image.size()).ok());
+  const Model model = opened(image);
   std::vector<int32_t> table(static_cast<size_t>(Plan::table_size(model)));
   Plan plan;
   const int32_t scratch = 0;

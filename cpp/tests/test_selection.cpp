@@ -73,8 +73,8 @@ struct Trial {
 };
 
 struct Case {
-  explicit Case(uint32_t seed) : random(seed), image(random_network(random, 3, Head::fully_connected)) {
-    REQUIRE(model.open(image.data(), image.size()).ok());
+  explicit Case(uint32_t seed)
+      : random(seed), image(random_network(random, 3, Head::fully_connected)), model(opened(image)) {
     options.queries = 3;
     options.mu_weight = options.mu_node = 2;
     options.baseline = Baseline::leave_one_out;

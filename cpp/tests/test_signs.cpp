@@ -56,15 +56,3 @@ TEST_CASE("philox_signs of the last blocks go on with block 0") {
   const StreamId id = {3, 1, 4, 15, 9, Purpose::node_signs};
   for (uint32_t before = 0; before <= 9; ++before) compare(id, 0u - before, 17);
 }
-
-TEST_CASE("philox_signs from the known answer of Random123") {
-  // Counter and key 0: the first word is 0x6627e8d5.
-  const StreamId zero = {0, 0, 0, 0, 0, Purpose::weight_signs};
-  const std::vector<int8_t> expected = {-1, 1,  -1, 1, -1, 1,  -1, -1, 1, 1,  1,  -1, 1, -1, -1, -1,
-                                        -1, -1, -1, 1, 1,  -1, 1,  1,  1, -1, -1, 1,  1, -1, -1, 1};
-  for (const Kernels* kernels : tests::tested_kernels()) {
-    CAPTURE(kernels->name);
-    const std::vector<int8_t> signs = kernel_signs(*kernels, zero, 0, 1);
-    CHECK(std::vector<int8_t>(signs.begin(), signs.begin() + 32) == expected);
-  }
-}

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/learner/state_slots.hpp"
+#include "tests/image_builder.hpp"
 #include "tests/random_bottlenecks.hpp"
 
 using namespace pmt;
@@ -98,8 +99,7 @@ struct Device {
 };
 
 struct Case {
-  explicit Case(uint64_t seed) : random(seed), image(random_bottlenecks(random, 2)) {
-    REQUIRE(model.open(image.data(), image.size()).ok());
+  explicit Case(uint64_t seed) : random(seed), image(random_bottlenecks(random, 2)), model(opened(image)) {
     for (const LearnerState state : {LearnerState::aligned, LearnerState::head, LearnerState::head_alone}) {
       Device device(model);
       largest = std::max(largest, device.parameters.bytes(model, state));

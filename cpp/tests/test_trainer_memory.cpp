@@ -17,8 +17,7 @@ constexpr size_t guard_bytes = 4096;
 constexpr uint8_t guard = 0xC3;
 
 struct Setting {
-  explicit Setting(uint64_t seed) : random(seed), image(random_dag(random, 7)) {
-    REQUIRE(model.open(image.data(), image.size()).ok());
+  explicit Setting(uint64_t seed) : random(seed), image(random_dag(random, 7)), model(opened(image)) {
     layers = trainable_layers(model);
     for (const int32_t index : layers) {
       const OpRecord& op = model.op(index);
@@ -120,11 +119,9 @@ TEST_CASE("sums lie over what is alive where losses are all they need, else besi
   ImageBuilder builder;
   builder.add_tensor({4, 4, 8});
   builder.add_tensor({1, 1, 10});
-  builder.add_op(plain_op(OpKind::fully_connected, 0, 1),
-                 {std::vector<int8_t>(1280, 1), std::vector<int32_t>(10, 0), std::vector<float>(10, 0.1f)});
+  builder.add_op(plain_op(OpKind::fully_connected, 0, 1), constant_data(1280, 10));
   const AlignedBytes image = builder.build();
-  Model model;
-  REQUIRE(model.open(image.data(), image.size()).ok());
+  const Model model = opened(image);
   TrainerOptions options;
   options.loss = Loss::function;  // no exact gradient of the head
   Machine device;

@@ -36,8 +36,7 @@ AlignedBytes one_layer(RandomSource& random, OpKind kind) {
 }
 
 struct LayerCase {
-  explicit LayerCase(RandomSource& random, OpKind kind) : image(one_layer(random, kind)) {
-    REQUIRE(model.open(image.data(), image.size()).ok());
+  explicit LayerCase(RandomSource& random, OpKind kind) : image(one_layer(random, kind)), model(opened(image)) {
     const OpRecord& op = model.op(0);
     weights.assign(model.weights(op), model.weights(op) + weight_count(model, op));
     bias.assign(model.bias(op), model.bias(op) + 6);
@@ -275,36 +274,27 @@ TEST_CASE("a normalized update has the root mean square that was asked for") {
   CHECK(one.weights == moved);
 }
 
-TEST_CASE("a learning rate at the end of float moves nothing without a gradient") {
+TEST_CASE("a learning rate at the end of float moves nothing without a gradient, nor where its factor overflows") {
   for (const Step step : {Step::gradient, Step::normalized}) {
-    RandomSource random(30);
-    LayerCase one(random, OpKind::conv2d);
-    one.options.step = step;
-    const std::vector<int8_t> weights = one.weights;
-    const std::vector<int32_t> bias = one.bias;
-    std::vector<int64_t> sums(one.weights.size(), 0), bias_sums(6, 0);
-    CHECK(update_layer(one.context, one.layer, {3e38f, 1, 1}, {sums.data(), bias_sums.data()}) == 0);
-    CHECK(one.weights == weights);
-    CHECK(one.bias == bias);
-    std::fill(sums.begin(), sums.end(), INT64_MAX / 4);
-    update_layer(one.context, one.layer, {3e38f, 1, 1}, {sums.data(), bias_sums.data()});
-    for (const int8_t weight : one.weights) CHECK(weight >= -127);
-  }
-}
-
-TEST_CASE("a factor that overflows moves nothing without a gradient") {
-  for (const Rounding rounding : {Rounding::nearest, Rounding::stochastic}) {
-    RandomSource random(31);
-    LayerCase one(random, OpKind::conv2d);
-    one.options.rounding = rounding;
-    auto* scales = const_cast<float*>(one.model.weight_scales(one.model.op(0)));
-    std::fill(scales, scales + 6, 2e-6f);  // 1 / scale^2, times the largest learning rate, is infinite
-    const std::vector<int8_t> weights = one.weights;
-    const std::vector<int32_t> bias = one.bias;
-    std::vector<int64_t> sums(one.weights.size(), 0), bias_sums(6, 0);
-    CHECK(update_layer(one.context, one.layer, {3e38f, 1, 1}, {sums.data(), bias_sums.data()}) == 0);
-    CHECK(one.weights == weights);
-    CHECK(one.bias == bias);
+    for (const Rounding rounding : {Rounding::nearest, Rounding::stochastic}) {
+      for (const bool overflows : {false, true}) {
+        RandomSource random(30);
+        LayerCase one(random, OpKind::conv2d);
+        one.options.step = step;
+        one.options.rounding = rounding;
+        auto* scales = const_cast<float*>(one.model.weight_scales(one.model.op(0)));
+        if (overflows) std::fill(scales, scales + 6, 2e-6f);  // 1 / scale^2, times the rate, is infinite
+        const std::vector<int8_t> weights = one.weights;
+        const std::vector<int32_t> bias = one.bias;
+        std::vector<int64_t> sums(one.weights.size(), 0), bias_sums(6, 0);
+        CHECK(update_layer(one.context, one.layer, {3e38f, 1, 1}, {sums.data(), bias_sums.data()}) == 0);
+        CHECK(one.weights == weights);
+        CHECK(one.bias == bias);
+        std::fill(sums.begin(), sums.end(), INT64_MAX / 4);
+        update_layer(one.context, one.layer, {3e38f, 1, 1}, {sums.data(), bias_sums.data()});
+        for (const int8_t weight : one.weights) CHECK(weight >= -127);
+      }
+    }
   }
 }
 

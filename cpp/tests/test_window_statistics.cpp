@@ -48,75 +48,51 @@ std::vector<int32_t> window_layers(const Model& model) {
   return layers;
 }
 
-// A layer's own copy of what an alignment writes.
-class LayerCopy {
- public:
-  LayerCopy(const Model& model, int32_t op) : model_(&model), op_(op) {
-    const OpRecord& record = model.op(op);
-    const int32_t channels = model.output_of(record).channels;
-    weights_.assign(model.weights(record), model.weights(record) + weight_count(model, record));
-    bias_.assign(model.bias(record), model.bias(record) + channels);
-    scales_.assign(model.weight_scales(record), model.weight_scales(record) + channels);
+LayerCopy aligned(const Model& model, int32_t op, const Windows& wanted, const Windows& found) {
+  LayerCopy layer(model, model.op(op));
+  const WindowGroups groups = window_groups(model, op);
+  AlignedBytes scratch(covariance_alignment_bytes(groups));
+  for (int32_t group = 0; group < groups.count; ++group) {
+    align_covariances(model, op, group, {wanted.means.data(), wanted.values.data()},
+                      {found.means.data(), found.values.data()}, layer.writable(), scratch.data());
   }
+  return layer;
+}
 
-  void align(const WindowGroups& groups, const Windows& wanted, const Windows& found) {
-    AlignedBytes scratch(covariance_alignment_bytes(groups));
-    for (int32_t group = 0; group < groups.count; ++group) {
-      align_covariances(*model_, op_, group, {wanted.means.data(), wanted.values.data()},
-                        {found.means.data(), found.values.data()}, {weights_.data(), bias_.data(), scales_.data()},
-                        scratch.data());
+std::vector<float> real_weights(const Model& model, int32_t op, const LayerCopy& layer, int32_t channel) {
+  const ChannelWeights at = channel_weights(model, model.op(op), channel);
+  std::vector<float> real;
+  for (int32_t i = 0; i < at.count; ++i) {
+    real.push_back(static_cast<float>(layer.weights[static_cast<size_t>(at.first + i * at.stride)]) *
+                   layer.scales[static_cast<size_t>(channel)]);
+  }
+  return real;
+}
+
+// The variance of a channel's output with a layer's weights, on windows of these covariances, a mean variance of 1
+// and the transport's ridge.
+float variance(const Model& model, int32_t op, const Windows& windows, int32_t channel, const LayerCopy& layer) {
+  const WindowGroups groups = window_groups(model, op);
+  const int32_t group = groups.count > 1 ? channel / (model.output_of(model.op(op)).channels / groups.count) : 0;
+  const auto window = static_cast<size_t>(groups.window());
+  std::vector<float> matrix(window * window);
+  window_covariance(groups, windows.values.data() + group * groups.values(), matrix.data());
+  float trace = 0;
+  for (size_t i = 0; i < window; ++i) trace += matrix[i * (window + 1)];
+  if (!(trace > 0.0f)) return 0.0f;
+  const std::vector<float> real = real_weights(model, op, layer, channel);
+  float sum = 0;
+  for (size_t i = 0; i < window; ++i) {
+    for (size_t j = 0; j < window; ++j) {
+      const float value = matrix[i * window + j] / trace * static_cast<float>(window);
+      sum += real[i] * real[j] * (value + (i == j ? transport_ridge : 0.0f));
     }
   }
+  return sum;
+}
 
-  std::vector<float> real_weights(int32_t channel) const {
-    const ChannelWeights at = channel_weights(*model_, model_->op(op_), channel);
-    std::vector<float> real;
-    for (int32_t i = 0; i < at.count; ++i) {
-      real.push_back(static_cast<float>(weights_[static_cast<size_t>(at.first + i * at.stride)]) *
-                     scales_[static_cast<size_t>(channel)]);
-    }
-    return real;
-  }
-
-  // The variance of a channel's output with `weights`, on windows of these covariances, a mean variance of 1
-  // and the transport's ridge.
-  float variance(const WindowGroups& groups, const Windows& windows, int32_t channel, const LayerCopy& weights) const {
-    const int32_t group = groups.count > 1 ? channel / (model_->output_of(model_->op(op_)).channels / groups.count) : 0;
-    const auto window = static_cast<size_t>(groups.window());
-    std::vector<float> matrix(window * window);
-    window_covariance(groups, windows.values.data() + group * groups.values(), matrix.data());
-    float trace = 0;
-    for (size_t i = 0; i < window; ++i) trace += matrix[i * (window + 1)];
-    if (!(trace > 0.0f)) return 0.0f;
-    const std::vector<float> real = weights.real_weights(channel);
-    float sum = 0;
-    for (size_t i = 0; i < window; ++i) {
-      for (size_t j = 0; j < window; ++j) {
-        const float value = matrix[i * window + j] / trace * static_cast<float>(window);
-        sum += real[i] * real[j] * (value + (i == j ? transport_ridge : 0.0f));
-      }
-    }
-    return sum;
-  }
-
- private:
-  const Model* model_;
-  int32_t op_;
-  std::vector<int8_t> weights_;
-  std::vector<int32_t> bias_;
-  std::vector<float> scales_;
-};
-
-struct Case {
-  explicit Case(uint64_t seed) : random(seed), image(random_network(random, 5, Head::conv2d)) {
-    REQUIRE(model.open(image.data(), image.size()).ok());
-    samples = random_samples(random, model, 6);
-  }
-
-  RandomSource random;
-  AlignedBytes image;
-  Model model;
-  Samples samples;
+struct Case : NetworkCase {
+  explicit Case(uint64_t seed) : NetworkCase(seed, 5, 6) {}
 };
 
 }  // namespace
@@ -191,12 +167,10 @@ TEST_CASE("equal windows leave a layer nearly as it is") {
     OpenMeter<WindowMeter> open(c.model);
     for (const int32_t op : window_layers(c.model)) {
       const Windows found = measure(open.meter(), c.model, op, c.samples);
-      LayerCopy parameters(c.model, op);
-      const LayerCopy before = parameters;
-      parameters.align(window_groups(c.model, op), found, found);
+      const LayerCopy before(c.model, c.model.op(op)), after = aligned(c.model, op, found, found);
       for (int32_t k = 0; k < c.model.output_of(c.model.op(op)).channels; ++k) {
-        const std::vector<float> was = before.real_weights(k);
-        const std::vector<float> now = parameters.real_weights(k);
+        const std::vector<float> was = real_weights(c.model, op, before, k);
+        const std::vector<float> now = real_weights(c.model, op, after, k);
         float largest = 0;
         for (const float weight : was) largest = std::fmax(largest, std::fabs(weight));
         for (size_t i = 0; i < was.size(); ++i) CHECK(std::fabs(now[i] - was[i]) <= 0.02f * largest);
@@ -214,15 +188,12 @@ TEST_CASE("an aligned channel has the variance on new windows that it had on the
     const Samples others = random_samples(c.random, c.model, 5);
     for (const int32_t op : window_layers(c.model)) {
       const OpRecord& record = c.model.op(op);
-      const WindowGroups groups = window_groups(c.model, op);
       const Windows wanted = measure(open.meter(), c.model, op, others);
       const Windows found = measure(open.meter(), c.model, op, c.samples);
-      LayerCopy parameters(c.model, op);
-      const LayerCopy before = parameters;
-      parameters.align(groups, wanted, found);
+      const LayerCopy before(c.model, record), after = aligned(c.model, op, wanted, found);
       for (int32_t k = 0; k < c.model.output_of(record).channels; ++k) {
-        const float was = parameters.variance(groups, wanted, k, before);
-        const float now = parameters.variance(groups, found, k, parameters);
+        const float was = variance(c.model, op, wanted, k, before);
+        const float now = variance(c.model, op, found, k, after);
         if (!(was > 0.0f)) continue;
         ++seen;
         CHECK(now == doctest::Approx(was).epsilon(0.05));
@@ -251,7 +222,6 @@ TEST_CASE("a pointwise layer, a large window and the last layer have no windows"
   std::vector<float> values(10000);
   CHECK(open.meter().measure(layers[0], 0, source_of(c.samples), none.data(), none.data(), values.data()).code ==
         Code::batch_size);
-  const SampleSource unreadable = {nullptr, [](void*, int32_t, int8_t*, int32_t*) { return false; }};
-  CHECK(open.meter().measure(layers[0], 1, unreadable, none.data(), none.data(), values.data()).code ==
+  CHECK(open.meter().measure(layers[0], 1, unreadable_source, none.data(), none.data(), values.data()).code ==
         Code::sample_unreadable);
 }

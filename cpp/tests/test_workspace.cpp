@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "tests/random_dag.hpp"
-#include "tests/random_directions.hpp"
 #include "tests/random_network.hpp"
+#include "tests/random_options.hpp"
 #include "tests/training_run.hpp"
 
 using namespace pmt;
@@ -92,8 +92,7 @@ TEST_CASE("every buffer of a workspace has room for its users") {
     CAPTURE(i);
     const AlignedBytes image = random.chance(2) ? random_dag(random, random.integer(0, 6))
                                                 : random_network(random, random.integer(0, 4), Head::fully_connected);
-    Model model;
-    REQUIRE(model.open(image.data(), image.size()).ok());
+    const Model model = opened(image);
     TrainerOptions options;
     options.queries = random.integer(1, 40);
     options.rule = random_rule(random);

@@ -20,6 +20,9 @@ Samples random_samples(RandomSource& random, const Model& model, int32_t count);
 
 SampleSource source_of(const Samples& samples);
 
+// No sample of it can be read.
+inline const SampleSource unreadable_source = {nullptr, [](void*, int32_t, int8_t*, int32_t*) { return false; }};
+
 // The machine that a step runs on; none of it may change a byte.
 struct Machine {
   Machine() = default;

@@ -6,12 +6,17 @@ import json
 
 import numpy as np
 import pytest
-from networks import labels, pixels, residual_network, smooth_network
+from networks import (
+    bright_dataset,
+    pixels,
+    random_dataset,
+    residual_network,
+    smooth_network,
+)
 from toy_trainer import Stop, stop_at
 from trained_weights import weight_masks
 
 import pmt
-from pmt.datasets import Dataset
 
 torch = pytest.importorskip("torch")
 
@@ -33,19 +38,6 @@ from pmt.baselines.sparse_update.trainer import (  # noqa: E402
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
 
-def images(model: pmt.Model, count: int, seed: int = 0) -> Dataset:
-    names = tuple("abcd"[: model.classes])
-    return Dataset(pixels(model, count, seed), labels(model, count, seed), names, "random")
-
-
-def bright(count: int, seed: int) -> Dataset:
-    """Four classes that brightness tells apart."""
-    rng = np.random.default_rng(seed)
-    y = rng.integers(0, 4, count)
-    x = rng.integers(0, 60, (count, 8, 8, 3)).astype(np.uint8)
-    return Dataset(x + (y * 60).astype(np.uint8)[:, None, None, None], y, tuple("abcd"), "bright")
-
-
 def scheme_file(tmp_path, model: pmt.Model, *updates: LayerUpdate):
     path = tmp_path / "scheme.json"
     UpdateScheme(updates).save(path, model)
@@ -54,7 +46,7 @@ def scheme_file(tmp_path, model: pmt.Model, *updates: LayerUpdate):
 
 def test_potentials_of_a_linear_head_by_hand():
     model = smooth_network(size=2, hidden=2, classes=3)
-    data = images(model, 5)
+    data = random_dataset(model, 5)
     prepared = model.prepare(data.images)
     found = channel_potentials(model, prepared, data.labels, [1])[1]
     graph = model.to_graph()
@@ -74,7 +66,7 @@ def test_potentials_of_a_linear_head_by_hand():
 
 def test_potentials_sum_over_positions_before_the_square():
     model = residual_network()
-    data = images(model, 3)
+    data = random_dataset(model, 3)
     prepared = model.prepare(data.images)
     found = channel_potentials(model, prepared, data.labels, [1, 3], chunk=2)
     network = IntegerNetwork(model).requires_grad_(False)
@@ -107,7 +99,7 @@ def test_mcutrain_changes_what_its_scheme_says(tmp_path):
     before = model.copy()
     trainer = MCUTrainTrainer(scheme=str(path), epochs=4, batch=10, learning_rate=0.05, threads=1)
     masks = weight_masks(before, trainer.scheme(before))
-    trainer.fit(model, bright(40, 0), progress=False)
+    trainer.fit(model, bright_dataset(40, 0), progress=False)
     for layer in model.layers:
         weights = before.core.weights(layer.index), model.core.weights(layer.index)
         changed = weights[0] != weights[1]
@@ -124,7 +116,7 @@ def test_mcutrain_learns():
     whole = UpdateScheme.whole([3, 5, 7], model)
     text = json.dumps(whole.to_json(model))
     trainer = MCUTrainTrainer(scheme=text, epochs=6, batch=20, learning_rate=0.1, threads=1)
-    data = bright(80, 0)
+    data = bright_dataset(80, 0)
     result = trainer.fit(model, data, valid=data, progress=False)
     assert result.epochs[-1]["valid_loss"] < 0.8 * result.before["valid_loss"]
     assert result.epochs[-1]["macs"] == trainer.cost(model).macs * 4 * 6
@@ -139,7 +131,7 @@ def test_a_resumed_run_keeps_its_choice(tmp_path, kind):
         path = scheme_file(tmp_path, residual_network(), LayerUpdate(5, 2, True))
         return MCUTrainTrainer(scheme=str(path), **common)
 
-    data = bright(40, 0)
+    data = bright_dataset(40, 0)
     whole, model = residual_network(), residual_network()
     trainer().fit(whole, data, out=tmp_path / "whole", progress=False)
     with pytest.raises(Stop):
@@ -161,7 +153,7 @@ def test_a_resumed_run_keeps_its_choice(tmp_path, kind):
 def test_tinytrain_stays_within_its_budgets():
     model = residual_network()
     trainer = TinyTrainTrainer(memory=600, backward_macs=0.5, inspect=3, batch=10, threads=1)
-    scheme = trainer.choose(model, bright(40, 0))
+    scheme = trainer.choose(model, bright_dataset(40, 0))
     assert scheme_memory(model, scheme).total <= 600
     bound = TinyTrainTrainer(trainer.options, chosen=json.dumps(scheme.to_json(model)), threads=1)
     assert bound.cost(model).macs <= trainer.cost(model).macs
@@ -171,7 +163,7 @@ def test_tinytrain_stays_within_its_budgets():
 
 def test_contributions_are_measured_once_and_make_a_scheme(tmp_path):
     model = residual_network()
-    data, valid = bright(40, 0), bright(40, 1)
+    data, valid = bright_dataset(40, 0), bright_dataset(40, 1)
     options = BackpropOptions(epochs=1, batch=20, learning_rate=0.02)
     cache = tmp_path / "contributions.json"
     few = {"ratios": (0.5, 1.0), "stride": 2, "cache": cache, "options": options, "threads": 1}
@@ -185,7 +177,7 @@ def test_contributions_are_measured_once_and_make_a_scheme(tmp_path):
     cache.write_text(json.dumps(kept))
     assert analyze(model, data, valid, **few) == found
     with pytest.raises(ValueError, match="holds an analysis of other weights, data or options"):
-        analyze(model, data, bright(40, 2), **few)
+        analyze(model, data, bright_dataset(40, 2), **few)
     scheme = found.scheme(model, 500)
     assert scheme_memory(model, scheme).total <= 500
     cache.write_text("[1]")

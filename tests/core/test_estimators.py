@@ -59,73 +59,33 @@ def test_closed_form_is_the_exact_gradient_of_the_head():
     np.testing.assert_allclose(estimate_b, bias, rtol=2e-4, atol=2e-8)
 
 
-@pytest.mark.parametrize("baseline", ["clean", "leave_one_out"])
-@pytest.mark.parametrize("generator", ["philox", "xorshift32"])
-def test_weight_perturbation_is_unbiased(problem, baseline, generator):
-    model, images, y = problem
-    exact = exact_gradients(model, images, y)[0].ravel()
-    steps = 300
-    samples = np.array(
-        [
-            w
-            for w, _ in estimates(
-                model,
-                images,
-                y,
-                [1],
-                0,
-                steps,
-                rule="weight",
-                queries=16,
-                baseline=baseline,
-                generator=generator,
-                train_bias=False,
-            )
-        ]
-    )
-    # The projection on the true gradient has mean 1 and, for Rademacher directions, a known spread.
-    projection = samples @ exact / (exact @ exact)
-    error = projection.std(ddof=1) / math.sqrt(steps)
+def assert_unbiased(samples, exact):
+    """The projection on the true gradient has mean 1."""
+    projection = np.array(samples) @ exact / (exact @ exact)
+    error = projection.std(ddof=1) / math.sqrt(len(samples))
     assert abs(projection.mean() - 1.0) < 3 * error + 0.01
 
 
-@pytest.mark.parametrize("queries", [8, 64])
-def test_norm_and_cosine_follow_the_formulas(problem, queries):
-    """E||g^||^2 = (Q + d - 1) / Q ||g||^2 and cos ~ sqrt(Q / (Q + d - 1)) (Rademacher)."""
-    model, images, y = problem
-    exact = exact_gradients(model, images, y)[0].ravel()
-    d = exact.size
-    steps = 200
-    samples = np.array(
-        [
-            w
-            for w, _ in estimates(
-                model, images, y, [1], 0, steps, rule="weight", queries=queries, train_bias=False
-            )
-        ]
-    )
-    ratio = (samples**2).sum(axis=1) / (exact @ exact)
-    expected = (queries + d - 1) / queries
-    assert abs(ratio.mean() - expected) < 3 * ratio.std(ddof=1) / math.sqrt(steps) + 0.02 * expected
-    cosine = samples @ exact / (np.linalg.norm(samples, axis=1) * np.linalg.norm(exact))
-    theory = math.sqrt(queries / (queries + d - 1))
-    assert abs(cosine.mean() - theory) < 3 * cosine.std(ddof=1) / math.sqrt(steps) + 0.02 * theory
-
-
-def test_sharing_the_batch_s_perturbations_is_unbiased_too():
+@pytest.mark.parametrize(
+    ("count", "layers", "options"),
+    [
+        *(
+            (1, [1], {"baseline": baseline, "generator": generator, "train_bias": False})
+            for baseline in ("clean", "leave_one_out")
+            for generator in ("philox", "xorshift32")
+        ),
+        (4, [1], {"sharing": "batch"}),
+        (2, [0, 1], {"scope": "model_wise"}),  # all layers from the same queries
+    ],
+)
+def test_weight_perturbation_is_unbiased(count, layers, options):
     model = smooth_network()
-    images, y = model.prepare(pixels(model, 4)), labels(model, 4)
+    images, y = model.prepare(pixels(model, count)), labels(model, count)
     exact = exact_gradients(model, images, y)[0].ravel()
-    samples = np.array(
-        [
-            w
-            for w, _ in estimates(
-                model, images, y, [1], 0, 300, rule="weight", queries=16, sharing="batch"
-            )
-        ]
+    found = estimates(
+        model, images, y, layers, len(layers) - 1, 300, rule="weight", queries=16, **options
     )
-    projection = samples @ exact / (exact @ exact)
-    assert abs(projection.mean() - 1.0) < 3 * projection.std(ddof=1) / math.sqrt(300) + 0.01
+    assert_unbiased([weights for weights, _ in found], exact)
 
 
 def test_node_perturbation_applies_the_exact_chain_rule(problem):
@@ -139,9 +99,7 @@ def test_node_perturbation_applies_the_exact_chain_rule(problem):
     exact = np.einsum("yxc,yxikl->ckli", nodes, patches) * effective[:, None, None, None]
     steps = 300
     samples = estimates(model, images, y, [0], 0, steps, rule="node", queries=16)
-    flat = np.array([w for w, _ in samples])
-    projection = flat @ exact.ravel() / (exact.ravel() @ exact.ravel())
-    assert abs(projection.mean() - 1.0) < 3 * projection.std(ddof=1) / math.sqrt(steps) + 0.01
+    assert_unbiased([w for w, _ in samples], exact.ravel())
     bias = np.array([b for _, b in samples])
     exact_bias = nodes.sum(axis=(0, 1)) * effective
     error = bias.std(axis=0, ddof=1) / math.sqrt(steps)
@@ -162,14 +120,8 @@ def test_saturated_nodes_get_no_gradient(problem):
 def test_bias_perturbation_estimates_the_bias_gradient(problem):
     model, images, y = problem
     exact = exact_gradients(model, images, y)[1]
-    samples = np.array(
-        [
-            b
-            for _, b in estimates(
-                model, images, y, [1], 0, 400, rule="weight", queries=16, baseline="leave_one_out"
-            )
-        ]
-    )
+    options = {"rule": "weight", "queries": 16, "baseline": "leave_one_out"}
+    samples = np.array([b for _, b in estimates(model, images, y, [1], 0, 400, **options)])
     error = samples.std(axis=0, ddof=1) / math.sqrt(400)
     assert (np.abs(samples.mean(axis=0) - exact) < 4 * error + 0.02 * np.abs(exact)).all()
 
@@ -183,14 +135,3 @@ def test_all_sign_vectors_give_the_gradient_of_a_linear_loss_exactly(d):
         signs = np.array([-1 if bits >> i & 1 else 1 for i in range(d)], np.int8)
         total = _core.accumulate_signs(signs, int(gradient @ signs), total)
     assert (total == gradient * 2**d).all()
-
-
-def test_model_wise_estimates_every_layer_from_the_same_queries():
-    model = smooth_network()
-    images, y = model.prepare(pixels(model, 2)), labels(model, 2)
-    both = estimates(
-        model, images, y, [0, 1], 1, 200, rule="weight", queries=16, scope="model_wise"
-    )
-    exact = exact_gradients(model, images, y)[0].ravel()
-    projection = np.array([w for w, _ in both]) @ exact / (exact @ exact)
-    assert abs(projection.mean() - 1.0) < 3 * projection.std(ddof=1) / math.sqrt(200) + 0.02

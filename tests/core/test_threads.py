@@ -6,7 +6,6 @@ import multiprocessing
 import threading
 from concurrent.futures import ProcessPoolExecutor
 
-import numpy as np
 import pytest
 
 import pmt
@@ -77,9 +76,3 @@ def test_one_works_where_the_system_starts_no_more(
             assert thread_count(asked) == 1
         assert thread_count(asked) == 1  # warns once
     processes._can_start.cache_clear()
-
-
-def test_threads_do_not_change_logits() -> None:
-    model = pmt.load("fashion_mnist_dscnn")
-    images = pmt.datasets.bundled("test").take(9).images
-    assert np.array_equal(model.logits(images, threads=1), model.logits(images, threads=4))

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from networks import labels, pixels, residual_network
+from networks import bright_dataset, random_dataset, residual_network
 
 import pmt
 from pmt import _core
-from pmt.datasets import Dataset
 
 OPTIONS = {"layers": "B2,B3", "epochs": 2, "batch": 4, "queries": 6}
 
 
-def data(count: int = 12, seed: int = 0) -> Dataset:
-    model = residual_network()
-    return Dataset(pixels(model, count, seed), labels(model, count, seed), tuple("abcd"), "random")
-
-
 def test_plain_descent_leaves_nothing_beside_the_model(tmp_path):
-    pmt.ZOTrainer(**OPTIONS).fit(residual_network(), data(), out=tmp_path, progress=False)
+    model = residual_network()
+    pmt.ZOTrainer(**OPTIONS).fit(model, random_dataset(model, 12), out=tmp_path, progress=False)
     assert not list(tmp_path.glob("*.npz"))
 
 
@@ -61,11 +56,7 @@ def test_the_device_counts_what_biases_alone_take():
 def test_biases_alone_leave_the_weights_and_learn(changes):
     model = residual_network()
     before = model.copy()
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, 4, 80)
-    images = rng.integers(0, 60, (80, 8, 8, 3)).astype(np.uint8)
-    images += (y * 60).astype(np.uint8)[:, None, None, None]
-    bright = Dataset(images, y, tuple("abcd"), "brightness")
+    bright = bright_dataset()
     trainer = pmt.methods.trainer(
         "bias_only", epochs=8, batch=20, queries=16, keep_best=False, **changes
     )
@@ -74,32 +65,6 @@ def test_biases_alone_leave_the_weights_and_learn(changes):
     for layer in model.layers:
         assert (model.core.weights(layer.index) == before.core.weights(layer.index)).all()
         assert (model.core.bias(layer.index) != before.core.bias(layer.index)).any()
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (
-            {"train_weights": False, "train_bias": False},
-            "train_weights=False, train_bias=False train nothing; set one of them to True",
-        ),
-    ],
-)
-def test_bad_options_name_argument_value_and_rule(change, message):
-    with pytest.raises(ValueError, match=message):
-        pmt.ZOTrainer(**change)
-
-
-def test_the_core_checks_options_itself():
-    model = residual_network()
-    options = pmt.preset("default").to_core()
-    options.train_weights = options.train_bias = 0
-    with pytest.raises(ValueError, match="neither weights nor biases are trained"):
-        _core.Trainer(model.core, options, [0], 1)
-    options = pmt.preset("default").to_core()
-    options.diversity = -1.0
-    with pytest.raises(ValueError, match=r"outside its range \(diversity\)"):
-        _core.Trainer(model.core, options, [0], 1)
 
 
 def updated_head(rounding: str, weight_sum: int, bias_sum: int):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import emulator
 import litert_engine
@@ -16,20 +15,11 @@ from networks import residual_network, smooth_network
 import pmt
 from pmt.formats.layers import bounded_bias
 from pmt.formats.tflite.exporter import OPERATORS, tflite_model
-from pmt.model import Model
 from pmt.net.graph import Graph, Op, Tensor
 from pmt.net.pixels import input_formula
 
 tflite = pytest.importorskip("tflite")
 pytest.importorskip("ai_edge_litert")
-
-
-def read_back(model: Model, images: np.ndarray, folder: Path) -> Model:
-    """The model that our reader makes of the file, which has the same logits."""
-    (folder / "net.tflite").write_bytes(tflite_model(model.to_graph()))
-    again = pmt.load(folder / "net.tflite")
-    np.testing.assert_array_equal(again.core.logits(images), model.core.logits(images))
-    return again
 
 
 def steps_off(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
@@ -66,32 +56,21 @@ def test_every_op_is_one_step_at_most_from_the_reference_kernels(plain):
     assert len(seen) == 10
 
 
-def test_drawn_networks_survive_a_round_trip(tmp_path):
-    for seed in SEEDS:
-        graph = drawn_graph(seed, plain=True)
-        model, images = Model.from_graph(graph), random_images(graph, 4, seed)
-        again = read_back(model, images, tmp_path)
-        assert [layer.name for layer in again.layers] == [layer.name for layer in model.layers]
-
-
 @pytest.mark.parametrize("network", [residual_network, smooth_network])
-def test_small_networks_equal_xnnpack_and_survive_a_round_trip(network, tmp_path):
+def test_small_networks_equal_xnnpack(network):
     model = network()
     images = random_images(model.to_graph(), 20)
     found = litert_engine.outputs(tflite_model(model.to_graph()), images)
     np.testing.assert_array_equal(found, int8_outputs(model, images))
-    read_back(model, images, tmp_path)
 
 
-def test_the_bundled_model_equals_xnnpack_on_every_image(tmp_path):
+def test_the_bundled_model_equals_xnnpack_on_every_image():
     model, data = pmt.load("fashion_mnist_dscnn"), pmt.datasets.bundled("test")
     images = model.prepare(data.images)
     content = tflite_model(model.to_graph())
     np.testing.assert_array_equal(
         litert_engine.outputs(content, images), int8_outputs(model, images)
     )
-    again = read_back(model, images, tmp_path)
-    assert again.select_layers("head") == model.select_layers("head")
 
 
 def test_the_bundled_model_on_reference_kernels():
@@ -103,7 +82,7 @@ def test_the_bundled_model_on_reference_kernels():
     assert (ours.argmax(1) == found.argmax(1)).mean() >= 0.99
 
 
-def test_mcunet_equals_xnnpack_dead_channels_included(mcunet_path, cifar10_dir, tmp_path):
+def test_mcunet_equals_xnnpack_dead_channels_included(mcunet_path, cifar10_dir):
     model = pmt.load(mcunet_path)
     graph = model.to_graph()
     small = pmt.datasets.load(cifar10_dir, split="test").images[:12]
@@ -116,10 +95,9 @@ def test_mcunet_equals_xnnpack_dead_channels_included(mcunet_path, cifar10_dir, 
     for op in graph.ops:
         ours = emulator.run_op(graph, op, [values[i] for i in op.inputs])
         assert steps_off(ours, values[op.output]).max() <= 1, op.name
-    read_back(model, images, tmp_path)
 
 
-def test_resnet8_is_one_step_at_most_from_litert_in_every_op(resnet8_path, cifar10_dir, tmp_path):
+def test_resnet8_is_one_step_at_most_from_litert_in_every_op(resnet8_path, cifar10_dir):
     model = pmt.load(resnet8_path)
     graph = model.to_graph()
     images = model.prepare(pmt.datasets.load(cifar10_dir, split="test").images[:300])
@@ -132,8 +110,6 @@ def test_resnet8_is_one_step_at_most_from_litert_in_every_op(resnet8_path, cifar
         for op in graph.ops:
             expected = emulator.run_op(graph, op, [values[i] for i in op.inputs])
             assert steps_off(expected, values[op.output]).max() <= 1, op.name
-    again = read_back(model, images, tmp_path)
-    assert [op.name for op in again.to_graph().ops] == [op.name for op in graph.ops]
 
 
 def test_what_the_file_says():
@@ -226,26 +202,26 @@ def test_biases_move_only_where_a_sum_could_wrap():
 
 
 @pytest.mark.parametrize(
-    ("mean", "std", "zero_point", "formula"),
+    ("shape", "scale", "zero_point", "mean", "std", "formula"),
     [
-        ((0.0,) * 3, (255.0,) * 3, -128, "int8 = pixel - 128"),
-        ((-5.0,) * 3, (255.0,) * 3, 3, "int8 = pixel + 8"),
+        ((4, 4, 3), 1 / 255, -128, (0.0,) * 3, (255.0,) * 3, "int8 = pixel - 128"),
+        ((4, 4, 3), 1 / 255, 3, (-5.0,) * 3, (255.0,) * 3, "int8 = pixel + 8"),
         (
+            (4, 4, 3),
+            1 / 255,
+            -14,
             (123.675, 116.28, 103.53),
             (58.395, 57.12, 57.375),
-            -14,
             "int8 = round((pixel - mean) / std / 0.00392156886) - 14, mean (123.675, 116.28, "
             "103.53), std (58.395, 57.12, 57.375), of pixels 0..255 for each channel",
         ),
+        # no pixels
+        *(
+            (shape, 0.25, -3, (125.0,) * 3, (4.0,) * 3, "int8 = round(real / 0.25) - 3")
+            for shape in ((1, 1, 36), (1, 128, 3), (3, 3, 256))
+        ),
     ],
 )
-def test_the_formula_of_the_input(mean, std, zero_point, formula):
-    tensor = Tensor("x", 4, 4, len(mean), float(np.float32(1 / 255)), zero_point)
+def test_the_formula_of_the_input(shape, scale, zero_point, mean, std, formula):
+    tensor = Tensor("x", *shape, float(np.float32(scale)), zero_point)
     assert input_formula(Graph([tensor], [], 0, 0, mean, std)) == formula
-
-
-@pytest.mark.parametrize("shape", [(1, 1, 36), (1, 128, 3), (3, 3, 256)])
-def test_the_formula_of_inputs_that_are_no_pixels(shape):
-    tensor = Tensor("x", *shape, 0.25, -3)
-    graph = Graph([tensor], [], 0, 0, (125.0,) * 3, (4.0,) * 3)
-    assert input_formula(graph) == "int8 = round(real / 0.25) - 3"

@@ -13,7 +13,6 @@ from drawn_graphs import drawn_graph
 from networks import pixels, residual_network
 from written_files import graph_of_arrays
 
-import pmt
 from pmt import formats
 from pmt._util import atomic_file
 from pmt.net.image import build_image, read_graph
@@ -62,14 +61,6 @@ def test_arrays_are_the_whole_network(seed, tmp_path):
     graph = read_graph(build_image(drawn_graph(seed)))  # scales as float32 holds them
     formats.write(graph, tmp_path / "net.npz")
     assert build_image(graph_of_arrays(tmp_path / "net.npz")) == build_image(graph)
-
-
-def test_arrays_of_real_networks_are_the_whole_network(mcunet_path, resnet8_path, tmp_path):
-    pytest.importorskip("tflite")
-    for path in (mcunet_path, resnet8_path, "fashion_mnist_dscnn"):
-        model = pmt.load(path)
-        model.save(tmp_path / "net.npz")
-        assert build_image(graph_of_arrays(tmp_path / "net.npz")) == model.image()
 
 
 def test_arrays_are_named_and_enough_to_compute_a_layer(tmp_path):

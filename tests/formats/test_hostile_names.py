@@ -6,7 +6,6 @@ import zipfile
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from firmware_tools import TARGET, random_dataset
 from networks import residual_network
 
@@ -39,14 +38,6 @@ def test_the_readme_and_sources_of_a_firmware_hold_no_layers_name_as_it_is(tmp_p
     check((tmp_path / "fw" / "README.md").read_text())
     for path in (tmp_path / "fw" / "model").glob("*.[hc]pp"):
         check(path.read_text())
-
-
-@pytest.mark.parametrize("suffix", [".h", ".c"])
-def test_a_c_array_holds_no_name_as_it_is(suffix: str, tmp_path: Path) -> None:
-    formats.write(hostile().to_graph(), tmp_path / f"m{suffix}")
-    text = (tmp_path / f"m{suffix}").read_text()
-    assert "\x1b" not in text
-    assert "\n*/ #error" not in text
 
 
 def test_no_file_of_an_archive_is_outside_of_it(tmp_path: Path) -> None:

@@ -29,30 +29,25 @@ class Hostile:
 @pytest.mark.parametrize(
     "value",
     [
-        Hostile(os.system, "touch {marker}"),
-        Hostile(eval, "open('{marker}', 'w')"),
-        Hostile(getattr, "text", "upper"),
-        Hostile(np.ndarray, (3,)),
+        Hostile(os.system, "touch was_run"),
+        Hostile(eval, "open('was_run', 'w')"),
         np.array([{"an": "object"}], dtype=object),
-        np.zeros(3, ">i4"),
         np.zeros(3, "f2"),
         {1, 2},
         np.float32(1.0),
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_pickles_that_want_more_than_arrays_are_refused(tmp_path: Path, value: Any) -> None:
-    marker = tmp_path / "was_run"
-    if isinstance(value, Hostile):
-        function, arguments = value.call
-        texts = (a.format(marker=marker) if isinstance(a, str) else a for a in arguments)
-        value = Hostile(function, *texts)
+def test_pickles_that_want_more_than_arrays_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
     network = small_network()
     network["first_conv"] = value
     path = saved(tmp_path / "net.pkl", network)
     with pytest.raises(ValueError, match=r"net\.pkl: refused, its pickle"):
         tiny_training.read(path)
-    assert not marker.exists()
+    assert os.listdir() == ["net.pkl"]
 
 
 @pytest.mark.parametrize(

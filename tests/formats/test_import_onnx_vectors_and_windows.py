@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from onnx_networks import Network, run
+from onnx_networks import Network, quantized_statically, run
 
 import pmt
 from pmt.formats.onnx import float_importer
@@ -156,7 +155,8 @@ def test_they_are_quantized_and_classify_alike(name: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize("name", NETWORKS)
 def test_networks_of_onnx_runtimes_quantizer(name: str, activations: str, tmp_path: Path) -> None:
     path, inputs, order = drawn(name, tmp_path)
-    quantized = quantize_statically(path, inputs, activations)
+    batches = np.split(inputs, len(inputs))
+    quantized = quantized_statically(path, batches, activations, per_channel=True)
     graph = pmt.formats.read(quantized)
     model = pmt.Model.from_graph(graph)
     ready = stored(inputs, order, graph.tensors[0].shape)
@@ -166,25 +166,6 @@ def test_networks_of_onnx_runtimes_quantizer(name: str, activations: str, tmp_pa
     steps = np.abs(found - expected) / graph.tensors[graph.output].scale
     assert steps.max() < 2.5
     assert np.mean(steps < 0.5) > 0.9
-
-
-def quantize_statically(path: Path, inputs: np.ndarray, activations: str) -> Path:
-    pytest.importorskip("onnxruntime")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_static
-
-        batches: Iterator[np.ndarray] = iter(np.split(inputs, len(inputs)))
-
-        class Batches(CalibrationDataReader):
-            def get_next(self):
-                batch = next(batches, None)
-                return None if batch is None else {"x": batch}
-
-        quantized = path.with_name("int8.onnx")
-        types = {"activation_type": QuantType[activations], "weight_type": QuantType.QInt8}
-        quantize_static(path, quantized, Batches(), per_channel=True, **types)
-    return quantized
 
 
 def test_means_are_for_pixels(tmp_path: Path) -> None:

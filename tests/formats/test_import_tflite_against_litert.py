@@ -9,15 +9,7 @@ import litert_engine
 import numpy as np
 import pytest
 from drawn_graphs import int8_outputs
-from importer_differences import (
-    LiteRTActivations,
-    OpDifference,
-    compare_ops,
-    compare_top_one,
-    head_classes,
-    litert_activations,
-    network_classes,
-)
+from importer_differences import LiteRTActivations, litert_activations
 from tflite_builder import TfliteBuilder
 from tflite_networks import (
     GENERATED,
@@ -42,14 +34,9 @@ Part = Callable[[NetworkBuilder, Value], Value]
 def computed(path: Path, images: int = 12) -> LiteRTActivations:
     graph = tflite.lower(path).graph
     source = graph.tensors[graph.input]
-    shape = (images, source.height, source.width, source.channels)
     rng = np.random.default_rng(1)
-    return litert_activations(path, rng.integers(-128, 128, shape).astype(np.int8))
-
-
-def differences(reference: LiteRTActivations) -> list[OpDifference]:
-    lowered = reference.lowered
-    return compare_ops(lowered.graph, reference.values, lowered.operators)
+    drawn = rng.integers(-128, 128, (images, *source.shape)).astype(np.int8)
+    return litert_activations(path, drawn)
 
 
 def space_conv(b: NetworkBuilder, x: Value) -> Value:
@@ -167,9 +154,8 @@ def test_operator_is_within_one_step(tmp_path: Path, name: str) -> None:
         y = b.reshape(y, 1, 10, 10, 4)
     path.write_bytes(b.bytes(x, b.dense(y, 3)))
     reference = computed(path)
-    graph = reference.lowered.graph
-    assert [op.kind for op in graph.ops[1:-1]] == kinds
-    found = differences(reference)
+    assert [op.kind for op in reference.graph.ops[1:-1]] == kinds
+    found = reference.differences()
     assert [d.largest for d in found if d.largest > 1] == []
     # Roundings alone: of a pool's or a mean's values many are halves, which round another way.
     halves = {"AVERAGE_POOL_2D": 0.2, "MEAN": 0.2}
@@ -184,9 +170,8 @@ def test_generated_network_predicts_the_same_classes(tmp_path: Path, name: str, 
     path = tmp_path / "net.tflite"
     path.write_bytes(generated(name, seed))
     reference = computed(path, images=20)
-    assert max(d.largest for d in differences(reference)) == 1
-    graph = reference.lowered.graph
-    classes = compare_top_one(network_classes(graph, reference.images), reference.logits)
+    assert max(d.largest for d in reference.differences()) == 1
+    classes = reference.network_top_one()
     assert classes.equal == classes.images - classes.tied
     assert classes.tied <= 5
 
@@ -196,7 +181,7 @@ def test_drawn_networks(tmp_path: Path, seed: int) -> None:
     path = tmp_path / "net.tflite"
     path.write_bytes(generated("drawn", seed))
     reference = computed(path, images=5)
-    assert [d for d in differences(reference) if d.largest > 1] == []
+    assert [d for d in reference.differences() if d.largest > 1] == []
 
 
 # Files that TensorFlow's converter wrote: what their operators become.
@@ -217,13 +202,12 @@ KERAS = {
 def test_files_of_the_real_converter(name: str) -> None:
     path = Path(__file__).parents[1] / "keras" / f"{name}.tflite"
     reference = computed(path, images=20)
-    graph = reference.lowered.graph
+    graph = reference.graph
     helpers = graph.metadata.get("helper_layers", [])
     assert " ".join(op.name if op.name in helpers else op.kind for op in graph.ops) == KERAS[name]
-    assert max(d.largest for d in differences(reference)) == 1
-    head = compare_top_one(head_classes(graph, reference.values), reference.logits)
+    assert max(d.largest for d in reference.differences()) == 1
+    head, whole = reference.head_top_one(), reference.network_top_one()
     assert head.equal == 20 - head.tied
-    whole = compare_top_one(network_classes(graph, reference.images), reference.logits)
     assert whole.equal >= 19 - whole.tied
     assert whole.widest <= 2
 
@@ -232,15 +216,13 @@ def test_resnet8_on_real_images(resnet8_path: Path, cifar10_dir: Path) -> None:
     records = np.fromfile(cifar10_dir / "test_batch.bin", np.uint8).reshape(-1, 3073)[:25]
     pixels = records[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
     reference = litert_activations(resnet8_path, (pixels.astype(np.int16) - 128).astype(np.int8))
-    found = differences(reference)
+    found = reference.differences()
     assert [d.name for d in found][:3] == ["conv2d", "conv2d_1", "conv2d_2"]
     assert max(d.largest for d in found) == 1
     assert sum(d.differing for d in found) / sum(d.values for d in found) < 0.005
-    graph = reference.lowered.graph
-    head = compare_top_one(head_classes(graph, reference.values), reference.logits)
+    head, whole = reference.head_top_one(), reference.network_top_one()
     assert (head.equal, head.tied) == (25, 0)
     # Differences of one step a layer add up over 14 ops to a few steps of the logits.
-    whole = compare_top_one(network_classes(graph, reference.images), reference.logits)
     assert whole.equal >= 24
     assert whole.widest <= 3
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from networks import residual_network
-from onnx_networks import Network, run
+from onnx_networks import Network, quantized_statically, run
 from tflite_builder import VALID, TfliteBuilder, ramp, saved
 
 import pmt
@@ -227,24 +227,15 @@ def test_normalization_of_float_inputs_in_the_graph_is_not_lost(tmp_path: Path) 
 @pytest.mark.parametrize(("mean", "std"), [(0.0, 1.0), (0.5, 0.5), (0.3, 0.7)])
 def test_the_accuracy_of_onnx_runtime_is_that_of_pmt(mean, std, tmp_path: Path) -> None:
     """Quantized by ONNX Runtime on normalized images: the int8 input is theirs to one step."""
-    quantization = pytest.importorskip("onnxruntime.quantization")
     images = np.random.default_rng(0).integers(0, 256, (20, 16, 16, 1), np.uint8)
     images[0] = EVERY_PIXEL[0]
     real = ((images.transpose(0, 3, 1, 2) / 255 - mean) / std).astype(np.float32)
-
-    class Batches(quantization.CalibrationDataReader):
-        left = iter([{"x": image[None]} for image in real])
-
-        def get_next(self):
-            return next(self.left, None)
-
     net = Network()
-    net.save(tmp_path / "float.onnx", net.add("Relu", [net.conv("x", 1, 2)]), (1, 1, 16, 16))
-    kinds = {f"{kind}_type": quantization.QuantType.QInt8 for kind in ("activation", "weight")}
-    path = tmp_path / "net.onnx"
+    path = tmp_path / "float.onnx"
+    net.save(path, net.add("Relu", [net.conv("x", 1, 2)]), (1, 1, 16, 16))
+    path = quantized_statically(path, np.split(real, len(real)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        quantization.quantize_static(tmp_path / "float.onnx", path, Batches(), **kinds)
         model = pmt.load(path)
     first = model.core.tensors()[model.core.input_tensor]
     steps = real.transpose(0, 2, 3, 1) / first["scale"] + first["zero_point"]

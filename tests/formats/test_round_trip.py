@@ -14,7 +14,6 @@ from networks import (
     chain,
     every_op,
     residual_network,
-    rounding_free_network,
     smooth_network,
     window_network,
 )
@@ -55,7 +54,6 @@ NETWORKS: dict[str, Callable[[], Model]] = {
     "residual": residual_network,
     "smooth": smooth_network,
     "every op": every_op,
-    "rounding free": rounding_free_network,
     "chain": chain,
     "window": window_network,
     "joined vectors": joined_vectors,

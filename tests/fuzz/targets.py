@@ -20,10 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tflite_seeds
 from firmware_tools import TARGET, random_dataset
 from image_sections import with_section
-from networks import residual_network, smooth_network
+from networks import every_op, residual_network, smooth_network
 from tiny_training_builder import small_network
 
 import pmt
@@ -43,6 +42,7 @@ from pmt.formats.onnx import float_importer as onnx_float
 from pmt.formats.onnx import importer as onnx_qdq
 from pmt.formats.onnx.exporter import onnx_model
 from pmt.formats.tflite import importer as tflite
+from pmt.formats.tflite.exporter import tflite_model
 from pmt.model.card import BLOCK, PAYLOAD, pack_blocks
 from pmt.net.image import build_image
 
@@ -264,7 +264,11 @@ TARGETS = {
     "card_sealed": Target(
         "card.img", read_card, lambda: [_payloads()], lambda p: pack_blocks(p, 0)
     ),
-    "tflite": Target("net.tflite", lambda path: build_image(tflite.read(path)), tflite_seeds.files),
+    "tflite": Target(
+        "net.tflite",
+        lambda path: build_image(tflite.read(path)),
+        lambda: [tflite_model(net().to_graph()) for net in (every_op, residual_network)],
+    ),
     "tiny_training_archive": Target(
         "net.pkl",
         _read_tiny_training,

@@ -10,18 +10,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from networks import labels, pixels, residual_network
+from networks import random_dataset, residual_network
 from required import need_tools
 
 import pmt
-from pmt.datasets import Dataset
 from pmt.firmware.board.memory import linked_sizes
 from pmt.firmware.export import ExportReport, export
 from pmt.firmware.export.layout import link_script
 from pmt.firmware.export.linked import LINKED_NAME
 from pmt.firmware.export.target import find_target
 from pmt.firmware.monitor import TrainingLog
-from pmt.model import Model
 
 COMPILER = "arm-none-eabi-g++"
 EMULATOR = "qemu-system-arm"
@@ -169,12 +167,6 @@ def check_linked(report: ExportReport) -> None:
     assert 0 <= report.ram_used - linked.ram < 256
     flash = (report.path / "build" / "fw.bin").stat().st_size
     assert 0 <= report.flash_used - flash < report.code_bytes / 10
-
-
-def random_dataset(model: Model, count: int) -> Dataset:
-    """Random images and labels that fit a model."""
-    names = tuple(f"class {i}" for i in range(model.classes))
-    return Dataset(pixels(model, count), labels(model, count), names, "random")
 
 
 def small_export(out: Path, **arguments: Any) -> ExportReport:

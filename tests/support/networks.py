@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.net.graph import Graph, Op, Tensor
+
+
+def drawn_parameters(rng: np.random.Generator, shape: tuple[int, ...], out: int) -> dict[str, Any]:
+    """Weights, biases and scales of a layer that keep its outputs inside int8."""
+    return {
+        "weights": rng.integers(-90, 91, shape).astype(np.int8),
+        "bias": rng.integers(-900, 900, out).astype(np.int32),
+        "weight_scales": rng.uniform(0.002, 0.006, out).astype(np.float32),
+    }
 
 
 def smooth_network(
@@ -70,17 +82,8 @@ def residual_network(*, size: int = 8, width: int = 8, classes: int = 4, seed: i
     ]
 
     def layer(kind: str, name: str, source: int, to: int, weights: tuple[int, ...], **more) -> Op:
-        out = tensors[to].channels
-        return Op(
-            kind,
-            name,
-            (source,),
-            to,
-            weights=rng.integers(-90, 91, weights).astype(np.int8),
-            bias=rng.integers(-900, 900, out).astype(np.int32),
-            weight_scales=rng.uniform(0.002, 0.006, out).astype(np.float32),
-            **more,
-        )
+        parameters = drawn_parameters(rng, weights, tensors[to].channels)
+        return Op(kind, name, (source,), to, **parameters, **more)
 
     same = {"kernel": (3, 3), "padding": (1, 1, 1, 1)}
     ops = [
@@ -119,51 +122,19 @@ def labels(model: Model, count: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed + 1).integers(0, model.classes, count)
 
 
-def rounding_free_network(*, seed: int = 0) -> Model:
-    """Conv2d, max pooling, a linear head; every engine rounds its values alike.
+def random_dataset(model: Model, count: int, seed: int = 0) -> Dataset:
+    """Random images and labels that fit a model."""
+    names = tuple(f"class {i}" for i in range(model.classes))
+    return Dataset(pixels(model, count, seed), labels(model, count, seed), names, "random")
 
-    Effective scales are fractions of odd denominator from a half to one: no sum comes near a half,
-    which engines round differently, and a fixed-point multiplier rounds it once. Inputs of -4..4
-    stay inside the clamps.
-    """
+
+def bright_dataset(count: int = 80, seed: int = 0) -> Dataset:
+    """Images 8x8x3 whose brightness tells which of four classes they have."""
     rng = np.random.default_rng(seed)
-    tensors = [
-        Tensor("input", 6, 6, 3, 1 / 8, 0),
-        Tensor("nodes", 6, 6, 5, 1 / 4, -3),
-        Tensor("pooled", 3, 3, 5, 1 / 4, -3),
-        Tensor("logits", 1, 1, 4, 1 / 8, 2),
-    ]
-
-    def scales(source: int, to: int, effective: list[float]) -> np.ndarray:
-        return (np.array(effective) * tensors[to].scale / tensors[source].scale).astype(np.float32)
-
-    ops = [
-        Op(
-            "conv2d",
-            "conv",
-            (0,),
-            1,
-            kernel=(3, 3),
-            padding=(1, 1, 1, 1),
-            weights=rng.integers(-2, 3, (5, 3, 3, 3)).astype(np.int8),
-            bias=rng.integers(-9, 10, 5).astype(np.int32),
-            weight_scales=scales(0, 1, [3 / 5, 2 / 3, 5 / 7, 4 / 5, 7 / 9]),
-        ),
-        Op("max_pool", "pool", (1,), 2, kernel=(2, 2), stride=(2, 2)),
-        Op(
-            "fully_connected",
-            "head",
-            (2,),
-            3,
-            weights=rng.integers(-1, 2, (4, 45)).astype(np.int8),
-            bias=rng.integers(-9, 10, 4).astype(np.int32),
-            weight_scales=scales(2, 3, [3 / 5, 5 / 7, 2 / 3, 4 / 7]),
-        ),
-    ]
-    blocks = {"B1": [0], "head": [2], "all": [0, 2]}
-    return Model.from_graph(
-        Graph(tensors, ops, 0, 3, (128.0,) * 3, (8.0,) * 3, blocks, {"name": "rounding_free"})
-    )
+    y = rng.integers(0, 4, count)
+    images = rng.integers(0, 60, (count, 8, 8, 3)).astype(np.uint8)
+    images += (y * 60).astype(np.uint8)[:, None, None, None]
+    return Dataset(images, y, tuple("abcd"), "brightness")
 
 
 def chain() -> Model:
@@ -213,23 +184,16 @@ def every_op(*, seed: int = 0) -> Model:
         Tensor("logits", 1, 1, 4, 0.1, 3),
     ]
 
-    def parameters(out: int, weights: tuple[int, ...]) -> dict[str, np.ndarray]:
-        return {
-            "weights": rng.integers(-90, 91, weights).astype(np.int8),
-            "bias": rng.integers(-900, 900, out).astype(np.int32),
-            "weight_scales": rng.uniform(0.002, 0.006, out).astype(np.float32),
-        }
-
     ops = [
         Op("pad", "pad", (0,), 1, padding=(2, 1, 1, 2)),
         Op(
             "conv2d", "conv", (1,), 2, kernel=(3, 3), stride=(2, 2), clamp=(-20, 127),
-            **parameters(6, (6, 3, 3, 3)),
+            **drawn_parameters(rng, (6, 3, 3, 3), 6),
         ),
         Op("max_pool", "largest", (2,), 3, kernel=(3, 3), padding=(1, 1, 1, 1)),
         Op("average_pool", "average", (3,), 4, kernel=(2, 2), stride=(2, 2)),
         Op("reshape", "flat", (4,), 5),
-        Op("fully_connected", "head", (5,), 6, **parameters(4, (4, 24))),
+        Op("fully_connected", "head", (5,), 6, **drawn_parameters(rng, (4, 24), 4)),
     ]  # fmt: skip
     blocks = {"all": [1, 5]}
     return Model.from_graph(Graph(tensors, ops, 0, 6, (128.0,) * 3, (128.0,) * 3, blocks))
@@ -244,14 +208,7 @@ def window_network() -> Model:
         Tensor("mean", 1, 1, 5, 0.04, -128),
         Tensor("classes", 1, 1, 3, 0.1, 0),
     ]
-    layers = [
-        {
-            "weights": rng.integers(-127, 128, shape).astype(np.int8),
-            "bias": rng.integers(-99, 99, shape[0]).astype(np.int32),
-            "weight_scales": np.full(shape[0], 0.01, np.float32),
-        }
-        for shape in ((5, 1, 5, 6), (3, 5))
-    ]
+    layers = [drawn_parameters(rng, shape, shape[0]) for shape in ((5, 1, 5, 6), (3, 5))]
     window = {"kernel": (1, 5), "stride": (1, 3)}
     ops = [
         Op("conv2d", "time", (0,), 1, **window, **layers[0]),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,28 @@ class Network:
     def save(self, path: Path, output: str, *args: Any, **options: Any) -> Path:
         onnx.save(self.model(output, *args, **options), path)
         return path
+
+
+def quantized_statically(
+    source: Path, batches: Iterable[np.ndarray], activations: str = "QInt8", **options: Any
+) -> Path:
+    """Return ``int8.onnx`` beside a float file, which ONNX Runtime quantized on some batches."""
+    pytest.importorskip("onnxruntime")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_static
+
+        left = iter(batches)
+
+        class Batches(CalibrationDataReader):
+            def get_next(self):
+                batch = next(left, None)
+                return None if batch is None else {"x": batch}
+
+        path = source.with_name("int8.onnx")
+        types = {"activation_type": QuantType[activations], "weight_type": QuantType.QInt8}
+        quantize_static(source, path, Batches(), **types, **options)
+    return path
 
 
 def session(path: Path, *, optimized: bool = False) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from networks import labels, pixels, residual_network
+from networks import random_dataset, residual_network
 
 import pmt
 from pmt.datasets import Dataset
@@ -85,9 +85,7 @@ class Toy(Trainer):
 
 
 def data(count: int = 13, seed: int = 0) -> Dataset:
-    model = residual_network()
-    images, classes = pixels(model, count, seed=seed), labels(model, count, seed=seed)
-    return Dataset(images, classes, tuple("abcd"), "random")
+    return random_dataset(residual_network(), count, seed)
 
 
 class Stop(BaseException):

@@ -23,6 +23,11 @@ from pmt.train.prepare.clean_statistics import (
 )
 
 
+@pytest.fixture
+def model():
+    return pmt.load("fashion_mnist_dscnn")
+
+
 @pytest.fixture(scope="module")
 def clean():
     return datasets.bundled("train").take(128)
@@ -49,8 +54,7 @@ def aligned_twice(images, reference, **either):
     return models, [align(model, images, reference, **{name: value}) for model, value in found]
 
 
-def test_alignment_undoes_a_loss_of_contrast_without_labels(reference):
-    model = pmt.load("fashion_mnist_dscnn")
+def test_alignment_undoes_a_loss_of_contrast_without_labels(model, reference):
     test = contrast(500, "test", seed=1)
     weights = [model.core.weights(layer.index) for layer in model.layers]
     before = model.evaluate(test).accuracy
@@ -63,8 +67,7 @@ def test_alignment_undoes_a_loss_of_contrast_without_labels(reference):
         assert np.array_equal(model.core.weights(layer.index), kept)
 
 
-def test_aligned_channels_have_the_statistics_of_the_reference(reference):
-    model = pmt.load("fashion_mnist_dscnn")
+def test_aligned_channels_have_the_statistics_of_the_reference(model, reference):
     images = contrast(128).images
     align(model, images, reference)
     for name, now in measure_statistics(model, images).channels.items():
@@ -74,8 +77,7 @@ def test_aligned_channels_have_the_statistics_of_the_reference(reference):
         assert np.all(np.abs(now[1, live] / wanted[1] - 1) <= 0.1), name
 
 
-def test_an_alignment_that_is_interrupted_leaves_the_model_as_it_was(reference):
-    model = pmt.load("fashion_mnist_dscnn")
+def test_an_alignment_that_is_interrupted_leaves_the_model_as_it_was(model, reference):
     before = model.image()
 
     def interrupted(done: int, total: int) -> None:
@@ -91,23 +93,14 @@ def test_an_alignment_that_is_interrupted_leaves_the_model_as_it_was(reference):
     assert model.image() == whole.image()
 
 
-def test_a_model_keeps_its_accuracy_on_clean_images(clean, reference):
-    model = pmt.load("fashion_mnist_dscnn")
+def test_a_model_keeps_its_accuracy_on_clean_images(model, clean, reference):
     test = datasets.bundled("test").take(500)
     before = model.evaluate(test).accuracy
     align(model, clean.images, reference)
     assert model.evaluate(test).accuracy == pytest.approx(before, abs=0.02)
 
 
-@pytest.mark.parametrize("corruption", ["contrast", "impulse_noise"])
-def test_threads_do_not_change_a_byte(reference, corruption):
-    images = corruptions.corrupt(datasets.bundled("train").take(32), corruption, 5).images
-    models, _ = aligned_twice(images, reference, threads=(1, 3))
-    assert models[0].image() == models[1].image()
-
-
-def test_statistics_live_in_the_model(reference, tmp_path):
-    model = pmt.load("fashion_mnist_dscnn")
+def test_statistics_live_in_the_model(model, reference, tmp_path):
     assert stored_statistics(model) is None
     with pytest.raises(ValueError, match="holds no statistics of clean images to align to"):
         align(model, contrast(4).images)
@@ -192,8 +185,7 @@ def test_reliability_needs_windows(reference):
     assert models[0].image() == models[1].image()
 
 
-def test_the_core_refuses_reliabilities_that_do_not_fit():
-    model = pmt.load("fashion_mnist_dscnn")
+def test_the_core_refuses_reliabilities_that_do_not_fit(model):
     pairs = np.zeros((4, 28, 28, 1), np.int8)
     statistics = _core.Statistics(model.core, pairs, 1)
     op = next(x.index for x in model.layers if _core.mixes_channels(model.core, x.index))
@@ -215,8 +207,7 @@ def test_the_core_refuses_reliabilities_that_do_not_fit():
         odd.measure_reliability(op)
 
 
-def test_windows_are_those_of_spatial_layers(reference):
-    model = pmt.load("fashion_mnist_dscnn")
+def test_windows_are_those_of_spatial_layers(model, reference):
     shapes = {
         model.core.ops()[index]["name"]: shape for index, shape in window_layers(model).items()
     }
@@ -227,8 +218,7 @@ def test_windows_are_those_of_spatial_layers(reference):
         assert np.all(np.abs(reference.windows[name].covariances[live]).max(axis=1) == 1.0)
 
 
-def test_no_image_at_all_is_refused(reference):
-    model = pmt.load("fashion_mnist_dscnn")
+def test_no_image_at_all_is_refused(model, reference):
     images = contrast(4).images[:0]
     message = "images has shape (0, 28, 28, 1): must hold at least one image; give some hundred"
     for measure in (
@@ -308,8 +298,7 @@ def test_the_command_says_why_one_image_changes_nothing(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("kind", ["one", "copies", "black"])
-def test_what_has_no_scatter_changes_nothing(kind):
-    model = pmt.load("fashion_mnist_dscnn")
+def test_what_has_no_scatter_changes_nothing(model, kind):
     images = datasets.bundled("train").images
     reference = measure_statistics(model, images[:64])
     before = model.image()
@@ -328,8 +317,7 @@ def test_copies_count_once():
 
 
 @pytest.mark.parametrize(("kind", "most"), [("clean", 0.02), ("contrast", 0.0)])
-def test_a_few_images_do_no_harm(kind, most):
-    model = pmt.load("fashion_mnist_dscnn")
+def test_a_few_images_do_no_harm(model, kind, most):
     images = datasets.bundled("train").images
     reference = measure_statistics(model, images[:500])
     test = contrast(1000, "test", seed=1) if kind == "contrast" else datasets.bundled("test")

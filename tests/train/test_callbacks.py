@@ -55,7 +55,9 @@ def raises(event: Event) -> None:
 
 @pytest.mark.parametrize("callback", [returns, raises])
 def test_a_callback_ends_the_run_in_its_best_state(tmp_path, callback):
-    result = fit(callback, losses=[(2.0, 0.1), (1.0, 0.2), (1.5, 0.2)], out=tmp_path / "run")
+    losses, told = [(2.0, 0.1), (1.0, 0.2), (1.5, 0.2)], []
+    result = fit(callback, told.append, losses=losses, out=tmp_path / "run")
+    assert [event.step for event in told if isinstance(event, StepEnd)] == [1, 2, 3, 4]
     assert [epoch["epoch"] for epoch in result.epochs] == [1, 1.3333]
     assert result.verdict() == "kept epoch 1, the best on the 5 held-out images"
     folder = pmt.RunFolder(tmp_path / "run")

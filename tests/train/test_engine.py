@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from drawn_graphs import drawn_graph, random_images
 from networks import every_op, labels, pixels, residual_network
 
 import pmt
 from pmt import _core
 
 NETWORKS = [residual_network, every_op]
+
+
+@pytest.fixture
+def model():
+    return residual_network()
 
 
 def set_one(model: pmt.Model, op: int, weights, bias) -> pmt.Model:
@@ -53,25 +57,7 @@ def test_shared_weights_and_biases_give_the_logits_of_a_model_that_holds_them(ne
     assert model.image() == before
 
 
-@pytest.mark.parametrize("seed", range(0, 60, 3))
-def test_drawn_graphs_give_the_logits_of_models_that_hold_the_weights(seed):
-    graph = drawn_graph(seed)
-    model = pmt.Model.from_graph(graph)
-    if not model.layers:
-        return
-    images = random_images(graph, 2)
-    for layer in model.layers[:: max(len(model.layers) // 2, 1)]:
-        engine = pmt.Engine(model, [layer.index], threads=2)
-        weights = drawn(seed, (9, *engine.weights(layer.name).shape), 30)
-        bias = drawn(seed, (9, layer.biases), 3000, np.int32)
-        found = engine.logits(images, layer.name, weights, bias=bias)
-        for query in (0, 4, 8):
-            changed = set_one(model, layer.index, weights[query], bias[query])
-            np.testing.assert_array_equal(found[query], changed.core.logits(images))
-
-
-def test_each_image_may_have_perturbations_of_its_own():
-    model = residual_network()
+def test_each_image_may_have_perturbations_of_its_own(model):
     engine, images = pmt.Engine(model), pixels(model, 4)
     for layer in engine.layers:
         weights = drawn(1, (3, 4, *engine.weights(layer).shape), 5)
@@ -101,8 +87,7 @@ def test_nodes_are_moved_before_the_next_op_reads_them(network):
         )
 
 
-def test_moved_outputs_of_the_last_layer_are_clipped_logits():
-    model = residual_network()
+def test_moved_outputs_of_the_last_layer_are_clipped_logits(model):
     engine, images = pmt.Engine(model, "head"), pixels(model, 2)
     out = model.core.tensors()[model.core.output_tensor]
     op = model.core.ops()[-1]
@@ -114,8 +99,7 @@ def test_moved_outputs_of_the_last_layer_are_clipped_logits():
     np.testing.assert_array_equal(found, wanted.reshape(4, 2, 4).astype(np.float32))
 
 
-def test_losses_are_the_cores_and_threads_do_not_matter():
-    model = residual_network()
+def test_losses_are_the_cores_and_threads_do_not_matter(model):
     images, classes = pixels(model, 6), labels(model, 6)
     one, three = pmt.Engine(model, threads=1), pmt.Engine(model, threads=3)
     layer = one.layers[1]
@@ -132,8 +116,7 @@ def test_losses_are_the_cores_and_threads_do_not_matter():
     np.testing.assert_array_equal(one.losses(images, classes.astype(np.uint8)), clean / 2**20)
 
 
-def test_forwards_and_macs_are_counted():
-    model = residual_network()
+def test_forwards_and_macs_are_counted(model):
     engine, images = pmt.Engine(model), pixels(model, 3)
     macs = [op["macs"] for op in model.core.ops()]
     engine.logits(images)
@@ -148,8 +131,7 @@ def test_forwards_and_macs_are_counted():
     assert engine.macs == 3 * sum(macs) + 3 * (sum(macs[:op]) + 5 * sum(macs[op:]))
 
 
-def test_weights_and_biases_are_copies_that_can_be_set():
-    model = residual_network()
+def test_weights_and_biases_are_copies_that_can_be_set(model):
     engine = pmt.Engine(model, layers="head")
     (layer,) = engine.layers
     weights, bias = engine.weights(layer), engine.bias(layer)
@@ -161,8 +143,7 @@ def test_weights_and_biases_are_copies_that_can_be_set():
     np.testing.assert_array_equal(model.core.bias(model.select_layers("head")[0]), bias)
 
 
-def test_random_numbers_are_a_function_of_seed_layer_and_step():
-    model = residual_network()
+def test_random_numbers_are_a_function_of_seed_layer_and_step(model):
     draws = {
         (seed, layer, step): pmt.Engine(model, seed=seed).random(layer, step).integers(1 << 62)
         for seed in (1, 2)
@@ -173,8 +154,7 @@ def test_random_numbers_are_a_function_of_seed_layer_and_step():
     assert pmt.Engine(model, seed=2).random("head", 1).integers(1 << 62) == draws[2, "head", 1]
 
 
-def test_no_queries_and_no_images_are_empty_arrays():
-    model = residual_network()
+def test_no_queries_and_no_images_are_empty_arrays(model):
     engine = pmt.Engine(model)
     layer = engine.layers[0]
     shape = engine.weights(layer).shape
@@ -232,8 +212,7 @@ def test_no_queries_and_no_images_are_empty_arrays():
         ),
     ],
 )
-def test_errors_say_what_must_be(error, text, call):
-    model = residual_network()
+def test_errors_say_what_must_be(model, error, text, call):
     engine = pmt.Engine(model, "head")
     images, classes = pixels(model, 3), labels(model, 3)
     with pytest.raises(error) as caught:

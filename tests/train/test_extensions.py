@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from networks import labels, pixels, residual_network
+from networks import random_dataset, residual_network
 from toy_trainer import Stop, data, stop_at
 
 import pmt
@@ -58,6 +57,11 @@ class Momentum:
 
     def load_state(self, state):
         self.sums = dict(state)
+
+
+class Half:
+    def __call__(self, layer, gradient, learning_rate): ...
+    def state(self): ...
 
 
 def frozen(engine, images, labels, step):
@@ -275,6 +279,10 @@ def test_what_an_estimator_sets_is_taken_back_and_work_is_counted():
     assert result.epochs[-1]["macs"] == 9 * 2 * 4 * model.macs
     assert own.cost(model) == pmt.Cost(forwards=0, macs=2 * 4 * model.macs)
     assert own.cost(model, samples=3) == pmt.Cost(forwards=0, macs=2 * 3 * model.macs)
+    step = trainer(estimator=Signs()).cost(model)
+    assert step.forwards == 4 * 6 * 3
+    last = trainer(estimator=Signs(), macs=3 * step.macs - 1).fit(model.copy(), given).epochs[-1]
+    assert (last["step"], last["macs"]) == (1, 2 * step.macs)
 
     def failing(engine, images, labels, step):
         estimator(engine, images, labels, step)
@@ -283,17 +291,6 @@ def test_what_an_estimator_sets_is_taken_back_and_work_is_counted():
     with pytest.raises(KeyboardInterrupt):
         trainer(estimator=failing).fit(model, given, progress=False)
     assert model.image() == before
-
-
-def test_a_budget_of_work_ends_behind_the_last_whole_step():
-    model = residual_network()
-    own = trainer(estimator=Signs(), epochs=1)
-    step = own.cost(model)
-    assert step.forwards == 4 * 6 * 3
-    budget = own.fit(model, data(), progress=False).epochs[-1]["macs"] // 3 * 2 + 1
-    limited = trainer(estimator=Signs(), macs=budget)
-    last = limited.fit(residual_network(), data(), progress=False).epochs[-1]
-    assert (last["step"], last["macs"]) == (1, 2 * step.macs)
 
 
 SOURCE = {"model": "m", "data": "x", "corruption": "", "severity": 0, "limit": 0, "valid_limit": 0}
@@ -308,6 +305,8 @@ def test_config_names_what_is_the_users_and_a_resume_needs_it(tmp_path):
         )  # fmt: skip
     text = (tmp_path / "run" / "config.toml").read_text()
     assert '[extensions]\nestimator = "Signs"\noptimizer = "Momentum"\n' in text
+    trainer().fit(residual_network(), data(), out=tmp_path / "plain")
+    assert "extensions" not in (tmp_path / "plain" / "config.toml").read_text()
     assert RunFolder(tmp_path / "run").config().extensions == own.extensions
     with pytest.raises(ValueError, match="run with other options or data") as caught:
         trainer(optimizer=Momentum()).fit(
@@ -321,12 +320,6 @@ def test_config_names_what_is_the_users_and_a_resume_needs_it(tmp_path):
         "folder can hold; continue with the call that began it, or register them as a method and "
         "train by its name"
     )
-
-
-def test_a_plain_run_names_no_extension(tmp_path):
-    trainer().fit(residual_network(), data(), out=tmp_path / "run")
-    text = (tmp_path / "run" / "config.toml").read_text()
-    assert "extensions" not in text
 
 
 @pytest.mark.parametrize(
@@ -344,6 +337,22 @@ def test_a_plain_run_names_no_extension(tmp_path):
             "use scope='layer_wise'",
             {"optimizer": Momentum(), "scope": "model_wise", "rule": "weight"},
         ),
+        (
+            TypeError,
+            "optimizer=Half has state() without load_state(); a run needs both to resume, or "
+            "neither",
+            {"optimizer": Half()},
+        ),
+        *(
+            (
+                ValueError,
+                f"loss={shown} is for the built-in estimators and updates; with an {kind} of your "
+                "own use loss='cross_entropy'",
+                {"loss": loss, kind: made},
+            )
+            for loss, shown in (("squared_error", "'squared_error'"), (divmod, "'python:divmod'"))
+            for kind, made in (("estimator", frozen), ("optimizer", Momentum()))
+        ),
     ],
 )
 def test_what_does_not_go_together_is_refused(error, text, own):
@@ -352,79 +361,14 @@ def test_what_does_not_go_together_is_refused(error, text, own):
     assert str(caught.value) == text
 
 
-def test_a_state_without_its_way_back_is_refused():
-    class Half:
-        def __call__(self, layer, gradient, learning_rate): ...
-        def state(self): ...
-
-    with pytest.raises(TypeError) as caught:
-        trainer(optimizer=Half())
-    assert str(caught.value).endswith(
-        "Half has state() without load_state(); a run needs both to resume, or neither"
-    )
-
-
-@pytest.mark.parametrize(
-    ("gradients", "text"),
-    [
-        (None, "the estimator must return a dict of gradients by layer; got None"),
-        (
-            np.zeros((4, 8), np.int8),
-            "the estimator must return a dict of gradients by layer; got an array of int8",
-        ),
-        (
-            {"down": 0},
-            "the estimator returned a gradient of 'down', which is none of engine.layers (stem, "
-            "expand, head) nor their biases (NAME.bias)",
-        ),
-        (
-            {"head": np.zeros((8, 4))},
-            "the estimator's gradient of 'head' must have shape (4, 8); got (8, 4)",
-        ),
-        (
-            {"head.bias": np.array([0, 1, np.nan, 2])},
-            "the estimator's gradient of 'head.bias' holds NaN or infinity",
-        ),
-    ],
-)
-def test_a_wrong_gradient_is_refused(gradients, text):
-    with pytest.raises(ValueError, match="gradient") as caught:
-        trainer(estimator=lambda *_: gradients).fit(residual_network(), data(), progress=False)
-    assert str(caught.value) == text
-
-
-def test_a_wrong_update_is_refused():
-    def optimizer(layer, gradient, learning_rate):
-        return gradient
-
-    with pytest.raises(ValueError, match="update") as caught:
-        trainer(optimizer=optimizer).fit(residual_network(), data(), progress=False)
-    assert str(caught.value) == (
-        "the optimizer's update of 'stem' must be integers of shape (8, 3, 3, 3); got float64 of "
-        "shape (8, 3, 3, 3); round it, and convert by .astype(int)"
-    )
-
-
 def test_own_gradients_lower_the_loss():
     model = residual_network()
-    images, classes = pixels(model, 32), labels(model, 32)
-    given = pmt.datasets.Dataset(images, classes, tuple("abcd"), "random")
+    given = random_dataset(model, 32)
     start = model.evaluate(given).loss
     trainer(
         estimator=Signs(30), layers="head", batch=32, epochs=20, learning_rate=1.0, keep_best=False
     ).fit(model, given, progress=False)
     assert model.evaluate(given).loss < start - 0.03
-
-
-@pytest.mark.parametrize("own", [{"estimator": frozen}, {"optimizer": Momentum()}])
-def test_another_loss_is_refused(own):
-    (kind,) = own
-    why = "is for the built-in estimators and updates"
-    expected = f"loss='squared_error' {why}; with an {kind} of your own use loss='cross_entropy'"
-    with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
-        trainer(loss="squared_error", **own)
-    with pytest.raises(ValueError, match=rf"^loss='python:divmod' {why}; with"):
-        trainer(loss=divmod, **own)
 
 
 @pytest.mark.filterwarnings("ignore:.*has no effect")

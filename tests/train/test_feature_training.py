@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from networks import labels, pixels, residual_network
+from networks import labels, pixels, residual_network, smooth_network
 
 import pmt
 from pmt import _core
@@ -65,19 +65,6 @@ def test_the_loss_of_a_step_is_that_of_the_whole_map() -> None:
         result = pmt.ZOTrainer(loss=loss, **options).fit(copy, data, progress=False)
         assert result.epochs[0]["train_loss"] == pytest.approx(error(model, data), rel=1e-4)
     assert set(seen) == {((1, 512), (1, 512))}
-
-
-def test_a_callable_needs_no_targets() -> None:
-    model, data = task("pooled")
-
-    def size(outputs: np.ndarray, targets: None) -> np.ndarray:
-        assert targets is None
-        return (outputs**2).mean(axis=2)
-
-    before = float((model.logits(data.images) ** 2).mean())
-    trainer = pmt.ZOTrainer(loss=size, **OPTIONS)
-    trainer.fit(model, Dataset.unlabeled(data.images), progress=False)
-    assert float((model.logits(data.images) ** 2).mean()) < before
 
 
 @pytest.mark.parametrize(
@@ -138,11 +125,14 @@ def test_losses_and_labels_that_do_not_go_with_features_are_refused(
 
 
 @pytest.mark.parametrize("argument", ["valid", "held_out"])
-def test_images_to_measure_on_are_refused(argument: str) -> None:
-    model, data = task("pooled")
+@pytest.mark.parametrize("given", ["8 features", "1 output"])
+def test_images_to_measure_on_are_refused(given: str, argument: str) -> None:
+    model = smooth_network(classes=1) if given == "1 output" else task("pooled")[0]
+    images = pixels(model, 32)
+    data = Dataset.with_targets(images, model.outputs(images))
     message = (
-        f"{argument}: what is measured is accuracy and cross-entropy, and the model gives 8 "
-        f"features; leave {argument} out, and measure model.outputs(images)"
+        f"{argument}: what is measured is accuracy and cross-entropy, and the model gives {given}; "
+        f"leave {argument} out, and measure model.outputs(images)"
     )
     with pytest.raises(ValueError, match=exact(message)):
         pmt.ZOTrainer(loss="squared_error", **OPTIONS).fit(model, data, **{argument: data})

@@ -12,7 +12,6 @@ import pytest
 from networks import pixels, smooth_network
 
 import pmt
-from pmt import _core
 from pmt.cli import main
 from pmt.datasets import Dataset, save_npz
 from pmt.model.card import CardHeader, read_payload
@@ -70,17 +69,6 @@ def test_targets_outside_of_the_range_are_refused() -> None:
         fitted(model, Dataset.with_targets(images, [0, 1, -0.5, 1]), loss="binary_cross_entropy")
 
 
-def test_the_loss_is_a_number_of_the_targets_units() -> None:
-    model = scaled(1000.0)
-    images, targets = pixels(model, 8), np.zeros((8, 1), np.float32)
-    trainer = pmt.ZOTrainer(loss="squared_error", **OPTIONS)
-    core = _core.Trainer(model.core, trainer.options.to_core(), [1], 8)
-    squares = model.logits(images)[:, 0] ** 2
-    taken = core.step(model.prepare(images), targets, 0, 0.1)
-    assert taken["loss"] == pytest.approx(squares.mean(), rel=1e-4)
-    assert taken["loss_sum"] == taken["loss"] * _core.LOSS_ONE * 8
-
-
 def test_a_network_of_one_output_learns_labels_0_and_1() -> None:
     model = smooth_network(classes=1)
     images = pixels(model, 24)
@@ -107,18 +95,6 @@ def test_one_output_is_not_compared_with_others(loss: str) -> None:
         fitted(model, (pixels(model, 8), np.zeros(8, int)), loss=loss)
 
 
-def test_what_has_no_classes_is_not_watched() -> None:
-    model = smooth_network(classes=1)
-    data = (pixels(model, 8), np.arange(8) % 2)
-    expected = (
-        "valid: what is measured is accuracy and cross-entropy, and the model gives 1 output; "
-        "leave valid out, and measure model.outputs(images)"
-    )
-    trainer = pmt.ZOTrainer(**OPTIONS, loss="binary_cross_entropy")
-    with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
-        trainer.fit(model, data, valid=data, progress=False)
-
-
 def test_equal_labels_are_told() -> None:
     model = smooth_network(classes=1)
     expected = (
@@ -127,13 +103,6 @@ def test_equal_labels_are_told() -> None:
     )
     with pytest.warns(UserWarning, match=f"^{re.escape(expected)}$"):
         fitted(model, (pixels(model, 8), np.ones(8, int)), loss="binary_cross_entropy", epochs=1)
-
-
-def test_targets_of_a_classifier_have_no_training_accuracy() -> None:
-    model = smooth_network()
-    targets = np.eye(3, dtype=np.float32)[np.arange(8) % 3]
-    result = fitted(model, Dataset.with_targets(pixels(model, 8), targets))
-    assert all("train_accuracy" not in epoch for epoch in result.epochs)
 
 
 @pytest.mark.parametrize(("kind", "classes"), [("targets", 1), ("targets", 3), ("labels", 1)])

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from networks import labels, pixels, residual_network
+from networks import random_dataset, residual_network
 
 import pmt
-from pmt.datasets import Dataset
 
 SHORT: dict[str, Any] = {
     "batch": 4, "epochs": 1, "queries": 2, "preparation": "none", "layers": "head",
@@ -20,7 +19,7 @@ SHORT: dict[str, Any] = {
 
 def fitted(model: pmt.Model | None = None, **changes: Any) -> pmt.RunResult:
     model = residual_network() if model is None else model
-    data = Dataset(pixels(model, 8), labels(model, 8), tuple("abcd"), "made")
+    data = random_dataset(model, 8)
     fit = {name: changes.pop(name) for name in ("callbacks", "out") if name in changes}
     return pmt.ZOTrainer(**{**SHORT, **changes}).fit(model, data, progress=False, **fit)
 
@@ -59,6 +58,20 @@ def masked(values: Any) -> Any:
          "the estimator's gradient of 'head' must be real numbers; got complex128"),
         ({"estimator": gradients(lambda g: "abc")},
          "the estimator's gradient of 'head' must be real numbers; got <U3"),
+        ({"estimator": lambda *_: None},
+         "the estimator must return a dict of gradients by layer; got None"),
+        ({"estimator": lambda *_: np.zeros((4, 8), np.int8)},
+         "the estimator must return a dict of gradients by layer; got an array of int8"),
+        ({"estimator": lambda *_: {"down": 0}},
+         "the estimator returned a gradient of 'down', which is none of engine.layers (head) nor "
+         "their biases (NAME.bias)"),
+        ({"estimator": lambda *_: {"head": np.zeros((8, 4))}},
+         "the estimator's gradient of 'head' must have shape (4, 8); got (8, 4)"),
+        ({"estimator": lambda *_: {"head.bias": np.array([0, 1, np.nan, 2])}},
+         "the estimator's gradient of 'head.bias' holds NaN or infinity"),
+        ({"optimizer": lambda layer, g, rate: g},
+         "the optimizer's update of 'head' must be integers of shape (4, 8); got float64 of shape "
+         "(4, 8); round it, and convert by .astype(int)"),
         ({"optimizer": lambda layer, g, rate: masked(np.zeros(g.shape, int))},
          "the optimizer's update of 'head' is a masked array, whose mask counts for nothing; fill "
          "it"),
@@ -70,7 +83,7 @@ def masked(values: Any) -> Any:
          "loss <lambda> must return real numbers; got complex ones"),
     ],
 )  # fmt: skip
-def test_masks_and_imaginary_parts_are_refused(changes: Any, error: str) -> None:
+def test_what_an_extension_returns_is_checked(changes: Any, error: str) -> None:
     model = residual_network()
     with pytest.raises((ValueError, TypeError), match=f"^{re.escape(error)}$"):
         fitted(model, **changes)
@@ -165,7 +178,7 @@ def test_callbacks_cannot_change_the_history(tmp_path: Any) -> None:
     )
     assert changed.epochs[0]["train_loss"] == plain.epochs[0]["train_loss"] == seen[-1] > 0
     model = residual_network()
-    data = Dataset(pixels(model, 8), labels(model, 8), tuple("abcd"), "made")
+    data = random_dataset(model, 8)
     result = pmt.ZOTrainer(**SHORT).fit(model, data, progress=spoil_steps)
     assert result.epochs[0]["train_loss"] == plain.epochs[0]["train_loss"]
 

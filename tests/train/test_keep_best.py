@@ -11,7 +11,6 @@ from toy_trainer import HEAD, Stop, Toy, data, flat, stop_at
 
 import pmt
 from pmt.model import ImageScores
-from pmt.protocol.comparison import is_worse
 from pmt.train.prepare.clean_statistics import measure_statistics, with_statistics
 from pmt.train.run.keep_best import BestState, held_out_count, part
 from pmt.train.run.store import FolderStore
@@ -19,28 +18,6 @@ from pmt.train.run.store import FolderStore
 
 def scores(*losses: float, right: int = 0) -> ImageScores:
     return ImageScores(np.array(losses), np.arange(len(losses)) < right)
-
-
-@pytest.mark.parametrize(
-    ("losses", "worse"),
-    [
-        ((1.5, 1.5, 1.5, 1.5), True),
-        ((1.0, 1.0, 1.0, 1.0), False),
-        ((0.5, 0.5, 0.5, 0.5), False),
-        # Mean 0.25, standard error 0.25: not more than one.
-        ((2.0, 1.0, 1.0, 1.0), False),
-        # Mean 0.5, standard error 0.29.
-        ((2.0, 2.0, 1.0, 1.0), True),
-        ((3.0, 0.0, 1.0, 1.5), False),
-    ],
-)
-def test_a_state_is_worse_by_more_than_a_standard_error(losses, worse):
-    ones = scores(1.0, 1.0, 1.0, 1.0)
-    assert is_worse(scores(*losses), ones) is worse
-    assert not is_worse(ones, scores(*losses)) or np.mean(losses) < 1.0
-    differences = np.array(losses) - 1.0
-    error = differences.std(ddof=1) / 2
-    assert worse == (differences.mean() > error)
 
 
 def test_a_state_must_be_clearly_better_than_the_first_and_no_less_accurate():
@@ -213,17 +190,6 @@ def test_a_run_that_ends_worse_than_it_began_says_so_where_nothing_is_kept():
         watch(losses)
 
 
-def test_the_warning_outlives_an_interruption(tmp_path):
-    losses = [(1.0, 0.5), (1.5, 0.4), (1.5, 0.4), (1.5, 0.3)]
-    message = "worse: accuracy 0.5000 -> 0.3000, loss 1.0000 -> 1.5000 on the 10 images that are"
-    run = iter(losses)
-    for stop in (2, 7):
-        with pytest.raises(Stop):
-            watch(run, out=tmp_path, progress=stop_at(stop))
-    with pytest.warns(UserWarning, match=message):
-        watch(run, out=tmp_path)
-
-
 def test_the_warning_outlives_a_kill_behind_the_last_epoch(tmp_path, monkeypatch):
     losses = iter([(1.0, 0.5), (1.5, 0.4), (1.5, 0.4), (1.5, 0.3), (1.5, 0.3)])
 
@@ -302,14 +268,6 @@ def test_an_alternative_must_be_clearly_better_than_the_best():
     assert not state.is_better(scores(0.5, 1.4, 0.5, 1.4), 1, is_alternative=True)
     assert state.is_better(scores(0.5, 1.4, 0.5, 1.4), 1)
     assert state.is_better(scores(0.5, 0.6, 0.5, 0.7), 1, is_alternative=True)
-
-
-@pytest.mark.parametrize(("errors", "worse"), [(1, True), (2, True), (3, False)])
-def test_how_many_standard_errors(errors, worse):
-    """The mean difference is 0.45, its standard error 0.166."""
-    differences = np.array([0.5, 0.25, 1.0, 0.5, 0.0])
-    assert differences.mean() / (differences.std(ddof=1) / 5**0.5) == pytest.approx(2.71, abs=0.01)
-    assert is_worse(scores(*differences), scores(*[0.0] * 5), errors) is worse
 
 
 def test_the_head_of_the_best_state_learns_from_all_images(foggy, watched, tmp_path):

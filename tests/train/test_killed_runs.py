@@ -10,10 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from networks import labels, pixels, residual_network
+from networks import random_dataset, residual_network
 
 import pmt
-from pmt.datasets import Dataset
 from pmt.train.run.loop import Run
 from pmt.train.run.metrics import RunHistory
 from pmt.train.run.store import FolderStore
@@ -23,20 +22,19 @@ from pmt.train.run.store import FolderStore
 KILLER = """
 import json, os, sys
 from pathlib import Path
-from networks import labels, pixels, residual_network
+from networks import random_dataset, residual_network
 import pmt
-from pmt.datasets import Dataset
 
 CALLS = ("os.rename", "os.link", "os.mkdir", "os.remove", "open")
 folder = Path(sys.argv[1])
 
 def fit(out):
     model = residual_network()
-    data = Dataset(pixels(model, 8), labels(model, 8), tuple("abcd"), "random")
+    data = random_dataset(model, 8)
     trainer = pmt.ZOTrainer(
         layers="head", batch=4, epochs=2, queries=2, threads=1, loss="entropy", diversity=0.5
     )
-    choosing = Dataset(pixels(model, 8, 3), labels(model, 8), tuple("abcd"), "random")
+    choosing = random_dataset(model, 8, 3)
     trainer.fit(model, data, held_out=choosing, out=out, progress=False)
 
 def killed_at(number, out):
@@ -100,10 +98,6 @@ def test_a_run_killed_at_any_change_of_the_disk_is_started_again_or_goes_on(tmp_
         assert [path.name for path in (tmp_path / str(number)).iterdir()] == ["run"]
 
 
-def random_data(model):
-    return Dataset(pixels(model, 8), labels(model, 8), tuple("abcd"), "random")
-
-
 @pytest.fixture
 def sigterm():
     """Sets the handler of SIGTERM, and puts back the one before."""
@@ -141,13 +135,13 @@ def test_a_signal_while_a_step_is_recorded_keeps_the_step(
     out = tmp_path / "run"
     monkeypatch.setattr(owner, method, interrupted)
     with pytest.raises(raised):
-        short_trainer().fit(start.copy(), random_data(start), out=out, progress=False)
+        short_trainer().fit(start.copy(), random_dataset(start, 8), out=out, progress=False)
     monkeypatch.undo()
     assert pmt.RunFolder(out).load_checkpoint()[1] == 1
-    resumed = short_trainer().fit(start.copy(), random_data(start), out=out, progress=False)
+    resumed = short_trainer().fit(start.copy(), random_dataset(start, 8), out=out, progress=False)
     steps = [r["step"] for r in pmt.RunFolder(out).read_metrics() if r["kind"] == "step"]
     assert steps == [0, 1]
-    uncut = short_trainer().fit(start.copy(), random_data(start), progress=False)
+    uncut = short_trainer().fit(start.copy(), random_dataset(start, 8), progress=False)
     assert resumed.model.image() == uncut.model.image()
 
 
@@ -156,5 +150,5 @@ def test_training_leaves_the_handlers_of_signals_alone(tmp_path, monkeypatch):
     replaced = []
     monkeypatch.setattr(signal, "signal", lambda *handler: replaced.append(handler))
     model = residual_network()
-    short_trainer().fit(model, random_data(model), out=tmp_path / "run", progress=False)
+    short_trainer().fit(model, random_dataset(model, 8), out=tmp_path / "run", progress=False)
     assert replaced == []

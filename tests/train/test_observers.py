@@ -11,13 +11,12 @@ from networks import residual_network
 from toy_trainer import HEAD, Toy
 
 import pmt
-from pmt.callbacks import StepEnd, StopTraining
 from pmt.model import ImageScores
 from pmt.train.prepare.preparation import Phase
 from pmt.train.run.head import Refit
 from pmt.train.run.keep_best import FEW, KeepBest
 from pmt.train.run.loop import stepper_state
-from pmt.train.run.observers import Callbacks, Divergence, Observer, ShownProgress, State
+from pmt.train.run.observers import Divergence, Observer, ShownProgress, State
 from pmt.train.run.store import FolderStore, MemoryStore
 
 
@@ -141,22 +140,6 @@ def test_refit_begins_with_the_head_before_its_first_training(tmp_path):
 @pytest.mark.parametrize("record", [{}, {"phase": "head", "best": False}])
 def test_refit_leaves_a_run_alone_whose_head_is_not_kept(record):
     Refit().end(run(history=SimpleNamespace(phases=[record], refit=None)))
-
-
-@pytest.mark.parametrize("ends", [lambda event: True, lambda event: raised()])
-def test_callbacks_may_end_a_run_and_are_all_told(ends):
-    told: list[Any] = []
-    event = StepEnd(1, 9, {})
-    one = run()
-    Callbacks([told.append, lambda event: False]).tell(one, event)
-    assert not one.stopped
-    Callbacks([ends, told.append]).tell(one, event)
-    assert one.stopped
-    assert told == [event, event]
-
-
-def raised() -> None:
-    raise StopTraining
 
 
 def test_progress_is_told_after_each_step():

@@ -148,6 +148,12 @@ def test_messages_by_their_words():
     for change, message in (
         ({"queries": 5000, "baseline": "clean"}, "queries=5000 must be 1..4096"),
         ({"queries": 1}, "queries=1 must be 2..4096 (leave-one-out compares two)"),
+        ({"mu_weight": 0}, "mu_weight=0 must be 1..64"),
+        (
+            {"train_weights": False, "train_bias": False},
+            "train_weights=False, train_bias=False train nothing; set one of them to True",
+        ),
+        ({"seed": 0, "generator": "xorshift32"}, "seed=0 must be 1..4294967295"),
         ({"node_ratio": float("inf")}, "node_ratio=inf must be a finite number > 0"),
         ({"bias_rate": 0.0}, "bias_rate=0.0 must be above 0, at most 1000"),
         ({"macs": -1}, "macs=-1 must be 0..1000000000000000000 (0 is not a budget)"),
@@ -169,6 +175,12 @@ def test_messages_by_their_words():
         for made in (pmt.TrainingOptions, pmt.ZOTrainer):
             with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
                 made(**change)
+    for change, message in (
+        ({"bathc": 3}, "option 'bathc' is unknown; did you mean 'batch'"),
+        ({"preset": "papper"}, "preset='papper' is unknown; did you mean 'paper'"),
+    ):
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+            pmt.ZOTrainer(**change)
 
 
 def test_numbers_of_numpy_are_kept_as_those_of_python():
@@ -236,12 +248,25 @@ def test_options_of_other_trainers_are_refused_by_their_declarations(kind: type[
                 kind(**{name: value})
 
 
-def test_the_core_names_an_option_outside_its_range():
-    options = pmt.preset("default").to_core()
-    options.node_ratio = 0.0
-    with pytest.raises(
-        ValueError, match=r"^an option has a value outside its range \(node_ratio\)$"
-    ):
+@pytest.mark.parametrize(
+    ("preset", "change", "message"),
+    [
+        ("default", {"node_ratio": 0.0}, "an option has a value outside its range (node_ratio)"),
+        ("default", {"queries": 0}, "queries must be 1..4096, at least 2 with leave-one-out"),
+        ("paper", {"seed": 0}, "XORShift32 needs a seed other than 0"),
+        ("default", {"diversity": -1.0}, "an option has a value outside its range (diversity)"),
+        (
+            "default",
+            {"train_weights": 0, "train_bias": 0},
+            "neither weights nor biases are trained",
+        ),
+    ],
+)
+def test_the_core_checks_options_itself(preset: str, change: dict[str, Any], message: str):
+    options = pmt.preset(preset).to_core()
+    for name, value in change.items():
+        setattr(options, name, value)
+    with pytest.raises(ValueError, match=re.escape(message)):
         _core.Trainer(residual_network().core, options, [0], 1)
     with pytest.raises(ValueError, match=r"^'up' is unknown; choose one of nearest, stochastic$"):
         options.rounding = "up"

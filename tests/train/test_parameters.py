@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 
 import pytest
+from sklearn.base import clone
 from toy_trainer import Toy
 
 import pmt
 from pmt.baselines.sparse_update.trainer import MCUTrainTrainer
-
-
-def clone(estimator):
-    """sklearn.base.clone, by its contract: a new object of the same parameters, each unchanged."""
-    parameters = {
-        name: copy.deepcopy(value) for name, value in estimator.get_params(deep=False).items()
-    }
-    made = type(estimator)(**parameters)
-    kept = made.get_params(deep=False)
-    for name, value in parameters.items():
-        assert kept[name] is value, f"the constructor changes {name}"
-    return made
 
 
 class Momentum(pmt.ZOTrainer):

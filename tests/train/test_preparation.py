@@ -130,22 +130,6 @@ def test_a_method_without_preparation_starts_from_the_model_itself():
     ]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (
-            {"preparation": "both"},
-            "preparation='both' is unknown; choose one of none, align, head, align\\+head",
-        ),
-        ({"align_images": 0}, "align_images=0 must be 1..100000"),
-        ({"align_images": 100_001}, "align_images=100001 must be 1..100000"),
-    ],
-)
-def test_bad_options_are_refused(options, message):
-    with pytest.raises(ValueError, match=message):
-        methods.trainer("default", **options)
-
-
 def test_a_network_that_ends_in_no_layer_says_why_its_head_is_not_trained(start):
     graph = start.to_graph()
     last = graph.tensors[graph.output]

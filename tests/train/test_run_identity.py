@@ -112,8 +112,13 @@ def test_a_trainer_of_the_users_own_resumes_and_its_options_are_read(tmp_path):
     again = Toy().run(out=tmp_path / "run")
     assert again.epochs == run.epochs
     folder = pmt.RunFolder(tmp_path / "run")
+    assert folder.trainer() == "toy"
+    assert '\n[run]\ntrainer = "toy"\n\n' in (folder.path / "config.toml").read_text()
     assert folder.read_config(options=ToyOptions) == (ToyOptions(), {})
-    with pytest.raises(ValueError, match=r"or the class of its options: read_config\(options="):
+    message = (
+        r"trainer 'toy' is unknown; it may .*or the class of its options: read_config\(options="
+    )
+    with pytest.raises(ValueError, match=message):
         folder.read_config()
     with pytest.raises(ValueError, match=r"option seed: there 1, here 2$"):
         Toy(seed=2).run(out=tmp_path / "run")

@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 from cli_files import same_weights
-from networks import labels, pixels, residual_network
+from networks import random_dataset, residual_network
 
 import pmt
 from pmt.cli import main
@@ -17,18 +17,13 @@ from pmt.protocol.comparison import paired_margin
 from pmt.train.choose import default_candidates, select
 from pmt.train.schedule import Schedule
 
-NAMES = ("ant", "bee", "cat", "dog")
 OPTIONS = pmt.preset("default", batch=10, queries=4, seed=3, rule="by_dimension")
-
-
-def images_of(model: pmt.Model, count: int, seed: int) -> Dataset:
-    return Dataset(pixels(model, count, seed), labels(model, count, seed), NAMES, "random")
 
 
 @pytest.fixture
 def case() -> tuple[pmt.Model, Dataset, Dataset]:
     model = residual_network()
-    return model, images_of(model, 40, 0), images_of(model, 30, 1)
+    return model, random_dataset(model, 40), random_dataset(model, 30, 1)
 
 
 def test_each_candidate_is_trained_from_the_same_start_and_scored(case):
@@ -135,26 +130,27 @@ def test_the_margin_covers_the_truth_as_often_as_it_says():
 
 def test_what_cannot_be_selected_is_refused(case):
     model, train, held_out = case
-    for names in (["B1"], ["B1", "B1"]):
-        with pytest.raises(ValueError, match="two or more different names"):
-            select(model, train, held_out, candidates=names)
-    with pytest.raises(ValueError, match="'B9' is neither a block"):
-        select(model, train, held_out, candidates=["B1", "B9"])
-    with pytest.raises(ValueError, match="seeds=0 must be 1 or more"):
-        select(model, train, held_out, seeds=0)
-    with pytest.raises(TypeError, match=r"options is int: must be pmt.TrainingOptions"):
-        select(model, train, held_out, options=3)
-    with pytest.raises(TypeError, match=r"must be a pmt.Model"):
-        select(3, train, held_out)
-    with pytest.raises(ValueError, match="held_out has 1 image"):
-        select(model, train, held_out.take(1))
+    two_names = "two or more different names"
+    for change, error, message in (
+        ({"candidates": ["B1"]}, ValueError, two_names),
+        ({"candidates": ["B1", "B1"]}, ValueError, two_names),
+        ({"candidates": ["B1", "B9"]}, ValueError, "'B9' is neither a block"),
+        ({"seeds": 0}, ValueError, "seeds=0 must be 1 or more"),
+        ({"options": 3}, TypeError, r"options is int: must be pmt.TrainingOptions"),
+        ({"model": 3}, TypeError, r"must be a pmt.Model"),
+        ({"held_out": held_out.take(1)}, ValueError, "held_out has 1 image"),
+    ):
+        given = {"model": model, "train": train, "held_out": held_out, **change}
+        with pytest.raises(error, match=message):
+            select(**given)
     graph = model.to_graph()
-    graph.blocks = {"all": [0]}
-    with pytest.raises(ValueError, match=r"has no blocks B1, B2, ... \(it has all\)"):
-        default_candidates(pmt.Model.from_graph(graph))
-    graph.blocks = {"B1": [0]}
-    with pytest.raises(ValueError, match=r"has one block, B1, and a choice needs two or more"):
-        default_candidates(pmt.Model.from_graph(graph))
+    for blocks, message in (
+        ({"all": [0]}, r"has no blocks B1, B2, ... \(it has all\)"),
+        ({"B1": [0]}, r"has one block, B1, and a choice needs two or more"),
+    ):
+        graph.blocks = blocks
+        with pytest.raises(ValueError, match=message):
+            default_candidates(pmt.Model.from_graph(graph))
 
 
 def test_finished_and_interrupted_trials_are_used_again(case, tmp_path, monkeypatch):
@@ -216,7 +212,6 @@ def test_the_command_draws_the_result(tmp_path):
     [
         (["--criterion", "luck"], "--criterion 'luck' is unknown; choose one of loss, accuracy"),
         (["--protocol", "fair"], "--protocol 'fair' is unknown; choose one of default, paper"),
-        (["--held-out", "0"], "--held-out 0: a choice needs held-out images"),
         (["--held-out", "240"], "held_out=240 must be 0 to 239"),
     ],
 )

@@ -1,15 +1,14 @@
-"""ZOTrainer.fit: history, run folders, resuming, interrupts, bad input."""
+"""ZOTrainer.fit: history, costs, batches, the schedule, bad input."""
 
 from __future__ import annotations
 
-import json
 import math
 from contextlib import nullcontext
 
 import numpy as np
 import pytest
-from networks import pixels, residual_network
-from toy_trainer import Stop, data, stop_at
+from networks import bright_dataset, pixels, residual_network
+from toy_trainer import data
 
 import pmt
 from pmt.datasets import Dataset
@@ -54,11 +53,7 @@ def test_only_the_chosen_layers_change():
 @pytest.mark.filterwarnings("ignore:.* in valid are also in data")
 def test_the_loss_falls_on_data_that_can_be_learned():
     model = residual_network()
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, 4, 80)
-    images = rng.integers(0, 60, (80, 8, 8, 3)).astype(np.uint8)
-    images += (y * 60).astype(np.uint8)[:, None, None, None]  # brightness tells the class
-    bright = Dataset(images, y, tuple("abcd"), "brightness")
+    bright = bright_dataset()
     trainer = pmt.ZOTrainer(
         layers="all", epochs=8, batch=20, queries=16, learning_rate=0.5, keep_best=False
     )
@@ -74,81 +69,6 @@ def test_cost_counts_forwards_and_macs():
     suffix = [total - sum(list(macs.values())[:i]) for i in (2, 3)]
     assert cost.forwards == 3 * 10 * 2
     assert cost.macs == 3 * (total + 10 * sum(suffix))
-
-
-@pytest.mark.parametrize("stop", [1, 3, 7])
-def test_resume_is_bit_exact(tmp_path, stop):
-    whole, out = tmp_path / "whole", tmp_path / "run"
-    straight = fit(valid=data(5, 9), out=whole)
-    with pytest.raises(Stop):
-        fit(valid=data(5, 9), out=out, progress=stop_at(stop))
-    assert not pmt.RunFolder(out).done
-    resumed = fit(valid=data(5, 9), out=out)
-    assert resumed.model.image() == straight.model.image()
-    for name in ("train_loss", "valid_loss", "changed", "forwards"):
-        assert [r[name] for r in resumed.epochs] == [r[name] for r in straight.epochs]
-    assert (out / "checkpoint.pmt").read_bytes() == (whole / "checkpoint.pmt").read_bytes()
-    assert resumed.before == straight.before
-
-
-def test_a_crash_between_checkpoint_and_metrics_loses_nothing(tmp_path):
-    out = tmp_path / "run"
-    with pytest.raises(Stop):
-        fit(out=out, progress=stop_at(4))
-    metrics = out / "metrics.jsonl"
-    metrics.write_text(metrics.read_text() + '{"kind": "step", "step": 4, "loss_su')
-    assert fit(out=out).model.image() == fit().model.image()
-    steps = [json.loads(line)["step"] for line in metrics.read_text().splitlines()]
-    assert sorted(set(steps)) == list(range(9))
-
-
-def test_a_finished_run_is_returned_as_it_is(tmp_path):
-    first, again = fit(out=tmp_path / "run"), fit(out=tmp_path / "run")
-    assert again.model.image() == first.model.image()
-    assert again.epochs == first.epochs
-
-
-def test_a_damaged_checkpoint_is_named(tmp_path):
-    fit(out=tmp_path / "run")
-    checkpoint = tmp_path / "run" / "checkpoint.pmt"
-    checkpoint.write_bytes(checkpoint.read_bytes()[:-1])
-    with pytest.raises(ValueError, match=r"checkpoint\.pmt: .*; the run cannot be resumed"):
-        fit(out=tmp_path / "run")
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"queries": 0}, "queries=0 must be 2..4096"),
-        ({"queries": 0, "baseline": "clean"}, "queries=0 must be 1..4096"),
-        ({"mu_weight": 0}, "mu_weight=0 must be 1..64"),
-        ({"seed": 0, "generator": "xorshift32"}, "seed=0 must be 1..4294967295"),
-        ({"learning_rate": math.nan}, "learning_rate=nan must be a finite number > 0"),
-        ({"rounding": "up"}, "rounding='up' is unknown; choose one of nearest, stochastic"),
-        ({"bathc": 3}, "option 'bathc' is unknown; did you mean 'batch'"),
-        ({"preset": "papper"}, "preset='papper' is unknown; did you mean 'paper'"),
-    ],
-)
-def test_bad_options_name_argument_value_and_rule(change, message):
-    with pytest.raises(ValueError, match=message.replace("(", r"\(")):
-        pmt.ZOTrainer(**change)
-
-
-@pytest.mark.parametrize(
-    ("preset", "change", "layers", "message"),
-    [
-        ("default", {"queries": 0}, [0], r"queries must be 1\.\.4096, at least 2 with leave-one-"),
-        ("paper", {"seed": 0}, [0], "XORShift32 needs a seed other than 0"),
-        ("default", {}, [4], r"the op has no weights to train \(index 4\)"),
-        ("default", {}, [3, 0], "layers must be ascending, each once"),
-    ],
-)
-def test_the_core_checks_options_itself(preset, change, layers, message):
-    options = pmt.preset(preset).to_core()
-    for name, value in change.items():
-        setattr(options, name, value)
-    with pytest.raises(ValueError, match=message):
-        pmt._core.Trainer(residual_network().core, options, layers, 1)
 
 
 def test_labels_and_layers_that_do_not_fit_are_refused():

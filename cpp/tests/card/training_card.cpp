@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/base/crc32.hpp"
+#include "tests/image_builder.hpp"
 #include "tests/training_run.hpp"
 
 namespace pmt::tests {
@@ -54,8 +55,7 @@ void TrainingCard::add(CardSection* section, const std::vector<uint8_t>& bytes) 
 
 TrainingCard::TrainingCard(const AlignedBytes& image, const TrainerOptions& options, int32_t steps,
                            int32_t save_interval, uint64_t seed) {
-  Model model;
-  REQUIRE(model.open(image.data(), image.size()).ok());
+  const Model model = opened(image);
   RandomSource random(seed);
   const std::vector<int32_t> layers = trainable_layers(model);
   const Samples samples = random_samples(random, model, sample_count);
