@@ -155,22 +155,24 @@ def test_another_file_than_the_published_one_is_refused(
     assert list((data / "made" / "notes").iterdir()) == []
 
 
-def test_what_is_unpacked_joins_what_is_there_and_begins_again_after_a_failure(
+def test_what_is_unpacked_joins_what_is_there_or_leaves_it(
     monkeypatch: pytest.MonkeyPatch, server: DataServer, data: Path
 ) -> None:
     offer(monkeypatch, server, {"made.tar.gz": cifar_archive()})
     place = data / "made" / "cifar-10-batches-bin"
     place.mkdir(parents=True)
+    (place / "test_batch.bin").write_text("old")
     (place / "kept.txt").write_text("kept")
 
     def full(_: object, archive: str, folder: str) -> None:
-        (place / "test_batch.bin").write_bytes(b"half")
+        (Path(folder) / "data_batch_1.bin").write_bytes(b"half")
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as changed:
         changed.setattr(pooch.Untar, "_extract_file", full)
         with pytest.raises(OSError, match="No space left"):
             download("made")
+    assert (place / "test_batch.bin").read_text() == "old"
     download("made")
     assert (place / "test_batch.bin").read_bytes() == RECORD
     assert (place / "kept.txt").read_text() == "kept"

@@ -10,7 +10,7 @@ from onnx_networks import Network
 from tflite_builder import SAME, TfliteBuilder, ramp, saved
 
 from pmt.cli.program import main
-from pmt.formats.operators import count_operators
+from pmt.formats.operators import OperatorCount, count_operators
 
 pytest.importorskip("onnx")
 pytest.importorskip("tflite")
@@ -29,11 +29,37 @@ def tflite_file(folder: Path) -> Path:
     return saved(folder, b.bytes([x], [out]))
 
 
+def test_a_tflite_file(tmp_path: Path) -> None:
+    assert count_operators(tflite_file(tmp_path)) == [
+        OperatorCount("CONV_2D", 1, 8 * 8 * 4 * 9 * 2),
+        OperatorCount("TRANSPOSE_CONV", 1, 8 * 8 * 3 * 4 * 4),
+        OperatorCount("FULLY_CONNECTED", 1, 2 * 768),
+        OperatorCount("HARD_SWISH", 1, 0),
+    ]
+
+
 def test_an_onnx_file(tmp_path: Path) -> None:
     net = Network()
-    x = net.add("HardSwish", [net.conv(net.conv("x", 3, 4), 4, 4)])
-    path = net.save(tmp_path / "net.onnx", net.add("GlobalAveragePool", [x]), (1, 3, 8, 8))
-    assert count_operators(path) == {"Conv": 2, "HardSwish": 1, "GlobalAveragePool": 1}
+    x = net.add("HardSwish", [net.conv("x", 3, 4)])
+    x = net.add("ConvTranspose", [x, net.weights(4, 2, 2, 2)], strides=[2, 2])
+    x = net.add("Flatten", [net.add("GlobalAveragePool", [x])])
+    path = net.save(tmp_path / "net.onnx", net.add("MatMul", [x, net.weights(2, 5)]), (1, 3, 8, 8))
+    assert count_operators(path) == [
+        OperatorCount("Conv", 1, 6 * 6 * 4 * 9 * 3),
+        OperatorCount("ConvTranspose", 1, 6 * 6 * 4 * 2 * 4),
+        OperatorCount("MatMul", 1, 10),
+        OperatorCount("Flatten", 1, 0),
+        OperatorCount("GlobalAveragePool", 1, 0),
+        OperatorCount("HardSwish", 1, 0),
+    ]
+
+
+def test_shapes_after_an_ill_formed_node_are_unknown(tmp_path: Path) -> None:
+    net = Network()
+    x = net.add("Add", [net.conv("x", 3, 4), net.add("Concat", [], axis=1)])
+    path = net.save(tmp_path / "net.onnx", net.add("HardSwish", [x]), (1, 3, 8, 8))
+    found = [(one.kind, one.macs) for one in count_operators(path)]
+    assert found == [("Add", 0), ("Concat", 0), ("Conv", 0), ("HardSwish", 0)]
 
 
 def test_info_lists_them_before_the_error(
@@ -42,13 +68,13 @@ def test_info_lists_them_before_the_error(
     assert main(["info", str(tflite_file(tmp_path))]) == 2
     shown = capsys.readouterr()
     assert shown.out.splitlines() == [
-        "operator         count",
-        "CONV_2D              1",
-        "FULLY_CONNECTED      1",
-        "HARD_SWISH           1  missing",
-        "TRANSPOSE_CONV       1  missing",
+        "operator         count   MACs",
+        "CONV_2D              1  4,608",
+        "TRANSPOSE_CONV       1  3,072  missing",
+        "FULLY_CONNECTED      1  1,536",
+        "HARD_SWISH           1      0  missing",
         "",
-        "2 kinds of operators missing",
+        "2 kinds of operators missing, with 3,072 of 9,216 multiply-accumulates",
     ]
     assert "op 1 HARD_SWISH: this operator has no counterpart here" in shown.err
 

@@ -76,14 +76,20 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
 
 
 def _operator_table(path: str, missing: frozenset[str]) -> str:
-    """Return the operators of a file that is refused, and which of them are missing."""
+    """Return the operators of a file that is refused, and their multiply-accumulates."""
+    counts = count_operators(path)
     rows = [
-        [kind, str(count), "missing" if kind in missing else ""]
-        for kind, count in sorted(count_operators(path).items())
+        [one.kind, str(one.count), f"{one.macs:,}", "missing" if one.kind in missing else ""]
+        for one in counts
     ]
+    held, everything = (
+        sum(one.macs for one in counts if kinds is None or one.kind in kinds)
+        for kinds in (missing, None)
+    )
     return (
-        f"{table(['operator', 'count', ''], rows, left=('operator', ''))}\n\n"
-        f"{counted(len(missing), 'kind')} of operators missing"
+        f"{table(['operator', 'count', 'MACs', ''], rows, left=('operator', ''))}\n\n"
+        f"{counted(len(missing), 'kind')} of operators missing, with {held:,} of "
+        f"{everything:,} multiply-accumulates"
     )
 
 

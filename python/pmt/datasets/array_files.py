@@ -33,7 +33,7 @@ from pmt.datasets.arrays import (
     with_four_axes,
 )
 from pmt.datasets.dataset import Dataset
-from pmt.datasets.files import damaged, missing, read_bytes, reading
+from pmt.datasets.files import damaged, largest_unpacked, missing, read_bytes, reading
 
 GROUPS = "groups"  # the array of an .npz file
 _ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip can hold
@@ -250,6 +250,10 @@ def _read_arrays(
         archive = np.load(file, allow_pickle=False)
         if not isinstance(archive, np.ndarray):
             with archive:
+                for entry in archive.zip.infolist():
+                    if entry.file_size > largest_unpacked(entry.compress_size):
+                        claim = f"{entry.compress_size} bytes to {entry.file_size}"
+                        raise ValueError(f"{entry.filename} unpacks {claim}")
                 there = [key for key in wanted if key in archive.files]
                 return {key: np.asarray(archive[key]) for key in there}, archive.files
     # A damaged archive makes zipfile and numpy raise nearly anything: it all means the same.
@@ -279,6 +283,7 @@ def channels_first(label: str | Path, problem: str) -> ValueError:
 PREFIXES = {"train": "train", "test": "t10k"}
 UNSIGNED_BYTE = 0x08
 IDX_REMEDY = "download the data set again"
+IDX_CHUNK = 1 << 20
 
 
 def has_idx(folder: Path) -> bool:
@@ -325,9 +330,15 @@ def _read_file(
 
 
 def _decompressed(path: Path) -> bytes:
-    data = read_bytes(path)
+    data = bytearray()
     try:
-        return gzip.decompress(data)
+        largest = largest_unpacked(path.stat().st_size)
+        with gzip.open(path) as stream:
+            while chunk := stream.read(IDX_CHUNK):
+                data += chunk
+                if len(data) > largest:
+                    raise damaged(path, f"unpacks to more than {largest} bytes", IDX_REMEDY)
+        return bytes(data)
     except (OSError, EOFError, zlib.error) as error:
         raise damaged(path, f"not a whole gzip file ({error})", IDX_REMEDY) from None
 

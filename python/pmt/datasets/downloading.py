@@ -227,8 +227,16 @@ def _fetched(pooch: ModuleType, folder: Path, file: RemoteFile, source: Source) 
 
 
 def _unpack(pooch: ModuleType, archive: Path) -> None:
-    """Replace an archive, whose SHA-256 is the published one, by its contents beside it."""
-    pooch.Untar(extract_dir=".")(str(archive), "download", None)
+    """Replace an archive, whose SHA-256 is the published one, by its contents beside it.
+
+    They appear whole or not at all.
+    """
+    aside = archive.with_name(f".{archive.name}.unpacked")
+    try:
+        pooch.Untar(extract_dir=aside.name)(str(archive), "download", None)
+        shutil.copytree(aside, archive.parent, copy_function=os.replace, dirs_exist_ok=True)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
     archive.unlink()
 
 

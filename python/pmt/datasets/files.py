@@ -11,6 +11,9 @@ from pmt._util.lfs import LFS_PROBLEM, LFS_REMEDY, is_lfs_pointer
 REMEDY = "download it again"
 # Problems that an error tells in full.
 NAMED = 10
+# Images that unpack further than this are a bomb; the labels of one class may, and are small.
+LARGEST_RATIO = 200
+ALWAYS_UNPACKED = 1 << 26  # bytes
 
 
 def damaged(path: Path | str, problem: str, remedy: str) -> ValueError:
@@ -79,3 +82,8 @@ class Problems:
     def _relative(self, place: Path | str) -> str:
         path = Path(place)
         return str(path.relative_to(self.folder) if path.is_relative_to(self.folder) else place)
+
+
+def largest_unpacked(packed: int) -> int:
+    """Return the most bytes that `packed` bytes may become."""
+    return max(LARGEST_RATIO * packed, ALWAYS_UNPACKED)
