@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from pmt import callbacks, corruptions, datasets, methods
+from pmt import callbacks, corruptions, datasets, errors, methods
 from pmt._core import __version__
 from pmt._util.lazy import lazy_names
 from pmt._util.native_files import get_cmake_dir, get_include
@@ -69,6 +69,7 @@ __all__ = [
     "compare",
     "corruptions",
     "datasets",
+    "errors",
     "export",
     "export_learner",
     "get_cmake_dir",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 from pathlib import Path
 
+from pmt.errors import ExistingFileError
+
 __all__ = ["check_place", "check_working_folder"]
 
 
@@ -21,7 +23,7 @@ def check_place(path: Path, what: str) -> None:
             place.stat()
         except OSError as error:
             if error.errno == errno.ELOOP and place.is_symlink():
-                raise FileExistsError(f"{what}: {place} is a link to itself; remove it") from None
+                raise ExistingFileError(f"{what}: {place} is a link to itself; remove it") from None
     for place in path.parents:
         if place.exists() and not place.is_dir():
             raise NotADirectoryError(f"{what}: {place} is a file, not a folder")

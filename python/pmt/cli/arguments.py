@@ -12,10 +12,11 @@ from typing import Any, Literal, TypeVar
 import pmt
 from pmt import corruptions, methods
 from pmt._core import MOST_CHANNELS
-from pmt._util.checks import OptionError, checked_candidates
+from pmt._util.checks import checked_candidates
 from pmt._util.text import did_you_mean, split_names
 from pmt.corruptions import CONSTANTS
 from pmt.datasets.layouts import official_titles
+from pmt.errors import OptionError
 from pmt.model import Model
 from pmt.model.loading import BUNDLED_MODELS
 from pmt.protocol import DataSource, SplitChoice

@@ -18,6 +18,7 @@ from pmt._util.plots import plot_suffix
 from pmt._util.progress import ProgressLine
 from pmt._util.text import printable, table
 from pmt.cli.arguments import flag
+from pmt.errors import ExistingFileError
 from pmt.model import Model
 from pmt.train.run.folder import RunFolder
 from pmt.train.run.metrics import Metrics
@@ -130,7 +131,7 @@ def checked_model_out(out: str, model: str, *, replace: bool) -> Path:
     path = check_file("--out", out)
     in_place = Path(model).exists() and path.exists() and path.samefile(model)
     if path.exists() and not (in_place or replace):
-        raise FileExistsError(f"--out {out} exists; choose another name, or add --force")
+        raise ExistingFileError(f"--out {out} exists; choose another name, or add --force")
     return path
 
 

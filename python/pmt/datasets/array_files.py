@@ -21,7 +21,6 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util import atomic_file
-from pmt._util.checks import OptionError
 from pmt.datasets.arrays import (
     FEATURES,
     PIXELS,
@@ -32,6 +31,7 @@ from pmt.datasets.arrays import (
 )
 from pmt.datasets.dataset import Dataset
 from pmt.datasets.files import damaged, largest_unpacked, missing, read_bytes, reading
+from pmt.errors import OptionError
 
 GROUPS = "groups"  # the array of an .npz file
 _ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip can hold

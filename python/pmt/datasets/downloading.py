@@ -26,6 +26,7 @@ from pmt.datasets.array_files import read_npz_stream
 from pmt.datasets.catalog import CATALOG, FASHION_MNIST_CLASSES, RemoteFile, Source
 from pmt.datasets.dataset import Dataset
 from pmt.datasets.files import damaged, missing
+from pmt.errors import DownloadError
 
 VARIABLE = "PMT_DATA"
 
@@ -198,7 +199,7 @@ def _check_space(folder: Path, files: list[RemoteFile]) -> None:
     needed = sum(file.size * (2 if file.unpack else 1) for file in files)
     free = shutil.disk_usage(folder).free
     if needed > free:
-        raise OSError(
+        raise DownloadError(
             f"{folder}: {needed / 1e9:.1f} GB are needed, {free / 1e9:.1f} GB are free; free some "
             "space or choose another folder (PMT_DATA)"
         )
@@ -221,7 +222,7 @@ def _fetched(pooch: ModuleType, folder: Path, file: RemoteFile, source: Source) 
     else:
         return target
     advice = f"; {source.note}" if source.note else ""
-    raise OSError(
+    raise DownloadError(
         f"{target}: could not be fetched ({reason}); try again, which continues where it stopped, "
         f"or put the file there yourself: {file.url}, {file.size:,} bytes, SHA-256 "
         f"{file.sha256}{advice}"
@@ -251,12 +252,14 @@ def _check_members(archive: Path) -> None:
                 path = PurePosixPath(member.name)
                 inside = not path.is_absolute() and ".." not in path.parts
                 if not (inside and (member.isfile() or member.isdir())):
-                    raise OSError(
+                    raise DownloadError(
                         f"{archive}: member {printable(member.name)!r} must be a file or folder "
                         "below the archive's own; the archive was left as it is"
                     )
     except (tarfile.TarError, EOFError, zlib.error) as error:
-        raise OSError(f"{archive}: is no whole tar archive ({error}); fetch it again") from error
+        raise DownloadError(
+            f"{archive}: is no whole tar archive ({error}); fetch it again"
+        ) from error
 
 
 def _move_into(source: Path, folder: Path) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pmt import formats
-from pmt._util.checks import OptionWarning
 from pmt._util.text import did_you_mean
+from pmt.errors import FileError, MissingFileError, OptionWarning
 from pmt.formats.reading import check_options, require_file
 from pmt.model.card import newest_model
 from pmt.model.model import Model
@@ -67,11 +67,13 @@ def load(path: str | os.PathLike[str], *, classes: int | None = None, **options:
 
     Raises
     ------
-    FileNotFoundError
+    pmt.errors.MissingFileError
         If there is no such file.
+    pmt.errors.FileError
+        If the file is damaged or holds what pmt does not support.
     ValueError
-        If the file is damaged, unknown or holds what pmt does not support; or if ``classes`` is out
-        of range or the network does not end in a layer that gives logits.
+        If the suffix is unknown, ``classes`` is out of range or the network does not end in a layer
+        that gives logits.
     TypeError
         If ``path`` is neither text nor a path, or an option is unknown for this kind of file.
     """
@@ -95,7 +97,7 @@ def _load(path: str | os.PathLike[str], options: dict[str, Any]) -> Model:
     if path.is_dir():
         path = run_model(path)
         if not path.is_file():
-            raise FileNotFoundError(
+            raise MissingFileError(
                 f"path={str(path.parent)!r}: the folder holds no {CHECKPOINT}; give a model "
                 "file or the folder of a run"
             )
@@ -109,14 +111,14 @@ def _load(path: str | os.PathLike[str], options: dict[str, Any]) -> Model:
         try:
             return Model(path.read_bytes())
         except ValueError as error:
-            raise ValueError(f"{path}: {error}") from error
+            raise FileError(str(path), [str(error)]) from error
     graph = formats.read(path, **options)
     if graph.pixels_assumed:
         _warn_of_pixels(graph, path.name)
     try:
         return Model.from_graph(graph)
     except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+        raise FileError(str(path), [str(error)]) from error
 
 
 def _warn_of_pixels(graph: Graph, source: str) -> None:
@@ -135,7 +137,7 @@ def run_model(folder: Path) -> Path:
     if not done.is_file():
         return folder / CHECKPOINT
     if not best.is_file() and done.read_text(errors="replace").strip() == BEST:
-        raise FileNotFoundError(
+        raise MissingFileError(
             f"{folder}: {BEST}, the model that the run kept, is not there; restore it, or give "
             f"{folder / CHECKPOINT}, its last state"
         )
@@ -147,7 +149,7 @@ def _refuse_unknown_name(path: Path) -> None:
     if path.suffix or path.exists():
         return
     known = did_you_mean(str(path), BUNDLED_MODELS, "give a file, a run folder, or one of")
-    raise FileNotFoundError(
+    raise MissingFileError(
         f"path={str(path)!r}: there is no such file, run folder or bundled model{known}"
     )
 

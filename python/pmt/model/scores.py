@@ -12,12 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
-from pmt._util.checks import OptionError, checked_integer
+from pmt._util.checks import checked_integer
 from pmt._util.frames import data_frame
 from pmt._util.plots import one_axes, plain_text
 from pmt._util.text import counted, html_table, table
 from pmt.datasets import Dataset
 from pmt.datasets.unlabeled import find_files, read_in_blocks
+from pmt.errors import OptionError
 
 __all__ = [
     "Confusion",

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._core import MOST_CHANNELS
-from pmt._util.checks import OptionError, checked_integer
+from pmt._util.checks import checked_integer
+from pmt.errors import OptionError
 from pmt.net.input_stage import InputStage, check_stage
 from pmt.net.ops import DEFINITIONS, LAYER_KINDS, BaseOp, OpKind, Pair, Shape
 
