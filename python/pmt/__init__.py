@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from typing import TYPE_CHECKING
 
@@ -41,6 +42,8 @@ else:
             "select_block": "pmt.train.choose",
         },
     )
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 # So that `from pmt.backprop import BackpropTrainer` finds what `pmt.backprop` is.
 sys.modules[f"{__name__}.backprop"] = backprop

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import logging
 import os
 import shlex
 import shutil
@@ -29,6 +30,7 @@ from pmt.datasets.files import damaged, missing
 from pmt.errors import DownloadError
 
 VARIABLE = "PMT_DATA"
+_log = logging.getLogger(__name__)
 
 
 def data_folder() -> Path:
@@ -207,6 +209,7 @@ def _check_space(folder: Path, files: list[RemoteFile]) -> None:
 
 def _fetched(pooch: ModuleType, folder: Path, file: RemoteFile, source: Source) -> Path:
     target = folder / file.folder / file.name
+    _log.info("%s, %d bytes, from %s", target, file.size, file.url)
     try:
         pooch.retrieve(
             file.url,
@@ -232,6 +235,7 @@ def _fetched(pooch: ModuleType, folder: Path, file: RemoteFile, source: Source) 
 def _unpack(pooch: ModuleType, archive: Path) -> None:
     """Replace an archive by its contents, which appear beside it whole or not at all."""
     aside = archive.with_name(f".{archive.name}.unpacked")
+    _log.info("%s is unpacked", archive)
     _check_members(archive)
     try:
         pooch.Untar(extract_dir=aside.name)(str(archive), "download", None)
@@ -329,6 +333,7 @@ def _append(url: str, part: Path, size: int, line: ProgressLine) -> None:
     start = _length(part)
     headers = {"User-Agent": USER_AGENT}
     if start:
+        _log.info("%s goes on after %d of %d bytes", part, start, size)
         headers["Range"] = f"bytes={start}-"
     request = urllib.request.Request(url, headers=headers)
     with urllib.request.urlopen(request, timeout=PATIENCE) as response:

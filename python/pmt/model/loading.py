@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import warnings
 import zlib
@@ -33,6 +34,7 @@ __all__ = [
 BUNDLED_MODELS = ("fashion_mnist_dscnn", "cifar10_mcunet", "cifar10_small")
 # Files of a run folder; here, as models are loaded without what trains them.
 BEST, CHECKPOINT, DONE = "best.pmt", "checkpoint.pmt", "DONE"
+_log = logging.getLogger(__name__)
 
 
 def list_models() -> tuple[str, ...]:
@@ -101,6 +103,7 @@ def _load(path: str | os.PathLike[str], options: dict[str, Any]) -> Model:
                 f"path={str(path.parent)!r}: the folder holds no {CHECKPOINT}; give a model "
                 "file or the folder of a run"
             )
+        _log.info("%s is loaded", path)
     if path.suffix.lower() == ".img":
         check_options(options, "a card")
         require_file(path)
