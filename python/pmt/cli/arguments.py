@@ -140,9 +140,9 @@ def add_model(parser: argparse.ArgumentParser, *, required: bool = True) -> None
     add_integer(
         parser,
         "--classes N",
-        "replace the last layer with a new one of N classes, to be trained",
+        "replace the last layer with a new one of N classes, or 1 output, to be trained",
         otherwise="keep it",
-        within=(2, MOST_CHANNELS),
+        within=(1, MOST_CHANNELS),
     )
     group = parser.add_argument_group("import of a .pkl")
     add_integer(

@@ -157,7 +157,7 @@ def _remedy_of_labels(array: npt.NDArray[Any]) -> str:
     if array.dtype.kind == "f" and np.isnan(array).any():
         return f"y[{int(np.flatnonzero(np.isnan(array))[0])}] is NaN: leave out images without one"
     if array.dtype.kind == "f" and (array == np.rint(array)).all():
-        return "give y.astype(int)"
+        return "give y.astype(int), or for float targets use Dataset.with_targets"
     if array.dtype.kind == "f":
         return "for float targets use Dataset.with_targets"
     return "number names with class_names, y = numpy.unique(names, return_inverse=True)"

@@ -55,8 +55,9 @@ def load(path: str | os.PathLike[str], *, classes: int | None = None, **options:
         ``"fashion_mnist_dscnn"``, ``"cifar10_mcunet"`` or ``"cifar10_small"``.
     classes : int, optional
         Replace the last layer with a new one of that number of classes, whose logits are all 0
-        until it is trained. Training gives the model the class names of its data. By default the
-        layer stays.
+        until it is trained. Training gives the model the class names of its data. 1 gives one
+        output, for ``loss="squared_error"`` (a number) or ``"binary_cross_entropy"`` (label 0 or
+        1, by its sign). By default the layer stays.
     **options
         Options of the importer: ``resolution`` of a ``.pkl``, ``input_mean`` and ``input_std`` of a
         ``.tflite`` or ``.onnx``, whose real input is (pixel - mean) / std. Without them they are

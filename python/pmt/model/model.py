@@ -357,10 +357,14 @@ class Model(Layers):
             found = (
                 f"label {dataset.labels.max()}" if dataset.has_class_labels else "no class labels"
             )
+            remedy = (
+                "use another data set, or give the model a new last layer by classes=N (--classes)"
+            )
+            if dataset.has_targets:
+                remedy = "compare its float targets with model.logits(images)"
             raise ValueError(
                 f"data set {dataset.name!r} has {found}, and the model one output, which tells 0 "
-                "from 1; use another data set, or give the model a new last layer by classes=N "
-                "(--classes)"
+                f"from 1; {remedy}"
             )
 
     def match_classes(self, dataset: Dataset) -> Dataset:
