@@ -53,6 +53,8 @@ class RunFolder:
     """
 
     def __init__(self, path: str | Path) -> None:
+        if path == "":
+            raise ValueError("path='' names no folder; give the folder of a run")
         self.path = Path(path)
 
     def __fspath__(self) -> str:
