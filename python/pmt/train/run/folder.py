@@ -241,7 +241,8 @@ class RunFolder:
             return {}
         path = self._state_file(training["step"])
         if not path.is_file():
-            raise FileError(str(path), ["is missing; the run cannot be resumed"])
+            problem = "is missing; the run cannot be resumed"
+            raise FileError(str(path), [problem], f"{path} {problem}")
         try:
             with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as arrays:
                 return {name: arrays[name] for name in arrays.files}
