@@ -23,6 +23,8 @@ void register_errors() {
     } catch (const host::StatusError& error) {
       if (error.status.code == Code::cancelled && PyErr_Occurred()) return;
       PyErr_SetString(PyExc_ValueError, describe(error.status).c_str());
+    } catch (const host::BusyError& error) {
+      py::set_error(py::module_::import("pmt.errors").attr("ModelBusyError"), error.what());
     }
   });
 }

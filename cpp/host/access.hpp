@@ -8,7 +8,7 @@
 
 namespace pmt::host {
 
-// The bindings turn it into a RuntimeError.
+// The bindings turn it into pmt.errors.ModelBusyError.
 class BusyError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from typing import TYPE_CHECKING
 
-from pmt import callbacks, corruptions, datasets, methods
+from pmt import callbacks, corruptions, datasets, errors, methods
 from pmt._core import __version__
 from pmt._util.lazy import lazy_names
 from pmt._util.native_files import get_cmake_dir, get_include
@@ -42,6 +43,8 @@ else:
         },
     )
 
+logging.getLogger(__name__).addHandler(logging.NullHandler())
+
 # So that `from pmt.backprop import BackpropTrainer` finds what `pmt.backprop` is.
 sys.modules[f"{__name__}.backprop"] = backprop
 
@@ -69,6 +72,7 @@ __all__ = [
     "compare",
     "corruptions",
     "datasets",
+    "errors",
     "export",
     "export_learner",
     "get_cmake_dir",

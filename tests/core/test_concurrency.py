@@ -43,13 +43,13 @@ class Step:
         while True:
             try:
                 return self.step()
-            except RuntimeError:  # is_running() looked just then
+            except pmt.errors.ModelBusyError:  # is_running() looked just then
                 continue
 
     def is_running(self) -> bool:
         try:
             self.model.bias(LAYER)
-        except RuntimeError:
+        except pmt.errors.ModelBusyError:
             return True
         return False
 
@@ -62,7 +62,7 @@ class Step:
                 continue
             try:
                 call(self)
-            except RuntimeError as error:
+            except pmt.errors.ModelBusyError as error:
                 thread.join()
                 return str(error)
         return ""

@@ -56,6 +56,10 @@ def test_images_and_labels_may_be_two_arguments(model: pmt.Model) -> None:
             r"has label 10, .* classes \(0\.\.9\); use another data set, or as labels begin at ",
         ),
         (Y.astype(float), r"y is float64: must be integers, .*; give y\.astype\(int\)$"),
+        (
+            Y[:, None] / 1,
+            r"; give y\.astype\(int\), or for float targets use Dataset\.with_targets$",
+        ),
         (Y > 4, r"y is bool: must be integers, .*; give y\.astype\(int\) for two classes$"),
         (
             np.where(np.arange(40) == 3, np.nan, Y),

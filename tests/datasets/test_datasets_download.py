@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import logging
 import re
 import sys
 import tarfile
@@ -19,6 +20,7 @@ from data_server import DataServer, data_server
 from pmt.cli import main
 from pmt.datasets import CATALOG, data_folder, download, load
 from pmt.datasets.catalog import RemoteFile, Source
+from pmt.errors import DownloadError
 
 RECORD = b"\x03" + bytes(range(256)) * 12
 
@@ -102,14 +104,24 @@ def test_fetched_unpacked_and_loaded_by_name(
 
 
 def test_a_connection_that_breaks_is_resumed(
-    monkeypatch: pytest.MonkeyPatch, server: DataServer, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch,
+    server: DataServer,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    caplog.set_level(logging.INFO, "pmt")
     content = noise(100_000)
     offer(monkeypatch, server, {"a.txt": content})
     server.breaks_after = [30_000, 50_000]
     folder = download("made", tmp_path / "elsewhere")
     assert (folder / "notes" / "a.txt").read_bytes() == content
     assert server.ranges == [None, "bytes=30000-", "bytes=80000-"]
+    file = folder / "notes" / "a.txt"
+    assert caplog.messages[0] == f"{file}, 100000 bytes, from {server.url('a.txt')}"
+    assert [message.partition(" goes on ")[2] for message in caplog.messages[1:]] == [
+        "after 30000 of 100000 bytes",
+        "after 80000 of 100000 bytes",
+    ]
 
 
 def test_what_an_interrupted_download_left_is_taken_up_later(
@@ -118,7 +130,7 @@ def test_what_an_interrupted_download_left_is_taken_up_later(
     content = noise(100_000)
     offer(monkeypatch, server, {"a.txt": content})
     server.breaks_after = [40_000, 0]
-    with pytest.raises(OSError, match=r"a.txt: could not be fetched \(the connection ended after"):
+    with pytest.raises(DownloadError, match=r"a.txt: could not be fetched \(the connection ended"):
         download("made")
     assert not (data / "made" / "notes" / "a.txt").exists()
     assert not (data / "made" / ".pmt-download").exists()

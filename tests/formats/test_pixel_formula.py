@@ -13,9 +13,9 @@ from onnx_networks import Network, quantized_statically, run
 from tflite_builder import VALID, TfliteBuilder, ramp, saved
 
 import pmt
-from pmt._util.checks import OptionWarning
 from pmt.cli import main
 from pmt.datasets import Dataset
+from pmt.errors import OptionWarning
 from pmt.formats.onnx import float_importer
 from pmt.formats.onnx.exporter import onnx_model
 from pmt.formats.tflite.exporter import tflite_model

@@ -27,13 +27,13 @@ from tiny_training_builder import small_network
 
 import pmt
 from pmt import datasets
-from pmt._util.checks import FileProblems
 from pmt._util.native_files import firmware_folder
 from pmt._util.parsing import parse_json, parse_plain_toml, parse_toml
 from pmt.baselines.backprop.scheme import LayerUpdate, UpdateScheme
 from pmt.baselines.sparse_update.contribution import _Table
 from pmt.datasets.array_files import map_npy
 from pmt.datasets.corrupted_arrays import read_manifest
+from pmt.errors import FileError
 from pmt.firmware.export import export, read_card
 from pmt.firmware.export.folder import read_lock
 from pmt.firmware.export.target import find_target
@@ -77,7 +77,7 @@ def check(target: Target, folder: Path, data: bytes) -> bool:
     try:
         target.read(path)
     except ValueError as error:
-        if type(error) not in (ValueError, FileProblems) or path.name not in str(error):
+        if type(error) not in (ValueError, FileError) or path.name not in str(error):
             raise AssertionError(
                 f"an error that does not say which file is damaged: {error!r}"
             ) from error

@@ -279,3 +279,28 @@ def test_simulated_motion_checks_its_arguments(arguments: dict[str, object], mes
 def test_a_data_source_gives_inputs_as_they_are(folder: Path) -> None:
     data = DataSource(str(folder)).load("test", pmt.load(SIGNAL), limit=20)
     assert repr(data) == "Dataset('test', 20 float32 inputs 1x32x3, 4 classes)"
+
+
+@pytest.mark.parametrize("call", ["evaluate", "predict", "predict_proba"])
+def test_floats_of_0_to_255_bring_a_warning(call: str) -> None:
+    model = smooth_network()  # (pixel - 128) / 128
+    x = np.zeros((3, 4, 4, 3), np.float32)
+    x[0, 0, 0] = 255  # few are out of range
+    name, given = ("dataset", ((x, [0, 1, 2]),)) if call == "evaluate" else ("images", (x,))
+    message = (
+        f"data set '{name}': its inputs, 0..255, look like pixels 0..255, but the model reads "
+        "pixels as -1..0.9922; give uint8 pixels, which the model normalizes itself"
+    )
+    with pytest.warns(UserWarning, match=f"^{re.escape(message)}$") as caught:
+        getattr(model, call)(*given)
+    assert [warning.filename for warning in caught] == [__file__]
+    inputs = (x - 128) / 128
+    getattr(model, call)((inputs, [0, 1, 2]) if call == "evaluate" else inputs)
+
+
+def test_floats_outside_of_the_range_bring_a_warning_where_they_are_predicted() -> None:
+    x = np.full((10, 32, 3), 5.5, np.float32)
+    with pytest.warns(
+        UserWarning, match=r"^data set 'images': 100% of its inputs lie outside 0\.\."
+    ):
+        pmt.load(SIGNAL).predict(x)

@@ -62,7 +62,7 @@ def test_files_of_every_kind(tmp_path: Path, resnet8_path: Path, mcunet_path: Pa
 @pytest.mark.parametrize(
     ("classes", "error", "message"),
     [
-        (1, ValueError, r"^classes 1: must be 2\.\.65536$"),
+        (0, ValueError, r"^classes 0: must be 1\.\.65536$"),
         (2.5, TypeError, r"^classes=2\.5 must be an integer$"),
     ],
 )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from networks import pixels, residual_network
 
 import pmt
+from pmt.cli import main
 from pmt.datasets import Dataset
 from pmt.model.scores import predict_files, scores_of_logits
 
@@ -73,3 +76,54 @@ def test_it_predicts_labels_0_and_1(tmp_path):
     assert {found.class_name(0), found.class_name(1)} == {"0", "1"}
     named = predict_files(model, [tmp_path / "images.npz"], class_names=("no", "yes"))
     assert named.class_name(1) == "yes"
+
+
+def test_a_new_head_learns_a_number() -> None:
+    """Brightness, from targets of shape (N, 1)."""
+    train, test = pmt.datasets.bundled("train"), pmt.datasets.bundled("test")
+    targets = {d.name: d.images.mean(axis=(1, 2, 3), dtype=float)[:, None] for d in (train, test)}
+    model = pmt.load("fashion_mnist_dscnn", classes=1)
+    trainer = pmt.ZOTrainer(loss="squared_error", layers="head", epochs=1)
+    trainer.fit(model, Dataset.with_targets(train.images, targets[train.name] / 255))
+    found, wanted = model.logits(test.images), targets[test.name] / 255
+    assert found.shape == wanted.shape == (1000, 1)
+    assert np.mean((found - wanted) ** 2) < 0.25 * wanted.var()
+    with pytest.raises(ValueError, match=r"1; compare its float targets with model\.logits\("):
+        model.evaluate(Dataset.with_targets(test.images, wanted))
+
+
+def sides(split: str) -> Dataset:
+    data = pmt.datasets.bundled(split)
+    return Dataset.from_arrays(data.images, (data.labels >= 5).astype(int))
+
+
+def test_a_new_head_learns_two_classes() -> None:
+    model = pmt.load("fashion_mnist_dscnn", classes=1)
+    trainer = pmt.ZOTrainer(loss="binary_cross_entropy", layers="head", epochs=1)
+    trainer.fit(model, sides("train"))
+    assert model.evaluate(sides("test")).accuracy > 0.9
+
+
+def test_cross_entropy_of_one_output_is_refused() -> None:
+    model = pmt.load("fashion_mnist_dscnn", classes=1)
+    message = "compares outputs with each other, and the model has one; use loss='binary_cross_ent"
+    with pytest.raises(ValueError, match=message):
+        pmt.ZOTrainer(layers="head", epochs=1).fit(model, sides("train"))
+
+
+def test_two_classes_and_a_number_from_a_shell(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    some = sides("train").take(200)
+    pmt.datasets.save_npz(some, tmp_path / "sides.npz")
+    np.savez(tmp_path / "number.npz", images=some.images, targets=some.labels[:, None] / 2)
+    new = ["train", "fashion_mnist_dscnn", "--classes", "1", "--layers", "head", "--epochs", "1"]
+    for loss, data in (("binary_cross_entropy", "sides"), ("squared_error", "number")):
+        run = ["--loss", loss, "--data", str(tmp_path / f"{data}.npz")]
+        assert main([*new, *run, "--out", str(tmp_path / data)]) == 0
+    assert main(["eval", str(tmp_path / "sides"), "--data", str(tmp_path / "sides.npz")]) == 0
+    accuracy = re.search(r"accuracy (\d\.\d+)", capsys.readouterr().out)
+    assert accuracy is not None
+    assert float(accuracy[1]) > 0.9
+    assert main([*new, "--data", str(tmp_path / "sides.npz"), "--out", str(tmp_path / "no")]) == 2
+    assert "use loss='binary_cross_entropy'" in capsys.readouterr().err

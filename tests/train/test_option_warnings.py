@@ -9,8 +9,8 @@ from cli_files import write_data, write_model
 
 import pmt
 from pmt import methods
-from pmt._util.checks import OptionWarning
 from pmt.cli import main
+from pmt.errors import OptionWarning
 
 WEIGHTS = "rule='weight' or 'by_dimension'"
 

@@ -77,7 +77,7 @@ def test_what_differs_is_named_and_nothing_changes(tmp_path, finished, changes, 
         rf"^out='{re.escape(str(out))}' holds a run with other options or data; choose another "
         rf"folder, or give what it began with: {differences}$"
     )
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(pmt.errors.OtherRunError, match=message):
         fit(out, model=model, **given)
     assert model.image() == before
     assert {path: path.read_bytes() for path in out.iterdir()} == files

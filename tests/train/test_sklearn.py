@@ -104,6 +104,6 @@ def test_without_scikit_learn_the_error_says_what_to_install() -> None:
     code = "import sys; sys.modules['sklearn.base'] = None; import pmt.sklearn"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stderr.splitlines()[-1] == (
-        "ModuleNotFoundError: pmt.sklearn needs scikit-learn: pip install "
+        "pmt.errors.MissingExtraError: pmt.sklearn needs scikit-learn: pip install "
         '"poor-mans-training[sklearn]", or in a clone pip install ".[sklearn]"'
     )

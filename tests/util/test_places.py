@@ -1,4 +1,4 @@
-"""Places that cannot be written: links to themselves, and a working folder that is gone."""
+"""Places that cannot be written: read-only, links to themselves, and a removed working folder."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import pmt
 from pmt._util.places import check_place
 from pmt.cli import main
 
@@ -72,3 +73,44 @@ def test_a_working_folder_that_is_gone(command, tmp_path: Path, monkeypatch, cap
         "pmt: error: the working folder was removed, and no path is found from it; change to "
         "another one\n"
     )
+
+
+@pytest.fixture
+def read_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that cannot be written, by an answer that is made: root may write everywhere."""
+    folder = tmp_path / "fixed"
+    folder.mkdir()
+    monkeypatch.setattr("os.access", lambda place, mode: folder not in (place, *place.parents))
+    return folder
+
+
+@pytest.mark.parametrize("command", [TRAIN, EXPORT], ids=["train", "export"])
+@pytest.mark.parametrize("below", ["", "new", "new/run"])
+def test_folders_that_cannot_be_written(command, below, read_only: Path, capsys) -> None:
+    out = read_only / below
+    assert main([*command, str(out)]) == 2
+    assert capsys.readouterr() == (
+        "",
+        f"pmt: error: --out {out}: {read_only} cannot be written; choose a folder that you may "
+        "write to\n",
+    )
+    with pytest.raises(PermissionError, match=f"^out: {read_only} cannot be written; choose"):
+        check_place(out, "out")
+
+
+def test_a_run_in_a_folder_that_cannot_be_written(read_only: Path) -> None:
+    model, data = pmt.load("fashion_mnist_dscnn"), pmt.datasets.bundled("train").take(100)
+    before = model.image()
+    with pytest.raises(PermissionError, match="fixed cannot be written"):
+        pmt.ZOTrainer(epochs=1).fit(model, data, out=read_only / "run")
+    assert model.image() == before
+
+
+@pytest.mark.parametrize("command", [TRAIN, EXPORT], ids=["train", "export"])
+def test_an_empty_name(command, capsys) -> None:
+    assert main([*command, ""]) == 2
+    assert capsys.readouterr().err == (
+        "pmt: error: --out '': the name is empty; name a file or folder\n"
+    )
+    with pytest.raises(ValueError, match=r"^path='' names no folder; give the folder of a run$"):
+        pmt.RunFolder("")

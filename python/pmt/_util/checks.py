@@ -1,15 +1,14 @@
-"""Checks of arguments that many share, and the error that names options."""
+"""Checks of arguments that many share."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
+
+from pmt.errors import OptionError
 
 __all__ = [
     "SPLITS",
-    "FileProblems",
-    "OptionError",
-    "OptionWarning",
     "checked_candidates",
     "checked_integer",
     "checked_limit",
@@ -82,80 +81,6 @@ def checked_size(size: int | tuple[int, int] | None) -> tuple[int, int] | None:
     if height < 1 or width < 1:
         raise ValueError(f"size={size!r}: height and width must be at least 1")
     return height, width
-
-
-class _OptionMessage:
-    """A message about options, which Python and the command line call by different names.
-
-    Python reads ``held_out 0: ...`` where the command line says ``--held-out 0: ...``.
-
-    Parameters
-    ----------
-    *parts : str
-        Name of an option, text, name of another option, text, and so on.
-    """
-
-    def __init__(self, *parts: str) -> None:
-        super().__init__(*parts)
-        self.parts = parts
-
-    def __str__(self) -> str:
-        return "".join(self.parts)
-
-    def named(self, name: Callable[[str], str]) -> str:
-        """Return the message with options as ``name`` calls them."""
-        return "".join(name(p) if i % 2 == 0 else p for i, p in enumerate(self.parts))
-
-
-class OptionError(_OptionMessage, ValueError):
-    """An option, or several together, that cannot be."""
-
-
-class OptionWarning(_OptionMessage, UserWarning):
-    """A remark about an option: one that does nothing, or that is missing."""
-
-
-class FileProblems(ValueError):
-    """All that is wrong with a file.
-
-    Parameters
-    ----------
-    path : str
-        The file, as the message names it.
-    problems : iterable of str
-        Each names the place, the value, the rule and the remedy. The command line prints an error
-        for each.
-    message : str, optional
-        The whole message; by default the problems, each after the file, joined by semicolons.
-    rule : str, optional
-        What every problem is, before it: ``"not supported"``.
-    missing : frozenset of str, optional
-        Kinds of operators without a counterpart.
-    """
-
-    def __init__(
-        self,
-        path: str,
-        problems: Iterable[str],
-        message: str = "",
-        rule: str = "",
-        missing: frozenset[str] = frozenset(),
-    ) -> None:
-        self.path = path
-        self.problems = tuple(problems)
-        self.rule = rule
-        self.missing = missing
-        self.message = message or "; ".join(self.lines())
-        # All of it, for pickle.
-        super().__init__(path, self.problems, self.message, rule, missing)
-
-    def __str__(self) -> str:
-        return self.message
-
-    def lines(self) -> list[str]:
-        """Return each problem as a message of its own."""
-        place = f"{self.path}: {self.rule}: " if self.rule else f"{self.path}: "
-        return [f"{place}{problem}" for problem in self.problems]
 
 
 def checked_candidates(names: Sequence[str], argument: str = "candidates") -> tuple[str, ...]:

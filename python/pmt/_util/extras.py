@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from pmt.errors import MissingExtraError
+
 __all__ = ["import_extra", "load_pyplot", "missing_extra"]
 
 
@@ -23,8 +25,8 @@ def load_pyplot() -> Any:
     return import_extra("matplotlib.pyplot", "plots need matplotlib", "plot")
 
 
-def missing_extra(need: str, extra: str) -> ModuleNotFoundError:
+def missing_extra(need: str, extra: str) -> MissingExtraError:
     """Make the error for a missing package: "plots need matplotlib", and the extra it is in."""
-    return ModuleNotFoundError(
+    return MissingExtraError(
         f'{need}: pip install "poor-mans-training[{extra}]", or in a clone pip install ".[{extra}]"'
     )

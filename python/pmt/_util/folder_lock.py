@@ -13,6 +13,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pmt.errors import ExistingFileError, FolderBusyError
+
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
@@ -93,7 +95,7 @@ class FolderLock:
         with suppress(FileNotFoundError):
             found = self.path.lstat()
             if not stat.S_ISREG(found.st_mode) or found.st_size > _LARGEST:
-                raise FileExistsError(
+                raise ExistingFileError(
                     f"{self.path} is in the way of the lock of that name, which pmt needs: move "
                     "it, or choose another folder"
                 )
@@ -122,7 +124,7 @@ class FolderLock:
             yield
             return
         if not self.acquire():
-            raise BlockingIOError(
+            raise FolderBusyError(
                 f"{what} is in use by {self.holder() or 'another process'}: wait until it has "
                 f"ended, or choose another folder (the lock is {self.path})"
             )

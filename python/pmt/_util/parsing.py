@@ -7,9 +7,11 @@ import json
 import math
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from pmt._util.text import printable
+from pmt.errors import FileError
 
 __all__ = ["REMEDY", "parse_json", "parse_plain_toml", "parse_toml", "toml_line"]
 
@@ -36,7 +38,8 @@ def parse_json(
 
     The value has at most 64 levels, finite floats (NaN and infinities too unless `finite`),
     integers below 2^64 in size, and text that UTF-8 can hold; a ValueError tells of anything else.
-    It begins with `what`, the file or the part of one, and ends with `remedy`.
+    It begins with `what`, the file or the part of one, and ends with `remedy`; of a path it is a
+    FileError.
     """
 
     def read(decoded: str) -> Any:
@@ -86,6 +89,8 @@ def _parsed(
         problem = f"is not valid {form}: {error}"
     else:
         return value
+    if isinstance(what, Path):
+        raise FileError(str(what), [f"{problem}; {remedy}"])
     raise ValueError(f"{what}: {problem}; {remedy}")
 
 

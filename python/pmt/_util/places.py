@@ -1,18 +1,21 @@
-"""Paths to which nothing can be written: below files, links to themselves, or removed folders."""
+"""Paths to which nothing can be written: below files, in read-only or removed folders, in loops."""
 
 from __future__ import annotations
 
 import errno
+import os
 from pathlib import Path
 
-__all__ = ["check_place", "check_working_folder"]
+from pmt.errors import ExistingFileError
+
+__all__ = ["check_place", "check_working_folder", "check_writable"]
 
 
 def check_place(path: Path, what: str) -> None:
     """Raise OSError where nothing can be written to a path, whatever its folders are named.
 
-    A folder above it is a file, it or such a folder is a link to itself, or it begins at a working
-    folder that was removed.
+    A folder above it is a file or read-only, it or such a folder is a link to itself, or it begins
+    at a working folder that was removed.
     """
     if not path.is_absolute():
         check_working_folder()
@@ -21,10 +24,24 @@ def check_place(path: Path, what: str) -> None:
             place.stat()
         except OSError as error:
             if error.errno == errno.ELOOP and place.is_symlink():
-                raise FileExistsError(f"{what}: {place} is a link to itself; remove it") from None
+                raise ExistingFileError(f"{what}: {place} is a link to itself; remove it") from None
     for place in path.parents:
         if place.exists() and not place.is_dir():
             raise NotADirectoryError(f"{what}: {place} is a file, not a folder")
+    check_writable(path, what)
+
+
+def check_writable(path: Path, what: str) -> None:
+    """Raise PermissionError where a path, or the first folder above it that is there, is read-only.
+
+    So that it is said before minutes of work, and not after them.
+    """
+    places = (path, *path.absolute().parents)
+    folder = next(place for place in places if os.path.isdir(place))
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(
+            f"{what}: {folder} cannot be written; choose a folder that you may write to"
+        )
 
 
 def check_working_folder() -> None:

@@ -12,10 +12,11 @@ from typing import Any, Literal, TypeVar
 import pmt
 from pmt import corruptions, methods
 from pmt._core import MOST_CHANNELS
-from pmt._util.checks import OptionError, checked_candidates
+from pmt._util.checks import checked_candidates
 from pmt._util.text import did_you_mean, split_names
 from pmt.corruptions import CONSTANTS
 from pmt.datasets.layouts import official_titles
+from pmt.errors import OptionError
 from pmt.model import Model
 from pmt.model.loading import BUNDLED_MODELS
 from pmt.protocol import DataSource, SplitChoice
@@ -139,9 +140,9 @@ def add_model(parser: argparse.ArgumentParser, *, required: bool = True) -> None
     add_integer(
         parser,
         "--classes N",
-        "replace the last layer with a new one of N classes, to be trained",
+        "replace the last layer with a new one of N classes, or 1 output, to be trained",
         otherwise="keep it",
-        within=(2, MOST_CHANNELS),
+        within=(1, MOST_CHANNELS),
     )
     group = parser.add_argument_group("import of a .pkl")
     add_integer(

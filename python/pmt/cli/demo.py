@@ -15,6 +15,7 @@ from pmt._util.progress import duration
 from pmt.cli.arguments import add_json, add_threads
 from pmt.cli.output import EpochLines, Output, table
 from pmt.datasets import Dataset, bundled
+from pmt.errors import ExistingFileError
 from pmt.model import Evaluation, Model
 from pmt.model.loading import load
 from pmt.plots import save_plot
@@ -56,7 +57,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
 def _check_place(folder: RunFolder) -> None:
     """Raise FileExistsError unless the folder is missing or empty, or holds a run to continue."""
     if folder.done:
-        raise FileExistsError(
+        raise ExistingFileError(
             f"out={str(folder.path)!r} holds a finished run; choose another folder or remove it"
         )
     if not folder.exists():

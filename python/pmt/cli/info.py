@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from pmt._util.checks import FileProblems
 from pmt._util.text import counted
 from pmt.cli.arguments import (
     add_json,
@@ -17,6 +16,7 @@ from pmt.cli.arguments import (
     training_options,
 )
 from pmt.cli.output import Output, table
+from pmt.errors import FileError
 from pmt.formats.operators import count_operators
 from pmt.model import Model
 from pmt.net.pixels import input_formula, is_image, real_pixels
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     names_layers = arguments.layers is not None or arguments.block is not None
     try:
         model = load_model(arguments)
-    except FileProblems as error:
+    except FileError as error:
         if error.missing:
             output.text(_operator_table(arguments.model, error.missing))
         raise

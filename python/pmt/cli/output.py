@@ -14,10 +14,12 @@ from typing import Any, TextIO
 
 from pmt._util import atomic_file
 from pmt._util.extras import load_pyplot
+from pmt._util.places import check_writable
 from pmt._util.plots import plot_suffix
 from pmt._util.progress import ProgressLine
 from pmt._util.text import printable, table
 from pmt.cli.arguments import flag
+from pmt.errors import ExistingFileError
 from pmt.model import Model
 from pmt.train.run.folder import RunFolder
 from pmt.train.run.metrics import Metrics
@@ -130,7 +132,7 @@ def checked_model_out(out: str, model: str, *, replace: bool) -> Path:
     path = check_file("--out", out)
     in_place = Path(model).exists() and path.exists() and path.samefile(model)
     if path.exists() and not (in_place or replace):
-        raise FileExistsError(f"--out {out} exists; choose another name, or add --force")
+        raise ExistingFileError(f"--out {out} exists; choose another name, or add --force")
     return path
 
 
@@ -278,10 +280,17 @@ _READ = ("model", "against", "grid", "folders", "into", "calibrate", "eval", "da
 
 
 def check_output_files(arguments: argparse.Namespace) -> None:
-    """Raise ValueError where one file would be written twice, or over a file that is read."""
+    """Raise an error before any work where a file or folder cannot be written.
+
+    ValueError where a name is empty, one file would be written twice, or over a file that is read;
+    PermissionError where the folder is read-only.
+    """
     written: dict[str, str] = {}
     for name in (*_WRITTEN, *_MAY_BE_READ):
+        if getattr(arguments, name, None) == "":
+            raise ValueError(f"{flag(name)} '': the name is empty; name a file or folder")
         for value in _paths(arguments, name):
+            check_writable(Path(value), f"{flag(name)} {value}")
             other = written.setdefault(os.path.realpath(value), name)
             if other != name:
                 raise ValueError(

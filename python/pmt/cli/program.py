@@ -18,7 +18,6 @@ from types import FrameType, ModuleType
 from typing import Any, NoReturn
 
 from pmt import __version__
-from pmt._util.checks import FileProblems, OptionError, OptionWarning
 from pmt._util.places import check_working_folder
 from pmt._util.text import did_you_mean, nearest
 from pmt.cli import (
@@ -53,6 +52,7 @@ from pmt.cli.output import (
     prepare_streams,
     put,
 )
+from pmt.errors import FileError, OptionError, OptionWarning
 from pmt.methods import load_plugins
 
 __all__ = ["PMT", "Program", "describe", "main", "make_parser", "termination_interrupts"]
@@ -201,7 +201,7 @@ def _warnings_as_lines() -> Iterator[None]:
 
 def _lines(error: BaseException, arguments: argparse.Namespace) -> list[str]:
     """Return an error as lines of text: several where a file has several problems."""
-    if isinstance(error, FileProblems):
+    if isinstance(error, FileError):
         return [" ".join(line.split()) for line in error.lines()]
     return [describe(error, vars(arguments))]
 

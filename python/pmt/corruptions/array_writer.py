@@ -17,6 +17,7 @@ from pmt.corruptions.catalog import SEVERITIES, Images, checked_constants
 from pmt.datasets.array_files import map_npy, write_npy
 from pmt.datasets.corrupted_arrays import LABELS, REMEDY, CorruptionManifest, read_manifest
 from pmt.datasets.dataset import Dataset, checksum
+from pmt.errors import ExistingFileError
 
 # Bounds the memory and sets the pace of the progress: about a thousand CIFAR images.
 VALUES_A_PART = 1 << 22
@@ -177,17 +178,17 @@ class ArrayWriter:
         if not self.folder.exists():
             return
         if not self.folder.is_dir():
-            raise FileExistsError(f"{self.folder}: is a file; choose another folder")
+            raise ExistingFileError(f"{self.folder}: is a file; choose another folder")
         manifest = read_manifest(self.folder)
         if manifest is not None:
             differences = manifest.differences(self.manifest)
             if differences:
-                raise FileExistsError(
+                raise ExistingFileError(
                     f"{self.folder}: holds arrays of another data set or seed: "
                     f"{'; '.join(differences)}; choose another folder, or delete this one"
                 )
         elif any(path.suffix != ".part" for path in self.folder.iterdir()):
-            raise FileExistsError(
+            raise ExistingFileError(
                 f"{self.folder}: is not empty and has no manifest.json, so `pmt corrupt` did not "
                 "make it; choose another folder"
             )

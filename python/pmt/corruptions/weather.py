@@ -27,6 +27,7 @@ from pmt.corruptions.catalog import (
     zoomed,
 )
 from pmt.datasets.downloading import VARIABLE
+from pmt.errors import MissingFileError
 
 # Flakes fall straight down, give or take 45 degrees.
 ANGLES = (-135.0, -45.0)
@@ -117,7 +118,7 @@ def find_overlays(folder: str | os.PathLike[str] | None = None) -> Path:
     where = _folder(folder)
     missing = [name for name in FILES if not (where / name).is_file()]
     if missing:
-        raise FileNotFoundError(
+        raise MissingFileError(
             f"frost needs {', '.join(missing)}, not found in {where}: get them from {ORIGIN} "
             f"and put them there, or into ${VARIABLE}/{FOLDER}"
         )
@@ -129,7 +130,7 @@ def _folder(folder: str | os.PathLike[str] | None) -> Path:
         return Path(folder)
     data = os.environ.get(VARIABLE)
     if not data:
-        raise FileNotFoundError(
+        raise MissingFileError(
             f"frost needs the photographs {', '.join(FILES)}: get them from {ORIGIN}, put them "
             f"into a folder {FOLDER} and set {VARIABLE} to the folder that it is in"
         )

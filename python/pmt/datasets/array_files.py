@@ -22,7 +22,6 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt._util import atomic_file
-from pmt._util.checks import OptionError
 from pmt.datasets.arrays import (
     checked_class_names,
     checked_groups,
@@ -34,6 +33,7 @@ from pmt.datasets.arrays import (
 )
 from pmt.datasets.dataset import Dataset
 from pmt.datasets.files import damaged, largest_unpacked, missing, read_bytes, reading
+from pmt.errors import OptionError
 
 GROUPS = "groups"  # the array of an .npz file
 _ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip can hold

@@ -130,7 +130,7 @@ def label_array(y: npt.ArrayLike) -> npt.NDArray[Any]:
     if array.dtype.kind not in "iu":
         raise TypeError(
             f"y is {array.dtype}: must be integers, the number of each image's class; "
-            f"{_remedy_of_labels(array)}"
+            f"{_remedy_of_labels(np.asarray(y))}"
         )
     return array
 
@@ -141,7 +141,8 @@ def _remedy_of_labels(array: npt.NDArray[Any]) -> str:
     if array.dtype.kind == "f" and np.isnan(array).any():
         return f"y[{int(np.flatnonzero(np.isnan(array))[0])}] is NaN: leave out images without one"
     if array.dtype.kind == "f" and (array == np.rint(array)).all():
-        return "give y.astype(int)"
+        own = "give y.astype(int)"
+        return own if array.ndim < 2 else f"{own}, or for float targets use Dataset.with_targets"
     if array.dtype.kind == "f":
         return "for float targets use Dataset.with_targets"
     return "number names with class_names, y = numpy.unique(names, return_inverse=True)"

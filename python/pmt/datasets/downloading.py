@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import logging
 import os
 import shlex
 import shutil
@@ -24,8 +25,10 @@ from pmt.datasets.array_files import read_npz_stream
 from pmt.datasets.catalog import CATALOG, FASHION_MNIST_CLASSES, RemoteFile, Source
 from pmt.datasets.dataset import Dataset
 from pmt.datasets.files import damaged, missing
+from pmt.errors import DownloadError
 
 VARIABLE = "PMT_DATA"
+_log = logging.getLogger(__name__)
 
 
 def data_folder() -> Path:
@@ -196,7 +199,7 @@ def _check_space(folder: Path, files: list[RemoteFile]) -> None:
     needed = sum(file.size * (2 if file.unpack else 1) for file in files)
     free = shutil.disk_usage(folder).free
     if needed > free:
-        raise OSError(
+        raise DownloadError(
             f"{folder}: {needed / 1e9:.1f} GB are needed, {free / 1e9:.1f} GB are free; free some "
             "space or choose another folder (PMT_DATA)"
         )
@@ -204,6 +207,7 @@ def _check_space(folder: Path, files: list[RemoteFile]) -> None:
 
 def _fetched(pooch: ModuleType, folder: Path, file: RemoteFile, source: Source) -> Path:
     target = folder / file.folder / file.name
+    _log.info("%s, %d bytes, from %s", target, file.size, file.url)
     try:
         pooch.retrieve(
             file.url,
@@ -219,7 +223,7 @@ def _fetched(pooch: ModuleType, folder: Path, file: RemoteFile, source: Source) 
     else:
         return target
     advice = f"; {source.note}" if source.note else ""
-    raise OSError(
+    raise DownloadError(
         f"{target}: could not be fetched ({reason}); try again, which continues where it stopped, "
         f"or put the file there yourself: {file.url}, {file.size:,} bytes, SHA-256 "
         f"{file.sha256}{advice}"
@@ -232,6 +236,7 @@ def _unpack(pooch: ModuleType, archive: Path) -> None:
     They appear whole or not at all.
     """
     aside = archive.with_name(f".{archive.name}.unpacked")
+    _log.info("%s is unpacked", archive)
     try:
         pooch.Untar(extract_dir=aside.name)(str(archive), "download", None)
         shutil.copytree(aside, archive.parent, copy_function=os.replace, dirs_exist_ok=True)
@@ -297,6 +302,7 @@ def _append(url: str, part: Path, size: int, line: ProgressLine) -> None:
     start = _length(part)
     headers = {"User-Agent": USER_AGENT}
     if start:
+        _log.info("%s goes on after %d of %d bytes", part, start, size)
         headers["Range"] = f"bytes={start}-"
     request = urllib.request.Request(url, headers=headers)
     with urllib.request.urlopen(request, timeout=PATIENCE) as response:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pmt._util.lfs import LFS_PROBLEM, LFS_REMEDY, is_lfs_pointer
+from pmt.errors import FileError, MissingFileError
 
 REMEDY = "download it again"
 # Problems that an error tells in full.
@@ -16,10 +17,10 @@ LARGEST_RATIO = 200
 ALWAYS_UNPACKED = 1 << 26  # bytes
 
 
-def damaged(path: Path | str, problem: str, remedy: str) -> ValueError:
+def damaged(path: Path | str, problem: str, remedy: str) -> FileError:
     """Make the error for a file that is there but cannot be used."""
     problem, remedy = _cause(Path(path), problem, remedy)
-    return ValueError(f"{path}: {problem}; {remedy}")
+    return FileError(str(path), [f"{problem}; {remedy}"])
 
 
 def _cause(path: Path, problem: str, remedy: str) -> tuple[str, str]:
@@ -27,9 +28,9 @@ def _cause(path: Path, problem: str, remedy: str) -> tuple[str, str]:
     return (LFS_PROBLEM, LFS_REMEDY) if is_lfs_pointer(path) else (problem, remedy)
 
 
-def missing(path: Path | str, problem: str, remedy: str) -> FileNotFoundError:
+def missing(path: Path | str, problem: str, remedy: str) -> MissingFileError:
     """Make the error for a file or folder that is not there."""
-    return FileNotFoundError(f"{path}: {problem}; {remedy}")
+    return MissingFileError(f"{path}: {problem}; {remedy}")
 
 
 @contextmanager
@@ -66,7 +67,7 @@ class Problems:
         return len(self._found)
 
     def raise_if_any(self) -> None:
-        """Raise one ValueError that names the first ten problems and counts the others."""
+        """Raise one FileError that names the first ten problems and counts the others."""
         if not self._found:
             return
         if len(self._found) == 1:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.checks import SPLITS, OptionError, checked_limit, checked_size, checked_split
+from pmt._util.checks import SPLITS, checked_limit, checked_size, checked_split
 from pmt.datasets.annotations import (
     has_cub200,
     has_flowers102,
@@ -33,6 +33,7 @@ from pmt.datasets.files import damaged, missing
 from pmt.datasets.image_files import ImageFiles, renamed
 from pmt.datasets.image_folder import FOLDER, list_image_folder, sub_folders
 from pmt.datasets.picture import Fit, resized
+from pmt.errors import OptionError
 
 
 class _Layout(NamedTuple):

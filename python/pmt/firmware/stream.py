@@ -27,6 +27,7 @@ from pmt import _core
 from pmt._util.extras import import_extra
 from pmt._util.text import table
 from pmt.datasets import Dataset
+from pmt.errors import MissingFileError
 from pmt.firmware.board.memory import need_programs, run_make
 from pmt.firmware.export.learner import LEARNER_FILE
 from pmt.firmware.export.target import find_target
@@ -405,7 +406,7 @@ def _read_export(place: Path) -> dict[str, Any]:
     try:
         export: dict[str, Any] = json.loads((place / LEARNER_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        raise FileNotFoundError(
+        raise MissingFileError(
             f"{place} is no learner's project: it has no readable {LEARNER_FILE}; write one with "
             "`pmt export MODEL --learner --out DIR`"
         ) from None

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
-from pmt._util.checks import FileProblems
+from pmt.errors import FileError
 from pmt.net.graph import Graph, Op, Tensor, channel_axis, check_graph
 from pmt.net.ops import Padding, Pair, output_size
 
@@ -72,13 +72,13 @@ class Problems:
         if isinstance(problem, MissingOperator):
             self._missing.add(problem.kind)
 
-    def error(self, source: str) -> FileProblems:
+    def error(self, source: str) -> FileError:
         """Return the one error about the file ``source``."""
         things = "1 thing is" if len(self._found) == 1 else f"{len(self._found)} things are"
         found = [self._place(kind, where) + text for (kind, text), where in self._found.items()]
         head = f"{source}: {things} not supported:"
         message = "\n- ".join([head, *found]) if self._lines else f"{head} {'; '.join(found)}"
-        return FileProblems(source, found, message, "not supported", frozenset(self._missing))
+        return FileError(source, found, message, "not supported", frozenset(self._missing))
 
 
 def consecutive_blocks(layers: Sequence[int]) -> dict[str, list[int]]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pmt._util.lfs import LFS_PROBLEM, LFS_REMEDY, is_lfs_pointer
+from pmt.errors import FileError, MissingFileError
 from pmt.net.graph import Graph
 from pmt.net.image import read_graph
 
-__all__ = ["SUFFIXES", "check_options", "read", "require_file"]
+__all__ = ["SUFFIXES", "check_options", "file_errors", "read", "require_file"]
 
 
 class _Importer(NamedTuple):
@@ -79,17 +81,32 @@ def read(path: str | Path, **options: Any) -> Graph:
         try:
             return read_graph(path.read_bytes())
         except ValueError as error:
-            raise ValueError(f"{path}: {error}") from error
-    graph: Graph = import_module(f"pmt.formats.{importer.module}").read(path, **options)
+            raise FileError(str(path), [str(error)]) from error
+    with file_errors(path):
+        graph: Graph = import_module(f"pmt.formats.{importer.module}").read(path, **options)
     return graph
 
 
+@contextmanager
+def file_errors(path: Path) -> Iterator[None]:
+    """Turn an importer's ValueError that begins with the file's name into a FileError."""
+    try:
+        yield
+    except FileError:
+        raise
+    except ValueError as error:
+        name, text = f"{path.name}: ", str(error)
+        if not text.startswith(name):  # about an option
+            raise
+        raise FileError(path.name, [text.removeprefix(name)]) from error
+
+
 def require_file(path: Path) -> None:
-    """Raise FileNotFoundError if there is no such file, ValueError for a pointer of Git LFS."""
+    """Raise MissingFileError if there is no such file, FileError for a pointer of Git LFS."""
     if not path.is_file():
-        raise FileNotFoundError(f"path={str(path)!r}: there is no such file")
+        raise MissingFileError(f"path={str(path)!r}: there is no such file")
     if is_lfs_pointer(path):
-        raise ValueError(f"{path.name}: {LFS_PROBLEM}; {LFS_REMEDY}")
+        raise FileError(path.name, [f"{LFS_PROBLEM}; {LFS_REMEDY}"])
 
 
 def check_options(options: Mapping[str, Any], kind: str, known: tuple[str, ...] = ()) -> None:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from pmt._util import atomic_file
 from pmt._util.text import printable
 from pmt.datasets.array_files import npz_bytes
+from pmt.errors import ExistingFileError
 from pmt.formats.c_array import c_header, c_source
 from pmt.net.graph import Graph, Op
 from pmt.net.image import build_image
@@ -177,4 +178,4 @@ def check_destination(path: str | Path, *, replace: bool) -> None:
     if path.is_dir():
         raise IsADirectoryError(f"path={str(path)!r} is a folder; give a file's name")
     if path.exists() and not replace:
-        raise FileExistsError(f"path={str(path)!r} exists; choose another name, or add --force")
+        raise ExistingFileError(f"path={str(path)!r} exists; choose another name, or add --force")

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pmt import _core
+from pmt.errors import FileError
 from pmt.model.model import Model
 
 __all__ = [
@@ -258,7 +259,7 @@ def read_card(path: str | Path) -> CardContents:
         if len(damage) == 2:
             raise ValueError(f"both checkpoints are damaged ({'; '.join(damage)})")
     except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+        raise FileError(str(path), [str(error)]) from error
     checkpoints.sort(key=lambda one: -one.sequence)
     return CardContents(header.steps, header.samples, start, tuple(checkpoints), tuple(damage))
 
@@ -332,12 +333,10 @@ def newest_model(path: str | Path) -> Model:
     """Return the model of a card's newest checkpoint; ValueError is raised if there is none."""
     contents = read_card(path)
     if contents.damage and not contents.checkpoints:
-        raise ValueError(
-            f"{path}: the card holds no whole checkpoint ({'; '.join(contents.damage)}); write "
-            "card.img to it again, and train"
-        )
+        found = "; ".join(contents.damage)
+        remedy = "write card.img to it again, and train"
+        raise FileError(str(path), [f"the card holds no whole checkpoint ({found}); {remedy}"])
     if not contents.checkpoints:
-        raise ValueError(
-            f"{path}: the card holds no checkpoint; the board writes them while it trains"
-        )
+        problem = "the card holds no checkpoint; the board writes them while it trains"
+        raise FileError(str(path), [problem])
     return contents.model

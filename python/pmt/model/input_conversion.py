@@ -24,6 +24,7 @@ from pmt.net.pixels import (
 
 __all__ = [
     "array_remedy",
+    "check_floats",
     "check_range",
     "image_shape",
     "images_in_shape",
@@ -110,33 +111,43 @@ def _quantized(core: _core.Model, inputs: npt.NDArray[np.float32]) -> npt.NDArra
 
 
 def check_range(core: _core.Model, data: Dataset) -> None:
-    """Warn where float inputs are too large or too small for the range of the model's input.
+    """Warn where float inputs do not fit, see :func:`check_floats`.
 
-    Or where they are pixels of 0..1, and the model reads others; or where they are pixels, and the
-    model seems to read none.
+    Or where they are pixels, and the model seems to read none.
     """
     if data.images.dtype == np.uint8:
         _warn_of_other_inputs(core, data.name)
-    if data.images.dtype != np.float32:
+    check_floats(core, data.images, data.name, stacklevel=4)
+
+
+def check_floats(
+    core: _core.Model, images: npt.NDArray[Any], name: str, *, stacklevel: int = 3
+) -> None:
+    """Warn where float inputs are too large or too small for the range of the model's input.
+
+    Or where they are pixels of 0..1 or 0..255, and the model reads others.
+    """
+    if images.dtype != np.float32 or not images.size:
         return
-    inputs = data.images[:: -(-len(data) // _CHECKED)]
-    _warn_of_pixels(core, data.name, inputs)
+    inputs = images[:: -(-len(images) // _CHECKED)]
+    if _warn_of_pixels(core, name, inputs, stacklevel + 1):
+        return
     scale, zero_point = input_quantization(core)
     low, high = (-128 - zero_point) * scale, (127 - zero_point) * scale
     outside = float(np.mean((inputs < low - scale) | (inputs > high + scale)))
-    found = f"data set {data.name!r}: "
+    found = f"data set {name!r}: "
     remedy = "normalize them as in the model's training"
     if outside > _CLIPPED:
         warnings.warn(
             f"{found}{outside:.0%} of its inputs lie outside {low:.4g}..{high:.4g}, which the "
             f"model's input can hold, and are clipped; {remedy}",
-            stacklevel=3,
+            stacklevel=stacklevel,
         )
     elif float(inputs.max() - inputs.min()) < _FEWEST_STEPS * scale:
         warnings.warn(
             f"{found}its inputs, {inputs.min():.4g}..{inputs.max():.4g}, fill fewer than "
             f"{_FEWEST_STEPS} of the 256 steps of {scale:.4g} that the model's input has; {remedy}",
-            stacklevel=3,
+            stacklevel=stacklevel,
         )
 
 
@@ -154,19 +165,31 @@ def _warn_of_other_inputs(core: _core.Model, name: str) -> None:
     )
 
 
-def _warn_of_pixels(core: _core.Model, name: str, inputs: npt.NDArray[np.float32]) -> None:
+def _warn_of_pixels(
+    core: _core.Model, name: str, inputs: npt.NDArray[np.float32], stacklevel: int
+) -> bool:
+    """Warn of floats that look like pixels which the model reads otherwise; return whether so."""
     if not may_be_image(core.input_shape):
-        return
+        return False
+    scale, zero_point = input_quantization(core)
+    most = max(1.0, (128 - zero_point) * scale)
     lowest, highest = float(inputs.min()), float(inputs.max())
     ends = [(pixel - core.input_mean[0]) / core.input_std[0] for pixel in (0.0, 255.0)]
-    looks_so = lowest >= 0.0 and 0.5 < highest <= 1.0
-    if looks_so and max(abs(ends[0]), abs(ends[1] - 1.0)) > _OTHER_PIXELS:
-        warnings.warn(
-            f"data set {name!r}: its inputs, {lowest:.4g}..{highest:.4g}, look like pixels divided "
-            f"by 255, but the model reads pixels as {ends[0]:.4g}..{ends[1]:.4g}; give uint8 "
-            "pixels, which the model normalizes itself",
-            stacklevel=4,
-        )
+    if lowest >= 0.0 and 0.5 < highest <= 1.0:
+        looks, own = "pixels divided by 255", (0.0, 1.0)
+    elif lowest >= 0.0 and most < highest <= 255.0 and (inputs == np.rint(inputs)).all():
+        looks, own = "pixels 0..255", (0.0, 255.0)
+    else:
+        return False
+    if max(abs(end - other) for end, other in zip(ends, own, strict=True)) <= _OTHER_PIXELS:
+        return False
+    warnings.warn(
+        f"data set {name!r}: its inputs, {lowest:.4g}..{highest:.4g}, look like {looks}, but the "
+        f"model reads pixels as {ends[0]:.4g}..{ends[1]:.4g}; give uint8 pixels, which the model "
+        "normalizes itself",
+        stacklevel=stacklevel,
+    )
+    return True
 
 
 def kind_of(value: object) -> str:

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt._core import DEAD_CHANNEL_SCALE
-from pmt._util.checks import OptionError
 from pmt._util.text import nearest
+from pmt.errors import OptionError
 from pmt.net.image import build_image, read_graph, read_stage
 
 __all__ = ["Layer", "Layers", "copy_parameters"]

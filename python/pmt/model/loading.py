@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import warnings
 import zlib
@@ -10,8 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pmt import formats
-from pmt._util.checks import OptionWarning
 from pmt._util.text import did_you_mean
+from pmt.errors import FileError, MissingFileError, OptionWarning
 from pmt.formats.reading import check_options, require_file
 from pmt.model.card import newest_model
 from pmt.model.model import Model
@@ -33,6 +34,7 @@ __all__ = [
 BUNDLED_MODELS = ("fashion_mnist_dscnn", "cifar10_mcunet", "cifar10_small")
 # Files of a run folder; here, as models are loaded without what trains them.
 BEST, CHECKPOINT, DONE = "best.pmt", "checkpoint.pmt", "DONE"
+_log = logging.getLogger(__name__)
 
 
 def list_models() -> tuple[str, ...]:
@@ -53,8 +55,9 @@ def load(path: str | os.PathLike[str], *, classes: int | None = None, **options:
         ``"fashion_mnist_dscnn"``, ``"cifar10_mcunet"`` or ``"cifar10_small"``.
     classes : int, optional
         Replace the last layer with a new one of that number of classes, whose logits are all 0
-        until it is trained. Training gives the model the class names of its data. By default the
-        layer stays.
+        until it is trained. Training gives the model the class names of its data. 1 gives one
+        output, for ``loss="squared_error"`` (a number) or ``"binary_cross_entropy"`` (label 0 or
+        1, by its sign). By default the layer stays.
     **options
         Options of the importer: ``resolution`` of a ``.pkl``, ``input_mean`` and ``input_std`` of a
         ``.tflite`` or ``.onnx``, whose real input is (pixel - mean) / std. Without them they are
@@ -67,11 +70,13 @@ def load(path: str | os.PathLike[str], *, classes: int | None = None, **options:
 
     Raises
     ------
-    FileNotFoundError
+    pmt.errors.MissingFileError
         If there is no such file.
+    pmt.errors.FileError
+        If the file is damaged or holds what pmt does not support.
     ValueError
-        If the file is damaged, unknown or holds what pmt does not support; or if ``classes`` is out
-        of range or the network does not end in a layer that gives logits.
+        If the suffix is unknown, ``classes`` is out of range or the network does not end in a layer
+        that gives logits.
     TypeError
         If ``path`` is neither text nor a path, or an option is unknown for this kind of file.
     """
@@ -95,10 +100,11 @@ def _load(path: str | os.PathLike[str], options: dict[str, Any]) -> Model:
     if path.is_dir():
         path = run_model(path)
         if not path.is_file():
-            raise FileNotFoundError(
+            raise MissingFileError(
                 f"path={str(path.parent)!r}: the folder holds no {CHECKPOINT}; give a model "
                 "file or the folder of a run"
             )
+        _log.info("%s is loaded", path)
     if path.suffix.lower() == ".img":
         check_options(options, "a card")
         require_file(path)
@@ -109,14 +115,14 @@ def _load(path: str | os.PathLike[str], options: dict[str, Any]) -> Model:
         try:
             return Model(path.read_bytes())
         except ValueError as error:
-            raise ValueError(f"{path}: {error}") from error
+            raise FileError(str(path), [str(error)]) from error
     graph = formats.read(path, **options)
     if graph.pixels_assumed:
         _warn_of_pixels(graph, path.name)
     try:
         return Model.from_graph(graph)
     except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+        raise FileError(str(path), [str(error)]) from error
 
 
 def _warn_of_pixels(graph: Graph, source: str) -> None:
@@ -135,7 +141,7 @@ def run_model(folder: Path) -> Path:
     if not done.is_file():
         return folder / CHECKPOINT
     if not best.is_file() and done.read_text(errors="replace").strip() == BEST:
-        raise FileNotFoundError(
+        raise MissingFileError(
             f"{folder}: {BEST}, the model that the run kept, is not there; restore it, or give "
             f"{folder / CHECKPOINT}, its last state"
         )
@@ -147,7 +153,7 @@ def _refuse_unknown_name(path: Path) -> None:
     if path.suffix or path.exists():
         return
     known = did_you_mean(str(path), BUNDLED_MODELS, "give a file, a run folder, or one of")
-    raise FileNotFoundError(
+    raise MissingFileError(
         f"path={str(path)!r}: there is no such file, run folder or bundled model{known}"
     )
 

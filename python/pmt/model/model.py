@@ -25,7 +25,13 @@ from pmt.model.class_checks import (
     warn_of_unlike_classes,
 )
 from pmt.model.features import features_graph
-from pmt.model.input_conversion import check_range, image_shape, kind_of, prepared_inputs
+from pmt.model.input_conversion import (
+    check_floats,
+    check_range,
+    image_shape,
+    kind_of,
+    prepared_inputs,
+)
 from pmt.model.layers import Layer, Layers
 from pmt.model.scores import (
     Confusion,
@@ -357,10 +363,14 @@ class Model(Layers):
             found = (
                 f"label {dataset.labels.max()}" if dataset.has_class_labels else "no class labels"
             )
+            remedy = (
+                "use another data set, or give the model a new last layer by classes=N (--classes)"
+            )
+            if dataset.has_targets:
+                remedy = "compare its float targets with model.logits(images)"
             raise ValueError(
                 f"data set {dataset.name!r} has {found}, and the model one output, which tells 0 "
-                "from 1; use another data set, or give the model a new last layer by classes=N "
-                "(--classes)"
+                f"from 1; {remedy}"
             )
 
     def match_classes(self, dataset: Dataset) -> Dataset:
@@ -452,10 +462,17 @@ class Model(Layers):
         ------
         TypeError, ValueError
             As :meth:`prepare`, or if ``top`` is out of range, or the model gives features.
+
+        Warns
+        -----
+        UserWarning
+            If float inputs do not fit the range of the model's input, or look like pixels.
         """
         self.check_gives_classes()
         check_top(1 if top is None else top, self.told_classes)
-        logits = class_logits(self.logits(_images_of(images), threads=threads))
+        inputs, name = _images_of(images)
+        logits = class_logits(self.logits(inputs, threads=threads))
+        check_floats(self.core, inputs, name)
         if top is not None:
             return most_probable(logits, top)
         labels: npt.NDArray[np.int64] = logits.argmax(axis=1)
@@ -483,9 +500,17 @@ class Model(Layers):
         ------
         TypeError, ValueError
             As :meth:`prepare`, or if the model gives features.
+
+        Warns
+        -----
+        UserWarning
+            As :meth:`predict`.
         """
         self.check_gives_classes()
-        return probabilities(class_logits(self.logits(_images_of(images), threads=threads)))
+        inputs, name = _images_of(images)
+        logits = class_logits(self.logits(inputs, threads=threads))
+        check_floats(self.core, inputs, name)
+        return probabilities(logits)
 
     def outputs(self, images: npt.NDArray[Any], *, threads: int = 0) -> npt.NDArray[np.float32]:
         """Run the network, and return the output in its own shape.
@@ -672,5 +697,5 @@ class Model(Layers):
         return ["op", "layer", "kind", "output", "weights", "MACs", "blocks"], rows
 
 
-def _images_of(data: npt.NDArray[np.uint8] | Dataset) -> npt.NDArray[Any]:
-    return data.images if isinstance(data, Dataset) else data
+def _images_of(data: npt.NDArray[np.uint8] | Dataset) -> tuple[npt.NDArray[Any], str]:
+    return (data.images, data.name) if isinstance(data, Dataset) else (data, "images")

@@ -12,12 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
-from pmt._util.checks import OptionError, checked_integer
+from pmt._util.checks import checked_integer
 from pmt._util.frames import data_frame
 from pmt._util.plots import one_axes, plain_text
 from pmt._util.text import counted, html_table, table
 from pmt.datasets import Dataset
 from pmt.datasets.unlabeled import find_files, read_in_blocks
+from pmt.errors import OptionError
+from pmt.model.input_conversion import check_floats
 
 __all__ = [
     "Confusion",
@@ -413,6 +415,8 @@ def predict_files(
     for block in read_in_blocks(find_files(files), (height, width), channels, threads=threads):
         logits = class_logits(model.logits(block.images, threads=threads))
         best = most_probable(logits, top)
+        if not found:
+            check_floats(model.core, block.images, block.names[0])
         found += block.names
         labels.append(best)
         shares.append(np.take_along_axis(probabilities(logits), best, axis=1))

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._core import MOST_CHANNELS
-from pmt._util.checks import OptionError, checked_integer
+from pmt._util.checks import checked_integer
+from pmt.errors import OptionError
 from pmt.net.input_stage import InputStage, check_stage
 from pmt.net.ops import DEFINITIONS, LAYER_KINDS, BaseOp, OpKind, Pair, Shape
 
@@ -162,7 +163,7 @@ def with_new_head(graph: Graph, classes: int) -> Graph:
     graph : Graph
         The network; it does not change.
     classes : int
-        Number of classes, 2 or more.
+        Number of classes, or 1 for one output: a number, or two classes by its sign.
 
     Returns
     -------
@@ -178,8 +179,8 @@ def with_new_head(graph: Graph, classes: int) -> Graph:
         for each class.
     """
     count = checked_integer("classes", classes)
-    if not 2 <= count <= MOST_CHANNELS:
-        raise OptionError("classes", f" {count}: must be 2..{MOST_CHANNELS}")
+    if not 1 <= count <= MOST_CHANNELS:
+        raise OptionError("classes", f" {count}: must be 1..{MOST_CHANNELS}")
     head, output = graph.ops[-1], graph.tensors[graph.output]
     gives_logits = head.kind in LAYER_KINDS and head.kind != "depthwise_conv2d"
     if not gives_logits or ends_in_features(output.shape, graph.metadata):

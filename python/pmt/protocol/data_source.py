@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import corruptions, datasets
-from pmt._util.checks import OptionError, checked_size
+from pmt._util.checks import checked_size
 from pmt._util.text import counted, split_names
 from pmt.datasets import Dataset
 from pmt.datasets.array_files import has_idx
@@ -25,6 +25,7 @@ from pmt.datasets.image_files import ImageFiles, common_size
 from pmt.datasets.image_folder import FOLDER
 from pmt.datasets.layouts import chosen_indices, find, fitted, load_for_input
 from pmt.datasets.picture import Fit
+from pmt.errors import OptionError
 from pmt.model import Model
 from pmt.model.loading import BUNDLED_MODELS
 from pmt.model.seen_images import seen_images, warning_of_seen

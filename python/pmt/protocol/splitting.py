@@ -9,10 +9,11 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.checks import OptionError, checked_integer
+from pmt._util.checks import checked_integer
 from pmt._util.text import did_you_mean
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import checksum
+from pmt.errors import OptionError
 from pmt.model import Model
 from pmt.protocol.copies import MOST_SHARED, count_shared, units_of
 from pmt.protocol.data_source import DataSource, ImagePool

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from pmt._util.checks import OptionError
 from pmt._util.text import counted
 from pmt.datasets import Dataset
+from pmt.errors import OptionError
+from pmt.formats.reading import file_errors
 from pmt.model import Model
 from pmt.model.input_conversion import inputs_in_shape
 from pmt.model.scores import class_logits
@@ -272,7 +273,8 @@ def _read(path: str, options: dict[str, Any]) -> FloatGraph:
             "(torch.onnx.export), or use an int8 model as it is"
         )
     reader = import_module("pmt.formats.onnx.float_importer")
-    graph: FloatGraph = reader.read(path, **options)
+    with file_errors(Path(path)):
+        graph: FloatGraph = reader.read(path, **options)
     return graph
 
 

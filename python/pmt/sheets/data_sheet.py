@@ -9,7 +9,6 @@ from typing import Literal
 
 import numpy as np
 
-from pmt._util.checks import OptionError
 from pmt._util.text import counted
 from pmt.corruptions import SEVERITIES, corrupt, split_seed
 from pmt.corruptions import names as known_names
@@ -17,6 +16,7 @@ from pmt.corruptions.apply import unavailable
 from pmt.datasets import Dataset
 from pmt.datasets.cifar import has_cifar
 from pmt.datasets.corrupted_arrays import find_corrupted, read_corrupted, stored_names
+from pmt.errors import OptionError
 from pmt.model import Model
 from pmt.protocol import load_clean
 from pmt.protocol.data_source import BUNDLED, DataSource

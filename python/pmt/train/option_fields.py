@@ -13,8 +13,8 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from pmt import _core
-from pmt._util.checks import OptionWarning
 from pmt._util.text import did_you_mean
+from pmt.errors import OptionWarning
 
 __all__ = [
     "CORE",

@@ -14,13 +14,13 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.checks import OptionWarning
 from pmt._util.processes import thread_count
 from pmt._util.text import counted
 from pmt.callbacks import CallbackLike
 from pmt.datasets import Dataset
 from pmt.datasets.arrays import checked_groups
 from pmt.datasets.dataset import DataLike, paired
+from pmt.errors import OptionWarning
 from pmt.model import Model
 from pmt.model.model import check_model
 from pmt.model.seen_images import seen_images, warning_of_seen
@@ -251,10 +251,15 @@ class Trainer(ABC):
         Raises
         ------
         ValueError
-            If data and model do not fit, images to choose on are also trained on or measured, or
-            the run folder belongs to another run (the error says what differs) or is damaged.
-        BlockingIOError
+            If data and model do not fit, or images to choose on are also trained on or measured.
+        pmt.errors.OtherRunError
+            If the run folder belongs to another run; the error says what differs.
+        pmt.errors.FileError
+            If a file of the run folder is damaged.
+        pmt.errors.FolderBusyError
             If another process works in the run folder.
+        pmt.errors.ModelBusyError
+            If another call uses the model.
         OSError
             If the run folder cannot be written, or is removed while the run trains in it.
         KeyboardInterrupt

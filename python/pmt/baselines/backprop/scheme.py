@@ -10,6 +10,7 @@ from typing import Any
 
 from pmt._util import atomic_file
 from pmt._util.parsing import parse_json
+from pmt.errors import FileError
 from pmt.model import Layer, Model
 
 __all__ = ["LayerUpdate", "UpdateScheme", "head_layer", "input_channels", "layer_update"]
@@ -144,7 +145,7 @@ class UpdateScheme:
         try:
             return cls.from_json(figures, model)
         except ValueError as error:
-            raise ValueError(f"{path}: {error}") from None
+            raise FileError(str(path), [str(error)]) from None
 
     @classmethod
     def whole(cls, layers: Iterable[int], model: Model) -> UpdateScheme:

@@ -28,6 +28,7 @@ from pmt.baselines.backprop.scheme import (
 from pmt.baselines.sparse_update.options import MCUTrainOptions, convolutions
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import checksum
+from pmt.errors import FileError
 from pmt.model import Layer, Model
 
 __all__ = [
@@ -194,7 +195,8 @@ class _Table:
             same = {key: there[key] for key in identity} == identity
             self.accuracies = {str(k): float(v) for k, v in there["accuracies"].items()}
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
-            raise ValueError(f"{self.path}: no contribution analysis ({error!r})") from None
+            problem = f"no contribution analysis ({error!r})"
+            raise FileError(str(self.path), [problem]) from None
         if not same:
             raise ValueError(
                 f"cache={str(self.path)!r} holds an analysis of other weights, data or options; "

@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.checks import OptionError
 from pmt._util.parsing import parse_json
 from pmt._util.text import did_you_mean
 from pmt.baselines.backprop.cost import backward_work
@@ -34,6 +33,7 @@ from pmt.baselines.sparse_update.options import (
 )
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import DataLike, paired
+from pmt.errors import OptionError
 from pmt.model import Model
 from pmt.protocol import DataSource, SplitChoice
 from pmt.train.costs.work import Cost

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pmt._util.checks import OptionError
+from pmt.errors import OptionError
 from pmt.firmware.board.instructions import KERNELS, Instructions, count_instructions
 from pmt.firmware.board.memory import (
     Backend,

@@ -17,6 +17,7 @@ from pmt._util import atomic_file, processes
 from pmt._util.native_files import firmware_folder
 from pmt._util.parsing import parse_json
 from pmt._util.places import check_place
+from pmt.errors import ExistingFileError, FileError
 from pmt.firmware.export.task import Task
 
 __all__ = [
@@ -115,12 +116,13 @@ def read_lock(path: str | Path) -> Lock:
         lock = Lock(**content)
         lock.check_types()
     except (TypeError, KeyError, AttributeError) as error:
-        raise ValueError(f"{path}: this is not a {LOCK_NAME} of `pmt export`") from error
+        raise FileError(str(path), [f"this is not a {LOCK_NAME} of `pmt export`"]) from error
     if version != _VERSION:
-        raise ValueError(
-            f"{path}: the lock has version {version}, this pmt reads {_VERSION}; it was written "
-            f"by pmt {lock.pmt}"
+        problem = (
+            f"the lock has version {version}, this pmt reads {_VERSION}; it was written by pmt "
+            f"{lock.pmt}"
         )
+        raise FileError(str(path), [problem])
     return lock
 
 
@@ -196,13 +198,13 @@ def check_folder(out: Path, force: bool) -> None:
     try:
         written = read_lock(real / LOCK_NAME).files
     except (OSError, ValueError):
-        raise FileExistsError(
+        raise ExistingFileError(
             f"out={str(out)!r} exists and is not an earlier export: it has no {LOCK_NAME} that "
             "says what may be replaced; choose another folder, or empty this one"
         ) from None
     changed = [name for name in written if _differs(real / name, written[name])]
     if changed and not force:
-        raise FileExistsError(
+        raise ExistingFileError(
             f"out={str(out)!r} has files that were changed since they were exported: "
             f"{_listed(changed)}; choose another folder, or replace them with --force (force=True)"
         )
@@ -245,7 +247,7 @@ def write_folder(out: Path, files: Mapping[str, bytes]) -> None:
     foreign = [name for name in _foreign_files(real) if not _is_kept(name, files)]
     taken = [name for name in foreign if _is_taken(name, files)]
     if taken:
-        raise FileExistsError(
+        raise ExistingFileError(
             f"out={str(out)!r} has files that no export wrote, in place of the project's: "
             f"{_listed(taken)}; move them away, or choose another folder"
         )
@@ -294,7 +296,7 @@ def _refuse_places(out: Path, real: Path) -> None:
     for place, what in ((Path.cwd(), "the working folder"), (home, "the home folder")):
         if real == place or real in place.parents:
             above = "" if real == place else ", or above it"
-            raise FileExistsError(
+            raise ExistingFileError(
                 f"out={str(out)!r} is {what}{above}; name a folder of its own for the project"
             )
 

@@ -16,6 +16,7 @@ import numpy as np
 from pmt import _core
 from pmt._util.native_files import firmware_folder
 from pmt._util.text import table
+from pmt.errors import ExistingFileError
 from pmt.firmware.export import layout
 from pmt.firmware.export.folder import (
     LOCK_NAME,
@@ -221,7 +222,7 @@ def export_learner(
     place = Path(out)
     check_folder(place, force)
     if is_export(place) and not (place / LEARNER_FILE).is_file():
-        raise FileExistsError(f"out={str(out)!r} is an export that is no learner: choose another")
+        raise ExistingFileError(f"out={str(out)!r} is an export that is no learner: choose another")
     if samples == 0 and options is not None:
         raise ValueError("options= cannot be given with samples=0, which learns nothing")
     if choose_input:

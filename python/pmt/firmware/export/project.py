@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from pmt import _core
-from pmt._util.checks import OptionError
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import DataLike
+from pmt.errors import OptionError
 from pmt.firmware.export import layout
 from pmt.firmware.export.card import SAVE_INTERVAL, Expected, build_card, compute_expected
 from pmt.firmware.export.folder import (

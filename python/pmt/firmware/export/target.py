@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from pmt._util.native_files import firmware_folder
 from pmt._util.parsing import parse_toml
 from pmt._util.text import did_you_mean
+from pmt.errors import FileError, MissingFileError
 
 __all__ = [
     "Region",
@@ -173,7 +174,7 @@ def find_target(target: str) -> Target:
     path = Path(target)
     if path.suffix == ".toml":
         if not path.is_file():
-            raise FileNotFoundError(
+            raise MissingFileError(
                 f"target={target!r}: no such file; check the path, or choose one of "
                 f"{', '.join(targets())}"
             )
@@ -207,7 +208,7 @@ def read_target(path: Path, boards: Path) -> Target:
             values = {**{k: v for k, v in base.items() if k not in _WIRING}, **values}
         return _target(path, boards / str(board) if board else path.parent, values)
     except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+        raise FileError(str(path), [str(error)]) from error
 
 
 _REGION = {"origin": int, "bytes": int}

@@ -11,11 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
-from pmt._util.checks import OptionError, checked_candidates, checked_integer
+from pmt._util.checks import checked_candidates, checked_integer
 from pmt._util.progress import ProgressLine
 from pmt._util.text import did_you_mean
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import DataLike, checksum
+from pmt.errors import OptionError
 from pmt.model import ImageScores, Model
 from pmt.model.model import check_model
 from pmt.protocol import DataSource, Split, SplitChoice

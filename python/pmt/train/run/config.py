@@ -14,6 +14,7 @@ from pmt import _core
 from pmt._util.parsing import parse_toml, toml_line
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import checksums
+from pmt.errors import FileError
 from pmt.model import Model
 from pmt.train.schedule import ScheduleOptions
 
@@ -112,7 +113,7 @@ class RunConfig:
         unknown = [name for name in tables["options"] if name not in known]
         if unknown:
             problem = f"[options] {unknown[0]} is not an option of this version of pmt"
-            raise _OtherVersionError(path, problem)
+            raise _other_version(path, problem)
         try:
             made = kind(**tables["options"])
         except (ValueError, TypeError) as error:
@@ -127,7 +128,7 @@ class RunConfig:
         lacking = [f"[source] {name}" for name in source if name not in self.source]
         lacking += [f"[options] {name}" for name in self.absent]
         if lacking:
-            raise _OtherVersionError(path, f"{lacking[0]} is missing")
+            raise _other_version(path, f"{lacking[0]} is missing")
 
     @staticmethod
     def read_trainer(path: Path) -> str:
@@ -182,18 +183,17 @@ def _options_class(trainer: str, path: Path) -> type[Any]:
     return _OPTIONS[trainer]()
 
 
-class _OtherVersionError(ValueError):
-    """A ``config.toml`` with other entries than this version writes."""
+def _other_version(path: Path, problem: str) -> FileError:
+    """Make the error for a ``config.toml`` with other entries than this version writes."""
+    remedy = (
+        "use the version of pmt that began the run, which env.json names, or start the run again "
+        "in another folder"
+    )
+    return FileError(str(path), [f"{problem}; {remedy}"])
 
-    def __init__(self, path: Path, problem: str) -> None:
-        super().__init__(
-            f"{path}: {problem}; use the version of pmt that began the run, which env.json names, "
-            "or start the run again in another folder"
-        )
 
-
-def _damaged(path: Path, reason: str) -> ValueError:
-    return ValueError(f"{path}: {reason}; {_REMEDY}")
+def _damaged(path: Path, reason: str) -> FileError:
+    return FileError(str(path), [f"{reason}; {_REMEDY}"])
 
 
 def _read_tables(path: Path) -> dict[str, dict[str, Any]]:

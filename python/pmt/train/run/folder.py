@@ -29,6 +29,7 @@ from pmt._util.folder_lock import FolderLock
 from pmt._util.places import check_place
 from pmt._util.text import html_table
 from pmt.datasets.array_files import npz_bytes
+from pmt.errors import ExistingFileError, FileError, FolderBusyError, MissingFileError
 from pmt.model import Model
 from pmt.model.loading import BEST, CHECKPOINT, DONE, run_model
 from pmt.train.run.config import RunConfig, RunOptions
@@ -52,6 +53,8 @@ class RunFolder:
     """
 
     def __init__(self, path: str | Path) -> None:
+        if path == "":
+            raise ValueError("path='' names no folder; give the folder of a run")
         self.path = Path(path)
 
     def __fspath__(self) -> str:
@@ -107,7 +110,7 @@ class RunFolder:
         what = f"out={str(self.path)!r}"
         check_place(self.path, what)
         if self.path.is_symlink() and not self.path.exists():
-            raise FileExistsError(
+            raise ExistingFileError(
                 f"{what} is a link to a folder that is not there; make the folder"
             )
         if not self.path.exists():
@@ -118,7 +121,7 @@ class RunFolder:
         recorded = self.metrics.is_file() and self.metrics.stat().st_size > 0
         begun = not names or (_FIRST in names and names <= _BEGUN)
         if not self.path.is_dir() or recorded or not begun:
-            raise FileExistsError(
+            raise ExistingFileError(
                 f"{what} already exists and holds no run; choose another folder or empty it"
             )
 
@@ -145,7 +148,7 @@ class RunFolder:
         BlockingIOError says that its lock is.
         """
         if not self.exists():
-            raise FileNotFoundError(
+            raise MissingFileError(
                 errno.ENOENT,
                 "the run folder was removed or emptied while the run trained in it; start the run "
                 "again",
@@ -155,7 +158,7 @@ class RunFolder:
 
     def _check_lock(self) -> None:
         if self.lock.is_lost:
-            raise BlockingIOError(
+            raise FolderBusyError(
                 f"{self.lock.path} was removed while the run trained, and another process may "
                 "train in the folder; start the run again, and it goes on from its last checkpoint"
             )
@@ -238,13 +241,14 @@ class RunFolder:
             return {}
         path = self._state_file(training["step"])
         if not path.is_file():
-            raise ValueError(f"{path} is missing; the run cannot be resumed")
+            problem = "is missing; the run cannot be resumed"
+            raise FileError(str(path), [problem], f"{path} {problem}")
         try:
             with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as arrays:
                 return {name: arrays[name] for name in arrays.files}
         # A damaged archive makes zipfile and numpy raise nearly anything: it all means the same.
         except Exception as error:
-            raise ValueError(f"{path}: {error}; the run cannot be resumed") from error
+            raise FileError(str(path), [f"{error}; the run cannot be resumed"]) from error
 
     def load_checkpoint(self) -> tuple[Model, int]:
         """Return the last checkpoint and the number of steps it has seen.
@@ -257,7 +261,7 @@ class RunFolder:
             If the checkpoint is damaged.
         """
         if not self.exists():
-            raise FileNotFoundError(f"{str(self.path)!r} holds no run: {self._lacking()}")
+            raise MissingFileError(f"{str(self.path)!r} holds no run: {self._lacking()}")
         try:
             model = Model(self.checkpoint.read_bytes())
             training = model.metadata["training"]
@@ -266,7 +270,8 @@ class RunFolder:
                 raise ValueError(f"step = {step!r} must be a whole number >= 0")
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             reason = "its metadata holds no step" if isinstance(error, KeyError) else str(error)
-            raise ValueError(f"{self.checkpoint}: {reason}; the run cannot be resumed") from error
+            problem = f"{reason}; the run cannot be resumed"
+            raise FileError(str(self.checkpoint), [problem]) from error
         return model, step
 
     def _lacking(self) -> str:

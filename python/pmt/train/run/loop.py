@@ -7,6 +7,7 @@ an interrupted run continues bit for bit.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt import _core
 from pmt.callbacks import CallbackLike, EpochEnd, Event, PhaseEnd, StepEnd
 from pmt.datasets import Dataset
 from pmt.model import ImageScores, Model
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
 __all__ = ["Progress", "Run", "stepper_state"]
 
 _SECONDS_BETWEEN_CHECKPOINTS = 10.0
+_log = logging.getLogger(__name__)
 
 
 class Run:
@@ -103,6 +106,10 @@ class Run:
         """Whether held-out images choose the state that the run ends in."""
         return self.images.held_out is not None and self.trainer.chooses_state
 
+    @property
+    def _place(self) -> str:
+        return str(self.store.folder.path) if self.store.folder else "a run in memory"
+
     def _judges(self) -> list[Observer]:
         """Return who judges the states on held-out images, the judge of the head first."""
         options, images = self.trainer.options, self.images
@@ -125,9 +132,16 @@ class Run:
         self.store.open(self, source)
         complete = self.step == self.schedule.steps == self.history.recorded_to
         if self.store.is_done() and (complete or self.stopped):
+            _log.info("%s was finished before: its result is returned", self._place)
             return self._result()
+        _log.info(
+            "%s: %d steps on %d images, kernels %s, threads %d",
+            *(self._place, self.schedule.steps, len(self.data)),
+            *(_core.kernels(), _core.threads(self.trainer.threads)),
+        )
         self._make_stepper()
         if self.whole:
+            _log.info("%s is resumed after step %d", self._place, self.step)
             self.store.resume(self)
         else:
             self._prepare()
@@ -310,6 +324,7 @@ class Run:
 
     def go_back(self) -> None:
         """Give the model the parameters of the best state."""
+        _log.info("%s: back to the best state, after step %d", self._place, self.step)
         copy_parameters(self.store.best(), self.model)
 
     def scores(self, *names: str) -> dict[str, ImageScores]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from pmt import _core
 from pmt._util import atomic_file
+from pmt.errors import FileError
 from pmt.train.costs.work import Cost
 
 __all__ = ["Metrics", "RunHistory"]
@@ -140,10 +141,11 @@ class Metrics:
         except (ValueError, RecursionError):
             problem = "no JSON"
         if problem:
-            raise ValueError(
-                f"{self.path}: line {self._lines} is not a record of a run: {problem}; restore the "
-                "file, or start the run again in another folder"
+            what = (
+                f"line {self._lines} is not a record of a run: {problem}; restore the file, or "
+                "start the run again in another folder"
             )
+            raise FileError(str(self.path), [what])
         assert isinstance(record, dict)
         return record
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
+from pmt.errors import FileError, OtherRunError
 from pmt.model import Model
 from pmt.model.layers import copy_parameters
 from pmt.train.run.config import RunConfig, contents_of
@@ -103,7 +104,7 @@ class FolderStore(MemoryStore):
                 config = replace(config, contents={**config.contents, "model_crc32": model_crc})
             differences = there.differences(config)
         if differences:
-            raise ValueError(
+            raise OtherRunError(
                 f"out={str(folder.path)!r} holds a run with other options or data; choose another "
                 f"folder, or give what it began with: {'; '.join(differences)}"
             )
@@ -113,7 +114,8 @@ class FolderStore(MemoryStore):
         try:
             run.load_state(self._arrays)
         except ValueError as error:
-            raise ValueError(f"{self.folder.path}: {error}; the run cannot be resumed") from error
+            problem = f"{error}; the run cannot be resumed"
+            raise FileError(str(self.folder.path), [problem]) from error
         # The best model is written after its checkpoint, which a crash may have come between.
         best = run.history.best
         behind = best is not None and best["step"] + 1 == run.step > 0
