@@ -25,7 +25,7 @@ from pmt.train.zo_trainer import Cost, ZOTrainer
 if TYPE_CHECKING:
     from pmt import plots, protocol, quantization, sheets, sklearn
     from pmt.firmware.export import export, export_learner
-    from pmt.quantization import quantize_model
+    from pmt.quantization import from_torch, quantize_model
     from pmt.train.choose import select_block
 else:
     __getattr__ = lazy_names(
@@ -37,6 +37,7 @@ else:
         {
             "export": "pmt.firmware.export",
             "export_learner": "pmt.firmware.export",
+            "from_torch": "pmt.quantization",
             "quantize_model": "pmt.quantization",
             "select_block": "pmt.train.choose",
         },
@@ -71,6 +72,7 @@ __all__ = [
     "datasets",
     "export",
     "export_learner",
+    "from_torch",
     "get_cmake_dir",
     "get_include",
     "list_models",
