@@ -23,8 +23,8 @@
 #
 # Everything here is counted, not trained: the numbers are for the full-size MCUNet (128x128
 # images, 22.5 million multiply-accumulates), which comes with the package. In a clone: `pip
-# install ".[notebook]"`; the instructions also need `arm-none-eabi-g++` and `qemu-system-arm`. It
-# takes less than half a minute.
+# install ".[notebook]" ./lab`; the instructions also need `arm-none-eabi-g++` and
+# `qemu-system-arm`. It takes less than half a minute.
 
 # %%
 # Installs what is missing, as in Colab; until an index has pmt, give pip the paths of its wheels.
