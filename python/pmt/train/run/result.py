@@ -100,7 +100,7 @@ class RunResult:
     model : Model
         The trained model, in the state that was kept.
     epochs : list of StateRecord
-        One record per epoch, a dict: ``epoch`` (a fraction at the end of a run whose budget ends within
+        A dict for each epoch: ``epoch`` (a fraction at the end of a run whose budget ends within
         one), ``train_loss`` and ``train_accuracy`` (before each step's update, over the epoch; no
         accuracy without labels), ``valid_loss`` and ``valid_accuracy`` (where validation data was
         given), ``held_out_loss`` (of the loss that is trained) and ``held_out_accuracy`` (where
