@@ -23,8 +23,17 @@
 #
 # Everything here is counted, not trained: the numbers are for the full-size MCUNet (128x128
 # images, 22.5 million multiply-accumulates), which comes with the package. In a clone: `pip
-# install ".[notebook]"`; the instructions also need `arm-none-eabi-g++` and `qemu-system-arm`. It
-# takes less than half a minute.
+# install ".[notebook]" ./lab`; the instructions also need `arm-none-eabi-g++` and
+# `qemu-system-arm`. It takes less than half a minute.
+
+# %%
+# Installs what is missing, as in Colab; until an index has pmt, give pip the paths of its wheels.
+from importlib.util import find_spec
+
+from IPython import get_ipython
+
+if find_spec("pmt_lab") is None:
+    get_ipython().run_line_magic("pip", "install --quiet poor-mans-training-lab[plot]")
 
 # %%
 import shutil

@@ -25,6 +25,15 @@
 # missing, the notebook says so and skips that part. It takes less than a minute.
 
 # %%
+# Installs what is missing, as in Colab; until an index has pmt, give pip the paths of its wheels.
+from importlib.util import find_spec
+
+from IPython import get_ipython
+
+if find_spec("pmt") is None:
+    get_ipython().run_line_magic("pip", "install --quiet poor-mans-training[plot]")
+
+# %%
 import shutil
 import subprocess
 from pathlib import Path

@@ -24,6 +24,15 @@
 # In a clone: `pip install ".[notebook]"`. It takes about half a minute.
 
 # %%
+# Installs what is missing, as in Colab; until an index has pmt, give pip the paths of its wheels.
+from importlib.util import find_spec
+
+from IPython import get_ipython
+
+if find_spec("pmt") is None:
+    get_ipython().run_line_magic("pip", "install --quiet poor-mans-training[plot]")
+
+# %%
 import matplotlib.pyplot as plt
 import numpy as np
 

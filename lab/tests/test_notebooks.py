@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import base64
+import importlib
 import io
 import re
 import sys
@@ -14,6 +16,8 @@ import pytest
 from PIL import Image
 
 from pmt_lab.reproduce.stored import stored
+
+tomllib = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "notebooks"
@@ -36,6 +40,12 @@ MOST_BYTES = 176 * 1024
 MOST_BYTES_OF_A_PICTURE = 44 * 1024
 # Cells with this tag show times, counts of a compiler, or what a machine may lack.
 VARIES = "varies"
+# The packages that hold the modules of our own two; those of others have their modules' names.
+MODULES = {"poor-mans-training": "pmt", "poor-mans-training-lab": "pmt_lab"}
+PROJECTS = {
+    name: tomllib.loads((ROOT / folder / "pyproject.toml").read_text())["project"]
+    for name, folder in (("poor-mans-training", "."), ("poor-mans-training-lab", "lab"))
+}
 # Cells that show a versioned result, which is renewed without a run of the notebook.
 STORED = re.compile(r'stored\("([a-z0-9-]+)"\)')
 
@@ -147,6 +157,38 @@ def test_notebook_is_committed_with_light_pictures_and_without_errors(script):
     assert all(image.startswith(b"\x89PNG") for image in images)
     assert max(map(len, images)) <= MOST_BYTES_OF_A_PICTURE
     assert script.with_suffix(".ipynb").stat().st_size <= MOST_BYTES
+
+
+def installed(requirement: str) -> set[str]:
+    """Return the packages of a requirement: our own with what they need, others by name."""
+    name, extras = re.match(r"([\w-]+)(?:\[([\w,]+)\])?", requirement).groups()
+    if name not in PROJECTS:
+        return {name}
+    project = PROJECTS[name]
+    needed = list(project["dependencies"])
+    for extra in extras.split(",") if extras else ():
+        needed += project["optional-dependencies"][extra]
+    return {name}.union(*map(installed, needed))
+
+
+@every_notebook
+def test_first_cell_installs_what_the_notebook_imports(script):
+    """It does so in an empty environment alone: elsewhere it asks for nothing."""
+    sources = [cell.source for cell in committed(script).cells if cell.cell_type == "code"]
+    first = sources[0]
+    found = re.search(
+        r'find_spec\("(\w+)"\) is None:\s.*"pip",\s"install --quiet (.*)"', first, re.S
+    )
+    module, requirements = found.groups()
+    packages = set().union(*map(installed, requirements.split()))
+    available = {MODULES.get(name, name) for name in packages}
+    imports = [node for source in sources[1:] for node in ast.walk(ast.parse(source))]
+    names = {alias.name for node in imports if isinstance(node, ast.Import) for alias in node.names}
+    names |= {node.module for node in imports if isinstance(node, ast.ImportFrom)}
+    used = {name.partition(".")[0] for name in names} - sys.stdlib_module_names
+    assert used <= available
+    assert module == ("pmt_lab" if "pmt_lab" in used else "pmt")
+    assert ("poor-mans-training-lab" in packages) == ("pmt_lab" in used)
 
 
 @every_notebook

@@ -34,12 +34,24 @@ def test_a_folder_that_is_not_there_is_named(tmp_path, monkeypatch):
         raise FileNotFoundError
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(results, "checkout_folder", outside)
+    monkeypatch.setattr(results, "results_folder", outside)
     for found, folder in ((stored(NAME), "lab/results"), (stored(NAME, "none"), "none")):
         assert str(found).splitlines()[1] == (
             f"no folder {folder}: results are in lab/results of a checkout"
         )
         assert found.rows == ()
+
+
+def test_outside_a_checkout_results_are_those_installed_with_the_package(tmp_path, monkeypatch):
+    package = tmp_path / "env" / "pmt_lab"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(results, "__file__", str(package / "reproduce" / "results.py"))
+    with pytest.raises(FileNotFoundError, match="lab/results is not found"):
+        results.results_folder()
+    (package / "results").mkdir(parents=True)
+    assert results.results_folder() == package / "results"
+    (tmp_path / "lab" / "results").mkdir(parents=True)
+    assert results.results_folder() == tmp_path / "lab" / "results"
 
 
 def test_a_result_is_compared_with_the_paper(small_result):

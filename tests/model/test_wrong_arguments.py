@@ -56,6 +56,22 @@ def test_what_is_no_path() -> None:
 
 
 @pytest.mark.parametrize(
+    ("library", "remedy"),
+    [
+        ("torch.nn.modules.module", "pmt.from_torch(module, images) quantizes a network of torch"),
+        ("keras.src.models.model",
+         "tf.lite.TFLiteConverter with full-integer quantization writes a .tflite file"),
+    ],
+)  # fmt: skip
+def test_a_network_of_another_library(library: str, remedy: str) -> None:
+    parent = type("Parent", (), {"__module__": library})
+    network = type("MyNet", (parent,), {})()
+    with pytest.raises(TypeError, match=r"^path=MyNet must be text or a path: .*") as caught:
+        pmt.load(network)
+    assert str(caught.value).endswith(f"bundled model; {remedy}")
+
+
+@pytest.mark.parametrize(
     ("layers", "message"),
     [
         ("b2", "layers='b2': 'b2' is neither a block nor a layer; did you mean 'B2'?"),

@@ -25,11 +25,11 @@ def code_blocks(page: str) -> list[tuple[str, str]]:
 
 
 def run_block(kind: str, text: str, names: dict[str, Any]) -> None:
-    """Run a Python program in `names`, or commands of pmt, one a line."""
+    """Run a Python program in `names`, or commands of pmt, one a line that may be continued."""
     if kind == "python":
         exec(text, names)
         return
-    for line in text.splitlines():
+    for line in text.replace("\\\n", "").splitlines():
         command, *arguments = shlex.split(line)
         assert command == "pmt"
         assert main(arguments) == 0

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -91,12 +92,8 @@ def results_curve(results: Sequence[RunResult], key: str = "held_out_loss") -> C
     Curve or None
         As :func:`mean_curve`.
     """
-    return _joined(
-        [
-            [(r.get("macs", 0), r[key]) for r in (*result.phases, *result.epochs) if key in r]
-            for result in results
-        ]
-    )
+    states: list[list[Mapping[str, Any]]] = [[*r.phases, *r.epochs] for r in results]
+    return _joined([[(s.get("macs", 0), s[key]) for s in run if key in s] for run in states])
 
 
 def _joined(runs: Sequence[Points]) -> Curve | None:

@@ -12,12 +12,12 @@ from pmt_lab.benchmark.timing import processor
 from pmt_lab.files import origin, read_json, spread_json, write_text
 
 __all__ = [
-    "checkout_folder",
     "joined",
     "kept",
     "load",
     "path_of",
     "record",
+    "results_folder",
     "same_figures",
     "save",
     "settings_of",
@@ -75,7 +75,7 @@ def load(study: str, folder: str | Path | None = None) -> dict[str, Any]:
     study : str
         Name of the study, such as ``"cifar10c-accuracy"``.
     folder : str or pathlib.Path, optional
-        Folder of results; by default ``lab/results`` of the checkout.
+        Folder of results; by default :func:`results_folder`.
 
     Returns
     -------
@@ -89,7 +89,7 @@ def load(study: str, folder: str | Path | None = None) -> dict[str, Any]:
     ValueError
         If the file is damaged, or another study's.
     """
-    path = path_of(study, checkout_folder() if folder is None else folder)
+    path = path_of(study, results_folder() if folder is None else folder)
     try:
         result = read_json(path, _REMEDY)
     except FileNotFoundError:
@@ -230,18 +230,23 @@ def path_of(study: str, folder: str | Path) -> Path:
     return Path(folder) / f"{study}.json"
 
 
-def checkout_folder() -> Path:
+def results_folder() -> Path:
     """Return ``lab/results`` of the checkout that holds the package or the working directory.
+
+    Outside a checkout, it is the copy of them that is installed with the package.
 
     Raises
     ------
     FileNotFoundError
-        If neither is in a checkout.
+        If there is neither.
     """
     for start in (Path(__file__), Path.cwd() / "file"):
         for parent in start.absolute().parents:
             if (parent / "lab" / "results").is_dir():
                 return parent / "lab" / "results"
+    installed = Path(__file__).parents[1] / "results"
+    if installed.is_dir():
+        return installed
     raise FileNotFoundError(
         "lab/results is not found; run in a checkout of pmt, or give the folder of results"
     )

@@ -120,7 +120,8 @@ def stored(name: str, folder: str | Path | None = None) -> StoredStudy:
     name : str
         Name of the study, such as ``"cifar10c-accuracy"``.
     folder : str or pathlib.Path, optional
-        Folder of results; by default ``lab/results`` of the checkout.
+        Folder of results; by default ``lab/results`` of the checkout, else the installed
+        copy of it.
 
     Raises
     ------
@@ -136,7 +137,7 @@ def stored(name: str, folder: str | Path | None = None) -> StoredStudy:
         raise NotADirectoryError(f"folder={str(folder)!r} must be a folder, and is a file")
     place = Path("lab/results") if folder is None else Path(folder)
     try:
-        place = results.checkout_folder() if folder is None else place
+        place = results.results_folder() if folder is None else place
         return StoredStudy(study, results.load(name, place), place)
     except FileNotFoundError:
         return StoredStudy(study, None, place)

@@ -19,6 +19,7 @@ from pmt.protocol.data_source import DataSource, data_path, model_path
 from pmt.train.run.folder import RunFolder
 from pmt.train.run.keep_best import note_on_rare_classes, note_without_choice
 from pmt.train.run.loop import Progress
+from pmt.train.run.metrics import StateRecord
 from pmt.train.run.result import RunResult
 from pmt.train.schedule import Schedule
 from pmt.train.trainer import Trainer
@@ -151,7 +152,7 @@ class AdaptationResult:
         return _measured(self.result.after)
 
     @property
-    def last(self) -> dict[str, Any]:
+    def last(self) -> StateRecord:
         """The record of the last epoch, with the totals of the run."""
         return self.result.refit or self.result.epochs[-1]
 

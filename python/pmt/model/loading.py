@@ -15,6 +15,7 @@ from pmt._util.text import did_you_mean
 from pmt.errors import FileError, MissingFileError, OptionWarning
 from pmt.formats.reading import check_options, require_file
 from pmt.model.card import newest_model
+from pmt.model.input_conversion import kind_of
 from pmt.model.model import Model
 from pmt.net.graph import Graph, Tensor, with_new_head
 from pmt.net.pixels import input_formula, real_pixels
@@ -32,6 +33,10 @@ __all__ = [
 ]
 
 BUNDLED_MODELS = ("fashion_mnist_dscnn", "cifar10_mcunet", "cifar10_small")
+_OTHER_NETWORKS = {
+    "torch": "pmt.from_torch(module, images) quantizes a network of torch",
+    "keras": "tf.lite.TFLiteConverter with full-integer quantization writes a .tflite file",
+}
 # Files of a run folder; here, as models are loaded without what trains them.
 BEST, CHECKPOINT, DONE = "best.pmt", "checkpoint.pmt", "DONE"
 _log = logging.getLogger(__name__)
@@ -89,8 +94,8 @@ def load(path: str | os.PathLike[str], *, classes: int | None = None, **options:
 def _load(path: str | os.PathLike[str], options: dict[str, Any]) -> Model:
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(
-            f"path={path!r} must be text or a path: a model file, the folder of a run, or the name "
-            f"of a bundled model"
+            f"path={kind_of(path)} must be text or a path: a model file, the folder of a run, or "
+            f"the name of a bundled model{_remedy(path)}"
         )
     if str(path) in BUNDLED_MODELS:
         check_options(options, f"the bundled model {str(path)!r}")
@@ -123,6 +128,13 @@ def _load(path: str | os.PathLike[str], options: dict[str, Any]) -> Model:
         return Model.from_graph(graph)
     except ValueError as error:
         raise FileError(str(path), [str(error)]) from error
+
+
+def _remedy(network: object) -> str:
+    """Return how a network of another library gets in; empty for anything else."""
+    libraries = {kind.__module__.partition(".")[0] for kind in type(network).__mro__}
+    found = [remedy for library, remedy in _OTHER_NETWORKS.items() if library in libraries]
+    return f"; {found[0]}" if found else ""
 
 
 def _warn_of_pixels(graph: Graph, source: str) -> None:

@@ -21,6 +21,7 @@ from pmt.quantization.post_training import (
 )
 from pmt.quantization.quantized_model import QuantizedModel, quantize_model
 from pmt.quantization.ranges import RANGE_METHODS, RangeMethod, activation_ranges
+from pmt.quantization.torch_module import from_torch
 
 __all__ = [
     "RANGE_METHODS",
@@ -39,6 +40,7 @@ __all__ = [
     "float_logits",
     "fold_batch_norm",
     "format_noise",
+    "from_torch",
     "integer_activations",
     "normalize",
     "quantize",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -210,16 +210,11 @@ def quantize_model(
     check_method(ranges, percentile)
     given = {"input_mean": input_mean, "input_std": input_std}
     given = {option: value for option, value in given.items() if value is not None}
-    graph = _read(model, given)
+    graph = read_float_network(model, given)
     data = _images("calibrate", calibrate, graph, split="train", limit=images)
-    if not data.has_pixels:
-        for option in given:
-            raise OptionError(
-                option, f": {calibrate} holds inputs that are not pixels; leave it out"
-            )
-        graph = dataclasses.replace(graph, input_mean=(), input_std=())
+    graph = for_inputs(graph, data, given, calibrate)
     check_calibration(graph, data.images)
-    names = _class_names(class_names, graph, data)
+    names = names_of_logits(class_names, graph, data)
     roles = {"calibration": data}
     if eval is not None:
         roles["test"] = _images("eval", eval, graph, split="test", limit=eval_images)
@@ -266,7 +261,8 @@ def quantize_model(
     )
 
 
-def _read(path: str, options: dict[str, Any]) -> FloatGraph:
+def read_float_network(path: str, options: Mapping[str, Any]) -> FloatGraph:
+    """Read a float network from .onnx, with options of the importer."""
     if Path(path).suffix.lower() != ".onnx":
         raise ValueError(
             f"{path}: a float network is read from .onnx; export it "
@@ -293,9 +289,33 @@ def _images(option: str, path: str, graph: FloatGraph, *, split: str, limit: int
     return data
 
 
-def _class_names(
+def for_inputs(
+    graph: FloatGraph, data: Dataset, given: Mapping[str, Any], source: str
+) -> FloatGraph:
+    """Return the network for a data set's inputs: without a formula where they are not pixels.
+
+    Raises
+    ------
+    OptionError
+        If one is `given`, by the name of an option, although they are not pixels.
+    """
+    if data.has_pixels:
+        return graph
+    for option in given:
+        raise OptionError(option, f": {source} holds inputs that are not pixels; leave it out")
+    return dataclasses.replace(graph, input_mean=(), input_std=())
+
+
+def names_of_logits(
     given: tuple[str, ...] | None, graph: FloatGraph, data: Dataset
 ) -> tuple[str, ...]:
+    """Return the names `given`, one for each logit; else those of the data, if their number fits.
+
+    Raises
+    ------
+    OptionError
+        If there are more or fewer names than logits, or one is blank or there twice.
+    """
     height, width, channels = graph.tensors[graph.output].shape
     classes = height * width * channels
     if given is None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,7 @@ from pmt.train.run.keep_best import (
     note_on_rare_classes,
     note_without_choice,
 )
-from pmt.train.run.metrics import RunHistory
+from pmt.train.run.metrics import RunHistory, StateRecord
 from pmt.train.run.observers import (
     Arrays,
     Callbacks,
@@ -179,10 +179,10 @@ class Run:
             notes += note_on_rare_classes(self.images.data)
         return RunResult(
             self.model,
-            self.history.of_kind("epoch"),
-            phases=self.history.phases,
-            kept=best or {},
-            refit=self.history.refit or {},
+            cast("list[StateRecord]", self.history.of_kind("epoch")),
+            phases=cast("list[StateRecord]", self.history.phases),
+            kept=cast("StateRecord", best or {}),
+            refit=cast("StateRecord", self.history.refit or {}),
             held_out=len(self.images.held_out or ()) if self.keeps_best else 0,
             notes=notes,
             folder=self.store.folder.path if self.store.folder else None,

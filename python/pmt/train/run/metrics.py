@@ -6,14 +6,14 @@ import json
 import math
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from pmt import _core
 from pmt._util import atomic_file
 from pmt.errors import FileError
 from pmt.train.costs.work import Cost
 
-__all__ = ["Metrics", "RunHistory"]
+__all__ = ["Metrics", "RunHistory", "StateRecord"]
 
 # Entries that a trainer, a resumed run and reports count on; further ones are free.
 _WHOLE = ("step", "correct", "loss_sum", "changed", "forwards", "macs", "head_choice_macs")
@@ -28,6 +28,33 @@ _NEEDED = {
     "step": ("loss", "changed", "seconds"),
     "epoch": ("epoch", "changed", "forwards", "macs", "seconds"),
 }
+
+
+class StateRecord(TypedDict, total=False):
+    """The figures of a phase or an epoch, see :class:`pmt.RunResult`; a run has some of them."""
+
+    kind: str
+    phase: str
+    step: int
+    epoch: float
+    train_loss: float
+    train_accuracy: float
+    valid_loss: float
+    valid_accuracy: float
+    held_out_loss: float
+    held_out_accuracy: float
+    out_of_fold_loss: float
+    out_of_fold_accuracy: float
+    changed: int
+    forwards: int
+    macs: int
+    seconds: float
+    best: bool
+    taken_back: bool
+    input_stage: str
+    input_trials: int
+    head_strength: float
+    head_choice_macs: int
 
 
 class RunHistory:

@@ -15,6 +15,7 @@ from pmt._util.text import html_table, shortened, table
 from pmt.model import Model
 from pmt.train.prepare.preparation import HEADS
 from pmt.train.run.keep_best import FEW
+from pmt.train.run.metrics import StateRecord
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,7 +31,7 @@ _STATES = {
     "head_alone": "the unaligned model with its head trained",
 }
 _SHOWN_STATES = 7
-Record = dict[str, Any]
+Record = Mapping[str, Any]
 
 # Colors; in gray, the markers' filling tells loss and accuracy apart.
 _LOSS, _ACCURACY = COLORS["blue"], COLORS["vermilion"]
@@ -98,8 +99,8 @@ class RunResult:
     ----------
     model : Model
         The trained model, in the state that was kept.
-    epochs : list of dict
-        One record per epoch: ``epoch`` (a fraction at the end of a run whose budget ends within
+    epochs : list of StateRecord
+        A dict for each epoch: ``epoch`` (a fraction at the end of a run whose budget ends within
         one), ``train_loss`` and ``train_accuracy`` (before each step's update, over the epoch; no
         accuracy without labels), ``valid_loss`` and ``valid_accuracy`` (where validation data was
         given), ``held_out_loss`` (of the loss that is trained) and ``held_out_accuracy`` (where
@@ -107,17 +108,17 @@ class RunResult:
         of a suffix of the network each), ``macs`` (of all forwards so far), ``seconds``;
         ``taken_back``, true where the epoch was worse than the best state and the run was reverted
         to that.
-    phases : list of dict
+    phases : list of StateRecord
         The records of the states before the first step, if any: ``phase`` is ``"start"`` (the
         original model), ``"aligned"``, ``"input"`` (aligned behind the filters of ``input_stage``),
         ``"head"`` (with its head trained) or ``"head_alone"`` (with its head trained, and not
         aligned); the other entries are those of epochs. Where
         cross-validation judges the head, start and head have ``out_of_fold_loss`` and
         ``out_of_fold_accuracy``, on all training images.
-    kept : dict
+    kept : StateRecord
         The record of the state that was kept, a phase or an epoch; empty where the model ends
         with the last step.
-    refit : dict
+    refit : StateRecord
         The record of the kept state after its head was trained on the held-out images too; empty
         where it was not.
     held_out : int
@@ -129,10 +130,10 @@ class RunResult:
     """
 
     model: Model
-    epochs: list[dict[str, Any]]
-    phases: list[dict[str, Any]] = field(default_factory=list)
-    kept: dict[str, Any] = field(default_factory=dict)
-    refit: dict[str, Any] = field(default_factory=dict)
+    epochs: list[StateRecord]
+    phases: list[StateRecord] = field(default_factory=list)
+    kept: StateRecord = field(default_factory=StateRecord)
+    refit: StateRecord = field(default_factory=StateRecord)
     held_out: int = 0
     notes: list[str] = field(default_factory=list)
     folder: Path | None = None
@@ -140,14 +141,15 @@ class RunResult:
     @property
     def before(self) -> dict[str, float]:
         """``valid_loss`` and ``valid_accuracy`` before training, if they were measured."""
-        start = next((phase for phase in self.phases if phase.get("phase") == "start"), {})
+        states: list[Record] = [phase for phase in self.phases if phase.get("phase") == "start"]
+        start = states[0] if states else {}
         return {name: start[name] for name in _VALID if name in start}
 
     @property
     def after(self) -> dict[str, float]:
         """The same of the model as it is now."""
-        last = [*self.phases, *self.epochs][-1:] or [{}]
-        record = self.refit or self.kept or last[0]
+        last = [*self.phases, *self.epochs][-1:] or [StateRecord()]
+        record: Record = self.refit or self.kept or last[0]
         return {name: record[name] for name in _VALID if name in record}
 
     def verdict(self) -> str:

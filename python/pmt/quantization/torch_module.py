@@ -1,0 +1,233 @@
+"""Quantization from memory: a float network of torch and calibration images become a model."""
+
+from __future__ import annotations
+
+import inspect
+import tempfile
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pmt import datasets
+from pmt._util.checks import checked_range
+from pmt._util.extras import import_extra
+from pmt.datasets import Dataset
+from pmt.datasets.adapters import SampleReader
+from pmt.datasets.layouts import chosen_indices
+from pmt.model import Model
+from pmt.model.input_conversion import kind_of
+from pmt.quantization.post_training import quantize
+from pmt.quantization.quantized_model import for_inputs, names_of_logits, read_float_network
+from pmt.quantization.ranges import RangeMethod, check_method
+
+__all__ = ["from_torch"]
+
+Shape = tuple[int, ...]
+
+
+def from_torch(
+    module: Any,
+    calibration: Any,
+    *,
+    name: str = "",
+    images: int = 512,
+    features: bool = False,
+    ranges: RangeMethod = "mse",
+    percentile: float | None = None,
+    equalize: bool = True,
+    bias_correction: bool = True,
+    input_mean: float | tuple[float, ...] | None = None,
+    input_std: float | tuple[float, ...] | None = None,
+    class_names: Sequence[str] | None = None,
+) -> Model:
+    """Quantize a float network of torch to int8, in one call.
+
+    The network is exported to ONNX in a temporary folder, by the exporter that needs no other
+    package than torch, and quantized as :func:`pmt.quantize_model` does. Batch norm is folded into
+    the layers, and activations become height, width, channels.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        The network: one input with the batch first and channels before height and width, one
+        output, the logits or features. It is run in eval mode, and afterwards each of its layers is
+        in the mode in which it was.
+    calibration : Dataset, ndarray or data of torch
+        Some hundred typical inputs, at least 8, of the size that the network reads: a data set, an
+        array (N, H, W, C), a tensor (N, C, H, W), or a ``torch.utils.data`` Dataset or DataLoader.
+        Arrays and those of torch are read as by :func:`pmt.datasets.from_torch`: images are uint8,
+        or floats in 0..1 before any normalization.
+    name : str
+        Name of the model, by default the module's class.
+    images : int
+        Calibrate on at most this many of them, always the same ones; 0 takes all.
+    features : bool
+        Whether arrays and tensors are inputs that are not pixels, as the network reads them:
+        (N, T, C) and (N, F) of an array, (N, C, T) and (N, F) of a tensor, too. A data set says it
+        by its dtype.
+    ranges : str
+        Ranges of activations, one of :data:`pmt.quantization.RANGE_METHODS`.
+    percentile : float, optional
+        For ``ranges="percentile"``: above 50, at most 100.
+    equalize : bool
+        Move scale factors between layers so that channels share a range evenly.
+    bias_correction : bool
+        Subtract the mean shift that int8 causes from the biases.
+    input_mean, input_std : float or tuple of float, optional
+        The network reads ``(pixel - mean) / std``, in units of a 0..255 pixel, one number each or
+        one per channel; by default ``pixel / 255``, as from torchvision's ``ToTensor``. After its
+        ``Normalize(m, s)`` they are ``255 * m`` and ``255 * s``.
+    class_names : sequence of str, optional
+        Names of the classes, in the order of the logits; by default those of the data, if their
+        number fits.
+
+    Returns
+    -------
+    Model
+        The int8 network, which takes what `calibration` holds: (N, H, W, C), uint8 or float32.
+
+    Raises
+    ------
+    ImportError
+        If torch or onnx is missing.
+    TypeError
+        If `module` is no module of torch, or `calibration` holds neither images nor inputs.
+    ValueError
+        If the network does not run on the inputs, holds what torch cannot export or pmt does not
+        support (docs/guides/importers_onnx.md lists the operators), or an option is outside its
+        range.
+
+    Examples
+    --------
+    >>> import pmt, torch
+    >>> network = torch.nn.Sequential(
+    ...     torch.nn.Conv2d(1, 8, 3, stride=2), torch.nn.BatchNorm2d(8), torch.nn.ReLU(),
+    ...     torch.nn.Flatten(), torch.nn.Linear(8 * 13 * 13, 10),
+    ... )
+    >>> data = pmt.datasets.bundled("train")
+    >>> pmt.from_torch(network, data, images=64).input_shape
+    (28, 28, 1)
+    """
+    check_method(ranges, percentile)
+    images = checked_range("images", images, 0, 2**31 - 1)
+    torch = import_extra("torch", "pmt.from_torch needs the package torch", "torch")
+    module = getattr(module, "_orig_mod", module)  # of torch.compile, which cannot be exported
+    _check_module(torch, module)
+    data = _inputs(torch, calibration, images, features)
+    kind = type(module).__name__
+    given = {"input_mean": input_mean, "input_std": input_std}
+    given = {option: value for option, value in given.items() if value is not None}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, f"{kind}.onnx")
+        _export(torch, module, data, path)
+        graph = read_float_network(str(path), given)
+    graph = for_inputs(graph, data, given, "calibration")
+    names = names_of_logits(None if class_names is None else tuple(class_names), graph, data)
+    result = quantize(
+        graph,
+        data.images,
+        ranges=ranges,
+        percentile=percentile,
+        equalize=equalize,
+        bias_correction=bias_correction,
+    )
+    result.metadata = {
+        **result.metadata,
+        **({"class_names": list(names)} if names else {}),
+        "name": name or kind,
+        "source": f"{kind} of torch, quantized by pmt.from_torch",
+    }
+    return Model.from_graph(result)
+
+
+def _check_module(torch: Any, module: object) -> None:
+    if isinstance(module, torch.nn.Module):
+        return
+    remedy = "build the network and load its weights with load_state_dict"
+    if isinstance(module, str | Path):
+        remedy = "pmt.quantize_model reads .onnx, pmt.load int8 networks"
+    raise TypeError(f"module is {kind_of(module)}: must be a torch.nn.Module; {remedy}")
+
+
+def _inputs(torch: Any, calibration: Any, limit: int, features: bool) -> Dataset:
+    """Return the inputs that are calibrated on, as a data set."""
+    if isinstance(calibration, torch.utils.data.Dataset | torch.utils.data.DataLoader):
+        return datasets.from_torch(calibration, limit=limit, features=features, name="calibration")
+    if isinstance(calibration, torch.Tensor | np.ndarray):
+        inputs = SampleReader("calibration", features).batch(calibration)
+        calibration = Dataset.unlabeled(inputs, "calibration")
+    if not isinstance(calibration, Dataset):
+        raise TypeError(
+            f"calibration is {kind_of(calibration)}: must be a pmt.datasets.Dataset, an array of "
+            "images (N, H, W, C), or a tensor, Dataset or DataLoader of torch; "
+            "pmt.datasets.load(path) reads files"
+        )
+    return calibration.subset(chosen_indices(len(calibration), limit))
+
+
+def _export(torch: Any, module: Any, data: Dataset, path: Path) -> None:
+    options: dict[str, Any] = {}
+    # Before torch 2.5 there is no other exporter.
+    if "dynamo" in inspect.signature(torch.onnx.export).parameters:
+        options["dynamo"] = False
+    with _eval_mode(module), torch.no_grad(), warnings.catch_warnings():
+        # Of an exporter that torch calls old, and of Python values that tracing makes constants.
+        warnings.simplefilter("ignore")
+        example = _example(torch, module, data)
+        try:
+            torch.onnx.export(module, example, path, **options)
+        except RuntimeError as error:
+            raise ValueError(
+                f"module: torch.onnx.export refuses {type(module).__name__}: {error}; "
+                "docs/guides/importers_onnx.md lists what a network may hold"
+            ) from error
+
+
+@contextmanager
+def _eval_mode(module: Any) -> Iterator[None]:
+    """Set a module and all in it to eval mode; each gets its own mode back."""
+    modes = [(part, part.training) for part in module.modules()]
+    try:
+        module.eval()
+        yield
+    finally:
+        for part, mode in modes:
+            part.training = mode
+
+
+def _example(torch: Any, module: Any, data: Dataset) -> Any:
+    """Return the first input that the module runs on: a batch of one, all zeros."""
+    weights = next(
+        (weights for weights in module.parameters() if weights.is_floating_point()), None
+    )
+    kind = {} if weights is None else {"dtype": weights.dtype, "device": weights.device}
+    errors = []
+    for shape in _shapes(data):
+        example = torch.zeros((1, *shape), **kind)
+        try:
+            module(example)
+        except Exception as error:  # a module is a user's program
+            errors.append(f"{tuple(example.shape)}: {error}")
+        else:
+            return example
+    raise ValueError(
+        f"calibration has inputs of {'x'.join(map(str, data.images.shape[1:]))} (height, width, "
+        f"channels), and {type(module).__name__} does not run on one: {'; '.join(errors)}; give "
+        "inputs of the size and channels that it reads, .resize(height, width) of a data set "
+        "resizes images"
+    )
+
+
+def _shapes(data: Dataset) -> list[Shape]:
+    """Return the shapes in which a module may read an input, channels first, without the batch."""
+    height, width, channels = data.images.shape[1:]
+    shapes: list[Shape] = [(channels, height, width)]
+    if not data.has_pixels and height == 1:
+        shapes.append((channels, width))
+        if width == 1:
+            shapes.append((channels,))
+    return shapes

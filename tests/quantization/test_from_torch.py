@@ -1,0 +1,220 @@
+"""``pmt.from_torch``: a float network in memory becomes an int8 model in one call."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from install_hints import install_hint
+
+import pmt
+from pmt.datasets import Dataset
+from pmt.quantization import quantize_model
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("onnx")
+from torch import nn  # noqa: E402
+
+TRAIN = pmt.datasets.bundled("train")[:64]
+SAME = Dataset.from_arrays(TRAIN.images, TRAIN.labels)  # without names of classes
+
+
+def network(channels: int = 1) -> nn.Sequential:
+    """A network whose channels, rows and columns all differ, its batch norm as if trained."""
+    torch.manual_seed(0)
+    norm = nn.BatchNorm2d(8)
+    nn.init.uniform_(norm.running_mean, -0.3, 0.3)
+    nn.init.uniform_(norm.running_var, 0.5, 2.0)
+    return nn.Sequential(
+        nn.Conv2d(channels, 8, (3, 5), stride=2, bias=False), norm, nn.ReLU6(),
+        nn.Conv2d(8, 4, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 13 * 12, 10),
+    )  # fmt: skip
+
+
+def logits_of(module: nn.Module, images: np.ndarray, mean: Any = 0, std: Any = 255) -> Any:
+    """What the module gives in eval mode for channels-last images."""
+    inputs = torch.tensor((images - np.array(mean)) / std, dtype=torch.float32).permute(0, 3, 1, 2)
+    with torch.no_grad():
+        return module.eval()(inputs).numpy()
+
+
+def check_close(found: np.ndarray, expected: np.ndarray) -> None:
+    """Check that the error of int8 has at most a thousandth of the logits' power."""
+    assert np.mean((found - expected) ** 2) < np.mean((expected - expected.mean()) ** 2) / 1000
+
+
+def test_batch_norm_and_the_order_of_axes_are_those_of_the_module() -> None:
+    module = network()
+    model = pmt.from_torch(module, TRAIN)
+    assert model.input_shape == (28, 28, 1)
+    assert [layer.kind for layer in model.layers] == ["conv2d", "conv2d", "fully_connected"]
+    check_close(model.logits(TRAIN.images), logits_of(module, TRAIN.images))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch calls its exporter a legacy
+def test_it_is_what_the_command_makes_of_the_exported_file(tmp_path: Path) -> None:
+    module, path = network().eval(), tmp_path / "net.onnx"
+    torch.onnx.export(module, torch.zeros(1, 1, 28, 28), path, dynamo=False)
+    filed = quantize_model(str(path), "bundled", images=32, input_std=200.0).model
+    whole = pmt.datasets.bundled("train")
+    model = pmt.from_torch(module, whole, images=32, input_std=200.0, name="net")
+    kept = ("name", "class_names")
+    assert [model.metadata[key] for key in kept] == [filed.metadata[key] for key in kept]
+    for layer in model.layers:
+        np.testing.assert_array_equal(model.weights(layer.index), filed.weights(layer.index))
+        np.testing.assert_array_equal(model.bias(layer.index), filed.bias(layer.index))
+    np.testing.assert_array_equal(model.logits(TRAIN.images), filed.logits(TRAIN.images))
+
+
+def test_the_formula_of_pixels_is_that_of_normalize() -> None:
+    colored = np.repeat(TRAIN.images, 3, axis=3)
+    colored[..., 1] //= 2
+    mean, std = (120.0, 100.0, 80.0), (60.0, 50.0, 40.0)
+    module = network(3)
+    model = pmt.from_torch(module, colored, input_mean=mean, input_std=std)
+    check_close(model.logits(colored), logits_of(module, colored, mean, std))
+
+
+def test_the_module_stays_as_it_was() -> None:
+    module = network().train()
+    module[1].eval()  # as where batch norm is frozen
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+    pmt.from_torch(module, TRAIN)
+    assert [part.training for part in module] == [True, False, True, True, True, True, True]
+    assert module.training
+    after = module.state_dict()
+    assert all(torch.equal(after[name], value) for name, value in before.items())
+
+
+def test_modes_come_back_after_an_error() -> None:
+    module = network(3).train()
+    with pytest.raises(ValueError, match="does not run"):
+        pmt.from_torch(module, TRAIN)
+    assert all(part.training for part in module.modules())
+
+
+def pairs() -> Any:
+    pixels = torch.tensor(TRAIN.images).permute(0, 3, 1, 2)
+    return torch.utils.data.TensorDataset(pixels / 255, torch.tensor(TRAIN.labels))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        TRAIN.images,
+        TRAIN.images[..., 0],
+        TRAIN.images / 255,
+        torch.tensor(TRAIN.images).permute(0, 3, 1, 2),
+        torch.tensor(TRAIN.images).permute(0, 3, 1, 2) / 255,
+        pairs(),
+        torch.utils.data.DataLoader(pairs(), batch_size=24),
+    ],
+    ids=["uint8", "gray", "floats", "tensor", "tensor of floats", "torch Dataset", "DataLoader"],
+)
+def test_every_kind_of_calibration_gives_the_same_weights(given: Any) -> None:
+    module = network()
+    expected, found = pmt.from_torch(module, SAME), pmt.from_torch(module, given)
+    images = TRAIN.images
+    np.testing.assert_array_equal(found.logits(images), expected.logits(images))
+
+
+WINDOWS = np.random.default_rng(0).normal(size=(16, 40, 3)).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"calibration": WINDOWS, "features": True},
+        {"calibration": torch.tensor(WINDOWS).permute(0, 2, 1), "features": True},
+        {"calibration": Dataset.from_arrays(WINDOWS, np.arange(16) % 2)},
+    ],
+    ids=["array", "tensor", "data set"],
+)
+def test_windows(given: dict[str, Any]) -> None:
+    torch.manual_seed(0)
+    convolutions = (nn.Conv1d(3, 6, 5), nn.ReLU(), nn.AdaptiveAvgPool1d(1))
+    module = nn.Sequential(*convolutions, nn.Flatten(), nn.Linear(6, 2))
+    model = pmt.from_torch(module, **given)
+    assert model.input_shape == (1, 40, 3)
+    with torch.no_grad():
+        expected = module(torch.tensor(WINDOWS).permute(0, 2, 1)).numpy()
+    check_close(model.logits(WINDOWS[:, None]), expected)
+
+
+def test_vectors() -> None:
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(12, 8), nn.ReLU(), nn.Linear(8, 3))
+    inputs = torch.randn(16, 12)
+    model = pmt.from_torch(module, inputs, features=True)
+    assert model.input_shape == (1, 1, 12)
+    with torch.no_grad():
+        check_close(model.logits(inputs.numpy()[:, None, None]), module(inputs).numpy())
+    with pytest.raises(ValueError, match=r"^input_mean=0: the network reads 12 channels"):
+        pmt.from_torch(module, inputs, features=True, input_mean=0)
+
+
+def test_other_precisions_and_compiled_modules() -> None:
+    module = network()
+    expected = pmt.from_torch(module, TRAIN).logits(TRAIN.images)
+    for other in (network().double(), torch.compile(network(), backend="eager")):
+        model = pmt.from_torch(other, TRAIN)
+        assert model.metadata["name"] == "Sequential"
+        np.testing.assert_allclose(model.logits(TRAIN.images), expected, atol=1e-6)
+
+
+def test_classes_have_the_names_of_the_data_or_those_given() -> None:
+    module = network()
+    assert pmt.from_torch(module, TRAIN).class_names == TRAIN.class_names
+    assert pmt.from_torch(module, TRAIN.images).class_names is None
+    letters = list("abcdefghij")
+    assert pmt.from_torch(module, TRAIN, class_names=letters).class_names == tuple(letters)
+    with pytest.raises(ValueError, match=r"^class_names gives 2 names for the 10 logits"):
+        pmt.from_torch(module, TRAIN, class_names=["a", "b"])
+
+
+class Singular(nn.Module):
+    """A network that no ONNX operator expresses."""
+
+    def forward(self, x: Any) -> Any:
+        return torch.linalg.svdvals(x)
+
+
+@pytest.mark.parametrize(
+    ("module", "calibration", "error", "message"),
+    [
+        (3, TRAIN, TypeError, "module is 3: must be a torch.nn.Module; build the network and"),
+        ("net.onnx", TRAIN, TypeError, "module is 'net.onnx': must be a torch.nn.Module; pmt."),
+        (network(), "photos", TypeError, "calibration is 'photos': must be a pmt.datasets.Dat"),
+        (network(), TRAIN[:7], ValueError, "the calibration set has 7 images, but must have at"),
+        (network(3), TRAIN, ValueError, "calibration has inputs of 28x28x1 (height, width, chan"),
+        (network(), TRAIN.images.astype(float), ValueError, "calibration: float images must lie"),
+        (Singular(), TRAIN, ValueError, "module: torch.onnx.export refuses Singular: Exporting"),
+        (nn.Sequential(network(), nn.GELU(), nn.Linear(10, 2)), TRAIN, ValueError,
+         "Sequential.onnx: 1 thing is not supported:\n- node '/1/Gelu' (Gelu): this operator"),
+    ],
+)  # fmt: skip
+def test_refused(module: Any, calibration: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error) as caught:
+        pmt.from_torch(module, calibration)
+    assert str(caught.value).startswith(message)
+
+
+def test_options_out_of_range() -> None:
+    with pytest.raises(ValueError, match=r"^images=-1 must be 0\.\."):
+        pmt.from_torch(network(), TRAIN, images=-1)
+    with pytest.raises(ValueError, match=r"^ranges 'max' are unknown; choose one of minmax"):
+        pmt.from_torch(network(), TRAIN, ranges="max")  # type: ignore[arg-type]
+    floats = Dataset.from_arrays(TRAIN.images / 255, TRAIN.labels)
+    message = "input_std: calibration holds inputs that are not pixels; leave it out"
+    with pytest.raises(ValueError, match=message):
+        pmt.from_torch(network(), floats, input_std=60.0)
+
+
+def test_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ImportError) as caught:
+        pmt.from_torch(object(), TRAIN)
+    assert str(caught.value) == f"pmt.from_torch needs the package torch: {install_hint('torch')}"
