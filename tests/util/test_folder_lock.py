@@ -191,5 +191,7 @@ def test_a_file_system_without_locks_is_named(path, monkeypatch):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
     monkeypatch.setattr(FileLock, "acquire", refused)
-    with pytest.raises(OSError, match=r"No locks available: '.*run\.lock'"):
+    with pytest.raises(
+        OSError, match=r"lock could not be taken \(No locks available\); .*run\.lock'"
+    ):
         FolderLock(path).acquire()

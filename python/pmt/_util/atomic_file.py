@@ -17,6 +17,7 @@ from pmt._util import processes
 
 __all__ = [
     "aside_of",
+    "explaining",
     "is_left",
     "remove_strays",
     "sync",
@@ -92,6 +93,16 @@ def write_remedy(error: OSError) -> str:
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return "free some space or choose another folder"
     return "choose another folder"
+
+
+@contextmanager
+def explaining(problem: str, path: str | Path) -> Iterator[None]:
+    """Give an OSError of the block a problem, its reason and its remedy, and the file's name."""
+    try:
+        yield
+    except OSError as error:
+        text = f"{problem} ({error.strerror}); {write_remedy(error)}"
+        raise OSError(error.errno, text, str(path)) from error
 
 
 def _mode(path: Path) -> int | None:

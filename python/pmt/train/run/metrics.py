@@ -21,6 +21,7 @@ _NUMBERS = (
     "held_out_loss", "held_out_accuracy", "out_of_fold_loss", "out_of_fold_accuracy",
     "head_strength",
 )  # fmt: skip
+_PROBLEM = "records could not be written, and the run goes on from its last checkpoint"
 _NEEDED = {
     "phase": ("phase", "macs", "seconds"),
     "refit": ("phase", "macs", "seconds"),
@@ -153,14 +154,11 @@ class Metrics:
         if problem:
             raise ValueError(f"{self.path}: a record of {record!r}: {problem}")
         line = json.dumps(record, sort_keys=True) + "\n"
-        try:
+        with atomic_file.explaining(_PROBLEM, self.path):
             # Without O_CREAT: a folder that was emptied in mid-run must not look like a run.
             descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND)
             with os.fdopen(descriptor, "wb") as file:
                 file.write(line.encode())
-        except OSError as error:
-            error.filename = str(self.path)
-            raise
 
     def replace(self, records: list[dict[str, Any]]) -> None:
         """Write the file anew, whole or not at all."""
@@ -169,11 +167,12 @@ class Metrics:
 
     def sync(self) -> None:
         """Flush appended lines to disk."""
-        descriptor = os.open(self.path, os.O_RDWR)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        with atomic_file.explaining(_PROBLEM, self.path):
+            descriptor = os.open(self.path, os.O_RDWR)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
 
 
 def _problem(record: object) -> str:
