@@ -35,7 +35,7 @@ class RunHistory:
 
     def __init__(self, step_cost: Cost) -> None:
         self.step_cost = step_cost
-        self.records: list[dict[str, Any]] = []
+        self.records: list[dict[str, Any]] = []  # of all but steps, which may be many
         self.best: dict[str, Any] | None = None  # the last one marked so
         self.last_state: dict[str, Any] | None = None  # of a phase or an epoch
         self.steps_back = 0  # epochs that were reverted
@@ -49,7 +49,8 @@ class RunHistory:
 
     def add(self, record: dict[str, Any]) -> None:
         """Take a record in, the next one."""
-        self.records.append(record)
+        if record["kind"] != "step":
+            self.records.append(record)
         if record.get("best"):
             self.best = record
         if record["kind"] in ("start", "phase", "epoch"):
@@ -71,7 +72,7 @@ class RunHistory:
             self._epoch = []
 
     def of_kind(self, *kinds: str) -> list[dict[str, Any]]:
-        """Return the records of some kinds."""
+        """Return the records of some kinds; steps have none after their epoch."""
         return [record for record in self.records if record["kind"] in kinds]
 
     @property
