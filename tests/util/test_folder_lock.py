@@ -44,6 +44,9 @@ def test_one_holds_it_and_gives_it_back(path):
     first.release()
     assert second.holder() == ""
     assert second.acquire()
+    first.release()  # no longer its own
+    assert path.exists()
+    assert not first.acquire()
     second.release()
     assert list(path.parent.iterdir()) == []
 

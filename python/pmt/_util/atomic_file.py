@@ -66,7 +66,7 @@ def writing(
         (place or os.replace)(aside, path)
     except OSError as error:
         with suppress(OSError):
-            aside.unlink(missing_ok=True)
+            aside.unlink()
         ours = error.errno is not None and str(error.filename) in ("None", str(aside))
         if not ours:  # the block's own work failed, not the writing
             raise
@@ -81,7 +81,7 @@ def writing(
         ) from error
     except BaseException:
         with suppress(OSError):
-            aside.unlink(missing_ok=True)
+            aside.unlink()
         raise
     sync(path.parent)
 
