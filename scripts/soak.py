@@ -19,7 +19,7 @@ from networks import labels, pixels, smooth_network
 import pmt
 from pmt.datasets import Dataset
 
-IMAGES = 2_000
+IMAGES = 500  # and steps of an epoch, whose records a run holds until it ends
 BYTES_A_STEP = 64  # an epoch's record, and what allocators leave
 
 
@@ -35,7 +35,7 @@ def train(out: Path, steps: int, stop: int | None = None) -> tuple[bytes, int]:
     seen: dict[int, int] = {}
 
     def watch(step: int, record: dict[str, Any]) -> None:
-        if step % (steps // 20) == 0:
+        if step >= steps // 4 and step % (steps // 20) == 0:
             seen[step] = memory()
         if step == stop:
             raise KeyboardInterrupt
