@@ -29,7 +29,8 @@ EVERY_TEST := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 PYTEST = env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS -u CMAKE_CXX_COMPILER_LAUNCHER \
   PATH="/usr/lib/ccache:$$PATH" $(if $(ARGS),,OMP_NUM_THREADS=1) $(CURDIR)/$(VENV)/bin/python -m pytest
 
-.PHONY: help demo test lint tidy cpp-test aarch64-test cortex-m7 python-test lab-test docs fuzz clean notebooks pins wheel
+.PHONY: help demo test lint tidy cpp-test aarch64-test cortex-m7 python-test lab-test docs fuzz faults mutants soak \
+  clean notebooks pins wheel
 
 help:
 	@echo 'make demo       adapt the bundled int8 model to foggy images (ten seconds after set-up)'
@@ -43,6 +44,9 @@ help:
 	@echo 'make docs       the documentation site, in build/docs/index.html'
 	@echo 'make notebooks [ARGS="--stored 04_which_block"]  run the notebooks and write their outputs'
 	@echo 'make fuzz [MINUTES=10]  fuzz every reader of files for that long'
+	@echo 'make faults [MINUTES=10]  kill pmt while it writes, fill its disk, start it several times at once'
+	@echo 'make mutants [ARGS="zo/update"]  change one operator at a time, and see whether a test fails'
+	@echo 'make soak [STEPS=100000]  a long training: memory does not grow, a resumed run has the same bytes'
 	@echo 'make wheel      a wheel for this Python and any Linux as new as this one, in dist'
 	@echo 'make pins       resolve the pinned versions of all extras for every Python that is supported'
 	@echo 'make clean      remove what the above made, the virtual environment included'
@@ -98,6 +102,15 @@ notebooks: $(VENV)/ready-for-test
 fuzz: $(VENV)/ready-for-test
 	$(VENV)/bin/python -m pip install --quiet -c constraints.txt atheris
 	scripts/fuzz.sh $(or $(MINUTES),10)
+
+faults: $(VENV)/ready-for-test
+	PYTHONPATH=tests:tests/support $(VENV)/bin/python -W ignore -m faults --minutes $(or $(MINUTES),10) --seed 1000
+
+mutants: $(VENV)/ready-for-test
+	$(VENV)/bin/python scripts/mutants.py $(ARGS)
+
+soak: $(VENV)/ready-for-test
+	PYTHONPATH=tests:tests/support OMP_NUM_THREADS=1 $(VENV)/bin/python scripts/soak.py $(or $(STEPS),100000)
 
 # auditwheel takes the newest tag that the C library of this machine allows; cibuildwheel has images of
 # older ones.

@@ -23,7 +23,7 @@ class LearnerObject {
   }
   template <typename Call>
   void checked_call(const Call& call) {
-    host::check(locked(call));
+    host_.check(locked(call));
   }
   HostLearner& host() { return host_; }
   bool takes_frames() const { return host_.setup().chooses_input; }

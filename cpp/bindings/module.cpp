@@ -1,6 +1,7 @@
+#include <cstring>
 #include <string>
 
-#include "host/host_model.hpp"
+#include "host/host_learner.hpp"
 #include "register.hpp"
 
 namespace py = pybind11;
@@ -15,7 +16,8 @@ std::string describe(const Status& status) {
   return text + " (index " + std::to_string(status.op) + ")";
 }
 
-// A step that Ctrl-C stopped has the interrupt pending already; every other status is a bad value.
+// A step that Ctrl-C stopped has the interrupt pending already; every other status is a bad value. A file gives an
+// OSError with number, reason and name.
 void register_errors() {
   py::register_exception_translator([](std::exception_ptr pointer) {
     try {
@@ -25,6 +27,9 @@ void register_errors() {
       PyErr_SetString(PyExc_ValueError, describe(error.status).c_str());
     } catch (const host::BusyError& error) {
       py::set_error(py::module_::import("pmt.errors").attr("ModelBusyError"), error.what());
+    } catch (const host::StorageError& error) {
+      const py::tuple arguments = py::make_tuple(error.number, std::strerror(error.number), error.path);
+      PyErr_SetObject(PyExc_OSError, arguments.ptr());
     }
   });
 }

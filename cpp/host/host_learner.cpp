@@ -1,6 +1,7 @@
 #include "host/host_learner.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 
@@ -66,7 +67,7 @@ DeviceLearner plan_learner(const HostLearnerSetup& setup, const Kernels& kernels
 
 HostLearner::HostLearner(HostLearnerSetup setup) : setup_(std::move(setup)), image_(copied(setup_.image)) {
   Model model;
-  check(model.open(image_.data(), image_.bytes()));
+  host::check(model.open(image_.data(), image_.bytes()));
   frame_bytes_ = static_cast<size_t>(setup_.chooses_input ? frame_bytes(model) : element_count(model.input()));
   frames_.resize(frame_bytes_ * static_cast<size_t>(std::max(setup_.samples, 0)));
   open_storage();
@@ -103,9 +104,9 @@ void HostLearner::open_storage() {
   constexpr auto both = std::ios::in | std::ios::out | std::ios::binary;
   file_.open(setup_.storage, both);
   if (!file_.is_open()) file_.open(setup_.storage, both | std::ios::trunc);
-  if (!file_.is_open()) check({Code::state_storage});
+  if (!is_done()) check({Code::state_storage});
   Model model;
-  check(model.open(image_.data(), image_.bytes()));
+  host::check(model.open(image_.data(), image_.bytes()));
   storage_ = {this, StateSlots::bytes_needed(LearnerParameters::largest(model, epochs_of(setup_).layers)), read_slot,
               write_slot, erase_slot};
 }
@@ -113,20 +114,35 @@ void HostLearner::open_storage() {
 bool HostLearner::read_slot(void* context, int32_t slot, size_t at, void* to, size_t count) {
   HostLearner& self = *static_cast<HostLearner*>(context);
   self.file_.clear();
+  errno = 0;
   self.file_.seekg(place_of(self.storage_.slot_bytes, slot, at));
   self.file_.read(static_cast<char*>(to), static_cast<std::streamsize>(count));
   const auto read = static_cast<size_t>(std::max<std::streamsize>(self.file_.gcount(), 0));
   std::fill_n(static_cast<uint8_t*>(to) + read, count - read, erased);
-  return !self.file_.bad();
+  if (self.file_.eof()) self.file_.clear();
+  return self.is_done();
 }
 
 bool HostLearner::write_slot(void* context, int32_t slot, size_t at, const void* from, size_t count) {
   HostLearner& self = *static_cast<HostLearner*>(context);
   self.file_.clear();
+  errno = 0;
   self.file_.seekp(place_of(self.storage_.slot_bytes, slot, at));
   self.file_.write(static_cast<const char*>(from), static_cast<std::streamsize>(count));
   self.file_.flush();
-  return self.file_.good();
+  return self.is_done();
+}
+
+// Whether the file did what it was asked for; if not, keeps the reason.
+bool HostLearner::is_done() {
+  if (file_.is_open() && file_.good()) return true;
+  storage_error_ = errno != 0 ? errno : EIO;
+  return false;
+}
+
+void HostLearner::check(const Status& status) const {
+  if (status.code == Code::state_storage && storage_error_ != 0) throw StorageError{storage_error_, setup_.storage};
+  host::check(status);
 }
 
 bool HostLearner::erase_slot(void* context, int32_t slot) {

@@ -24,6 +24,12 @@ struct HostLearnerSetup {
   float learning_rate;
 };
 
+// A file of states that could not be opened, read or written.
+struct StorageError {
+  int number;  // errno
+  std::string path;
+};
+
 class HostLearner {
  public:
   explicit HostLearner(HostLearnerSetup setup);
@@ -32,6 +38,8 @@ class HostLearner {
 
   Learner& learner() { return learner_; }
   const HostLearnerSetup& setup() const { return setup_; }
+  // Throws unless a call of the learner was ok: a StorageError if it was the file, else a StatusError.
+  void check(const Status& status) const;
   // The image with the parameters of the state in force.
   std::vector<uint8_t> image_in_force() const;
 
@@ -39,6 +47,7 @@ class HostLearner {
   void open_storage();
   static bool read_slot(void* context, int32_t slot, size_t at, void* to, size_t count);
   static bool write_slot(void* context, int32_t slot, size_t at, const void* from, size_t count);
+  bool is_done();
   static bool erase_slot(void* context, int32_t slot);
   LearnerSetup core_setup();
 
@@ -47,6 +56,7 @@ class HostLearner {
   std::vector<uint8_t> frames_;
   size_t frame_bytes_ = 0;
   std::fstream file_;
+  int storage_error_ = 0;
   StateStorage storage_ = {};
   Learner learner_;
 };

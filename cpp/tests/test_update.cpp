@@ -76,7 +76,9 @@ double weight_queries(const LayerCase& one) {
 // The divisor of the losses' differences, from the options' definitions.
 double sum_divisor(const LayerCase& one, const UpdateInput& input) {
   double queries = weight_queries(one);
-  if (one.options.baseline == Baseline::leave_one_out) queries *= (one.layer.queries - 1.0) / one.layer.queries;
+  const bool pairs = one.options.pairs == Pairs::antithetic;
+  if (one.options.baseline == Baseline::leave_one_out && !pairs)
+    queries *= (one.layer.queries - 1.0) / one.layer.queries;
   return loss_units(one) * queries * input.sample_sums;
 }
 
@@ -223,16 +225,19 @@ TEST_CASE("a bias moves by its own gradient and scale") {
     LayerCase one(random, OpKind::conv2d);
     one.layer.queries = 10;
     one.layer.mu_weight = random.integer(1, 4);
+    one.options.mu_bias = i % 3;  // 0: as far as the weights' mu
+    one.options.pairs = i % 2 == 0 ? Pairs::one_sided : Pairs::antithetic;
     const UpdateInput input = {0.1f, 4, 4};
     std::vector<int64_t> sums(one.weights.size(), 0);
-    std::vector<int64_t> bias_sums = random_sums(random, 6, 1e7);
+    std::vector<int64_t> bias_sums = random_sums(random, 6, 1e6);
     const std::vector<int32_t> before = one.bias;
     const std::vector<int8_t> weights = one.weights;
     CHECK(update_layer(one.context, one.layer, input, {sums.data(), bias_sums.data()}) == 0);
     CHECK(one.weights == weights);
     for (int32_t c = 0; c < 5; ++c) {
       const double bias_scale = static_cast<double>(input_scale) * scale_of(one, c);
-      const double mu = std::nearbyint(one.layer.mu_weight * static_cast<double>(output_scale) / bias_scale);
+      const double as_weights = std::nearbyint(one.layer.mu_weight * static_cast<double>(output_scale) / bias_scale);
+      const double mu = one.options.mu_bias == 0 ? as_weights : one.options.mu_bias;
       const double gradient = static_cast<double>(bias_sums[static_cast<size_t>(c)]) / sum_divisor(one, input) / mu;
       const double update = reference::scaled_update(gradient, 0.1, bias_scale);
       const int32_t expected = reference::updated_bias(before[static_cast<size_t>(c)], update);

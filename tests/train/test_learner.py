@@ -262,8 +262,16 @@ def test_a_damaged_storage_is_the_original_model(model: pmt.Model, tmp_path: Pat
     place = tmp_path / "states.bin"
     place.write_bytes(bytes(range(256)) * 200)
     assert pmt.Learner(model, storage=place).in_force == "original"
-    with pytest.raises(ValueError, match="storage"):
-        pmt.Learner(model, storage=tmp_path / "missing" / "states.bin")
+    for name, reason in (
+        ("missing/states.bin", "No such file or directory"),
+        (".", "Is a directory"),
+    ):
+        with pytest.raises(OSError, match="the states could not be stored") as caught:
+            pmt.Learner(model, storage=tmp_path / name)
+        assert caught.value.filename == str(tmp_path / name)
+        assert caught.value.strerror == (
+            f"the states could not be stored ({reason}); choose another folder"
+        )
 
 
 def test_errors_name_the_rule(model: pmt.Model, noisy: Dataset) -> None:

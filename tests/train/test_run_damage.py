@@ -225,8 +225,13 @@ def test_a_full_disk_in_mid_run_names_the_file(tmp_path, monkeypatch):
         return real(path, flags, *more)
 
     monkeypatch.setattr(os, "open", full)
-    with pytest.raises(OSError, match=r"No space left on device: '.*metrics\.jsonl'"):
+    with pytest.raises(OSError, match="records could not be written") as caught:
         Toy().run(out=tmp_path / "run")
+    assert caught.value.filename == str(tmp_path / "run" / "metrics.jsonl")
+    assert caught.value.strerror == (
+        "records could not be written, and the run goes on from its last checkpoint (No space left "
+        "on device); free some space or choose another folder"
+    )
     monkeypatch.undo()
     Toy().run(out=tmp_path / "run")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import subprocess
@@ -104,6 +105,40 @@ def test_a_link_a_mode_and_a_pipe_stay_what_they_are(tmp_path):
     reader.join()
     assert read == ["through"]
     assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+FOREIGN = OSError(errno.ENOSPC, "full", "/another/file")
+
+
+@pytest.mark.parametrize(
+    "error", [KeyboardInterrupt(), ValueError("x"), FOREIGN, OSError("no number"), TimeoutError()]
+)
+def test_a_block_that_fails_leaves_the_old_file_and_raises_its_own_error(tmp_path, error):
+    path = tmp_path / "a"
+    path.write_text("old")
+
+    def fail():
+        with atomic_file.writing(path, 3) as file:
+            file.write(b"new")
+            file.flush()
+            raise error
+
+    with pytest.raises(type(error)) as caught:
+        fail()
+    assert caught.value is error
+    assert [(p.name, p.read_text()) for p in tmp_path.iterdir()] == [("a", "old")]
+
+
+def test_a_full_disk_is_named_with_its_remedy(tmp_path):
+    path = tmp_path / "a"
+    with pytest.raises(OSError, match="No space") as caught, atomic_file.writing(path, 3):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(path))
+    assert caught.value.strerror == (
+        "could not write 3 bytes (No space left on device); the file that was there is unchanged; "
+        "free some space or choose another folder"
+    )
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_missing_folder_is_named(tmp_path):

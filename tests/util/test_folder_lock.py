@@ -44,6 +44,9 @@ def test_one_holds_it_and_gives_it_back(path):
     first.release()
     assert second.holder() == ""
     assert second.acquire()
+    first.release()  # no longer its own
+    assert path.exists()
+    assert not first.acquire()
     second.release()
     assert list(path.parent.iterdir()) == []
 
@@ -191,5 +194,7 @@ def test_a_file_system_without_locks_is_named(path, monkeypatch):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
     monkeypatch.setattr(FileLock, "acquire", refused)
-    with pytest.raises(OSError, match=r"No locks available: '.*run\.lock'"):
+    with pytest.raises(
+        OSError, match=r"lock could not be taken \(No locks available\); .*run\.lock'"
+    ):
         FolderLock(path).acquire()

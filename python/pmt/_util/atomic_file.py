@@ -17,6 +17,7 @@ from pmt._util import processes
 
 __all__ = [
     "aside_of",
+    "explaining",
     "is_left",
     "remove_strays",
     "sync",
@@ -65,7 +66,7 @@ def writing(
         (place or os.replace)(aside, path)
     except OSError as error:
         with suppress(OSError):
-            aside.unlink(missing_ok=True)
+            aside.unlink()
         ours = error.errno is not None and str(error.filename) in ("None", str(aside))
         if not ours:  # the block's own work failed, not the writing
             raise
@@ -80,7 +81,7 @@ def writing(
         ) from error
     except BaseException:
         with suppress(OSError):
-            aside.unlink(missing_ok=True)
+            aside.unlink()
         raise
     sync(path.parent)
 
@@ -92,6 +93,16 @@ def write_remedy(error: OSError) -> str:
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return "free some space or choose another folder"
     return "choose another folder"
+
+
+@contextmanager
+def explaining(problem: str, path: str | Path) -> Iterator[None]:
+    """Give an OSError of the block a problem, its reason and its remedy, and the file's name."""
+    try:
+        yield
+    except OSError as error:
+        text = f"{problem} ({error.strerror}); {write_remedy(error)}"
+        raise OSError(error.errno, text, str(path)) from error
 
 
 def _mode(path: Path) -> int | None:

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pmt._util import atomic_file
 from pmt.errors import ExistingFileError, FolderBusyError
 
 if TYPE_CHECKING:
@@ -78,13 +79,11 @@ class FolderLock:
             return False
         self._check_file()
         lock = FileLock(self.path)  # a new one: one from before a fork takes nothing
-        try:
-            lock.acquire(blocking=False)
-        except Timeout:
-            return False
-        except OSError as error:
-            error.filename = error.filename or str(self.path)
-            raise
+        with atomic_file.explaining("the lock could not be taken", self.path):
+            try:
+                lock.acquire(blocking=False)
+            except Timeout:
+                return False
         with suppress(OSError):  # who holds it is only a courtesy
             self.path.write_text(f"{platform.node()}, process {os.getpid()}\n")
         self._lock, self._taken = lock, self._file()

@@ -164,7 +164,8 @@ class ArrayWriter:
 
     def _begin(self) -> None:
         """Write the files that all arrays share; the manifest first, so that no array lacks one."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        with atomic_file.explaining("the folder could not be made", self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
         if read_manifest(self.folder) is None:
             self.manifest.write(self.folder)
         labels = np.tile(self.dataset.labels, len(SEVERITIES))

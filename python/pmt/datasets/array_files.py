@@ -230,15 +230,8 @@ def save_npz(dataset: Dataset, path: str | os.PathLike[str]) -> None:
     arrays["name"] = np.array([dataset.name]).astype("<U")
     if dataset.groups is not None:
         arrays[GROUPS] = dataset.groups.astype("<U")
-    try:
-        with atomic_file.writing(target, dataset.images.nbytes) as file:
-            write_npz(file, arrays, compressed=True)
-    except OSError as error:
-        cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
-        reason = cause.strerror or str(cause)
-        raise OSError(
-            f"{target}: cannot be written ({reason}); check the folder, its rights and its space"
-        ) from None
+    with atomic_file.writing(target, dataset.images.nbytes) as file:
+        write_npz(file, arrays, compressed=True)
 
 
 def _read_arrays(

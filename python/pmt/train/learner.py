@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
+from pmt._util.atomic_file import explaining
 from pmt._util.checks import checked_range
 from pmt._util.text import did_you_mean, table
 from pmt.model import Model
@@ -139,6 +141,8 @@ class Learner:
     ------
     ValueError, TypeError
         If an argument is outside its range, or the file holds states of others.
+    OSError
+        If the file cannot be read or written.
     """
 
     def __init__(
@@ -164,7 +168,9 @@ class Learner:
         place = "" if storage is None else os.fspath(storage)
         epochs = epochs_of(model, options)
         sizes = (image, clean, choose_input, samples, held_out, keeps_confirmed, epochs)
-        self._core = _core.Learner(*sizes, place)
+        self._place = place
+        with self._storing():
+            self._core = _core.Learner(*sizes, place)
         if self._core.replaces_others:
             raise ValueError(
                 f"storage={place!r} holds states of another model or of other layers to train: "
@@ -259,24 +265,31 @@ class Learner:
 
     def cancel(self) -> None:
         """End a phase, or drop its candidate; the state in force stays."""
-        self._core.cancel()
+        with self._storing():
+            self._core.cancel()
 
     def commit(self) -> None:
-        """Put the candidate in force, on trial; the storage has it first."""
+        """Put the candidate in force, on trial; the storage has it first.
+
+        Where that fails (OSError), the state in force stays.
+        """
         self._refuse_while_running("commit()")
         if self.candidate == "original":
             raise ValueError("commit() needs a candidate: no state is better than the one in force")
-        self._core.commit()
+        with self._storing():
+            self._core.commit()
 
     def confirm(self) -> None:
         """Keep the state that is on trial."""
         self._need_trial("confirm()")
-        self._core.confirm()
+        with self._storing():
+            self._core.confirm()
 
     def roll_back(self) -> None:
         """Put the confirmed state in force again, in place of the one on trial."""
         self._need_trial("roll_back()")
-        self._core.roll_back()
+        with self._storing():
+            self._core.roll_back()
 
     @property
     def candidate(self) -> str:
@@ -343,6 +356,9 @@ class Learner:
     def _refuse_while_running(self, call: str) -> None:
         if self._core.is_running:
             raise ValueError(f"{call} cannot be called while a phase runs: run() it, or cancel()")
+
+    def _storing(self) -> AbstractContextManager[None]:
+        return explaining("the states could not be stored", self._place)
 
     def _need_trial(self, call: str) -> None:
         if not self.on_trial:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util import atomic_file
 from pmt._util.processes import thread_count
 from pmt._util.text import counted
 from pmt.callbacks import CallbackLike
@@ -307,7 +308,9 @@ class Trainer(ABC):
             return run.execute(source or {})
         if not folder.exists():
             folder.check_free()
-        folder.path.absolute().parent.mkdir(parents=True, exist_ok=True)
+        above = folder.path.absolute().parent
+        with atomic_file.explaining("the folder could not be made", above):
+            above.mkdir(parents=True, exist_ok=True)
         with folder.lock.holding(f"out={str(folder.path)!r}"):
             folder.remove_strays()
             return run.execute(source or {})

@@ -133,7 +133,8 @@ class RunFolder:
         """
         self.check_free()
         identity = config.to_toml()
-        self.path.mkdir(parents=True, exist_ok=True)
+        with atomic_file.explaining("the folder could not be made", self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
         atomic_file.sync(self.path.parent)
         environment = json.dumps(_environment(), indent=2, sort_keys=True)
         atomic_file.write_text(self.path / _FIRST, environment + "\n")

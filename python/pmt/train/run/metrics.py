@@ -22,6 +22,7 @@ _NUMBERS = (
     "held_out_loss", "held_out_accuracy", "out_of_fold_loss", "out_of_fold_accuracy",
     "head_strength",
 )  # fmt: skip
+_PROBLEM = "records could not be written, and the run goes on from its last checkpoint"
 _NEEDED = {
     "phase": ("phase", "macs", "seconds"),
     "refit": ("phase", "macs", "seconds"),
@@ -62,7 +63,7 @@ class RunHistory:
 
     def __init__(self, step_cost: Cost) -> None:
         self.step_cost = step_cost
-        self.records: list[dict[str, Any]] = []
+        self.records: list[dict[str, Any]] = []  # of all but steps, which may be many
         self.best: dict[str, Any] | None = None  # the last one marked so
         self.last_state: dict[str, Any] | None = None  # of a phase or an epoch
         self.steps_back = 0  # epochs that were reverted
@@ -76,7 +77,8 @@ class RunHistory:
 
     def add(self, record: dict[str, Any]) -> None:
         """Take a record in, the next one."""
-        self.records.append(record)
+        if record["kind"] != "step":
+            self.records.append(record)
         if record.get("best"):
             self.best = record
         if record["kind"] in ("start", "phase", "epoch"):
@@ -98,7 +100,7 @@ class RunHistory:
             self._epoch = []
 
     def of_kind(self, *kinds: str) -> list[dict[str, Any]]:
-        """Return the records of some kinds."""
+        """Return the records of some kinds; steps have none after their epoch."""
         return [record for record in self.records if record["kind"] in kinds]
 
     @property
@@ -182,14 +184,11 @@ class Metrics:
         if problem:
             raise ValueError(f"{self.path}: a record of {record!r}: {problem}")
         line = json.dumps(record, sort_keys=True) + "\n"
-        try:
+        with atomic_file.explaining(_PROBLEM, self.path):
             # Without O_CREAT: a folder that was emptied in mid-run must not look like a run.
             descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND)
             with os.fdopen(descriptor, "wb") as file:
                 file.write(line.encode())
-        except OSError as error:
-            error.filename = str(self.path)
-            raise
 
     def replace(self, records: list[dict[str, Any]]) -> None:
         """Write the file anew, whole or not at all."""
@@ -198,11 +197,12 @@ class Metrics:
 
     def sync(self) -> None:
         """Flush appended lines to disk."""
-        descriptor = os.open(self.path, os.O_RDWR)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        with atomic_file.explaining(_PROBLEM, self.path):
+            descriptor = os.open(self.path, os.O_RDWR)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
 
 
 def _problem(record: object) -> str:
