@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from drawn_graphs import drawn_graph
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from networks import (
     chain,
@@ -104,6 +104,7 @@ def test_networks_of_others(
 
 @settings(deadline=None, max_examples=60)
 @given(st.integers(0, 2**32 - 1), st.booleans(), st.sampled_from(formats.SUFFIXES))
+@example(90, False, ".onnx")  # an activation is added to one that was reshaped
 def test_drawn_networks(
     tmp_path_factory: pytest.TempPathFactory, seed: int, plain: bool, suffix: str
 ) -> None:

@@ -187,7 +187,10 @@ def test_npz_files_of_inputs_come_back_whole(folder: Path) -> None:
 def test_npz_files_of_values_that_are_not_finite_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "nan.npz"
     np.savez(path, images=np.full((2, 3), np.nan, np.float32), labels=[0, 1])
-    message = f"{path}: images holds a value that is not finite; remove or replace it"
+    message = (
+        f"{path}: images holds a value that is not finite; remove or replace it, for instance with "
+        "numpy.nan_to_num(images)"
+    )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         pmt.datasets.load(path)
 

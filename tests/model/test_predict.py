@@ -171,8 +171,8 @@ def test_what_cannot_be_predicted_is_named(tmp_path, pictures):
          "{}/labels.npz: no array 'images' (found: labels); name the arrays 'images' and 'labels', "
          "as pmt.datasets.save_npz does"),
         (model, ["float.npz"],
-         "{}/float.npz: images is float64, not uint8, nor the float32 or int8 of other inputs; "
-         "scale pixels to 0..255, and convert with .astype"),
+         "{}/float.npz: images is float64; must be a uint8 array of pixels 0..255, or an int8 or "
+         "float32 array of a network's inputs; Dataset.from_arrays(x, y) converts other arrays"),
         (gray, ["last.png"],
          "{}/last.png: has 3 channels, the model takes 1; convert it to gray"),
     ]  # fmt: skip

@@ -280,7 +280,9 @@ def test_errors_name_the_rule(model: pmt.Model, noisy: Dataset) -> None:
     plain.observe(noisy.images[:40])
     one = noisy.images[:1]
     for call, message in (
-        (lambda: pmt.Learner(model, samples=0), r"samples=0 must be 1\.\.1048576"),
+        (lambda: pmt.Learner(model, samples=-1), r"samples=-1 must be 0\.\.1048576"),
+        (lambda: pmt.Learner(model, samples=0, storage="s"), "storage= cannot be given with"),
+        (lambda: pmt.Learner(model, samples=0).begin("align"), "too few samples"),
         (lambda: pmt.Learner(model, samples=8, held_out=9), r"held_out=9 must be 0\.\.8"),
         (lambda: learner.begin("aling"), "phase='aling' is unknown; did you mean 'align'"),
         (lambda: learner.observe(one, role="test"), "role='test' is unknown"),

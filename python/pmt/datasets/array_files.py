@@ -260,7 +260,8 @@ def _checked_images(label: str, images: npt.NDArray[Any]) -> npt.NDArray[Any]:
     try:
         images = checked_images(with_four_axes(images))
     except (TypeError, ValueError) as error:
-        raise damaged(label, str(error), REMEDY) from None
+        problem, _, rule = str(error).partition(": ")
+        raise damaged(label, problem, rule or REMEDY) from None
     if has_channels_first(images):
         raise channels_first(label, f"images has shape {images.shape}")
     images.flags.writeable = False

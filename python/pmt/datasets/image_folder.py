@@ -27,6 +27,7 @@ SUFFIXES = frozenset(
 )
 # Images that Pillow reads only with plug-ins, or not at all.
 UNREAD_SUFFIXES = frozenset((".avif", ".heic", ".heif", ".jxl", ".raw", ".dng", ".svg"))
+ARRAY_SUFFIXES = frozenset((".npz", ".npy", ".mat", ".pkl", ".bin", ".h5"))
 FOLDER = "folder"  # the groups of an image folder are the folders in its classes
 # Names of the folder of a split, in any case; the first that is there is taken. A folder `valid`
 # is a split beside one of `train` only: elsewhere it may be a class.
@@ -42,7 +43,11 @@ def sub_folders(folder: Path) -> list[Path]:
 
 
 def list_image_folder(
-    folder: Path, split: str, class_names: Sequence[str] | None = None, *, grouped: bool = False
+    folder: Path,
+    split: str,
+    class_names: Sequence[str] | None = None,
+    *,
+    grouped: bool = False,
 ) -> ImageFiles:
     """List the images of one split; the names of the sub-folders are the classes.
 
@@ -63,6 +68,7 @@ def list_image_folder(
         paths = [path for place in (class_folder, *inner) for path in _image_files(place)]
         if not paths:
             problems.add(class_folder, *_without_images(class_folder))
+        _warn_of_arrays(class_folder, len(paths))
         unread += [
             path for place in (class_folder, *inner) for path in unread_images(place.iterdir())
         ]
@@ -173,4 +179,23 @@ def _without_images(class_folder: Path) -> tuple[str, str]:
     unread = unread_images(class_folder.iterdir())
     if unread:
         return f"{problem} that is read, but {unread[0].name}", "convert the images to .png or .jpg"
+    arrays = _array_files(class_folder)
+    if arrays:
+        return f"{problem}, but {arrays[0].name}", "unpack the images, one folder a class"
     return problem, "add images or remove the folder"
+
+
+def _array_files(class_folder: Path) -> list[Path]:
+    return sorted(p for p in class_folder.iterdir() if p.suffix.lower() in ARRAY_SUFFIXES)
+
+
+def _warn_of_arrays(class_folder: Path, images: int) -> None:
+    """Warn where the images of a class may be sheets, whose labels are in an array beside them."""
+    arrays = _array_files(class_folder)
+    if images and arrays:
+        warnings.warn(
+            f"{class_folder}: holds {arrays[0].name} beside {images:,} images, as a data set does "
+            "that is packed into sheets of many images; all of them are read as images of the "
+            f"class {class_folder.name!r}; unpack them, one folder a class, or move the array away",
+            stacklevel=2,
+        )

@@ -36,7 +36,7 @@ class LinkedParts:
     """
 
     bits: dict[str, int]
-    input_stage: bool
+    input_stage: bool = True
     input_search: bool = False
     learning: bool = True
 
