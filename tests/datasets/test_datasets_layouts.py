@@ -144,7 +144,7 @@ def test_npz_folder_with_splits_and_gray_images(tmp_path: Path) -> None:
             r"images has shape \(2, 1, 28, 28\), channels first; put the channels last: "
             r"images\.transpose\(0, 2, 3, 1\)$",
         ),
-        ({"images": GRAY / 1.0, "labels": [0, 1]}, "images is float64: must be a uint8 array"),
+        ({"images": GRAY / 1.0, "labels": [0, 1]}, "images is float64; must be a uint8 array"),
         ({"images": GRAY[0], "labels": [0, 1]}, r"images has shape \(3, 4\)"),
         ({"images": GRAY, "labels": [0.0, 1.0]}, "labels is float64, not integer"),
         ({"images": GRAY, "labels": [0]}, r"labels has shape \(1,\): must be \(2,\)"),
