@@ -7,7 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from firmware_tools import COMPILER, CORTEX_M7, EMULATOR, make, need_firmware_tools, succeed
+from firmware_tools import (
+    COMPILER,
+    CORTEX_M7,
+    EMULATOR,
+    make,
+    need_firmware_tools,
+    small_export,
+    succeed,
+)
 
 import pmt
 from pmt import _core, corruptions, datasets
@@ -83,6 +91,8 @@ def test_a_board_that_only_predicts(model: pmt.Model, tmp_path: Path) -> None:
     assert (export.sizes.needed, export.statistics_bytes) == (12256, 0)
     assert str(export).startswith(f"{out}: a program for {TARGET} that only predicts\n")
     assert (out / "README.md").read_text().startswith("# Inference on QEMU's mps2-an500")
+    with pytest.raises(FileExistsError, match="is the export of a learner: choose another"):
+        small_export(out)
     report = stream(out, None, noisy("test", 8), pipe=True)
     assert (report.samples, report.replies, report.different) == (0, 8, [])
     assert str(report).startswith(f"test images: {report.before:.1%} of 8\n")

@@ -29,7 +29,7 @@ from pmt._util.text import table
 from pmt.datasets import Dataset
 from pmt.errors import MissingFileError
 from pmt.firmware.board.memory import need_programs, run_make
-from pmt.firmware.export.learner import LEARNER_FILE
+from pmt.firmware.export.folder import LEARNER_FILE
 from pmt.firmware.export.target import find_target
 from pmt.model import Model
 from pmt.train.learner import LearnedPredictions, Learner

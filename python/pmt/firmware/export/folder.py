@@ -26,6 +26,7 @@ __all__ = [
     "Lock",
     "check_folder",
     "check_inputs",
+    "check_kind",
     "inputs_of",
     "is_export",
     "make_lock",
@@ -35,6 +36,7 @@ __all__ = [
 ]
 
 LOCK_NAME = "pmt.lock"
+LEARNER_FILE = "learner.json"  # the arguments of a learner, for who talks to the board
 _VERSION = 1
 APPLICATION = "app"  # the user's own folder
 
@@ -180,6 +182,13 @@ _SELECTION = "model/selection.hpp"
 def is_export(out: Path) -> bool:
     """Whether a folder lists the files that an export wrote into it."""
     return (out / LOCK_NAME).is_file()
+
+
+def check_kind(out: Path, *, learner: bool) -> None:
+    """Refuse an export of the other kind, whose application would stay."""
+    if is_export(out) and (out / LEARNER_FILE).is_file() != learner:
+        kind = "an export that is no learner" if learner else "the export of a learner"
+        raise ExistingFileError(f"out={str(out)!r} is {kind}: choose another")
 
 
 def check_folder(out: Path, force: bool) -> None:

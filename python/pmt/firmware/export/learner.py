@@ -16,11 +16,12 @@ import numpy as np
 from pmt import _core
 from pmt._util.native_files import firmware_folder
 from pmt._util.text import table
-from pmt.errors import ExistingFileError
 from pmt.firmware.export import layout
 from pmt.firmware.export.folder import (
+    LEARNER_FILE,
     LOCK_NAME,
     check_folder,
+    check_kind,
     is_export,
     make_lock,
     with_kept_application,
@@ -41,12 +42,11 @@ from pmt.train.learner import (
 from pmt.train.options import TrainingOptions
 from pmt.train.prepare.input_choice import with_any_stage
 
-__all__ = ["FRAMES", "LEARNER_FILE", "LearnerExport", "export_learner", "export_learner_files"]
+__all__ = ["FRAMES", "LearnerExport", "export_learner", "export_learner_files"]
 
 FRAMES = ("board", "host")
 SAMPLES = 64  # where no other number is given
 _BLOCK = 512  # bytes, of a card
-LEARNER_FILE = "learner.json"  # the arguments, for who talks to the board
 # Memory of the program at most, beside arena and model, on the boards that come with pmt; tests
 # hold what is linked to it.
 FIXED = FixedMemory(stack=4096, variables=3456, code=119 * 1024)
@@ -221,8 +221,7 @@ def export_learner(
         raise ValueError(f"frames={frames!r} must be one of {', '.join(FRAMES)}")
     place = Path(out)
     check_folder(place, force)
-    if is_export(place) and not (place / LEARNER_FILE).is_file():
-        raise ExistingFileError(f"out={str(out)!r} is an export that is no learner: choose another")
+    check_kind(place, learner=True)
     if samples == 0 and options is not None:
         raise ValueError("options= cannot be given with samples=0, which learns nothing")
     if choose_input:

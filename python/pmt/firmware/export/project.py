@@ -21,6 +21,7 @@ from pmt.firmware.export.folder import (
     Lock,
     check_folder,
     check_inputs,
+    check_kind,
     inputs_of,
     is_export,
     make_lock,
@@ -168,6 +169,7 @@ def export(
     check_steps("save_interval", save_interval)
     out = Path(out)
     check_folder(out, force)
+    check_kind(out, learner=False)
     task_of = partial(
         make_task,
         model_or_run,
