@@ -281,6 +281,10 @@ def test_errors_name_the_rule(model: pmt.Model, noisy: Dataset) -> None:
     one = noisy.images[:1]
     for call, message in (
         (lambda: pmt.Learner(model, samples=-1), r"samples=-1 must be 0\.\.1048576"),
+        (
+            lambda: pmt.Learner(pmt.load("fashion_mnist_dscnn", classes=1)),
+            "the model has one output, and a learner tells classes apart",
+        ),
         (lambda: pmt.Learner(model, samples=0, storage="s"), "storage= cannot be given with"),
         (lambda: pmt.Learner(model, samples=0).begin("align"), "too few samples"),
         (lambda: pmt.Learner(model, samples=8, held_out=9), r"held_out=9 must be 0\.\.8"),

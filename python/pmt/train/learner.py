@@ -406,6 +406,11 @@ def plan_sizes(
 
 def learner_image(model: Model) -> tuple[bytes, npt.NDArray[np.float32] | None]:
     """Return a model's image without statistics, and these, (channels, 2), if there are any."""
+    if model.classes == 1:
+        raise ValueError(
+            "the model has one output, and a learner tells classes apart: give a model of two "
+            "classes or more"
+        )
     statistics = stored_statistics(model)
     clean = None if statistics is None else _channels(model, statistics)
     return without_statistics(model).image(), clean
