@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from faults.failing_disk import FULL, KILL, KILLED, Ended, Fault, Process, run
+from faults.failing_disk import FULL, KILL, KILLED, NO_FAULT, Ended, Fault, Process, run
 from faults.jobs import Job, contents
 
 PERCENTS = (0, 50, 100)
@@ -46,15 +46,15 @@ class Bench:
             assert ended.status == 0, ended.errors
         return contents(self.disk)
 
-    def _run(self, fault: Fault | None = None) -> Ended:
-        return run(self.disk, lambda: self.job.run(self.disk), *([fault] if fault else []))
+    def _run(self, fault: Fault = NO_FAULT) -> Ended:
+        return run(self.disk, lambda: self.job.run(self.disk), fault)
 
     def _check_result(self, ended: Ended) -> None:
         assert ended.status == 0, f"it does not go on: {ended.errors}"
         _check_equal(self.job.result(self.disk), self.result)
 
     def _check_unharmed(self, earlier: dict[str, bytes]) -> None:
-        """What is replaced as a whole is the earlier output or the new one."""
+        """Check that output which is replaced as a whole is the earlier one or the new one."""
         found = contents(self.disk)
         if self.job.earlier is not None and found not in (earlier, self.whole):
             _check_equal(found, earlier)
@@ -92,7 +92,7 @@ class Bench:
     def together(self, draw: random.Random) -> None:
         """Start the job in several processes at once, one of which may be killed."""
         self._fresh(replaces=draw.random() < 0.5)
-        faults = [Fault(KILL, 1 << 40)] * (PROCESSES - 1)
+        faults = [NO_FAULT] * (PROCESSES - 1)
         faults.append(Fault(KILL, draw.randrange(2 * self.changes), draw.choice(PERCENTS)))
         processes = [Process(self.disk, lambda: self.job.run(self.disk), f) for f in faults]
         for process in processes:

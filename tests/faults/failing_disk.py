@@ -15,7 +15,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).with_name("failing_disk.c")
 KILL, FULL = 1, 2
-NEVER = 1 << 40
+KILLED = -signal.SIGKILL
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,9 @@ class Fault:
     kind: int
     at: int
     percent: int = 0
+
+
+NO_FAULT = Fault(KILL, 1 << 40)
 
 
 @dataclass(frozen=True)
@@ -97,11 +100,8 @@ class Process:
         return Ended(status, errors, changes)
 
 
-def run(folder: Path, action: Callable[[], int], fault: Fault = Fault(KILL, NEVER)) -> Ended:
+def run(folder: Path, action: Callable[[], int], fault: Fault = NO_FAULT) -> Ended:
     """Run an action in a child, on a disk that fails as told; by default it never does."""
     process = Process(folder, action, fault)
     process.start()
     return process.end()
-
-
-KILLED = -signal.SIGKILL

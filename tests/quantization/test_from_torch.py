@@ -35,7 +35,7 @@ def network(channels: int = 1) -> nn.Sequential:
 
 
 def logits_of(module: nn.Module, images: np.ndarray, mean: Any = 0, std: Any = 255) -> Any:
-    """What the module gives in eval mode for channels-last images."""
+    """Return the logits of the module in eval mode, for channels-last images."""
     inputs = torch.tensor((images - np.array(mean)) / std, dtype=torch.float32).permute(0, 3, 1, 2)
     with torch.no_grad():
         return module.eval()(inputs).numpy()

@@ -55,14 +55,11 @@ _PASSED_ON = (
 _NOT_LOCKED = {"out", "force", "json", "lock", "run", "default_of"}
 # May be given with --from: where the inputs are now.
 _LOCATIONS = {"model", "data"}
-_OF_A_LEARNER = {
-    *("model", "target", "like", "out", "force", "ram", "flash", "held_out", "json"),
-    *("learner", "inference", "samples", "frames", "choose_input", "keep_confirmed"),
-    *("preset", "method"),
+_OF_INFERENCE = {
+    *("model", "target", "like", "out", "force", "ram", "flash", "json", "inference"),
     *("input_mean", "input_std"),
 }
-
-_OF_LEARNING = {
+_OF_A_LEARNER = _OF_INFERENCE | {
     *("learner", "held_out", "samples", "frames", "choose_input", "keep_confirmed"),
     *("preset", "method"),
 }
@@ -239,7 +236,7 @@ def _exported_learner(arguments: argparse.Namespace) -> LearnerExport:
     chosen = given_options(arguments)
     kind, known = "--learner", _OF_A_LEARNER | {"block", *chosen}
     if arguments.inference:
-        kind, known = "--inference", _OF_A_LEARNER - _OF_LEARNING
+        kind, known = "--inference", _OF_INFERENCE
     others = sorted(given - known - {"run", "default_of"})
     if others:
         raise ValueError(f"--{others[0].replace('_', '-')} does not go with {kind}")

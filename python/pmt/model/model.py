@@ -470,9 +470,7 @@ class Model(Layers):
         """
         self.check_gives_classes()
         check_top(1 if top is None else top, self.told_classes)
-        inputs, name = _images_of(images)
-        logits = class_logits(self.logits(inputs, threads=threads))
-        check_floats(self.core, inputs, name)
+        logits = self._class_logits(images, threads)
         if top is not None:
             return most_probable(logits, top)
         labels: npt.NDArray[np.int64] = logits.argmax(axis=1)
@@ -507,10 +505,13 @@ class Model(Layers):
             As :meth:`predict`.
         """
         self.check_gives_classes()
-        inputs, name = _images_of(images)
+        return probabilities(self._class_logits(images, threads))
+
+    def _class_logits(self, data: Any, threads: int) -> npt.NDArray[np.float32]:
+        inputs, name = (data.images, data.name) if isinstance(data, Dataset) else (data, "images")
         logits = class_logits(self.logits(inputs, threads=threads))
-        check_floats(self.core, inputs, name)
-        return probabilities(logits)
+        check_floats(self.core, inputs, name, stacklevel=4)
+        return logits
 
     def outputs(self, images: npt.NDArray[Any], *, threads: int = 0) -> npt.NDArray[np.float32]:
         """Run the network, and return the output in its own shape.
@@ -695,7 +696,3 @@ class Model(Layers):
             for layer in self.layers
         ]
         return ["op", "layer", "kind", "output", "weights", "MACs", "blocks"], rows
-
-
-def _images_of(data: npt.NDArray[np.uint8] | Dataset) -> tuple[npt.NDArray[Any], str]:
-    return (data.images, data.name) if isinstance(data, Dataset) else (data, "images")

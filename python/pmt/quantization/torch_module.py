@@ -69,14 +69,8 @@ def from_torch(
         Whether arrays and tensors are inputs that are not pixels, as the network reads them:
         (N, T, C) and (N, F) of an array, (N, C, T) and (N, F) of a tensor, too. A data set says it
         by its dtype.
-    ranges : str
-        Ranges of activations, one of :data:`pmt.quantization.RANGE_METHODS`.
-    percentile : float, optional
-        For ``ranges="percentile"``: above 50, at most 100.
-    equalize : bool
-        Move scale factors between layers so that channels share a range evenly.
-    bias_correction : bool
-        Subtract the mean shift that int8 causes from the biases.
+    ranges, percentile, equalize, bias_correction
+        As :func:`pmt.quantize_model`.
     input_mean, input_std : float or tuple of float, optional
         The network reads ``(pixel - mean) / std``, in units of a 0..255 pixel, one number each or
         one per channel; by default ``pixel / 255``, as from torchvision's ``ToTensor``. After its
@@ -175,7 +169,7 @@ def _export(torch: Any, module: Any, data: Dataset, path: Path) -> None:
     if "dynamo" in inspect.signature(torch.onnx.export).parameters:
         options["dynamo"] = False
     with _eval_mode(module), torch.no_grad(), warnings.catch_warnings():
-        # Of an exporter that torch calls old, and of Python values that tracing makes constants.
+        # torch calls the exporter old, and names Python values that tracing makes constants.
         warnings.simplefilter("ignore")
         example = _example(torch, module, data)
         try:

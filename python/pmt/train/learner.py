@@ -156,10 +156,9 @@ class Learner:
         options: TrainingOptions | None = None,
         storage: str | os.PathLike[str] | None = None,
     ) -> None:
-        samples, held_out = checked_samples(samples, held_out, choose_input)
-        for name, value in (("options", options), ("storage", storage)):
-            if samples == 0 and value is not None:
-                raise ValueError(f"{name}= cannot be given with samples=0, which learns nothing")
+        samples, held_out = checked_samples(
+            samples, held_out, choose_input, options=options, storage=storage
+        )
         if choose_input:
             model = with_any_stage(model)
         self._model = without_statistics(model)
@@ -366,10 +365,16 @@ class Learner:
 
 
 def checked_samples(
-    samples: int, held_out: int | None, choose_input: bool = False
+    samples: int, held_out: int | None, choose_input: bool, **of_learning: object
 ) -> tuple[int, int]:
-    """Return how many samples a learner has room for, and how many of them may be held out."""
+    """Return how many samples a learner has room for, and how many of them may be held out.
+
+    Without samples, arguments of learning must be None.
+    """
     samples = checked_range("samples", samples, 0, _MOST_SAMPLES)
+    for name, value in of_learning.items():
+        if samples == 0 and value is not None:
+            raise ValueError(f"{name}= cannot be given with samples=0, which learns nothing")
     if choose_input and samples < _core.INPUT_FEWEST_IMAGES:
         raise ValueError(
             f"samples={samples}: filters are chosen on {_core.INPUT_FEWEST_IMAGES} or more"

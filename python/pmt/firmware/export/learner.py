@@ -54,7 +54,7 @@ FIXED = FixedMemory(stack=4096, variables=3456, code=119 * 1024)
 _EPOCHS_CODE, _STAGE_CODE, _SEARCH_CODE, _LEARNING_CODE = 19_500, 9_500, 4_500, 27_500
 
 
-# Of the project's README: of a program that only predicts, and of one that learns.
+# Title and text of the project's README, for a program that only predicts and for one that learns.
 _TITLES = ("Inference", "A learner")
 _ABOUT = (
     "The program predicts frames that the serial line brings",
@@ -216,14 +216,12 @@ def export_learner(
             f"target={board.name!r} has no serial line that a learner could read (serial.cpp in "
             "its folder): take qemu-mps2-an500, or call pmt::Learner from your own program"
         )
-    samples, held_out = checked_samples(samples, held_out, choose_input)
+    samples, held_out = checked_samples(samples, held_out, choose_input, options=options)
     if frames is not None and frames not in FRAMES:
         raise ValueError(f"frames={frames!r} must be one of {', '.join(FRAMES)}")
     place = Path(out)
     check_folder(place, force)
     check_kind(place, learner=True)
-    if samples == 0 and options is not None:
-        raise ValueError("options= cannot be given with samples=0, which learns nothing")
     if choose_input:
         model = with_any_stage(model)
     image, clean = learner_image(model)
