@@ -60,6 +60,17 @@ TEST_CASE("STM32F746: PWR, RCC and FLASH, RM0385 sections 3 to 5") {
   CHECK(FLASH_ACR_LATENCY == 0xF);
   CHECK(FLASH_ACR_PRFTEN == 0x100);
   CHECK(FLASH_ACR_ARTEN == 0x200);
+  CHECK(FLASH_KEYR == flash + 0x04);
+  CHECK(FLASH_SR == flash + 0x0C);
+  CHECK(FLASH_SR_errors == (0x80 | 0x40 | 0x20 | 0x10 | 0x02));
+  CHECK(FLASH_SR_BSY == 0x10000);
+  CHECK(FLASH_CR == flash + 0x10);
+  CHECK(FLASH_CR_PG == 0x1);
+  CHECK(FLASH_CR_SER == 0x2);
+  CHECK((15u << FLASH_CR_SNB_shift) == 0x78);
+  CHECK(FLASH_CR_PSIZE_x32 == 0x200);
+  CHECK(FLASH_CR_STRT == 0x10000);
+  CHECK(FLASH_CR_LOCK == 0x80000000);
 }
 
 TEST_CASE("the debug units, RM0385 section 40.16 and RM0455 section 64.5.8") {

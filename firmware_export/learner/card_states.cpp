@@ -60,4 +60,11 @@ bool CardStates::erase(void* context, int32_t slot) {
   return board::write_blocks(self.loaded_, 1, self.block_) == board::CardStatus::ok;
 }
 
+bool open_card_states(size_t slot_bytes, StateStorage* storage) {
+  static CardStates states;
+  if (!states.open(slot_bytes)) return false;
+  *storage = states.storage();
+  return true;
+}
+
 }  // namespace pmt::firmware

@@ -25,4 +25,7 @@ class CardStates {
   uint32_t loaded_ = UINT32_MAX;  // the block in memory
 };
 
+// Opens the states of the program's card; `storage` is valid until the program ends.
+bool open_card_states(size_t slot_bytes, StateStorage* storage);
+
 }  // namespace pmt::firmware

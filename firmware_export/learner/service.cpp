@@ -56,16 +56,17 @@ bool Service::open(const ServiceSetup& setup, const board::Memory& arena) {
   core.stream_count = setup.stream_count;
   core.epochs = setup.epochs;
   const bool learns = linked::learning && setup.samples > 0;
-  const bool has_card =
-      learns && states_.open(StateSlots::bytes_needed(LearnerParameters::largest(model, setup.epochs.layers)));
-  if (has_card) core.storage = &states_.storage();
+  const bool keeps =
+      learns &&
+      setup.open_states(StateSlots::bytes_needed(LearnerParameters::largest(model, setup.epochs.layers)), &states_);
+  if (keeps) core.storage = &states_;
   status = learner_.open(core, arena.data, setup.learner_bytes);
   if (!status.ok()) {
     reply(status);
     return false;
   }
   if (learns) {
-    Line().text("learner: ").text(has_card ? "states on the card" : "no card, states are lost at a reset").print();
+    Line().text("learner: ").text(keeps ? "states outlive a reset" : "no card, states are lost at a reset").print();
   }
   return true;
 }

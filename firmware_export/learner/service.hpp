@@ -4,7 +4,6 @@
 #include "common/board.hpp"
 #include "common/model_image.hpp"
 #include "core/learner/learner.hpp"
-#include "learner/card_states.hpp"
 
 namespace pmt::firmware {
 
@@ -20,6 +19,8 @@ struct ServiceSetup {
   bool keeps_confirmed;
   bool frames_on_host;  // else they stand in the arena, behind the learner's memory
   size_t learner_bytes;
+  // Where states outlive a reset; false where there is no room for two slots of that size.
+  bool (*open_states)(size_t slot_bytes, StateStorage* storage);
   EpochSetup epochs;
 };
 
@@ -56,7 +57,7 @@ class Service {
   size_t frame_bytes_ = 0;   // of the network's input
   size_t sensor_bytes_ = 0;  // of a frame of the input stage; 0: the host sends inputs
   size_t kept_bytes_ = 0;    // of a sample's frame
-  CardStates states_;
+  StateStorage states_ = {};
   Learner learner_;
 };
 

@@ -107,6 +107,32 @@ def test_a_board_that_only_predicts(model: pmt.Model, tmp_path: Path) -> None:
         export_learner(model, target=TARGET, out=out, samples=0, options=pmt.preset("default"))
 
 
+def test_states_in_the_flash_of_an_stm32f746_stand_above_the_program(
+    model: pmt.Model, tmp_path: Path
+) -> None:
+    need_firmware_tools()
+    out, disco = tmp_path / "fw", "stm32f746g-disco"
+    export = export_learner(model, target=disco, out=out, samples=24, states="flash", flash="1M")
+    assert (export.states, export.flash_bytes) == ("flash", 512 * 1024)
+    assert make(out).returncode == 0
+    symbols = succeed("arm-none-eabi-nm", "-C", out / "build" / "fw.elf")
+    assert re.search("^00080000 A flash_bytes$", symbols, re.M)
+    assert "pmt::stm32f7::open_flash_states(" in symbols
+    assert "CardStates" not in symbols
+    for target in (TARGET, "stm32h7b3i-dk"):
+        with pytest.raises(ValueError, match=f"pmt can write above .*, and {target} has none"):
+            export_learner(model, target=target, out=tmp_path / "no", states="flash")
+    with pytest.raises(ValueError, match="states='ram' must be one of card, flash"):
+        export_learner(model, target=disco, out=tmp_path / "no", states="ram")
+    small = tmp_path / "small.toml"
+    small.write_text(
+        f'board = "{disco}"\nchip = "stm32f746neh6"\nsupply = "ldo"\ncrystal_hz = 0\n'
+        "flash = {origin = 0x0800_0000, bytes = 0x8_0000}\n"
+    )
+    with pytest.raises(ValueError, match="and small has none: take states='card'"):
+        export_learner(model, target=str(small), out=tmp_path / "no", states="flash")
+
+
 @pytest.mark.parametrize("frames", ["board", "host"])
 def test_a_board_filters_and_resamples_what_its_sensor_sees(
     model: pmt.Model, tmp_path: Path, frames: str

@@ -1,5 +1,6 @@
 #include "drivers/cortex_m/processor.hpp"
 
+#include "drivers/cortex_m/memory_protection.hpp"
 #include "drivers/cortex_m/registers.hpp"
 #include "drivers/io.hpp"
 
@@ -51,6 +52,21 @@ void clean_data_cache(const void* begin, size_t bytes) {
   barrier();
   for (uint32_t line = first; line < end; line += line_bytes) io::write(DCCMVAC, line);
   barrier();
+}
+
+bool allow_writes(uint32_t begin, uint32_t bytes) {
+  constexpr uint32_t enabled = 1;
+  ProtectionRegion region;
+  if (cover(begin, bytes, Use::peripherals, &region, 1) != 1) return false;
+  for (uint32_t i = 0; i < protection_regions; ++i) {
+    io::write(MPU_RNR, i);
+    if ((io::read(MPU_RASR) & enabled) != 0) continue;
+    io::write(MPU_RBAR, region.base);
+    io::write(MPU_RASR, region.attributes);
+    barrier();
+    return true;
+  }
+  return false;
 }
 
 board::Memory arena(uint8_t* memory, size_t bytes) { return {memory, bytes, static_cast<size_t>(arena_end - memory)}; }

@@ -1,4 +1,4 @@
-// A Cortex-M7's caches and tick, and the high-water marks.
+// A Cortex-M7's caches, memory protection and tick, and the high-water marks.
 #pragma once
 
 #include "common/board.hpp"
@@ -10,6 +10,10 @@ namespace pmt::cortex_m {
 void enable_caches();
 // Writes to memory what the data cache holds of a range.
 void clean_data_cache(const void* begin, size_t bytes);
+
+// Lets data be read and written there, past the cache, beside what the start has allowed: by a region of the memory
+// protection unit that is free. False where there is none, or the range is not one region.
+bool allow_writes(uint32_t begin, uint32_t bytes);
 
 // Milliseconds, counted by SysTick: by its interrupt, and by whoever asks for the time, so that waiting ends
 // where the interrupt cannot be taken, too.

@@ -59,6 +59,17 @@ constexpr uint32_t FLASH_ACR = 0x40023C00;
 constexpr uint32_t FLASH_ACR_LATENCY = 15u;
 constexpr uint32_t FLASH_ACR_PRFTEN = 1u << 8;
 constexpr uint32_t FLASH_ACR_ARTEN = 1u << 9;
+constexpr uint32_t FLASH_KEYR = 0x40023C04;
+constexpr uint32_t FLASH_SR = 0x40023C0C;
+constexpr uint32_t FLASH_SR_errors = 0xF2;  // ERSERR, PGPERR, PGAERR, WRPERR, OPERR
+constexpr uint32_t FLASH_SR_BSY = 1u << 16;
+constexpr uint32_t FLASH_CR = 0x40023C10;
+constexpr uint32_t FLASH_CR_PG = 1u << 0;
+constexpr uint32_t FLASH_CR_SER = 1u << 1;
+constexpr uint32_t FLASH_CR_SNB_shift = 3;
+constexpr uint32_t FLASH_CR_PSIZE_x32 = 2u << 8;
+constexpr uint32_t FLASH_CR_STRT = 1u << 16;
+constexpr uint32_t FLASH_CR_LOCK = 1u << 31;
 
 constexpr uint32_t DBGMCU_APB1_FZ = 0xE0042008;
 constexpr uint32_t DBGMCU_APB1_FZ_IWDG_STOP = 1u << 12;

@@ -29,7 +29,7 @@ from pmt.firmware.export import (
 )
 from pmt.firmware.export.card import SAVE_INTERVAL
 from pmt.firmware.export.layout import FORMATS
-from pmt.firmware.export.learner import FRAMES, SAMPLES
+from pmt.firmware.export.learner import FRAMES, SAMPLES, STATES
 from pmt.firmware.export.project import BOARD_SIZES, board_options
 from pmt.firmware.export.task import MOST_STEPS
 from pmt.train.run.keep_best import CHOICE
@@ -60,7 +60,7 @@ _OF_INFERENCE = {
     *("input_mean", "input_std"),
 }
 _OF_A_LEARNER = _OF_INFERENCE | {
-    *("learner", "held_out", "samples", "frames", "choose_input", "keep_confirmed"),
+    *("learner", "held_out", "samples", "frames", "states", "choose_input", "keep_confirmed"),
     *("preset", "method"),
 }
 
@@ -168,6 +168,13 @@ def _add_learner(parser: argparse.ArgumentParser) -> None:
         "(default: on the board where they fit)",
     )
     group.add_argument(
+        "--states",
+        choices=STATES,
+        default="card",
+        help="where its states outlive a reset: on the card, or in the last two sectors of an "
+        "STM32F746's flash (default: %(default)s)",
+    )
+    group.add_argument(
         "--choose-input",
         action="store_true",
         help="choose filters before the network on the board, from frames of the camera's size",
@@ -212,7 +219,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         output.text(str(learner))
         output.figures(learner.to_json())
         return 0
-    for option in ("choose_input", "keep_confirmed", "frames", "samples"):
+    for option in ("choose_input", "keep_confirmed", "frames", "states", "samples"):
         if getattr(arguments, option) != arguments.default_of(option):
             raise ValueError(f"--{option.replace('_', '-')} needs --learner")
     lock = None
@@ -251,6 +258,7 @@ def _exported_learner(arguments: argparse.Namespace) -> LearnerExport:
         held_out=arguments.held_out,
         keeps_confirmed=arguments.keep_confirmed,
         frames=arguments.frames,
+        states=arguments.states,
         options=board_options(arguments.preset, arguments.method, chosen) if chosen else None,
         ram=arguments.ram,
         flash=arguments.flash,

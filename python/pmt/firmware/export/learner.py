@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from pmt.firmware.export.folder import (
 )
 from pmt.firmware.export.linked import LINKED_NAME, LinkedParts, linked_parts
 from pmt.firmware.export.report import FixedMemory
-from pmt.firmware.export.target import Target, find_target, parse_size
+from pmt.firmware.export.target import Region, Target, find_target, parse_size
 from pmt.model import Model
 from pmt.model.loading import load
 from pmt.train.learner import (
@@ -42,9 +42,10 @@ from pmt.train.learner import (
 from pmt.train.options import TrainingOptions
 from pmt.train.prepare.input_choice import with_any_stage
 
-__all__ = ["FRAMES", "LearnerExport", "export_learner", "export_learner_files"]
+__all__ = ["FRAMES", "STATES", "LearnerExport", "export_learner", "export_learner_files"]
 
 FRAMES = ("board", "host")
+STATES = ("card", "flash")
 SAMPLES = 64  # where no other number is given
 _BLOCK = 512  # bytes, of a card
 # Memory of the program at most, beside arena and model, on the boards that come with pmt; tests
@@ -54,6 +55,11 @@ FIXED = FixedMemory(stack=4096, variables=3456, code=119 * 1024)
 _EPOCHS_CODE, _STAGE_CODE, _SEARCH_CODE, _LEARNING_CODE = 19_500, 9_500, 4_500, 27_500
 
 
+# Header and function of the program that open its states.
+_STATE_STORAGES = {
+    "card": ("learner/card_states.hpp", "firmware::open_card_states"),
+    "flash": ("drivers/stm32f7/flash_states.hpp", "stm32f7::open_flash_states"),
+}
 # Title and text of the project's README, for a program that only predicts and for one that learns.
 _TITLES = ("Inference", "A learner")
 _ABOUT = (
@@ -81,6 +87,8 @@ class LearnerExport:
         Whether it predicts while it learns a second time.
     frames : {"board", "host"}
         Where frames wait.
+    states : {"card", "flash"}
+        Where states outlive a reset.
     sizes : LearnerSizes
         The learner's memory.
     frame_bytes : int
@@ -98,6 +106,7 @@ class LearnerExport:
     held_out: int
     keeps_confirmed: bool
     frames: str
+    states: str
     sizes: LearnerSizes
     frame_bytes: int
     model_bytes: int
@@ -166,6 +175,7 @@ def export_learner(
     held_out: int | None = None,
     keeps_confirmed: bool = False,
     frames: str | None = None,
+    states: str = "card",
     options: TrainingOptions | None = None,
     ram: str | int | None = None,
     flash: str | int | None = None,
@@ -193,6 +203,9 @@ def export_learner(
     frames : {"board", "host"}, optional
         Where frames wait while a phase reads them: behind the learner's memory, or on the PC at
         the other end of the line; by default on the board where they fit.
+    states : {"card", "flash"}
+        Where states outlive a reset: on the board's card, or in the last two sectors of an
+        STM32F746's flash, below which the program then ends.
     options : TrainingOptions, optional
         Epochs of perturbed forwards, as in ``pmt.Learner``; by default there are none.
 
@@ -219,6 +232,10 @@ def export_learner(
     samples, held_out = checked_samples(samples, held_out, choose_input, options=options)
     if frames is not None and frames not in FRAMES:
         raise ValueError(f"frames={frames!r} must be one of {', '.join(FRAMES)}")
+    if states not in STATES:
+        raise ValueError(f"states={states!r} must be one of {', '.join(STATES)}")
+    if states == "flash":
+        board = _below_states(board)
     place = Path(out)
     check_folder(place, force)
     check_kind(place, learner=True)
@@ -232,6 +249,8 @@ def export_learner(
     budgets = {"ram": board.ram.bytes, "flash": board.flash.bytes}
     for name, given in (("ram", ram), ("flash", flash)):
         budgets[name] = budgets[name] if given is None else parse_size(name, given)
+    if states == "flash":
+        budgets["flash"] = min(budgets["flash"], board.flash.bytes)
     parts = linked_parts(
         model.core,
         [] if epochs is None else [epochs[:2]],
@@ -249,6 +268,7 @@ def export_learner(
         held_out=held_out,
         keeps_confirmed=keeps_confirmed,
         frames=where,
+        states=states,
         sizes=sizes,
         frame_bytes=all_frames if where == "board" else 0,
         model_bytes=len(image),
@@ -257,7 +277,7 @@ def export_learner(
         ram_bytes=budgets["ram"],
         flash_bytes=budgets["flash"],
     )
-    _check_fits(report)
+    _check_fits(report, board)
     project = _project(report, board, image, b"" if clean is None else clean.tobytes())
     project[LINKED_NAME] = parts.header()
     project["model/epochs.hpp"] = _epochs(model, options)
@@ -280,7 +300,25 @@ def _code_bytes(parts: LinkedParts) -> int:
     return FIXED.code - parts.saved_bytes() - sum(size for out, size in left_out if out)
 
 
-def _check_fits(report: LearnerExport) -> None:
+def _below_states(board: Target) -> Target:
+    """Return a board with the flash that the program has below the states of a learner."""
+    states, flash = board.state_flash, board.flash
+    if states is None:
+        raise ValueError(
+            "states='flash' needs a chip whose flash pmt can write above the program, such as that "
+            f"of stm32f746g-disco, and {board.name} has none: take states='card'"
+        )
+    size = min(flash.bytes, states.origin - flash.origin)
+    return replace(board, flash=Region(flash.origin, size))
+
+
+def _check_fits(report: LearnerExport, board: Target) -> None:
+    slot = (board.state_flash or board.flash).bytes // 2
+    if report.states == "flash" and _state_bytes(report) > slot:
+        raise ValueError(
+            f"states='flash' has {slot:,} bytes for a state, which takes up to "
+            f"{_state_bytes(report):,}: take states='card'"
+        )
     for name, used, budget in (
         ("RAM", report.ram_used, report.ram_bytes),
         ("flash", report.flash_used, report.flash_bytes),
@@ -290,6 +328,22 @@ def _check_fits(report: LearnerExport) -> None:
                 f"the learner takes {used:,} bytes of {name}, and there are {budget:,}; take fewer "
                 f"samples, or frames='host'\n{report.memory_table()}"
             )
+
+
+def _state_bytes(report: LearnerExport) -> int:
+    """Return the bytes of a slot at most: a state is no larger than the persistent part."""
+    return _BLOCK * (2 + report.sizes.persistent // _BLOCK)
+
+
+def _states_check(report: LearnerExport, board: Target) -> str:
+    """Return an assertion that the driver's sectors are those that the export has planned."""
+    if report.states == "card" or board.state_flash is None:
+        return ""
+    origin, size = board.state_flash.origin, board.state_flash.bytes
+    return (
+        f"\nstatic_assert(stm32f7::state_slots_origin == {origin:#x}u && "
+        f"2 * stm32f7::state_slot_bytes == {size}u);\n"
+    )
 
 
 def _project(report: LearnerExport, board: Target, image: bytes, clean: bytes) -> dict[str, bytes]:
@@ -314,13 +368,14 @@ def _project(report: LearnerExport, board: Target, image: bytes, clean: bytes) -
         "HELD_OUT": report.held_out,
         "KEEPS_CONFIRMED": str(report.keeps_confirmed).lower(),
         "FRAMES_ON_HOST": str(report.frames == "host").lower(),
+        "STATES_HEADER": _STATE_STORAGES[report.states][0],
+        "STATES": _STATE_STORAGES[report.states][1] if report.samples else "nullptr",
+        "STATES_CHECK": _states_check(report, board),
     }
-    # Two slots; a state is no larger than the persistent part, which holds it with one head more.
-    card = bytes(2 * _BLOCK * (2 + report.sizes.persistent // _BLOCK))
     return {
         **layout.source_files(board, learner=True),
         **layout.build_files(board, values, learner=True),
-        "card.img": card,
+        "card.img": bytes(2 * _state_bytes(report) if report.states == "card" else _BLOCK),
         "model/model.pmt": image,
         "model/clean.bin": clean,
     }

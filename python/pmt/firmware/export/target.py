@@ -128,6 +128,18 @@ class Target:
         """Whether the flags choose a processor for which the core has kernels of its own."""
         return "-mfloat-abi=hard" in self.flags and any(flag in _DSP for flag in self.flags)
 
+    @property
+    def state_flash(self) -> Region | None:
+        """Flash above the program that pmt can write: two sectors, for two states of a learner."""
+        for family, region in _STATE_FLASH.items():
+            flash = _MEMORY[family]["flash"][0]
+            size = _FLASH_BYTES.get(self.chip[len(family) + 1 : len(family) + 2], 0)
+            is_there = region.origin + region.bytes <= flash.origin + size
+            is_above = flash.origin <= self.flash.origin < region.origin
+            if self.chip.startswith(family) and is_there and is_above:
+                return region
+        return None
+
     def limited_to(self, other: Target) -> Target:
         """Return this target with another's sizes of flash and RAM.
 
@@ -291,6 +303,8 @@ _MEMORY = {
     },
 }
 _FLASH_BYTES = {"e": 512 * _KB, "g": 1024 * _KB, "i": 2048 * _KB}  # the letter after the package's
+# The last two sectors; the exported program asserts that drivers/stm32f7/flash_states.hpp has them.
+_STATE_FLASH = {"stm32f746": Region(0x0808_0000, 512 * _KB)}
 
 
 def _check_chip(chip: str, regions: Mapping[str, Region]) -> None:
