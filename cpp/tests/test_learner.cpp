@@ -274,9 +274,7 @@ TEST_CASE("phases one by one reach what all of them reach") {
 TEST_CASE("a learner learns the same from C") {
   const World world(30);
   Device device(world);
-  LearnerSetup without_epochs = device.setup(16, true);
-  without_epochs.epochs = {};
-  REQUIRE(device.learner.open(without_epochs, device.memory.data(), device.memory.size()).ok());
+  const LearnerSetup as_in_cpp = device.setup(16, true);
   pmt_learner_setup setup = {};
   setup.image = world.image.data();
   setup.image_bytes = world.image.size();
@@ -299,6 +297,7 @@ TEST_CASE("a learner learns the same from C") {
   setup.samples = static_cast<int32_t>(world.frames.size());
   setup.held_out = 16;
   setup.keeps_confirmed = 1;
+  setup.epochs = reinterpret_cast<const pmt_epochs*>(&as_in_cpp.epochs);
   AlignedBytes object(pmt_learner_bytes()), tables(pmt_learner_table_bytes(&setup));
   int status = 0, done = 0;
   pmt_learner* learner = pmt_learner_open(object.data(), &setup, tables.data(), tables.size(), &status);

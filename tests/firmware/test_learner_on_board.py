@@ -268,17 +268,16 @@ def test_refusals(model: pmt.Model, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "is no learner's project: it has no readable learner.json" in capsys.readouterr().err
 
 
-def test_the_c_program_of_the_guide_compiles(tmp_path: Path) -> None:
-    need_firmware_tools()
+def test_the_programs_of_the_guide_compile(project: Path, tmp_path: Path) -> None:
     guide = (ROOT / "docs" / "guides" / "learner.md").read_text(encoding="utf-8")
-    program = re.search(r"```c\n(.*?)```", guide, re.DOTALL)
-    assert program is not None
-    assert len(program[1].splitlines()) <= 40
-    source = tmp_path / "adapt.c"
-    source.write_text(program[1])
-    compiler = COMPILER.replace("g++", "gcc")
-    flags = ("-std=c11", "-O2", "-Wall", "-Wextra", "-Wno-missing-field-initializers", "-Werror")
-    succeed(
-        *(compiler, *flags, *CORTEX_M7, f"-I{ROOT / 'cpp'}", "-c", source),
-        *("-o", tmp_path / "adapt.o"),
-    )
+    programs = dict(re.findall(r"```(c|cpp)\n(.*?)```", guide, re.DOTALL))
+    assert len(programs["c"].splitlines()) <= 40
+    languages = {"c": ("gcc", "-std=c11"), "cpp": ("g++", "-std=c++17")}
+    flags = ("-O2", "-Wall", "-Wextra", "-Wno-missing-field-initializers", "-Werror")
+    for language, (compiler, standard) in languages.items():
+        source = tmp_path / f"program.{language}"
+        source.write_text(programs[language])
+        succeed(
+            *(COMPILER.replace("g++", compiler), standard, *flags, *CORTEX_M7, f"-I{project}"),
+            *("-c", source, "-o", tmp_path / "program.o"),
+        )

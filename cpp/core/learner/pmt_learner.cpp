@@ -22,6 +22,7 @@ LearnerSetup core_setup(const pmt_learner_setup& setup) {
   core.keeps_confirmed = setup.keeps_confirmed != 0;
   core.milliseconds = setup.milliseconds;
   core.clock = setup.clock;
+  if (setup.epochs != nullptr) core.epochs = *reinterpret_cast<const EpochSetup*>(setup.epochs);
   return core;
 }
 

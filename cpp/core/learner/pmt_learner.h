@@ -12,6 +12,9 @@ extern "C" {
 #endif
 
 typedef struct pmt_learner pmt_learner;
+/* Layers and options of epochs of perturbed forwards: the EpochSetup of epoch_phase.hpp, which the model/epochs.hpp of
+   an export fills in, and whose address a function in C++ returns as this. */
+typedef struct pmt_epochs pmt_epochs;
 
 /* Numbers, for compilers differ in the size of an enumeration. */
 typedef int32_t pmt_state;
@@ -47,6 +50,7 @@ typedef struct {
   const pmt_storage* storage;            /* may be null */
   uint32_t (*milliseconds)(void* clock); /* may be null */
   void* clock;
+  const pmt_epochs* epochs; /* may be null */
 } pmt_learner_setup;
 
 typedef struct {
