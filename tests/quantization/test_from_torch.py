@@ -78,6 +78,15 @@ def test_the_formula_of_pixels_is_that_of_normalize() -> None:
     check_close(model.logits(colored), logits_of(module, colored, mean, std))
 
 
+def test_a_spread_of_pixels_divided_by_255_brings_a_warning() -> None:
+    message = (
+        r"^input_std=0\.229: is in units of a 0\.\.255 pixel, and below one of them; give 255 times "
+        r"the mean and std of pixels 0\.\.1$"
+    )
+    with pytest.warns(UserWarning, match=message):
+        pmt.from_torch(network(), TRAIN, images=16, input_mean=0.485, input_std=0.229)
+
+
 def test_the_module_stays_as_it_was() -> None:
     module = network().train()
     module[1].eval()  # as where batch norm is frozen
