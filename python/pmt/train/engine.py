@@ -245,7 +245,7 @@ class Engine:
         ndarray of float32, shape (queries, samples, classes); (samples, classes) without a layer
             Logits; of a model of features its output, in the order height, width, channels.
         """
-        prepared = images if images.dtype == np.int8 else self.model.prepare(images)
+        prepared = self.model.prepare(images)
         core, samples = self.model.core, len(images)
         if layer is None:
             if not (weights is None and bias is None and nodes is None):

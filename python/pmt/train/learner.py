@@ -32,15 +32,16 @@ from pmt.train.prepare.clean_statistics import (
     without_statistics,
 )
 from pmt.train.prepare.input_choice import with_any_stage
+from pmt.train.training_data import has_accuracy
 
 __all__ = [
     "LearnedPredictions",
     "Learner",
     "LearnerScore",
     "LearnerSizes",
-    "checked_samples",
     "epochs_of",
     "learner_image",
+    "learner_room",
     "plan_sizes",
 ]
 
@@ -156,7 +157,7 @@ class Learner:
         options: TrainingOptions | None = None,
         storage: str | os.PathLike[str] | None = None,
     ) -> None:
-        samples, held_out = checked_samples(
+        samples, held_out = learner_room(
             samples, held_out, choose_input, options=options, storage=storage
         )
         if choose_input:
@@ -175,7 +176,7 @@ class Learner:
                 f"storage={place!r} holds states of another model or of other layers to train: "
                 "choose another file"
             )
-        self._sizes = sizes
+        self._sizes, self._samples = sizes, samples
 
     def observe(
         self,
@@ -202,6 +203,7 @@ class Learner:
             taken in.
         """
         _check_word("role", role, _core.LEARNER_ROLES)
+        self._need_samples("observe()")
         self._refuse_while_running("observe()")
         inputs = self._inputs(images)
         given = np.full(len(inputs), -1) if labels is None else np.asarray(labels)
@@ -229,6 +231,7 @@ class Learner:
             If the model or the samples do not suffice, a phase runs, or a state is on trial.
         """
         _check_word("phase", phase, _core.LEARNER_PHASES)
+        self._need_samples("begin()")
         self._refuse_while_running("begin()")
         if self.on_trial:
             raise ValueError("begin() needs a state that is confirmed: confirm() or roll_back()")
@@ -356,6 +359,10 @@ class Learner:
         if self._core.is_running:
             raise ValueError(f"{call} cannot be called while a phase runs: run() it, or cancel()")
 
+    def _need_samples(self, call: str) -> None:
+        if self._samples == 0:
+            raise ValueError(f"{call} needs samples: the learner has samples=0, and only predicts")
+
     def _storing(self) -> AbstractContextManager[None]:
         return explaining("the states could not be stored", self._place)
 
@@ -364,7 +371,7 @@ class Learner:
             raise ValueError(f"{call} needs a state on trial: commit() puts one there")
 
 
-def checked_samples(
+def learner_room(
     samples: int, held_out: int | None, choose_input: bool, **of_learning: object
 ) -> tuple[int, int]:
     """Return how many samples a learner has room for, and how many of them may be held out.
@@ -372,7 +379,7 @@ def checked_samples(
     Without samples, arguments of learning must be None.
     """
     samples = checked_range("samples", samples, 0, _MOST_SAMPLES)
-    for name, value in of_learning.items():
+    for name, value in {"held_out": held_out or None, **of_learning}.items():
         if samples == 0 and value is not None:
             raise ValueError(f"{name}= cannot be given with samples=0, which learns nothing")
     if choose_input and samples < _core.INPUT_FEWEST_IMAGES:
@@ -411,10 +418,10 @@ def plan_sizes(
 
 def learner_image(model: Model) -> tuple[bytes, npt.NDArray[np.float32] | None]:
     """Return a model's image without statistics, and these, (channels, 2), if there are any."""
-    if model.classes == 1:
+    if not has_accuracy(model):
         raise ValueError(
-            "the model has one output, and a learner tells classes apart: give a model of two "
-            "classes or more"
+            f"the model gives {model.output_text}, and a learner tells classes apart: give a model "
+            "of two classes or more"
         )
     statistics = stored_statistics(model)
     clean = None if statistics is None else _channels(model, statistics)

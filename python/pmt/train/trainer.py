@@ -131,7 +131,7 @@ class Trainer(ABC):
         ValueError
             If the others do not fill a batch.
         """
-        if not self.chooses_state or not data.has_class_labels:
+        if not self.chooses_state:
             return np.empty(0, np.int64)
         found = held_out_indices(self.options, data)
         samples, count = len(data), len(found)
@@ -157,7 +157,7 @@ class Trainer(ABC):
         OptionWarning
             If the batch is smaller.
         """
-        parts = held_out is None and self.chooses_state and data.has_class_labels
+        parts = held_out is None and self.chooses_state
         count = len(data) - (len(held_out_indices(self.options, data)) if parts else 0)
         batch = self.options.batch
         usual = {options.batch for options in self.presets().values()} | {self.method_batch}

@@ -34,9 +34,9 @@ from pmt.model import Model
 from pmt.model.loading import load
 from pmt.train.learner import (
     LearnerSizes,
-    checked_samples,
     epochs_of,
     learner_image,
+    learner_room,
     plan_sizes,
 )
 from pmt.train.options import TrainingOptions
@@ -216,7 +216,7 @@ def export_learner(
             f"target={board.name!r} has no serial line that a learner could read (serial.cpp in "
             "its folder): take qemu-mps2-an500, or call pmt::Learner from your own program"
         )
-    samples, held_out = checked_samples(samples, held_out, choose_input, options=options)
+    samples, held_out = learner_room(samples, held_out, choose_input, options=options)
     if frames is not None and frames not in FRAMES:
         raise ValueError(f"frames={frames!r} must be one of {', '.join(FRAMES)}")
     place = Path(out)
