@@ -87,7 +87,7 @@ def test_epochs_go_on_from_the_best_state(model: pmt.Model, noisy: Dataset) -> N
     assert changed == model.select_layers("B2")
     plain = pmt.Learner(model, samples=40)
     plain.observe(noisy.images[:40], noisy.labels[:40])
-    with pytest.raises(ValueError, match="no weights to train"):
+    with pytest.raises(ValueError, match="phase='epochs' needs options, which name"):
         plain.begin("epochs")
 
 

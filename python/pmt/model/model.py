@@ -114,6 +114,8 @@ class Model(Layers):
     @classmethod
     def from_graph(cls, graph: Graph) -> Model:
         """Build a model from a quantized graph."""
+        if not isinstance(graph, Graph):
+            raise TypeError(f"graph is {kind_of(graph)}: must be a pmt.net.graph.Graph")
         return cls(build_image(graph))
 
     def to_graph(self) -> Graph:
@@ -203,6 +205,8 @@ class Model(Layers):
 
         Raises
         ------
+        TypeError
+            If `stage` is neither an input stage nor None.
         ValueError
             If the network's input has more than 4 channels.
 
@@ -214,6 +218,8 @@ class Model(Layers):
         >>> model.with_input_stage(pmt.InputStage((32, 32), (median,))).image_shape
         (32, 32, 3)
         """
+        if not isinstance(stage, InputStage | None):
+            raise TypeError(f"stage is {kind_of(stage)}: must be a pmt.InputStage, or None")
         return Model.from_graph(replace(self.to_graph(), stage=stage))
 
     @property

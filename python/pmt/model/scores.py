@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
-from pmt._util.checks import checked_integer
+from pmt._util.checks import checked_flag, checked_integer
 from pmt._util.frames import data_frame
 from pmt._util.plots import one_axes, plain_text
 from pmt._util.processes import thread_count
@@ -97,7 +97,7 @@ def raw_logits(
     core: _core.Model, images: npt.NDArray[Any], threads: int = 0, *, int8_logits: bool = False
 ) -> npt.NDArray[np.float32]:
     """Return the logits of :meth:`pmt.Model.logits`, without its warnings."""
-    count, parts = thread_count(threads), []
+    count, parts, int8_logits = thread_count(threads), [], checked_flag("int8_logits", int8_logits)
     for part in _parts(images):
         parts.append(core.logits(prepared_inputs(core, part, count), count, int8_logits))
     return parts[0] if len(parts) == 1 else np.concatenate(parts)

@@ -17,10 +17,11 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt._util.atomic_file import explaining
-from pmt._util.checks import checked_range
+from pmt._util.checks import checked_flag, checked_range
 from pmt._util.text import did_you_mean, table
 from pmt.model import Model
 from pmt.model.input_conversion import images_in_shape, kind_of
+from pmt.model.model import check_model
 from pmt.net.image import read_stage
 from pmt.train.options import TrainingOptions
 from pmt.train.prepare.clean_statistics import (
@@ -157,6 +158,9 @@ class Learner:
         options: TrainingOptions | None = None,
         storage: str | os.PathLike[str] | None = None,
     ) -> None:
+        check_model(model)
+        checked_flag("choose_input", choose_input)
+        checked_flag("keeps_confirmed", keeps_confirmed)
         samples, held_out = learner_room(
             samples, held_out, choose_input, options=options, storage=storage
         )
@@ -232,6 +236,8 @@ class Learner:
         """
         _check_word("phase", phase, _core.LEARNER_PHASES)
         self._need_samples("begin()")
+        if phase == "epochs" and self._sizes[-1] is None:
+            raise ValueError("phase='epochs' needs options, which name the layers to train")
         self._refuse_while_running("begin()")
         if self.on_trial:
             raise ValueError("begin() needs a state that is confirmed: confirm() or roll_back()")
@@ -396,6 +402,11 @@ def epochs_of(
     """Return the options of a training that the core reads."""
     if options is None:
         return None
+    if not isinstance(options, TrainingOptions):
+        raise TypeError(
+            f"options is {kind_of(options)}: must be pmt.TrainingOptions; pmt.preset('default') "
+            "makes some"
+        )
     layers = tuple(model.select_layers(options.layers))
     return options.to_core(), layers, options.batch, options.epochs, options.learning_rate
 

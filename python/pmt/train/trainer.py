@@ -33,6 +33,7 @@ from pmt.train.run.config import RunOptions
 from pmt.train.run.folder import RunFolder
 from pmt.train.run.keep_best import Images, held_out_indices
 from pmt.train.run.loop import Progress, Run
+from pmt.train.run.observers import checked_callbacks
 from pmt.train.run.result import RunResult
 from pmt.train.schedule import Schedule
 from pmt.train.stepper import Stepper
@@ -292,6 +293,7 @@ class Trainer(ABC):
             held_out = measured_images(model, held_out, "held_out")
         if groups is not None:
             data = replace(data, groups=checked_groups(groups, len(data)))
+        callbacks = checked_callbacks(callbacks)
         check_apart(data, valid, held_out, callbacks)
         seen = int(seen_images(model.metadata, data).sum())
         if seen:

@@ -32,6 +32,7 @@ from pmt.firmware.export.report import FixedMemory
 from pmt.firmware.export.target import Target, find_target, parse_size
 from pmt.model import Model
 from pmt.model.loading import load
+from pmt.model.model import check_model
 from pmt.train.learner import (
     LearnerSizes,
     epochs_of,
@@ -208,6 +209,7 @@ def export_learner(
     FileExistsError, OSError
         As :func:`pmt.firmware.export.export`.
     """
+    check_model(model)
     board = find_target(target)
     if like is not None:
         board = board.limited_to(find_target(like))
@@ -286,9 +288,12 @@ def _check_fits(report: LearnerExport) -> None:
         ("flash", report.flash_used, report.flash_bytes),
     ):
         if used > budget:
+            kind, remedy = "learner", "take fewer samples, or frames='host'"
+            if report.samples == 0:
+                kind, remedy = "program", "take a larger board, or a smaller model"
             raise ValueError(
-                f"the learner takes {used:,} bytes of {name}, and there are {budget:,}; take fewer "
-                f"samples, or frames='host'\n{report.memory_table()}"
+                f"the {kind} takes {used:,} bytes of {name}, and there are {budget:,}; {remedy}\n"
+                f"{report.memory_table()}"
             )
 
 
