@@ -60,3 +60,21 @@ TEST_CASE("a linear head is the one whose window covers its input") {
   CHECK(!with_head(OpKind::conv2d, {1, 1, 2, 2, 0, 0}, {2, 2, 4}, {1, 1, 10}));
   CHECK(!with_head(OpKind::depthwise_conv2d, {1, 1, 1, 1, 0, 0}, {1, 1, 4}, {1, 1, 4}));
 }
+
+TEST_CASE("a head with a fused activation is none, as its logits are not linear") {
+  const auto with_clamp = [](int32_t zero_point, int32_t clamp_min, int32_t clamp_max) {
+    ImageBuilder builder;
+    builder.add_tensor({1, 1, 4});
+    builder.add_tensor({1, 1, 10}, 0.05f, zero_point);
+    OpRecord op = plain_op(OpKind::fully_connected, 0, 1);
+    op.clamp_min = clamp_min;
+    op.clamp_max = clamp_max;
+    builder.add_op(op, constant_data(40, 10));
+    const AlignedBytes image = builder.build();
+    return has_linear_head(opened(image));
+  };
+  CHECK(with_clamp(-127, -128, 127));
+  CHECK(!with_clamp(-128, -128, 127));
+  CHECK(!with_clamp(0, 0, 127));
+  CHECK(!with_clamp(0, -128, 60));
+}

@@ -91,8 +91,11 @@ def test_a_board_that_only_predicts(model: pmt.Model, tmp_path: Path) -> None:
     assert (export.sizes.needed, export.statistics_bytes) == (12256, 0)
     assert str(export).startswith(f"{out}: a program for {TARGET} that only predicts\n")
     assert (out / "README.md").read_text().startswith("# Inference on QEMU's mps2-an500")
-    with pytest.raises(FileExistsError, match="is the export of a learner: choose another"):
+    with pytest.raises(FileExistsError, match="is the export of a learner or of inference: choose"):
         small_export(out)
+    other = datasets.Dataset.from_arrays(noisy("test", 8).images, [10] * 8, name="other")
+    with pytest.raises(ValueError, match="data set 'other' has label 10, the model has 10 cla"):
+        stream(out, None, other, pipe=True)
     report = stream(out, None, noisy("test", 8), pipe=True)
     assert (report.samples, report.replies, report.different) == (0, 8, [])
     assert str(report).startswith(f"test images: {report.before:.1%} of 8\n")

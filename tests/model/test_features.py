@@ -284,12 +284,16 @@ def test_a_data_source_gives_inputs_as_they_are(folder: Path) -> None:
     assert repr(data) == "Dataset('test', 20 float32 inputs 1x32x3, 4 classes)"
 
 
-@pytest.mark.parametrize("call", ["evaluate", "predict", "predict_proba"])
+@pytest.mark.parametrize(
+    "call",
+    ["evaluate", "score_images", "confusion", "predict", "predict_proba", "logits", "outputs"],
+)
 def test_floats_of_0_to_255_bring_a_warning(call: str) -> None:
     model = smooth_network()  # (pixel - 128) / 128
     x = np.zeros((3, 4, 4, 3), np.float32)
     x[0, 0, 0] = 255  # few are out of range
-    name, given = ("dataset", ((x, [0, 1, 2]),)) if call == "evaluate" else ("images", (x,))
+    labeled = call in ("evaluate", "score_images", "confusion")
+    name, given = ("dataset", ((x, [0, 1, 2]),)) if labeled else ("images", (x,))
     message = (
         f"data set '{name}': its inputs, 0..255, look like pixels 0..255, but the model reads "
         "pixels as -1..0.9922; give uint8 pixels, which the model normalizes itself"
@@ -298,7 +302,7 @@ def test_floats_of_0_to_255_bring_a_warning(call: str) -> None:
         getattr(model, call)(*given)
     assert [warning.filename for warning in caught] == [__file__]
     inputs = (x - 128) / 128
-    getattr(model, call)((inputs, [0, 1, 2]) if call == "evaluate" else inputs)
+    getattr(model, call)((inputs, [0, 1, 2]) if labeled else inputs)
 
 
 def test_floats_outside_of_the_range_bring_a_warning_where_they_are_predicted() -> None:

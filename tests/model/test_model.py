@@ -217,3 +217,36 @@ def test_info_of_many_ops_takes_less_than_two_seconds(tmp_path, capsys, ops, res
     training = capsys.readouterr().out.splitlines()[-1]
     peaks = {(256, False): 816, (256, True): 1072, (1000, False): 816, (1000, True): 1328}
     assert training.startswith(f"training  {peaks[ops, residual]:,} bytes of activations, ")
+
+
+def with_end(zero_point: int, clamp: tuple[int, int]) -> Model:
+    """Two sums of the three inputs, 20 and -10 steps of 0.5 for inputs of 1, 2 and 3."""
+    layer = {
+        "weights": np.array([[5, 3, 3], [-5, -1, -1]], np.int8),
+        "bias": np.array([0, 0], np.int32),
+        "weight_scales": np.full(2, 0.5, np.float32),
+    }
+    tensors = [Tensor("input", 1, 1, 3, 1.0, 0), Tensor("logits", 1, 1, 2, 0.5, zero_point)]
+    ops = [Op("fully_connected", "head", (0,), 1, clamp=clamp, **layer)]
+    return Model.from_graph(Graph(tensors, ops, 0, 1, (0.0,) * 3, (1.0,) * 3, {"head": [0]}, {}))
+
+
+@pytest.mark.parametrize(
+    ("zero_point", "clamp", "expected"),
+    [
+        (0, (-128, 127), [10.0, -5.0]),
+        (-127, (-128, 127), [10.0, -5.0]),
+        (-128, (-128, 127), [10.0, 0.0]),  # ReLU
+        (0, (0, 127), [10.0, 0.0]),
+        (-128, (-128, -116), [6.0, 0.0]),  # ReLU6
+    ],
+)
+def test_logits_pass_an_activation_behind_the_last_layer(zero_point, clamp, expected):
+    model = with_end(zero_point, clamp)
+    images = np.array([[[[1, 2, 3]]]], np.int8)
+    assert model.logits(images).tolist() == [expected]
+    assert model.outputs(images).tolist() == [expected]
+    engine = pmt.Engine(model, "head")
+    assert engine.logits(images).tolist() == [expected]
+    none = np.zeros((1, 2, 3), np.int8)
+    assert engine.logits(images, "head", none).tolist() == [[expected]]

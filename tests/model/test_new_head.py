@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import pmt
 from pmt.cli import main
 from pmt.datasets import Dataset
+from pmt.net.graph import with_new_head
 
 NAMES = ("sandal", "sneaker", "ankle boot")
 
@@ -84,3 +86,12 @@ def test_from_a_shell(tmp_path: Path, shoes: Dataset, capsys: pytest.CaptureFixt
     assert main([*command, *data]) == 0
     assert capsys.readouterr().err == ""
     assert pmt.load(tmp_path / "run").class_names == NAMES
+
+
+def test_a_new_head_has_no_activation() -> None:
+    graph = pmt.load("fashion_mnist_dscnn").to_graph()
+    graph.tensors[graph.output] = replace(graph.tensors[graph.output], scale=0.25, zero_point=-128)
+    graph.ops[-1].clamp = (-128, 60)
+    new = with_new_head(graph, 3)
+    assert (new.tensors[new.output].scale, new.tensors[new.output].zero_point) == (0.5, 0)
+    assert new.ops[-1].clamp == (-128, 127)

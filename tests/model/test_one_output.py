@@ -104,6 +104,30 @@ def test_a_new_head_learns_two_classes() -> None:
     assert model.evaluate(sides("test")).accuracy > 0.9
 
 
+def test_held_out_images_choose_the_state_of_two_classes() -> None:
+    model = pmt.load("fashion_mnist_dscnn", classes=1)
+    trainer = pmt.ZOTrainer(loss="binary_cross_entropy", layers="head", epochs=1)
+    watched = sides("test").take(200)
+    result = trainer.fit(model, sides("train"), valid=watched)
+    assert result.held_out == 200
+    assert "the best on the 200 held-out images" in result.verdict()
+    start = result.phases[0]
+    assert start["held_out_loss"] == pytest.approx(np.log(2), abs=1e-4)
+    assert start["valid_accuracy"] == np.mean(watched.labels == 0)
+    before, train = model.image(), sides("train")
+    wrong = Dataset.from_arrays(train.images, 1 - train.labels)
+    result = trainer.fit(model, wrong, held_out=watched)
+    assert result.verdict().startswith("kept the original model: on the 200 held-out images")
+    assert model.image() == before
+
+
+def test_labels_that_one_output_does_not_tell_are_not_measured() -> None:
+    model, data = pmt.load("fashion_mnist_dscnn", classes=1), pmt.datasets.bundled("test")
+    trainer = pmt.ZOTrainer(loss="binary_cross_entropy", layers="head", epochs=1)
+    with pytest.raises(ValueError, match="has label 9, and the model one output, which tells 0 fr"):
+        trainer.fit(model, sides("train").take(100), held_out=data)
+
+
 def test_cross_entropy_of_one_output_is_refused() -> None:
     model = pmt.load("fashion_mnist_dscnn", classes=1)
     message = "compares outputs with each other, and the model has one; use loss='binary_cross_ent"

@@ -12,6 +12,8 @@ from networks import residual_network
 
 import pmt
 from pmt.datasets import Dataset
+from pmt.firmware.export import export_learner
+from pmt.protocol import DataSource
 
 PIXELS = np.zeros((2, 8, 8, 3), np.uint8)
 DATA = Dataset(PIXELS, np.zeros(2, np.int64), ("a", "b", "c", "d"), "blank")
@@ -189,10 +191,87 @@ def test_data_of_a_wrong_kind(data: Any, message: str) -> None:
 )
 def test_a_model_of_a_wrong_kind(model: Any, message: str) -> None:
     trainer = pmt.ZOTrainer()
-    for call in (lambda: trainer.fit(model, DATA), lambda: trainer.cost(model)):
+    for call in (
+        lambda: trainer.fit(model, DATA),
+        lambda: trainer.cost(model),
+        lambda: pmt.Engine(model),
+        lambda: pmt.Learner(model),
+        lambda: pmt.align(model, PIXELS),
+        lambda: pmt.statistics(model, PIXELS),
+        lambda: pmt.choose_input_stage(model, PIXELS),
+        lambda: pmt.select_block(model, DataSource("bundled")),
+        lambda: export_learner(model, target="qemu-mps2-an500", out="none"),
+    ):
         with pytest.raises(TypeError) as caught:
             call()
         assert str(caught.value) == message
+
+
+def test_arguments_of_another_type() -> None:
+    model = residual_network()
+    engine = pmt.Engine(model, "head")
+    trainer = pmt.ZOTrainer(epochs=1, batch=1)
+    stop = pmt.callbacks.EarlyStopping(2)
+    for call, message in (
+        (lambda: model.with_input_stage("x"), "stage is 'x': must be a pmt.InputStage, or None"),
+        (lambda: pmt.Model.from_graph(3), "graph is 3: must be a pmt.net.graph.Graph"),
+        (
+            lambda: model.logits(PIXELS, int8_logits="no"),
+            "int8_logits='no' must be True or False",
+        ),
+        (lambda: pmt.Engine(model, int8_logits=1), "int8_logits=1 must be True or False"),
+        (lambda: pmt.Engine(model, seed=1.5), "seed=1.5 must be an integer"),
+        (lambda: engine.random("head", 1.5), "step=1.5 must be an integer"),
+        (
+            lambda: engine.logits(PIXELS, "head", 3),
+            "weights of layer 'head' must be a NumPy array of int8; got int; convert it by "
+            "numpy.asarray(weights, numpy.int8)",
+        ),
+        (
+            lambda: engine.logits(PIXELS, "head", nodes=3),
+            "nodes of layer 'head' must be a NumPy array of int8; got int; convert it by "
+            "numpy.asarray(nodes, numpy.int8)",
+        ),
+        (
+            lambda: engine.logits([PIXELS]),
+            f"images is list{DTYPE}; numpy.stack(images) makes one array of images of one shape",
+        ),
+        (
+            lambda: pmt.Learner(model, keeps_confirmed="no"),
+            "keeps_confirmed='no' must be True or False",
+        ),
+        (
+            lambda: pmt.Learner(model, options="default"),
+            "options is 'default': must be pmt.TrainingOptions; pmt.preset('default') makes some",
+        ),
+        (
+            lambda: trainer.fit(model, DATA, callbacks=stop),
+            f"callbacks={stop!r} must be a list of callables; a single one is given as [callback]",
+        ),
+        (
+            lambda: trainer.fit(model, DATA, callbacks=[3]),
+            "callbacks=[3] must be a list of callables; a single one is given as [callback]",
+        ),
+        (
+            lambda: pmt.select_block(model, DATA, candidates=["head", "B1"]),
+            "data is Dataset: must be a pmt.protocol.DataSource; pmt.train.choose.select takes "
+            "data sets",
+        ),
+    ):
+        with pytest.raises(TypeError) as caught:
+            call()
+        assert str(caught.value) == message
+
+
+def test_a_layer_that_is_no_name_and_a_phase_without_options() -> None:
+    engine = pmt.Engine(residual_network(), "head")
+    with pytest.raises(
+        ValueError, match=r"^layer=\['head'\] is none of the engine's layers: head$"
+    ):
+        engine.weights(["head"])
+    learner = pmt.Learner(residual_network(), samples=8)
+    with pytest.raises(ValueError, match="phase='epochs' needs options, which name the layers"):
+        learner.begin("epochs")
 
 
 @pytest.mark.parametrize("suffix", ["tflite", "onnx"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,15 @@ def test_the_formula_of_pixels_is_that_of_normalize() -> None:
     module = network(3)
     model = pmt.from_torch(module, colored, input_mean=mean, input_std=std)
     check_close(model.logits(colored), logits_of(module, colored, mean, std))
+
+
+def test_a_spread_of_pixels_divided_by_255_brings_a_warning() -> None:
+    message = (
+        "input_std=0.229: is in units of a 0..255 pixel, and below one of them; give 255 times the "
+        "mean and std of pixels 0..1"
+    )
+    with pytest.warns(UserWarning, match=f"^{re.escape(message)}$"):
+        pmt.from_torch(network(), TRAIN, images=16, input_mean=0.485, input_std=0.229)
 
 
 def test_the_module_stays_as_it_was() -> None:

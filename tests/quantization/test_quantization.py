@@ -158,23 +158,24 @@ def test_the_input_follows_the_pixel_range_with_another_mean_and_spread():
 
 
 @pytest.mark.parametrize(
-    ("activation", "bias", "clamp"),
+    ("activation", "bias", "clamp", "zero_point"),
     [
-        ("none", 0.0, (-128, 127)),
-        ("relu", 0.0, (-128, 127)),
+        # A step below zero tells the output of the network from that of an activation.
+        ("none", 0.0, (-128, 127), -127),
+        ("relu", 0.0, (-128, 127), -128),
         # Output 0 .. 6: every int8 value is used, and 6 is the greatest.
-        ("relu6", 9.0, (-128, 127)),
+        ("relu6", 9.0, (-128, 127), -128),
         # Output 0 .. 0.5, and int8 reaches no further.
-        ((-0.25, 0.5), 0.0, (-128, 127)),
+        ((-0.25, 0.5), 0.0, (-128, 127), -128),
         # Output -2.5 alone, with zero in the range: 127 is zero, and -1.25 half way.
-        ((-9.0, -1.25), -3.5, (-128, 0)),
+        ((-9.0, -1.25), -3.5, (-128, 0), 127),
     ],
 )
-def test_activations_become_clamps(activation, bias, clamp):
+def test_activations_become_clamps(activation, bias, clamp, zero_point):
     op = dense([[1.0]], [bias], activation=activation)
     quantized = quantize(graph_of((1, 1, 1), (op, (1, 1, 1))), repeated(pixels(255)))
     assert quantized.ops[0].clamp == clamp
-    assert quantized.tensors[1].zero_point == (127 if bias < 0 else -128)
+    assert quantized.tensors[1].zero_point == zero_point
 
 
 def test_what_relu_cuts_is_exactly_zero():
@@ -222,7 +223,7 @@ def test_a_percentile_cuts_one_outlier_in_a_hundred():
     # A bin of the histogram is 2^-14 .. 2^-13 wide here.
     assert high == pytest.approx(0.2, abs=2**-13)
     quantized = quantize(floating, images, ranges="percentile", percentile=98.0)
-    assert quantized.tensors[1].scale == pytest.approx(0.2 / 255, rel=1e-3)
+    assert quantized.tensors[1].scale == pytest.approx(0.2 / 254, rel=1e-3)
 
 
 @settings(max_examples=25, deadline=None)

@@ -37,8 +37,15 @@ def run_op(graph: Graph, op: Op, inputs: list[npt.NDArray[np.int8]]) -> npt.NDAr
 
 
 def logits(graph: Graph, inputs: npt.NDArray[np.int8]) -> npt.NDArray[np.float32]:
-    """Real logits (N, classes) from the last layer's accumulators, float32."""
+    """Real logits (N, classes) from the last layer's accumulators, float32.
+
+    Behind an activation they are its int8 output.
+    """
     last = graph.ops[-1]
+    if has_activation(graph):
+        target = graph.tensors[last.output]
+        steps = run(graph, inputs)[last.output].astype(float32) - float32(target.zero_point)
+        return (steps * float32(target.scale)).reshape(len(inputs), -1)
     assert last.weights is not None
     assert last.bias is not None
     assert last.weight_scales is not None
@@ -49,6 +56,12 @@ def logits(graph: Graph, inputs: npt.NDArray[np.int8]) -> npt.NDArray[np.float32
         float32(source.scale) * last.weight_scales
     )
     return real.reshape(len(inputs), -1)
+
+
+def has_activation(graph: Graph) -> bool:
+    """Whether the last layer cuts its output, at int8's end where that is zero."""
+    last = graph.ops[-1]
+    return last.clamp != (-128, 127) or graph.tensors[last.output].zero_point == -128
 
 
 def quantize_pixels(graph: Graph, images: npt.NDArray[np.uint8]) -> npt.NDArray[np.int8]:

@@ -87,7 +87,7 @@ def test_epochs_go_on_from_the_best_state(model: pmt.Model, noisy: Dataset) -> N
     assert changed == model.select_layers("B2")
     plain = pmt.Learner(model, samples=40)
     plain.observe(noisy.images[:40], noisy.labels[:40])
-    with pytest.raises(ValueError, match="no weights to train"):
+    with pytest.raises(ValueError, match="phase='epochs' needs options, which name"):
         plain.begin("epochs")
 
 
@@ -283,10 +283,25 @@ def test_errors_name_the_rule(model: pmt.Model, noisy: Dataset) -> None:
         (lambda: pmt.Learner(model, samples=-1), r"samples=-1 must be 0\.\.1048576"),
         (
             lambda: pmt.Learner(pmt.load("fashion_mnist_dscnn", classes=1)),
-            "the model has one output, and a learner tells classes apart",
+            "^the model gives 1 output, and a learner tells classes apart: give a model of two ",
+        ),
+        (
+            lambda: pmt.Learner(model.features("conv1"), samples=0),
+            "^the model gives 14x14x16 features, and a learner tells classes apart",
         ),
         (lambda: pmt.Learner(model, samples=0, storage="s"), "storage= cannot be given with"),
-        (lambda: pmt.Learner(model, samples=0).begin("align"), "too few samples"),
+        (
+            lambda: pmt.Learner(model, samples=0, held_out=2),
+            r"^held_out= cannot be given with samples=0, which learns nothing$",
+        ),
+        (
+            lambda: pmt.Learner(model, samples=0).begin("align"),
+            r"^begin\(\) needs samples: the learner has samples=0, and only predicts$",
+        ),
+        (
+            lambda: pmt.Learner(model, samples=0).observe(one),
+            r"^observe\(\) needs samples: the learner has samples=0, and only predicts$",
+        ),
         (lambda: pmt.Learner(model, samples=8, held_out=9), r"held_out=9 must be 0\.\.8"),
         (lambda: learner.begin("aling"), "phase='aling' is unknown; did you mean 'align'"),
         (lambda: learner.observe(one, role="test"), "role='test' is unknown"),

@@ -81,7 +81,7 @@ void run_requantized(const Network& network, int32_t index, const OpImages& imag
 void output_scales(const Model& model, const OpRecord& op, float* scales);
 
 // True where the loss can read the last layer's int32 accumulators: a linear last op whose window
-// covers its whole input.
+// covers its whole input, without a fused activation.
 bool has_linear_head(const Model& model);
 
 // Logits of a linear head from its input: (float(acc) + float(bias)) * (s_x * s_w), of a range of

@@ -5,11 +5,14 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 
+import numpy as np
+
 from pmt.errors import OptionError
 
 __all__ = [
     "SPLITS",
     "checked_candidates",
+    "checked_flag",
     "checked_integer",
     "checked_limit",
     "checked_range",
@@ -37,6 +40,13 @@ def checked_range(argument: str, value: object, least: int, most: int) -> int:
     if not least <= checked <= most:
         raise ValueError(f"{argument}={checked} must be {least}..{most}")
     return checked
+
+
+def checked_flag(argument: str, value: object) -> bool:
+    """Return `value` as a bool, or raise a TypeError that names `argument`."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{argument}={value!r} must be True or False")
+    return bool(value)
 
 
 def checked_seed(seed: object) -> int:

@@ -234,11 +234,15 @@ def stream(
     Raises
     ------
     FileNotFoundError, ValueError, OSError
-        If the folder is no learner, a program is missing, or the board does not answer.
+        If the folder is no learner, a label is none of the model's classes, a program is missing,
+        or the board does not answer.
     """
     place = Path(folder)
     model, export = read_model(place)
     session = _Session(model, export, progress or (lambda text: None))
+    test = _labeled(model, test, "test")
+    if data is not None and labeled:
+        data = _labeled(model, data, "data")
     if port is None:
         link = emulated_board(place, export["target"], pipe=pipe, counts=counts)
     else:
@@ -248,6 +252,13 @@ def stream(
     if port is not None or not counts:
         return report
     return replace(report, instructions=report.milliseconds * 10**6 // INSTRUCTION_NS)
+
+
+def _labeled(model: Model, data: Dataset, argument: str) -> Dataset:
+    """Return images whose labels are the model's classes, before any of them is sent."""
+    images = model.match_classes(Dataset.of(data, argument))
+    model.check_classes(images)
+    return images
 
 
 def prediction_reply(host: LearnedPredictions, index: int) -> str:

@@ -23,7 +23,7 @@ from pmt.train.run.metrics import StateRecord
 from pmt.train.run.result import RunResult
 from pmt.train.schedule import Schedule
 from pmt.train.trainer import Trainer
-from pmt.train.training_data import has_accuracy, note_on_classes
+from pmt.train.training_data import is_measured, note_on_classes
 
 __all__ = ["Adaptation", "AdaptationResult", "adapt", "open_run", "resume_run"]
 
@@ -84,8 +84,9 @@ class Adaptation:
         """Entries that no record of the run has, as the training images have no classes."""
         if self.data.has_class_labels:
             return ()
+        chosen_on = () if self.held_out else ("held_out_loss",)
         watched = () if self.valid else ("valid_loss", "valid_accuracy")
-        return ("train_accuracy", "held_out_loss", *watched)
+        return ("train_accuracy", *chosen_on, *watched)
 
     @property
     def notes(self) -> list[str]:
@@ -94,7 +95,7 @@ class Adaptation:
         notes += note_on_classes(self.model, self.data, self.trainer.options)
         if not self.held_out:
             return notes + note_without_choice(self.data, self.trainer.options)
-        notes += note_on_rare_classes(self.data)
+        notes += note_on_rare_classes(self.data, self.trainer.options)
         earlier = self._same_images_before()
         if earlier is not None:
             notes.append(
@@ -307,7 +308,7 @@ def _with_data(
             f"{where.data}: the training images are no longer those that the run in "
             f"{folder.path} began with; restore them or start another run"
         )
-    if valid is not None and not (has_accuracy(model) and valid.has_class_labels):
+    if valid is not None and not is_measured(model, valid):
         valid = None
     data = trainer.training_data(model, data)
     trainer = trainer.fitted_to(data)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import reprlib
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -41,6 +40,7 @@ from pmt.model.scores import (
     class_logits,
     most_probable,
     probabilities,
+    raw_logits,
     scores_of_logits,
 )
 from pmt.net.graph import Graph, ends_in_features
@@ -50,20 +50,9 @@ from pmt.net.input_stage import InputStage
 __all__ = ["Layer", "Model", "check_model"]
 
 
-_AT_ONCE = 1 << 23  # bytes of images
 # Lines of a text or table that is looked at; more layers are folded away.
 _SHOWN_BLOCKS = 9
 _SHOWN_LAYERS = 12
-
-
-def _parts(images: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
-    """Yield images part by part, so that their int8 copies stay small."""
-    if not isinstance(images, np.ndarray) or images.nbytes <= _AT_ONCE:
-        yield images
-        return
-    rows = max(1, _AT_ONCE // images[:1].nbytes)
-    for first in range(0, len(images), rows):
-        yield images[first : first + rows]
 
 
 def check_model(value: object) -> None:
@@ -125,6 +114,8 @@ class Model(Layers):
     @classmethod
     def from_graph(cls, graph: Graph) -> Model:
         """Build a model from a quantized graph."""
+        if not isinstance(graph, Graph):
+            raise TypeError(f"graph is {kind_of(graph)}: must be a pmt.net.graph.Graph")
         return cls(build_image(graph))
 
     def to_graph(self) -> Graph:
@@ -214,6 +205,8 @@ class Model(Layers):
 
         Raises
         ------
+        TypeError
+            If `stage` is neither an input stage nor None.
         ValueError
             If the network's input has more than 4 channels.
 
@@ -225,6 +218,8 @@ class Model(Layers):
         >>> model.with_input_stage(pmt.InputStage((32, 32), (median,))).image_shape
         (32, 32, 3)
         """
+        if not isinstance(stage, InputStage | None):
+            raise TypeError(f"stage is {kind_of(stage)}: must be a pmt.InputStage, or None")
         return Model.from_graph(replace(self.to_graph(), stage=stage))
 
     @property
@@ -430,12 +425,15 @@ class Model(Layers):
             If ``threads`` is not an integer, or as :meth:`prepare`.
         ValueError
             If ``threads`` is below 0, or as :meth:`prepare`.
+
+        Warns
+        -----
+        UserWarning
+            If float inputs do not fit the range of the model's input, or look like pixels.
         """
-        parts = []
-        for part in _parts(images):
-            prepared = self.prepare(part, threads=threads)
-            parts.append(self.core.logits(prepared, thread_count(threads), int8_logits))
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        logits = raw_logits(self.core, images, threads, int8_logits=int8_logits)
+        check_floats(self.core, images, "images")
+        return logits
 
     def predict(
         self, images: npt.NDArray[np.uint8] | Dataset, *, top: int | None = None, threads: int = 0
@@ -466,7 +464,7 @@ class Model(Layers):
         Warns
         -----
         UserWarning
-            If float inputs do not fit the range of the model's input, or look like pixels.
+            As :meth:`logits`.
         """
         self.check_gives_classes()
         check_top(1 if top is None else top, self.told_classes)
@@ -502,14 +500,14 @@ class Model(Layers):
         Warns
         -----
         UserWarning
-            As :meth:`predict`.
+            As :meth:`logits`.
         """
         self.check_gives_classes()
         return probabilities(self._class_logits(images, threads))
 
     def _class_logits(self, data: Any, threads: int) -> npt.NDArray[np.float32]:
         inputs, name = (data.images, data.name) if isinstance(data, Dataset) else (data, "images")
-        logits = class_logits(self.logits(inputs, threads=threads))
+        logits = class_logits(raw_logits(self.core, inputs, threads))
         check_floats(self.core, inputs, name, stacklevel=4)
         return logits
 
@@ -530,10 +528,17 @@ class Model(Layers):
         ------
         TypeError, ValueError
             As :meth:`logits`.
+
+        Warns
+        -----
+        UserWarning
+            As :meth:`logits`.
         """
         height, width, channels = self.output_shape
         shape = (height, width, channels) if height * width > 1 else (channels,)
-        return self.logits(images, threads=threads).reshape(len(images), *shape)
+        logits = raw_logits(self.core, images, threads)
+        check_floats(self.core, images, "images")
+        return logits.reshape(len(images), *shape)
 
     def evaluate(
         self,
@@ -580,7 +585,8 @@ class Model(Layers):
         if self.classes > 1:
             warn_of_unlike_classes(dataset, self.class_names, stacklevel=3)
         check_range(self.core, dataset)
-        return self.score_images(dataset, threads=threads).evaluation
+        logits = raw_logits(self.core, dataset.images, threads)
+        return scores_of_logits(logits, dataset.labels).evaluation
 
     def score_images(
         self,
@@ -591,8 +597,7 @@ class Model(Layers):
     ) -> ImageScores:
         """Measure the loss of every image; :meth:`evaluate` has their means.
 
-        It does not warn of other classes or inputs outside the model's range, as
-        :meth:`evaluate` does.
+        It does not warn of other classes, as :meth:`evaluate` does.
 
         Parameters
         ----------
@@ -610,13 +615,23 @@ class Model(Layers):
         ------
         TypeError, ValueError
             As :meth:`evaluate`.
+
+        Warns
+        -----
+        UserWarning
+            As :meth:`logits`.
         """
-        dataset = self.match_classes(Dataset.of(paired(dataset, labels, "dataset"), "dataset"))
+        return self._scored(dataset, labels, threads)[1]
+
+    def _scored(self, data: Any, labels: Any, threads: int) -> tuple[Dataset, ImageScores]:
+        dataset = self.match_classes(Dataset.of(paired(data, labels, "dataset"), "dataset"))
         if self.classes == 1:
             self.check_scored(dataset)
         else:
             self._check_labels(dataset)
-        return scores_of_logits(self.logits(dataset.images, threads=threads), dataset.labels)
+        logits = raw_logits(self.core, dataset.images, threads)
+        check_floats(self.core, dataset.images, dataset.name, stacklevel=4)
+        return dataset, scores_of_logits(logits, dataset.labels)
 
     def confusion(
         self,
@@ -644,10 +659,14 @@ class Model(Layers):
         ------
         TypeError, ValueError
             As :meth:`evaluate`.
+
+        Warns
+        -----
+        UserWarning
+            As :meth:`logits`.
         """
-        dataset = self.match_classes(Dataset.of(paired(dataset, labels, "dataset"), "dataset"))
-        scores = self.score_images(dataset, threads=threads)
-        return Confusion.of_predictions(dataset, scores.predicted, self)
+        counted_data, scores = self._scored(dataset, labels, threads)
+        return Confusion.of_predictions(counted_data, scores.predicted, self)
 
     def __repr__(self) -> str:
         height, width, channels = self.input_shape

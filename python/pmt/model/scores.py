@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,14 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
-from pmt._util.checks import checked_integer
+from pmt._util.checks import checked_flag, checked_integer
 from pmt._util.frames import data_frame
 from pmt._util.plots import one_axes, plain_text
+from pmt._util.processes import thread_count
 from pmt._util.text import counted, html_table, table
 from pmt.datasets import Dataset
 from pmt.datasets.unlabeled import find_files, read_in_blocks
 from pmt.errors import OptionError
-from pmt.model.input_conversion import check_floats
+from pmt.model.input_conversion import check_floats, prepared_inputs
 
 __all__ = [
     "Confusion",
@@ -31,6 +32,7 @@ __all__ = [
     "most_probable",
     "predict_files",
     "probabilities",
+    "raw_logits",
     "scores_of_logits",
 ]
 
@@ -39,6 +41,9 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from pmt.model.model import Model
+
+
+_AT_ONCE = 1 << 23  # bytes of images
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,26 @@ class ImageScores:
         """Their means, as :meth:`pmt.Model.evaluate` gives them."""
         n = len(self.losses)
         return Evaluation(int(self.correct.sum()) / n, float(self.losses.sum()) / n, n)
+
+
+def raw_logits(
+    core: _core.Model, images: npt.NDArray[Any], threads: int = 0, *, int8_logits: bool = False
+) -> npt.NDArray[np.float32]:
+    """Return the logits of :meth:`pmt.Model.logits`, without its warnings."""
+    count, parts, int8_logits = thread_count(threads), [], checked_flag("int8_logits", int8_logits)
+    for part in _parts(images):
+        parts.append(core.logits(prepared_inputs(core, part, count), count, int8_logits))
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _parts(images: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
+    """Yield images part by part, so that their int8 copies stay small."""
+    if not isinstance(images, np.ndarray) or images.nbytes <= _AT_ONCE:
+        yield images
+        return
+    rows = max(1, _AT_ONCE // images[:1].nbytes)
+    for first in range(0, len(images), rows):
+        yield images[first : first + rows]
 
 
 def class_logits(logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
@@ -413,7 +438,7 @@ def predict_files(
     found: list[str] = []
     labels, shares = [], []
     for block in read_in_blocks(find_files(files), (height, width), channels, threads=threads):
-        logits = class_logits(model.logits(block.images, threads=threads))
+        logits = class_logits(raw_logits(model.core, block.images, threads))
         best = most_probable(logits, top)
         if not found:
             check_floats(model.core, block.images, block.names[0])

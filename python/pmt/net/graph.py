@@ -155,8 +155,9 @@ def with_new_head(graph: Graph, classes: int) -> Graph:
     """Return a network with a new last layer, whose logits are all 0 until it is trained.
 
     Its weights and biases are 0. Every weight scale is the median of the old layer's, so that the
-    int8 range covers weights as large as the old ones. The other layers, the blocks and the
-    statistics of clean images stay; class names do not.
+    int8 range covers weights as large as the old ones. It has no activation, and an output that was
+    never negative gets both signs. The other layers, the blocks and the statistics of clean images
+    stay; class names do not.
 
     Parameters
     ----------
@@ -197,7 +198,10 @@ def with_new_head(graph: Graph, classes: int) -> Graph:
         weights=np.zeros((count, *head.weights.shape[1:]), np.int8),
         bias=np.zeros(count, np.int32),
         weight_scales=np.full(count, scale, np.float32),
+        clamp=(-128, 127),
     )
+    if output.zero_point == -128:
+        output = replace(output, scale=2 * output.scale, zero_point=0)
     tensors = list(graph.tensors)
     tensors[graph.output] = replace(output, channels=count)
     metadata = {k: v for k, v in graph.metadata.items() if k not in OF_CLASSES}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from pmt.errors import OptionWarning
 from pmt.net.graph import Graph, Tensor
 from pmt.net.ops import Shape
 
@@ -162,10 +164,14 @@ def given_formula(
 ) -> PixelFormula:
     """Return ``(pixel - mean) / std`` joined with ``* factor + offset``, which follows it.
 
-    Without a mean it is 0, without a std ``default_std``.
+    Without a mean it is 0, without a std ``default_std``. Warn of a std that is none of pixels.
     """
     means = per_channel("input_mean", mean, channels, 0.0)
     stds = per_channel("input_std", std, channels, default_std)
+    if stds.min() < 1.0:
+        remedy = "give 255 times the mean and std of pixels 0..1"
+        what = f"={std}: is in units of a 0..255 pixel, and below one of them; {remedy}"
+        warnings.warn(OptionWarning("input_std", what), stacklevel=6)
     return _joined(means, stds, factor, offset)
 
 

@@ -206,12 +206,19 @@ class SplitChoice:
 
         Raises
         ------
+        TypeError
+            If it is no data source.
         ValueError, FileNotFoundError
             As :func:`pmt.protocol.split`; or if numbers are given that the protocol fixes.
         """
         if self.protocol not in PROTOCOLS:
             near = did_you_mean(self.protocol, PROTOCOLS)
             raise OptionError("protocol", f" {self.protocol!r} is unknown{near}")
+        if not isinstance(source, DataSource):
+            raise TypeError(
+                f"data is {type(source).__name__}: must be a pmt.protocol.DataSource; "
+                "pmt.train.choose.select takes data sets"
+            )
         test = source.pool("test", model)
         if self.protocol == "paper":
             for name in ("images", "held_out"):

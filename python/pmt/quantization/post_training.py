@@ -12,6 +12,7 @@ import numpy.typing as npt
 from pmt._core import LARGEST_WEIGHT
 from pmt.model import Model
 from pmt.net.float_graph import (
+    ACTIVATION_BOUNDS,
     Activation,
     Bounds,
     FloatGraph,
@@ -44,6 +45,7 @@ from pmt.quantization.float_forward import (
     real_values,
 )
 from pmt.quantization.ranges import (
+    INT8_STEPS,
     Range,
     RangeMethod,
     activation_ranges,
@@ -180,6 +182,10 @@ def _check_ranges(graph: FloatGraph, ranges: Sequence[Range]) -> None:
 
 def _quantized_tensors(graph: FloatGraph, ranges: Sequence[Range]) -> list[Tensor]:
     parameters = [scale_and_zero_point(*bounds) for bounds in ranges]
+    (low, high), last = ranges[graph.output], graph.ops[-1]
+    if is_layer(last) and last.bounds == ACTIVATION_BOUNDS["none"] and low == 0.0 < high:
+        # A step below zero, because the core takes a zero point of -128 for that of a ReLU.
+        parameters[graph.output] = scale_and_zero_point(-high / (INT8_STEPS - 1), high)
     if graph.reads_pixels:
         parameters[graph.input] = scale_and_zero_point(*_pixel_range(graph))
     for op in graph.ops:

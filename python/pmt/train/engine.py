@@ -11,8 +11,10 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt._core import LARGEST_WEIGHT
+from pmt._util.checks import checked_flag, checked_range, checked_seed
 from pmt._util.processes import thread_count
 from pmt.model import Model
+from pmt.model.model import check_model
 
 __all__ = ["Engine"]
 
@@ -47,8 +49,10 @@ class Engine:
 
     Raises
     ------
+    TypeError
+        If an argument has another type.
     ValueError
-        If a name is unknown.
+        If a name is unknown, or `seed` or `threads` is below 0.
 
     Examples
     --------
@@ -72,14 +76,15 @@ class Engine:
         seed: int = 1,
         threads: int = 0,
     ) -> None:
+        check_model(model)
         self.model = model
-        self.seed = seed
+        self.seed = checked_seed(seed)
         chosen = model.select_layers(layers)
         self._ops = {layer.name: layer.index for layer in model.layers if layer.index in chosen}
         self._nodes = {layer.name: layer.output_shape for layer in model.layers}
         self._macs = [int(op["macs"]) for op in model.core.ops()]
         self.layers = list(self._ops)
-        self.int8_logits = int8_logits
+        self.int8_logits = checked_flag("int8_logits", int8_logits)
         self.threads = thread_count(threads)
         self.forwards = 0
         self.macs = 0
@@ -165,6 +170,7 @@ class Engine:
         ValueError
             If the engine does not have the layer.
         """
+        step = checked_range("step", step, 0, 2**63 - 1)
         return np.random.default_rng([self.seed, self._op(layer), step])
 
     def losses(
@@ -245,7 +251,7 @@ class Engine:
         ndarray of float32, shape (queries, samples, classes); (samples, classes) without a layer
             Logits; of a model of features its output, in the order height, width, channels.
         """
-        prepared = images if images.dtype == np.int8 else self.model.prepare(images)
+        prepared = self.model.prepare(images)
         core, samples = self.model.core, len(images)
         if layer is None:
             if not (weights is None and bias is None and nodes is None):
@@ -279,7 +285,7 @@ class Engine:
         )
 
     def _op(self, layer: str) -> int:
-        if layer not in self._ops:
+        if not isinstance(layer, str) or layer not in self._ops:
             raise ValueError(
                 f"layer={layer!r} is none of the engine's layers: {', '.join(self.layers)}"
             )
@@ -291,8 +297,9 @@ class Engine:
         if nodes is None:
             return None
         output = self._nodes[layer]
+        queries = _shape(nodes)[:1]
         allowed = [
-            (len(nodes), count, *shape) for count in (samples, 1) for shape in (output[2:], output)
+            (*queries, count, *shape) for count in (samples, 1) for shape in (output[2:], output)
         ]
         checked = _array("nodes", nodes, np.int8, layer, allowed)
         return checked.reshape(*checked.shape[:2], math.prod(checked.shape[2:]))
@@ -309,10 +316,15 @@ def _queries(
     """Return values of queries as (queries, samples or 1, elements)."""
     if values is None:
         return None
-    count = len(values)
-    checked = _array(name, values, dtype, layer, [(count, *shape), (count, samples, *shape)])
+    count = _shape(values)[:1]
+    checked = _array(name, values, dtype, layer, [(*count, *shape), (*count, samples, *shape)])
     rows = 1 if checked.ndim == len(shape) + 1 else samples
-    return checked.reshape(count, rows, math.prod(shape))
+    return checked.reshape(*count, rows, math.prod(shape))
+
+
+def _shape(values: object) -> tuple[int, ...]:
+    """Return an array's shape; of a number or what is no array, that of one query."""
+    return getattr(values, "shape", ()) or (1,)
 
 
 def _array(

@@ -17,10 +17,11 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt._util.atomic_file import explaining
-from pmt._util.checks import checked_range
+from pmt._util.checks import checked_flag, checked_range
 from pmt._util.text import did_you_mean, table
 from pmt.model import Model
 from pmt.model.input_conversion import images_in_shape, kind_of
+from pmt.model.model import check_model
 from pmt.net.image import read_stage
 from pmt.train.options import TrainingOptions
 from pmt.train.prepare.clean_statistics import (
@@ -32,15 +33,16 @@ from pmt.train.prepare.clean_statistics import (
     without_statistics,
 )
 from pmt.train.prepare.input_choice import with_any_stage
+from pmt.train.training_data import has_accuracy
 
 __all__ = [
     "LearnedPredictions",
     "Learner",
     "LearnerScore",
     "LearnerSizes",
-    "checked_samples",
     "epochs_of",
     "learner_image",
+    "learner_room",
     "plan_sizes",
 ]
 
@@ -156,7 +158,10 @@ class Learner:
         options: TrainingOptions | None = None,
         storage: str | os.PathLike[str] | None = None,
     ) -> None:
-        samples, held_out = checked_samples(
+        check_model(model)
+        checked_flag("choose_input", choose_input)
+        checked_flag("keeps_confirmed", keeps_confirmed)
+        samples, held_out = learner_room(
             samples, held_out, choose_input, options=options, storage=storage
         )
         if choose_input:
@@ -175,7 +180,7 @@ class Learner:
                 f"storage={place!r} holds states of another model or of other layers to train: "
                 "choose another file"
             )
-        self._sizes = sizes
+        self._sizes, self._samples = sizes, samples
 
     def observe(
         self,
@@ -202,6 +207,7 @@ class Learner:
             taken in.
         """
         _check_word("role", role, _core.LEARNER_ROLES)
+        self._need_samples("observe()")
         self._refuse_while_running("observe()")
         inputs = self._inputs(images)
         given = np.full(len(inputs), -1) if labels is None else np.asarray(labels)
@@ -229,6 +235,9 @@ class Learner:
             If the model or the samples do not suffice, a phase runs, or a state is on trial.
         """
         _check_word("phase", phase, _core.LEARNER_PHASES)
+        self._need_samples("begin()")
+        if phase == "epochs" and self._sizes[-1] is None:
+            raise ValueError("phase='epochs' needs options, which name the layers to train")
         self._refuse_while_running("begin()")
         if self.on_trial:
             raise ValueError("begin() needs a state that is confirmed: confirm() or roll_back()")
@@ -356,6 +365,10 @@ class Learner:
         if self._core.is_running:
             raise ValueError(f"{call} cannot be called while a phase runs: run() it, or cancel()")
 
+    def _need_samples(self, call: str) -> None:
+        if self._samples == 0:
+            raise ValueError(f"{call} needs samples: the learner has samples=0, and only predicts")
+
     def _storing(self) -> AbstractContextManager[None]:
         return explaining("the states could not be stored", self._place)
 
@@ -364,7 +377,7 @@ class Learner:
             raise ValueError(f"{call} needs a state on trial: commit() puts one there")
 
 
-def checked_samples(
+def learner_room(
     samples: int, held_out: int | None, choose_input: bool, **of_learning: object
 ) -> tuple[int, int]:
     """Return how many samples a learner has room for, and how many of them may be held out.
@@ -372,7 +385,7 @@ def checked_samples(
     Without samples, arguments of learning must be None.
     """
     samples = checked_range("samples", samples, 0, _MOST_SAMPLES)
-    for name, value in of_learning.items():
+    for name, value in {"held_out": held_out or None, **of_learning}.items():
         if samples == 0 and value is not None:
             raise ValueError(f"{name}= cannot be given with samples=0, which learns nothing")
     if choose_input and samples < _core.INPUT_FEWEST_IMAGES:
@@ -389,6 +402,11 @@ def epochs_of(
     """Return the options of a training that the core reads."""
     if options is None:
         return None
+    if not isinstance(options, TrainingOptions):
+        raise TypeError(
+            f"options is {kind_of(options)}: must be pmt.TrainingOptions; pmt.preset('default') "
+            "makes some"
+        )
     layers = tuple(model.select_layers(options.layers))
     return options.to_core(), layers, options.batch, options.epochs, options.learning_rate
 
@@ -411,10 +429,10 @@ def plan_sizes(
 
 def learner_image(model: Model) -> tuple[bytes, npt.NDArray[np.float32] | None]:
     """Return a model's image without statistics, and these, (channels, 2), if there are any."""
-    if model.classes == 1:
+    if not has_accuracy(model):
         raise ValueError(
-            "the model has one output, and a learner tells classes apart: give a model of two "
-            "classes or more"
+            f"the model gives {model.output_text}, and a learner tells classes apart: give a model "
+            "of two classes or more"
         )
     statistics = stored_statistics(model)
     clean = None if statistics is None else _channels(model, statistics)

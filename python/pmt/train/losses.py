@@ -16,6 +16,7 @@ from pmt.model import Model
 from pmt.train.option_fields import Words
 
 __all__ = [
+    "BINARY",
     "LossFunction",
     "LossNames",
     "check_labels",
@@ -29,6 +30,7 @@ __all__ = [
 
 LossFunction: TypeAlias = Callable[[npt.NDArray[np.float32], Any], Any]
 
+BINARY = "binary_cross_entropy"
 _FUNCTION = "function"  # the core's word for a callable of the host's
 _PREFIX = "python:"  # of a callable's name, as options and config.toml hold it
 
@@ -88,8 +90,7 @@ def check_output(loss: str, data: Dataset, model: Model) -> None:
     if model.classes == 1 and not reads(loss).takes_targets:
         raise ValueError(
             f"loss={loss!r} compares outputs with each other, and the model has one; use "
-            "loss='binary_cross_entropy' with labels 0 and 1, or another of "
-            f"{_takers()}"
+            f"loss={BINARY!r} with labels 0 and 1, or one of {_takers(but=BINARY)}"
         )
     if model.is_classifier:
         return
@@ -132,7 +133,7 @@ def _check_range(loss: str, data: Dataset, model: Model) -> None:
     """Raise a ValueError if a target is so far away that the loss has no gradient, or no end."""
     low, high = float(data.labels.min()), float(data.labels.max())
     found = f"data set {data.name!r} holds targets from {low:g} to {high:g}"
-    if loss == "binary_cross_entropy" and not 0 <= low <= high <= 1:
+    if loss == BINARY and not 0 <= low <= high <= 1:
         raise ValueError(f"{found}: loss={loss!r} takes probabilities, 0 to 1")
     least, most = _core.target_range(model.core)
     if loss == "squared_error" and not least <= low <= high <= most:
@@ -145,7 +146,8 @@ def _check_range(loss: str, data: Dataset, model: Model) -> None:
         )
 
 
-def _takers() -> str:
-    """Return the losses that take float targets, for an error."""
-    takers = ", ".join(name for name, one in _core.losses().items() if one.takes_targets)
+def _takers(but: str = "") -> str:
+    """Return the losses that take float targets, less one, for an error."""
+    losses = _core.losses().items()
+    takers = ", ".join(name for name, one in losses if one.takes_targets and name != but)
     return takers.replace(_FUNCTION, "a callable")

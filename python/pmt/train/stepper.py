@@ -15,7 +15,7 @@ from pmt import _core
 from pmt.datasets import Dataset
 from pmt.datasets.arrays import has_labels
 from pmt.model import ImageScores, Model
-from pmt.model.scores import scores_of_logits
+from pmt.model.scores import raw_logits, scores_of_logits
 from pmt.train.losses import is_function, reads_labels
 from pmt.train.options import TrainingOptions
 
@@ -100,7 +100,7 @@ class Stepper(ABC):
 
     def score_images(self, model: Model, data: Dataset, threads: int) -> ImageScores:
         """Measure the trained network; by default the int8 model itself."""
-        return model.score_images(data, threads=threads)
+        return scores_of_logits(raw_logits(model.core, data.images, threads), data.labels)
 
     def score_by_loss(self, model: Model, data: Dataset, threads: int) -> ImageScores:
         """Measure the network by the loss that is trained, for the choice among a run's states.
@@ -154,7 +154,7 @@ class CoreStepper(Stepper):
         """
         if self.options.loss == "cross_entropy" or not reads_labels(self.options.loss):
             return super().score_by_loss(model, data, threads)
-        logits, labels = model.logits(data.images, threads=threads), np.asarray(data.labels)
+        logits, labels = raw_logits(model.core, data.images, threads), np.asarray(data.labels)
         losses = self.core.losses(logits, np.ascontiguousarray(labels, np.int64))
         scores = scores_of_logits(logits, labels)
         return replace(scores, losses=losses / float(_core.LOSS_ONE))

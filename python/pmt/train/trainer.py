@@ -33,6 +33,7 @@ from pmt.train.run.config import RunOptions
 from pmt.train.run.folder import RunFolder
 from pmt.train.run.keep_best import Images, held_out_indices
 from pmt.train.run.loop import Progress, Run
+from pmt.train.run.observers import checked_callbacks
 from pmt.train.run.result import RunResult
 from pmt.train.schedule import Schedule
 from pmt.train.stepper import Stepper
@@ -131,7 +132,7 @@ class Trainer(ABC):
         ValueError
             If the others do not fill a batch.
         """
-        if not self.chooses_state or not data.has_class_labels:
+        if not self.chooses_state:
             return np.empty(0, np.int64)
         found = held_out_indices(self.options, data)
         samples, count = len(data), len(found)
@@ -157,7 +158,7 @@ class Trainer(ABC):
         OptionWarning
             If the batch is smaller.
         """
-        parts = held_out is None and self.chooses_state and data.has_class_labels
+        parts = held_out is None and self.chooses_state
         count = len(data) - (len(held_out_indices(self.options, data)) if parts else 0)
         batch = self.options.batch
         usual = {options.batch for options in self.presets().values()} | {self.method_batch}
@@ -292,6 +293,7 @@ class Trainer(ABC):
             held_out = measured_images(model, held_out, "held_out")
         if groups is not None:
             data = replace(data, groups=checked_groups(groups, len(data)))
+        callbacks = checked_callbacks(callbacks)
         check_apart(data, valid, held_out, callbacks)
         seen = int(seen_images(model.metadata, data).sum())
         if seen:

@@ -19,6 +19,7 @@ from pmt.train.losses import reads_labels
 __all__ = [
     "checked_training_data",
     "has_accuracy",
+    "is_measured",
     "learned_classes",
     "learns_classes",
     "measured_images",
@@ -110,7 +111,8 @@ def measured_images(model: Model, data: DataLike, argument: str) -> Dataset:
         If they have no class labels, or some outside the model's classes; or it gives features.
     """
     images = model.match_classes(Dataset.of(data, argument))
-    if not has_accuracy(model):
+    is_binary = model.is_classifier and model.classes == 1 and images.has_class_labels
+    if not has_accuracy(model) and not is_binary:
         raise ValueError(
             f"{argument}: what is measured is accuracy and cross-entropy, and the model gives "
             f"{model.output_text}; leave {argument} out, and measure model.outputs(images)"
@@ -121,8 +123,14 @@ def measured_images(model: Model, data: DataLike, argument: str) -> Dataset:
             f"{argument}: data set {images.name!r} has {found}, and what is measured is accuracy "
             f"and cross-entropy; give images with class labels, or leave {argument} out"
         )
-    model.check_classes(images)
+    model.check_scored(images)
     return images
+
+
+def is_measured(model: Model, data: Dataset) -> bool:
+    """Whether images have labels of the classes that a model tells apart: 0 and 1 by one output."""
+    labeled = model.is_classifier and data.has_class_labels
+    return labeled and (model.classes > 1 or int(data.labels.max()) < 2)
 
 
 def _warn_of_few_classes(model: Model, data: Dataset, warns_of_missing: bool) -> None:

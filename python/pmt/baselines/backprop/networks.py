@@ -276,6 +276,8 @@ class IntegerNetwork(_Network):
     ----------
     graph : Graph
         The int8 graph that the network was made of.
+    has_linear_head : bool
+        Whether the logits are the accumulators of the last layer.
     weights : torch.nn.ParameterDict
         Float32, in weight steps and in the layout of :class:`pmt.net.graph.Op`, by the layer's op
         index as a string. The forward pass rounds them to whole numbers in -127..127.
@@ -303,6 +305,7 @@ class IntegerNetwork(_Network):
 
     def __init__(self, model: Model) -> None:
         super().__init__(model.to_graph())
+        self.has_linear_head = model.core.has_linear_head
         self.watched: dict[int, Callable[[Any, Any], Any]] = {}
         for index, op in enumerate(self.graph.ops):
             if op.weights is not None:
@@ -320,14 +323,6 @@ class IntegerNetwork(_Network):
         self.register_buffer(f"accumulator_scales{index}", torch.from_numpy(real))
         steps = torch.from_numpy(real / np.float32(target.scale))
         self.register_buffer(f"output_scales{index}", steps)
-
-    @property
-    def has_linear_head(self) -> bool:
-        """Whether the logits are the accumulators of the last layer, as in the core."""
-        op = self.graph.ops[-1]
-        source = self.graph.tensors[op.inputs[0]]
-        whole = op.kernel == (source.height, source.width) and not any(op.padding)
-        return op.kind == "fully_connected" or (op.kind == "conv2d" and whole)
 
     def forward(self, images: Any) -> Any:
         """Compute the logits.

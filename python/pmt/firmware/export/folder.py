@@ -187,7 +187,7 @@ def is_export(out: Path) -> bool:
 def check_kind(out: Path, *, learner: bool) -> None:
     """Refuse an export of the other kind, whose application would stay."""
     if is_export(out) and (out / LEARNER_FILE).is_file() != learner:
-        kind = "an export that is no learner" if learner else "the export of a learner"
+        kind = "the export of a training" if learner else "the export of a learner or of inference"
         raise ExistingFileError(f"out={str(out)!r} is {kind}: choose another")
 
 

@@ -32,11 +32,12 @@ from pmt.firmware.export.report import FixedMemory
 from pmt.firmware.export.target import Region, Target, find_target, parse_size
 from pmt.model import Model
 from pmt.model.loading import load
+from pmt.model.model import check_model
 from pmt.train.learner import (
     LearnerSizes,
-    checked_samples,
     epochs_of,
     learner_image,
+    learner_room,
     plan_sizes,
 )
 from pmt.train.options import TrainingOptions
@@ -221,6 +222,7 @@ def export_learner(
     FileExistsError, OSError
         As :func:`pmt.firmware.export.export`.
     """
+    check_model(model)
     board = find_target(target)
     if like is not None:
         board = board.limited_to(find_target(like))
@@ -229,7 +231,7 @@ def export_learner(
             f"target={board.name!r} has no serial line that a learner could read (serial.cpp in "
             "its folder): take qemu-mps2-an500, or call pmt::Learner from your own program"
         )
-    samples, held_out = checked_samples(samples, held_out, choose_input, options=options)
+    samples, held_out = learner_room(samples, held_out, choose_input, options=options)
     if frames is not None and frames not in FRAMES:
         raise ValueError(f"frames={frames!r} must be one of {', '.join(FRAMES)}")
     if states not in STATES:
@@ -324,9 +326,12 @@ def _check_fits(report: LearnerExport, board: Target) -> None:
         ("flash", report.flash_used, report.flash_bytes),
     ):
         if used > budget:
+            kind, remedy = "learner", "take fewer samples, or frames='host'"
+            if report.samples == 0:
+                kind, remedy = "program", "take a larger board, or a smaller model"
             raise ValueError(
-                f"the learner takes {used:,} bytes of {name}, and there are {budget:,}; take fewer "
-                f"samples, or frames='host'\n{report.memory_table()}"
+                f"the {kind} takes {used:,} bytes of {name}, and there are {budget:,}; {remedy}\n"
+                f"{report.memory_table()}"
             )
 
 

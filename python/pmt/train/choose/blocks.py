@@ -180,6 +180,7 @@ def select_block(
     KeyboardInterrupt
         On Ctrl-C; with ``out``, the same call continues from there.
     """
+    check_model(model)
     if criterion not in CRITERIA:
         near = did_you_mean(criterion, CRITERIA)
         raise OptionError("criterion", f" {criterion!r} is unknown{near}")

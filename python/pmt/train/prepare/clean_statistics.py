@@ -18,6 +18,7 @@ import numpy.typing as npt
 from pmt import _core
 from pmt._util.processes import thread_count
 from pmt.model import Model
+from pmt.model.model import check_model
 from pmt.net.graph import STATISTICS_KEY
 from pmt.protocol import DataSource
 
@@ -109,6 +110,7 @@ def measure_statistics(
     TypeError, ValueError
         If there is no image, or as :meth:`pmt.Model.prepare`.
     """
+    check_model(model)
     core = _core.Statistics(model.core, prepared_images(model, images), thread_count(threads))
     layers = aligned_layers(model)
     windowed = window_layers(model)

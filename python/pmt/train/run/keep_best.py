@@ -6,7 +6,7 @@ two standard errors, so that training does not make a good model worse by chance
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from pmt.model.class_checks import listed
 from pmt.protocol.comparison import is_worse, whole_losses
 from pmt.protocol.copies import first_of_copies, units_of
 from pmt.protocol.stratification import FEWEST_OF_CLASS, hold_out, stratified_order
+from pmt.train.losses import BINARY
 from pmt.train.option_fields import Range, option
 from pmt.train.run.observers import Arrays, Observer, State
 
@@ -89,10 +90,22 @@ def held_out_count(options: object, samples: int) -> int:
 
 
 def held_out_indices(options: Any, data: Dataset) -> npt.NDArray[np.int64]:
-    """Return which of its training images a run holds out, ascending; none where they are few."""
-    count = held_out_count(options, len(data))
+    """Return which of its training images a run holds out, ascending.
+
+    None where they are few, or have no class labels, by which states are compared.
+    """
+    data = _with_labels(options, data)
+    count = held_out_count(options, len(data)) if data.has_class_labels else 0
     found = _chosen(data, count, options.seed) if count else np.empty(0, np.int64)
     return found if len(found) >= _FEWEST else found[:0]
+
+
+def _with_labels(options: object, data: Dataset) -> Dataset:
+    """Return images whose one target is 0 or 1, trained as a probability, with class labels."""
+    one = data.has_targets and data.labels.shape[1] == 1
+    if not one or getattr(options, "loss", "") != BINARY or not np.isin(data.labels, (0, 1)).all():
+        return data
+    return replace(data, labels=data.labels[:, 0].astype(np.int64), class_names=("0", "1"))
 
 
 def _chosen(data: Dataset, count: int, seed: int) -> npt.NDArray[np.int64]:
@@ -117,6 +130,7 @@ class Images:
         if given is not None or not len(chosen := trainer.held_out_indices(data)):
             return cls(data, valid, given, data, given)
         train, held_out = parted(data, chosen)
+        held_out = _with_labels(trainer.options, held_out)
         # Copies would make the choice look more certain than it is.
         return cls(data, valid, given, train, held_out.subset(first_of_copies(held_out)))
 
@@ -130,6 +144,7 @@ def note_without_choice(data: Dataset, options: object) -> list[str]:
     """Return, as one line or none, why a run that should choose its state holds no image out."""
     if not getattr(options, "keep_best", False):
         return []
+    data = _with_labels(options, data)
     why = "the training images have no class labels"
     if data.has_targets:
         why = "targets are trained, and states are compared by class labels"
@@ -143,8 +158,9 @@ def note_without_choice(data: Dataset, options: object) -> list[str]:
     return [f"no state is chosen: {why}"]
 
 
-def note_on_rare_classes(data: Dataset) -> list[str]:
+def note_on_rare_classes(data: Dataset, options: object) -> list[str]:
     """Return, as one line or none, which classes have too few images to hold one out."""
+    data = _with_labels(options, data)
     counts = np.bincount(data.labels, minlength=len(data.class_names))
     rare = [data.class_names[c] for c in np.flatnonzero((counts > 0) & (counts < FEWEST_OF_CLASS))]
     if not rare:

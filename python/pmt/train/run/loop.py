@@ -116,7 +116,7 @@ class Run:
         keep_best = KeepBest(bool(getattr(options, "backtrack", False)))
         if not images.held_out_was_split_off:
             return [keep_best]
-        few = len(images.held_out or ()) < FEW
+        few = len(images.held_out or ()) < FEW and images.data.has_class_labels
         if few and any(phase.name == "head" for phase in self.phases):
             folds = CrossValidation(images.data, options.seed, self._affordable_folds())
             return [folds, keep_best, Refit()]
@@ -176,7 +176,7 @@ class Run:
         if not self.keeps_best:
             notes += note_without_choice(self.data, self.trainer.options)
         elif self.images.held_out_was_split_off:
-            notes += note_on_rare_classes(self.images.data)
+            notes += note_on_rare_classes(self.images.data, self.trainer.options)
         return RunResult(
             self.model,
             cast("list[StateRecord]", self.history.of_kind("epoch")),

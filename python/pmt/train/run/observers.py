@@ -7,7 +7,7 @@ Here are the observers that only report; others are in ``keep_best.py``, ``head.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -33,6 +33,7 @@ __all__ = [
     "Progress",
     "ShownProgress",
     "State",
+    "checked_callbacks",
     "figures_of",
 ]
 
@@ -124,6 +125,17 @@ class Observer:
 
     def load_state(self, state: Arrays) -> None:
         """Restore the state that :meth:`state` returned; nothing where an array is missing."""
+
+
+def checked_callbacks(callbacks: object) -> Sequence[CallbackLike]:
+    """Return callbacks as a sequence, or raise a TypeError."""
+    found: list[Any] = list(callbacks) if isinstance(callbacks, Iterable) else [None]
+    if not all(map(callable, found)):
+        raise TypeError(
+            f"callbacks={callbacks!r} must be a list of callables; a single one is given as "
+            "[callback]"
+        )
+    return found
 
 
 class Callbacks(Observer):
