@@ -189,10 +189,51 @@ def test_data_of_a_wrong_kind(data: Any, message: str) -> None:
 )
 def test_a_model_of_a_wrong_kind(model: Any, message: str) -> None:
     trainer = pmt.ZOTrainer()
-    for call in (lambda: trainer.fit(model, DATA), lambda: trainer.cost(model)):
+    source = pmt.protocol.DataSource("bundled")
+    for call in (
+        lambda: trainer.fit(model, DATA),
+        lambda: trainer.cost(model),
+        lambda: pmt.export_learner(model, target="qemu-mps2-an500", out="fw"),
+        lambda: pmt.statistics(model, PIXELS),
+        lambda: pmt.align(model, PIXELS),
+        lambda: pmt.choose_input_stage(model, PIXELS),
+        lambda: pmt.select_block(model, source),
+        lambda: pmt.Learner(model),
+        lambda: pmt.Engine(model),
+        lambda: pmt.model.predict_files(model, ["photos"]),
+    ):
         with pytest.raises(TypeError) as caught:
             call()
         assert str(caught.value) == message
+
+
+def test_a_data_set_is_no_data_source() -> None:
+    model = residual_network()
+    for call in (
+        pmt.select_block,
+        pmt.train.prepare.align_model,
+        pmt.train.prepare.store_statistics,
+    ):
+        with pytest.raises(TypeError) as caught:
+            call(model, DATA)  # type: ignore[operator]
+        assert str(caught.value) == (
+            "data is Dataset: must be a pmt.protocol.DataSource, which names files; "
+            "pmt.train.choose.select takes data sets, pmt.statistics and pmt.align take arrays"
+        )
+
+
+def test_files_to_predict_are_a_sequence() -> None:
+    with pytest.raises(
+        TypeError, match=r"^files='a.png' must be a sequence of paths; give \[path\]$"
+    ):
+        pmt.model.predict_files(residual_network(), "a.png")
+
+
+def test_a_data_set_and_its_file_change_places() -> None:
+    with pytest.raises(
+        TypeError, match=r"^dataset is 'a.npz': must be a pmt.datasets.Dataset or a"
+    ):
+        pmt.datasets.save_npz("a.npz", DATA)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("suffix", ["tflite", "onnx"])

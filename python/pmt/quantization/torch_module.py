@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 
 from pmt import datasets
-from pmt._util.checks import checked_range
+from pmt._util.checks import checked_range, kind_of
 from pmt._util.extras import import_extra
 from pmt.datasets import Dataset
 from pmt.datasets.adapters import SampleReader
 from pmt.datasets.layouts import chosen_indices
 from pmt.model import Model
-from pmt.model.input_conversion import kind_of
 from pmt.quantization.post_training import quantize
 from pmt.quantization.quantized_model import for_inputs, names_of_logits, read_float_network
 from pmt.quantization.ranges import RangeMethod, check_method

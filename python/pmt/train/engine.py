@@ -13,6 +13,7 @@ from pmt import _core
 from pmt._core import LARGEST_WEIGHT
 from pmt._util.processes import thread_count
 from pmt.model import Model
+from pmt.model.model import check_model
 
 __all__ = ["Engine"]
 
@@ -72,6 +73,7 @@ class Engine:
         seed: int = 1,
         threads: int = 0,
     ) -> None:
+        check_model(model)
         self.model = model
         self.seed = seed
         chosen = model.select_layers(layers)

@@ -17,10 +17,11 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt._util.atomic_file import explaining
-from pmt._util.checks import checked_range
+from pmt._util.checks import checked_range, kind_of
 from pmt._util.text import did_you_mean, table
 from pmt.model import Model
-from pmt.model.input_conversion import images_in_shape, kind_of
+from pmt.model.input_conversion import images_in_shape
+from pmt.model.model import check_model
 from pmt.net.image import read_stage
 from pmt.train.options import TrainingOptions
 from pmt.train.prepare.clean_statistics import (
@@ -156,6 +157,7 @@ class Learner:
         options: TrainingOptions | None = None,
         storage: str | os.PathLike[str] | None = None,
     ) -> None:
+        check_model(model)
         samples, held_out = checked_samples(
             samples, held_out, choose_input, options=options, storage=storage
         )

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from pmt import _core
+from pmt._util.checks import checked_path
 from pmt._util.native_files import firmware_folder
 from pmt._util.text import table
 from pmt.firmware.export import layout
@@ -32,6 +33,7 @@ from pmt.firmware.export.report import FixedMemory
 from pmt.firmware.export.target import Target, find_target, parse_size
 from pmt.model import Model
 from pmt.model.loading import load
+from pmt.model.model import check_model
 from pmt.train.learner import (
     LearnerSizes,
     checked_samples,
@@ -208,6 +210,7 @@ def export_learner(
     FileExistsError, OSError
         As :func:`pmt.firmware.export.export`.
     """
+    check_model(model)
     board = find_target(target)
     if like is not None:
         board = board.limited_to(find_target(like))
@@ -219,7 +222,7 @@ def export_learner(
     samples, held_out = checked_samples(samples, held_out, choose_input, options=options)
     if frames is not None and frames not in FRAMES:
         raise ValueError(f"frames={frames!r} must be one of {', '.join(FRAMES)}")
-    place = Path(out)
+    place = checked_path("out", out)
     check_folder(place, force)
     check_kind(place, learner=True)
     if choose_input:

@@ -39,6 +39,7 @@ from pmt._util.processes import thread_count
 from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.model.layers import copy_parameters
+from pmt.model.model import check_model
 from pmt.protocol.copies import first_of_copies
 from pmt.train.costs.work import Cost
 from pmt.train.prepare.clean_statistics import (
@@ -124,6 +125,7 @@ def align(
     ValueError
         If no reference is given or stored, one does not fit the model, or there is no image.
     """
+    check_model(model)
     layers = aligned_layers(model)
     known = stored_statistics(model) if reference is None else reference
     if known is None:

@@ -18,8 +18,10 @@ import numpy.typing as npt
 from pmt import _core
 from pmt._util.processes import thread_count
 from pmt.model import Model
+from pmt.model.model import check_model
 from pmt.net.graph import STATISTICS_KEY
 from pmt.protocol import DataSource
+from pmt.protocol.data_source import check_source
 
 __all__ = [
     "DEFAULT_IMAGES",
@@ -109,6 +111,7 @@ def measure_statistics(
     TypeError, ValueError
         If there is no image, or as :meth:`pmt.Model.prepare`.
     """
+    check_model(model)
     core = _core.Statistics(model.core, prepared_images(model, images), thread_count(threads))
     layers = aligned_layers(model)
     windowed = window_layers(model)
@@ -206,6 +209,7 @@ def store_statistics(
     FileNotFoundError, ValueError, ImportError
         As :meth:`pmt.protocol.DataSource.load`.
     """
+    check_source(data)
     clean = data.load(split, model, limit=images)
     found = measure_statistics(model, clean.images, threads=threads, progress=progress)
     return MeasuredModel(with_statistics(model, found), found, len(clean))

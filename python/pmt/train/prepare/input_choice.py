@@ -21,10 +21,12 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
+from pmt._util.checks import kind_of
 from pmt.datasets import Dataset
 from pmt.model import Model
-from pmt.model.input_conversion import array_remedy, images_in_shape, kind_of
+from pmt.model.input_conversion import array_remedy, images_in_shape
 from pmt.model.layers import copy_parameters
+from pmt.model.model import check_model
 from pmt.net.image import read_stage
 from pmt.net.input_stage import Filter, InputStage
 from pmt.protocol.copies import first_of_copies
@@ -133,6 +135,7 @@ def choose_input_stage(
         If images are not pixels of the model's size, the model gives no classes, or as
         :func:`align`.
     """
+    check_model(model)
     if not isinstance(images, np.ndarray):
         raise TypeError(f"images is {kind_of(images)}: must be a NumPy array{array_remedy(images)}")
     reason = why_no_input_stage(model, images.dtype == np.uint8)
