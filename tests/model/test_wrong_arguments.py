@@ -60,7 +60,7 @@ def test_what_is_no_path() -> None:
     [
         ("torch.nn.modules.module", "pmt.from_torch(module, images) quantizes a network of torch"),
         ("keras.src.models.model",
-         "tf.lite.TFLiteConverter with full-integer quantization writes a .tflite file"),
+         "pmt.from_keras(model, images) quantizes a network of Keras"),
     ],
 )  # fmt: skip
 def test_a_network_of_another_library(library: str, remedy: str) -> None:

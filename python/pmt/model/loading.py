@@ -35,7 +35,7 @@ __all__ = [
 BUNDLED_MODELS = ("fashion_mnist_dscnn", "cifar10_mcunet", "cifar10_small")
 _OTHER_NETWORKS = {
     "torch": "pmt.from_torch(module, images) quantizes a network of torch",
-    "keras": "tf.lite.TFLiteConverter with full-integer quantization writes a .tflite file",
+    "keras": "pmt.from_keras(model, images) quantizes a network of Keras",
 }
 # Files of a run folder; here, as models are loaded without what trains them.
 BEST, CHECKPOINT, DONE = "best.pmt", "checkpoint.pmt", "DONE"
