@@ -25,7 +25,7 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    """Return only the public names; what this module imports is left out."""
+    """Return only the public names, without imported ones."""
     return sorted(__all__)
 
 

@@ -281,7 +281,7 @@ def read_float_network(path: str, options: Mapping[str, Any]) -> FloatGraph:
 
 @contextmanager
 def errors_of(what: str, path: Path) -> Iterator[None]:
-    """Name `what` a user gave in a FileError, instead of the temporary file that was made of it."""
+    """Name the object that was given in a FileError, instead of a temporary file made of it."""
     try:
         yield
     except FileError as error:
