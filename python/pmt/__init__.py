@@ -26,7 +26,7 @@ from pmt.train.zo_trainer import Cost, ZOTrainer
 if TYPE_CHECKING:
     from pmt import plots, protocol, quantization, sheets, sklearn
     from pmt.firmware.export import export, export_learner
-    from pmt.quantization import from_torch, quantize_model
+    from pmt.quantization import from_keras, from_torch, quantize_model
     from pmt.train.choose import select_block
 else:
     __getattr__ = lazy_names(
@@ -38,6 +38,7 @@ else:
         {
             "export": "pmt.firmware.export",
             "export_learner": "pmt.firmware.export",
+            "from_keras": "pmt.quantization",
             "from_torch": "pmt.quantization",
             "quantize_model": "pmt.quantization",
             "select_block": "pmt.train.choose",
@@ -76,6 +77,7 @@ __all__ = [
     "errors",
     "export",
     "export_learner",
+    "from_keras",
     "from_torch",
     "get_cmake_dir",
     "get_include",

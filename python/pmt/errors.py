@@ -24,6 +24,11 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    """Return only the public names, without imported ones."""
+    return sorted(__all__)
+
+
 class PmtError(Exception):
     """Base class of the errors in this module."""
 
@@ -66,32 +71,32 @@ class FileError(PmtError, ValueError):
     ----------
     path : str
         The file, as the message names it.
-    problems : iterable of str
+    problems : str or iterable of str
         Each names the place, the value, the rule and the remedy. The command line prints an error
         for each.
     message : str, optional
         The whole message; by default the problems, each after the file, joined by semicolons.
     rule : str, optional
         What every problem is, before it: ``"not supported"``.
-    missing : frozenset of str, optional
+    missing : iterable of str, optional
         Kinds of operators without a counterpart.
     """
 
     def __init__(
         self,
         path: str,
-        problems: Iterable[str],
+        problems: str | Iterable[str] = (),
         message: str = "",
         rule: str = "",
-        missing: frozenset[str] = frozenset(),
+        missing: Iterable[str] = (),
     ) -> None:
         self.path = path
-        self.problems = tuple(problems)
+        self.problems = (problems,) if isinstance(problems, str) else tuple(problems)
         self.rule = rule
-        self.missing = missing
-        self.message = message or "; ".join(self.lines())
+        self.missing = frozenset(missing)
+        self.message = message or "; ".join(self.lines()) or path
         # All of it, for pickle.
-        super().__init__(path, self.problems, self.message, rule, missing)
+        super().__init__(path, self.problems, self.message, rule, self.missing)
 
     def __str__(self) -> str:
         return self.message

@@ -98,7 +98,8 @@ def test_arguments_of_other_libraries_are_known(name: str, remedy: str) -> None:
     [
         ("net.pt", "torch.onnx.export(module, inputs, 'f.onnx')"),
         ("net.safetensors", "torch.onnx.export(module, inputs, 'f.onnx')"),
-        ("net.keras", "tf.lite.TFLiteConverter with full-integer quantization"),
+        ("net.keras", "pmt.from_keras(keras.saving.load_model(path), images) quantizes it"),
+        ("net.pb", "tf.lite.TFLiteConverter with full-integer quantization"),
     ],
 )
 def test_files_of_other_libraries_are_told_the_way(file: str, way: str) -> None:

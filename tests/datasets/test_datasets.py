@@ -211,7 +211,7 @@ def test_float_targets_are_kept_as_they_are():
     assert (data.is_labeled, data.has_class_labels, data.has_targets) == (True, False, True)
     np.testing.assert_array_equal(data.subset([1]).labels, targets[[1]])
     assert checksum(data) != checksum(Dataset(IMAGES, 1 - targets, ("wet", "warm"), "weather"))
-    with pytest.raises(ValueError, match=r"^labels has shape \(\d+, 2\): float targets must be"):
+    with pytest.raises(ValueError, match=r"^float targets have shape \(\d+, 2\): must be"):
         Dataset(IMAGES, targets, ("wet",), "weather")
 
 
@@ -236,13 +236,12 @@ def test_targets_are_float_rows_whatever_their_shape() -> None:
         (
             [[1.0], [2.0], [3.0]],
             ValueError,
-            "labels has shape (3, 1): float targets must be (2, 1), one for each image and class "
-            "name",
+            "float targets have shape (3, 1): must be (2, 1), one for each image and class name",
         ),
         (
             [1.0, np.nan],
             ValueError,
-            "labels holds targets that are not finite: each must be a number",
+            "float targets hold a value that is not finite: each must be a number",
         ),
     ],
 )

@@ -148,14 +148,17 @@ def test_npz_folder_with_splits_and_gray_images(tmp_path: Path) -> None:
         ({"images": GRAY[0], "labels": [0, 1]}, r"images has shape \(3, 4\)"),
         ({"images": GRAY, "labels": [0.0, 1.0]}, "labels is float64, not integer"),
         ({"images": GRAY, "labels": [0]}, r"labels has shape \(1,\): must be \(2,\)"),
-        ({"images": GRAY, "labels": [0, -1]}, "labels holds -1: must be 0 to"),
+        ({"images": GRAY, "labels": [0, -1]}, "label -1 is below 0; number the classes from 0$"),
         ({"images": GRAY, "labels": [0, 2], "class_names": ["a", "b"]}, "label 2 is out of range"),
         ({"images": GRAY, "labels": [0, 1], "class_names": ["a", "a"]}, "holds 'a' twice or blank"),
         (
             {"images": GRAY, "labels": [0, 1], "class_names": [1, 2]},
             "class_names holds 1: every name must be text",
         ),
-        ({"images": np.array([{}, 1]), "labels": [0, 1]}, "allow_pickle=False"),
+        (
+            {"images": np.array([{}, 1]), "labels": [0, 1]},
+            r"array 'images' holds Python objects; store numbers, or texts as numpy.array\(",
+        ),
     ],
 )
 def test_damaged_npz_arrays(tmp_path: Path, arrays: dict[str, object], message: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -347,9 +348,9 @@ def test_targets_of_a_file_are_those_that_were_saved(tmp_path: Path) -> None:
     ("arrays", "problem"),
     [
         ({"labels": np.zeros(6, int), "targets": np.zeros(6)}, "both 'labels' and 'targets'; keep"),
-        ({"targets": np.full(6, np.nan)}, "holds targets that are not finite"),
+        ({"targets": np.full(6, np.nan)}, "x.npz: float targets hold a value that is not"),
         ({"targets": np.full(6, 1j)}, "y is complex128: targets must be real numbers"),
-        ({"targets": np.zeros((5, 2))}, "has shape (5, 2): float targets must be (6, 2)"),
+        ({"targets": np.zeros((5, 2))}, "x.npz: float targets have shape (5, 2): must be (6, 2)"),
         ({"labels": np.zeros(6)}, "labels is float64, not integer; store class numbers, or float "
          "targets under the name 'targets'"),
     ],
@@ -369,3 +370,13 @@ def test_what_has_no_labels_is_not_saved(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
         save_npz(Dataset.unlabeled(made().images, "camera"), tmp_path / "camera.npz")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_an_array_that_is_twice_in_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "x.npz"
+    np.savez(path, images=made().images, labels=made().labels)
+    with zipfile.ZipFile(path, "a") as archive, archive.open("labels.npy", "w") as file:
+        np.lib.format.write_array(file, made().labels + 1)
+    with pytest.raises(ValueError, match=r"x.npz: two arrays 'labels'; keep one of them$"):
+        pmt.datasets.load(path)

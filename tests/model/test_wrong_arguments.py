@@ -12,8 +12,6 @@ from networks import residual_network
 
 import pmt
 from pmt.datasets import Dataset
-from pmt.firmware.export import export_learner
-from pmt.protocol import DataSource
 
 PIXELS = np.zeros((2, 8, 8, 3), np.uint8)
 DATA = Dataset(PIXELS, np.zeros(2, np.int64), ("a", "b", "c", "d"), "blank")
@@ -62,7 +60,7 @@ def test_what_is_no_path() -> None:
     [
         ("torch.nn.modules.module", "pmt.from_torch(module, images) quantizes a network of torch"),
         ("keras.src.models.model",
-         "tf.lite.TFLiteConverter with full-integer quantization writes a .tflite file"),
+         "pmt.from_keras(model, images) quantizes a network of Keras"),
     ],
 )  # fmt: skip
 def test_a_network_of_another_library(library: str, remedy: str) -> None:
@@ -191,16 +189,18 @@ def test_data_of_a_wrong_kind(data: Any, message: str) -> None:
 )
 def test_a_model_of_a_wrong_kind(model: Any, message: str) -> None:
     trainer = pmt.ZOTrainer()
+    source = pmt.protocol.DataSource("bundled")
     for call in (
         lambda: trainer.fit(model, DATA),
         lambda: trainer.cost(model),
-        lambda: pmt.Engine(model),
-        lambda: pmt.Learner(model),
-        lambda: pmt.align(model, PIXELS),
+        lambda: pmt.export_learner(model, target="qemu-mps2-an500", out="fw"),
         lambda: pmt.statistics(model, PIXELS),
+        lambda: pmt.align(model, PIXELS),
         lambda: pmt.choose_input_stage(model, PIXELS),
-        lambda: pmt.select_block(model, DataSource("bundled")),
-        lambda: export_learner(model, target="qemu-mps2-an500", out="none"),
+        lambda: pmt.select_block(model, source),
+        lambda: pmt.Learner(model),
+        lambda: pmt.Engine(model),
+        lambda: pmt.model.predict_files(model, ["photos"]),
     ):
         with pytest.raises(TypeError) as caught:
             call()
@@ -252,11 +252,6 @@ def test_arguments_of_another_type() -> None:
             lambda: trainer.fit(model, DATA, callbacks=[3]),
             "callbacks=[3] must be a list of callables; a single one is given as [callback]",
         ),
-        (
-            lambda: pmt.select_block(model, DATA, candidates=["head", "B1"]),
-            "data is Dataset: must be a pmt.protocol.DataSource; pmt.train.choose.select takes "
-            "data sets",
-        ),
     ):
         with pytest.raises(TypeError) as caught:
             call()
@@ -272,6 +267,35 @@ def test_a_layer_that_is_no_name_and_a_phase_without_options() -> None:
     learner = pmt.Learner(residual_network(), samples=8)
     with pytest.raises(ValueError, match="phase='epochs' needs options, which name the layers"):
         learner.begin("epochs")
+
+
+def test_a_data_set_is_no_data_source() -> None:
+    model = residual_network()
+    for call in (
+        pmt.select_block,
+        pmt.train.prepare.align_model,
+        pmt.train.prepare.store_statistics,
+    ):
+        with pytest.raises(TypeError) as caught:
+            call(model, DATA)  # type: ignore[operator]
+        assert str(caught.value) == (
+            "data is Dataset: must be a pmt.protocol.DataSource, which names files; "
+            "pmt.train.choose.select takes data sets, pmt.statistics and pmt.align take arrays"
+        )
+
+
+def test_files_to_predict_are_a_sequence() -> None:
+    with pytest.raises(
+        TypeError, match=r"^files='a.png' must be a sequence of paths; give \[path\]$"
+    ):
+        pmt.model.predict_files(residual_network(), "a.png")
+
+
+def test_a_data_set_and_its_file_change_places() -> None:
+    with pytest.raises(
+        TypeError, match=r"^dataset is 'a.npz': must be a pmt.datasets.Dataset or a"
+    ):
+        pmt.datasets.save_npz("a.npz", DATA)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("suffix", ["tflite", "onnx"])

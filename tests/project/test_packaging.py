@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -152,6 +153,27 @@ def test_files_for_indexes_name_this_version():
         assert {"name", "jobs", "permissions"} <= set(workflow)
     site = yaml.safe_load((ROOT / ".readthedocs.yaml").read_text())
     assert (ROOT / site["sphinx"]["configuration"]).is_file()
+
+
+def test_an_index_shows_absolute_links(tmp_path):
+    """A repository's address is known to who builds for an index, and to nobody else."""
+    for name in ("README.md", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path)
+    url = "https://host.example/owner/repository"
+    run(sys.executable, ROOT / "scripts/set_url.py", f"{url}/", tmp_path, cwd=tmp_path)
+    readme = (tmp_path / "README.md").read_text()
+    assert f"[tutorial]({url}/blob/HEAD/docs/tutorials/first_model.md)" in readme
+    assert (
+        f"![Accuracy over multiply-accumulates of training, with memory]({url}/raw/HEAD/" in readme
+    )
+    assert "([citation](#citation))" in readme
+    targets = re.findall(r"\]\(([^)]+)\)", readme)
+    assert len(targets) > 40
+    assert [target for target in targets if not target.startswith(("https://", "#"))] == []
+    project = (tmp_path / "pyproject.toml").read_text()
+    assert f'\n[project.urls]\nRepository = "{url}"\nIssues = "{url}/issues"\n' in project
+    with pytest.raises(AssertionError, match="URL=host: must be the repository's page"):
+        run(sys.executable, ROOT / "scripts/set_url.py", "host", tmp_path, cwd=tmp_path)
 
 
 def test_command_works_without_extras(clean_python, tmp_path):

@@ -185,6 +185,20 @@ def test_classes_have_the_names_of_the_data_or_those_given() -> None:
         pmt.from_torch(module, TRAIN, class_names=["a", "b"])
 
 
+class Broken(nn.Module):
+    """A network whose program is wrong."""
+
+    def forward(self, x: Any) -> Any:
+        return {}["x"]
+
+
+def scaled(factor: float) -> nn.Sequential:
+    module = network()
+    with torch.no_grad():
+        module[0].weight *= factor
+    return module
+
+
 class Singular(nn.Module):
     """A network that no ONNX operator expresses."""
 
@@ -199,17 +213,37 @@ class Singular(nn.Module):
         ("net.onnx", TRAIN, TypeError, "module is 'net.onnx': must be a torch.nn.Module; pmt."),
         (network(), "photos", TypeError, "calibration is 'photos': must be a pmt.datasets.Dat"),
         (network(), TRAIN[:7], ValueError, "the calibration set has 7 images, but must have at"),
-        (network(3), TRAIN, ValueError, "calibration has inputs of 28x28x1 (height, width, chan"),
+        (network(), TRAIN.images[:0], ValueError, "calibration is empty: give some hundred"),
+        (network(3), TRAIN, ValueError, "module: Sequential does not run on zeros in the shape of "
+         "an input of calibration, (1, 1, 28, 28): RuntimeError: Given groups=1, weight of size ["),
+        (Broken(), TRAIN, ValueError, "module: Broken does not run on zeros in the shape of an "
+         "input of calibration, (1, 1, 28, 28): KeyError: 'x'; if it reads another size or other "
+         "channels, give those (.resize(height, width) of a data set resizes images), else correct "
+         "its forward"),
+        (scaled(1e20), TRAIN, ValueError, "the network: beyond the limits of an image: op '0' has "
+         "weight scales outside of 1e-30 to 1e+06; use a smaller network, or where scales are out"),
         (network(), TRAIN.images.astype(float), ValueError, "calibration: float images must lie"),
         (Singular(), TRAIN, ValueError, "module: torch.onnx.export refuses Singular: Exporting"),
         (nn.Sequential(network(), nn.GELU(), nn.Linear(10, 2)), TRAIN, ValueError,
-         "Sequential.onnx: 1 thing is not supported:\n- node '/1/Gelu' (Gelu): this operator"),
+         "module Sequential: 1 thing is not supported:\n- node '/1/Gelu' (Gelu): this operator"),
     ],
 )  # fmt: skip
 def test_refused(module: Any, calibration: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error) as caught:
         pmt.from_torch(module, calibration)
     assert str(caught.value).startswith(message)
+
+
+def test_nothing_is_printed_before_an_error(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ValueError, match="refuses Singular"):
+        pmt.from_torch(Singular(), TRAIN)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_cause_of_an_error_is_kept() -> None:
+    with pytest.raises(ValueError, match="does not run") as caught:
+        pmt.from_torch(Broken(), TRAIN)
+    assert isinstance(caught.value.__cause__, KeyError)
 
 
 def test_options_out_of_range() -> None:

@@ -149,7 +149,7 @@ def test_targets_are_checked(model: pmt.Model) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
         fitted(data)
     targets[3, 1] = np.nan
-    expected = "labels holds targets that are not finite: each must be a number"
+    expected = "float targets hold a value that is not finite: each must be a number"
     with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
         Dataset(data.images, targets, tuple("abcd"), "tags")
 

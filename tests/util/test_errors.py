@@ -47,6 +47,13 @@ def test_errors_survive_a_process_pool() -> None:
     file = pickle.loads(pickle.dumps(errors.FileError("a.onnx", ["no nodes", "no opset"])))
     assert (file.path, file.problems) == ("a.onnx", ("no nodes", "no opset"))
     assert str(file) == "a.onnx: no nodes; a.onnx: no opset"
+    own = pickle.loads(
+        pickle.dumps(errors.FileError("a.onnx", "no nodes", missing={"If": 1}.keys()))
+    )
+    assert (own.problems, own.missing, str(own)) == (
+        ("no nodes",), frozenset({"If"}), "a.onnx: no nodes",
+    )  # fmt: skip
+    assert str(pickle.loads(pickle.dumps(errors.FileError("the file is odd")))) == "the file is odd"
     gone = pickle.loads(pickle.dumps(errors.MissingFileError(2, "the run is gone", "runs/a")))
     assert (gone.errno, gone.filename) == (2, "runs/a")
 
@@ -99,3 +106,7 @@ def test_a_missing_extra_says_how_to_install_it() -> None:
     assert isinstance(found, errors.MissingExtraError)
     assert isinstance(found, ModuleNotFoundError)
     assert "pip install" in str(found)
+
+
+def test_the_module_shows_errors_only() -> None:
+    assert dir(errors) == sorted(errors.__all__)

@@ -9,7 +9,7 @@ import sys
 import threading
 
 import pytest
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from pmt._util.folder_lock import FolderLock
 
@@ -198,3 +198,19 @@ def test_a_file_system_without_locks_is_named(path, monkeypatch):
         OSError, match=r"lock could not be taken \(No locks available\); .*run\.lock'"
     ):
         FolderLock(path).acquire()
+
+
+def test_a_place_where_nothing_can_be_made_is_not_busy(tmp_path, monkeypatch):
+    """filelock waits in /proc, whose files cannot be made, as if another process held the lock."""
+
+    def late(self, **arguments):
+        raise Timeout(self.lock_file)
+
+    monkeypatch.setattr(FileLock, "acquire", late)
+    place = tmp_path / "gone"
+    with pytest.raises(FileNotFoundError) as caught, FolderLock(place / "a.lock").holding("out"):
+        raise AssertionError("it is held")
+    assert str(caught.value) == (
+        "[Errno 2] nothing can be made in this folder (No such file or directory); "
+        f"choose another folder: '{place}'"
+    )

@@ -112,5 +112,29 @@ def test_an_empty_name(command, capsys) -> None:
     assert capsys.readouterr().err == (
         "pmt: error: --out '': the name is empty; name a file or folder\n"
     )
-    with pytest.raises(ValueError, match=r"^path='' names no folder; give the folder of a run$"):
-        pmt.RunFolder("")
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ("", ValueError, "{}='' names nothing; give the name of a file or folder"),
+        ("a\0b", ValueError, "{}='a\\x00b': no path may hold a zero byte; remove it"),
+        (3, TypeError, "{} is 3: must be text or a path"),
+    ],
+)
+def test_what_is_no_path(given, error, message) -> None:
+    model, data = pmt.load("fashion_mnist_dscnn"), pmt.datasets.bundled("train")[:200]
+    board = "qemu-mps2-an500"
+    for argument, call in (
+        ("path", lambda: pmt.RunFolder(given)),
+        ("path", lambda: model.save(given)),
+        ("path", lambda: pmt.datasets.save_npz(data, given)),
+        ("path", lambda: pmt.datasets.load(given)),
+        ("out", lambda: pmt.ZOTrainer(epochs=1, batch=4).fit(model, data, out=given)),
+        ("out", lambda: pmt.export(model, target=board, out=given, dataset=data)),
+        ("out", lambda: pmt.export_learner(model, target=board, out=given)),
+        ("out", lambda: pmt.train.choose.select(model, data, data, out=given)),
+    ):
+        with pytest.raises(error) as caught:
+            call()
+        assert str(caught.value) == message.format(argument)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import operator
+import os
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -15,13 +17,35 @@ __all__ = [
     "checked_flag",
     "checked_integer",
     "checked_limit",
+    "checked_path",
     "checked_range",
     "checked_seed",
     "checked_size",
     "checked_split",
+    "kind_of",
 ]
 
 SPLITS = ("train", "test")
+
+
+def kind_of(value: object) -> str:
+    """Return a value in a word or two, for an error: itself where that is short, else its type."""
+    if isinstance(value, np.ndarray):
+        return f"an array of {value.dtype}"
+    short = isinstance(value, (str, bool, int, float, type(None)))
+    return repr(value) if short else type(value).__name__
+
+
+def checked_path(argument: str, value: object) -> Path:
+    """Return `value` as a path, or raise a TypeError or ValueError that names `argument`."""
+    if not isinstance(value, (str, os.PathLike)):
+        raise TypeError(f"{argument} is {kind_of(value)}: must be text or a path")
+    text = str(os.fspath(value))
+    if text == "":
+        raise ValueError(f"{argument}='' names nothing; give the name of a file or folder")
+    if "\0" in text:
+        raise ValueError(f"{argument}={text!r}: no path may hold a zero byte; remove it")
+    return Path(text)
 
 
 def checked_integer(argument: str, value: object) -> int:

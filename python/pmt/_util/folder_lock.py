@@ -79,11 +79,13 @@ class FolderLock:
             return False
         self._check_file()
         lock = FileLock(self.path)  # a new one: one from before a fork takes nothing
-        with atomic_file.explaining("the lock could not be taken", self.path):
-            try:
-                lock.acquire(blocking=False)
-            except Timeout:
-                return False
+        with atomic_file.explaining("the lock could not be taken", self.path), suppress(Timeout):
+            lock.acquire(blocking=False)
+        if not lock.is_locked:
+            if not self.path.exists():  # where none can be made, filelock times out, too
+                with atomic_file.explaining("nothing can be made in this folder", self.path.parent):
+                    self.path.touch()
+            return False
         with suppress(OSError):  # who holds it is only a courtesy
             self.path.write_text(f"{platform.node()}, process {os.getpid()}\n")
         self._lock, self._taken = lock, self._file()

@@ -20,20 +20,19 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt import _core
 from pmt._util import atomic_file
+from pmt._util.checks import checked_path
 from pmt.datasets.arrays import (
     checked_class_names,
     checked_groups,
     checked_images,
-    checked_labels,
     has_channels_first,
     names_for,
     with_four_axes,
 )
-from pmt.datasets.dataset import Dataset
+from pmt.datasets.dataset import DataLike, Dataset
 from pmt.datasets.files import damaged, largest_unpacked, missing, read_bytes, reading
-from pmt.errors import OptionError
+from pmt.errors import FileError, OptionError
 
 GROUPS = "groups"  # the array of an .npz file
 _ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip can hold
@@ -139,19 +138,22 @@ def read_npz_stream(
     found = _groups(label, arrays, names_there, groups, len(images))
     if "targets" in arrays and "labels" in arrays:
         raise damaged(label, "both 'labels' and 'targets'", "keep one of them")
-    labels = arrays.get("labels", np.zeros(0, np.int64))
+    labels = arrays.get("labels", np.zeros(len(images), np.int64))
     if labels.dtype.kind not in "iu":
         remedy = "store class numbers, or float targets under the name 'targets'"
         raise damaged(label, f"labels is {labels.dtype}, not integer", remedy)
+    if labels.shape != (len(images),):
+        problem = f"labels has shape {labels.shape}: must be ({len(images)},), one label an image"
+        raise damaged(label, problem, REMEDY)
     try:
         if "targets" in arrays:
             return replace(Dataset.with_targets(images, arrays["targets"], name=name), groups=found)
-        labels = checked_labels(labels, len(images), _core.MOST_CHANNELS)
         if class_names is None and "class_names" in arrays:
             class_names = checked_class_names(arrays["class_names"].tolist())
     except (TypeError, ValueError) as error:
         raise damaged(label, str(error), REMEDY) from None
-    return Dataset(images, labels, names_for(label, labels, class_names), name, found)
+    names = names_for(label, labels, class_names)
+    return Dataset(images, labels.astype(np.int64), names, name, found)
 
 
 def _groups(
@@ -193,7 +195,7 @@ def _missing(label: str, key: str, found: Sequence[str]) -> ValueError:
     return damaged(label, f"no array {key!r} (found: {', '.join(found) or 'none'})", remedy)
 
 
-def save_npz(dataset: Dataset, path: str | os.PathLike[str]) -> None:
+def save_npz(dataset: DataLike, path: str | os.PathLike[str]) -> None:
     """Write a data set as .npz, the same bytes for the same data set.
 
     The file is written aside and renamed: a crash or a full disk leaves the old file, or none,
@@ -201,7 +203,7 @@ def save_npz(dataset: Dataset, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    dataset : Dataset
+    dataset : Dataset or tuple of two arrays
         The data set.
     path : str or pathlib.Path
         Name of the file, ending in ``.npz``; its folder must exist.
@@ -213,7 +215,7 @@ def save_npz(dataset: Dataset, path: str | os.PathLike[str]) -> None:
     OSError
         If the file cannot be written, for instance on a full disk.
     """
-    target = Path(path)
+    dataset, target = Dataset.of(dataset, "dataset"), checked_path("path", path)
     if target.suffix != ".npz":
         raise ValueError(f"path={str(target)!r} must end in .npz")
     if not dataset.is_labeled:
@@ -248,12 +250,26 @@ def _read_arrays(
                         claim = f"{entry.compress_size} bytes to {entry.file_size}"
                         raise ValueError(f"{entry.filename} unpacks {claim}")
                 there = [key for key in wanted if key in archive.files]
-                return {key: np.asarray(archive[key]) for key in there}, archive.files
+                return {key: _array(archive, key, label) for key in there}, archive.files
+    except FileError:
+        raise
     # A damaged archive makes zipfile and numpy raise nearly anything: it all means the same.
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
         raise damaged(label, f"not a whole .npz file ({reason})", REMEDY) from None
     raise damaged(label, "one bare array, not an .npz archive", REMEDY)
+
+
+def _array(archive: Any, key: str, label: str) -> npt.NDArray[Any]:
+    if archive.files.count(key) > 1:
+        raise damaged(label, f"two arrays {key!r}", "keep one of them")
+    try:
+        return np.asarray(archive[key])
+    except ValueError as error:
+        if "Object arrays" not in str(error):
+            raise
+        remedy = "store numbers, or texts as numpy.array(texts, dtype=str)"
+        raise damaged(label, f"array {key!r} holds Python objects", remedy) from None
 
 
 def _checked_images(label: str, images: npt.NDArray[Any]) -> npt.NDArray[Any]:

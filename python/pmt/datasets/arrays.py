@@ -194,11 +194,11 @@ def _checked_targets(
 ) -> npt.NDArray[np.float32]:
     if targets.shape != (images, classes):
         raise ValueError(
-            f"labels has shape {targets.shape}: float targets must be ({images}, {classes}), one "
+            f"float targets have shape {targets.shape}: must be ({images}, {classes}), one "
             "for each image and class name"
         )
     if not all_finite(targets):
-        raise ValueError("labels holds targets that are not finite: each must be a number")
+        raise ValueError("float targets hold a value that is not finite: each must be a number")
     return targets
 
 

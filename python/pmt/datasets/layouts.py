@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.checks import SPLITS, checked_limit, checked_size, checked_split
+from pmt._util.checks import SPLITS, checked_limit, checked_path, checked_size, checked_split
 from pmt.datasets.annotations import (
     has_cub200,
     has_flowers102,
@@ -146,7 +146,7 @@ def load(
     ModuleNotFoundError
         If Pillow is needed and not installed.
     """
-    fit = Fit(checked_size(size), crop)
+    path, fit = checked_path("path", path), Fit(checked_size(size), crop)
     data = load_for_input(
         path,
         fit,

@@ -32,6 +32,8 @@ class NamedImages(NamedTuple):
 
 def find_files(places: Sequence[str | os.PathLike[str]]) -> list[Path]:
     """List files: a folder stands for all images in it and below, sorted by their paths."""
+    if isinstance(places, (str, os.PathLike)):
+        raise TypeError(f"files={os.fspath(places)!r} must be a sequence of paths; give [path]")
     if not places:
         raise ValueError("files is empty: give image files, folders of them or .npz files")
     files: list[Path] = []

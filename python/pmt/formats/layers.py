@@ -276,6 +276,6 @@ def check_limits(graph: Graph, source: str) -> None:
         shown = "; ".join(problems[:_SHOWN])
         more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
         raise ValueError(
-            f"{source}: beyond the limits of an image: {shown}{more}; use a smaller network or "
-            "calibrate again"
+            f"{source}: beyond the limits of an image: {shown}{more}; use a smaller network, or "
+            "where scales are outside correct the weights (train with batch norm or weight decay)"
         )

@@ -32,10 +32,11 @@ _IMPORTERS = {
 }
 SUFFIXES = tuple(_IMPORTERS)
 _TORCH = "torch.onnx.export(module, inputs, 'f.onnx') writes what `pmt quantize f.onnx` reads"
-_KERAS = "tf.lite.TFLiteConverter with full-integer quantization writes a .tflite file"
+_KERAS = "pmt.from_keras(keras.saving.load_model(path), images) quantizes it"
 _ELSEWHERE = {
     **dict.fromkeys((".pt", ".pth", ".pt2", ".safetensors"), _TORCH),
-    **dict.fromkeys((".h5", ".keras", ".pb"), _KERAS),
+    **dict.fromkeys((".h5", ".keras"), _KERAS),
+    ".pb": "tf.lite.TFLiteConverter with full-integer quantization writes a .tflite file",
 }
 
 

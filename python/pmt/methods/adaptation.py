@@ -246,7 +246,7 @@ def open_run(
     importer: Mapping[str, Any] | None = None,
 ) -> Adaptation:
     """Read and check the inputs of a run; parameters and errors as in :func:`adapt`."""
-    folder = RunFolder(out)
+    folder = RunFolder.of(out, "out")
     if not folder.exists():
         folder.check_free()  # before the work of loading; fit() does it as well
     network = load(model, **importer or {})
@@ -283,7 +283,7 @@ def resume_run(out: str | Path, *, threads: int = 0) -> Adaptation:
     ValueError
         If the run is damaged, or its training images have changed.
     """
-    folder = RunFolder(out)
+    folder = RunFolder.of(out, "out")
     model, _ = folder.load_checkpoint()
     _, source = folder.read_config()
     if "data" not in source:

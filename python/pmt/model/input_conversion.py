@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
+from pmt._util.checks import kind_of
 from pmt._util.text import counted
 from pmt.datasets import Dataset
 from pmt.net.graph import Tensor
@@ -29,7 +30,6 @@ __all__ = [
     "image_shape",
     "images_in_shape",
     "inputs_in_shape",
-    "kind_of",
     "prepared_inputs",
 ]
 
@@ -190,14 +190,6 @@ def _warn_of_pixels(
         stacklevel=stacklevel,
     )
     return True
-
-
-def kind_of(value: object) -> str:
-    """Return a value in a word or two, for an error: itself where that is short, else its type."""
-    if isinstance(value, np.ndarray):
-        return f"an array of {value.dtype}"
-    short = isinstance(value, (str, bool, int, float, type(None)))
-    return repr(value) if short else type(value).__name__
 
 
 def images_in_shape(images: npt.NDArray[Any], expected: tuple[int, int, int]) -> npt.NDArray[Any]:

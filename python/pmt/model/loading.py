@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pmt import formats
+from pmt._util.checks import kind_of
 from pmt._util.text import did_you_mean
 from pmt.errors import FileError, MissingFileError, OptionWarning
 from pmt.formats.reading import check_options, require_file
 from pmt.model.card import newest_model
-from pmt.model.input_conversion import kind_of
 from pmt.model.model import Model
 from pmt.net.graph import Graph, Tensor, with_new_head
 from pmt.net.pixels import input_formula, real_pixels
@@ -35,7 +35,7 @@ __all__ = [
 BUNDLED_MODELS = ("fashion_mnist_dscnn", "cifar10_mcunet", "cifar10_small")
 _OTHER_NETWORKS = {
     "torch": "pmt.from_torch(module, images) quantizes a network of torch",
-    "keras": "tf.lite.TFLiteConverter with full-integer quantization writes a .tflite file",
+    "keras": "pmt.from_keras(model, images) quantizes a network of Keras",
 }
 # Files of a run folder; here, as models are loaded without what trains them.
 BEST, CHECKPOINT, DONE = "best.pmt", "checkpoint.pmt", "DONE"

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from pmt import _core, formats
 from pmt._util import atomic_file
+from pmt._util.checks import checked_path, kind_of
 from pmt._util.processes import thread_count
 from pmt._util.text import counted, html_table, printable, shortened, table
 from pmt.datasets import Dataset
@@ -28,7 +29,6 @@ from pmt.model.input_conversion import (
     check_floats,
     check_range,
     image_shape,
-    kind_of,
     prepared_inputs,
 )
 from pmt.model.layers import Layer, Layers
@@ -160,7 +160,8 @@ class Model(Layers):
         OSError
             If the file cannot be written.
         """
-        if Path(path).suffix == ".pmt" and into is None:
+        path = checked_path("path", path)
+        if path.suffix == ".pmt" and into is None:
             atomic_file.write_bytes(path, self.image())
         else:
             formats.write(self.to_graph(), path, into=into)

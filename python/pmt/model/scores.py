@@ -423,6 +423,9 @@ def predict_files(
     ImportError
         If Pillow is needed and not installed.
     """
+    from pmt.model.model import check_model  # which imports this file
+
+    check_model(model)
     model.check_gives_classes()
     classes = model.told_classes
     check_top(top, classes)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import corruptions, datasets
-from pmt._util.checks import checked_size
+from pmt._util.checks import checked_size, kind_of
 from pmt._util.text import counted, split_names
 from pmt.datasets import Dataset
 from pmt.datasets.array_files import has_idx
@@ -30,7 +30,15 @@ from pmt.model import Model
 from pmt.model.loading import BUNDLED_MODELS
 from pmt.model.seen_images import seen_images, warning_of_seen
 
-__all__ = ["BUNDLED", "DataSource", "ImagePool", "data_path", "load_clean", "model_path"]
+__all__ = [
+    "BUNDLED",
+    "DataSource",
+    "ImagePool",
+    "check_source",
+    "data_path",
+    "load_clean",
+    "model_path",
+]
 
 BUNDLED = "bundled"
 
@@ -360,6 +368,15 @@ class DataSource:
             alike = common_size(found.paths) is not None
             return found.read(size=None if alike else model.image_shape[:2])
         return found
+
+
+def check_source(value: object) -> None:
+    """Raise TypeError if the value is not a data source."""
+    if not isinstance(value, DataSource):
+        raise TypeError(
+            f"data is {kind_of(value)}: must be a pmt.protocol.DataSource, which names files; "
+            "pmt.train.choose.select takes data sets, pmt.statistics and pmt.align take arrays"
+        )
 
 
 def model_path(name: str) -> str:

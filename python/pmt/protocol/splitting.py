@@ -16,7 +16,7 @@ from pmt.datasets.dataset import checksum
 from pmt.errors import OptionError
 from pmt.model import Model
 from pmt.protocol.copies import MOST_SHARED, count_shared, units_of
-from pmt.protocol.data_source import DataSource, ImagePool
+from pmt.protocol.data_source import DataSource, ImagePool, check_source
 from pmt.protocol.stratification import hold_out, shuffled_classes, stratified_order
 
 __all__ = ["HELD_OUT", "IMAGES", "PROTOCOLS", "Split", "SplitChoice", "balanced_order", "split"]
@@ -211,14 +211,10 @@ class SplitChoice:
         ValueError, FileNotFoundError
             As :func:`pmt.protocol.split`; or if numbers are given that the protocol fixes.
         """
+        check_source(source)
         if self.protocol not in PROTOCOLS:
             near = did_you_mean(self.protocol, PROTOCOLS)
             raise OptionError("protocol", f" {self.protocol!r} is unknown{near}")
-        if not isinstance(source, DataSource):
-            raise TypeError(
-                f"data is {type(source).__name__}: must be a pmt.protocol.DataSource; "
-                "pmt.train.choose.select takes data sets"
-            )
         test = source.pool("test", model)
         if self.protocol == "paper":
             for name in ("images", "held_out"):

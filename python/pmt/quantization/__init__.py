@@ -12,6 +12,7 @@ from pmt.quantization.float_forward import (
     signal_to_noise,
     worst,
 )
+from pmt.quantization.keras_model import from_keras
 from pmt.quantization.post_training import (
     correct_biases,
     dequantize,
@@ -40,6 +41,7 @@ __all__ = [
     "float_logits",
     "fold_batch_norm",
     "format_noise",
+    "from_keras",
     "from_torch",
     "integer_activations",
     "normalize",

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._core import LARGEST_WEIGHT
+from pmt.formats.layers import check_limits
 from pmt.model import Model
 from pmt.net.float_graph import (
     ACTIVATION_BOUNDS,
@@ -154,7 +155,7 @@ def quantize_with_ranges(float_graph: FloatGraph, ranges: Sequence[Range]) -> Gr
     pixels = raw_pixels(source)
     if float_graph.reads_pixels:
         pixels = whole_steps(PixelFormula(float_graph.input_mean, float_graph.input_std), source)
-    return Graph(
+    graph = Graph(
         tensors=tensors,
         ops=[_quantized_op(op, tensors) for op in float_graph.ops],
         input=float_graph.input,
@@ -164,6 +165,8 @@ def quantize_with_ranges(float_graph: FloatGraph, ranges: Sequence[Range]) -> Gr
         blocks={name: list(layers) for name, layers in float_graph.blocks.items()},
         metadata=dict(float_graph.metadata),
     )
+    check_limits(graph, "the network")
+    return graph
 
 
 def _check_ranges(graph: FloatGraph, ranges: Sequence[Range]) -> None:

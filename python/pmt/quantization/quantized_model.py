@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -12,14 +13,18 @@ from typing import Any
 
 import numpy as np
 
+from pmt._util.checks import kind_of
 from pmt._util.text import counted
 from pmt.datasets import Dataset
-from pmt.errors import OptionError
+from pmt.datasets.adapters import SampleReader
+from pmt.datasets.layouts import chosen_indices
+from pmt.errors import FileError, OptionError
 from pmt.formats.reading import file_errors
 from pmt.model import Model
 from pmt.model.input_conversion import inputs_in_shape
 from pmt.model.scores import class_logits
 from pmt.net.float_graph import FloatGraph, check_calibration
+from pmt.net.graph import Graph
 from pmt.protocol import load_clean
 from pmt.quantization import equalization
 from pmt.quantization.equalization import Equalization
@@ -274,6 +279,41 @@ def read_float_network(path: str, options: Mapping[str, Any]) -> FloatGraph:
     return graph
 
 
+@contextmanager
+def errors_of(what: str, path: Path) -> Iterator[None]:
+    """Name the object that was given in a FileError, instead of a temporary file made of it."""
+    try:
+        yield
+    except FileError as error:
+        message = error.message.replace(path.name, what)
+        raise FileError(what, error.problems, message, error.rule, error.missing) from None
+
+
+def calibration_inputs(
+    calibration: Any, limit: int, features: bool, arrays: tuple[type, ...], kinds: str
+) -> Dataset:
+    """Return the inputs that are calibrated on, at most `limit`, of a data set or an array.
+
+    Raises
+    ------
+    TypeError
+        If it is neither a Dataset nor one of the `arrays`; `kinds` says which are taken.
+    ValueError
+        If it is empty, or holds what no data set may.
+    """
+    if isinstance(calibration, arrays):
+        if not len(calibration):  # type: ignore[arg-type]
+            raise ValueError("calibration is empty: give some hundred typical inputs, at least 8")
+        inputs = SampleReader("calibration", features).batch(calibration)
+        calibration = Dataset.unlabeled(inputs, "calibration")
+    if not isinstance(calibration, Dataset):
+        raise TypeError(
+            f"calibration is {kind_of(calibration)}: must be a pmt.datasets.Dataset, {kinds}; "
+            "pmt.datasets.load(path) reads files"
+        )
+    return calibration.subset(chosen_indices(len(calibration), limit))
+
+
 def _images(option: str, path: str, graph: FloatGraph, *, split: str, limit: int) -> Dataset:
     height, width, channels = graph.tensors[graph.input].shape
     data = load_clean(path, split=split, size=(height, width), limit=limit)
@@ -301,13 +341,18 @@ def for_inputs(
     """
     if data.has_pixels:
         return graph
-    for option in given:
-        raise OptionError(option, f": {source} holds inputs that are not pixels; leave it out")
+    refuse_formula(given, source)
     return dataclasses.replace(graph, input_mean=(), input_std=())
 
 
+def refuse_formula(given: Mapping[str, Any], source: str) -> None:
+    """Raise OptionError if an option of pixels is `given`, as the inputs are none."""
+    for option in given:
+        raise OptionError(option, f": {source} holds inputs that are not pixels; leave it out")
+
+
 def names_of_logits(
-    given: tuple[str, ...] | None, graph: FloatGraph, data: Dataset
+    given: tuple[str, ...] | None, graph: FloatGraph | Graph, data: Dataset
 ) -> tuple[str, ...]:
     """Return the names `given`, one for each logit; else those of the data, if their number fits.
 

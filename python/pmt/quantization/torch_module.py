@@ -9,19 +9,23 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
 from pmt import datasets
-from pmt._util.checks import checked_range
+from pmt._util.checks import checked_range, kind_of
 from pmt._util.extras import import_extra
 from pmt.datasets import Dataset
-from pmt.datasets.adapters import SampleReader
-from pmt.datasets.layouts import chosen_indices
 from pmt.model import Model
-from pmt.model.input_conversion import kind_of
 from pmt.quantization.post_training import quantize
-from pmt.quantization.quantized_model import for_inputs, names_of_logits, read_float_network
+from pmt.quantization.quantized_model import (
+    calibration_inputs,
+    errors_of,
+    for_inputs,
+    names_of_logits,
+    read_float_network,
+)
 from pmt.quantization.ranges import RangeMethod, check_method
 
 __all__ = ["from_torch"]
@@ -118,7 +122,8 @@ def from_torch(
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, f"{kind}.onnx")
         _export(torch, module, data, path)
-        graph = read_float_network(str(path), given)
+        with errors_of(f"module {kind}", path):
+            graph = read_float_network(str(path), given)
     graph = for_inputs(graph, data, given, "calibration")
     names = names_of_logits(None if class_names is None else tuple(class_names), graph, data)
     result = quantize(
@@ -151,16 +156,8 @@ def _inputs(torch: Any, calibration: Any, limit: int, features: bool) -> Dataset
     """Return the inputs that are calibrated on, as a data set."""
     if isinstance(calibration, torch.utils.data.Dataset | torch.utils.data.DataLoader):
         return datasets.from_torch(calibration, limit=limit, features=features, name="calibration")
-    if isinstance(calibration, torch.Tensor | np.ndarray):
-        inputs = SampleReader("calibration", features).batch(calibration)
-        calibration = Dataset.unlabeled(inputs, "calibration")
-    if not isinstance(calibration, Dataset):
-        raise TypeError(
-            f"calibration is {kind_of(calibration)}: must be a pmt.datasets.Dataset, an array of "
-            "images (N, H, W, C), or a tensor, Dataset or DataLoader of torch; "
-            "pmt.datasets.load(path) reads files"
-        )
-    return calibration.subset(chosen_indices(len(calibration), limit))
+    kinds = "an array of images (N, H, W, C), or a tensor, Dataset or DataLoader of torch"
+    return calibration_inputs(calibration, limit, features, (torch.Tensor, np.ndarray), kinds)
 
 
 def _export(torch: Any, module: Any, data: Dataset, path: Path) -> None:
@@ -168,7 +165,9 @@ def _export(torch: Any, module: Any, data: Dataset, path: Path) -> None:
     # Before torch 2.5 there is no other exporter.
     if "dynamo" in inspect.signature(torch.onnx.export).parameters:
         options["dynamo"] = False
-    with _eval_mode(module), torch.no_grad(), warnings.catch_warnings():
+    # Its log would hold the whole graph before an error, and torch's switch for it has no effect.
+    silent = mock.patch.object(torch._C, "_jit_onnx_log", create=True)
+    with _eval_mode(module), torch.no_grad(), silent, warnings.catch_warnings():
         # torch calls the exporter old, and names Python values that tracing makes constants.
         warnings.simplefilter("ignore")
         example = _example(torch, module, data)
@@ -199,21 +198,21 @@ def _example(torch: Any, module: Any, data: Dataset) -> Any:
         (weights for weights in module.parameters() if weights.is_floating_point()), None
     )
     kind = {} if weights is None else {"dtype": weights.dtype, "device": weights.device}
-    errors = []
+    problems, cause = [], None
     for shape in _shapes(data):
         example = torch.zeros((1, *shape), **kind)
         try:
             module(example)
         except Exception as error:  # a module is a user's program
-            errors.append(f"{tuple(example.shape)}: {error}")
+            problems.append(f"{tuple(example.shape)}: {type(error).__name__}: {error}")
+            cause = error
         else:
             return example
     raise ValueError(
-        f"calibration has inputs of {'x'.join(map(str, data.images.shape[1:]))} (height, width, "
-        f"channels), and {type(module).__name__} does not run on one: {'; '.join(errors)}; give "
-        "inputs of the size and channels that it reads, .resize(height, width) of a data set "
-        "resizes images"
-    )
+        f"module: {type(module).__name__} does not run on zeros in the shape of an input of "
+        f"calibration, {'; '.join(problems)}; if it reads another size or other channels, give "
+        "those (.resize(height, width) of a data set resizes images), else correct its forward"
+    ) from cause
 
 
 def _shapes(data: Dataset) -> list[Shape]:

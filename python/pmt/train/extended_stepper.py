@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt._core import LARGEST_WEIGHT
-from pmt.model.input_conversion import kind_of
+from pmt._util.checks import kind_of
 from pmt.train.costs.work import zeroth_order_work
 from pmt.train.engine import Engine
 from pmt.train.extensions import (

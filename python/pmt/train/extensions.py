@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from pmt.model.input_conversion import kind_of
+from pmt._util.checks import kind_of
 from pmt.train.engine import Engine
 from pmt.train.options import TrainingOptions
 

@@ -17,10 +17,10 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt._util.atomic_file import explaining
-from pmt._util.checks import checked_flag, checked_range
+from pmt._util.checks import checked_flag, checked_range, kind_of
 from pmt._util.text import did_you_mean, table
 from pmt.model import Model
-from pmt.model.input_conversion import images_in_shape, kind_of
+from pmt.model.input_conversion import images_in_shape
 from pmt.model.model import check_model
 from pmt.net.image import read_stage
 from pmt.train.options import TrainingOptions

@@ -301,7 +301,7 @@ class Trainer(ABC):
         copies = warning_of_copies(data) if held_out is None and self.chooses_state else None
         if copies is not None:
             warnings.warn(copies, stacklevel=2)
-        folder = RunFolder.of(out) if out is not None else None
+        folder = RunFolder.of(out, "out") if out is not None else None
         trainer = self.fitted_to(data, held_out)
         trainer.preparation.admit(model, data.pixel_size)
         images = Images.of(trainer, data, valid, held_out)

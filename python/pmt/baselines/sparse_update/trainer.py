@@ -101,7 +101,7 @@ class _SparseTrainer(BackpropTrainer):
 
     def _begun(self, out: str | Path | RunFolder | None) -> str | None:
         """Return the choice of a run that has begun with the same options."""
-        folder = RunFolder.of(out) if out is not None else None
+        folder = RunFolder.of(out, "out") if out is not None else None
         if folder is None or not folder.exists() or folder.trainer() != self.name:
             return None
         there = folder.read_config(type(self.options))[0]

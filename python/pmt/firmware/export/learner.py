@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from pmt import _core
+from pmt._util.checks import checked_path
 from pmt._util.native_files import firmware_folder
 from pmt._util.text import table
 from pmt.firmware.export import layout
@@ -238,7 +239,7 @@ def export_learner(
         raise ValueError(f"states={states!r} must be one of {', '.join(STATES)}")
     if states == "flash":
         board = _below_states(board)
-    place = Path(out)
+    place = checked_path("out", out)
     check_folder(place, force)
     check_kind(place, learner=True)
     if choose_input:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pmt import _core
+from pmt._util.checks import checked_path
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import DataLike
 from pmt.errors import OptionError
@@ -167,7 +168,7 @@ def export(
         board = board.limited_to(find_target(like))
     layout.check_format(format, board)
     check_steps("save_interval", save_interval)
-    out = Path(out)
+    out = checked_path("out", out)
     check_folder(out, force)
     check_kind(out, learner=False)
     task_of = partial(

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
-from pmt._util.checks import checked_candidates, checked_integer
+from pmt._util.checks import checked_candidates, checked_integer, checked_path
 from pmt._util.progress import ProgressLine
 from pmt._util.text import did_you_mean
 from pmt.datasets import Dataset
@@ -131,7 +131,7 @@ def select(
     if len(held_out) < 2:
         raise ValueError("held_out has 1 image: a choice needs at least 2, better 100 or more")
     start = model.score_images(held_out, threads=threads)
-    folder = Path(out) if out is not None else None
+    folder = None if out is None else checked_path("out", out)
     trials = _run_trials(model, train, held_out, trainers, folder, progress)
     return _chosen(model, train, names, start, trials, criterion, options)
 

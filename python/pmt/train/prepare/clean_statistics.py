@@ -21,6 +21,7 @@ from pmt.model import Model
 from pmt.model.model import check_model
 from pmt.net.graph import STATISTICS_KEY
 from pmt.protocol import DataSource
+from pmt.protocol.data_source import check_source
 
 __all__ = [
     "DEFAULT_IMAGES",
@@ -208,6 +209,7 @@ def store_statistics(
     FileNotFoundError, ValueError, ImportError
         As :meth:`pmt.protocol.DataSource.load`.
     """
+    check_source(data)
     clean = data.load(split, model, limit=images)
     found = measure_statistics(model, clean.images, threads=threads, progress=progress)
     return MeasuredModel(with_statistics(model, found), found, len(clean))

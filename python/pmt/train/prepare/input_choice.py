@@ -21,9 +21,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
+from pmt._util.checks import kind_of
 from pmt.datasets import Dataset
 from pmt.model import Model
-from pmt.model.input_conversion import array_remedy, images_in_shape, kind_of
+from pmt.model.input_conversion import array_remedy, images_in_shape
 from pmt.model.layers import copy_parameters
 from pmt.model.model import check_model
 from pmt.net.image import read_stage

@@ -8,6 +8,7 @@ from typing import Any
 
 from pmt.model import Model
 from pmt.protocol import DataSource
+from pmt.protocol.data_source import check_source
 from pmt.train.prepare.alignment import Alignment, align
 from pmt.train.prepare.clean_statistics import DEFAULT_IMAGES
 from pmt.train.prepare.input_choice import (
@@ -94,6 +95,7 @@ def align_model(
     FileNotFoundError, ValueError, ImportError
         As :meth:`pmt.protocol.DataSource.load` and :func:`pmt.align`.
     """
+    check_source(data)
     if choose_input:
         admit(model, data.own_size(split))
     pixels = data.load(split, model, limit=images)

@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt._util import atomic_file
+from pmt._util.checks import checked_path
 from pmt._util.folder_lock import FolderLock
 from pmt._util.places import check_place
 from pmt._util.text import html_table
@@ -53,9 +54,7 @@ class RunFolder:
     """
 
     def __init__(self, path: str | Path) -> None:
-        if path == "":
-            raise ValueError("path='' names no folder; give the folder of a run")
-        self.path = Path(path)
+        self.path = checked_path("path", path)
 
     def __fspath__(self) -> str:
         return str(self.path)
@@ -67,9 +66,9 @@ class RunFolder:
         return html_table(str(self.path), ["", ""], summary_rows(self))
 
     @classmethod
-    def of(cls, folder: RunFolder | str | Path) -> RunFolder:
-        """Return a folder as it is, or that of a path."""
-        return folder if isinstance(folder, RunFolder) else cls(folder)
+    def of(cls, folder: RunFolder | str | Path, argument: str = "path") -> RunFolder:
+        """Return a folder as it is, or that of a path, which is `argument` in errors."""
+        return folder if isinstance(folder, RunFolder) else cls(checked_path(argument, folder))
 
     @cached_property
     def lock(self) -> FolderLock:
