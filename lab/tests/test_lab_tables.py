@@ -17,7 +17,7 @@ LAB = ROOT / "lab" / "pages"
 SCRIPT: dict[str, Any] = runpy.run_path(str(ROOT / "lab" / "scripts" / "lab_tables.py"))
 BLOCK = "<!-- table: sweeps/pooled_long.json -->"
 END = "<!-- end of table -->"
-PAGES = ("choices.md", "gradient_quality.md", "preparation.md", "results.md")
+PAGES = ("choices.md", "preparation.md", "results.md")
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -31,9 +31,7 @@ def test_every_file_has_its_table() -> None:
     lines = re.findall(r"^<!-- table: (.*) -->$", pages, re.MULTILINE)
     named = {word for line in lines for word in line.split() if word.endswith(".json")}
     results = LAB.parent / "results"
-    folders = ("sweeps", "gradients")
-    files = [path for folder in folders for path in results.glob(f"{folder}/*.json")]
-    kept = {path.relative_to(results).as_posix() for path in files}
+    kept = {path.relative_to(results).as_posix() for path in results.glob("sweeps/*.json")}
     assert named == kept
 
 
@@ -46,12 +44,6 @@ def test_a_block_is_filled_with_what_the_report_prints() -> None:
     )
     assert "old" not in filled
     assert filled[-5:] == ["- Bold: best of its column.", "", END, "", "after"]
-
-
-def test_a_block_of_a_study_of_gradients() -> None:
-    block = "<!-- table: estimator_table gradients/fashion.json -->"
-    filled = SCRIPT["filled"](f"{block}\n{END}\n").splitlines()
-    assert filled[2:4] == ["```", "estimator         queries  cosine  expected  error / expected"]
 
 
 @pytest.mark.parametrize(
