@@ -73,8 +73,6 @@ class FileError(PmtError, ValueError):
         The whole message; by default the problems, each after the file, joined by semicolons.
     rule : str, optional
         What every problem is, before it: ``"not supported"``.
-    missing : frozenset of str, optional
-        Kinds of operators without a counterpart.
     """
 
     def __init__(
@@ -83,15 +81,13 @@ class FileError(PmtError, ValueError):
         problems: Iterable[str],
         message: str = "",
         rule: str = "",
-        missing: frozenset[str] = frozenset(),
     ) -> None:
         self.path = path
         self.problems = tuple(problems)
         self.rule = rule
-        self.missing = missing
         self.message = message or "; ".join(self.lines())
         # All of it, for pickle.
-        super().__init__(path, self.problems, self.message, rule, missing)
+        super().__init__(path, self.problems, self.message, rule)
 
     def __str__(self) -> str:
         return self.message
