@@ -30,12 +30,6 @@ def test_all_methods_side_by_side(capsys):
     check_golden("profile.txt", capsys.readouterr().out)
 
 
-def test_a_plan_says_where_activations_live(capsys):
-    b2 = ["profile", "cifar10_mcunet", "--method", "paper", "--layers", "B2", "--batch", "1"]
-    assert main([*b2, "--plan"]) == 0
-    check_golden("profile_plan.txt", capsys.readouterr().out)
-
-
 def test_figures_as_json(capsys):
     assert main([*PAPER14, "--batch", "2", "--queries", "50", "--json", "-"]) == 0
     figures = json.loads(capsys.readouterr().out)
@@ -67,7 +61,6 @@ def test_a_plot_is_written(tmp_path, capsys):
     ("arguments", "message"),
     [
         (["--method", "adam"], "method='adam' is unknown; choose one of paper, released"),
-        (["--method", "bp_int8", "--plan"], "--plan: bp_int8 is not trained by the core"),
         (["--method", "mcutrain"], "is for MCUNet's 42 convolutions, this model has 5"),
         (["--method", "tinytrain"], "TinyTrain chooses by the data"),
         (["--method", "mcutrain", "--layers", "B1"], "what is trained follows scheme"),

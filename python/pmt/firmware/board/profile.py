@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pmt.errors import OptionError
 from pmt.firmware.board.instructions import KERNELS, Instructions, count_instructions
 from pmt.firmware.board.memory import (
     Backend,
@@ -117,7 +116,6 @@ def profile_methods(
     batch: int | None = None,
     queries: int | None = None,
     scheme: str | None = None,
-    plan: bool = False,
     target: str | None = None,
     link: bool = False,
 ) -> MethodProfiles:
@@ -140,8 +138,6 @@ def profile_methods(
         Queries for each image and layer; by default the method's.
     scheme : str, optional
         For ``mcutrain`` and ``tinytrain``: a published scheme or a JSON file.
-    plan : bool
-        Ask for a plan of activations, which only zeroth-order methods have.
     target : str, optional
         Board to compare the memory with, or the path of a TOML file that describes one.
     link : bool
@@ -183,13 +179,6 @@ def profile_methods(
             left_out[name] = str(error)
         else:
             profiles.append(found)
-    if plan and first.device is None:
-        raise OptionError(
-            "plan",
-            f": {method} is not trained by the core, which plans "
-            "zeroth-order methods alone; choose one of these as ",
-            "method",
-        )
     board = None if target is None else profile_board(model, profiles, target, link=link)
     return MethodProfiles(model, profiles, left_out, board)
 
