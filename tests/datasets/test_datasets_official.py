@@ -202,7 +202,7 @@ def test_without_scipy_the_error_names_the_extra(
 def test_cars_without_fields_or_files(tmp_path: Path) -> None:
     devkit = write_cars(tmp_path) / "devkit"
     savemat(devkit / "cars_train_annos.mat", {"annotations": np.array([[1, 2]])})
-    with pytest.raises(ValueError, match="its annotations have no field 'bbox_x1'"):
+    with pytest.raises(ValueError, match="its annotations have no field 'fname'"):
         load(tmp_path)
     (devkit / "cars_meta.mat").unlink()
     with pytest.raises(FileNotFoundError, match=r"cars_meta.mat: no such file; put it there, from"):
