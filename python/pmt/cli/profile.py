@@ -21,7 +21,7 @@ from pmt.cli.arguments import (
 )
 from pmt.cli.output import Output, check_plot, table
 from pmt.firmware.board.instructions import KERNELS, Instructions
-from pmt.firmware.board.memory import Backend, BoardMemory, LinkedSizes
+from pmt.firmware.board.memory import BoardMemory, LinkedSizes
 from pmt.firmware.board.profile import (
     PROJECTED,
     BoardProfile,
@@ -48,9 +48,9 @@ Count what training takes on a device: forwards and multiply-accumulates per ima
 and the peak memory by part. No training is run. The arena of zeroth-order training is exact, as
 `pmt export` lays it out; that of back-propagation is a lower bound, what must be alive at once.
 With --target the memory is compared with a board's: as computed analytically, as planned and, with
---link, as linked. A single forward is compared with that of TensorFlow Lite Micro. With
---instructions the model runs in QEMU instead, on a Cortex-M7, and the instructions of each op are
-counted; for a zeroth-order method, also those of a training step of one image."""
+--link, as linked. With --instructions the model runs in QEMU instead, on a Cortex-M7, and the
+instructions of each op are counted; for a zeroth-order method, also those of a training step of one
+image."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -372,12 +372,10 @@ def _shares(instructions: Sequence[int], forwards: Sequence[int]) -> list[str]:
 
 
 def board_tables(found: BoardProfile) -> str:
-    """Lay out the memory of methods on a board, and of a forward alone by engine."""
+    """Lay out the memory of methods on a board."""
     parts = [_board_table(found.board, found.methods)]
     if found.link and all(row.linked is None for row in found.methods):
         parts.append("nothing is linked: none of these has firmware that fits")
-    parts += ["", _backend_table(found.backends)]
-    parts += [f"{name} is left out: {reason}" for name, reason in found.left_out.items()]
     return "\n".join(parts)
 
 
@@ -401,16 +399,6 @@ def _board_table(target: Target, rows: Sequence[BoardMemory]) -> str:
     cells = list(zip(*columns.values(), strict=True))
     body = table(list(columns), cells, left=[t for t in ("KB", "verdict") if t in columns])
     return f"memory on {target.name}: {budget}\n{body}"
-
-
-def _backend_table(backends: Sequence[Backend]) -> str:
-    """Bytes of a forward alone, engine by engine."""
-    rows = [
-        [b.name, f"{b.activations:,}", f"{b.bookkeeping:,}", f"{b.arena:,}", f"{b.model:,}"]
-        for b in backends
-    ]
-    titles = ["forward alone, bytes", "activations", "bookkeeping", "arena", "model in flash"]
-    return table(titles, rows, left=titles[:1])
 
 
 def _ram(sizes: PlannedSizes | LinkedSizes | None) -> str:
