@@ -39,7 +39,8 @@ import numpy as np
 
 import pmt
 from pmt.datasets import Dataset
-from pmt.sheets import draw, stage_sheet
+from pmt.plots import plot_sheet
+from pmt.sheets import stage_sheet
 from pmt_lab.camera import FAULTS
 
 train, test = pmt.datasets.bundled("train"), pmt.datasets.bundled("test")
@@ -91,9 +92,7 @@ for name in faults:
 
 # %%
 worst = "stuck pixels"
-figure, ax = plt.subplots(figsize=(8, 2.6), layout="constrained")
-ax.imshow(draw(stage_sheet({worst: seen(test[:8], worst, 2)}, chosen[worst])))
-ax.set_axis_off()
+_ = plot_sheet(stage_sheet({worst: seen(test[:8], worst, 2)}, chosen[worst]))
 
 # %% [markdown]
 # ## How it was chosen

@@ -72,6 +72,8 @@ def test_float_logits_are_close_to_ours():
 
 def test_a_mezo_step_moves_along_its_perturbation():
     needs("torch")
+    import torch
+
     from pmt_lab.benchmark import torch_rival
 
     model = smooth_network()
@@ -79,11 +81,11 @@ def test_a_mezo_step_moves_along_its_perturbation():
     step = torch_rival.MezoStep(model, images, labels, 1)
     before = [parameter.clone() for parameter in step.parameters]
     gradient = step()
-    generator = step.torch.Generator().manual_seed(1)
+    generator = torch.Generator().manual_seed(1)
     for parameter, old in zip(step.parameters, before, strict=True):
-        z = step.torch.randn(parameter.shape, generator=generator)
+        z = torch.randn(parameter.shape, generator=generator)
         moved = old - torch_rival._LEARNING_RATE * gradient * z
-        step.torch.testing.assert_close(parameter, moved, rtol=0, atol=1e-6)
+        torch.testing.assert_close(parameter, moved, rtol=0, atol=1e-6)
 
 
 def test_a_tflite_file_is_run_as_it_is(resnet8_path):

@@ -1,9 +1,6 @@
-"""The study of gradient quality: exact gradients, theory against measurement, command line."""
+"""The study of gradient quality: exact gradients, theory against measurement."""
 
 from __future__ import annotations
-
-import csv
-import json
 
 import numpy as np
 import pytest
@@ -11,12 +8,11 @@ from networks import labels, pixels, residual_network, smooth_network
 
 import pmt
 from pmt.datasets import Dataset
-from pmt_lab.cli import main
 
 torch = pytest.importorskip("torch")
 
 from pmt.baselines.backprop import exact_gradient  # noqa: E402
-from pmt_lab.studies.error_theory import (  # noqa: E402  # noqa: E402
+from pmt_lab.studies.error_theory import (  # noqa: E402
     LayerMoments,
     expected_error,
     layer_moments,
@@ -240,39 +236,3 @@ def test_what_was_measured_is_not_measured_again(tmp_path, monkeypatch):
         study_gradients(model, batch_of(model, 3), estimators=["weight"], queries=[2], **kwargs)
     with pytest.raises(ValueError, match="repeats=1: a standard error needs 2"):
         study_gradients(model, data, **{**kwargs, "repeats": 1})
-
-
-COMMAND = [
-    *("study", "gradients", "fashion_mnist_dscnn", "--data", "bundled", "--layers", "B4,head"),
-    *("--queries", "4", "--estimators", "weight+mu4,node+mu4", "--images", "2"),
-    *("--repeats", "2", "--threads", "1"),
-]
-
-
-def test_the_command_writes_tables_and_plots(tmp_path, capsys):
-    pytest.importorskip("matplotlib").use("Agg")
-    assert main([*COMMAND, "--out", str(tmp_path / "s"), "--json", str(tmp_path / "s.json")]) == 0
-    text = capsys.readouterr().out
-    assert "model   fashion_mnist_dscnn, 2 images\n" in text
-    assert "paper's formula" in text
-    with (tmp_path / "s" / "gradients.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    assert [row["layer"] for row in rows] == ["depthwise4", "pointwise4", "head"] * 2
-    assert float(rows[5]["cosine"]) == pytest.approx(1.0, abs=1e-4)  # the head's closed form
-    figures = json.loads((tmp_path / "s.json").read_text())
-    assert len(figures["rows"]) == 6
-    assert len(figures["scopes"]) == 4
-    for name in ("cosine_by_layer.png", "error_by_queries.png"):
-        assert (tmp_path / "s" / name).read_bytes()[:4] == b"\x89PNG"
-
-
-@pytest.mark.parametrize(
-    ("extra", "message"),
-    [
-        (["--queries", "4,x"], "argument --queries: x must be a whole number, 1 or more"),
-        (["--estimators", "weight+magic"], "estimator 'weight+magic': 'magic' is none of"),
-    ],
-)
-def test_bad_arguments_are_one_line(tmp_path, extra, message, capsys):
-    assert main([*COMMAND, "--no-plots", "--out", str(tmp_path), *extra]) == 2
-    assert capsys.readouterr().err.startswith(f"pmt-lab: error: {message}")

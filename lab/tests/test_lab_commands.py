@@ -10,12 +10,10 @@ from printed_figures import OF_THE_MOMENT, plain, printed_by
 from sweep_files import RUNS, write_grid
 
 import pmt
-from pmt.protocol import DataSource
 from pmt_lab.benchmark.bench_job import BenchJob, run_benchmark
 from pmt_lab.cli import main
 from pmt_lab.report import make_report
 from pmt_lab.reproduce.reproduce_job import reproduce
-from pmt_lab.studies.gradient_job import GradientJob, run_gradient_study
 from pmt_lab.sweep import run_sweep
 
 
@@ -63,30 +61,6 @@ def test_sweep_and_report(tmp_path, printed):
     expected = printed("report", there, *options)
     report = make_report([here], columns=("corruption", "severity"), baseline="paper")
     assert plain(report.to_json()) == plain(expected)
-
-
-def test_study(tmp_path, printed):
-    pytest.importorskip("torch")
-    there, here = tmp_path / "a", tmp_path / "b"
-    options = ("--layers", "head", "--queries", "4", "--estimators", "weight", "--images", "2")
-    options += ("--repeats", "2", "--no-plots", "--no-scopes", "--threads", "1", "--out", there)
-    study = ("study", "gradients", "fashion_mnist_dscnn", "--data", "bundled")
-    expected = printed(*study, *options)
-    job = GradientJob(
-        pmt.load("fashion_mnist_dscnn"),
-        DataSource("bundled"),
-        here,
-        layers="head",
-        queries=(4,),
-        estimators=("weight",),
-        images=2,
-        repeats=2,
-        scopes=False,
-        plots=False,
-        threads=1,
-    )
-    assert plain(run_gradient_study(job).to_json()) == plain(expected)
-    assert (here / "gradients.csv").read_bytes() == (there / "gradients.csv").read_bytes()
 
 
 def test_reproduce(tmp_path, printed):

@@ -13,7 +13,7 @@ from plots.test_plots import legend, run
 from pmt.plots import save_plot
 from pmt_lab.benchmark.forward import OpTimes
 from pmt_lab.benchmark.timing import Machine
-from pmt_lab.plots import plot_cosines, plot_curves, plot_errors, plot_speed
+from pmt_lab.plots import plot_cosines, plot_curves, plot_speed
 from pmt_lab.report import Curve, results_curve
 from pmt_lab.studies.gradient_quality import GradientStudy, Quality
 
@@ -29,12 +29,11 @@ def _closed_figures():
     pyplot.close("all")
 
 
-@pytest.mark.parametrize("name", ["curves", "cosines", "errors"])
+@pytest.mark.parametrize("name", ["curves", "cosines"])
 def test_plots_look_as_they_did(name, tmp_path):
     draw = {
         "curves": lambda: plot_curves(CURVES, images="test images"),
         "cosines": lambda: plot_cosines(STUDY),
-        "errors": lambda: plot_errors(STUDY),
     }
     check_picture(draw[name], name, tmp_path, GOLDEN)
 
@@ -183,12 +182,6 @@ def test_cosines_alone_take_one_axes():
         plot_cosines(STUDY, ax=3)
 
 
-def test_errors_have_a_panel_a_layer():
-    axes = plot_errors(STUDY)
-    assert [ax.get_title() for ax in axes] == ["conv1", "conv2", "head"]
-    assert axes[0].lines[0].get_ydata().tolist() == [0.75, 0.1875]
-
-
 def test_speed_has_bars_and_a_roofline():
     model = residual_network()
     ops = [op(f"op{i}", "convolutions", o["macs"], 10.0) for i, o in enumerate(model.core.ops())]
@@ -205,13 +198,12 @@ def test_names_are_shown_as_they_are(tmp_path):
     save_plot(ax, tmp_path / "curves.png")
 
 
-@pytest.mark.parametrize("name", ["curves", "cosines", "errors"])
+@pytest.mark.parametrize("name", ["curves", "cosines"])
 def test_a_plot_on_given_axes_makes_no_figure(name):
     given = pyplot.subplots(1, 3)[1]
     draw = {
         "curves": lambda: (given[0], plot_curves(CURVES, ax=given[0])),
         "cosines": lambda: (given[:2], plot_cosines(STUDY, ax=given[:2])),
-        "errors": lambda: (given, plot_errors(STUDY, ax=given)),
     }
     axes, returned = draw[name]()
     assert list(np.ravel(returned)) == list(np.ravel(axes))

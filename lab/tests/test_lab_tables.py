@@ -17,7 +17,7 @@ LAB = ROOT / "lab" / "pages"
 SCRIPT: dict[str, Any] = runpy.run_path(str(ROOT / "lab" / "scripts" / "lab_tables.py"))
 BLOCK = "<!-- table: sweeps/pooled_long.json -->"
 END = "<!-- end of table -->"
-PAGES = ("choices.md", "gradient_quality.md", "preparation.md", "results.md")
+PAGES = ("choices.md", "preparation.md", "results.md")
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -31,9 +31,7 @@ def test_every_file_has_its_table() -> None:
     lines = re.findall(r"^<!-- table: (.*) -->$", pages, re.MULTILINE)
     named = {word for line in lines for word in line.split() if word.endswith(".json")}
     results = LAB.parent / "results"
-    folders = ("sweeps", "gradients")
-    files = [path for folder in folders for path in results.glob(f"{folder}/*.json")]
-    kept = {path.relative_to(results).as_posix() for path in files}
+    kept = {path.relative_to(results).as_posix() for path in results.glob("sweeps/*.json")}
     assert named == kept
 
 
@@ -46,12 +44,6 @@ def test_a_block_is_filled_with_what_the_report_prints() -> None:
     )
     assert "old" not in filled
     assert filled[-5:] == ["- Bold: best of its column.", "", END, "", "after"]
-
-
-def test_a_block_of_a_study_of_gradients() -> None:
-    block = "<!-- table: estimator_table gradients/fashion.json -->"
-    filled = SCRIPT["filled"](f"{block}\n{END}\n").splitlines()
-    assert filled[2:4] == ["```", "estimator         queries  cosine  expected  error / expected"]
 
 
 @pytest.mark.parametrize(
@@ -81,15 +73,11 @@ def test_the_page_of_24_tasks_shows_the_table_of_its_runs() -> None:
     assert f"\n```\n{benchmark['table_of'](stored['runs'])}\n```\n" in page
 
 
-@pytest.mark.parametrize(
-    ("name", "rows"), [("few_images", 1 + 19), ("learner_on_board", 6), ("raw_frames", 6)]
-)
-def test_the_page_of_the_preparation_shows_a_benchmark_s_table(name: str, rows: int) -> None:
-    benchmark = runpy.run_path(str(ROOT / "lab" / "benchmarks" / f"{name}.py"))
-    path = LAB.parent / "results" / f"{name.replace('_', '-')}.json"
-    stored = json.loads(path.read_text())
-    assert len(stored) == rows
-    assert all(row.get("equal", True) for row in stored)
+def test_the_page_of_the_preparation_shows_the_table_of_a_board_that_learns() -> None:
+    benchmark = runpy.run_path(str(ROOT / "lab" / "benchmarks" / "learner_on_board.py"))
+    stored = json.loads((LAB.parent / "results" / "learner-on-board.json").read_text())
+    assert len(stored) == 6
+    assert all(row["equal"] for row in stored)
     page = (LAB / "preparation.md").read_text(encoding="utf-8")
     assert f"\n```\n{benchmark['table_of'](stored)}\n```\n" in page
 

@@ -78,8 +78,6 @@ class FileError(PmtError, ValueError):
         The whole message; by default the problems, each after the file, joined by semicolons.
     rule : str, optional
         What every problem is, before it: ``"not supported"``.
-    missing : iterable of str, optional
-        Kinds of operators without a counterpart.
     """
 
     def __init__(
@@ -88,15 +86,13 @@ class FileError(PmtError, ValueError):
         problems: str | Iterable[str] = (),
         message: str = "",
         rule: str = "",
-        missing: Iterable[str] = (),
     ) -> None:
         self.path = path
         self.problems = (problems,) if isinstance(problems, str) else tuple(problems)
         self.rule = rule
-        self.missing = frozenset(missing)
         self.message = message or "; ".join(self.lines()) or path
         # All of it, for pickle.
-        super().__init__(path, self.problems, self.message, rule, self.missing)
+        super().__init__(path, self.problems, self.message, rule)
 
     def __str__(self) -> str:
         return self.message

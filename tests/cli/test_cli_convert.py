@@ -22,7 +22,7 @@ def model(tmp_path):
 def test_the_suffix_is_the_format(model, tmp_path, capsys):
     pytest.importorskip("tflite")
     pytest.importorskip("onnx")
-    for name in ("net.tflite", "net.onnx", "net.npz", "net.h", "net.c", "net.pmt"):
+    for name in ("net.tflite", "net.onnx", "net.npz", "net.h", "net.pmt"):
         assert main(["convert", str(model), str(tmp_path / name)]) == 0
     lines = capsys.readouterr().out.splitlines()
     out = tmp_path / "net"
@@ -33,7 +33,7 @@ def test_the_suffix_is_the_format(model, tmp_path, capsys):
         "output  1x1x4: logit = (int8 - 0) * 0.1",
     ]
     assert lines[9] == f"{out}.h: a C header, {sizes['.h']} bytes"
-    assert lines[15] == f"{out}.pmt: a .pmt image, {sizes['.pmt']} bytes"
+    assert lines[12] == f"{out}.pmt: a .pmt image, {sizes['.pmt']} bytes"
     assert (tmp_path / "net.pmt").read_bytes() == model.read_bytes()
     assert same_weights(pmt.load(tmp_path / "net.tflite"), pmt.load(model))
 
@@ -97,8 +97,7 @@ BAD_OUTPUTS = {
     "{folder}/none/net.h": "the folder {folder}/none does not exist; create it",
     "{folder}/small.pmt/net.h": "{folder}/small.pmt is a file; choose a folder",
     "{folder}/folder.h": " is a folder; give a file's name",
-    "{folder}/net": "suffix '' is unknown; a model is written as .pmt, .tflite, .onnx, .npz, .h or "
-    ".c",
+    "{folder}/net": "suffix '' is unknown; a model is written as .pmt, .tflite, .onnx, .npz or .h",
     "{folder}/net.bin": "suffix '.bin' is unknown",
 }
 
@@ -118,7 +117,7 @@ def test_a_full_disk_is_one_line(model, tmp_path, monkeypatch, capsys):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(atomic_file.os, "fsync", full)
-    out = tmp_path / "net.c"
+    out = tmp_path / "net.h"
     assert main(["convert", str(model), str(out)]) == 2
     error = capsys.readouterr().err
     assert error.startswith(f"pmt: error: {out}: could not write ")

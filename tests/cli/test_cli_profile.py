@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 
 import pytest
 from cli_files import check_document, check_golden, documented_command, write_model
 from firmware_tools import need_firmware_tools, random_dataset
-from install_hints import install_hint
-from required import need
 
 import pmt
 from pmt.cli import main
-from pmt.firmware.board.memory import link_firmware, micro_arena
+from pmt.firmware.board.memory import link_firmware
 from pmt.firmware.export import export
 from pmt.firmware.export.linked import LinkedParts
 from pmt.firmware.export.report import PlannedSizes, planned_sizes
@@ -28,12 +24,6 @@ pytestmark = pytest.mark.usefixtures("wide_terminal")
 def test_all_methods_side_by_side(capsys):
     assert main([*PAPER14, "--batch", "1", "--queries", "50", "--against", "all"]) == 0
     check_golden("profile.txt", capsys.readouterr().out)
-
-
-def test_a_plan_says_where_activations_live(capsys):
-    b2 = ["profile", "cifar10_mcunet", "--method", "paper", "--layers", "B2", "--batch", "1"]
-    assert main([*b2, "--plan"]) == 0
-    check_golden("profile_plan.txt", capsys.readouterr().out)
 
 
 def test_figures_as_json(capsys):
@@ -67,7 +57,6 @@ def test_a_plot_is_written(tmp_path, capsys):
     ("arguments", "message"),
     [
         (["--method", "adam"], "method='adam' is unknown; choose one of paper, released"),
-        (["--method", "bp_int8", "--plan"], "--plan: bp_int8 is not trained by the core"),
         (["--method", "mcutrain"], "is for MCUNet's 42 convolutions, this model has 5"),
         (["--method", "tinytrain"], "TinyTrain chooses by the data"),
         (["--method", "mcutrain", "--layers", "B1"], "what is trained follows scheme"),
@@ -88,18 +77,12 @@ def test_errors_are_one_line(tmp_path, capsys, arguments, message):
 BOTH = ["--method", "weight_layer_wise", "--against", "bp_fp32", "--batch", "1"]
 
 
-def need_tflite_micro() -> None:
-    found = importlib.util.find_spec("tflite_micro") is not None
-    need(found, 'tflite_micro is missing: pip install "poor-mans-training[tflm]"')
-
-
 def figures_of(capsys, *arguments: object) -> dict:
     assert main(["profile", *map(str, arguments), "--json", "-"]) == 0
     return json.loads(capsys.readouterr().out)
 
 
 def test_the_tables_of_full_training_in_the_documents_are_current(tmp_path, capsys):
-    need_tflite_micro()
     need_firmware_tools("make")
     command = documented_command("reference/costs.md", "--link")
     assert main([*command, "--json", str(tmp_path / "figures.json")]) == 0
@@ -121,47 +104,12 @@ def test_the_tables_of_full_training_in_the_documents_are_current(tmp_path, caps
     assert rows["bp_fp32"]["linked"] is None
 
 
-@pytest.fixture(scope="module")
-def dscnn_content(tmp_path_factory):
-    need_tflite_micro()
-    path = tmp_path_factory.mktemp("micro") / "dscnn.tflite"
-    pmt.load("fashion_mnist_dscnn").save(path)
-    return path.read_bytes()
-
-
-def test_the_arena_is_the_smallest_that_runs(dscnn_content):
-    from tflite_micro import runtime
-
-    head, tail = micro_arena(dscnn_content, 40_000)
-    # 7 x 7 values of an addition's 64 channels, and of a layer's 128 in and out.
-    assert (head, tail) == (49 * (64 + 128 + 128), 9_248)
-    runtime.Interpreter.from_bytes(dscnn_content, arena_size=head + tail)
-    with pytest.raises(RuntimeError):
-        runtime.Interpreter.from_bytes(dscnn_content, arena_size=head + tail - 16)
-
-
-def test_what_the_interpreter_cannot_run_has_no_arena(dscnn_content, capfd):
-    import tflite
-
-    content = bytearray(dscnn_content)
-    convolution = tflite.Model.GetRootAs(bytes(content), 0).OperatorCodes(1)
-    assert convolution.BuiltinCode() == tflite.BuiltinOperator.CONV_2D
-    for field in (4, 10):  # of the operator's number: the old one and the new
-        place = convolution._tab.Pos + convolution._tab.Offset(field)
-        content[place] = tflite.BuiltinOperator.NON_MAX_SUPPRESSION_V4
-    with pytest.raises(ValueError, match=r"cannot run the network: .*NON_MAX_SUPPRESSION_V4"):
-        micro_arena(bytes(content), 40_000)
-    assert capfd.readouterr().err == ""  # where the interpreter complains
-
-
 def test_the_tables_of_a_block_in_the_documents_are_current(capsys):
-    need_tflite_micro()
     assert main(documented_command("reference/costs.md", "stm32f746g-disco")) == 0
     check_document("reference/costs.md", "stm32f746g-disco", capsys.readouterr().out)
 
 
 def test_figures_of_a_small_model(tmp_path, capsys):
-    need_tflite_micro()
     target = ["--target", "stm32f746g-disco"]
     figures = figures_of(capsys, write_model(tmp_path), *BOTH, "--queries", "4", *target)
     ours, back = figures["board"]["methods"]
@@ -186,13 +134,6 @@ def test_figures_of_a_small_model(tmp_path, capsys):
     }
     assert back["analytic"] == figures["profiles"][1]["memory"]["sram"]
     assert (back["planned"], back["is_bound"], back["fits"]) == (None, True, True)
-    assert {one["name"]: one["arena"] for one in figures["backends"]} == {
-        "this engine, DSP kernels": 2_368 + 1_936,
-        "this engine, plain kernels": 2_032 + 1_936,
-        "this engine, whole tensors": 3_520 + 1_936,
-        "TensorFlow Lite Micro": 2_560 + 3_024,
-    }
-    assert figures["backends_left_out"] == {}
 
 
 def test_what_does_not_fit_is_said_by_how_much_and_not_linked(tmp_path, capsys, monkeypatch):
@@ -214,16 +155,6 @@ def test_what_does_not_fit_is_said_by_how_much_and_not_linked(tmp_path, capsys, 
         "bp_fp32                24.7        -      -  RAM over by at least 19,120 bytes",
         "nothing is linked: none of these has firmware that fits",
     ]
-
-
-def test_without_tensorflow_lite_micro_a_line_says_what_to_install(tmp_path, capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "tflite_micro", None)
-    arguments = [str(write_model(tmp_path)), "--method", "paper", "--target", "stm32h7b3i-dk"]
-    assert main(["profile", *arguments]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == (
-        "TensorFlow Lite Micro is left out: TensorFlow Lite Micro needs the package tflite_micro: "
-        + install_hint("tflm")
-    )
 
 
 @pytest.mark.parametrize("target", ["stm32h7b3i-dk", "generic"])

@@ -85,11 +85,11 @@ def test_figures_as_json(tmp_path, reader, capsys):
     found = json.loads(capsys.readouterr().out)
     assert sorted(found) == [
         "accuracy", "bias_correction", "bytes", "equalized", "float_bytes", "images", "layers",
-        "path", "percentile", "ranges", "warnings", "worst",
+        "path", "ranges", "warnings", "worst",
     ]  # fmt: skip
     assert found["bytes"] == (tmp_path / "net.pmt").stat().st_size
     assert found["images"] == 40
-    assert (found["ranges"], found["percentile"], found["bias_correction"]) == ("mse", None, True)
+    assert (found["ranges"], found["bias_correction"]) == ("mse", True)
     assert found["equalized"]["pairs"] == 2
     assert found["accuracy"]["calibration"]["float"] == 1.0
     assert found["accuracy"]["calibration"]["int8"] > 0.8
@@ -117,7 +117,7 @@ def test_the_plainest_method_has_no_gain(tmp_path, reader, capsys):
 def test_what_the_network_reads_is_passed_to_the_importer(tmp_path, reader):
     data = write_images(tmp_path, reader.graph)
     options = ["--input-mean", "123.7,116.3,103.5", "--input-std", "58"]
-    options += ["--ranges", "percentile", "--percentile", "99.5", "--class-names", "a,b, c,d"]
+    options += ["--class-names", "a,b, c,d"]
     assert run(tmp_path, data, *options) == 0
     expected = {"input_mean": (123.7, 116.3, 103.5), "input_std": 58.0}
     assert reader.calls == [("net.onnx", expected)]
@@ -142,11 +142,7 @@ def test_layers_of_zeros_are_warned_of(tmp_path, reader, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            ["--ranges", "entropy"],
-            "ranges 'entropy' are unknown; choose one of minmax, percentile, mse",
-        ),
-        (["--percentile", "99"], "percentile is 99.0, but the ranges are 'mse'"),
+        (["--ranges", "entropy"], "ranges 'entropy' are unknown; choose one of minmax, mse"),
         (["--images", "3"], "the calibration set has 3 images, but must have at least 8"),
         (["--class-names", "a,b"], "--class-names gives 2 names for the 4 logits"),
         (["--input-std", "1;2"], "'1;2' must be one number, or one for each channel"),

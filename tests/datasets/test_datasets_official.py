@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -62,20 +61,12 @@ def test_there_are_102_flowers() -> None:
     assert FLOWERS102_CLASSES[101] == "blackberry lily"
 
 
-def test_cars_and_their_boxes(tmp_path: Path) -> None:
+def test_cars(tmp_path: Path) -> None:
     write_cars(tmp_path)
     train = load(tmp_path)
     assert train.labels.tolist() == [0, 1]
     assert train.class_names == ("AM General Hummer SUV 2000", "Ram C/V Cargo Van Minivan 2012")
     assert load(tmp_path, split="test").labels.tolist() == [1, 0]
-    files = image_files(tmp_path)
-    assert files.boxes is not None
-    assert files.boxes.tolist() == [[0, 0, 24, 16], [8, 4, 16, 12]]
-    # The box of the second image holds the red square and nothing of the green ground.
-    boxed = load(tmp_path, boxes=True, size=8).images[1].reshape(-1, 3)
-    assert boxed[:, 0].min() > 240
-    assert boxed[:, 1].max() < 15
-    assert load(tmp_path, size=8).images[1, 0, 0, 1] > 240
 
 
 def test_cars_as_a_mirror_packs_them(tmp_path: Path) -> None:
@@ -130,23 +121,10 @@ def test_other_class_names(tmp_path: Path) -> None:
         load(tmp_path, class_names=("cat", "dog", "eel"))
 
 
-def test_boxes_where_there_are_none(tmp_path: Path) -> None:
-    write_pets(tmp_path / "pets")
-    message = (
-        f"boxes=True: {tmp_path / 'pets'} has no bounding boxes; only the official layouts of "
-        "Stanford Cars and CUB-200-2011 have them; leave the option out"
-    )
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        load(tmp_path / "pets", boxes=True)
+def test_arrays_are_not_image_files(tmp_path: Path) -> None:
     np.savez(tmp_path / "one.npz", images=np.zeros((1, 2, 2), np.uint8), labels=[0])
-    with pytest.raises(ValueError, match=r"boxes=True: .*has no bounding boxes; leave"):
-        load(tmp_path / "one.npz", boxes=True)
     with pytest.raises(ValueError, match="has arrays and not image files; use"):
         image_files(tmp_path / "one.npz")
-    (write_cub(tmp_path / "cub") / "bounding_boxes.txt").unlink()
-    assert len(load(tmp_path / "cub")) == 2
-    with pytest.raises(ValueError, match="has no bounding boxes"):
-        load(tmp_path / "cub", boxes=True)
 
 
 @pytest.mark.parametrize(
@@ -158,8 +136,6 @@ def test_boxes_where_there_are_none(tmp_path: Path) -> None:
         ("cub", "train_test_split.txt", "1 1\n2 1\n3 0\n5 0\n", "same images .* for instance 4"),
         ("cub", "image_class_labels.txt", "1\n2 1\n3\n", "2 problems: .*1: line 1 has 1 words"),
         ("cub", "image_class_labels.txt", "1 1\n2 3\n3 1\n4 2\n", "class 3 is out of range 1 to 2"),
-        ("cub", "bounding_boxes.txt", "1 0 0 nan 3\n", "holds 'nan' in place of a number"),
-        ("cub", "bounding_boxes.txt", "1 0 0 2 3\n", "same images .* for instance 2"),
         ("cub", "classes.txt", "1 001.Owl\n2 002.Owl\n", "names class 'Owl' twice"),
         ("cub", "classes.txt", "1 a\n2 b\n3 c\n", "lists no image of class 'c'"),
         ("food", "meta/train.txt", "apple_pie/0\nbread/1\n", "lists class 'bread', which classes"),
@@ -226,7 +202,7 @@ def test_without_scipy_the_error_names_the_extra(
 def test_cars_without_fields_or_files(tmp_path: Path) -> None:
     devkit = write_cars(tmp_path) / "devkit"
     savemat(devkit / "cars_train_annos.mat", {"annotations": np.array([[1, 2]])})
-    with pytest.raises(ValueError, match="its annotations have no field 'bbox_x1'"):
+    with pytest.raises(ValueError, match="its annotations have no field 'fname'"):
         load(tmp_path)
     (devkit / "cars_meta.mat").unlink()
     with pytest.raises(FileNotFoundError, match=r"cars_meta.mat: no such file; put it there, from"):

@@ -62,7 +62,7 @@ NETWORKS: dict[str, Callable[[], Model]] = {
 
 
 # How a written file is read again, where no importer does it.
-READERS = {".npz": graph_of_arrays, ".h": graph_of_c, ".c": graph_of_c}
+READERS = {".npz": graph_of_arrays, ".h": graph_of_c}
 
 
 def check(model: Model, path: Path) -> None:

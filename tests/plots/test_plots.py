@@ -247,6 +247,10 @@ def test_one_axes_is_not_several(draw):
             lambda: save_plot(None, "plot.gif"),
             "path = plot.gif: the suffix must be .png, .svg or .pdf",
         ),
+        (
+            lambda: plot_sheet(Sheet("many", (Row("a", [TILE] * 501),), (Group("", ("",) * 501),))),
+            "the sheet has 1 row of 501 images of 8x8 pixels: at most 500 rows and images a row",
+        ),
     ],
 )
 def test_bad_input_is_an_error_that_helps(call, message):

@@ -39,9 +39,9 @@ def test_images_are_read_once_at_their_own_size_or_resized(tmp_path, monkeypatch
     calls = []
     original = MODULE.decode_files
 
-    def noted(folder, paths, fit, boxes, threads=0):
+    def noted(folder, paths, fit, threads=0):
         calls.append(fit.size)
-        return original(folder, paths, fit, boxes, threads)
+        return original(folder, paths, fit, threads)
 
     monkeypatch.setattr(MODULE, "decode_files", noted)
     source = DataSource(str(folder_of(tmp_path, *sizes)), "fog", 5)

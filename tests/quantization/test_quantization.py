@@ -213,19 +213,6 @@ def test_ranges_are_minimum_and_maximum_and_hold_zero():
     assert activation_ranges(floating, images) == [(0.0, 1.0), (0.0, 4.0)]
 
 
-def test_a_percentile_cuts_one_outlier_in_a_hundred():
-    floating = graph_of((1, 1, 1), (dense([[1.0]]), (1, 1, 1)))
-    images = np.full((64, 1, 1, 1), 51, np.uint8)
-    images[0] = 255
-    assert activation_ranges(floating, images)[1] == (0.0, 1.0)
-    low, high = activation_ranges(floating, images, method="percentile", percentile=98.0)[1]
-    assert low == 0.0
-    # A bin of the histogram is 2^-14 .. 2^-13 wide here.
-    assert high == pytest.approx(0.2, abs=2**-13)
-    quantized = quantize(floating, images, ranges="percentile", percentile=98.0)
-    assert quantized.tensors[1].scale == pytest.approx(0.2 / 254, rel=1e-3)
-
-
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), side=st.integers(2, 9), channels=st.integers(1, 3))
 def test_every_kind_of_op_agrees_with_the_emulator_and_makes_an_image(seed, side, channels):
@@ -322,17 +309,6 @@ def test_a_graph_that_cannot_be_quantized_is_refused(change, message):
 def test_calibration_images_that_do_not_fit_are_refused(images, message):
     with pytest.raises(ValueError, match=message):
         quantize(_with(lambda floating: None), images)
-
-
-@pytest.mark.parametrize("percentile", [50.0, 100.1, -1.0, float("nan")])
-def test_a_percentile_out_of_range_is_refused(percentile):
-    with pytest.raises(ValueError, match=r"must be above 50 and at most 100"):
-        quantize(
-            _with(lambda floating: None),
-            repeated(pixels(255)),
-            ranges="percentile",
-            percentile=percentile,
-        )
 
 
 def test_a_noise_report_of_another_network_is_refused():

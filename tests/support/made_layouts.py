@@ -28,7 +28,7 @@ def numbers_of(images: np.ndarray) -> list[int]:
 
 
 def write_cars(root: Path) -> Path:
-    """Two training and two test images of two classes; red box on a green ground in image 2."""
+    """Two training and two test images of two classes."""
     fields = ("bbox_x1", "bbox_y1", "bbox_x2", "bbox_y2", "class", "fname")
     kinds = [(name, object) for name in fields]
     rows = {
@@ -43,9 +43,6 @@ def write_cars(root: Path) -> Path:
         array = np.array([tuple(row) for row in entries], kinds).reshape(1, -1)
         name = {"train": "train_annos", "test": "test_annos_withlabels"}[split]
         savemat(devkit / f"cars_{name}.mat", {"annotations": array})
-    boxed = Image.new("RGB", (24, 16), (0, 255, 0))
-    boxed.paste((255, 0, 0), (8, 4, 16, 12))
-    boxed.save(root / "cars_train" / "00002.jpg", quality=100, subsampling=0)
     names = np.array(["AM General Hummer SUV 2000", "Ram C/V Cargo Van Minivan 2012"], object)
     savemat(devkit / "cars_meta.mat", {"class_names": names.reshape(1, -1)})
     return root
@@ -61,7 +58,6 @@ def write_cub(root: Path) -> Path:
         "image_class_labels.txt": [f"{i + 1} {i % 2 + 1}" for i in range(4)],
         "train_test_split.txt": ["1 1", "2 1", "3 0", "4 0"],
         "classes.txt": [f"{i + 1} {name}" for i, name in enumerate(names)],
-        "bounding_boxes.txt": [f"{i + 1} 0.0 0.0 24.0 16.0" for i in range(4)],
     }
     for name, content in lines.items():
         (root / name).write_text("\n".join(content) + "\n")

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import io
 import sys
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
 import pytest
 from install_hints import install_hint
-from toy_trainer import Stop, Toy, data, flat, stop_at
+from toy_trainer import Stop, Toy, data, flat
 
 import pmt
 from pmt._util.progress import ProgressLine
 from pmt.callbacks import (
-    CsvLog,
     EarlyStopping,
     EpochEnd,
     Event,
     PhaseEnd,
-    ProgressBar,
     StepEnd,
     StopTraining,
     TensorBoardLog,
@@ -141,48 +139,6 @@ def test_phases_of_a_run_killed_in_its_preparation_are_told_again(tmp_path, monk
     assert told[:4] == ["start", "head", "start", "head"]
 
 
-def test_a_csv_log_has_a_line_for_each_state(tmp_path):
-    path = tmp_path / "log.csv"
-    with pytest.raises(Stop):
-        Toy(losses=FALLING).run(held_out=data(5, 9), progress=stop_at(4), callbacks=[CsvLog(path)])
-    title, start, epoch = path.read_text().splitlines()
-    assert title == (
-        "state,train_loss,train_accuracy,held_out_loss,held_out_accuracy,valid_loss,"
-        "valid_accuracy,changed,forwards,macs,seconds"
-    )
-    assert start.startswith("start,,,2.0,0.1,,,0,0,0,")
-    assert epoch.startswith("1,2.0,0.25,1.5,0.2,,,9,30,3000,")
-
-
-class Bar:
-    def __init__(self, total: int, initial: int, unit: str) -> None:
-        self.total, self.n, self.unit = total, initial, unit
-        self.closed = False
-        bars.append(self)
-
-    def update(self, steps: int) -> None:
-        self.n += steps
-
-    def set_postfix(self, losses: dict[str, str], refresh: bool) -> None:
-        self.losses = losses
-
-    def close(self) -> None:
-        self.closed = True
-
-
-bars: list[Bar] = []
-
-
-def test_a_progress_bar_follows_the_steps(monkeypatch):
-    bars.clear()
-    monkeypatch.setitem(sys.modules, "tqdm", ModuleType("tqdm"))
-    monkeypatch.setitem(sys.modules, "tqdm.auto", SimpleNamespace(tqdm=Bar))
-    fit(ProgressBar())
-    (bar,) = bars
-    assert (bar.total, bar.n, bar.unit, bar.closed) == (9, 9, "step", True)
-    assert bar.losses == {"train_loss": "8.0000", "held_out_loss": "1.0000"}
-
-
 def test_a_tensorboard_log_writes_figures_over_macs(monkeypatch, tmp_path):
     written = []
 
@@ -207,14 +163,13 @@ def test_a_tensorboard_log_writes_figures_over_macs(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("make", "package"),
     [
-        (ProgressBar, "a progress bar needs tqdm"),
         (lambda: TensorBoardLog("log"), "a TensorBoard log needs tensorboardX"),
         (lambda: fit().to_frame(), "a data frame needs pandas"),
     ],
 )
 def test_a_missing_package_is_named(monkeypatch, make, package):
 
-    for name in ("tqdm", "tqdm.auto", "tensorboardX", "pandas"):
+    for name in ("tensorboardX", "pandas"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ImportError) as caught:
         make()

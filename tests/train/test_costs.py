@@ -89,8 +89,12 @@ def test_training_the_head_alone_has_the_peak_of_inference():
     assert memory.frozen == 144 + 72 + 4 * 16
 
 
+def biases_of(*layers: int) -> UpdateScheme:
+    return UpdateScheme(tuple(LayerUpdate(op, 0, True) for op in layers))
+
+
 def test_biases_need_masks_but_no_activations():
-    memory = backward_memory(chain(), UpdateScheme.biases_of([0, 1, 3]), Arithmetic())
+    memory = backward_memory(chain(), biases_of(0, 1, 3), Arithmetic())
     assert memory.saved_activations == memory.input == memory.weights == 0
     assert memory.masks == 32
     assert memory.activation_gradients == 4 * (128 + 128)
@@ -98,7 +102,7 @@ def test_biases_need_masks_but_no_activations():
 
 def test_a_residual_keeps_its_gradient_until_both_branches_are_through():
     model = residual_network()
-    memory = backward_memory(model, UpdateScheme.biases_of([0]), Arithmetic())
+    memory = backward_memory(model, biases_of(0), Arithmetic())
     # While `depth` goes backward: its input and output, and the stem's gradient by the addition.
     assert memory.activation_gradients == 4 * (8 * 8 * 16 + 8 * 8 * 16 + 8 * 8 * 8)
 

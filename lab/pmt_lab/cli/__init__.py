@@ -12,13 +12,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 import pmt
-from pmt_lab.cli import bench, report, reproduce, study, sweep
+from pmt_lab.cli import bench, report, reproduce, sweep
 from pmt_lab.cli.common import EXIT_BAD_INPUT, EXIT_INTERRUPTED, Output, complain, described
 from pmt_lab.sweep import GridError
 
 __all__ = ["main"]
 
-_DESCRIPTION = "Sweeps, reports, the reproduction of the paper, studies and speed of pmt."
+_DESCRIPTION = "Sweeps, reports, the reproduction of the paper, and speed of pmt."
 _EXIT_OUTPUT_CLOSED = 141  # as after SIGPIPE
 
 
@@ -34,7 +34,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="pmt-lab", description=_DESCRIPTION, allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"pmt-lab {pmt.__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (sweep, report, reproduce, study, bench):
+    for command in (sweep, report, reproduce, bench):
         sub = commands.add_parser(
             command.__name__.rpartition(".")[2],
             help=command.SUMMARY,

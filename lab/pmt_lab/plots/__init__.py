@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pmt_lab.plots.cosines import plot_cosines, plot_errors
+from pmt_lab.plots.cosines import plot_cosines
 from pmt_lab.plots.curves import plot_curves, plot_report
 from pmt_lab.plots.speed import plot_speed
 
-__all__ = ["plot_cosines", "plot_curves", "plot_errors", "plot_report", "plot_speed"]
+__all__ = ["plot_cosines", "plot_curves", "plot_report", "plot_speed"]

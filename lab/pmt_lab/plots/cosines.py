@@ -1,9 +1,9 @@
-"""Quality of gradient estimates: cosines by layer, and errors over the number of queries."""
+"""Quality of gradient estimates: cosines with the exact gradient, by layer."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,7 @@ from pmt_lab.studies.gradient_quality import GradientStudy, Quality
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw_cosines", "draw_dimensions", "plot_cosines", "plot_errors"]
-
-_LEAST_ERROR = 1e-12  # of a closed form; a logarithm needs one
+__all__ = ["draw_cosines", "draw_dimensions", "plot_cosines"]
 
 
 def plot_cosines(
@@ -95,59 +93,6 @@ def draw_cosines(
     ax.axhline(0, color="black", linewidth=0.5)
     ax.set_xticks(places, layers)
     ax.set_ylabel("cosine with the exact gradient")
-
-
-def plot_errors(
-    study: GradientStudy, *, ax: Sequence[Axes] | None = None
-) -> npt.NDArray[np.object_]:
-    """Draw each layer's relative squared error over the queries, with theory's lines (thin).
-
-    Parameters
-    ----------
-    study : GradientStudy
-        See :func:`pmt_lab.studies.gradient_quality.study_gradients`.
-    ax : sequence of matplotlib.axes.Axes, optional
-        As many axes as the study has layers; those of a new figure by default.
-
-    Returns
-    -------
-    ndarray of matplotlib.axes.Axes, shape (layers,)
-        The axes of the layers.
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is missing.
-    ValueError
-        If ``ax`` is of another number.
-    """
-    layers = list(dict.fromkeys(row.layer for row in study.rows))
-    axes = axes_of(ax, len(layers), 3, 2.6)
-    for each, layer in zip(axes, layers, strict=True):
-        _draw_layer(each, [row for row in study.rows if row.layer == layer])
-        each.set_title(layer, fontsize="small")
-    if ax is None:
-        figure = axes[0].figure
-        handles = axes[0].get_legend_handles_labels()
-        figure.legend(*handles, loc="outside upper center", ncols=3, fontsize="small")
-        figure.supxlabel("queries; thin lines: theory")
-        figure.supylabel("relative squared error")
-    return axes
-
-
-def _draw_layer(ax: Any, rows: Sequence[Quality]) -> None:
-    for place, name in enumerate(_estimators(rows)):
-        own = sorted((row for row in rows if row.estimator == name), key=lambda row: row.queries)
-        queries, style = [row.queries for row in own], line_style(place)
-        ax.loglog(
-            queries, [max(row.squared_error, _LEAST_ERROR) for row in own], label=name, **style
-        )
-        expected = [row.expected_squared_error for row in own]
-        if min(expected) > 0:
-            ax.loglog(queries, expected, "-", color=style["color"], linewidth=0.7, marker="")
-    counts = sorted({row.queries for row in rows})
-    ax.set_xticks(counts, [str(count) for count in counts])
-    ax.set_xticks([], minor=True)
 
 
 def _estimators(rows: Sequence[Quality]) -> list[str]:

@@ -11,17 +11,15 @@ from pmt.callbacks.events import (
     StepEnd,
     StopTraining,
 )
-from pmt.callbacks.ready_made import CsvLog, EarlyStopping, ProgressBar, TensorBoardLog
+from pmt.callbacks.ready_made import EarlyStopping, TensorBoardLog
 
 __all__ = [
     "Callback",
     "CallbackLike",
-    "CsvLog",
     "EarlyStopping",
     "EpochEnd",
     "Event",
     "PhaseEnd",
-    "ProgressBar",
     "StepEnd",
     "StopTraining",
     "TensorBoardLog",

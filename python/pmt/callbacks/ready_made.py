@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from pathlib import Path
-from typing import Any
 
-from pmt._util import atomic_file
 from pmt._util.checks import checked_integer
 from pmt._util.extras import import_extra
 from pmt.callbacks.events import Callback, EpochEnd, Event, PhaseEnd, StepEnd
 
-__all__ = ["CsvLog", "EarlyStopping", "ProgressBar", "TensorBoardLog"]
+__all__ = ["EarlyStopping", "TensorBoardLog"]
 
 
 class EarlyStopping(Callback):
@@ -61,70 +57,6 @@ class EarlyStopping(Callback):
         self._waited = 0 if value < self._least else self._waited + 1
         self._least = min(self._least, value)
         return self._waited >= self.patience
-
-
-class CsvLog:
-    """Writes a line of a .csv file for each phase and epoch, whole at any time.
-
-    A run that is resumed begins the file anew; its folder's metrics.jsonl has all lines.
-
-    Parameters
-    ----------
-    path : str or pathlib.Path
-        The file; one that is there is replaced.
-    """
-
-    columns = (
-        *("state", "train_loss", "train_accuracy", "held_out_loss", "held_out_accuracy"),
-        *("valid_loss", "valid_accuracy", "changed", "forwards", "macs", "seconds"),
-    )
-
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        self._rows: list[dict[str, Any]] = []
-
-    def __call__(self, event: Event) -> None:
-        """Add a line."""
-        if isinstance(event, StepEnd):
-            return
-        state = event.record.get("phase", event.record.get("epoch"))
-        if state == "start":
-            self._rows = []
-        self._rows.append({**event.record, "state": state})
-        text = io.StringIO()
-        writer = csv.DictWriter(text, self.columns, extrasaction="ignore", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(self._rows)
-        atomic_file.write_text(self.path, text.getvalue())
-
-
-class ProgressBar:
-    """Shows a bar of tqdm, in a terminal or a notebook; with ``fit(..., progress=False)``.
-
-    Raises
-    ------
-    ImportError
-        If tqdm is missing.
-    """
-
-    def __init__(self) -> None:
-        self._tqdm = import_extra("tqdm.auto", "a progress bar needs tqdm", "callbacks").tqdm
-        self._bar: Any = None
-
-    def __call__(self, event: Event) -> None:
-        """Move the bar on."""
-        if event.record.get("phase") == "refit":
-            return
-        if self._bar is None or event.step < self._bar.n:
-            if self._bar is not None:
-                self._bar.close()
-            self._bar = self._tqdm(total=event.steps, initial=event.step, unit="step")
-        self._bar.update(event.step - self._bar.n)
-        losses = {n: f"{v:.4f}" for n, v in event.record.items() if n.endswith("loss")}
-        self._bar.set_postfix(losses, refresh=False)
-        if event.step == event.steps and isinstance(event, EpochEnd):
-            self._bar.close()
-            self._bar = None
 
 
 class TensorBoardLog:

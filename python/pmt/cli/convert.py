@@ -17,7 +17,7 @@ suffix names:
   .tflite  full-integer TFLite, int8 in and out
   .onnx    ONNX with quantize and dequantize nodes (QDQ), int8 in and out
   .npz     NumPy arrays of every layer: weights, bias, scales, zero points
-  .h, .c   the .pmt image as an aligned, constant array in C
+  .h       the .pmt image as an aligned, constant array in C
   .pmt     the image of this project"""
 
 _FORMATS = {
@@ -26,7 +26,6 @@ _FORMATS = {
     ".onnx": "ONNX QDQ",
     ".npz": "NumPy arrays",
     ".h": "a C header",
-    ".c": "a C source file",
 }
 
 

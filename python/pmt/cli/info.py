@@ -16,8 +16,6 @@ from pmt.cli.arguments import (
     training_options,
 )
 from pmt.cli.output import Output, table
-from pmt.errors import FileError
-from pmt.formats.operators import count_operators
 from pmt.model import Model
 from pmt.net.pixels import input_formula, is_image, real_pixels
 from pmt.profiling.model_info import ModelInfo, describe_model
@@ -60,37 +58,13 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
     options = training_options(arguments)
     names_layers = arguments.layers is not None or arguments.block is not None
-    try:
-        model = load_model(arguments)
-    except FileError as error:
-        if error.missing:
-            output.text(_operator_table(arguments.model, error.missing))
-        raise
-    found = describe_model(model, options, every_layer=not names_layers)
+    found = describe_model(load_model(arguments), options, every_layer=not names_layers)
     output.text(_layer_table(found.model, found.estimators))
     output.text("\n" + _summary(found))
     if arguments.plan:
         output.text("\n" + _plan_table(found.memory.plan))
     output.figures(found.to_json())
     return 0
-
-
-def _operator_table(path: str, missing: frozenset[str]) -> str:
-    """Return the operators of a file that is refused, and their multiply-accumulates."""
-    counts = count_operators(path)
-    rows = [
-        [one.kind, str(one.count), f"{one.macs:,}", "missing" if one.kind in missing else ""]
-        for one in counts
-    ]
-    held, everything = (
-        sum(one.macs for one in counts if kinds is None or one.kind in kinds)
-        for kinds in (missing, None)
-    )
-    return (
-        f"{table(['operator', 'count', 'MACs', ''], rows, left=('operator', ''))}\n\n"
-        f"{counted(len(missing), 'kind')} of operators missing, with {held:,} of "
-        f"{everything:,} multiply-accumulates"
-    )
 
 
 def _layer_table(model: Model, estimators: dict[int, str]) -> str:

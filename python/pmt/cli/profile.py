@@ -6,7 +6,6 @@ import argparse
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from pmt import _core
 from pmt._util.text import counted, split_names
 from pmt.baselines.sparse_update.options import PUBLISHED, MCUTrainOptions
 from pmt.cli.arguments import (
@@ -22,7 +21,7 @@ from pmt.cli.arguments import (
 )
 from pmt.cli.output import Output, check_plot, table
 from pmt.firmware.board.instructions import KERNELS, Instructions
-from pmt.firmware.board.memory import Backend, BoardMemory, LinkedSizes
+from pmt.firmware.board.memory import BoardMemory, LinkedSizes
 from pmt.firmware.board.profile import (
     PROJECTED,
     BoardProfile,
@@ -36,7 +35,7 @@ from pmt.model import Model
 from pmt.plots import plot_memory, plot_step_memory, save_plot
 from pmt.profiling.profile import METHODS, Profile
 from pmt.profiling.step_memory import step_memory
-from pmt.train.costs.memory import PARTS, PlanMoment, inference_moments, peak_moment
+from pmt.train.costs.memory import PARTS, inference_moments
 from pmt.train.options import PRESETS
 
 USAGE = """\
@@ -49,9 +48,9 @@ Count what training takes on a device: forwards and multiply-accumulates per ima
 and the peak memory by part. No training is run. The arena of zeroth-order training is exact, as
 `pmt export` lays it out; that of back-propagation is a lower bound, what must be alive at once.
 With --target the memory is compared with a board's: as computed analytically, as planned and, with
---link, as linked. A single forward is compared with that of TensorFlow Lite Micro. With
---instructions the model runs in QEMU instead, on a Cortex-M7, and the instructions of each op are
-counted; for a zeroth-order method, also those of a training step of one image."""
+--link, as linked. With --instructions the model runs in QEMU instead, on a Cortex-M7, and the
+instructions of each op are counted; for a zeroth-order method, also those of a training step of one
+image."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -86,9 +85,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--plot-step",
         metavar="FILE",
         help="draw the contents of the method's memory at each operation of a step",
-    )
-    parser.add_argument(
-        "--plan", action="store_true", help="print where the method's activations live on a device"
     )
     _add_board(parser)
     _add_instructions(parser)
@@ -154,7 +150,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         against=_against(arguments.against),
         layers=layers,
     )
-    output.text("\n\n".join(_tables(found, arguments.plan)))
+    output.text("\n\n".join(_tables(found)))
     for name, reason in found.left_out.items():
         output.text(f"{name} is left out: {reason}")
     if arguments.plot is not None:
@@ -188,12 +184,9 @@ def _against(text: str | None) -> tuple[str, ...] | Literal["all"]:
     return tuple(filter(None, split_names(text or "")))
 
 
-def _tables(found: MethodProfiles, plan: bool) -> list[str]:
-    first = found.profiles[0]
+def _tables(found: MethodProfiles) -> list[str]:
     tables = [summary(found.model, found.profiles)]
     tables += [work_table(found.profiles), memory_table(found.profiles)]
-    if plan and first.device is not None:
-        tables.append(plan_table(found.model, first.device, first.ops))
     if found.board is not None:
         tables.append(board_tables(found.board))
     return tables
@@ -284,47 +277,6 @@ def memory_table(profiles: Sequence[Profile]) -> str:
     ]
     titles = ["bytes", *(_SHORT.get(part, part) for part in shown), "SRAM", "flash"]
     return table(titles, rows, left=("bytes",))
-
-
-def plan_table(model: Model, device: _core.DeviceMemory, layers: Sequence[int]) -> str:
-    """Say where every activation lives: of the main pass, and at the peak of the queries."""
-    names = {op["index"]: op["name"] for op in model.core.ops()}
-    peak = peak_moment(device, layers)
-    buffers = device.plan()
-    if peak.layer is not None:
-        buffers += [b for b in device.query_plan(peak.layer) if b["pass"] == "query"]
-    alive = {(b["pass"], b["offset"], b["what"]) for b in peak.buffers}
-    rows = [
-        [
-            b["pass"],
-            f"{b['what']} (lines)" if b["lines"] else b["what"],
-            f"{b['bytes']:,}",
-            f"{b['offset']:,}",
-            names[b["first"]],
-            names.get(b["last"], "end"),
-            "*" if (b["pass"], b["offset"], b["what"]) in alive else "",
-        ]
-        for b in buffers
-    ]
-    titles = ["pass", "buffer", "bytes", "offset", "from", "to", "peak"]
-    left = ("pass", "buffer", "from", "to", "peak")
-    parts = [*_streams(device, names), table(titles, rows, left=left), _peak(peak, device, names)]
-    return "\n".join(parts)
-
-
-def _streams(device: _core.DeviceMemory, names: dict[int, str]) -> list[str]:
-    return [
-        f"streams {names[begin]} .. {names[end]} through line buffers, {band} rows at once"
-        for begin, end, band in device.segments()
-    ]
-
-
-def _peak(peak: PlanMoment, device: _core.DeviceMemory, names: dict[int, str]) -> str:
-    where = "the main pass" if peak.layer is None else f"a query of {names[peak.layer]}"
-    return (
-        f"peak    {peak.bytes:,} bytes alive while {names[peak.op]} runs in {where}; "
-        f"{device.activation_bytes:,} bytes planned, in which a layer's gradient is summed up, too"
-    )
 
 
 _PARTS = {
@@ -420,12 +372,10 @@ def _shares(instructions: Sequence[int], forwards: Sequence[int]) -> list[str]:
 
 
 def board_tables(found: BoardProfile) -> str:
-    """Lay out the memory of methods on a board, and of a forward alone by engine."""
+    """Lay out the memory of methods on a board."""
     parts = [_board_table(found.board, found.methods)]
     if found.link and all(row.linked is None for row in found.methods):
         parts.append("nothing is linked: none of these has firmware that fits")
-    parts += ["", _backend_table(found.backends)]
-    parts += [f"{name} is left out: {reason}" for name, reason in found.left_out.items()]
     return "\n".join(parts)
 
 
@@ -449,16 +399,6 @@ def _board_table(target: Target, rows: Sequence[BoardMemory]) -> str:
     cells = list(zip(*columns.values(), strict=True))
     body = table(list(columns), cells, left=[t for t in ("KB", "verdict") if t in columns])
     return f"memory on {target.name}: {budget}\n{body}"
-
-
-def _backend_table(backends: Sequence[Backend]) -> str:
-    """Bytes of a forward alone, engine by engine."""
-    rows = [
-        [b.name, f"{b.activations:,}", f"{b.bookkeeping:,}", f"{b.arena:,}", f"{b.model:,}"]
-        for b in backends
-    ]
-    titles = ["forward alone, bytes", "activations", "bookkeeping", "arena", "model in flash"]
-    return table(titles, rows, left=titles[:1])
 
 
 def _ram(sizes: PlannedSizes | LinkedSizes | None) -> str:

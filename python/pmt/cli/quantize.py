@@ -22,7 +22,6 @@ from pmt.quantization import (
     worst,
 )
 from pmt.quantization.quantized_model import Accuracies
-from pmt.quantization.ranges import DEFAULT_PERCENTILE
 
 USAGE = "pmt quantize MODEL.onnx --calibrate DIR --out MODEL.pmt [options]"
 SUMMARY = "quantize a float ONNX network to an int8 model"
@@ -75,12 +74,6 @@ def _add_method(parser: argparse.ArgumentParser) -> None:
         default="mse",
         help=f"ranges of activations: {', '.join(RANGE_METHODS)} (default: mse, the least mean "
         "square error)",
-    )
-    group.add_argument(
-        "--percentile",
-        metavar="P",
-        type=float,
-        help=f"for --ranges percentile: above 50, at most 100 (default: {DEFAULT_PERCENTILE})",
     )
     group.add_argument(
         "--equalize",

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from pmt._util import atomic_file
 from pmt._util.progress import ProgressLine
 from pmt._util.text import counted, printable, split_names
 from pmt.cli.arguments import (
@@ -23,24 +21,28 @@ from pmt.cli.arguments import (
     chosen_severities,
     data_help,
 )
-from pmt.cli.output import Output, check_folder
+from pmt.cli.output import Output, check_plot
 from pmt.model.loading import load
+from pmt.plots import plot_sheet, save_plot
 from pmt.sheets import Sheet, make_sheet
-from pmt.sheets.drawing import png
 
 USAGE = "pmt show DATA --out SHEET.png [--corruptions [NAMES]] [options]"
 SUMMARY = "a contact sheet of a data set, or of its images corrupted"
 DESCRIPTION = """\
-Draw a data set as a PNG: a row for each class, with its first images. With --corruptions: a row
-for each corruption and a column for each severity, for one image or several. With --model: images
-as they are, and as the network reads them behind its input stage. Small images are enlarged by a
-whole factor. If DATA is or contains a CIFAR-10-C folder, its arrays are shown."""
+Draw a data set: a row for each class, with its first images. With --corruptions: a row for each
+corruption and a column for each severity, for one image or several. With --model: images as they
+are, and as the network reads them behind its input stage. If DATA is or contains a CIFAR-10-C
+folder, its arrays are shown. Needs matplotlib."""
+
+_DOTS_PER_INCH = 200  # 150 pixels an image
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("data", metavar="DATA", help=data_help())
-    parser.add_argument("--out", metavar="PATH", required=True, help="file to write, .png")
+    parser.add_argument(
+        "--out", metavar="PATH", required=True, help="file to write: .png, .svg, .pdf"
+    )
     parser.add_argument(
         "--corruptions",
         metavar="NAMES",
@@ -83,18 +85,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
-    if Path(arguments.out).suffix != ".png":
-        raise ValueError(f"--out {arguments.out}: must end in .png")
-    path = check_folder("--out", arguments.out)
+    check_plot(arguments.out, "--out")
     sheet = _made(arguments)
-    atomic_file.write_bytes(path, png(sheet))
+    save_plot(plot_sheet(sheet), arguments.out, dpi=_DOTS_PER_INCH)
     rows, images = counted(len(sheet.rows), "row"), counted(sheet.columns, "image")
-    output.text(f"{printable(sheet.title)}\n{rows} of {images}, in {path}")
+    output.text(f"{printable(sheet.title)}\n{rows} of {images}, in {arguments.out}")
     for reason in sheet.left_out.values():
         output.text(f"left out: {reason}")
     output.figures(
         {
-            "out": str(path),
+            "out": arguments.out,
             "rows": [row.label for row in sheet.rows],
             "columns": sheet.columns,
             "left_out": dict(sheet.left_out),

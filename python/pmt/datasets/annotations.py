@@ -2,12 +2,12 @@
 
 Sources of the formats: C. Wah, S. Branson, P. Welinder, P. Perona and S. Belongie, "The
 Caltech-UCSD Birds-200-2011 Dataset", 2011, and the README of CUB_200_2011.tgz (11,788 images of 200
-species of birds, with bounding boxes); L. Bossard, M. Guillaumin and L. Van Gool, "Food-101 -
+species of birds); L. Bossard, M. Guillaumin and L. Van Gool, "Food-101 -
 Mining Discriminative Components with Random Forests", 2014, and the README.txt of food-101.tar.gz
 (101,000 images of 101 dishes); O. M. Parkhi, A. Vedaldi, A. Zisserman and C. V. Jawahar, "Cats and
 Dogs", 2012, and the README of annotations.tar.gz (7,349 images of 37 breeds); J. Krause, M. Stark,
 J. Deng and L. Fei-Fei, "3D Object Representations for Fine-Grained Categorization", 2013, and the
-README.txt of car_devkit.tgz (16,185 images of 196 models of cars, with bounding boxes); M.-E.
+README.txt of car_devkit.tgz (16,185 images of 196 models of cars); M.-E.
 Nilsback and A. Zisserman, "Automated Flower Classification over a Large Number of Classes", 2008,
 and https://www.robots.ox.ac.uk/~vgg/data/flowers/102/ (8,189 images of 102 flowers).
 """
@@ -39,8 +39,7 @@ def list_cub200(folder: Path, split: str) -> ImageFiles:
     """List the images that ``train_test_split.txt`` puts into the split (5,994 and 5,794).
 
     The folder holds ``images/``, ``images.txt``, ``image_class_labels.txt``,
-    ``train_test_split.txt``, ``classes.txt`` and, for boxes, ``bounding_boxes.txt``; or
-    CUB_200_2011 with them.
+    ``train_test_split.txt`` and ``classes.txt``; or CUB_200_2011 with them.
     """
     root = unpacked_root(folder, CUB200_FOLDER)
     names = _read_numbered(root / "images.txt")
@@ -58,7 +57,6 @@ def list_cub200(folder: Path, split: str) -> ImageFiles:
         [classes[number].partition(".")[2] or classes[number] for number in sorted(classes)],
         "cub200",
         annotation=root / "images.txt",
-        boxes=_cub200_boxes(root / "bounding_boxes.txt", names, chosen),
     )
 
 
@@ -74,19 +72,6 @@ def _check_numbers(path: Path, numbers: set[int], names: dict[int, str]) -> None
     if apart:
         problem = f"does not number the same images as images.txt, for instance {apart[0]}"
         raise damaged(path, problem, REMEDY)
-
-
-def _cub200_boxes(
-    path: Path, names: dict[int, str], chosen: list[int]
-) -> npt.NDArray[np.float64] | None:
-    if not path.is_file():
-        return None
-    corners = {}
-    for number, *words in _read_rows(path, 5):
-        left, top, width, height = (_real(path, word) for word in words)
-        corners[_whole(path, number)] = (left, top, left + width, top + height)
-    _check_numbers(path, set(corners), names)
-    return np.array([corners[number] for number in chosen]).reshape(-1, 4)
 
 
 def has_food101(folder: Path) -> bool:
@@ -205,18 +190,6 @@ def _whole(path: Path, text: str) -> int:
         raise damaged(path, f"holds {text!r} in place of a whole number", REMEDY) from None
 
 
-def _real(path: Path, text: str) -> float:
-    """Return a word as a finite number, or raise a ValueError that names the file."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = float("nan")
-    if abs(number) < 1e9:
-        return number
-    raise damaged(path, f"holds {text!r} in place of a number", REMEDY) from None
-
-
-CARS_CORNERS = ("bbox_x1", "bbox_y1", "bbox_x2", "bbox_y2")
 CARS_ANNOTATIONS = {"train": "cars_train_annos.mat", "test": "cars_test_annos_withlabels.mat"}
 FLOWERS102_FOLDER = "flowers-102"
 # The largest of the annotation files has 185,758 bytes.
@@ -234,7 +207,7 @@ def has_stanford_cars(folder: Path) -> bool:
 
 
 def list_stanford_cars(folder: Path, split: str) -> ImageFiles:
-    """List the images of ``cars_train/`` or ``cars_test/`` with their classes and boxes.
+    """List the images of ``cars_train/`` or ``cars_test/`` with their classes.
 
     The ``.mat`` files lie in ``devkit/`` or beside the image folders. There are 8,144 and 8,041
     images; the test labels are in ``cars_test_annos_withlabels.mat``, which is not in the devkit.
@@ -243,9 +216,6 @@ def list_stanford_cars(folder: Path, split: str) -> ImageFiles:
     (annotations,) = read_mat(path, "annotations")
     meta_path = _annotation_file(folder, "cars_meta.mat")
     (names,) = read_mat(meta_path, "class_names")
-    corners = [_whole_numbers(path, name, _field(path, annotations, name)) for name in CARS_CORNERS]
-    # Both corners are pixels inside, counted from 1.
-    boxes = np.stack(corners, axis=1) - np.array([1, 1, 0, 0])
     images = folder / f"cars_{split}"
     if (images / images.name).is_dir():  # as some mirrors pack it
         images = images / images.name
@@ -256,7 +226,6 @@ def list_stanford_cars(folder: Path, split: str) -> ImageFiles:
         _texts(meta_path, "class_names", names),
         "stanford-cars",
         annotation=path,
-        boxes=boxes.astype(np.float64),
     )
 
 

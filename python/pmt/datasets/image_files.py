@@ -17,7 +17,7 @@ from pmt._util.progress import ProgressLine
 from pmt.datasets.arrays import checked_indices
 from pmt.datasets.dataset import Dataset
 from pmt.datasets.files import Problems, damaged
-from pmt.datasets.picture import Box, Fit, UndecodableError, decoded, pillow, upright_size
+from pmt.datasets.picture import Fit, UndecodableError, decoded, pillow, upright_size
 
 # Files that a thread takes at a time: also how often progress is shown and Ctrl-C heard.
 BLOCK = 16
@@ -26,21 +26,17 @@ Result = TypeVar("Result")
 
 
 def decode_files(
-    folder: Path,
-    paths: Sequence[Path],
-    fit: Fit,
-    boxes: npt.NDArray[np.float64] | None,
-    threads: int = 0,
+    folder: Path, paths: Sequence[Path], fit: Fit, threads: int = 0
 ) -> npt.NDArray[np.uint8]:
     """Decode all files into one read-only array.
 
     The array is uint8 of shape (N, H, W, C), with C = 1 if every image is gray, else 3. Without a
-    size in `fit` all images must have the size of the first. `boxes`, float64 (N, 4), are cut to.
-    `threads` = 0 takes one per core: Pillow lets the others run meanwhile. One ValueError tells of
-    all images that cannot be decoded, or of an array larger than the free memory.
+    size in `fit` all images must have the size of the first. `threads` = 0 takes one per core:
+    Pillow lets the others run meanwhile. One ValueError tells of all images that cannot be decoded,
+    or of an array larger than the free memory.
     """
     pillow()
-    height, width = fit.size or _first_size(paths, fit, boxes)
+    height, width = fit.size or _first_size(paths, fit)
     _refuse_too_large(folder, (len(paths), height, width, 3), fit)
     images = np.empty((len(paths), height, width, 3), np.uint8)
     is_gray = np.zeros(len(paths), np.bool_)
@@ -48,7 +44,7 @@ def decode_files(
     def fill(index: int) -> tuple[int, str, str] | None:
         """Decode into the row of an index; return it with the problem and the remedy, if any."""
         try:
-            image = decoded(paths[index], fit, _box(boxes, index))
+            image = decoded(paths[index], fit)
         except UndecodableError as error:
             problem, remedy = error.args
             return index, problem, remedy
@@ -111,24 +107,15 @@ def common_size(paths: Sequence[Path]) -> tuple[int, int] | None:
     return first if all(size == first for size in known) else None
 
 
-def _first_size(
-    paths: Sequence[Path], fit: Fit, boxes: npt.NDArray[np.float64] | None
-) -> tuple[int, int]:
+def _first_size(paths: Sequence[Path], fit: Fit) -> tuple[int, int]:
     """Size of the first image that decodes: where none does, any will do to tell the problems."""
-    for index, path in enumerate(paths):
+    for path in paths:
         try:
-            height, width, _ = decoded(path, fit, _box(boxes, index)).shape
+            height, width, _ = decoded(path, fit).shape
         except UndecodableError:
             continue
         return height, width
     return 1, 1
-
-
-def _box(boxes: npt.NDArray[np.float64] | None, index: int) -> Box | None:
-    if boxes is None:
-        return None
-    left, top, right, bottom = boxes[index].tolist()
-    return left, top, right, bottom
 
 
 def _refuse_too_large(folder: Path, shape: tuple[int, int, int, int], fit: Fit) -> None:
@@ -169,9 +156,6 @@ class ImageFiles:
         Name of every class, in the order of the labels.
     name : str
         Short name for reports.
-    boxes : ndarray of float64, optional
-        Bounding boxes, float64, shape (N, 4): left, top, right, bottom in pixels, or None where
-        the layout has none.
     groups : tuple of str, optional
         The group of each image, see :class:`Dataset`.
     """
@@ -181,7 +165,6 @@ class ImageFiles:
     labels: npt.NDArray[np.int64]
     class_names: tuple[str, ...]
     name: str
-    boxes: npt.NDArray[np.float64] | None = None
     groups: tuple[str, ...] | None = None
 
     def __len__(self) -> int:
@@ -200,7 +183,6 @@ class ImageFiles:
             self,
             paths=tuple(self.paths[i] for i in chosen),
             labels=self.labels[chosen],
-            boxes=None if self.boxes is None else self.boxes[chosen],
             groups=None if self.groups is None else tuple(self.groups[i] for i in chosen),
         )
 
@@ -209,7 +191,6 @@ class ImageFiles:
         *,
         size: tuple[int, int] | None = None,
         crop: float | None = None,
-        boxes: bool = False,
         threads: int = 0,
     ) -> Dataset:
         """Decode all files, straight to the size wanted.
@@ -222,8 +203,6 @@ class ImageFiles:
             Height and width in pixels; by default all images must have one size.
         crop : float, optional
             See :func:`pmt.datasets.load`.
-        boxes : bool
-            Cut each image to its bounding box first.
         threads : int
             Number that decode at once, 0 for one per core; the result does not depend on it.
 
@@ -235,19 +214,12 @@ class ImageFiles:
         Raises
         ------
         ValueError
-            If `boxes` is set where the layout has none, images cannot be decoded (all of them are
-            told at once), or there is too little memory.
+            If images cannot be decoded (all of them are told at once), or there is too little
+            memory.
         ModuleNotFoundError
             If Pillow is not installed.
         """
-        if boxes and self.boxes is None:
-            raise ValueError(
-                f"boxes=True: {self.folder} has no bounding boxes; only the official layouts of "
-                "Stanford Cars and CUB-200-2011 have them; leave the option out"
-            )
-        images = decode_files(
-            self.folder, self.paths, Fit(size, crop), self.boxes if boxes else None, threads
-        )
+        images = decode_files(self.folder, self.paths, Fit(size, crop), threads)
         groups = None if self.groups is None else np.array(self.groups)
         return Dataset(images, self.labels, self.class_names, self.name, groups)
 
@@ -260,7 +232,6 @@ def listed_files(
     name: str,
     *,
     annotation: Path,
-    boxes: npt.NDArray[np.float64] | None = None,
     every_class: bool = True,
 ) -> ImageFiles:
     """Make the list that an annotation file tells, checked against the files on disk.
@@ -299,7 +270,6 @@ def listed_files(
         labels=np.asarray(labels, np.int64),
         class_names=tuple(class_names),
         name=name,
-        boxes=boxes,
     )
 
 

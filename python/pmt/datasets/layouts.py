@@ -84,7 +84,6 @@ def load(
     class_names: Sequence[str] | None = None,
     size: int | tuple[int, int] | None = None,
     crop: float | None = None,
-    boxes: bool = False,
     limit: int = 0,
     threads: int = 0,
     labels: str = "fine",
@@ -117,8 +116,6 @@ def load(
         By default the whole image is stretched to `size`. A number above 0, at most 1, takes the
         largest centered region of the shape of `size`, times this share of its sides: 0.875 is
         the usual evaluation of ImageNet networks ("resize to 256, crop 224").
-    boxes : bool
-        Cut each image to its bounding box first (Stanford Cars and CUB-200-2011 have them).
     limit : int
         At most this many images, evenly at random and always the same; only these are decoded. 0
         takes all.
@@ -152,7 +149,6 @@ def load(
         fit,
         split=split,
         class_names=class_names,
-        boxes=boxes,
         limit=limit,
         threads=threads,
         labels=labels,
@@ -172,7 +168,6 @@ def load_for_input(
     *,
     split: str,
     class_names: Sequence[str] | None = None,
-    boxes: bool = False,
     limit: int = 0,
     threads: int = 0,
     labels: str = "fine",
@@ -186,9 +181,7 @@ def load_for_input(
     chosen = chosen_indices(len(found), limit)
     if isinstance(found, ImageFiles):
         files = found if len(chosen) == len(found) else found.subset(chosen)
-        return files.read(size=fit.size, crop=fit.crop, boxes=boxes, threads=threads)
-    if boxes:
-        raise ValueError(f"boxes=True: {path} has no bounding boxes; leave the option out")
+        return files.read(size=fit.size, crop=fit.crop, threads=threads)
     return fitted(found if len(chosen) == len(found) else found.subset(chosen), fit)
 
 

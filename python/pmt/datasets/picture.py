@@ -30,7 +30,7 @@ _TURNS = {
     7: "TRANSVERSE",
     8: "ROTATE_90",
 }
-Box = tuple[float, float, float, float]
+Box = tuple[float, float, float, float]  # left, top, right, bottom, in pixels
 
 
 @dataclass(frozen=True)
@@ -56,14 +56,13 @@ class Fit:
         if self.size is None:
             raise ValueError(f"crop={self.crop}: needs a size to crop to, as in size=128")
 
-    def region(self, box: Box) -> Box:
-        """Return the part of `box` (left, top, right, bottom, in pixels) that is kept."""
+    def region(self, size: tuple[int, int]) -> Box:
+        """Return the part of an image of a width and height that is kept."""
         if self.crop is None or self.size is None:
-            return box
-        left, top, right, bottom = box
-        scale = self.crop * min((bottom - top) / self.size[0], (right - left) / self.size[1])
+            return 0, 0, *size
+        scale = self.crop * min(size[1] / self.size[0], size[0] / self.size[1])
         height, width = scale * self.size[0], scale * self.size[1]
-        x, y = (left + right - width) / 2, (top + bottom - height) / 2
+        x, y = (size[0] - width) / 2, (size[1] - height) / 2
         return x, y, x + width, y + height
 
 
@@ -79,20 +78,19 @@ def pillow() -> ModuleType:
     return module
 
 
-def decoded(path: Path, fit: Fit, box: Box | None = None) -> npt.NDArray[np.uint8]:
+def decoded(path: Path, fit: Fit) -> npt.NDArray[np.uint8]:
     """Decode a file, turn it as its EXIF data says, crop and resize it.
 
     The result is uint8 of shape (H, W, C), C = 1 or 3. Palettes, CMYK and transparency become RGB
     (transparency is dropped), black and white and gray stay one channel. The first frame stands
-    for an animation. The format is the file's, whatever its suffix says. `box` (left, top, right,
-    bottom in pixels of the upright image) is cut to the image. UndecodableError tells of a file or
-    a box that cannot be used.
+    for an animation. The format is the file's, whatever its suffix says. UndecodableError tells of
+    a file that cannot be used.
     """
     module = pillow()
     try:
         with module.open(path) as picture:
             _refuse(module, picture)
-            return _upright(module, picture, fit, box)
+            return _upright(module, picture, fit)
     except UndecodableError:
         raise
     except FileNotFoundError:
@@ -109,7 +107,7 @@ def decoded(path: Path, fit: Fit, box: Box | None = None) -> npt.NDArray[np.uint
 
 def fitted_picture(picture: Any, fit: Fit) -> npt.NDArray[np.uint8]:
     """Return the pixels of a picture of Pillow, as `decoded` returns those of a file."""
-    return _upright(pillow(), picture, fit, None)
+    return _upright(pillow(), picture, fit)
 
 
 def upright_size(path: Path) -> tuple[int, int] | None:
@@ -143,7 +141,7 @@ def resized(
     result = np.empty((len(images), *fit.size, images.shape[3]), np.uint8)
     for target, image in zip(result, images, strict=True):
         picture = to_picture(module, image)
-        region = fit.region((0, 0, *picture.size))
+        region = fit.region(picture.size)
         target[...] = _fitted(module, picture, fit, region)
     result.flags.writeable = False
     return result
@@ -165,10 +163,10 @@ def _too_large(module: ModuleType) -> UndecodableError:
     )
 
 
-def _upright(module: ModuleType, picture: Any, fit: Fit, box: Box | None) -> npt.NDArray[np.uint8]:
+def _upright(module: ModuleType, picture: Any, fit: Fit) -> npt.NDArray[np.uint8]:
     size = _upright_size(picture)
     if picture.format == "JPEG" and fit.size is not None:
-        _shrink_while_decoding(picture, fit, fit.region(_inside(box, *size)))
+        _shrink_while_decoding(picture, fit, fit.region(size))
     picture.load()
     # Asked again: for some formats Pillow has by now turned the image itself.
     turn = _TURNS.get(_orientation(picture))
@@ -177,7 +175,7 @@ def _upright(module: ModuleType, picture: Any, fit: Fit, box: Box | None) -> npt
         converted = converted.transpose(module.Transpose[turn])
     if picture.format != "JPEG":
         size = converted.size
-    left, top, right, bottom = fit.region(_inside(box, *size))
+    left, top, right, bottom = fit.region(size)
     x, y = converted.width / size[0], converted.height / size[1]
     return _fitted(module, converted, fit, (left * x, top * y, right * x, bottom * y))
 
@@ -206,26 +204,9 @@ def _shrink_while_decoding(picture: Any, fit: Fit, region: Box) -> None:
         picture.draft(None, tuple(math.ceil(side / shrink) for side in picture.size))
 
 
-def _inside(box: Box | None, width: int, height: int) -> Box:
-    if box is None:
-        return 0, 0, width, height
-    left, top, right, bottom = box
-    left, top = max(0, left), max(0, top)
-    right, bottom = min(width, right), min(height, bottom)
-    if not (left < right and top < bottom):
-        raise UndecodableError(
-            f"its bounding box {tuple(map(round, box))} is empty or outside of its "
-            f"{width} x {height} pixels",
-            "correct the annotation or read without boxes",
-        )
-    return left, top, right, bottom
-
-
 def _fitted(module: ModuleType, picture: Any, fit: Fit, region: Box) -> npt.NDArray[np.uint8]:
     whole = region == (0, 0, *picture.size)
-    if fit.size is None:
-        picture = picture if whole else picture.crop(tuple(map(round, region)))
-    elif not (whole and picture.size == fit.size[::-1]):
+    if fit.size is not None and not (whole and picture.size == fit.size[::-1]):
         picture = _resampled(picture, fit.size, region, module.Resampling.BILINEAR)
     return to_pixels(picture)
 

@@ -93,7 +93,7 @@ def read_in_blocks(
 def _decoded(
     files: Sequence[Path], size: tuple[int, int], channels: int, threads: int
 ) -> NamedImages:
-    images = decode_files(_common_folder(files), files, Fit(size), None, threads)
+    images = decode_files(_common_folder(files), files, Fit(size), threads)
     names = [str(file) for file in files]
     return NamedImages(names, _with_channels(images, channels, names))
 

@@ -12,7 +12,7 @@ from pmt.net.graph import Graph, is_layer
 from pmt.net.image import ALIGNMENT, build_image
 from pmt.net.pixels import input_formula
 
-__all__ = ["array_name", "c_header", "c_source"]
+__all__ = ["array_name", "c_header"]
 
 _BYTES_A_LINE = 16
 _HEX = tuple(f"0x{value:02x}," for value in range(256))
@@ -48,27 +48,6 @@ _HEADER = """\
 
 #endif  /* {capitals}_H */
 """
-_SOURCE = """\
-{comment}
-#include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {{
-#endif
-extern const uint8_t {name}[{size}];
-extern const uint32_t {name}_size;
-extern const uint32_t {name}_crc32;
-#ifdef __cplusplus
-}}
-#endif
-
-{aligned}
-const uint32_t {name}_size = {size}u;
-const uint32_t {name}_crc32 = 0x{crc:08x}u;
-{capitals}_ALIGNED const uint8_t {name}[{size}] = {{
-{rows}
-}};
-"""
 
 
 def c_header(graph: Graph, file_name: str) -> bytes:
@@ -76,20 +55,20 @@ def c_header(graph: Graph, file_name: str) -> bytes:
 
     ``net.h`` holds the array ``net_model`` of bytes, 16-byte aligned, and the macros
     ``NET_MODEL_SIZE`` and ``NET_MODEL_CRC32`` (of all its bytes). Each file that includes it has
-    its own copy: where there are several, :func:`c_source` is better.
+    its own copy.
     """
-    name = array_name(file_name)
-    capitals = name.upper()
-    return _filled(_HEADER, graph, file_name, f"{name}[{capitals}_SIZE], {capitals}_CRC32")
-
-
-def c_source(graph: Graph, file_name: str) -> bytes:
-    """Return a source file with the image as an array of external, C linkage: C99 and C++11.
-
-    ``net.c`` holds the array ``net_model`` of bytes, 16-byte aligned, and the constants
-    ``net_model_size`` and ``net_model_crc32`` (uint32). Its comment shows the declarations to copy.
-    """
-    return _filled(_SOURCE, graph, file_name, "declare what stands between the braces below")
+    image, name = build_image(graph), array_name(file_name)
+    rows = (image[i : i + _BYTES_A_LINE] for i in range(0, len(image), _BYTES_A_LINE))
+    text = _HEADER.format(
+        comment=_comment(graph, image, file_name),
+        name=name,
+        capitals=name.upper(),
+        size=len(image),
+        crc=zlib.crc32(image),
+        aligned=_ALIGNED.format(name.upper(), ALIGNMENT),
+        rows="\n".join("  " + "".join(_HEX[value] for value in row) for row in rows),
+    )
+    return text.encode("ascii")
 
 
 def array_name(file_name: str) -> str:
@@ -103,22 +82,8 @@ def array_name(file_name: str) -> str:
     return f"{stem}_model" if stem else "model"
 
 
-def _filled(template: str, graph: Graph, file_name: str, use: str) -> bytes:
-    image, name = build_image(graph), array_name(file_name)
-    rows = (image[i : i + _BYTES_A_LINE] for i in range(0, len(image), _BYTES_A_LINE))
-    text = template.format(
-        comment=_comment(graph, image, file_name, use),
-        name=name,
-        capitals=name.upper(),
-        size=len(image),
-        crc=zlib.crc32(image),
-        aligned=_ALIGNED.format(name.upper(), ALIGNMENT),
-        rows="\n".join("  " + "".join(_HEX[value] for value in row) for row in rows),
-    )
-    return text.encode("ascii")
-
-
-def _comment(graph: Graph, image: bytes, file_name: str, use: str) -> str:
+def _comment(graph: Graph, image: bytes, file_name: str) -> str:
+    name = array_name(file_name)
     tensor, output = graph.tensors[graph.input], graph.tensors[graph.output]
     layers = [op for op in graph.ops if is_layer(op)]
     weights = sum(op.weights.size for op in layers if op.weights is not None)
@@ -130,7 +95,7 @@ def _comment(graph: Graph, image: bytes, file_name: str, use: str) -> str:
         f"Network: {counted(len(layers), 'layer')}, {weights} int8 weights, "
         f"{output.elements} outputs.",
         f"Input: {tensor.height} x {tensor.width} x {tensor.channels}, {input_formula(graph)}.",
-        f"Use: {use}.",
+        f"Use: {name}[{name.upper()}_SIZE], {name.upper()}_CRC32.",
     ]
     return "\n".join(["/*", *(f" * {_harmless(line)}" for line in lines), " */"])
 

@@ -39,14 +39,6 @@ class Unsupported(Exception):
         super().__init__(reason, remedy)
 
 
-class MissingOperator(Unsupported):
-    """A kind of operator that has no counterpart where it stands."""
-
-    def __init__(self, kind: str, reason: str, remedy: str) -> None:
-        super().__init__(reason, remedy)
-        self.kind = kind
-
-
 class Problems:
     """Problems and the operators that have them; equal problems of a kind are named once.
 
@@ -59,7 +51,6 @@ class Problems:
     ) -> None:
         self._form, self._place, self._lines = form, place, lines
         self._found: dict[tuple[str, str], list[Any]] = {}
-        self._missing: set[str] = set()
 
     def __bool__(self) -> bool:
         return bool(self._found)
@@ -69,8 +60,6 @@ class Problems:
         operators = self._found.setdefault((kind, self._form.format(*problem.args)), [])
         if operator is not None:
             operators.append(operator)
-        if isinstance(problem, MissingOperator):
-            self._missing.add(problem.kind)
 
     def error(self, source: str) -> FileError:
         """Return the one error about the file ``source``."""
@@ -78,7 +67,7 @@ class Problems:
         found = [self._place(kind, where) + text for (kind, text), where in self._found.items()]
         head = f"{source}: {things} not supported:"
         message = "\n- ".join([head, *found]) if self._lines else f"{head} {'; '.join(found)}"
-        return FileError(source, found, message, "not supported", frozenset(self._missing))
+        return FileError(source, found, message, "not supported")
 
 
 def consecutive_blocks(layers: Sequence[int]) -> dict[str, list[int]]:

@@ -17,7 +17,7 @@ from pmt._util import atomic_file
 from pmt._util.text import printable
 from pmt.datasets.array_files import npz_bytes
 from pmt.errors import ExistingFileError
-from pmt.formats.c_array import c_header, c_source
+from pmt.formats.c_array import c_header
 from pmt.net.graph import Graph, Op
 from pmt.net.image import build_image
 
@@ -78,10 +78,9 @@ _WRITERS: dict[str, Callable[[Graph, str], bytes]] = {
     ".onnx": lambda graph, _: _exporter("onnx").onnx_model(graph),
     ".npz": lambda graph, _: npz_arrays(graph),
     ".h": c_header,
-    ".c": c_source,
 }
 SUFFIXES = tuple(_WRITERS)
-_IMAGES = (".pmt", ".h", ".c")  # hold a whole image
+_IMAGES = (".pmt", ".h")  # hold a whole image
 
 
 def write(graph: Graph, path: str | Path, *, into: str | Path | None = None) -> int:
@@ -93,8 +92,8 @@ def write(graph: Graph, path: str | Path, *, into: str | Path | None = None) -> 
         The network.
     path : str or pathlib.Path
         ``.pmt`` (an image of this project), ``.tflite`` (full-integer), ``.onnx`` (QDQ), ``.npz``
-        (NumPy arrays), ``.h`` or ``.c`` (the image as a C array). A file that exists is replaced in
-        one step.
+        (NumPy arrays) or ``.h`` (the image as a C array). A file that exists is replaced in one
+        step.
     into : str or pathlib.Path, optional
         The ``.tflite`` file that the network was imported from: ``path`` becomes a copy of it with
         the network's weights and biases, and every other byte as it was.
@@ -138,7 +137,7 @@ def _without_stage(graph: Graph, path: Path) -> Graph:
     if graph.stage is not None and graph.stage.filters:
         raise ValueError(
             f"path={str(path)!r}: only a .pmt image holds filters before the network "
-            f"({graph.stage}); write a .pmt, .h or .c file, or train and align without them "
+            f"({graph.stage}); write a .pmt or .h file, or train and align without them "
             "(--preparation align+head, --no-input)"
         )
     return replace(graph, stage=None)

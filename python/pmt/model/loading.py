@@ -236,7 +236,7 @@ def convert(
     model : str or pathlib.Path
         Model file, run folder, card or bundled name, see :func:`pmt.load`.
     out : str or pathlib.Path
-        File to write: ``.tflite``, ``.onnx``, ``.npz``, ``.h``, ``.c`` or ``.pmt``.
+        File to write: ``.tflite``, ``.onnx``, ``.npz``, ``.h`` or ``.pmt``.
     into : str, optional
         The ``.tflite`` that the model was imported from: ``out`` is a copy of it with the model's
         weights and biases.

@@ -146,7 +146,7 @@ class Model(Layers):
         ----------
         path : str or pathlib.Path
             ``.pmt``, or another format of :func:`pmt.formats.writing.write`: ``.tflite``,
-            ``.onnx``, ``.npz``, ``.h``, ``.c``.
+            ``.onnx``, ``.npz``, ``.h``.
         into : str or pathlib.Path, optional
             The ``.tflite`` file that the model was imported from: ``path`` becomes a copy of it
             with the model's weights.

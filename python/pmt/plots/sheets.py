@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util.plots import SMALL, one_axes, plain_text
+from pmt._util.text import counted
 from pmt.sheets import Sheet
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ __all__ = ["plot_sheet"]
 
 _GAP = 0.06  # between tiles, as a share of a tile
 _INCHES = 0.75  # of a tile
+_MOST_TILES = 500  # of a row or a column: matplotlib draws at most 2^16 pixels
+_MOST_PIXELS = 100_000_000
 
 
 def plot_sheet(sheet: Sheet, *, ax: Axes | None = None) -> Axes:
@@ -25,8 +28,7 @@ def plot_sheet(sheet: Sheet, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     sheet : Sheet
-        See :func:`pmt.sheets.make_sheet`. For a picture in which every pixel of an image
-        is a whole number of pixels, take :func:`pmt.sheets.draw`.
+        See :func:`pmt.sheets.make_sheet`.
     ax : matplotlib.axes.Axes, optional
         Axes to draw on; new ones by default.
 
@@ -39,6 +41,8 @@ def plot_sheet(sheet: Sheet, *, ax: Axes | None = None) -> Axes:
     ------
     ImportError
         If matplotlib is missing.
+    ValueError
+        If there are more images than can be drawn.
     """
     height, width = sheet.tile_shape
     tall = _INCHES * height / width
@@ -61,6 +65,12 @@ def _mosaic(sheet: Sheet, down: int, across: int) -> npt.NDArray[np.uint8]:
     height, width = sheet.tile_shape
     rows, columns = len(sheet.rows), sheet.columns
     shape = (rows * (height + down) - down, columns * (width + across) - across, 3)
+    if max(rows, columns) > _MOST_TILES or shape[0] * shape[1] > _MOST_PIXELS:
+        raise ValueError(
+            f"the sheet has {counted(rows, 'row')} of {columns} images of {height}x{width} pixels: "
+            f"at most {_MOST_TILES} rows and images a row, and {_MOST_PIXELS:,} pixels, are drawn; "
+            "choose fewer images"
+        )
     picture = np.full(shape, 255, np.uint8)
     for i, row in enumerate(sheet.rows):
         for j, tile in enumerate(row.tiles):

@@ -71,7 +71,6 @@ def quantize(
     calibration_images: npt.NDArray[Any],
     *,
     ranges: RangeMethod = "minmax",
-    percentile: float | None = None,
     equalize: bool = False,
     bias_correction: bool = False,
     progress: Progress | None = None,
@@ -91,10 +90,8 @@ def quantize(
     calibration_images : ndarray of uint8 or float32, shape (N, H, W, C)
         Some hundred typical images, at least 8, pixels 0..255, not used to report accuracy later.
         float32 inputs for a network that reads no pixels, whose ``input_mean`` is empty.
-    ranges : {"minmax", "percentile", "mse"}
+    ranges : {"minmax", "mse"}
         Rule for the ranges of activations, see :func:`activation_ranges`.
-    percentile : float, optional
-        For the ranges ``"percentile"``: 99.99 by default.
     equalize : bool
         Equalize channels over the calibration images first, see :func:`equalize`.
     bias_correction : bool
@@ -114,13 +111,11 @@ def quantize(
         network or are too few, or an option is out of range. One message names all problems of
         graph and images.
     """
-    check_method(ranges, percentile)
+    check_method(ranges)
     check_calibration(float_graph, calibration_images)
     if equalize:
         float_graph = equalized(float_graph, calibration_images, progress=progress).graph
-    found = activation_ranges(
-        float_graph, calibration_images, method=ranges, percentile=percentile, progress=progress
-    )
+    found = activation_ranges(float_graph, calibration_images, method=ranges, progress=progress)
     graph = quantize_with_ranges(float_graph, found)
     if bias_correction:
         graph = correct_biases(float_graph, graph, calibration_images, progress=progress)

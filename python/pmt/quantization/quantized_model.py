@@ -64,7 +64,7 @@ class QuantizedModel:
         The float network as it was read.
     images : int
         Calibration images.
-    ranges, percentile : str, and float or None
+    ranges : str
         How the ranges of activations were measured.
     bias_correction : bool
         Whether the biases were corrected.
@@ -80,7 +80,6 @@ class QuantizedModel:
     floating: FloatGraph
     images: int
     ranges: RangeMethod
-    percentile: float | None
     bias_correction: bool
     equalized: Equalization | None
     plain: list[OpNoise]
@@ -111,7 +110,6 @@ class QuantizedModel:
             "float_bytes": self.float_bytes,
             "images": self.images,
             "ranges": self.ranges,
-            "percentile": self.percentile,
             "equalized": None
             if moved is None
             else {"pairs": moved.pairs, "channels": moved.channels, "held": moved.held},
@@ -154,7 +152,6 @@ def quantize_model(
     name: str = "",
     images: int = 512,
     ranges: RangeMethod = "mse",
-    percentile: float | None = None,
     equalize: bool = True,
     bias_correction: bool = True,
     input_mean: float | tuple[float, ...] | None = None,
@@ -180,8 +177,6 @@ def quantize_model(
         Calibrate on at most this many images, always the same ones; 0 takes all.
     ranges : str
         Ranges of activations, one of :data:`pmt.quantization.RANGE_METHODS`.
-    percentile : float, optional
-        For ``ranges="percentile"``: above 50, at most 100.
     equalize : bool
         Move scale factors between layers so that channels share a range evenly.
     bias_correction : bool
@@ -212,7 +207,7 @@ def quantize_model(
         If the network or the images cannot be read, do not go together, or an option is outside
         its range.
     """
-    check_method(ranges, percentile)
+    check_method(ranges)
     given = {"input_mean": input_mean, "input_std": input_std}
     given = {option: value for option, value in given.items() if value is not None}
     graph = read_float_network(model, given)
@@ -233,7 +228,6 @@ def quantize_model(
         floating,
         data.images,
         method=ranges,
-        percentile=percentile,
         progress=stages(f"ranges ({ranges})"),
     )
     result = quantize_with_ranges(floating, measured)
@@ -254,7 +248,6 @@ def quantize_model(
         floating=graph,
         images=len(data),
         ranges=ranges,
-        percentile=percentile,
         bias_correction=bias_correction,
         equalized=equalized,
         plain=noise_of_plain,
@@ -286,7 +279,7 @@ def errors_of(what: str, path: Path) -> Iterator[None]:
         yield
     except FileError as error:
         message = error.message.replace(path.name, what)
-        raise FileError(what, error.problems, message, error.rule, error.missing) from None
+        raise FileError(what, error.problems, message, error.rule) from None
 
 
 def calibration_inputs(

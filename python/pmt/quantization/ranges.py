@@ -20,11 +20,10 @@ from pmt.quantization.float_forward import (
 )
 
 Range = tuple[float, float]
-RangeMethod = Literal["minmax", "percentile", "mse"]
+RangeMethod = Literal["minmax", "mse"]
 DoubleArray = npt.NDArray[np.float64]
 
 RANGE_METHODS: tuple[RangeMethod, ...] = get_args(RangeMethod)
-DEFAULT_PERCENTILE = 99.99
 INT8_STEPS = 255
 BINS = 16384
 _CHUNK = 2**18
@@ -40,7 +39,6 @@ def activation_ranges(
     images: npt.NDArray[Any],
     *,
     method: RangeMethod = "minmax",
-    percentile: float | None = None,
     progress: Progress | None = None,
 ) -> list[Range]:
     """Measure the range of every activation that int8 should cover.
@@ -54,13 +52,9 @@ def activation_ranges(
         The network.
     images : ndarray of uint8, shape (N, H, W, C)
         Calibration images, pixels 0..255.
-    method : {"minmax", "percentile", "mse"}
-        ``"minmax"``: the lowest and highest value. ``"percentile"``: the percentiles
-        ``100 - percentile`` and ``percentile`` of all values. ``"mse"``: the range whose int8
-        values have the least mean square error. The latter two work on a histogram of 8,192 to
-        16,384 bins.
-    percentile : float, optional
-        Only for ``"percentile"``: above 50 and at most 100; 99.99 by default.
+    method : {"minmax", "mse"}
+        ``"minmax"``: the lowest and highest value. ``"mse"``: the range whose int8 values have the
+        least mean square error, on a histogram of 8,192 to 16,384 bins.
     progress : callable, optional
         Called after every batch as ``progress(images_done, images_in_all)``.
 
@@ -72,10 +66,9 @@ def activation_ranges(
     Raises
     ------
     ValueError
-        If the method is unknown, the percentile is out of range or for another method, the images
-        do not fit, or an activation is not finite.
+        If the method is unknown, the images do not fit, or an activation is not finite.
     """
-    check_method(method, percentile)
+    check_method(method)
     check_images(graph, images)
     observers = [_Extremes() if method == "minmax" else Histogram() for _ in graph.tensors]
     for part in image_batches(graph, images, progress):
@@ -83,25 +76,13 @@ def activation_ranges(
         _observe(graph, observers, graph.input, inputs)
         for step in float_steps(graph, inputs):
             _observe(graph, observers, step.op.output, step.output)
-    return [_range(observer, method, percentile) for observer in observers]
+    return [_range(observer) for observer in observers]
 
 
-def check_method(method: str, percentile: float | None) -> None:
-    """Raise ValueError if the method is unknown, or the percentile out of range or not for it."""
+def check_method(method: str) -> None:
+    """Raise ValueError if the method is unknown."""
     if method not in RANGE_METHODS:
         raise ValueError(f"ranges {method!r} are unknown{did_you_mean(method, RANGE_METHODS)}")
-    if percentile is None:
-        return
-    if method != "percentile":
-        raise ValueError(
-            f"percentile is {percentile}, but the ranges are {method!r}: leave it out, or use the "
-            "ranges 'percentile'"
-        )
-    if not 50.0 < percentile <= 100.0:
-        raise ValueError(
-            f"percentile is {percentile}, but must be above 50 and at most 100: "
-            "use 100 for minimum and maximum, 99.99 to cut outliers"
-        )
 
 
 class _Extremes:
@@ -127,14 +108,10 @@ def _observe(
         )
 
 
-def _range(observer: _Extremes | Histogram, method: RangeMethod, percentile: float | None) -> Range:
-    low, high = observer.low, observer.high
+def _range(observer: _Extremes | Histogram) -> Range:
     if isinstance(observer, Histogram):
-        if method == "mse":
-            return least_error_range(observer)
-        share = (DEFAULT_PERCENTILE if percentile is None else percentile) / 100.0
-        low, high = observer.quantile(1.0 - share), observer.quantile(share)
-    return min(low, 0.0), max(high, 0.0)
+        return least_error_range(observer)
+    return min(observer.low, 0.0), max(observer.high, 0.0)
 
 
 def scale_and_zero_point(low: float, high: float) -> tuple[float, int]:
@@ -160,7 +137,7 @@ class Histogram:
     The width is a power of two and zero is an edge, so that wider bins are unions of narrower
     ones: where the values outgrow the bins, these are merged in pairs and no count is spread. The
     result depends on the values alone, not on the batches that they come in. Exact zeros, of which
-    ReLU makes many, are counted apart.
+    ReLU makes many, are left out: every range holds zero exactly.
 
     One pass with bins that widen is how PyTorch's ``HistogramObserver`` and the histogram
     calibrators of TensorRT's toolkits collect an activation, too.
@@ -169,7 +146,6 @@ class Histogram:
     def __init__(self) -> None:
         self.low = math.inf
         self.high = -math.inf
-        self.zeros = 0
         self._counts = np.zeros(0, np.int64)
         self._first = 0  # index of the first bin: it holds [first, first + 1) * width
         self._exponent: int | None = None
@@ -179,11 +155,6 @@ class Histogram:
         """Width of a bin; 0 as long as all values are zero."""
         return 0.0 if self._exponent is None else math.ldexp(1.0, self._exponent)
 
-    @property
-    def total(self) -> int:
-        """Number of values."""
-        return self.zeros + int(self._counts.sum())
-
     def add(self, values: FloatArray) -> bool:
         """Count values of any shape; false, and nothing is counted, if one is not finite."""
         low, high = float(values.min()), float(values.max())
@@ -191,7 +162,6 @@ class Histogram:
             return False
         self.low, self.high = min(self.low, low), max(self.high, high)
         zeros = values.size - int(np.count_nonzero(values))
-        self.zeros += zeros
         if low == high == 0.0:
             return True
         self._widen(_exponent(self.low, self.high))
@@ -207,27 +177,10 @@ class Histogram:
         return True
 
     def bins(self) -> tuple[DoubleArray, DoubleArray]:
-        """Return lower edges and counts of the bins that are not empty; zeros are left out."""
+        """Return lower edges and counts of the bins that are not empty."""
         filled = np.flatnonzero(self._counts)
         edges = (self._first + filled).astype(np.float64) * self.width
         return edges, self._counts[filled].astype(np.float64)
-
-    def quantile(self, share: float) -> float:
-        """Return the value that ``share`` (0..1) of all values do not exceed.
-
-        Within a bin, values are taken to be spread evenly: the result is off by one bin at most.
-        """
-        edges, counts = self.bins()
-        place = int(np.searchsorted(edges, 0.0))
-        lower = np.insert(edges, place, 0.0)
-        upper = np.insert(edges + self.width, place, 0.0)
-        counts = np.insert(counts, place, float(self.zeros))
-        ends = np.cumsum(counts)
-        rank = share * ends[-1]
-        found = min(int(np.searchsorted(ends, rank)), len(ends) - 1)
-        inside = (rank - (ends[found] - counts[found])) / counts[found] if counts[found] else 0.0
-        value = lower[found] + inside * (upper[found] - lower[found])
-        return float(np.clip(value, self.low, self.high))
 
     def _widen(self, exponent: int) -> None:
         if self._exponent is None:

@@ -41,7 +41,6 @@ def from_torch(
     images: int = 512,
     features: bool = False,
     ranges: RangeMethod = "mse",
-    percentile: float | None = None,
     equalize: bool = True,
     bias_correction: bool = True,
     input_mean: float | tuple[float, ...] | None = None,
@@ -73,7 +72,7 @@ def from_torch(
         Whether arrays and tensors are inputs that are not pixels, as the network reads them:
         (N, T, C) and (N, F) of an array, (N, C, T) and (N, F) of a tensor, too. A data set says it
         by its dtype.
-    ranges, percentile, equalize, bias_correction
+    ranges, equalize, bias_correction
         As :func:`pmt.quantize_model`.
     input_mean, input_std : float or tuple of float, optional
         The network reads ``(pixel - mean) / std``, in units of a 0..255 pixel, one number each or
@@ -110,7 +109,7 @@ def from_torch(
     >>> pmt.from_torch(network, data, images=64).input_shape
     (28, 28, 1)
     """
-    check_method(ranges, percentile)
+    check_method(ranges)
     images = checked_range("images", images, 0, 2**31 - 1)
     torch = import_extra("torch", "pmt.from_torch needs the package torch", "torch")
     module = getattr(module, "_orig_mod", module)  # of torch.compile, which cannot be exported
@@ -130,7 +129,6 @@ def from_torch(
         graph,
         data.images,
         ranges=ranges,
-        percentile=percentile,
         equalize=equalize,
         bias_correction=bias_correction,
     )

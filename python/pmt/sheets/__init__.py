@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pmt.sheets.data_sheet import make_sheet
-from pmt.sheets.drawing import draw, png
 from pmt.sheets.sheet import (
     Group,
     Row,
@@ -19,8 +18,6 @@ __all__ = [
     "Sheet",
     "corruption_sheet",
     "dataset_sheet",
-    "draw",
     "make_sheet",
-    "png",
     "stage_sheet",
 ]

@@ -77,7 +77,7 @@ def make_sheet(
     Returns
     -------
     Sheet
-        For :func:`draw` or :func:`png`.
+        For :func:`pmt.plots.plot_sheet`.
 
     Raises
     ------

@@ -152,11 +152,6 @@ class UpdateScheme:
         """Update all weights and biases of some layers."""
         return cls(tuple(LayerUpdate(op, input_channels(model, op), True) for op in sorted(layers)))
 
-    @classmethod
-    def biases_of(cls, layers: Iterable[int]) -> UpdateScheme:
-        """Update the biases of some layers."""
-        return cls(tuple(LayerUpdate(op, 0, True) for op in sorted(layers)))
-
 
 def head_layer(model: Model) -> int | None:
     """Return the op index of the linear layer that makes the logits; None if something else does.

@@ -1,4 +1,4 @@
-"""Memory on a board: of a method, counted in three ways, and of a forward alone by engine."""
+"""Memory of a method on a board, counted in three ways."""
 
 from __future__ import annotations
 
@@ -6,51 +6,34 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-import numpy as np
-
-from pmt import _core
-from pmt._util.extras import import_extra
 from pmt.firmware.export import layout
 from pmt.firmware.export.linked import LINKED_NAME
 from pmt.firmware.export.report import PlannedSizes, planned_sizes
 from pmt.firmware.export.target import Target
-from pmt.formats.tflite.exporter import tflite_model
 from pmt.model import Model
 from pmt.profiling.profile import Profile, analytic_bytes
-from pmt.train.costs.memory import zeroth_order_memory
-from pmt.train.options import TrainingOptions
 from pmt.train.prepare import without_statistics
 
 __all__ = [
     "MAKE_SECONDS",
     "PACKAGES",
-    "Backend",
     "BoardMemory",
     "LinkedSizes",
     "board_memory",
     "link_firmware",
     "linked_sizes",
-    "micro_arena",
     "need_programs",
-    "our_backends",
     "require_linked",
     "run_make",
-    "tflite_micro_backend",
     "with_linked",
     "write_changes",
 ]
-
-# This multiple of the file and all activations is beyond any network's needs.
-_ROOM = 10
-_STDERR = 2
 
 
 @dataclass(frozen=True)
@@ -148,144 +131,6 @@ def with_linked(model: Model, rows: Sequence[BoardMemory]) -> list[BoardMemory]:
     sizes = link_firmware(rows[0].target, image, list(planned.values()))
     linked = dict(zip(planned, sizes, strict=True))
     return [replace(row, linked=linked.get(row.method)) for row in rows]
-
-
-@dataclass(frozen=True)
-class Backend:
-    """Bytes of a forward pass.
-
-    Attributes
-    ----------
-    name : str
-        The engine.
-    activations : int
-        Activations and kernels' scratch at the peak.
-    bookkeeping : int
-        Other bytes of the arena.
-    model : int
-        The file with the network, in flash.
-    """
-
-    name: str
-    activations: int
-    bookkeeping: int
-    model: int
-
-    @property
-    def arena(self) -> int:
-        """RAM, but for stack and variables."""
-        return self.activations + self.bookkeeping
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the figures for JSON."""
-        return {**asdict(self), "arena": self.arena}
-
-
-def our_backends(model: Model) -> list[Backend]:
-    """Count this engine's forward: as it is, with plain kernels, and without line buffers.
-
-    A device trains, and so the forward is the main pass of training the last layer alone; of that
-    arena neither the layer's parameters nor the losses count.
-    """
-    options = TrainingOptions(batch=1, queries=2).to_core()
-    layers = [model.layers[-1].index]
-    given = (model.core, options, layers, 1)
-    device = _core.DeviceMemory(*given)
-    buffers = zeroth_order_memory(model, options, layers).buffers
-    image = len(without_statistics(model).image())
-    plans = {
-        "this engine, DSP kernels": device,
-        "this engine, plain kernels": _core.DeviceMemory(
-            *given, portable=True, streams=device.segments()
-        ),
-        "this engine, whole tensors": _core.DeviceMemory(*given, streams=[]),
-    }
-    return [Backend(name, _extent(plan), buffers, image) for name, plan in plans.items()]
-
-
-def _extent(device: _core.DeviceMemory) -> int:
-    """Bytes up to the end of the last buffer of the main pass."""
-    return max(int(buffer["offset"] + buffer["bytes"]) for buffer in device.plan())
-
-
-def tflite_micro_backend(model: Model) -> Backend:
-    """Measure TensorFlow Lite Micro's forward of the network as pmt's ``.tflite``.
-
-    Raises
-    ------
-    ImportError
-        If the package tflite or tflite_micro is missing.
-    ValueError
-        If the network cannot be written as ``.tflite``, or not run.
-    """
-    content = tflite_model(without_statistics(model).to_graph())
-    tensors = model.core.tensors()
-    activations = sum(int(t["height"] * t["width"] * t["channels"]) for t in tensors)
-    head, tail = micro_arena(content, activations)
-    return Backend("TensorFlow Lite Micro", head, tail, len(content))
-
-
-def micro_arena(content: bytes, activations: int) -> tuple[int, int]:
-    """Run a ``.tflite`` with int8 ends once, and return the interpreter's own record of its arena.
-
-    Parameters
-    ----------
-    content : bytes
-        The file.
-    activations : int
-        Bytes of all activations together, to make an arena that suffices.
-
-    Returns
-    -------
-    head : int
-        Bytes of activations and kernels' scratch, planned with their lifetimes.
-    tail : int
-        Bytes of tensors, operators, and what kernels prepare; with pointers of this machine. With
-        16 bytes less than both the interpreter refuses to run.
-
-    Raises
-    ------
-    ImportError
-        If the package tflite_micro is missing.
-    ValueError
-        If the interpreter cannot run the file.
-    """
-    need = "TensorFlow Lite Micro needs the package tflite_micro"
-    runtime = import_extra("tflite_micro", need, "tflm").runtime
-    room = _ROOM * 16 * ((len(content) + activations) // 16 + 1)  # the tail is aligned from the end
-    with tempfile.TemporaryFile() as log:
-        failure = None
-        with _standard_error(log):
-            try:
-                interpreter = runtime.Interpreter.from_bytes(content, arena_size=room)
-                shape = interpreter.get_input_details(0)["shape"]
-                interpreter.set_input(np.zeros(shape, np.int8), 0)
-                interpreter.invoke()
-                interpreter.print_allocations()
-            except RuntimeError as error:
-                failure = error
-        log.seek(0)
-        printed = log.read().decode(errors="replace")
-    if failure is not None:
-        reason = " ".join([str(failure), *printed.split("\n")[:1]])
-        raise ValueError(f"TensorFlow Lite Micro cannot run the network: {reason}") from failure
-    found = dict(re.findall(r"Arena allocation (head|tail) (\d+) bytes", printed))
-    if len(found) < 2:
-        raise ValueError("this version of tflite_micro does not print what its arena holds")
-    return int(found["head"]), int(found["tail"])
-
-
-@contextmanager
-def _standard_error(file: IO[bytes]) -> Iterator[None]:
-    """Lead the process's standard error, which the interpreter prints to, into a file."""
-    sys.stderr.flush()
-    kept = os.dup(_STDERR)
-    try:
-        os.dup2(file.fileno(), _STDERR)
-        yield
-    finally:
-        os.dup2(kept, _STDERR)
-        os.close(kept)
 
 
 MAKE_SECONDS = 900

@@ -6,14 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pmt.errors import OptionError
 from pmt.firmware.board.instructions import KERNELS, Instructions, count_instructions
 from pmt.firmware.board.memory import (
-    Backend,
     BoardMemory,
     board_memory,
-    our_backends,
-    tflite_micro_backend,
     with_linked,
 )
 from pmt.firmware.export.report import Latency, project_latency
@@ -50,18 +46,12 @@ class BoardProfile:
         The board.
     methods : list of BoardMemory
         Memory of each method.
-    backends : list of Backend
-        Memory of a forward alone, engine by engine.
-    left_out : dict of str to str
-        Why an engine is not among them.
     link : bool
         Whether firmware was asked for.
     """
 
     board: Target
     methods: list[BoardMemory]
-    backends: list[Backend]
-    left_out: dict[str, str]
     link: bool
 
     def to_json(self) -> dict[str, Any]:
@@ -73,8 +63,6 @@ class BoardProfile:
                 "flash": self.board.flash.bytes,
                 "methods": [row.to_json() for row in self.methods],
             },
-            "backends": [one.to_json() for one in self.backends],
-            "backends_left_out": self.left_out,
         }
 
 
@@ -117,7 +105,6 @@ def profile_methods(
     batch: int | None = None,
     queries: int | None = None,
     scheme: str | None = None,
-    plan: bool = False,
     target: str | None = None,
     link: bool = False,
 ) -> MethodProfiles:
@@ -140,8 +127,6 @@ def profile_methods(
         Queries for each image and layer; by default the method's.
     scheme : str, optional
         For ``mcutrain`` and ``tinytrain``: a published scheme or a JSON file.
-    plan : bool
-        Ask for a plan of activations, which only zeroth-order methods have.
     target : str, optional
         Board to compare the memory with, or the path of a TOML file that describes one.
     link : bool
@@ -183,13 +168,6 @@ def profile_methods(
             left_out[name] = str(error)
         else:
             profiles.append(found)
-    if plan and first.device is None:
-        raise OptionError(
-            "plan",
-            f": {method} is not trained by the core, which plans "
-            "zeroth-order methods alone; choose one of these as ",
-            "method",
-        )
     board = None if target is None else profile_board(model, profiles, target, link=link)
     return MethodProfiles(model, profiles, left_out, board)
 
@@ -197,7 +175,7 @@ def profile_methods(
 def profile_board(
     model: Model, profiles: Sequence[Profile], target: str, *, link: bool = False
 ) -> BoardProfile:
-    """Compare the memory of methods with a board's, and a forward with another engine's.
+    """Compare the memory of methods with a board's.
 
     With ``link`` the firmware of the methods that fit is built, with the errors of
     :func:`pmt.firmware.board.memory.with_linked`.
@@ -206,12 +184,7 @@ def profile_board(
     rows = [board_memory(model, one, board) for one in profiles]
     if link:
         rows = with_linked(model, rows)
-    backends, left_out = our_backends(model), {}
-    try:
-        backends.append(tflite_micro_backend(model))
-    except (ImportError, ValueError) as error:
-        left_out["TensorFlow Lite Micro"] = str(error)
-    return BoardProfile(board, rows, backends, left_out, link)
+    return BoardProfile(board, rows, link)
 
 
 @dataclass(frozen=True)

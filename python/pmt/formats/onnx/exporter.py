@@ -20,7 +20,7 @@ from pmt.net.graph import Graph, Op, Tensor, check_graph
 from pmt.net.ops import CLAMPING_KINDS
 from pmt.net.pixels import input_formula
 
-__all__ = ["oihw", "onnx_model"]
+__all__ = ["onnx_model"]
 
 _OPSET = 17
 _IR_VERSION = 8
@@ -111,7 +111,7 @@ class _Writer:
         assert op.weight_scales is not None
         tensor = self.graph.tensors[op.inputs[0]]
         kernel = op.kernel if op.kind != "fully_connected" else (tensor.height, tensor.width)
-        weights = oihw(op, tensor)
+        weights = _oihw(op, tensor)
         scales = op.weight_scales.astype(np.float32)
         w = self._dequantized(f"{op.name}/weights", weights, scales, axis=0)
         bias_scales = np.float32(tensor.scale) * scales
@@ -186,7 +186,7 @@ def _window(op: Op) -> dict[str, list[int]]:
     return {"kernel_shape": list(op.kernel), "strides": list(op.stride), "pads": list(op.padding)}
 
 
-def oihw(op: Op, source: Tensor) -> npt.NDArray[np.int8]:
+def _oihw(op: Op, source: Tensor) -> npt.NDArray[np.int8]:
     """Return a layer's weights as (out, in, height, width) of a convolution."""
     assert op.weights is not None
     if op.kind == "depthwise_conv2d":

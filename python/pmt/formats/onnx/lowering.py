@@ -11,7 +11,7 @@ import numpy as np
 
 from pmt._core import LARGEST_SIDE, MOST_CHANNELS
 from pmt._util.text import printable
-from pmt.formats.layers import NO_STATE, MissingOperator, Unsupported, layer_blocks
+from pmt.formats.layers import NO_STATE, Unsupported, layer_blocks
 from pmt.formats.onnx import elementwise, windows
 from pmt.formats.onnx.call import Call, QuantizedConstant, Value, dequantize, moved, quantize
 from pmt.formats.onnx.draft import Draft, View, clean, image_view
@@ -187,7 +187,7 @@ class _Lowering:
                 result = _folded(call)
             elif convert is None:
                 remedy = _REMEDIES.get(node.kind, _ELSE)
-                raise MissingOperator(node.kind, "this operator is not supported", remedy)
+                raise Unsupported("this operator is not supported", remedy)
             elif not failed:
                 self._refuse_after_softmax(node, values)
                 first = values[0]

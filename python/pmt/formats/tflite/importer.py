@@ -19,7 +19,6 @@ import numpy as np
 from pmt._util.text import printable
 from pmt.formats.layers import (
     NO_STATE,
-    MissingOperator,
     Problems,
     Unsupported,
     check_imported,
@@ -306,7 +305,7 @@ def _check_kind(step: Step) -> None:
     sizes = is_shape_value(step.network.model.tensors[step.output])
     if step.op.kind not in _CONVERTERS and not sizes:
         remedy = _REMEDIES.get(step.op.kind, _ELSE)
-        raise MissingOperator(step.op.kind, "this operator has no counterpart here", remedy)
+        raise Unsupported("this operator has no counterpart here", remedy)
 
 
 @dataclass
