@@ -323,7 +323,7 @@ def _queries(
 
 
 def _shape(values: object) -> tuple[int, ...]:
-    """Return an array's shape; of a number or what is no array, that of one query."""
+    """Return an array's shape, or (1,) where it has none."""
     return getattr(values, "shape", ()) or (1,)
 
 
