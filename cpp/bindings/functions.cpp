@@ -48,18 +48,6 @@ Int8Array signs(Generator generator, uint32_t seed, uint32_t step, uint32_t laye
   return result;
 }
 
-Int32Array add_signs(const py::object& signs_object, int32_t factor, const py::object& sum_object) {
-  const auto signs = checked<int8_t>(signs_object, "signs", "int8");
-  const auto sum = checked<int32_t>(sum_object, "sum", "int32");
-  if (signs.ndim() != 1 || sum.ndim() != 1 || signs.size() != sum.size()) {
-    throw py::value_error("signs and sum must be (n,); got " + shape_text(signs) + " and " + shape_text(sum));
-  }
-  Int32Array result = copy_array(sum.data(), {sum.size()});
-  host::host_kernels().accumulate_signs(signs.data(), static_cast<int32_t>(signs.size()), factor,
-                                        result.mutable_data());
-  return result;
-}
-
 Int32Array bias_steps(const host::HostModel& host, int32_t op, int32_t mu) {
   const OpRecord& record = layer_record(host.model(), op);
   const int32_t channels = host.model().output_of(record).channels;
@@ -113,8 +101,6 @@ void register_functions(py::module_& m) {
       py::arg("model"), "The least and largest target that squared_error tells apart from all outputs in int8.");
   m.def("signs", &signs, py::arg("generator"), py::arg("seed"), py::arg("step"), py::arg("layer"), py::arg("query"),
         py::arg("sample"), py::arg("purpose"), py::arg("count"), "A stream's first signs, as the trainer draws them.");
-  m.def("accumulate_signs", &add_signs, py::arg("signs"), py::arg("factor"), py::arg("sum"),
-        "sum + factor * signs, the step by which a gradient is built.");
   m.def("round_update", &round_update, py::arg("update"), py::arg("rounding"), py::arg("random"));
   m.def("bias_steps", &bias_steps, py::arg("model"), py::arg("op"), py::arg("mu"),
         "Size of each bias's perturbation, which moves the output as far as mu of the weights; 0 for dead channels.");

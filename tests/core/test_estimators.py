@@ -124,14 +124,3 @@ def test_bias_perturbation_estimates_the_bias_gradient(problem):
     samples = np.array([b for _, b in estimates(model, images, y, [1], 0, 400, **options)])
     error = samples.std(axis=0, ddof=1) / math.sqrt(400)
     assert (np.abs(samples.mean(axis=0) - exact) < 4 * error + 0.02 * np.abs(exact)).all()
-
-
-@pytest.mark.parametrize("d", [1, 3, 6, 10])
-def test_all_sign_vectors_give_the_gradient_of_a_linear_loss_exactly(d):
-    """(1 / 2^d) sum over all sign vectors of (g . s) s = g: the estimator, in integers."""
-    gradient = np.arange(1, d + 1) * np.array([1, -7] * d)[:d]
-    total = np.zeros(d, np.int32)
-    for bits in range(2**d):
-        signs = np.array([-1 if bits >> i & 1 else 1 for i in range(d)], np.int8)
-        total = _core.accumulate_signs(signs, int(gradient @ signs), total)
-    assert (total == gradient * 2**d).all()
