@@ -86,7 +86,8 @@ void ImageBatches::put(const Activations& memory, const int8_t* images, int32_t 
 void ImageBatches::pass_cut(const Memory& memory, int32_t first, int32_t part, int32_t count) const {
   const int32_t stride = plan_.size(static_cast<int32_t>(passing_));
   std::memcpy(memory.many.tensor(plan_, Pass::main, passing_, count) + first * stride,
-              memory.few.tensor(plan_, Pass::main, passing_, part), static_cast<size_t>(part * stride));
+              memory.few.tensor(plan_, Pass::main, passing_, part),
+              static_cast<size_t>(part) * static_cast<size_t>(stride));
 }
 
 }  // namespace pmt::host
