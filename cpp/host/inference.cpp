@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/net/forward.hpp"
+#include "host/image_batches.hpp"
 #include "host/team.hpp"
 
 namespace pmt::host {
@@ -12,33 +13,32 @@ namespace {
 // A network ready to run on a number of workers.
 class Session {
  public:
-  Session(const HostModel& model, int32_t workers, int32_t images)
+  Session(const HostModel& model, int32_t workers, const ImageBatches& batches)
       : network_(model.network()),
         plan_(model.plan()),
-        images_(images),
-        memory_(measured_memory([this](Arena& arena) { take(arena); }, workers)) {}
+        batches_(batches),
+        memory_(measured_memory([this](Arena& arena) { batches_.take(arena); }, workers)) {}
 
-  Activations memory(int32_t worker) const {
+  ImageBatches::Memory memory(int32_t worker) const {
     Arena arena = memory_.arena(worker);
-    return take(arena);
+    return batches_.take(arena);
   }
 
   const Network& network() const { return network_; }
   const Plan& plan() const { return plan_; }
+  const ImageBatches& batches() const { return batches_; }
 
  private:
-  Activations take(Arena& arena) const { return take_activations(arena, network_, plan_, images_); }
-
   const Network& network_;
   const Plan& plan_;
-  int32_t images_;
+  const ImageBatches batches_;
   AlignedMemory memory_;
 };
 
 struct Batch {
   const Session* session;
   const int8_t* images;
-  int32_t count, tile, input_elements;
+  int32_t count;
 };
 
 // Images first .. first + count - 1, run up to before an op.
@@ -48,18 +48,12 @@ struct Tile {
 };
 
 Tile run_tile(const Batch& batch, int32_t index, int32_t worker, int32_t end) {
-  const Network& network = batch.session->network();
-  const Plan& plan = batch.session->plan();
-  const int32_t first = index * batch.tile;
-  const Tile tile = {batch.session->memory(worker), first, std::min(batch.tile, batch.count - first)};
-  const uint32_t input = network.model->header().input_tensor;
-  const int32_t stride = plan.size(static_cast<int32_t>(input));
-  int8_t* place = tile.memory.tensor(plan, Pass::main, input, tile.count);
-  for (int32_t i = 0; i < tile.count; ++i) {
-    std::memcpy(place + i * stride, batch.images + static_cast<int64_t>(first + i) * batch.input_elements,
-                static_cast<size_t>(batch.input_elements));
-  }
-  forward(network, plan, tile.memory, tile.count, 0, end);
+  const ImageBatches& batches = batch.session->batches();
+  const ImageBatches::Memory memory = batch.session->memory(worker);
+  const int32_t first = index * batches.images();
+  const int64_t elements = element_count(batch.session->network().model->input());
+  const Tile tile = {memory.many, first, std::min(batches.images(), batch.count - first)};
+  batches.run(memory, batch.images + first * elements, tile.count, end);
   return tile;
 }
 
@@ -98,43 +92,39 @@ void inputs_of_tile(void* argument, int32_t index, int32_t worker) {
   }
 }
 
-// Runs a job's task over tiles of images, on several threads.
+// Runs a job's task over tiles of images, on several threads, each up to before an op.
 template <typename Job>
-void run_tiles(const HostModel& model, const int8_t* images, int32_t count, int32_t threads,
+void run_tiles(const HostModel& model, const int8_t* images, int32_t count, int32_t end, int32_t threads,
                const std::function<bool()>& should_stop, Executor::Task task, Job job) {
   if (count == 0) return;
   const Access::Shared use(model.access());
-  const int32_t tile = images_at_once(model.plan(), count, thread_count(threads));
-  const int32_t tiles = (count + tile - 1) / tile;
+  const ImageBatches batches(model.network(), model.plan(), count, thread_count(threads), end);
+  const int32_t tiles = (count + batches.images() - 1) / batches.images();
   Team team(std::min(thread_count(threads), tiles), should_stop);
-  const Session session(model, team.threads(), tile);
-  job.batch = {&session, images, count, tile, element_count(model.model().input())};
+  const Session session(model, team.threads(), batches);
+  job.batch = {&session, images, count};
   const Executor executor = team.executor();
   if (!executor.run(executor.context, tiles, task, &job, true)) check({Code::cancelled});
 }
 
 }  // namespace
 
-int32_t images_at_once(const Plan& plan, int32_t count, int32_t threads) {
-  const int32_t fitting = (1 << 18) / std::max(plan.bytes(), 1);
-  return std::clamp(fitting, 1, std::max(1, count / threads));
-}
-
 void batch_logits(const HostModel& model, const int8_t* images, int32_t count, bool int8_logits, int32_t threads,
                   const std::function<bool()>& should_stop, float* logits) {
-  run_tiles(model, images, count, threads, should_stop, logits_of_tile, LogitsJob{{}, int8_logits, logits});
+  run_tiles(model, images, count, model.model().op_count() - 1, threads, should_stop, logits_of_tile,
+            LogitsJob{{}, int8_logits, logits});
 }
 
 void batch_inputs(const HostModel& model, const int8_t* images, int32_t count, int32_t op, int32_t threads,
                   const std::function<bool()>& should_stop, int8_t* inputs) {
-  run_tiles(model, images, count, threads, should_stop, inputs_of_tile, InputsJob{{}, op, inputs});
+  run_tiles(model, images, count, op, threads, should_stop, inputs_of_tile, InputsJob{{}, op, inputs});
 }
 
 std::vector<std::vector<int8_t>> activations(const HostModel& host, const int8_t* image) {
   const Access::Shared use(host.access());
   const Model& model = host.model();
-  const Session session(host, 1, 1);
-  const Activations memory = session.memory(0);
+  const Session session(host, 1, ImageBatches(host.network(), host.plan(), 1, 1, 0));
+  const Activations memory = session.memory(0).many;
   const Plan& plan = session.plan();
   std::vector<std::vector<int8_t>> tensors(static_cast<size_t>(model.tensor_count()));
   const auto keep = [&](uint32_t tensor) {

@@ -8,9 +8,6 @@
 
 namespace pmt::host {
 
-// Images whose activations share half of a common second-level cache.
-int32_t images_at_once(const Plan& plan, int32_t count, int32_t threads);
-
 // logits: count x classes.
 void batch_logits(const HostModel& model, const int8_t* images, int32_t count, bool int8_logits, int32_t threads,
                   const std::function<bool()>& should_stop, float* logits);

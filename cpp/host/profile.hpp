@@ -5,35 +5,35 @@
 #include <memory>
 #include <vector>
 
-#include "core/net/forward.hpp"
 #include "host/host_model.hpp"
+#include "host/image_batches.hpp"
 
 namespace pmt::host {
 
 // Runs a model's ops one by one, each many times over, on the activations of real images: in the
-// memory that the plan of inference gives them, as many images at once as inference takes, on one
-// thread.
+// memory that inference gives them, on as many images at once as it takes, on one thread.
 class Profiler {
  public:
   Profiler(std::shared_ptr<HostModel> model, const int8_t* images, int32_t count);
 
   // Images that inference takes at once; the profile is of the first of them.
-  int32_t images() const { return images_; }
+  int32_t images() const { return batches_.images(); }
   int32_t op_count() const { return model_->model().op_count(); }
   // Seconds an image of every op; the last op is timed as the logits that inference computes.
   std::vector<double> time_ops();
   double time_op(int32_t op);
 
  private:
-  void put_images();
+  void start();
+  void pass_cut();
   void run(int32_t op);
   double time(int32_t op);
 
   std::shared_ptr<HostModel> model_;
-  int32_t images_;
+  ImageBatches batches_;
   std::vector<int8_t> input_;
   AlignedMemory memory_;
-  Activations activations_ = {};
+  ImageBatches::Memory activations_ = {};
 };
 
 // The speed that this machine could have if a forward were nothing but multiply-accumulates.

@@ -127,6 +127,20 @@ def test_threads_do_not_change_logits():
         np.testing.assert_array_equal(model.logits(images, threads=threads), one)
 
 
+@pytest.mark.parametrize("name", ["cifar10_mcunet", "cifar10_small"])
+def test_images_at_once_do_not_change_a_byte(name):
+    """Both take few images through the first ops, and more at once through the others."""
+    model = pmt.load(name)
+    images = random_int8(model, 11)
+    assert _core.Profiler(model.core, images).images > 5
+    alone = [model.core.logits(image[None]) for image in images]
+    for threads in (1, 2):
+        np.testing.assert_array_equal(model.core.logits(images, threads), np.concatenate(alone))
+    for op in (3, model.core.op_count - 1):
+        alone = [model.core.inputs(image[None], op) for image in images]
+        np.testing.assert_array_equal(model.core.inputs(images, op), np.concatenate(alone))
+
+
 def test_int8_logits_are_the_scaled_output():
     model = residual_network()
     images = pixels(model, 3)

@@ -52,7 +52,7 @@ GemmShape gemm_shape(const OpShape& shape) {
   return in_pairs<Isa>(conv_shape(shape.in, shape.out, shape.window.kernel_h, shape.window.kernel_w));
 }
 
-// Packed weights: panels of up to `widest` vectors of channels; in a panel, for every group of taps,
+// Packed weights: panels of up to `panel_width()` vectors of channels; in a panel, for every group of taps,
 // its vectors one after another. Channels and taps that fill up vectors and groups have weight 0.
 class GemmLayout {
  public:
@@ -67,7 +67,8 @@ class GemmLayout {
         layout.start_bytes_ + static_cast<int64_t>(shape.segments()) * layout.groups_ * layout.group_bytes_;
     layout.channels_ = shape.out.channels;
     layout.vectors_ = (shape.out.channels + Isa::lanes - 1) / Isa::lanes;
-    layout.panels_ = (layout.vectors_ + Isa::widest - 1) / Isa::widest;
+    const int32_t width = Isa::panel_width(shape.out.height * shape.out.width);
+    layout.panels_ = (layout.vectors_ + width - 1) / width;
     return layout;
   }
 

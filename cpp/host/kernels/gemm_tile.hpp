@@ -95,8 +95,12 @@ PMT_INLINE inline void gemm_tile(const Rows& tile, const uint8_t* weights, const
       weights += width * vector_bytes;
       repeated<rows>([&](auto r) PMT_INLINE {
         const Int32 activations = Isa::broadcast(taps.of(r));
-        repeated<width>(
-            [&](auto v) PMT_INLINE { sums[r * width + v] = Isa::dot(sums[r * width + v], activations, columns[v]); });
+        if constexpr (width == 2 && Isa::dots_in_pairs) {
+          Isa::dot_pair(sums[2 * r], sums[2 * r + 1], activations, columns[0], columns[1]);
+        } else {
+          repeated<width>(
+              [&](auto v) PMT_INLINE { sums[r * width + v] = Isa::dot(sums[r * width + v], activations, columns[v]); });
+        }
       });
       taps.next();
     }

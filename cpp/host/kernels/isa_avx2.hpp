@@ -19,6 +19,8 @@ struct Avx2 : RequantizeAvx2, PackX86 {
 
   // Register tiles: at most `widest` vectors of channels, this many positions.
   static constexpr int32_t widest = 3;
+  // Vectors of a panel: two read its weights least often, but a single position waits for three at once.
+  static constexpr int32_t panel_width(int32_t positions) { return positions == 1 ? 3 : 2; }
   static constexpr int32_t tile_rows(int32_t width) { return width == 1 ? 8 : (width == 2 ? 6 : 3); }
   // Positions that count as rows a constant step apart: fewer, and the rest after the last whole tile costs more.
   static constexpr int32_t shortest_run = 64;
@@ -28,6 +30,15 @@ struct Avx2 : RequantizeAvx2, PackX86 {
     Int32 products;
     asm("vpmaddwd %3, %2, %1\n\tvpaddd %1, %0, %0" : "+x"(sums), "=&x"(products) : "x"(activations), "x"(weights));
     return sums;
+  }
+
+  // Products before sums: the processor then finds both their units free more often.
+  static constexpr bool dots_in_pairs = true;
+  static void dot_pair(Int32& first, Int32& second, Int32 activations, Int32 first_weights, Int32 second_weights) {
+    Int32 products;
+    asm("vpmaddwd %4, %3, %2\n\tvpmaddwd %5, %3, %3\n\tvpaddd %3, %1, %1\n\tvpaddd %2, %0, %0"
+        : "+x"(first), "+x"(second), "=&x"(products), "+x"(activations)
+        : "x"(first_weights), "x"(second_weights));
   }
 
   static Activation stored(int32_t value, int32_t zero_point) { return static_cast<Activation>(value - zero_point); }

@@ -15,6 +15,7 @@ struct Avx512Vnni : VnniX86 {
 
   // Register tiles: at most `widest` vectors of channels, this many positions.
   static constexpr int32_t widest = 4;
+  static constexpr int32_t panel_width(int32_t) { return widest; }
   static constexpr int32_t tile_rows(int32_t width) { return width >= 3 ? 6 : (width == 2 ? 8 : 16); }
   // Positions that count as rows a constant step apart: fewer, and the rest after the last whole tile costs more.
   static constexpr int32_t shortest_run = 16;

@@ -12,6 +12,7 @@ struct AvxVnni : RequantizeAvx2, VnniX86 {
 
   // Register tiles: at most `widest` vectors of channels, this many positions.
   static constexpr int32_t widest = 2;
+  static constexpr int32_t panel_width(int32_t) { return widest; }
   static constexpr int32_t tile_rows(int32_t width) { return width == 1 ? 8 : 6; }
   // Positions that count as rows a constant step apart: fewer, and the rest after the last whole tile costs more.
   static constexpr int32_t shortest_run = 64;

@@ -12,6 +12,7 @@ struct NeonDot {
   static constexpr int32_t group = 4;  // taps that one dot() adds to a lane
   // Activations keep their zero point: the sums start at -zero_point * sum(weights).
   static constexpr bool compensates = true;
+  static constexpr bool dots_in_pairs = false;
   using Activation = int8_t;
   using Weight = int8_t;
   using Int32 = int32x4_t;
@@ -20,6 +21,7 @@ struct NeonDot {
 
   // Register tiles: at most `widest` vectors of channels, this many positions.
   static constexpr int32_t widest = 4;
+  static constexpr int32_t panel_width(int32_t) { return widest; }
   static constexpr int32_t tile_rows(int32_t width) { return width == 4 ? 6 : 8; }
   // Positions that count as rows a constant step apart: fewer, and the rest after the last whole tile costs more.
   static constexpr int32_t shortest_run = 64;

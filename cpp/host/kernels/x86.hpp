@@ -56,6 +56,7 @@ struct VnniX86 : PackX86 {
   static constexpr int32_t group = 4;  // taps that one dot() adds to a lane
   // Activations keep their zero point: sums start at -(zero point + 128) * sum(weights).
   static constexpr bool compensates = true;
+  static constexpr bool dots_in_pairs = false;
   using Activation = uint8_t;
   using Weight = int8_t;
 
