@@ -20,6 +20,8 @@ struct ServiceSetup {
   bool keeps_confirmed;
   bool frames_on_host;  // else they stand in the arena, behind the learner's memory
   size_t learner_bytes;
+  uint8_t* external;  // for activations; null: none
+  size_t external_bytes;
   EpochSetup epochs;
 };
 

@@ -14,16 +14,36 @@ void for_alive(const Model& model, const Uses& uses, int32_t op, Visit visit) {
   }
 }
 
-}  // namespace
-
-int32_t kept_bytes(const Model& model) {
+template <typename Uses>
+int32_t most_alive(const Model& model, const Uses& uses) {
   int32_t most = 0;
   for (int32_t op = 1; op < model.op_count(); ++op) {
     int32_t alive = 0;
-    for_alive(model, model, op, [&](uint32_t, int32_t bytes) { alive += bytes; });
+    for_alive(model, uses, op, [&](uint32_t, int32_t bytes) { alive += bytes; });
     if (alive > most) most = alive;
   }
   return most;
+}
+
+}  // namespace
+
+int32_t kept_bytes(const Model& model) { return most_alive(model, model); }
+
+int32_t kept_bytes(const Model& model, const Plan& plan) { return most_alive(model, plan); }
+
+void keep_activations(const Model& model, const Plan& plan, const Activations& memory, int32_t op, int8_t* to) {
+  for_alive(model, plan, op, [&](uint32_t tensor, int32_t bytes) {
+    __builtin_memcpy(to, memory.tensor(plan, Pass::main, tensor), static_cast<size_t>(bytes));
+    to += bytes;
+  });
+}
+
+void restore_activations(const Model& model, const Plan& plan, const Activations& memory, int32_t op,
+                         const int8_t* from) {
+  for_alive(model, plan, op, [&](uint32_t tensor, int32_t bytes) {
+    __builtin_memcpy(memory.tensor(plan, Pass::main, tensor), from, static_cast<size_t>(bytes));
+    from += bytes;
+  });
 }
 
 struct LayerForwards::Job {
@@ -53,7 +73,7 @@ Status LayerForwards::open(const StatisticsSetup& setup, Arena& arena) {
   network_ = {setup.model, setup.kernels, parameters, setup.packed};
   plan_.make(model, nullptr, 0, QueryMemory::shared, plan_table);
   kept_ = setup.kept;
-  kept_bytes_ = kept_ == nullptr ? 0 : kept_bytes(model);
+  kept_bytes_ = kept_ == nullptr ? 0 : kept_bytes(model, plan_);
   activations_ = arena.take<Activations>(workers());
   statuses_ = arena.take<Status>(workers());
   for (int32_t i = 0; i < workers(); ++i) {
@@ -71,26 +91,16 @@ Status LayerForwards::check(int32_t op) const {
 void LayerForwards::visit_sample(const Job& job, int32_t sample, int32_t worker) {
   const Activations& memory = activations_[worker];
   const int32_t begin = resumes_at(job.op) ? kept_->op : 0;
-  const auto place = [&](uint32_t tensor) { return memory.tensor(plan_, Pass::main, tensor); };
+  int8_t* const input = memory.tensor(plan_, Pass::main, model().header().input_tensor);
   int32_t label = 0;
   if (begin > 0) {
-    const int8_t* from = kept_of(sample);
-    for_alive(model(), plan_, begin, [&](uint32_t tensor, int32_t bytes) {
-      __builtin_memcpy(place(tensor), from, static_cast<size_t>(bytes));
-      from += bytes;
-    });
-  } else if (!job.source->read(job.source->context, sample, place(model().header().input_tensor), &label)) {
+    restore_activations(model(), plan_, memory, begin, kept_of(sample));
+  } else if (!job.source->read(job.source->context, sample, input, &label)) {
     statuses_[worker] = {Code::sample_unreadable};
     return;
   }
   forward(network_, plan_, memory, 1, begin, job.op);
-  if (kept_ != nullptr && job.op > begin) {
-    int8_t* to = kept_of(sample);
-    for_alive(model(), plan_, job.op, [&](uint32_t tensor, int32_t bytes) {
-      __builtin_memcpy(to, place(tensor), static_cast<size_t>(bytes));
-      to += bytes;
-    });
-  }
+  if (kept_ != nullptr && job.op > begin) keep_activations(model(), plan_, memory, job.op, kept_of(sample));
   job.visit(job.context, memory, worker);
 }
 

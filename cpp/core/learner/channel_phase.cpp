@@ -13,6 +13,7 @@ Status ChannelPhase::open(const ChannelPhaseSetup& setup, uint8_t* memory, size_
   Arena lists;
   lists.take<int32_t>(MemoryPart::lists, setup.samples->capacity());
   list_bytes_ = lists.used();
+  kept_bytes_ = kept_bytes(model(), setup.predictor->plan());
   size_t most = 0;
   for (int32_t i = 0; i < model().op_count(); ++i) {
     if (!is_aligned_op(model(), i)) continue;
@@ -53,13 +54,19 @@ void ChannelPhase::start(const LearnerParameters& parameters, int32_t images) {
   groups_ = count_ < ImageGroups::usual ? count_ : ImageGroups::usual;
   for (int32_t g = 0; g < groups_; ++g) images_[g] = (count_ - g + groups_ - 1) / groups_;
   clean_ = setup_.clean;
-  op_ = group_ = image_ = 0;
+  op_ = group_ = image_ = kept_op_ = 0;
 }
 
+// Activations inside a stream are first brought behind it, in the plan in which they were kept, and measured nowhere.
 Status ChannelPhase::step(bool* done) {
   while (op_ < model().op_count() && !is_aligned_op(model(), op_)) ++op_;
   *done = op_ == model().op_count();
-  return *done ? Status{} : measure_sample();
+  if (*done) return {};
+  const int32_t behind = setup_.predictor->behind_stream(kept_op_);
+  const bool leaves = kept_op_ < behind && behind <= op_;
+  PMT_RETURN_IF_ERROR(setup_.predictor->stop_at(leaves ? kept_op_ : op_));
+  setup_.predictor->place(memory_);
+  return leaves ? forward_sample(behind) : measure_sample();
 }
 
 Status ChannelPhase::measure_sample() {
@@ -67,20 +74,37 @@ Status ChannelPhase::measure_sample() {
   const TensorRecord& out = model().output_of(model().op(op_));
   const int64_t values = int64_t{images_[group_]} * out.height * out.width;
   if (values > most_measured_values) return {Code::batch_size, op_};
-  PMT_RETURN_IF_ERROR(predictor.stop_at(op_));
-  predictor.place(memory_);
   if (image_ == 0) {
     if (group_ == 0) PMT_RETURN_IF_ERROR(plan_layer(op_));
     meter_.begin(predictor.network(), op_, clean_, true);
   }
-  // Groups are spread over all samples, which may be in the order of their classes.
-  PMT_RETURN_IF_ERROR(setup_.samples->read(samples_[image_ * groups_ + group_], predictor.input()));
-  predictor.run();
+  const int32_t group = group_;
+  PMT_RETURN_IF_ERROR(forward_sample(op_));
   meter_.add(predictor.network(), predictor.plan(), op_, predictor.memory(), 0);
+  if (image_ > 0) return {};
+  meter_.conclude(predictor.network(), op_, values, found_ + int64_t{group} * out.channels);
+  if (group_ == 0) align();
+  return {};
+}
+
+// Brings the next sample's activations to an op, and counts it. Groups are spread over all samples, which may be in the
+// order of their classes.
+Status ChannelPhase::forward_sample(int32_t end) {
+  const Predictor& predictor = *setup_.predictor;
+  const int32_t image = image_ * groups_ + group_;
+  int8_t* const kept = setup_.external == nullptr ? nullptr : setup_.external + int64_t{image} * kept_bytes_;
+  if (kept_op_ == 0) {
+    PMT_RETURN_IF_ERROR(setup_.samples->read(samples_[image], predictor.input()));
+  } else {
+    restore_activations(model(), predictor.plan(), predictor.memory(), kept_op_, kept);
+  }
+  predictor.run(kept_op_, end);
+  if (kept != nullptr && end > kept_op_) keep_activations(model(), predictor.plan(), predictor.memory(), end, kept);
   if (++image_ < images_[group_]) return {};
   image_ = 0;
-  meter_.conclude(predictor.network(), op_, values, found_ + int64_t{group_} * out.channels);
-  if (++group_ == groups_) align();
+  if (++group_ < groups_) return {};
+  group_ = 0;
+  if (kept != nullptr) kept_op_ = end;
   return {};
 }
 
@@ -89,7 +113,6 @@ void ChannelPhase::align() {
   shrink_channels(channels, clean_, {groups_, images_}, found_, shrunk_);
   align_layer(model(), op_, clean_, shrunk_, parameters_->channels(op_));
   clean_ += channels;
-  group_ = 0;
   ++op_;
 }
 

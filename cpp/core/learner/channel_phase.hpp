@@ -12,6 +12,9 @@ struct ChannelPhaseSetup {
   Predictor* predictor;            // whose passes end where the phase wants them to
   const ChannelStatistics* clean;  // of the layers but the last, one after another
   const LearnerSamples* samples;
+  // external_bytes(), for activations of the samples, with which each forward goes on from where the last one stopped;
+  // null: it begins with the frame.
+  int8_t* external;
 };
 
 class ChannelPhase {
@@ -20,6 +23,7 @@ class ChannelPhase {
   // measured with. The predictor's plan may be another afterwards.
   Status open(const ChannelPhaseSetup& setup, uint8_t* memory, size_t bytes);
   size_t bytes_needed() const { return lists_at_ + list_bytes_; }
+  int64_t external_bytes() const { return int64_t{kept_bytes_} * setup_.samples->capacity(); }
 
   // The model is aligned by these parameters, which are the image's, to `images` samples, spread over all; steps change
   // them layer by layer.
@@ -34,6 +38,7 @@ class ChannelPhase {
   const Model& model() const { return *setup_.predictor->network().model; }
   Status plan_layer(int32_t op);
   Status measure_sample();
+  Status forward_sample(int32_t end);
   void align();
 
   ChannelPhaseSetup setup_ = {};
@@ -48,6 +53,8 @@ class ChannelPhase {
   int32_t images_[ImageGroups::usual] = {};   // of each group
   int32_t count_ = 0, groups_ = 0;
   int32_t op_ = 0, group_ = 0, image_ = 0;
+  int32_t kept_bytes_ = 0;  // of a sample
+  int32_t kept_op_ = 0;     // before which activations are kept; 0: nowhere yet
 };
 
 }  // namespace pmt

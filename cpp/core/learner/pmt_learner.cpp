@@ -22,6 +22,8 @@ LearnerSetup core_setup(const pmt_learner_setup& setup) {
   core.keeps_confirmed = setup.keeps_confirmed != 0;
   core.milliseconds = setup.milliseconds;
   core.clock = setup.clock;
+  core.external = setup.external;
+  core.external_bytes = setup.external_bytes;
   return core;
 }
 
@@ -93,6 +95,8 @@ pmt_learner* pmt_learner_open(void* object, const pmt_learner_setup* setup, void
 }
 
 size_t pmt_learner_needed(const pmt_learner* learner) { return learner->learner.need().needed(); }
+
+size_t pmt_learner_external_needed(const pmt_learner* learner) { return learner->learner.need().external; }
 
 uint8_t* pmt_learner_sensor_frame(pmt_learner* learner) { return learner->learner.sensor_frame(); }
 

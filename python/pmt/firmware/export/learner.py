@@ -79,6 +79,8 @@ class LearnerExport:
         Most samples, and most of them to choose a state.
     keeps_confirmed : bool
         Whether it predicts while it learns a second time.
+    keeps_activations : bool
+        Whether it keeps activations in external memory.
     frames : {"board", "host"}
         Where frames wait.
     sizes : LearnerSizes
@@ -97,6 +99,7 @@ class LearnerExport:
     samples: int
     held_out: int
     keeps_confirmed: bool
+    keeps_activations: bool
     frames: str
     sizes: LearnerSizes
     frame_bytes: int
@@ -134,6 +137,8 @@ class LearnerExport:
         if self.statistics_bytes:
             rows += [("statistics of clean images", self.statistics_bytes)]
         rows += [("code, at most", self.code_bytes), ("flash", self.flash_used)]
+        if sizes.external:
+            rows += [("", 0), ("external: activations", sizes.external)]
         text = [(name, f"{size:,}" if name else "") for name, size in rows]
         return table(["memory", "bytes"], text, left=["memory"])
 
@@ -165,6 +170,7 @@ def export_learner(
     samples: int = SAMPLES,
     held_out: int | None = None,
     keeps_confirmed: bool = False,
+    keeps_activations: bool = False,
     frames: str | None = None,
     options: TrainingOptions | None = None,
     ram: str | int | None = None,
@@ -190,6 +196,9 @@ def export_learner(
     keeps_confirmed : bool
         Whether the confirmed state stays in RAM while another one is learned. Without, nothing is
         predicted from the second adaptation's begin to its end.
+    keeps_activations : bool
+        Keep activations in the board's external memory while channels are aligned, as in
+        ``pmt.Learner``; its ``target.toml`` names that memory.
     frames : {"board", "host"}, optional
         Where frames wait while a phase reads them: behind the learner's memory, or on the PC at
         the other end of the line; by default on the board where they fit.
@@ -228,7 +237,9 @@ def export_learner(
     if samples == 0:
         clean = None
     epochs = epochs_of(model, options)
-    sizes = plan_sizes(image, clean, choose_input, samples, held_out, keeps_confirmed, epochs)
+    keeps = (keeps_confirmed, keeps_activations)
+    sizes = plan_sizes(image, clean, choose_input, samples, held_out, *keeps, epochs)
+    _check_external(board, sizes.external, keeps_activations)
     budgets = {"ram": board.ram.bytes, "flash": board.flash.bytes}
     for name, given in (("ram", ram), ("flash", flash)):
         budgets[name] = budgets[name] if given is None else parse_size(name, given)
@@ -248,6 +259,7 @@ def export_learner(
         samples=samples,
         held_out=held_out,
         keeps_confirmed=keeps_confirmed,
+        keeps_activations=keeps_activations,
         frames=where,
         sizes=sizes,
         frame_bytes=all_frames if where == "board" else 0,
@@ -292,6 +304,19 @@ def _check_fits(report: LearnerExport) -> None:
             )
 
 
+def _check_external(board: Target, used: int, wanted: bool) -> None:
+    if wanted and board.external is None:
+        raise ValueError(
+            f"keeps_activations: {board.name!r} has no external memory; add [external] to its "
+            "target.toml, or leave it out"
+        )
+    if board.external is not None and used > board.external.bytes:
+        raise ValueError(
+            f"the activations take {used:,} bytes of external memory, and {board.name!r} has "
+            f"{board.external.bytes:,}; take fewer samples"
+        )
+
+
 def _project(report: LearnerExport, board: Target, image: bytes, clean: bytes) -> dict[str, bytes]:
     values = {
         **layout.values_of(board),
@@ -314,6 +339,8 @@ def _project(report: LearnerExport, board: Target, image: bytes, clean: bytes) -
         "HELD_OUT": report.held_out,
         "KEEPS_CONFIRMED": str(report.keeps_confirmed).lower(),
         "FRAMES_ON_HOST": str(report.frames == "host").lower(),
+        "EXTERNAL": "external" if report.sizes.external else "nullptr",
+        "EXTERNAL_BYTES": report.sizes.external,
     }
     # Two slots; a state is no larger than the persistent part, which holds it with one head more.
     card = bytes(2 * _BLOCK * (2 + report.sizes.persistent // _BLOCK))
