@@ -153,7 +153,7 @@ py::tuple plan_learner(const py::bytes& image, const py::object& clean, bool cho
   parts["align"] = device.memory.align;
   parts["head"] = device.memory.head;
   parts["epochs"] = device.memory.epochs;
-  parts["external"] = keeps_activations ? device.memory.external : 0;
+  parts["external"] = device.memory.external;
   py::list streams;
   for (const StreamedOps& ops : device.streams) streams.append(py::make_tuple(ops.begin, ops.end, ops.band));
   return py::make_tuple(parts, device.memory.needed(), streams);

@@ -44,6 +44,7 @@ LearnerSetup setup_of(const HostLearnerSetup& setup, const AlignedMemory& image,
   core.samples = setup.samples;
   core.held_out = setup.held_out;
   core.keeps_confirmed = setup.keeps_confirmed;
+  core.keeps_activations = setup.keeps_activations;
   if (!setup.layers.empty()) core.epochs = epochs_of(setup);
   return core;
 }
@@ -76,7 +77,7 @@ HostLearner::HostLearner(HostLearnerSetup setup) : setup_(std::move(setup)), ima
   without_state.storage = nullptr;
   open_tables(learner_, without_state, AlignedMemory(Learner::table_bytes(core)));
   memory_ = AlignedMemory(learner_.need().needed());
-  if (setup_.keeps_activations) external_ = AlignedMemory(learner_.need().external);
+  external_ = AlignedMemory(learner_.need().external);
   core.external = external_.data();
   core.external_bytes = external_.bytes();
   check(learner_.open(core, memory_.data(), memory_.bytes()));

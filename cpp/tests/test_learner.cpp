@@ -123,6 +123,9 @@ struct Device {
   // Opens it again, with memory for activations.
   Status open_with_external(size_t missing = 0) {
     LearnerSetup with = setup(held_out, true);
+    with.keeps_activations = true;
+    REQUIRE(learner.open(with, memory.data(), memory.size()).code == Code::arena_too_small);
+    memory = AlignedBytes(learner.need().needed(), 0xA5);
     external = AlignedBytes(learner.need().external, 0xA5);
     with.external = external.data();
     with.external_bytes = external.size() - missing;
@@ -276,7 +279,7 @@ TEST_CASE("with memory for activations alignment reads a frame for two layers, a
     CHECK(with.open_with_external(1).code == Code::arena_too_small);
     REQUIRE(with.open_with_external().ok());
     CHECK(with.external.size() == static_cast<size_t>(40 * kept_bytes(world.model) + 15) / 16 * 16);
-    CHECK(with.learner.need().needed() == without.learner.need().needed());
+    CHECK(without.learner.need().external == 0);
     without.observe_all(40);
     with.observe_all(40);
     REQUIRE(without.run(phase).ok());
@@ -289,6 +292,7 @@ TEST_CASE("with memory for activations alignment reads a frame for two layers, a
     }
     CHECK(outcome(with) == outcome(without));
     CHECK(without.reads > with.reads + 32);
+    CHECK(with.learner.steps() == without.learner.steps());
     if (!has_stage) CHECK(with.reads == 2 * 32 + 2 * 8);  // the held-out ones by each of two states
     const Plan& plan = with.learner.plan();
     for (int32_t op = 0; op < world.model.op_count(); ++op) streaming += plan.streams(op) ? 1 : 0;
@@ -340,6 +344,7 @@ TEST_CASE("a learner learns the same from C") {
   setup.samples = static_cast<int32_t>(world.frames.size());
   setup.held_out = 16;
   setup.keeps_confirmed = 1;
+  setup.keeps_activations = 1;
   AlignedBytes object(pmt_learner_bytes()), tables(pmt_learner_table_bytes(&setup));
   int status = 0, done = 0;
   pmt_learner* learner = pmt_learner_open(object.data(), &setup, tables.data(), tables.size(), &status);

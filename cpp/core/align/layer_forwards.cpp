@@ -14,22 +14,17 @@ void for_alive(const Model& model, const Uses& uses, int32_t op, Visit visit) {
   }
 }
 
-template <typename Uses>
-int32_t most_alive(const Model& model, const Uses& uses) {
+}  // namespace
+
+int32_t kept_bytes(const Model& model) {
   int32_t most = 0;
   for (int32_t op = 1; op < model.op_count(); ++op) {
     int32_t alive = 0;
-    for_alive(model, uses, op, [&](uint32_t, int32_t bytes) { alive += bytes; });
+    for_alive(model, model, op, [&](uint32_t, int32_t bytes) { alive += bytes; });
     if (alive > most) most = alive;
   }
   return most;
 }
-
-}  // namespace
-
-int32_t kept_bytes(const Model& model) { return most_alive(model, model); }
-
-int32_t kept_bytes(const Model& model, const Plan& plan) { return most_alive(model, plan); }
 
 void keep_activations(const Model& model, const Plan& plan, const Activations& memory, int32_t op, int8_t* to) {
   for_alive(model, plan, op, [&](uint32_t tensor, int32_t bytes) {
@@ -73,7 +68,7 @@ Status LayerForwards::open(const StatisticsSetup& setup, Arena& arena) {
   network_ = {setup.model, setup.kernels, parameters, setup.packed};
   plan_.make(model, nullptr, 0, QueryMemory::shared, plan_table);
   kept_ = setup.kept;
-  kept_bytes_ = kept_ == nullptr ? 0 : kept_bytes(model, plan_);
+  kept_bytes_ = kept_ == nullptr ? 0 : kept_bytes(model);
   activations_ = arena.take<Activations>(workers());
   statuses_ = arena.take<Status>(workers());
   for (int32_t i = 0; i < workers(); ++i) {

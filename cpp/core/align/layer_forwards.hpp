@@ -18,7 +18,6 @@ struct KeptActivations {
 
 // The most activations of a sample that are alive before any op.
 int32_t kept_bytes(const Model& model);
-int32_t kept_bytes(const Model& model, const Plan& plan);
 
 // One sample's activations that are alive before an op: from the plan's places into kept_bytes(), and back.
 void keep_activations(const Model& model, const Plan& plan, const Activations& memory, int32_t op, int8_t* to);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/align/shrinkage.hpp"
+#include "core/base/linked.hpp"
 #include "core/learner/learner_samples.hpp"
 #include "core/learner/learner_state.hpp"
 #include "core/learner/predictor.hpp"
@@ -12,8 +13,8 @@ struct ChannelPhaseSetup {
   Predictor* predictor;            // whose passes end where the phase wants them to
   const ChannelStatistics* clean;  // of the layers but the last, one after another
   const LearnerSamples* samples;
-  // external_bytes(), for activations of the samples, with which each forward goes on from where the last one stopped;
-  // null: it begins with the frame.
+  // Whether each forward goes on from where the last one stopped, with activations of the samples in external_bytes().
+  bool keeps_activations;
   int8_t* external;
 };
 
@@ -38,7 +39,11 @@ class ChannelPhase {
   const Model& model() const { return *setup_.predictor->network().model; }
   Status plan_layer(int32_t op);
   Status measure_sample();
-  Status forward_sample(int32_t end);
+  Status forward_sample(int32_t begin, int32_t end, int32_t planned);
+  int32_t leaves_at(int32_t op) const;
+  // Known while compiling where that is not linked.
+  bool keeps() const { return linked::kept_activations && setup_.keeps_activations; }
+  int32_t kept_op() const { return linked::kept_activations ? kept_op_ : 0; }
   void align();
 
   ChannelPhaseSetup setup_ = {};

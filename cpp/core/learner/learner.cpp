@@ -79,8 +79,8 @@ Status Learner::open_memory(void* memory, size_t bytes) {
   phase_ = static_cast<uint8_t*>(memory) + need_.persistent;
   phase_bytes_ = bytes - need_.persistent;
   PMT_RETURN_IF_ERROR(measure_phases());
-  const bool has_external = setup_.external == nullptr || need_.external <= setup_.external_bytes;
-  if (bytes < need_.needed() || !has_external) return {Code::arena_too_small};
+  const size_t external = setup_.external == nullptr ? 0 : setup_.external_bytes;
+  if (bytes < need_.needed() || external < need_.external) return {Code::arena_too_small};
   passes_ = phase_;
   return aim_at_head();
 }
@@ -103,7 +103,8 @@ Status Learner::measure_phases() {
   }
   if (!can_align()) return {};
   auto* const kept = static_cast<int8_t*>(setup_.external);
-  const Status status = channels_.open({&predictor_, setup_.clean, &samples_, kept}, phase_, phase_bytes_);
+  const bool keeps = setup_.keeps_activations;
+  const Status status = channels_.open({&predictor_, setup_.clean, &samples_, keeps, kept}, phase_, phase_bytes_);
   if (!status.ok() && status.code != Code::arena_too_small) return status;
   Arena external;
   external.take<int8_t>(channels_.external_bytes());

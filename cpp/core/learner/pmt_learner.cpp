@@ -22,6 +22,7 @@ LearnerSetup core_setup(const pmt_learner_setup& setup) {
   core.keeps_confirmed = setup.keeps_confirmed != 0;
   core.milliseconds = setup.milliseconds;
   core.clock = setup.clock;
+  core.keeps_activations = setup.keeps_activations != 0;
   core.external = setup.external;
   core.external_bytes = setup.external_bytes;
   return core;

@@ -47,6 +47,7 @@ typedef struct {
   const pmt_storage* storage;            /* may be null */
   uint32_t (*milliseconds)(void* clock); /* may be null */
   void* clock;
+  int keeps_activations;
   void* external; /* may be null */
   size_t external_bytes;
 } pmt_learner_setup;

@@ -49,9 +49,15 @@ SAMPLES = 64  # where no other number is given
 _BLOCK = 512  # bytes, of a card
 # Memory of the program at most, beside arena and model, on the boards that come with pmt; tests
 # hold what is linked to it.
-FIXED = FixedMemory(stack=4096, variables=3456, code=119 * 1024)
+FIXED = FixedMemory(stack=4096, variables=3456, code=120 * 1024)
 # Bytes of code at least, of parts that a learner may be without.
-_EPOCHS_CODE, _STAGE_CODE, _SEARCH_CODE, _LEARNING_CODE = 19_500, 9_500, 4_500, 27_500
+_EPOCHS_CODE, _STAGE_CODE, _SEARCH_CODE, _LEARNING_CODE, _KEPT_CODE = (
+    19_500,
+    9_500,
+    4_500,
+    27_500,
+    1_024,
+)
 
 
 # Title and text of the project's README, for a program that only predicts and for one that learns.
@@ -248,6 +254,7 @@ def export_learner(
         [] if epochs is None else [epochs[:2]],
         input_search=choose_input,
         learning=samples > 0,
+        kept_activations=sizes.external > 0,
     )
     all_frames = samples * math.prod(model.image_shape if choose_input else model.input_shape)
     left = budgets["ram"] - sizes.needed - FIXED.stack - FIXED.variables
@@ -288,6 +295,7 @@ def _code_bytes(parts: LinkedParts) -> int:
         (not parts.input_stage, _STAGE_CODE),
         (not parts.input_search, _SEARCH_CODE),
         (not parts.learning, _LEARNING_CODE),
+        (not parts.kept_activations, _KEPT_CODE),
     ]
     return FIXED.code - parts.saved_bytes() - sum(size for out, size in left_out if out)
 
