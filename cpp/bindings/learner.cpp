@@ -48,8 +48,8 @@ std::vector<ChannelStatistics> checked_clean(const py::object& object) {
 
 // `epochs`: None, or options, layers, batch, epochs and learning rate.
 host::HostLearnerSetup setup_of(const py::bytes& image, const py::object& clean, bool chooses_input, int32_t samples,
-                                int32_t held_out, bool keeps_confirmed, const py::object& epochs,
-                                const std::string& storage) {
+                                int32_t held_out, bool keeps_confirmed, bool keeps_activations,
+                                const py::object& epochs, const std::string& storage) {
   const auto bytes = image.cast<std::string>();
   host::HostLearnerSetup setup = {};
   setup.image = {bytes.begin(), bytes.end()};
@@ -58,6 +58,7 @@ host::HostLearnerSetup setup_of(const py::bytes& image, const py::object& clean,
   setup.samples = samples;
   setup.held_out = held_out;
   setup.keeps_confirmed = keeps_confirmed;
+  setup.keeps_activations = keeps_activations;
   setup.storage = storage;
   if (epochs.is_none()) return setup;
   const auto given = epochs.cast<py::tuple>();
@@ -141,8 +142,9 @@ py::tuple scored(LearnerObject& self, LearnerState state) {
 
 // Bytes by part, and (begin, end, band) of each run of ops that streams.
 py::tuple plan_learner(const py::bytes& image, const py::object& clean, bool chooses_input, int32_t samples,
-                       int32_t held_out, bool keeps_confirmed, const py::object& epochs) {
-  const auto setup = setup_of(image, clean, chooses_input, samples, held_out, keeps_confirmed, epochs, "");
+                       int32_t held_out, bool keeps_confirmed, bool keeps_activations, const py::object& epochs) {
+  const auto setup =
+      setup_of(image, clean, chooses_input, samples, held_out, keeps_confirmed, keeps_activations, epochs, "");
   const auto device = host::plan_learner(setup, arm_dsp_kernels());
   py::dict parts;
   parts["persistent"] = device.memory.persistent;
@@ -151,6 +153,7 @@ py::tuple plan_learner(const py::bytes& image, const py::object& clean, bool cho
   parts["align"] = device.memory.align;
   parts["head"] = device.memory.head;
   parts["epochs"] = device.memory.epochs;
+  parts["external"] = device.memory.external;
   py::list streams;
   for (const StreamedOps& ops : device.streams) streams.append(py::make_tuple(ops.begin, ops.end, ops.band));
   return py::make_tuple(parts, device.memory.needed(), streams);
@@ -170,12 +173,14 @@ auto call(Status (Learner::*change)()) {
 void register_learner(py::module_& m) {
   py::class_<LearnerObject>(m, "Learner")
       .def(py::init([](const py::bytes& image, const py::object& clean, bool chooses_input, int32_t samples,
-                       int32_t held_out, bool keeps_confirmed, const py::object& epochs, const std::string& storage) {
-             return std::make_unique<LearnerObject>(
-                 setup_of(image, clean, chooses_input, samples, held_out, keeps_confirmed, epochs, storage));
+                       int32_t held_out, bool keeps_confirmed, bool keeps_activations, const py::object& epochs,
+                       const std::string& storage) {
+             return std::make_unique<LearnerObject>(setup_of(image, clean, chooses_input, samples, held_out,
+                                                             keeps_confirmed, keeps_activations, epochs, storage));
            }),
            py::arg("image"), py::arg("clean"), py::arg("chooses_input"), py::arg("samples"), py::arg("held_out"),
-           py::arg("keeps_confirmed"), py::arg("epochs") = py::none(), py::arg("storage") = "")
+           py::arg("keeps_confirmed"), py::arg("keeps_activations"), py::arg("epochs") = py::none(),
+           py::arg("storage") = "")
       .def("predict", &predict, py::arg("images"))
       .def("observe", &observe, py::arg("images"), py::arg("labels"), py::arg("role"))
       .def("forget", call(&Learner::forget))
@@ -221,7 +226,7 @@ void register_learner(py::module_& m) {
       .def_property_readonly("steps", getter(&Learner::steps))
       .def_property_readonly("samples", getter(&Learner::sample_count));
   m.def("plan_learner", &plan_learner, py::arg("image"), py::arg("clean"), py::arg("chooses_input"), py::arg("samples"),
-        py::arg("held_out"), py::arg("keeps_confirmed"), py::arg("epochs") = py::none());
+        py::arg("held_out"), py::arg("keeps_confirmed"), py::arg("keeps_activations"), py::arg("epochs") = py::none());
   m.attr("LEARNER_STATES") = split(words<LearnerState>);
   m.attr("LEARNER_PHASES") = split(words<LearnerPhase>);
   m.attr("LEARNER_ROLES") = split(words<Role>);

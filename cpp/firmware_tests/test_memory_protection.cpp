@@ -35,7 +35,7 @@ TEST_CASE("flash and RAM of the boards are guarded to the byte") {
       {0x00000000, 0x20000, 0x20000000, 1023 * 1024}, {0x00000000, 0x20000, 0x20000000, 341 * 1024}};
   for (const Memory& m : memories) {
     ProtectionRegion regions[protection_regions];
-    const int count = protection(m.flash, m.flash_bytes, m.ram, m.ram_bytes, regions);
+    const int count = protection({m.flash, m.flash_bytes}, {m.ram, m.ram_bytes}, {}, regions);
     auto at = [&](uint32_t address) { return permission(regions, count, address); };
     CHECK(at(m.flash) == read_only);
     CHECK(at(m.flash + m.flash_bytes - 1) == read_only);
@@ -53,11 +53,20 @@ TEST_CASE("flash and RAM of the boards are guarded to the byte") {
 
 TEST_CASE("a flash that needs too many regions is guarded from a little above") {
   ProtectionRegion regions[protection_regions];
-  const int count = protection(0, 341 * 1024, 0x20000000, 0x40000, regions);
+  const int count = protection({0, 341 * 1024}, {0x20000000, 0x40000}, {}, regions);
   CHECK(permission(regions, count, 341 * 1024 - 1) == read_only);
   CHECK(permission(regions, count, 344 * 1024) == none);
   CHECK(permission(regions, count, 0x2003FFFF) == read_write);
   CHECK(permission(regions, count, 0x20040000) == none);
+}
+
+TEST_CASE("external memory is open as far as a program takes it, rounded up") {
+  ProtectionRegion regions[protection_regions];
+  const int count = protection({0, 0x100000}, {0x20000000, 0x40000}, {0x60000000, 4000000}, regions);
+  for (const uint32_t address : {0x60000000u, 0x60000000u + 3999999, 0x2003FFFFu}) {
+    CHECK(permission(regions, count, address) == read_write);
+  }
+  CHECK(permission(regions, count, 0x60400000) == none);
 }
 
 TEST_CASE("a range that regions do not suffice for is said") {

@@ -44,6 +44,7 @@ LearnerSetup setup_of(const HostLearnerSetup& setup, const AlignedMemory& image,
   core.samples = setup.samples;
   core.held_out = setup.held_out;
   core.keeps_confirmed = setup.keeps_confirmed;
+  core.keeps_activations = setup.keeps_activations;
   if (!setup.layers.empty()) core.epochs = epochs_of(setup);
   return core;
 }
@@ -71,11 +72,14 @@ HostLearner::HostLearner(HostLearnerSetup setup) : setup_(std::move(setup)), ima
   frame_bytes_ = static_cast<size_t>(setup_.chooses_input ? frame_bytes(model) : element_count(model.input()));
   frames_.resize(frame_bytes_ * static_cast<size_t>(std::max(setup_.samples, 0)));
   open_storage();
-  const LearnerSetup core = core_setup();
+  LearnerSetup core = core_setup();
   LearnerSetup without_state = core;
   without_state.storage = nullptr;
   open_tables(learner_, without_state, AlignedMemory(Learner::table_bytes(core)));
   memory_ = AlignedMemory(learner_.need().needed());
+  external_ = AlignedMemory(learner_.need().external);
+  core.external = external_.data();
+  core.external_bytes = external_.bytes();
   check(learner_.open(core, memory_.data(), memory_.bytes()));
 }
 

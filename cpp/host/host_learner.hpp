@@ -17,6 +17,7 @@ struct HostLearnerSetup {
   bool chooses_input;
   int32_t samples, held_out;
   bool keeps_confirmed;
+  bool keeps_activations;
   std::string storage;  // a file, which is made where it is missing; empty: none
   TrainerOptions options;
   std::vector<int32_t> layers;  // trained by perturbed forwards; none: there are no epochs
@@ -52,7 +53,7 @@ class HostLearner {
   LearnerSetup core_setup();
 
   HostLearnerSetup setup_;
-  AlignedMemory image_, memory_;
+  AlignedMemory image_, memory_, external_;
   std::vector<uint8_t> frames_;
   size_t frame_bytes_ = 0;
   std::fstream file_;

@@ -72,8 +72,8 @@ struct World {
 };
 
 struct Device {
-  explicit Device(const World& of, int32_t held_out = 16, bool keeps_confirmed = true, int32_t missing = 0)
-      : world(of), store(of.frames.size()), memory(0) {
+  explicit Device(const World& of, int32_t most_held_out = 16, bool keeps_confirmed = true, int32_t missing = 0)
+      : world(of), held_out(most_held_out), store(of.frames.size()), memory(0), external(0) {
     LearnerSetup tables = setup(held_out, keeps_confirmed);
     AlignedBytes first(Learner::table_bytes(tables));
     const Code measured = learner.open(tables, first.data(), first.size()).code;
@@ -82,7 +82,7 @@ struct Device {
     memory = AlignedBytes(needed, 0xA5);
     opened = learner.open(tables, memory.data(), needed - static_cast<size_t>(missing));
   }
-  LearnerSetup setup(int32_t held_out, bool keeps_confirmed) {
+  LearnerSetup setup(int32_t most_held_out, bool keeps_confirmed) {
     options.queries = 6;
     options.step = Step::normalized;
     layers.clear();
@@ -97,8 +97,9 @@ struct Device {
     s.kernels = &portable_kernels();
     s.frames = {this,
                 [](void* context, int32_t index, void* frame) {
-                  const Device& self = *static_cast<Device*>(context);
+                  Device& self = *static_cast<Device*>(context);
                   if (index == self.unreadable) return false;
+                  ++self.reads;
                   const Frame& stored = self.store[static_cast<size_t>(index)];
                   std::memcpy(frame, stored.data(), stored.size());
                   return true;
@@ -112,12 +113,23 @@ struct Device {
                 }};
     s.chooses_input = world.model.stage() != nullptr;
     s.samples = static_cast<int32_t>(world.frames.size());
-    s.held_out = held_out;
+    s.held_out = most_held_out;
     s.keeps_confirmed = keeps_confirmed;
     s.milliseconds = [](void* clock) { return static_cast<Device*>(clock)->now++; };
     s.clock = this;
     s.epochs = {&options, {layers.data(), static_cast<int32_t>(layers.size())}, 3, 2, 0.5f, nullptr, 0};
     return s;
+  }
+  // Opens it again, with memory for activations.
+  Status open_with_external(size_t missing = 0) {
+    LearnerSetup with = setup(held_out, true);
+    with.keeps_activations = true;
+    REQUIRE(learner.open(with, memory.data(), memory.size()).code == Code::arena_too_small);
+    memory = AlignedBytes(learner.need().needed(), 0xA5);
+    external = AlignedBytes(learner.need().external, 0xA5);
+    with.external = external.data();
+    with.external_bytes = external.size() - missing;
+    return learner.open(with, memory.data(), memory.size());
   }
   void observe_all(int32_t count) {
     for (int32_t i = 0; i < count; ++i) {
@@ -173,11 +185,12 @@ struct Device {
   }
 
   const World& world;
+  int32_t held_out;
   std::vector<Frame> store;
-  AlignedBytes memory;
+  AlignedBytes memory, external;
   Learner learner;
   Status opened;
-  int32_t unreadable = -1;
+  int32_t unreadable = -1, reads = 0;
   uint32_t now = 0;
   TrainerOptions options;
   std::vector<int32_t> layers;
@@ -255,6 +268,38 @@ TEST_CASE("any slices give the same bytes, and predictions between them are thos
   }
 }
 
+TEST_CASE("with memory for activations alignment reads a frame for two layers, and leaves the same bytes, sliced") {
+  RandomSource random(78);
+  int32_t streaming = 0;
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    const bool has_stage = seed > 5;
+    const LearnerPhase phase = has_stage ? LearnerPhase::input : LearnerPhase::align;
+    const World world(50 + seed, 40, has_stage);
+    Device without(world, 8), with(world, 8);
+    CHECK(with.open_with_external(1).code == Code::arena_too_small);
+    REQUIRE(with.open_with_external().ok());
+    CHECK(with.external.size() == static_cast<size_t>(40 * kept_bytes(world.model) + 15) / 16 * 16);
+    CHECK(without.learner.need().external == 0);
+    without.observe_all(40);
+    with.observe_all(40);
+    REQUIRE(without.run(phase).ok());
+    REQUIRE(with.learner.begin(phase).ok());
+    bool done = false;
+    const std::vector<float> before = with.logits(3);
+    for (done = false; !done;) {
+      REQUIRE(with.learner.run({random.integer(1, has_stage ? 3000 : 90), 0}, &done).ok());
+      CHECK(with.logits(3) == before);
+    }
+    CHECK(outcome(with) == outcome(without));
+    CHECK(without.reads > with.reads + 32);
+    CHECK(with.learner.steps() == without.learner.steps());
+    if (!has_stage) CHECK(with.reads == 2 * 32 + 2 * 8);  // the held-out ones by each of two states
+    const Plan& plan = with.learner.plan();
+    for (int32_t op = 0; op < world.model.op_count(); ++op) streaming += plan.streams(op) ? 1 : 0;
+  }
+  CHECK(streaming > 20);  // activations inside a stream are kept, too
+}
+
 TEST_CASE("phases one by one reach what all of them reach") {
   for (uint64_t seed = 0; seed < 4; ++seed) {
     const World world(30 + seed);
@@ -298,11 +343,14 @@ TEST_CASE("a learner learns the same from C") {
   setup.held_out = 16;
   setup.keeps_confirmed = 1;
   setup.epochs = reinterpret_cast<const pmt_epochs*>(&as_in_cpp.epochs);
+  setup.keeps_activations = 1;
   AlignedBytes object(pmt_learner_bytes()), tables(pmt_learner_table_bytes(&setup));
   int status = 0, done = 0;
   pmt_learner* learner = pmt_learner_open(object.data(), &setup, tables.data(), tables.size(), &status);
   REQUIRE(std::strcmp(pmt_message(status), "the arena is smaller than the plan needs") == 0);
-  AlignedBytes memory(pmt_learner_needed(learner));
+  AlignedBytes memory(pmt_learner_needed(learner)), external(pmt_learner_external_needed(learner));
+  setup.external = external.data();
+  setup.external_bytes = external.size();
   learner = pmt_learner_open(object.data(), &setup, memory.data(), memory.size(), &status);
   REQUIRE(status == 0);
   device.observe_all(80);

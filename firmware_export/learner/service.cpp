@@ -54,6 +54,9 @@ bool Service::open(const ServiceSetup& setup, const board::Memory& arena) {
   core.keeps_confirmed = setup.keeps_confirmed;
   core.streams = setup.streams;
   core.stream_count = setup.stream_count;
+  core.keeps_activations = setup.external != nullptr;
+  core.external = setup.external;
+  core.external_bytes = setup.external_bytes;
   core.epochs = setup.epochs;
   const bool learns = linked::learning && setup.samples > 0;
   const bool keeps =

@@ -19,6 +19,8 @@ struct ServiceSetup {
   bool keeps_confirmed;
   bool frames_on_host;  // else they stand in the arena, behind the learner's memory
   size_t learner_bytes;
+  uint8_t* external;  // for activations; null: none
+  size_t external_bytes;
   // Where states outlive a reset; false where there is no room for two slots of that size.
   bool (*open_states)(size_t slot_bytes, StateStorage* storage);
   EpochSetup epochs;

@@ -6,8 +6,8 @@ DATA holds the folder cifar-10-batches-bin. The bundled cifar10_mcunet takes 32 
 images of a corruption of severity 5 in, one at a time, and learns in all phases; every reply of the
 board is compared with the same learner here. The accuracies before and after are on 1,000 test
 images, by the learner here, of which the board predicts ten. The time is that of the emulator's
-instructions, one a cycle of 216 MHz. A stopped run continues: finished rows are read from the
-folder.
+instructions, one a cycle of 216 MHz; in one row external memory keeps activations. A stopped run
+continues: finished rows are read from the folder.
 
     python benchmarks/learner_on_board.py --table results/learner-on-board.json
 """
@@ -32,21 +32,22 @@ TESTED, BY_THE_BOARD = 1000, 10
 CLOCK_HZ = 216e6
 
 
-def row_of(kind: str, size: int, data: Path, out: Path) -> dict[str, Any]:
+def row_of(kind: str, size: int, data: Path, out: Path, keeps: bool = False) -> dict[str, Any]:
     """Return a board's figures on some images of a corruption."""
     model = pmt.load("cifar10_mcunet")
     folder = str(data / "cifar-10-batches-bin")
     source = DataSource(folder) if kind == "clean" else DataSource(folder, kind, 5)
     train = source.load("train", model, limit=size)
     test = source.load("test", model, limit=TESTED)
-    project = out / f"{kind}-{size}"
-    export_learner(
+    project = out / (f"{kind}-{size}" + ("-external" if keeps else ""))
+    export = export_learner(
         model,
         target="qemu-mps2-an500",
         like="stm32f746g-disco",
         out=project,
         samples=size,
         held_out=size // 4,
+        keeps_activations=keeps,
         force=True,
     )
     report = stream(project, train, test.take(BY_THE_BOARD), pipe=True, counts=True)
@@ -67,6 +68,7 @@ def row_of(kind: str, size: int, data: Path, out: Path) -> dict[str, Any]:
         "replies": report.replies,
         "seconds": (report.instructions or 0) / CLOCK_HZ,
         "arena": report.memory["arena"],
+        "external": export.sizes.external,
         "stack": report.memory["stack"],
     }
 
@@ -87,21 +89,24 @@ def table_of(found: list[dict[str, Any]]) -> str:
             share(one["after"]),
             f"{one['seconds']:,.0f}",
             f"{int(one['arena'].split()[-1]):,}",
+            f"{one['external']:,}",
             "all" if one["equal"] else "no",
         ]
         for one in found
     ]
-    titles = ["images", *states, "chosen", "before", "after", "seconds", "arena", "equal"]
-    return table(titles, rows, left=("images", "chosen", "equal"))
+    titles = ["images", *states, "chosen", "before", "after", "seconds"]
+    memory = ["arena", "external", "equal"]
+    return table([*titles, *memory], rows, left=("images", "chosen", "equal"))
 
 
 def rows_by_name(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the function for each row."""
-    return {
-        f"{kind}-{size}": partial(row_of, kind, size, arguments.data, arguments.out)
-        for size in SIZES
-        for kind in KINDS
+    place = (arguments.data, arguments.out)
+    rows = {
+        f"{kind}-{size}": partial(row_of, kind, size, *place) for size in SIZES for kind in KINDS
     }
+    kept = partial(row_of, KINDS[0], SIZES[0], *place, keeps=True)
+    return {**rows, f"{KINDS[0]}-{SIZES[0]}-external": kept}
 
 
 def main() -> None:

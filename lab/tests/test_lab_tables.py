@@ -76,7 +76,7 @@ def test_the_page_of_24_tasks_shows_the_table_of_its_runs() -> None:
 def test_the_page_of_the_preparation_shows_the_table_of_a_board_that_learns() -> None:
     benchmark = runpy.run_path(str(ROOT / "lab" / "benchmarks" / "learner_on_board.py"))
     stored = json.loads((LAB.parent / "results" / "learner-on-board.json").read_text())
-    assert len(stored) == 6
+    assert len(stored) == 7
     assert all(row["equal"] for row in stored)
     page = (LAB / "preparation.md").read_text(encoding="utf-8")
     assert f"\n```\n{benchmark['table_of'](stored)}\n```\n" in page

@@ -257,6 +257,7 @@ class Learner:
         samples: int,
         held_out: int,
         keeps_confirmed: bool,
+        keeps_activations: bool,
         epochs: tuple[Options, tuple[int, ...], int, int, float] | None = None,
         storage: str = "",
     ) -> None: ...
@@ -303,6 +304,7 @@ def plan_learner(
     samples: int,
     held_out: int,
     keeps_confirmed: bool,
+    keeps_activations: bool,
     epochs: tuple[Options, tuple[int, ...], int, int, float] | None = None,
 ) -> tuple[dict[str, int], int, list[tuple[int, int, int]]]: ...
 def mixes_channels(model: Model, op: int) -> bool: ...

@@ -84,6 +84,40 @@ def test_live_images_over_the_uart(model: pmt.Model, tmp_path: Path) -> None:
     assert 0 <= export.flash_used - flash < FIXED.code / 10
 
 
+def test_activations_that_external_memory_keeps(model: pmt.Model, tmp_path: Path) -> None:
+    need_firmware_tools(EMULATOR)
+    out = tmp_path / "fw"
+    export = export_learner(
+        model, target=TARGET, like=LIKE, out=out, samples=30, frames="host", keeps_activations=True
+    )
+    assert export.memory_table().splitlines()[-1].split() == [
+        *["external:", "activations"],
+        "282,240",
+    ]
+    frames = model.prepare(noisy("train", 30).images)
+    sent: list[int] = []
+
+    def frame(index: int) -> np.ndarray:
+        sent.append(index)
+        return frames[index]
+
+    with emulated_board(out, TARGET, pipe=True) as line:
+        board = Board(line, frame)
+        for each in frames:
+            assert board.ask("O", 0, -1, each) == "ok"
+        assert board.ask("B", ALIGN) == "ok"
+        while not board.ask("R", number=37).endswith(", done"):
+            board.ask("P", frame=frames[0])
+        assert sorted(sent) == sorted(2 * list(range(30)))  # for the first layer and the second
+        assert board.ask("C") == "ok"
+        learner = pmt.Learner(model, samples=30)
+        learner.observe(noisy("train", 30).images)
+        assert learner.learn("align") == "aligned"
+        learner.commit()
+        assert board.ask("F").endswith(f"aligned, on trial, parameters {learner.checksum:08x}")
+    assert stream(out, noisy("train", 30), noisy("test", 2), steps=97, pipe=True).different == []
+
+
 def test_a_board_that_only_predicts(model: pmt.Model, tmp_path: Path) -> None:
     need_firmware_tools(EMULATOR)
     out = tmp_path / "fw"
@@ -257,6 +291,18 @@ def test_refusals(model: pmt.Model, tmp_path: Path, capsys: pytest.CaptureFixtur
         export_learner(model, target=TARGET, out=tmp_path / "b", ram=64000)
     with pytest.raises(ValueError, match="frames='here' must be one of board, host"):
         export_learner(model, target=TARGET, out=tmp_path / "c", frames="here")
+    for target, samples, rule in (
+        ("stm32f746g-disco", 20, r"keeps_activations: 'stm32f746g-disco' has no external memory"),
+        (TARGET, 1784, r"take 16,783,872 bytes of external memory, and '[^']+' has 16,777,216"),
+    ):
+        with pytest.raises(ValueError, match=rule):
+            export_learner(
+                *(model,),
+                target=target,
+                out=tmp_path / "c",
+                samples=samples,
+                keeps_activations=True,
+            )
     assert list(tmp_path.iterdir()) == []
     model.save(tmp_path / "model.pmt")
     command = ["export", str(tmp_path / "model.pmt"), "--learner", "--out", str(tmp_path / "d")]
@@ -265,8 +311,9 @@ def test_refusals(model: pmt.Model, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(command) == 2
     assert "--target is missing" in capsys.readouterr().err
     usual = ["export", "fashion_mnist_dscnn", "--target", TARGET, "--out", str(tmp_path / "d")]
-    assert main([*usual, "--choose-input"]) == 2
-    assert capsys.readouterr().err == "pmt: error: --choose-input needs --learner\n"
+    for option in ("--choose-input", "--keep-activations"):
+        assert main([*usual, option]) == 2
+        assert capsys.readouterr().err == f"pmt: error: {option} needs --learner\n"
     assert main(["stream", str(tmp_path), "--data", "bundled"]) == 2
     assert "is no learner's project: it has no readable learner.json" in capsys.readouterr().err
 

@@ -83,6 +83,12 @@ def test_a_users_board_of_own_sources(tmp_path):
             r"ram.bytes = 1000 must be 1024\.\.4294967296 and a multiple of 1024",
         ),
         ("bytes = 0x4_0000", "", "ram.bytes is missing"),
+        ("[flash]", "[external]\norigin = 0xC000_0000\n[flash]", "external.bytes is missing"),
+        (
+            "[flash]",
+            "[external]\norigin = 0xC000_0000\nbytes = 100\n[flash]",
+            r"external.bytes = 100 must be 1024\.\.4294967296 and a multiple of 1024",
+        ),
         ('["cortex_m",', "[1,", "drivers = .* must be a list of strings"),
         ("[flash]", 'board = "nucleo"\n[flash]', "board = 'nucleo' is none of generic, qemu-mps2"),
         ("[flash]", "[flash", "mine.toml: "),

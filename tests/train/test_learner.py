@@ -327,6 +327,22 @@ def test_errors_name_the_rule(model: pmt.Model, noisy: Dataset) -> None:
     learner.observe(one)
 
 
+def test_kept_activations_change_nothing_but_the_work(model: pmt.Model, noisy: Dataset) -> None:
+    outcomes = []
+    for keeps in (False, True):
+        learner = pmt.Learner(model, samples=60, keeps_activations=keeps)
+        assert learner.sizes.external == (60 * 9_408 if keeps else 0)
+        learner.observe(noisy.images[:60], noisy.labels[:60])
+        learner.begin()
+        while not learner.run(steps=61):
+            learner.predict(noisy.images[:1])
+        scores = [learner.fixed_score(state) for state in ("original", "aligned", "head")]
+        learner.commit()
+        outcomes.append((learner.in_force, learner.checksum, scores))
+    assert outcomes[0] == outcomes[1]
+    assert str(learner.sizes).splitlines()[-1].split() == ["external", "564,480"]
+
+
 def test_memory_of_a_board(model: pmt.Model) -> None:
     sizes = pmt.Learner(model, samples=100, held_out=25, keeps_confirmed=False).sizes
     assert (sizes.persistent, sizes.predict) == (11424, 11168)

@@ -26,6 +26,21 @@ int32_t kept_bytes(const Model& model) {
   return most;
 }
 
+void keep_activations(const Model& model, const Plan& plan, const Activations& memory, int32_t op, int8_t* to) {
+  for_alive(model, plan, op, [&](uint32_t tensor, int32_t bytes) {
+    __builtin_memcpy(to, memory.tensor(plan, Pass::main, tensor), static_cast<size_t>(bytes));
+    to += bytes;
+  });
+}
+
+void restore_activations(const Model& model, const Plan& plan, const Activations& memory, int32_t op,
+                         const int8_t* from) {
+  for_alive(model, plan, op, [&](uint32_t tensor, int32_t bytes) {
+    __builtin_memcpy(memory.tensor(plan, Pass::main, tensor), from, static_cast<size_t>(bytes));
+    from += bytes;
+  });
+}
+
 struct LayerForwards::Job {
   LayerForwards* forwards;
   const SampleSource* source;
@@ -71,26 +86,16 @@ Status LayerForwards::check(int32_t op) const {
 void LayerForwards::visit_sample(const Job& job, int32_t sample, int32_t worker) {
   const Activations& memory = activations_[worker];
   const int32_t begin = resumes_at(job.op) ? kept_->op : 0;
-  const auto place = [&](uint32_t tensor) { return memory.tensor(plan_, Pass::main, tensor); };
+  int8_t* const input = memory.tensor(plan_, Pass::main, model().header().input_tensor);
   int32_t label = 0;
   if (begin > 0) {
-    const int8_t* from = kept_of(sample);
-    for_alive(model(), plan_, begin, [&](uint32_t tensor, int32_t bytes) {
-      __builtin_memcpy(place(tensor), from, static_cast<size_t>(bytes));
-      from += bytes;
-    });
-  } else if (!job.source->read(job.source->context, sample, place(model().header().input_tensor), &label)) {
+    restore_activations(model(), plan_, memory, begin, kept_of(sample));
+  } else if (!job.source->read(job.source->context, sample, input, &label)) {
     statuses_[worker] = {Code::sample_unreadable};
     return;
   }
   forward(network_, plan_, memory, 1, begin, job.op);
-  if (kept_ != nullptr && job.op > begin) {
-    int8_t* to = kept_of(sample);
-    for_alive(model(), plan_, job.op, [&](uint32_t tensor, int32_t bytes) {
-      __builtin_memcpy(to, place(tensor), static_cast<size_t>(bytes));
-      to += bytes;
-    });
-  }
+  if (kept_ != nullptr && job.op > begin) keep_activations(model(), plan_, memory, job.op, kept_of(sample));
   job.visit(job.context, memory, worker);
 }
 

@@ -13,11 +13,14 @@ Status ChannelPhase::open(const ChannelPhaseSetup& setup, uint8_t* memory, size_
   Arena lists;
   lists.take<int32_t>(MemoryPart::lists, setup.samples->capacity());
   list_bytes_ = lists.used();
+  kept_op_ = 0;
+  kept_bytes_ = keeps() ? kept_bytes(model()) : 0;
   size_t most = 0;
   for (int32_t i = 0; i < model().op_count(); ++i) {
     if (!is_aligned_op(model(), i)) continue;
     PMT_RETURN_IF_ERROR(plan_layer(i));
     if (lists_at_ > most) most = lists_at_;
+    kept_op_ = keeps() ? i : 0;
   }
   lists_at_ = most;
   samples_ = reinterpret_cast<int32_t*>(memory + lists_at_);
@@ -27,11 +30,16 @@ Status ChannelPhase::open(const ChannelPhaseSetup& setup, uint8_t* memory, size_
 // Places activations and, behind them, what the layer is measured with; lists_at_ is where that ends.
 Status ChannelPhase::plan_layer(int32_t op) {
   Predictor& predictor = *setup_.predictor;
+  size_t left = 0;
+  if (leaves_at(op) > kept_op()) {
+    PMT_RETURN_IF_ERROR(predictor.stop_at(kept_op()));
+    left = predictor.room();
+  }
   PMT_RETURN_IF_ERROR(predictor.stop_at(op));
   predictor.place(memory_);
   const Kernels& kernels = *predictor.network().kernels;
   const int32_t channels = model().output_of(model().op(op)).channels;
-  const size_t activations = predictor.room();
+  const size_t activations = predictor.room() < left ? left : predictor.room();
   Arena arena(memory_ + activations, activations < bytes_ ? bytes_ - activations : 0);
   meter_.take(round_up(channels, kernels.channel_multiple), 1, static_cast<size_t>(kernels.alignment), arena);
   found_ = arena.take<ChannelStatistics>(int64_t{ImageGroups::usual} * channels);
@@ -53,7 +61,7 @@ void ChannelPhase::start(const LearnerParameters& parameters, int32_t images) {
   groups_ = count_ < ImageGroups::usual ? count_ : ImageGroups::usual;
   for (int32_t g = 0; g < groups_; ++g) images_[g] = (count_ - g + groups_ - 1) / groups_;
   clean_ = setup_.clean;
-  op_ = group_ = image_ = 0;
+  op_ = group_ = image_ = kept_op_ = 0;
 }
 
 Status ChannelPhase::step(bool* done) {
@@ -63,24 +71,47 @@ Status ChannelPhase::step(bool* done) {
 }
 
 Status ChannelPhase::measure_sample() {
-  Predictor& predictor = *setup_.predictor;
+  const Predictor& predictor = *setup_.predictor;
   const TensorRecord& out = model().output_of(model().op(op_));
   const int64_t values = int64_t{images_[group_]} * out.height * out.width;
   if (values > most_measured_values) return {Code::batch_size, op_};
-  PMT_RETURN_IF_ERROR(predictor.stop_at(op_));
-  predictor.place(memory_);
   if (image_ == 0) {
     if (group_ == 0) PMT_RETURN_IF_ERROR(plan_layer(op_));
     meter_.begin(predictor.network(), op_, clean_, true);
   }
-  // Groups are spread over all samples, which may be in the order of their classes.
-  PMT_RETURN_IF_ERROR(setup_.samples->read(samples_[image_ * groups_ + group_], predictor.input()));
-  predictor.run();
+  const int32_t left = leaves_at(op_);
+  if (left > kept_op()) PMT_RETURN_IF_ERROR(forward_sample(kept_op(), left, kept_op()));
+  PMT_RETURN_IF_ERROR(forward_sample(left, op_, op_));
   meter_.add(predictor.network(), predictor.plan(), op_, predictor.memory(), 0);
   if (++image_ < images_[group_]) return {};
   image_ = 0;
   meter_.conclude(predictor.network(), op_, values, found_ + int64_t{group_} * out.channels);
   if (++group_ == groups_) align();
+  return {};
+}
+
+// Activations inside a stream are brought behind it in the plan in which they were kept: where the stream ends, for a
+// forward to an op behind it. Else the op before which they are.
+int32_t ChannelPhase::leaves_at(int32_t op) const {
+  const int32_t behind = keeps() ? setup_.predictor->behind_stream(kept_op()) : 0;
+  return behind <= op ? behind : kept_op();
+}
+
+// A part of a sample's forward, in the plan of passes to `planned`. Groups are spread over all samples, which may be in
+// the order of their classes.
+Status ChannelPhase::forward_sample(int32_t begin, int32_t end, int32_t planned) {
+  Predictor& predictor = *setup_.predictor;
+  PMT_RETURN_IF_ERROR(predictor.stop_at(planned));
+  predictor.place(memory_);
+  const int32_t image = image_ * groups_ + group_;
+  int8_t* const kept = setup_.external + int64_t{image} * kept_bytes_;
+  if (begin == 0) {
+    PMT_RETURN_IF_ERROR(setup_.samples->read(samples_[image], predictor.input()));
+  } else {
+    restore_activations(model(), predictor.plan(), predictor.memory(), begin, kept);
+  }
+  predictor.run(begin, end);
+  if (keeps() && end > begin) keep_activations(model(), predictor.plan(), predictor.memory(), end, kept);
   return {};
 }
 
@@ -90,6 +121,7 @@ void ChannelPhase::align() {
   align_layer(model(), op_, clean_, shrunk_, parameters_->channels(op_));
   clean_ += channels;
   group_ = 0;
+  kept_op_ = keeps() ? op_ : 0;
   ++op_;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/align/shrinkage.hpp"
+#include "core/base/linked.hpp"
 #include "core/learner/learner_samples.hpp"
 #include "core/learner/learner_state.hpp"
 #include "core/learner/predictor.hpp"
@@ -12,6 +13,9 @@ struct ChannelPhaseSetup {
   Predictor* predictor;            // whose passes end where the phase wants them to
   const ChannelStatistics* clean;  // of the layers but the last, one after another
   const LearnerSamples* samples;
+  // Whether each forward goes on from where the last one stopped, with activations of the samples in external_bytes().
+  bool keeps_activations;
+  int8_t* external;
 };
 
 class ChannelPhase {
@@ -20,6 +24,7 @@ class ChannelPhase {
   // measured with. The predictor's plan may be another afterwards.
   Status open(const ChannelPhaseSetup& setup, uint8_t* memory, size_t bytes);
   size_t bytes_needed() const { return lists_at_ + list_bytes_; }
+  int64_t external_bytes() const { return int64_t{kept_bytes_} * setup_.samples->capacity(); }
 
   // The model is aligned by these parameters, which are the image's, to `images` samples, spread over all; steps change
   // them layer by layer.
@@ -34,6 +39,11 @@ class ChannelPhase {
   const Model& model() const { return *setup_.predictor->network().model; }
   Status plan_layer(int32_t op);
   Status measure_sample();
+  Status forward_sample(int32_t begin, int32_t end, int32_t planned);
+  int32_t leaves_at(int32_t op) const;
+  // Known while compiling where that is not linked.
+  bool keeps() const { return linked::kept_activations && setup_.keeps_activations; }
+  int32_t kept_op() const { return linked::kept_activations ? kept_op_ : 0; }
   void align();
 
   ChannelPhaseSetup setup_ = {};
@@ -48,6 +58,8 @@ class ChannelPhase {
   int32_t images_[ImageGroups::usual] = {};   // of each group
   int32_t count_ = 0, groups_ = 0;
   int32_t op_ = 0, group_ = 0, image_ = 0;
+  int32_t kept_bytes_ = 0;  // of a sample
+  int32_t kept_op_ = 0;     // before which activations are kept; 0: nowhere yet
 };
 
 }  // namespace pmt

@@ -79,7 +79,8 @@ Status Learner::open_memory(void* memory, size_t bytes) {
   phase_ = static_cast<uint8_t*>(memory) + need_.persistent;
   phase_bytes_ = bytes - need_.persistent;
   PMT_RETURN_IF_ERROR(measure_phases());
-  if (bytes < need_.needed()) return {Code::arena_too_small};
+  const size_t external = setup_.external == nullptr ? 0 : setup_.external_bytes;
+  if (bytes < need_.needed() || external < need_.external) return {Code::arena_too_small};
   passes_ = phase_;
   return aim_at_head();
 }
@@ -101,8 +102,13 @@ Status Learner::measure_phases() {
     device_need_.epochs = epochs_at_ + epochs_.bytes_on_device();
   }
   if (!can_align()) return {};
-  const Status status = channels_.open({&predictor_, setup_.clean, &samples_}, phase_, phase_bytes_);
+  auto* const kept = static_cast<int8_t*>(setup_.external);
+  const bool keeps = setup_.keeps_activations;
+  const Status status = channels_.open({&predictor_, setup_.clean, &samples_, keeps, kept}, phase_, phase_bytes_);
   if (!status.ok() && status.code != Code::arena_too_small) return status;
+  Arena external;
+  external.take<int8_t>(channels_.external_bytes());
+  need_.external = device_need_.external = external.used();
   need_.align = device_need_.align = larger_size(channels_.bytes_needed(), need_.predict);
   if (chooses_input()) {
     (void)input_.open({&predictor_, &channels_, &samples_, &learned_}, phase_, phase_bytes_);

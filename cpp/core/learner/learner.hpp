@@ -26,6 +26,11 @@ struct LearnerSetup {
   int32_t clean_count;
   const Kernels* kernels;  // that do not pack
   FrameStore frames;
+  // Whether alignment keeps activations of its samples in slower memory, such as SDRAM: it takes two forwards a sample
+  // at most, not one a layer.
+  bool keeps_activations;
+  void* external;  // null: none
+  size_t external_bytes;
   // Whether filters before the network are chosen, too: the model has an input stage, and samples are frames of its
   // sensor, before the stage.
   bool chooses_input;
@@ -46,6 +51,7 @@ struct LearnerSetup {
 // memory must have.
 struct LearnerMemory {
   size_t persistent = 0, predict = 0, input = 0, align = 0, head = 0, epochs = 0;  // 0: the phase is not there
+  size_t external = 0;                                                             // where activations are kept
 
   size_t needed() const {
     const size_t phases[] = {predict, input, align, head, epochs};

@@ -25,23 +25,18 @@ void LearnerSamples::open(const FrameStore& frames, const Model& model, bool of_
   clear();
 }
 
-// Folds are stratified: a class's samples take turns.
-uint8_t LearnerSamples::fold_of(int32_t label) const {
-  int32_t before = 0;
-  for (int32_t i = 0; i < count_; ++i) before += records_[i].label == label && records_[i].held_out == 0 ? 1 : 0;
-  return static_cast<uint8_t>(before % head_folds);
-}
-
 Status LearnerSamples::add(const void* frame, int32_t label, Role role) {
   if (count_ == capacity_) return {Code::learner_full};
   const bool labeled = label != no_label;
   if (role == Role::hold_out && !labeled) return {Code::label_range};
   const uint32_t crc = crc32(static_cast<const uint8_t*>(frame), frame_bytes_);
   SampleRecord record = {crc, label, count_, 0, 0, 0};
-  int32_t of_kind = 0;  // labeled ones before this
+  int32_t of_kind = 0, of_class = 0;  // before this: labeled ones, and those of its label to train on
   for (int32_t i = count_ - 1; i >= 0; --i) {
-    if (records_[i].crc32 == crc) record.copy_of = i;
-    of_kind += records_[i].label != no_label ? 1 : 0;
+    const SampleRecord& earlier = records_[i];
+    if (earlier.crc32 == crc) record.copy_of = i;
+    of_kind += earlier.label != no_label ? 1 : 0;
+    of_class += earlier.label == label && earlier.held_out == 0 ? 1 : 0;
   }
   const bool is_copy = record.copy_of != count_;
   const bool chosen = role == Role::automatic && labeled && of_kind % held_out_every == held_out_every - 1;
@@ -49,7 +44,8 @@ Status LearnerSamples::add(const void* frame, int32_t label, Role role) {
   if (is_copy) record.held_out = records_[record.copy_of].held_out;
   const bool counts = record.held_out != 0 && !is_copy;
   if (counts && held_out_ == most_held_out_) return {Code::learner_full};
-  record.fold = is_copy ? records_[record.copy_of].fold : fold_of(label);
+  // Folds are stratified: a class's samples take turns.
+  record.fold = is_copy ? records_[record.copy_of].fold : static_cast<uint8_t>(of_class % head_folds);
   if (frames_.write != nullptr && !frames_.write(frames_.context, count_, frame)) return {Code::frame_store};
   records_[count_++] = record;
   held_out_ += counts ? 1 : 0;

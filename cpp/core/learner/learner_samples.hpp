@@ -60,7 +60,6 @@ class LearnerSamples {
   int32_t count(Use use) const;
 
  private:
-  uint8_t fold_of(int32_t label) const;
   Status read_frame(int32_t sample, void* frame) const;
 
   FrameStore frames_ = {};

@@ -23,6 +23,9 @@ LearnerSetup core_setup(const pmt_learner_setup& setup) {
   core.milliseconds = setup.milliseconds;
   core.clock = setup.clock;
   if (setup.epochs != nullptr) core.epochs = *reinterpret_cast<const EpochSetup*>(setup.epochs);
+  core.keeps_activations = setup.keeps_activations != 0;
+  core.external = setup.external;
+  core.external_bytes = setup.external_bytes;
   return core;
 }
 
@@ -94,6 +97,8 @@ pmt_learner* pmt_learner_open(void* object, const pmt_learner_setup* setup, void
 }
 
 size_t pmt_learner_needed(const pmt_learner* learner) { return learner->learner.need().needed(); }
+
+size_t pmt_learner_external_needed(const pmt_learner* learner) { return learner->learner.need().external; }
 
 uint8_t* pmt_learner_sensor_frame(pmt_learner* learner) { return learner->learner.sensor_frame(); }
 

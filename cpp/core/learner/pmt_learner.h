@@ -51,6 +51,9 @@ typedef struct {
   uint32_t (*milliseconds)(void* clock); /* may be null */
   void* clock;
   const pmt_epochs* epochs; /* may be null */
+  int keeps_activations;
+  void* external; /* may be null */
+  size_t external_bytes;
 } pmt_learner_setup;
 
 typedef struct {
@@ -71,6 +74,7 @@ pmt_learner* pmt_learner_open(void* object, const pmt_learner_setup* setup, void
 /* Bytes with which open() knows what the memory must have, also where it says that it is too small. */
 size_t pmt_learner_table_bytes(const pmt_learner_setup* setup);
 size_t pmt_learner_needed(const pmt_learner* learner);
+size_t pmt_learner_external_needed(const pmt_learner* learner);
 
 uint8_t* pmt_learner_sensor_frame(pmt_learner* learner);
 int pmt_learner_run_stage(pmt_learner* learner);

@@ -49,6 +49,13 @@ Status Predictor::stop_at(int32_t op) {
   return status;
 }
 
+int32_t Predictor::behind_stream(int32_t op) const {
+  for (int32_t i = 0; i < stream_count_; ++i) {
+    if (streams_[i].begin < op && op <= streams_[i].end) return streams_[i].end + 1;
+  }
+  return op;
+}
+
 // The plan is a multiple of 16 bytes, behind which the logits stand.
 size_t Predictor::activation_bytes() const {
   Arena measure;

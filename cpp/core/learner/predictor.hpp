@@ -21,6 +21,8 @@ class Predictor {
 
   // Plans passes that end before an op: what streams there does not. The last op: the whole network streams.
   Status stop_at(int32_t op);
+  // Where a stream ends that an op is inside of, which passes cannot begin at: the op behind; else the op itself.
+  int32_t behind_stream(int32_t op) const;
   // Memory of a pass, which holds nothing between two passes, in bytes; 16-byte aligned.
   size_t activation_bytes() const;
   void place(uint8_t* activations);
@@ -36,7 +38,9 @@ class Predictor {
 
   int8_t* input() const { return memory_.tensor(plan_, Pass::main, network_.model->header().input_tensor); }
   // The pass of the image in input().
-  void run() const { forward(network_, plan_, memory_, 1, 0, end_); }
+  void run() const { run(0, end_); }
+  // A part of a pass, from activations that are there.
+  void run(int32_t begin, int32_t end) const { forward(network_, plan_, memory_, 1, begin, end); }
   // The input of the op before which the passes end, after run().
   const int8_t* features() const { return memory_.tensor(plan_, Pass::main, network_.model->op(end_).input[0]); }
   // Logits, one a class, after a run() to the last op.

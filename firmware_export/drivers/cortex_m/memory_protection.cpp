@@ -28,9 +28,9 @@ Cut cut(uint32_t begin, uint32_t bytes, Use use, int32_t log2) {
 
 uint32_t round_up(uint32_t value, uint32_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
-int32_t cover_at_least(uint32_t begin, uint32_t bytes, Use use, ProtectionRegion* regions, int32_t most) {
-  for (uint32_t granule = 32; granule != 0; granule *= 2) {
-    const int32_t count = cover(begin, round_up(bytes, granule), use, regions, most);
+int32_t cover_at_least(const MemoryRange& range, Use use, ProtectionRegion* regions, int32_t most) {
+  for (uint32_t granule = 32; granule != 0 && range.bytes > 0; granule *= 2) {
+    const int32_t count = cover(range.begin, round_up(range.bytes, granule), use, regions, most);
     if (count > 0) return count;
   }
   return 0;
@@ -57,7 +57,7 @@ int32_t cover(uint32_t begin, uint32_t bytes, Use use, ProtectionRegion* regions
 
 // Later regions win. The first one takes the rest of the address space, but for the peripherals and the
 // processor's own registers: a processor that reads ahead must not reach memory that is not there.
-int32_t protection(uint32_t flash, uint32_t flash_bytes, uint32_t ram, uint32_t ram_bytes,
+int32_t protection(const MemoryRange& flash, const MemoryRange& ram, const MemoryRange& external,
                    ProtectionRegion (&regions)[protection_regions]) {
   constexpr uint32_t whole_space = 31u << 1;
   constexpr uint32_t but_parts_2_and_7 = 0x84u << 8;
@@ -65,8 +65,9 @@ int32_t protection(uint32_t flash, uint32_t flash_bytes, uint32_t ram, uint32_t 
   regions[0] = {0, static_cast<uint32_t>(Use::nothing) | but_parts_2_and_7 | whole_space | enabled};
   int32_t count = 1;
   count += cover(0x40000000, 0x20000000, Use::peripherals, regions + count, 1);
-  count += cover_at_least(flash, flash_bytes, Use::code, regions + count, for_flash);
-  count += cover_at_least(ram, ram_bytes, Use::data, regions + count, protection_regions - count);
+  count += cover_at_least(flash, Use::code, regions + count, for_flash);
+  count += cover_at_least(external, Use::data, regions + count, 1);
+  count += cover_at_least(ram, Use::data, regions + count, protection_regions - count);
   return count;
 }
 

@@ -27,9 +27,14 @@ int32_t cover(uint32_t begin, uint32_t bytes, Use use, ProtectionRegion* regions
 
 constexpr int32_t protection_regions = 8;
 
-// The regions for a program. An end that needs too many regions is moved up to where they suffice; a
-// RAM of at most 4 MB that stands at a multiple of 4 MB is exact to 1 KB. Returns their number.
-int32_t protection(uint32_t flash, uint32_t flash_bytes, uint32_t ram, uint32_t ram_bytes,
+struct MemoryRange {
+  uint32_t begin, bytes;
+};
+
+// The regions for a program, which may have no external memory. An end that needs too many regions is moved up to
+// where they suffice; a RAM of at most 4 MB that stands at a multiple of 4 MB is exact to 1 KB where there is no other.
+// Returns their number.
+int32_t protection(const MemoryRange& flash, const MemoryRange& ram, const MemoryRange& external,
                    ProtectionRegion (&regions)[protection_regions]);
 
 }  // namespace pmt::cortex_m

@@ -10,8 +10,8 @@
 
 extern "C" {
 
-// From link.ld; the address of the first four is the value.
-extern uint8_t flash_origin[], flash_bytes[], ram_origin[], ram_bytes[];
+// From link.ld; the address of the first six is the value.
+extern uint8_t flash_origin[], flash_bytes[], ram_origin[], ram_bytes[], external_origin[], external_bytes[];
 extern uint32_t stack_limit[], stack_top[];
 extern uint32_t data_load[], data_begin[], data_end[];
 extern uint32_t bss_begin[], bss_end[];
@@ -47,7 +47,8 @@ uint32_t value_of(const uint8_t* symbol) { return reinterpret_cast<uint32_t>(sym
 void protect_memory() {
   ProtectionRegion regions[protection_regions];
   const int32_t count =
-      protection(value_of(flash_origin), value_of(flash_bytes), value_of(ram_origin), value_of(ram_bytes), regions);
+      protection({value_of(flash_origin), value_of(flash_bytes)}, {value_of(ram_origin), value_of(ram_bytes)},
+                 {value_of(external_origin), value_of(external_bytes)}, regions);
   asm volatile("dmb" ::: "memory");
   io::write(MPU_CTRL, 0);
   for (int32_t i = 0; i < protection_regions; ++i) {

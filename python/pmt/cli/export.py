@@ -61,7 +61,7 @@ _OF_INFERENCE = {
 }
 _OF_A_LEARNER = _OF_INFERENCE | {
     *("learner", "held_out", "samples", "frames", "states", "choose_input", "keep_confirmed"),
-    *("preset", "method"),
+    *("keep_activations", "preset", "method"),
 }
 
 
@@ -184,6 +184,12 @@ def _add_learner(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="hold its confirmed state in RAM while it learns a second time",
     )
+    group.add_argument(
+        "--keep-activations",
+        action="store_true",
+        help="hold activations of its samples in the board's external memory, so that alignment "
+        "takes two forwards a sample at most, not one a layer",
+    )
 
 
 def _add_training(parser: argparse.ArgumentParser) -> None:
@@ -219,7 +225,8 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         output.text(str(learner))
         output.figures(learner.to_json())
         return 0
-    for option in ("choose_input", "keep_confirmed", "frames", "states", "samples"):
+    named = ("choose_input", "keep_confirmed", "keep_activations", "frames", "states", "samples")
+    for option in named:
         if getattr(arguments, option) != arguments.default_of(option):
             raise ValueError(f"--{option.replace('_', '-')} needs --learner")
     lock = None
@@ -257,6 +264,7 @@ def _exported_learner(arguments: argparse.Namespace) -> LearnerExport:
         samples=0 if arguments.inference else arguments.samples or SAMPLES,
         held_out=arguments.held_out,
         keeps_confirmed=arguments.keep_confirmed,
+        keeps_activations=arguments.keep_activations,
         frames=arguments.frames,
         states=arguments.states,
         options=board_options(arguments.preset, arguments.method, chosen) if chosen else None,

@@ -283,6 +283,7 @@ class _Session:
             samples=self._samples,
             held_out=int(export["held_out"]),
             keeps_confirmed=bool(export["keeps_confirmed"]),
+            keeps_activations=bool(export["keeps_activations"]),
             options=None if chosen is None else TrainingOptions(**chosen),
         )
         self._progress = progress

@@ -90,6 +90,8 @@ class LearnerSizes:
         Beside it, of a prediction and of each phase; 0 where the model has no such phase.
     needed : int
         The persistent part and the largest of the others: what a learner is opened with.
+    external : int
+        Outside of that, for activations; 0 where none are kept.
     streams : tuple of (int, int, int)
         Runs of ops that go through line buffers: first, last, rows at once.
     """
@@ -101,12 +103,15 @@ class LearnerSizes:
     head: int
     epochs: int
     needed: int
+    external: int
     streams: tuple[tuple[int, int, int], ...]
 
     def __str__(self) -> str:
         rows = [("persistent", f"{self.persistent:,}")]
         rows += [(f"phase {name}", f"{size:,}") for name, size in self.phases().items()]
         rows.append(("needed", f"{self.needed:,}"))
+        if self.external:
+            rows.append(("external", f"{self.external:,}"))
         return table(["memory", "bytes"], rows, left=["memory"])
 
     def phases(self) -> dict[str, int]:
@@ -132,6 +137,10 @@ class Learner:
         Most of them that are held out to choose a state; by default a quarter.
     keeps_confirmed : bool
         Whether the confirmed state stays in memory while another one is learned.
+    keeps_activations : bool
+        Whether alignment keeps activations of the samples in memory of their own, a device's
+        external one: it takes two forwards a sample at most, not one a layer, and has the same
+        result.
     options : TrainingOptions, optional
         Epochs of perturbed forwards, as the phase ``"epochs"``: which layers, how many epochs, and
         how; by default there are none. A preparation is another phase's.
@@ -155,6 +164,7 @@ class Learner:
         samples: int = 256,
         held_out: int | None = None,
         keeps_confirmed: bool = True,
+        keeps_activations: bool = False,
         options: TrainingOptions | None = None,
         storage: str | os.PathLike[str] | None = None,
     ) -> None:
@@ -171,7 +181,8 @@ class Learner:
         image, clean = learner_image(model)
         place = "" if storage is None else os.fspath(storage)
         epochs = epochs_of(model, options)
-        sizes = (image, clean, choose_input, samples, held_out, keeps_confirmed, epochs)
+        keeps = (keeps_confirmed, keeps_activations)
+        sizes = (image, clean, choose_input, samples, held_out, *keeps, epochs)
         self._place = place
         with self._storing():
             self._core = _core.Learner(*sizes, place)
@@ -417,12 +428,14 @@ def plan_sizes(
     chooses_input: bool,
     samples: int,
     held_out: int,
-    keeps: bool,
+    keeps_confirmed: bool,
+    keeps_activations: bool,
     epochs: Any = None,
 ) -> LearnerSizes:
     """Count a learner's memory on a device."""
+    keeps = (keeps_confirmed, keeps_activations)
     parts, needed, streams = _core.plan_learner(
-        image, clean, chooses_input, samples, held_out, keeps, epochs
+        image, clean, chooses_input, samples, held_out, *keeps, epochs
     )
     return LearnerSizes(**parts, needed=needed, streams=tuple(streams))
 

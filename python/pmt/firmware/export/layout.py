@@ -141,6 +141,8 @@ def values_of(target: Target) -> dict[str, object]:
         "TARGET_FLAGS": " ".join(target.flags),
         "FLASH_ORIGIN": f"0x{target.flash.origin:08X}",
         "RAM_ORIGIN": f"0x{target.ram.origin:08X}",
+        "EXTERNAL_ORIGIN": f"0x{0 if target.external is None else target.external.origin:08X}",
+        "EXTERNAL_BYTES": 0,
         "CLOCK_HZ": target.clock_hz,
     }
 

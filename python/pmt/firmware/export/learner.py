@@ -52,9 +52,15 @@ SAMPLES = 64  # where no other number is given
 _BLOCK = 512  # bytes, of a card
 # Memory of the program at most, beside arena and model, on the boards that come with pmt; tests
 # hold what is linked to it.
-FIXED = FixedMemory(stack=4096, variables=3456, code=119 * 1024)
+FIXED = FixedMemory(stack=4096, variables=3456, code=120 * 1024)
 # Bytes of code at least, of parts that a learner may be without.
-_EPOCHS_CODE, _STAGE_CODE, _SEARCH_CODE, _LEARNING_CODE = 19_500, 9_500, 4_500, 27_500
+_EPOCHS_CODE, _STAGE_CODE, _SEARCH_CODE, _LEARNING_CODE, _KEPT_CODE = (
+    19_500,
+    9_500,
+    4_500,
+    27_500,
+    1_024,
+)
 
 
 # Header and function of the program that open its states.
@@ -87,6 +93,8 @@ class LearnerExport:
         Most samples, and most of them to choose a state.
     keeps_confirmed : bool
         Whether it predicts while it learns a second time.
+    keeps_activations : bool
+        Whether it keeps activations in external memory.
     frames : {"board", "host"}
         Where frames wait.
     states : {"card", "flash"}
@@ -107,6 +115,7 @@ class LearnerExport:
     samples: int
     held_out: int
     keeps_confirmed: bool
+    keeps_activations: bool
     frames: str
     states: str
     sizes: LearnerSizes
@@ -145,6 +154,8 @@ class LearnerExport:
         if self.statistics_bytes:
             rows += [("statistics of clean images", self.statistics_bytes)]
         rows += [("code, at most", self.code_bytes), ("flash", self.flash_used)]
+        if sizes.external:
+            rows += [("", 0), ("external: activations", sizes.external)]
         text = [(name, f"{size:,}" if name else "") for name, size in rows]
         return table(["memory", "bytes"], text, left=["memory"])
 
@@ -176,6 +187,7 @@ def export_learner(
     samples: int = SAMPLES,
     held_out: int | None = None,
     keeps_confirmed: bool = False,
+    keeps_activations: bool = False,
     frames: str | None = None,
     states: str = "card",
     options: TrainingOptions | None = None,
@@ -202,6 +214,9 @@ def export_learner(
     keeps_confirmed : bool
         Whether the confirmed state stays in RAM while another one is learned. Without, nothing is
         predicted from the second adaptation's begin to its end.
+    keeps_activations : bool
+        Keep activations in the board's external memory while channels are aligned, as in
+        ``pmt.Learner``; its ``target.toml`` names that memory.
     frames : {"board", "host"}, optional
         Where frames wait while a phase reads them: behind the learner's memory, or on the PC at
         the other end of the line; by default on the board where they fit.
@@ -248,7 +263,9 @@ def export_learner(
     if samples == 0:
         clean = None
     epochs = epochs_of(model, options)
-    sizes = plan_sizes(image, clean, choose_input, samples, held_out, keeps_confirmed, epochs)
+    keeps = (keeps_confirmed, keeps_activations)
+    sizes = plan_sizes(image, clean, choose_input, samples, held_out, *keeps, epochs)
+    _check_external(board, sizes.external, keeps_activations)
     budgets = {"ram": board.ram.bytes, "flash": board.flash.bytes}
     for name, given in (("ram", ram), ("flash", flash)):
         budgets[name] = budgets[name] if given is None else parse_size(name, given)
@@ -259,6 +276,7 @@ def export_learner(
         [] if epochs is None else [epochs[:2]],
         input_search=choose_input,
         learning=samples > 0,
+        kept_activations=sizes.external > 0,
     )
     all_frames = samples * math.prod(model.image_shape if choose_input else model.input_shape)
     left = budgets["ram"] - sizes.needed - FIXED.stack - FIXED.variables
@@ -270,6 +288,7 @@ def export_learner(
         samples=samples,
         held_out=held_out,
         keeps_confirmed=keeps_confirmed,
+        keeps_activations=keeps_activations,
         frames=where,
         states=states,
         sizes=sizes,
@@ -299,6 +318,7 @@ def _code_bytes(parts: LinkedParts) -> int:
         (not parts.input_stage, _STAGE_CODE),
         (not parts.input_search, _SEARCH_CODE),
         (not parts.learning, _LEARNING_CODE),
+        (not parts.kept_activations, _KEPT_CODE),
     ]
     return FIXED.code - parts.saved_bytes() - sum(size for out, size in left_out if out)
 
@@ -352,6 +372,19 @@ def _states_check(report: LearnerExport, board: Target) -> str:
     )
 
 
+def _check_external(board: Target, used: int, wanted: bool) -> None:
+    if wanted and board.external is None:
+        raise ValueError(
+            f"keeps_activations: {board.name!r} has no external memory; add [external] to its "
+            "target.toml, or leave it out"
+        )
+    if board.external is not None and used > board.external.bytes:
+        raise ValueError(
+            f"the activations take {used:,} bytes of external memory, and {board.name!r} has "
+            f"{board.external.bytes:,}; take fewer samples"
+        )
+
+
 def _project(report: LearnerExport, board: Target, image: bytes, clean: bytes) -> dict[str, bytes]:
     values = {
         **layout.values_of(board),
@@ -377,6 +410,8 @@ def _project(report: LearnerExport, board: Target, image: bytes, clean: bytes) -
         "STATES_HEADER": _STATE_STORAGES[report.states][0],
         "STATES": _STATE_STORAGES[report.states][1] if report.samples else "nullptr",
         "STATES_CHECK": _states_check(report, board),
+        "EXTERNAL": "external" if report.sizes.external else "nullptr",
+        "EXTERNAL_BYTES": report.sizes.external,
     }
     return {
         **layout.source_files(board, learner=True),

@@ -31,19 +31,20 @@ class LinkedParts:
         Of each set of ``cpp/core/base/linked_parts.hpp`` the bits of its parts.
     input_stage : bool
         Whether the model has filters before the network.
-    input_search, learning : bool
-        Whether a learner chooses them; whether it learns at all.
+    input_search, learning, kept_activations : bool
+        Whether a learner chooses them; whether it learns at all; whether it keeps activations.
     """
 
     bits: dict[str, int]
     input_stage: bool = True
     input_search: bool = False
     learning: bool = True
+    kept_activations: bool = False
 
     def header(self) -> bytes:
         """Return the file of the core that lists the parts."""
         lines = [f"constexpr uint32_t {name} = {bits:#x};" for name, bits in self.bits.items()]
-        for name in ("input_stage", "input_search", "learning"):
+        for name in ("input_stage", "input_search", "learning", "kept_activations"):
             lines.append(f"constexpr bool {name} = {str(getattr(self, name)).lower()};")
         body = "\n".join(lines)
         return (
@@ -68,6 +69,7 @@ def linked_parts(
     *,
     input_search: bool = False,
     learning: bool = True,
+    kept_activations: bool = False,
 ) -> LinkedParts:
     """Return the parts that a model and trainings of layers use.
 
@@ -77,8 +79,9 @@ def linked_parts(
         The core's model.
     trainings : iterable of (Options, sequence of int)
         Options, and the ops of the layers; none for firmware that trains nothing.
-    input_search, learning : bool, optional
-        Whether filters before the network are chosen on the board; whether it learns at all.
+    input_search, learning, kept_activations : bool, optional
+        Whether filters before the network are chosen on the board; whether it learns at all;
+        whether it keeps activations.
 
     Returns
     -------
@@ -89,4 +92,4 @@ def linked_parts(
     for options, layers in trainings:
         for name, found in _core.parts_of_training(model, options, layers).items():
             bits[name] |= found
-    return LinkedParts(bits, bool(model.stage()), input_search, learning)
+    return LinkedParts(bits, bool(model.stage()), input_search, learning, kept_activations)

@@ -76,6 +76,8 @@ class Target:
         The compiler's options for the processor; none for the host's.
     flash, ram : Region
         Memory of the firmware; budgets and linker regions.
+    external : Region or None
+        Slower memory beside it, which a learner may keep activations in.
     clock_hz : int
         Clock of the core.
     stack_bytes : int
@@ -111,6 +113,7 @@ class Target:
     emulated_per_second: int = 0
     openocd: str = ""
     wiring: Wiring | None = None
+    external: Region | None = None
     like: str = ""
 
     @property
@@ -227,7 +230,7 @@ _REGION = {"origin": int, "bytes": int}
 _WIRING = {"supply": str, "crystal_hz": int}
 _OPTIONAL = {"board": str, "chip": str, "drivers": list, "flags": list, **_WIRING}
 _REQUIRED = {"description": str, "clock_hz": int, "stack_bytes": int, "run": str}
-_TABLES = {"flash": dict, "ram": dict, "emulator": dict, "flashing": dict}
+_TABLES = {"flash": dict, "ram": dict, "external": dict, "emulator": dict, "flashing": dict}
 _EMULATOR = {"machine": str, "instructions_per_second": int}
 
 
@@ -236,7 +239,7 @@ def _target(path: Path, folder: Path, values: Mapping[str, Any]) -> Target:
     check_word("the target's name, that of its file or folder,", name)
     _check(values, {**_REQUIRED, "flash": dict, "ram": dict}, {**_OPTIONAL, **_TABLES}, "")
     regions = {}
-    for memory in ("flash", "ram"):
+    for memory in ("flash", "ram", *(["external"] if "external" in values else [])):
         _check(values[memory], _REGION, {}, f"{memory}.")
         regions[memory] = Region(**values[memory])
         if regions[memory].origin + regions[memory].bytes > 2**32:
@@ -260,6 +263,7 @@ def _target(path: Path, folder: Path, values: Mapping[str, Any]) -> Target:
         wiring=_read_wiring(values),
         flash=regions["flash"],
         ram=regions["ram"],
+        external=regions.get("external"),
         **{name: values[name] for name in _REQUIRED},
     )
 
@@ -313,8 +317,8 @@ def _check_chip(chip: str, regions: Mapping[str, Region]) -> None:
     if family is None:
         return
     most = _FLASH_BYTES.get(chip[len(family) + 1 : len(family) + 2], 1 << 32)
-    for name, region in regions.items():
-        known = _MEMORY[family][name]
+    for name, known in _MEMORY[family].items():
+        region = regions[name]
         if name == "flash":
             known = tuple(Region(one.origin, min(one.bytes, most)) for one in known)
         end = region.origin + region.bytes
@@ -452,6 +456,8 @@ _NUMBERS = {
     "flash.bytes": _SIZE,
     "ram.origin": _ADDRESS,
     "ram.bytes": _SIZE,
+    "external.origin": _ADDRESS,
+    "external.bytes": _SIZE,
 }
 _ANY_NUMBER = _Number(0, 2**32 - 1)
 
