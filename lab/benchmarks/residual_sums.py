@@ -47,7 +47,7 @@ class Network(IntegerNetwork):
         self.residual_sums = sums
 
     def layer_input(self, op: Any, x: Any) -> Any:
-        """Return what a layer reads of a tensor: whole numbers, unless sums are real."""
+        """Return the values that a layer reads: whole ones, unless it reads a real sum as it is."""
         if self.residual_sums != SUMS[1]:
             return x
         zero = self.graph.tensors[op.inputs[0]].zero_point
