@@ -29,7 +29,7 @@ import numpy as np
 import pmt
 from pmt.callbacks import Callback, StepEnd
 from pmt.cli.output import table
-from pmt.protocol import split
+from pmt.protocol import ImagePool, Split, split
 from pmt_lab.augmentation import center_crop, random_views
 from pmt_lab.files import write_text
 from pmt_lab.kept_benchmark import run_benchmark
@@ -38,6 +38,7 @@ from pmt_lab.sweep.images import at_size, pools
 BATCH = 100
 STATES = 5
 SIZE, ENLARGED = 128, 147
+Pools = tuple[ImagePool, ImagePool]
 PRINTED: dict[str, Any] = {"layers": "B2,head", "generator": "philox"}
 
 
@@ -103,20 +104,29 @@ class States(Callback):
             write_text(self.path, json.dumps(self.found))
 
 
-def row_of(
-    name: str, corruption: str, seed: int, epochs: int, data: Path, out: Path, threads: int
-) -> dict[str, Any]:
-    """Return the accuracies of a setting's states."""
-    setting = settings()[name]
-    model = pmt.load("cifar10_mcunet")
+def image_pools(data: Path, corruption: str, model: pmt.Model) -> Pools:
+    """Return the training and the test images."""
     source = {
         "path": str(data / "cifar-10-batches-bin"),
         "corruption_seed": 0,
         "coarse_labels": False,
         "constants": "cifar10",
     }
-    train, test = pools(source, corruption, 5, model)
-    images = split("default", train, test, seed=0, images=1100, held_out=100, test_images=900)
+    return pools(source, corruption, 5, model)
+
+
+def chosen_images(pair: Pools) -> Split:
+    """Return 1,000 images to train on, 100 that are held out and 900 to test on."""
+    return split("default", *pair, seed=0, images=1100, held_out=100, test_images=900)
+
+
+def row_of(
+    name: str, corruption: str, seed: int, epochs: int, data: Path, out: Path, threads: int
+) -> dict[str, Any]:
+    """Return the accuracies of a setting's states."""
+    setting = settings()[name]
+    model = pmt.load("cifar10_mcunet")
+    images = chosen_images(image_pools(data, corruption, model))
     assert images.held_out is not None
     resized = partial(at_size, model=model)
     if setting.enlarged:

@@ -19,7 +19,8 @@ LAB = Path(__file__).parents[1] / "pages"
 PAGES = sorted(LAB.glob("*.md"))
 
 _MADE = re.compile(
-    r"<!-- (?:table:.*?-->.*?<!-- end of table|results -->.*?<!-- end of results) -->", re.DOTALL
+    r"<!-- (?:table:.*?-->.*?<!-- end of table|results(?:: [\w-]+)? -->.*?<!-- end of results) -->",
+    re.DOTALL,
 )
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _ROW = re.compile(r"^\|.*$", re.MULTILINE)
@@ -119,6 +120,17 @@ def test_what_follows_from_a_table_is_computed_right(page: Path) -> None:
             places = len(figure.partition(".")[2])
             found = value(ast.parse(formula, mode="eval").body)
             assert f"{found:.{places}f}" == figure, formula
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_cells_of_tables_are_whole(page: Path) -> None:
+    """A stroke ends a cell, in code too, unless a backslash stands before it."""
+    cut, columns = [], 0
+    for line in _FENCE.sub("", page.read_text()).splitlines():
+        cells = len(re.findall(r"(?<!\\)\|", line)) if line.startswith("|") else 0
+        columns = cells and (columns or cells)
+        cut += [line] if cells != columns else []
+    assert cut == []
 
 
 def test_a_figure_from_nowhere_is_found() -> None:

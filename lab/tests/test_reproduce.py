@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from pmt_lab.report import thinned
 from pmt_lab.reproduce import STUDIES, find_study, results
 from pmt_lab.reproduce.drawing import draw_curves, draw_groups, draw_sheet
 from pmt_lab.reproduce.figure_7 import loss_rows
-from pmt_lab.reproduce.page import page, row_cells, summary, write_page
+from pmt_lab.reproduce.page import page, row_cells, summary, write_pages
 from pmt_lab.reproduce.runs import GRIDS, Found, accuracy_row, find, read_study_grid, small
 from pmt_lab.reproduce.study import (
     ACCURACY,
@@ -38,7 +39,7 @@ from pmt_lab.reproduce.study import (
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "lab" / "results"
-PAGE = ROOT / "lab" / "pages" / "reproduction.md"
+PAGES = sorted((ROOT / "lab" / "pages").glob("reproduction*.md"))
 # Drawn by plot_curves, which needs a finished run.
 CURVES = ("learning-rate-scaling", "estimators", "bp-free-methods", "bp-free-methods-same-layers")
 TRAINING = [one.name for one in STUDIES.values() if one.sweeps]
@@ -489,31 +490,81 @@ def test_the_command_refuses_what_does_not_go_together(tmp_path, capsys):
     ):
         assert complaint(*given).startswith(f"pmt-lab: error: {message}")
     (tmp_path / "x.md").write_text("no marks")
-    assert complaint("--page", str(tmp_path), "--write", str(tmp_path / "x.md")) == (
-        f"pmt-lab: error: {tmp_path}/x.md: needs a line <!-- results --> and, after it, a line "
-        "<!-- end of results -->; add them\n"
+    assert complaint("--page", str(RESULTS), "--write", str(tmp_path)) == (
+        f"pmt-lab: error: {tmp_path}: no Markdown file there has a line <!-- results --> or "
+        "<!-- results: STUDY --> and, after it, a line <!-- end of results -->; add them\n"
     )
 
 
-def test_the_page_is_made_from_the_results_alone(tmp_path):
-    copy = tmp_path / "page.md"
-    copy.write_text(PAGE.read_text())
-    write_page(RESULTS, copy)
-    assert copy.read_text() == PAGE.read_text(), (
-        "run `pmt-lab reproduce --page lab/results --write lab/pages/reproduction.md`"
-    )
+def copied(folder):
+    for path in PAGES:
+        (folder / path.name).write_text(path.read_text())
 
 
-def test_the_page_needs_a_result(tmp_path, capsys):
-    written = tmp_path / "page.md"
-    written.write_text(PAGE.read_text())
+def test_the_pages_are_made_from_the_results_alone(tmp_path):
+    copied(tmp_path)
+    write_pages(RESULTS, tmp_path)
+    for path in PAGES:
+        assert (tmp_path / path.name).read_text() == path.read_text(), (
+            "run `pmt-lab reproduce --page lab/results --write lab/pages`"
+        )
+
+
+def test_every_table_stands_once_under_its_heading_and_three_sentences():
+    text = "\n".join(path.read_text() for path in PAGES)
+    assert text.count("<!-- results -->") == 1
+    for study in STUDIES.values():
+        heading, mark = f"\n## {study.item}: {study.title}\n", f"\n<!-- results: {study.name} -->\n"
+        assert text.count(heading) == text.count(mark) == 1
+        prose = text[text.index(heading) + len(heading) : text.index(mark)]
+        assert "<!-- results" not in prose
+        assert len(re.findall(r"[.:;](?=\s)", prose)) >= 3, study.name
+
+
+def test_the_verdicts_lead_to_the_sections(tmp_path):
+    (tmp_path / "a.md").write_text("<!-- results -->\n<!-- end of results -->\n")
+    (tmp_path / "b.md").write_text("<!-- results: estimators -->\nold\n<!-- end of results -->\n")
+    (tmp_path / "c.md").write_text("as it is")
+    write_pages(RESULTS, tmp_path)
+    lines = (tmp_path / "a.md").read_text().splitlines()
+    assert lines[:4] == [
+        "<!-- results -->", "", "| in the paper |  | verdicts |", "| --- | --- | --- |",
+    ]  # fmt: skip
+    there = "b.md#figure-7-right-estimators-at-the-same-cost-gaussian-noise"
+    assert any(line.startswith(f"| [Figure 7, right]({there}) | Estimators at") for line in lines)
+    assert any(line.startswith("| Figure 7, left | Scaling of") for line in lines)
+    text = (tmp_path / "b.md").read_text()
+    assert text.startswith("<!-- results: estimators -->\n\n`pmt-lab reproduce estimators`: pmt ")
+    assert text.endswith(" |\n\n<!-- end of results -->\n")
+    assert "old" not in text
+    assert (tmp_path / "c.md").read_text() == "as it is"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("<!-- results: estimator -->\n<!-- end of results -->", "names no study; see --list"),
+        ("<!-- results -->\n", "needs, after it, a line <!-- end of results -->"),
+        ("<!-- results -->\n<!-- results: estimators -->\n<!-- end of results -->", "after it"),
+    ],
+)
+def test_marks_that_cannot_be_filled(tmp_path, text, message):
+    (tmp_path / "a.md").write_text("<!-- results -->\n<!-- end of results -->\n")
+    (tmp_path / "b.md").write_text(text)
+    with pytest.raises(ValueError, match=rf"b\.md: .*{message}"):
+        write_pages(RESULTS, tmp_path)
+    assert (tmp_path / "a.md").read_text() == "<!-- results -->\n<!-- end of results -->\n"
+
+
+def test_the_pages_need_a_result(tmp_path, capsys):
+    copied(tmp_path)
     for folder in (tmp_path, tmp_path / "none"):
-        assert main(["reproduce", "--page", str(folder), "--write", str(written)]) == 2
+        assert main(["reproduce", "--page", str(folder), "--write", str(tmp_path)]) == 2
         assert capsys.readouterr().err == (
             f"pmt-lab: error: {folder}: holds no result of a study; give the folder that --results "
             "wrote to\n"
         )
-    assert written.read_text() == PAGE.read_text()
+    assert (tmp_path / PAGES[0].name).read_text() == PAGES[0].read_text()
 
 
 def test_the_page_names_a_file_without_its_figures(tmp_path):

@@ -18,7 +18,7 @@ from pmt_lab.cli.common import (
     table,
 )
 from pmt_lab.reproduce import STUDIES, find_study
-from pmt_lab.reproduce.page import TITLES, page, row_cells, summary, write_page
+from pmt_lab.reproduce.page import TITLES, page, row_cells, summary, write_pages
 from pmt_lab.reproduce.reproduce_job import Reproduction, reproduce
 from pmt_lab.reproduce.study import Unfinished
 
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--page", metavar="DIR", help="print the tables of the results in DIR as Markdown"
     )
     parser.add_argument(
-        "--write", metavar="FILE", help="with --page, write them between the marks of FILE"
+        "--write", metavar="DIR", help="with --page, write them between the marks of DIR's pages"
     )
     parser.add_argument(
         "--scale",
@@ -92,7 +92,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         if arguments.write is None:
             output.text(page(arguments.page).rstrip("\n"))
         else:
-            write_page(arguments.page, arguments.write)
+            write_pages(arguments.page, arguments.write)
             output.text(f"tables in {arguments.write}")
         return 0
     check_plot(arguments.plot)

@@ -1,7 +1,8 @@
-"""The page of reproductions: every study's rows as Markdown, from the versioned results only."""
+"""The pages of reproductions: every study's rows as Markdown, from the versioned results only."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from pmt_lab.files import write_text
 from pmt_lab.reproduce import STUDIES, compared_rows, results
 from pmt_lab.reproduce.study import Row, Study, Verdict
 
-__all__ = ["TITLES", "page", "row_cells", "summary", "write_page"]
+__all__ = ["TITLES", "page", "row_cells", "summary", "write_pages"]
 
 TITLES = ("", "ours", "95 % interval", "published", "difference", "unit", "verdict", "why")
 _ORDER: tuple[Verdict, ...] = (
@@ -28,7 +29,9 @@ _ORDER: tuple[Verdict, ...] = (
 _DIGITS = {"%": 1, "MMAC": 1, "KB": 0, "ms": 0, "nats": 3, "cosine": 3, "points": 1}
 # From here on a number of any unit has four digits without a decimal place.
 _THOUSANDS = 1000
-_FIRST, _LAST = "<!-- results -->", "<!-- end of results -->"
+_FIRST = re.compile(r"^<!-- results(?:: ([^\n]*))? -->$", re.MULTILINE)
+_LAST = "<!-- end of results -->"
+_BLOCK = re.compile(f"({_FIRST.pattern})\n.*?^{_LAST}$", re.MULTILINE | re.DOTALL)
 # From here on a number is written with an exponent.
 _LARGE = 10**6
 # Squared errors differ by factors of thousands: whole numbers, ours and computed ones alike.
@@ -50,11 +53,53 @@ def page(folder: str | Path) -> str:
     ValueError
         If a file is damaged.
     """
+    parts = _parts(folder, {})
+    sections = [f"## {_heading(one)}\n\n{parts[one.name]}\n" for one in STUDIES.values()]
+    return "\n".join([parts[""], "", *sections])
+
+
+def write_pages(folder: str | Path, pages: str | Path) -> None:
+    """Write tables between the marks of a folder's Markdown files, which keep their line ends.
+
+    From ``<!-- results: STUDY -->`` to ``<!-- end of results -->`` stands a study's table, after
+    ``<!-- results -->`` the verdicts of all, with links to the sections of those tables.
+
+    Parameters
+    ----------
+    folder : str or pathlib.Path
+        Folder of the results, as for :func:`page`.
+    pages : str or pathlib.Path
+        Folder of the Markdown files. Those without a mark stay as they are.
+
+    Raises
+    ------
+    FileNotFoundError
+        As :func:`page`.
+    ValueError
+        If a result is damaged, a file is not UTF-8 text, no file has a mark, or a mark has no end
+        or names no study.
+    """
+    texts = {path: _text_of(path) for path in sorted(Path(pages).glob("*.md"))}
+    names = {path: _FIRST.findall(text) for path, text in texts.items() if _FIRST.search(text)}
+    if not names:
+        raise ValueError(
+            f"{pages}: no Markdown file there has a line <!-- results --> or <!-- results: STUDY "
+            f"--> and, after it, a line {_LAST}; add them"
+        )
+    parts = _parts(folder, {name: path.name for path, own in names.items() for name in own})
+    filled = {path: _filled(path, texts[path], own, parts) for path, own in names.items()}
+    for path, text in filled.items():
+        end = "\r\n" if b"\r\n" in path.read_bytes() else "\n"
+        write_text(path, text.replace("\n", end))
+
+
+def _parts(folder: str | Path, places: Mapping[str, str]) -> dict[str, str]:
+    """Return the text of each study by its name, and that of the verdicts as ``""``."""
     if not any(results.path_of(name, folder).is_file() for name in STUDIES):
         raise FileNotFoundError(
             f"{folder}: holds no result of a study; give the folder that --results wrote to"
         )
-    overview, sections = [("in the paper", "", "verdicts"), ("---",) * 3], []
+    overview, parts = [("in the paper", "", "verdicts"), ("---",) * 3], {}
     for study in STUDIES.values():
         try:
             result = results.load(study.name, folder)
@@ -68,28 +113,35 @@ def page(folder: str | Path) -> str:
                 *([f"{study.conditions}\n"] if study.conditions else []),
                 *map(_line, (TITLES, ["---"] * len(TITLES), *map(row_cells, rows))),
             ]
-        overview.append((study.item, study.title, said))
-        sections.append("\n".join([f"## {study.item}: {study.title}\n", *body, ""]))
-    return "\n".join([*map(_line, overview), "", *sections])
+        item = study.item
+        if study.name in places:
+            anchor = re.sub(r"[^\w -]", "", _heading(study).lower()).replace(" ", "-")
+            item = f"[{item}]({places[study.name]}#{anchor})"
+        overview.append((item, study.title, said))
+        parts[study.name] = "\n".join(body)
+    return {"": "\n".join(map(_line, overview)), **parts}
 
 
-def write_page(folder: str | Path, path: str | Path) -> None:
-    """Write the tables between the marks of a Markdown file; a ValueError says if it has none.
+def _heading(study: Study) -> str:
+    return f"{study.item}: {study.title}"
 
-    The file keeps its line ends.
-    """
+
+def _text_of(path: Path) -> str:
     try:
-        text = Path(path).read_bytes().decode()
+        return path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise ValueError(f"{path}: is not UTF-8 text; give a Markdown file") from None
-    end = "\r\n" if "\r\n" in text else "\n"
-    lines = text.split(end)
-    if _FIRST not in lines or _LAST not in lines[lines.index(_FIRST) :]:
-        raise ValueError(f"{path}: needs a line {_FIRST} and, after it, a line {_LAST}; add them")
-    first = lines.index(_FIRST)
-    last = lines.index(_LAST, first)
-    tables = page(folder).rstrip("\n").split("\n")
-    write_text(path, end.join([*lines[: first + 1], "", *tables, "", *lines[last:]]))
+
+
+def _filled(path: Path, text: str, names: Sequence[str], parts: Mapping[str, str]) -> str:
+    """Return a file's text with the parts of the names between its marks."""
+    for name in names:
+        if name not in parts:
+            raise ValueError(f"{path}: <!-- results: {name} --> names no study; see --list")
+    filled, count = _BLOCK.subn(lambda at: f"{at[1]}\n\n{parts[at[2] or '']}\n\n{_LAST}", text)
+    if count != len(names):
+        raise ValueError(f"{path}: a line <!-- results ... --> needs, after it, a line {_LAST}")
+    return filled
 
 
 def row_cells(row: Row) -> list[str]:
