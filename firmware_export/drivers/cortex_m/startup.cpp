@@ -10,8 +10,9 @@
 
 extern "C" {
 
-// From link.ld; the address of the first six is the value.
-extern uint8_t flash_origin[], flash_bytes[], ram_origin[], ram_bytes[], external_origin[], external_bytes[];
+// From link.ld; the address of the first six is the value. A board's own script may be without external memory.
+extern uint8_t flash_origin[], flash_bytes[], ram_origin[], ram_bytes[];
+extern __attribute__((weak)) uint8_t external_origin[], external_bytes[];
 extern uint32_t stack_limit[], stack_top[];
 extern uint32_t data_load[], data_begin[], data_end[];
 extern uint32_t bss_begin[], bss_end[];
