@@ -73,6 +73,7 @@ def open_rivals(name: str, model: Model, path: str | Path) -> list[Rival]:
     if name == "litert":
         return [LiteRT(model, path)]
     if name == "torch":
+        import_extra("torch", "--against needs the package torch", "torch")
         from pmt_lab.benchmark.torch_rival import TorchFloat
 
         return [TorchFloat(model)]
