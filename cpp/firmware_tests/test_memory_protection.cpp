@@ -1,6 +1,8 @@
 // Regions of the memory protection unit, read back as the processor reads them.
 #include <doctest/doctest.h>
 
+#include <initializer_list>
+
 #include "drivers/cortex_m/memory_protection.hpp"
 
 using namespace pmt::cortex_m;
