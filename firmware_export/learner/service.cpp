@@ -56,9 +56,8 @@ bool Service::open(const ServiceSetup& setup, const board::Memory& arena) {
   core.stream_count = setup.stream_count;
   core.epochs = setup.epochs;
   const bool learns = linked::learning && setup.samples > 0;
-  const bool has_card =
-      learns && states_.open(StateSlots::bytes_needed(LearnerParameters::largest(model, setup.epochs.layers)));
-  if (has_card) core.storage = &states_.storage();
+  const bool has_card = learns && open_card(LearnerParameters::largest(model, setup.epochs.layers));
+  if (has_card) core.storage = &slots_.storage();
   status = learner_.open(core, arena.data, setup.learner_bytes);
   if (!status.ok()) {
     reply(status);
@@ -67,6 +66,14 @@ bool Service::open(const ServiceSetup& setup, const board::Memory& arena) {
   if (learns) {
     Line().text("learner: ").text(has_card ? "states on the card" : "no card, states are lost at a reset").print();
   }
+  return true;
+}
+
+// False where the board has no card, or one too small for two slots from its first block on.
+bool Service::open_card(size_t state_bytes) {
+  const uint32_t blocks = CardSlots::blocks_needed(state_bytes);
+  if (!card_.open() || card_.blocks() / 2 < blocks) return false;
+  slots_.open(&card_, 0, blocks);
   return true;
 }
 
@@ -185,6 +192,7 @@ bool Service::answer(const Request& request) {
 void Service::serve() {
   for (bool running = true; running;) {
     board::feed_watchdog();
+    card_.forget_fault();  // the next request may find another card
     Request request = {};
     if (receive(&request)) running = answer(request);
   }

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "common/board.hpp"
+#include "common/card_slots.hpp"
 #include "common/model_image.hpp"
 #include "core/learner/learner.hpp"
-#include "learner/card_states.hpp"
 
 namespace pmt::firmware {
 
@@ -39,6 +39,7 @@ class Service {
   };
   static_assert(sizeof(Request) == 8);
 
+  bool open_card(size_t state_bytes);
   bool receive(Request* request);
   bool answer(const Request& request);
   void reply(const Status& status) const;
@@ -56,7 +57,8 @@ class Service {
   size_t frame_bytes_ = 0;   // of the network's input
   size_t sensor_bytes_ = 0;  // of a frame of the input stage; 0: the host sends inputs
   size_t kept_bytes_ = 0;    // of a sample's frame
-  CardStates states_;
+  Storage card_;
+  CardSlots slots_;
   Learner learner_;
 };
 

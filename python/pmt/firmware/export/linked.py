@@ -38,7 +38,7 @@ class LinkedParts:
     bits: dict[str, int]
     input_stage: bool = True
     input_search: bool = False
-    learning: bool = True
+    learning: bool = False
 
     def header(self) -> bytes:
         """Return the file of the core that lists the parts."""
@@ -67,7 +67,7 @@ def linked_parts(
     trainings: Iterable[tuple[_core.Options, Sequence[int]]],
     *,
     input_search: bool = False,
-    learning: bool = True,
+    learning: bool = False,
 ) -> LinkedParts:
     """Return the parts that a model and trainings of layers use.
 
