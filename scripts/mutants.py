@@ -37,7 +37,7 @@ FILES = {
         "tests/firmware/test_export_lock.py",
     ],
     "cpp/core/zo/update.cpp": ["test_update.cpp"],
-    "cpp/core/learner/state_slots.cpp": ["test_state_slots.cpp"],
+    "cpp/core/card/state_slots.cpp": ["test_state_slots.cpp"],
 }
 SWAPS = {
     "==": "!=", "!=": "==", "<": "<=", "<=": "<", ">": ">=", ">=": ">", "+": "-", "-": "+",

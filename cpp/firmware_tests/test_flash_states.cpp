@@ -103,8 +103,9 @@ TEST_CASE("the slots are the last two sectors, and no state is larger than one")
   CHECK(allowed_bytes == 512 * 1024);
   CHECK(flash.storage.slot_bytes == 256 * 1024);
   StateStorage storage = {};
-  CHECK(open_flash_states(256 * 1024, &storage));
-  CHECK_FALSE(open_flash_states(256 * 1024 + 1, &storage));
+  const size_t most = state_slot_bytes - StateSlots::bytes_before_state;
+  CHECK(open_flash_states(most, &storage));
+  CHECK_FALSE(open_flash_states(most + 1, &storage));
 }
 
 TEST_CASE("what is written to an erased slot is read again, and the controller is locked behind it") {

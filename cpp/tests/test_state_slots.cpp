@@ -5,9 +5,8 @@
 #include <cstring>
 #include <vector>
 
-#include "core/learner/state_slots.hpp"
-#include "tests/image_builder.hpp"
-#include "tests/random_bottlenecks.hpp"
+#include "core/card/state_slots.hpp"
+#include "tests/random_source.hpp"
 
 using namespace pmt;
 using namespace pmt::tests;
@@ -64,165 +63,137 @@ struct Flash {
   bool fails = false;
 };
 
-// Parameters in memory of their own.
-struct Device {
-  explicit Device(const Model& of) : model(of) {
-    Arena measure;
-    parameters.take(model, 1, {}, measure);
-    memory = AlignedBytes(measure.used());
-    Arena arena(memory.data(), memory.size());
-    parameters.take(model, 1, {}, arena);
-  }
-  void fill(uint8_t value, LearnerState state) {
-    for (int32_t i = 0;; ++i) {
-      const StatePart part = parameters.part(model, state, i);
-      if (part.bytes == nullptr) return;
-      std::memset(part.bytes, value, part.count);
-    }
-  }
-  // The one value that all bytes of a state have; -1 where they differ.
-  int value(LearnerState state) const {
-    int found = -2;
-    for (int32_t i = 0;; ++i) {
-      const StatePart part = parameters.part(model, state, i);
-      if (part.bytes == nullptr) return found;
-      for (size_t k = 0; k < part.count; ++k) {
-        if (found == -2) found = part.bytes[k];
-        if (found != part.bytes[k]) return -1;
-      }
-    }
+constexpr uint32_t identity = 0x1234;
+constexpr size_t state_bytes = 333;
+
+// A state of equal bytes, in two parts.
+struct State {
+  explicit State(uint8_t value, size_t count = state_bytes) : bytes(count, value) {}
+
+  StateParts parts() {
+    return {this, [](const void* context, int32_t index) {
+              Bytes& all = const_cast<State*>(static_cast<const State*>(context))->bytes;
+              return StatePart{index < 2 ? all.data() + 100 * index : nullptr, index == 0 ? 100 : all.size() - 100};
+            }};
   }
 
-  const Model& model;
-  AlignedBytes memory{0};
-  LearnerParameters parameters;
+  Bytes bytes;
 };
-
-struct Case {
-  explicit Case(uint64_t seed) : random(seed), image(random_bottlenecks(random, 2)), model(opened(image)) {
-    for (const LearnerState state : {LearnerState::aligned, LearnerState::head, LearnerState::head_alone}) {
-      Device device(model);
-      largest = std::max(largest, device.parameters.bytes(model, state));
-    }
-  }
-
-  RandomSource random;
-  AlignedBytes image;
-  Model model;
-  size_t largest = 0;
-};
-
-constexpr uint32_t model_crc = 0x1234;
 
 // What a device finds after a reset.
 struct Boot {
-  Boot(Case& of, Flash& flash, Device& device) {
-    slots.open(flash.storage(), of.model, model_crc);
-    status = slots.boot(&state, &on_trial);
-    if (!status.ok() || state == LearnerState::original) return;
-    REQUIRE(slots.load(device.parameters).ok());
-    value = device.value(state);
+  explicit Boot(Flash& flash, uint32_t of = identity) {
+    slots.open(flash.storage(), of);
+    status = slots.boot();
+    if (status.ok() && slots.has_state()) load();
+  }
+  void load() {
+    State state(0);
+    REQUIRE(slots.load(state.parts()).ok());
+    value = state.bytes == Bytes(state_bytes, state.bytes[0]) ? state.bytes[0] : -1;
   }
 
   StateSlots slots;
   Status status;
-  LearnerState state = LearnerState::original;
-  bool on_trial = false;
-  int value = -2;
+  int value = -2;  // that all bytes of the state have; -1: they differ, -2: there is none
 };
 
 }  // namespace
 
 TEST_CASE("a state is on trial until it is confirmed, and given up after three boots") {
-  Case c(1);
-  Flash flash(StateSlots::bytes_needed(c.largest));
-  Device device(c.model);
-  Boot first(c, flash, device);
-  CHECK(first.state == LearnerState::original);
-  device.fill(7, LearnerState::aligned);
-  REQUIRE(first.slots.write(device.parameters, LearnerState::aligned).ok());
+  Flash flash(StateSlots::bytes_needed(state_bytes));
+  Boot first(flash);
+  CHECK_FALSE(first.slots.has_state());
+  REQUIRE(first.slots.write(State(7).parts(), 70, true).ok());
   for (int32_t i = 0; i < state_trials; ++i) {
-    Boot boot(c, flash, device);
-    CHECK(boot.state == LearnerState::aligned);
-    CHECK(boot.on_trial);
+    Boot boot(flash);
+    CHECK(boot.slots.tag() == 70);
+    CHECK(boot.slots.on_trial());
     CHECK(boot.value == 7);
   }
-  CHECK(Boot(c, flash, device).state == LearnerState::original);
-  device.fill(8, LearnerState::head);
-  REQUIRE(first.slots.write(device.parameters, LearnerState::head).ok());
+  CHECK_FALSE(Boot(flash).slots.has_state());
+  REQUIRE(first.slots.write(State(8).parts(), 80, true).ok());
   REQUIRE(first.slots.confirm().ok());
-  device.fill(9, LearnerState::head_alone);
-  REQUIRE(first.slots.write(device.parameters, LearnerState::head_alone).ok());
-  Boot trial(c, flash, device);
+  REQUIRE(first.slots.write(State(9).parts(), 90, true).ok());
+  Boot trial(flash);
   CHECK(trial.value == 9);
-  LearnerState back = LearnerState::original;
-  REQUIRE(trial.slots.roll_back(&back).ok());
-  CHECK(back == LearnerState::head);
-  REQUIRE(trial.slots.load(device.parameters).ok());
-  CHECK(device.value(back) == 8);
-  const Boot after(c, flash, device);
+  REQUIRE(trial.slots.roll_back().ok());
+  CHECK(trial.slots.tag() == 80);
+  trial.load();
+  CHECK(trial.value == 8);
+  const Boot after(flash);
   CHECK(after.value == 8);
-  CHECK_FALSE(after.on_trial);
+  CHECK_FALSE(after.slots.on_trial());
 }
 
-TEST_CASE("states of another model, damaged ones and those that do not fit are not loaded") {
-  Case c(2);
-  Flash flash(StateSlots::bytes_needed(c.largest));
-  Device device(c.model);
-  Boot first(c, flash, device);
-  device.fill(5, LearnerState::head);
-  REQUIRE(first.slots.write(device.parameters, LearnerState::head).ok());
+TEST_CASE("states that need no trial take turns, and their generations count") {
+  Flash flash(StateSlots::bytes_needed(state_bytes));
+  CHECK(Boot(flash).slots.never_written());
+  for (uint32_t i = 1; i < 6; ++i) {
+    REQUIRE(Boot(flash).slots.write(State(static_cast<uint8_t>(i)).parts(), i, false).ok());
+    const Boot boot(flash);
+    CHECK(boot.value == static_cast<int>(i));
+    CHECK(boot.slots.generation() == i);
+    CHECK_FALSE(boot.slots.on_trial());
+    CHECK_FALSE(boot.slots.never_written());
+  }
+  const size_t state = StateSlots::bytes_before_state;
+  flash.slots[0][state] ^= 1;  // of the newest
+  CHECK(Boot(flash).value == 4);
+  flash.slots[1][state] ^= 1;
+  const Boot damaged(flash);
+  CHECK_FALSE(damaged.slots.has_state());
+  CHECK_FALSE(damaged.slots.never_written());
+}
+
+TEST_CASE("states of another identity, damaged ones and those that do not fit are not loaded") {
+  Flash flash(StateSlots::bytes_needed(state_bytes));
+  Boot first(flash);
+  REQUIRE(first.slots.write(State(5).parts(), 1, true).ok());
   REQUIRE(first.slots.confirm().ok());
-  StateSlots other;
-  LearnerState state = LearnerState::head;
-  bool on_trial = true;
-  other.open(flash.storage(), c.model, model_crc + 1);
-  REQUIRE(other.boot(&state, &on_trial).ok());
-  CHECK(state == LearnerState::original);
-  CHECK_FALSE(on_trial);
+  const Boot other(flash, identity + 1);
+  CHECK(other.status.ok());
+  CHECK(other.slots.has_others());
+  CHECK_FALSE(other.slots.has_state());
+  CHECK(first.slots.load(State(0, state_bytes - 1).parts()).code == Code::state_size);
   flash.slots[0][StateSlots::bytes_needed(0) + 3] ^= 1;
-  CHECK(Boot(c, flash, device).state == LearnerState::original);
+  CHECK_FALSE(Boot(flash).slots.has_state());
   flash.fails = true;
-  CHECK(Boot(c, flash, device).status.code == Code::state_storage);
-  Flash small(StateSlots::bytes_needed(c.largest) - state_write_bytes);
-  Boot tight(c, small, device);
-  CHECK(tight.slots.write(device.parameters, LearnerState::head).code == Code::state_size);
+  CHECK(Boot(flash).status.code == Code::state_storage);
+  Flash small(StateSlots::bytes_needed(state_bytes) - state_write_bytes);
+  CHECK(Boot(small).slots.write(State(5).parts(), 1, true).code == Code::state_size);
 }
 
 TEST_CASE("a thousand power cuts lose no confirmed state") {
   for (uint64_t seed = 0; seed < 4; ++seed) {
-    Case c(10 + seed);
-    Flash flash(StateSlots::bytes_needed(c.largest));
-    Device device(c.model);
+    RandomSource random(10 + seed);
+    Flash flash(StateSlots::bytes_needed(state_bytes));
     int confirmed = -2;  // the value of the state that must be there; -2: the image
     uint8_t next = 1;
     int32_t new_ones = 0;
     for (int32_t round = 0; round < 250; ++round) {
       flash.left = INT64_MAX;
-      Boot boot(c, flash, device);
+      Boot boot(flash);
       REQUIRE(boot.status.ok());
-      if (!boot.on_trial) CHECK(boot.value == confirmed);
-      const auto state = static_cast<LearnerState>(c.random.integer(1, 3));
+      const bool was_on_trial = boot.slots.on_trial();
+      if (!was_on_trial) CHECK(boot.value == confirmed);
       next = static_cast<uint8_t>(next % 250 + 1);
-      device.fill(next, state);
       // The power goes at any byte that these write, marks included.
-      const auto all = static_cast<int32_t>(2 * flash.slots[0].size());
-      flash.left = c.random.integer(0, 3) == 0 ? c.random.integer(1, 4 * state_write_bytes) : c.random.integer(1, all);
-      LearnerState back = LearnerState::original;
-      const bool was_confirmed = boot.on_trial && boot.slots.confirm().ok();
-      if (was_confirmed) confirmed = boot.value;
-      const bool written = boot.slots.write(device.parameters, state).ok();
-      const bool kept = written && c.random.integer(0, 1) == 0 && boot.slots.confirm().ok();
+      const auto all = static_cast<int32_t>(3 * flash.slots[0].size());
+      flash.left = random.integer(0, 3) == 0 ? random.integer(1, 4 * state_write_bytes) : random.integer(1, all);
+      if (was_on_trial && boot.slots.confirm().ok()) confirmed = boot.value;
+      const bool written = boot.slots.write(State(next).parts(), 1, true).ok();
+      const bool kept = written && random.integer(0, 1) == 0 && boot.slots.confirm().ok();
       if (kept) confirmed = next;
-      if (written && !kept && c.random.integer(0, 1) == 0) (void)boot.slots.roll_back(&back);
+      if (written && !kept && random.integer(0, 1) == 0) (void)boot.slots.roll_back();
       // Whether the last mark reached the memory is not known where the power went during it.
       flash.left = INT64_MAX;
-      Boot after(c, flash, device);
+      const Boot after(flash);
       REQUIRE(after.status.ok());
-      const bool is_new = after.value == next, is_trial_of_before = boot.on_trial && after.value == boot.value;
+      const bool is_new = after.value == next, is_trial_of_before = was_on_trial && after.value == boot.value;
       CHECK((after.value == confirmed || is_new || is_trial_of_before));
       if (kept) CHECK(is_new);
-      if (!after.on_trial) confirmed = after.value;
+      if (!after.slots.on_trial()) confirmed = after.value;
       new_ones += is_new ? 1 : 0;
     }
     CHECK(new_ones > 20);

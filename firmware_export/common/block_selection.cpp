@@ -5,21 +5,18 @@
 
 namespace pmt::firmware {
 
-bool BlockSelection::fail(const char* what, const char* why) {
-  print_error(storage_.fault(), what, why);
-  return false;
-}
-
-bool BlockSelection::open(const ModelImage& image, const board::Memory& arena, const SelectionTask& task) {
+bool BlockSelection::open(Session& session, const ModelImage& image, const board::Memory& arena,
+                          const SelectionTask& task) {
   task_ = &task;
+  session_ = &session;
   arena_ = arena;
-  const Status status = open_model(image, &model_);
-  if (!status.ok()) return fail("model", message(status.code));
-  const Problem problem = card_.open(&storage_, model_);
-  if (problem != nullptr) return fail("card", problem);
-  if (!card_.options(&options_)) return fail("options", message(Code::sample_unreadable));
+  if (!session.open_card(image)) return false;
   Line line;
-  line.text("select: ").number(task.count).text(" candidates, ").number(card_.header().steps).text(" steps each, ");
+  line.text("select: ")
+      .number(task.count)
+      .text(" candidates, ")
+      .number(session.card().header().steps)
+      .text(" steps each, ");
   line.number(task.held_out).text(" images held out").print();
   return true;
 }
@@ -35,41 +32,40 @@ Status BlockSelection::begin(void* context, uint32_t step, float* learning_rate)
 
 bool BlockSelection::read_held_out(void* context, int32_t index, int8_t* image, int32_t* label) {
   const BlockSelection& self = *static_cast<const BlockSelection*>(context);
-  return self.card_.sample(self.task_->first_held_out + index, image, label);
+  return self.session_->card().sample(self.task_->first_held_out + index, image, label);
 }
 
 // The start is in flash; what is trained is the candidate's own copy.
 Status BlockSelection::save(void* context, const Layer& layer) {
-  const Model& model = static_cast<const BlockSelection*>(context)->model_;
-  const OpRecord& op = model.op(layer.op);
-  if (layer.weights != model.weights(op)) {
-    __builtin_memcpy(layer.weights, model.weights(op), static_cast<size_t>(layer.weight_count));
-  }
-  __builtin_memcpy(layer.bias, model.bias(op), sizeof(int32_t) * static_cast<size_t>(layer.channels));
+  const Model& model = static_cast<const BlockSelection*>(context)->session_->model();
+  copy_parameters(model, model.op(layer.op), {layer.weights, layer.bias});
   return {};
 }
 
 Status BlockSelection::restore(void*, const Layer&) { return {}; }
 
 Status BlockSelection::run(const SelectionTask::Candidate& candidate, CandidateScore* score) {
+  const Model& model = session_->model();
+  const Card& card = session_->card();
+  const TrainerOptions& options = session_->options();
   Arena memory(arena_.data, arena_.bytes);
   LayerStorage* storage = take_storage(memory, candidate.layer_count);
   for (int32_t i = 0; i < candidate.layer_count; ++i) {
-    const OpRecord& op = model_.op(candidate.layers[i]);
-    const LayerStorage own = take_parameters(memory, model_, op, options_.train_weights != 0);
+    const OpRecord& op = model.op(candidate.layers[i]);
+    const LayerStorage own = take_parameters(memory, model, op, options.train_weights != 0);
     if (!memory.fits()) return {Code::arena_too_small};
     storage[i] = own;
   }
-  StepReader steps = {&card_, 0};
-  TrainerSetup trainer = {&model_, &device_kernels(),    &options_,         nullptr, 0,
-                          nullptr, card_.header().batch, watched_executor()};
+  StepReader steps = {&card, 0};
+  TrainerSetup trainer = {&model,  &device_kernels(),   &options,          nullptr, 0,
+                          nullptr, card.header().batch, watched_executor()};
   trainer.compact = true;
   const StreamedOps none = {};
   trainer.streams = candidate.stream_count > 0 ? candidate.streams : &none;  // null would have them searched
   trainer.stream_count = candidate.stream_count;
   const SelectionSetup setup = {trainer,
                                 {this, save, restore},
-                                {&steps, begin, {&steps, read_sample}, card_.header().batch, card_.header().steps},
+                                {&steps, begin, {&steps, read_sample}, card.header().batch, card.header().steps},
                                 {this, read_held_out},
                                 task_->held_out};
   return try_candidate(setup, {candidate.layers, storage, candidate.layer_count}, arena_.data + memory.used(),
@@ -80,7 +76,7 @@ bool BlockSelection::try_next() {
   const SelectionTask::Candidate& candidate = task_->candidates[next_];
   CandidateScore score = {};
   const Status status = run(candidate, &score);
-  if (!status.ok()) return fail(candidate.name, message(status.code));
+  if (!status.ok()) return session_->fail(candidate.name, status);
   const bool equal = score.loss_sum == candidate.expected.loss_sum && score.correct == candidate.expected.correct;
   if (!equal) ++differences_;
   if (next_ == 0 || score.loss_sum < least_loss_) {

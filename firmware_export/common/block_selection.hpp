@@ -2,7 +2,6 @@
 // in flash, scored on samples of the card that the steps do not use, and compared with the host's score.
 #pragma once
 
-#include "common/card.hpp"
 #include "common/session.hpp"
 #include "core/train/selection.hpp"
 
@@ -26,8 +25,9 @@ struct SelectionTask {
 
 class BlockSelection {
  public:
-  // False, with the reason in the log, where something fails; so do the functions below.
-  bool open(const ModelImage& image, const board::Memory& arena, const SelectionTask& task);
+  // With the model and the card of a session, which trains afterwards. False, with the reason in the log, where
+  // something fails; so do the functions below.
+  bool open(Session& session, const ModelImage& image, const board::Memory& arena, const SelectionTask& task);
 
   bool finished() const { return next_ >= task_->count; }
   // Trains and scores the next candidate; only its score is kept.
@@ -42,14 +42,10 @@ class BlockSelection {
   static Status save(void* context, const Layer& layer);
   static Status restore(void* context, const Layer& layer);
   Status run(const SelectionTask::Candidate& candidate, CandidateScore* score);
-  bool fail(const char* what, const char* why);
 
   const SelectionTask* task_ = nullptr;
+  Session* session_ = nullptr;
   board::Memory arena_ = {};
-  Model model_;
-  Storage storage_;
-  Card card_;
-  TrainerOptions options_;
   int32_t next_ = 0;
   int32_t best_ = 0;
   int64_t least_loss_ = 0;

@@ -4,7 +4,6 @@ namespace pmt::firmware {
 namespace {
 
 constexpr int32_t most_records = 1 << 24;
-constexpr uint32_t data_generation = 0;
 
 bool inside(int32_t value, int32_t low, int32_t high) { return value >= low && value <= high; }
 
@@ -23,9 +22,9 @@ uint64_t end_block(const CardSection& section) {
 Problem Card::open(Storage* storage, const Model& model) {
   storage_ = storage;
   if (!storage->open()) return "it does not open";
-  const uint8_t* payload = storage->read(0, 0);
+  const uint8_t* payload = storage->read(0);
   if (payload == nullptr) {
-    storage->forget_damage();  // this says what the damage means
+    if (storage->fault().damaged) storage->forget_fault();  // this says what the damage means
     return "this is not a card of pmt export, or its header is damaged";
   }
   __builtin_memcpy(&header_, payload, sizeof header_);
@@ -99,21 +98,8 @@ Problem Card::check_records() const {
 }
 
 bool Card::read(const CardSection& section, int64_t offset, void* bytes, size_t count) const {
-  if (offset < 0 || offset + static_cast<int64_t>(count) > section.bytes) return false;
-  auto* to = static_cast<uint8_t*>(bytes);
-  auto place = static_cast<uint32_t>(offset);
-  while (count > 0) {
-    const uint8_t* payload = storage_->read(section.first + place / payload_bytes, data_generation);
-    if (payload == nullptr) return false;
-    const size_t inside_block = place % payload_bytes;
-    const size_t rest = payload_bytes - inside_block;
-    const size_t piece = count < rest ? count : rest;
-    __builtin_memcpy(to, payload + inside_block, piece);
-    to += piece;
-    place += static_cast<uint32_t>(piece);
-    count -= piece;
-  }
-  return true;
+  return offset >= 0 && offset + static_cast<int64_t>(count) <= section.bytes &&
+         storage_->read_bytes(section.first, static_cast<size_t>(offset), bytes, count);
 }
 
 bool Card::options(TrainerOptions* options) const { return read(header_.options, 0, options, sizeof *options); }

@@ -44,7 +44,8 @@ class Card {
   int64_t step_bytes() const;
   int64_t label_bytes() const;
   int64_t sample_bytes() const;
-  bool read(const CardSection& section, int64_t offset, void* bytes, size_t count) const;
+  // One copy: compilers put it into each of its callers, which costs flash.
+  __attribute__((noinline)) bool read(const CardSection& section, int64_t offset, void* bytes, size_t count) const;
 
   CardHeader header_ = {};
   Storage* storage_ = nullptr;

@@ -32,11 +32,10 @@ void log_model(const CardHeader& header, size_t model_bytes, int32_t queries) {
   line.number(header.save_interval).text(header.save_interval == 1 ? " step" : " steps").print();
 }
 
-void log_resume(const CardHeader& header, const SlotHeader& checkpoint) {
-  if (checkpoint.sequence == 0) return;
+void log_resume(const CardHeader& header, const StateSlots& slots) {
   Line line;
-  line.text("resume: ").number(checkpoint.steps).text(" of ").number(header.steps).text(" steps done, checkpoint ");
-  line.number(checkpoint.sequence).print();
+  line.text("resume: ").number(slots.tag()).text(" of ").number(header.steps).text(" steps done, checkpoint ");
+  line.number(slots.generation()).print();
 }
 
 void log_step(int32_t index, const StepRecord& record, const StepResult& result, uint32_t milliseconds,
@@ -49,9 +48,9 @@ void log_step(int32_t index, const StepRecord& record, const StepResult& result,
   line.number(milliseconds).text(" ms, ").number(header.steps - index - 1).text(" to go").print();
 }
 
-void log_checkpoint(const SlotHeader& checkpoint, uint32_t milliseconds) {
+void log_checkpoint(const StateSlots& slots, uint32_t milliseconds) {
   Line line;
-  line.text("checkpoint ").number(checkpoint.sequence).text(": ").number(checkpoint.steps).text(" steps done, ");
+  line.text("checkpoint ").number(slots.generation()).text(": ").number(slots.tag()).text(" steps done, ");
   line.number(milliseconds).text(" ms").print();
 }
 
@@ -63,53 +62,6 @@ void log_use(const char* what, size_t used, size_t bytes, const char* how) {
 
 void log_retries(int32_t retries) {
   if (retries > 0) Line().text("card: ").number(retries).text(retries == 1 ? " retry" : " retries").print();
-}
-
-constexpr size_t piece_bytes = 512;  // put together at once
-constexpr size_t checked_from = 16;  // the header's checksum covers the rest of the image
-
-// A range of the trained network's .pmt image, begin .. begin + count, that is being put together.
-struct Piece {
-  uint8_t* bytes;
-  size_t begin;
-  size_t count;
-};
-
-// Copies those bytes of `from`, which stands at `begin` in the image, that lie inside the piece.
-void overlay(const Piece& piece, const uint8_t* from, size_t begin, size_t count) {
-  const size_t first = begin > piece.begin ? begin : piece.begin;
-  const size_t image_end = begin + count;
-  const size_t piece_end = piece.begin + piece.count;
-  const size_t end = image_end < piece_end ? image_end : piece_end;
-  for (size_t i = first; i < end; ++i) piece.bytes[i - piece.begin] = from[i - begin];
-}
-
-void fill(const Model& model, const uint8_t* image, const Trainer& trainer, const Piece& piece) {
-  overlay(piece, image, 0, model.header().image_bytes);
-  for (int32_t i = 0; i < trainer.layer_count(); ++i) {
-    const Layer& layer = trainer.layer(i);
-    const OpRecord& op = model.op(layer.op);
-    const size_t data = model.header().data.offset;
-    overlay(piece, reinterpret_cast<const uint8_t*>(layer.weights), data + op.weight_offset,
-            static_cast<size_t>(layer.weight_count));
-    overlay(piece, reinterpret_cast<const uint8_t*>(layer.bias), data + op.bias_offset,
-            static_cast<size_t>(layer.channels) * sizeof(int32_t));
-  }
-}
-
-// The checksum in the header of the trained network's image: the model in flash with the layers under training from
-// memory. The host puts it together from the card and compares.
-uint32_t trained_crc32(const Model& model, const uint8_t* image, const Trainer& trainer) {
-  uint8_t bytes[piece_bytes];
-  const size_t total = model.header().image_bytes;
-  uint32_t crc = 0;
-  for (size_t begin = checked_from; begin < total; begin += piece_bytes) {
-    const Piece piece = {bytes, begin, total - begin < piece_bytes ? total - begin : piece_bytes};
-    board::feed_watchdog();
-    fill(model, image, trainer, piece);
-    crc = crc32(bytes, piece.count, crc);
-  }
-  return crc;
 }
 
 }  // namespace
@@ -130,15 +82,14 @@ bool Session::fail(const char* what, const char* why, int32_t op) {
 bool Session::fail(const char* what, const Status& status) { return fail(what, message(status.code), status.op); }
 
 bool Session::open(const ModelImage& image, const board::Memory& arena) {
-  image_ = image;
-  const Status status = open_model(image, &model_);
-  if (!status.ok()) return fail("model", status);
-  if (!open_card() || !open_trainer(arena) || !read_surprisal()) return false;
-  log_model(card_.header(), image_.count, options_.queries);
+  if (!open_card(image) || !open_trainer(arena) || !read_surprisal()) return false;
+  log_model(card_.header(), image.count, options_.queries);
   return true;
 }
 
-bool Session::open_card() {
+bool Session::open_card(const ModelImage& image) {
+  const Status status = open_model(image, &model_);
+  if (!status.ok()) return fail("model", status);
   const Problem problem = card_.open(&storage_, model_);
   if (problem != nullptr) return fail("card", problem);
   verify_.open(model_, card_);
@@ -187,28 +138,23 @@ bool Session::read_setup(Arena& memory, TrainerSetup* setup) {
 bool Session::read_surprisal() {
   const MeanPrediction& prediction = trainer_.prediction();
   const uint32_t bytes = card_.header().surprisal.bytes;
-  if (prediction.count() != card_.header().surprisal_values) return fail("optimizer state", {Code::surprisal});
+  const bool fits = prediction.count() == card_.header().surprisal_values &&
+                    (bytes == 0 || bytes == static_cast<uint32_t>(prediction.count()) * sizeof(float));
+  if (!fits) return fail("optimizer state", {Code::surprisal});
   if (bytes == 0) return true;
-  if (bytes != static_cast<uint64_t>(prediction.count()) * sizeof(float))
-    return fail("optimizer state", {Code::surprisal});
   if (!card_.surprisal(prediction.surprisal())) return fail("optimizer state", {Code::sample_unreadable});
   const Status status = prediction.check();
   return status.ok() || fail("optimizer state", status);
 }
 
 bool Session::copy_layers(Arena& memory, int32_t* layers, LayerStorage* storage) {
-  const bool moves = options_.train_weights != 0;
   for (int32_t i = 0; i < card_.header().layers; ++i) {
     if (!card_.layer(i, &layers[i])) return fail("layers", {Code::sample_unreadable});
     const bool trainable = layers[i] >= 0 && layers[i] < model_.op_count() && has_weights(model_.op(layers[i]));
     if (!trainable) return fail("layers", {Code::layer_not_trainable, layers[i]});
     const OpRecord& op = model_.op(layers[i]);
-    storage[i] = take_parameters(memory, model_, op, moves);
-    if (!memory.fits()) continue;  // go on counting
-    const auto weights = static_cast<size_t>(weight_count(model_, op));
-    const auto channels = static_cast<size_t>(model_.output_of(op).channels);
-    if (moves) __builtin_memcpy(storage[i].weights, model_.weights(op), weights);
-    __builtin_memcpy(storage[i].bias, model_.bias(op), 4 * channels);
+    storage[i] = take_parameters(memory, model_, op, options_.train_weights != 0);
+    if (memory.fits()) copy_parameters(model_, op, storage[i]);  // else go on counting
   }
   return true;
 }
@@ -265,13 +211,12 @@ bool Session::step() {
   return (!finished() && next_ % card_.header().save_interval != 0) || save();
 }
 
-// The checkpoints: what is in them, when they are written, and how training goes on.
-CheckpointParts Session::checkpoint_parts() const { return {this, 2 * trainer_.layer_count() + 1, checkpoint_part}; }
-
 // Weights and biases of each layer, then the mean prediction.
-CheckpointPart Session::checkpoint_part(const void* context, int32_t index) {
+StatePart Session::checkpoint_part(const void* context, int32_t index) {
   const Session& self = *static_cast<const Session*>(context);
-  if (index == 2 * self.trainer_.layer_count()) {
+  const int32_t behind_layers = index - 2 * self.trainer_.layer_count();
+  if (behind_layers > 0) return {nullptr, 0};
+  if (behind_layers == 0) {
     const MeanPrediction& prediction = self.trainer_.prediction();
     return {reinterpret_cast<uint8_t*>(prediction.surprisal()),
             static_cast<size_t>(prediction.count()) * sizeof(float)};
@@ -286,31 +231,32 @@ CheckpointPart Session::checkpoint_part(const void* context, int32_t index) {
 
 bool Session::resume() {
   const CardHeader& h = card_.header();
-  slots_.open(&storage_, h.first_slot, h.slot_blocks, h.model_crc32);
   // A step begins with activations of its own.
-  slots_.use(trainer_.workspace(0).activations, static_cast<size_t>(trainer_.plan().bytes()));
-  if (checkpoint_bytes(checkpoint_parts()) > slots_.capacity())
-    return fail("card", "a checkpoint does not fit its slot");
-  if (!slots_.find()) return fail("card", slots_.problem());
-  const SlotHeader& newest = slots_.newest();
-  if (newest.sequence != 0) {
-    if (newest.steps > static_cast<uint32_t>(h.steps)) return fail("card", "the checkpoint is of a later step");
-    if (!slots_.load(checkpoint_parts())) return fail("card", slots_.problem());
-    const Status status = trainer_.prediction().check();
-    if (!status.ok()) return fail("optimizer state", status);
+  places_.open(&storage_, h.first_slot, h.slot_blocks, trainer_.workspace(0).activations,
+               static_cast<size_t>(trainer_.plan().bytes()));
+  slots_.open(places_.storage(), h.model_crc32);
+  Status status = slots_.boot();
+  if (!status.ok()) return fail("checkpoint", status);
+  if (!slots_.has_state()) {
+    return slots_.never_written() ||
+           fail("card", "both checkpoints on the card are damaged: write card.img to it again");
   }
-  next_ = static_cast<int32_t>(newest.steps);
+  if (slots_.tag() > static_cast<uint32_t>(h.steps)) return fail("card", "the checkpoint is of a later step");
+  status = slots_.load(checkpoint());
+  if (!status.ok()) return fail("checkpoint", status);
+  status = trainer_.prediction().check();
+  if (!status.ok()) return fail("optimizer state", status);
+  next_ = static_cast<int32_t>(slots_.tag());
   verify_.resume(next_);
-  log_resume(h, newest);
+  log_resume(h, slots_);
   return true;
 }
 
 bool Session::save() {
   const uint32_t started = board::milliseconds();
-  const uint32_t crc = trained_crc32(model_, image_.bytes, trainer_);
-  if (!slots_.save(checkpoint_parts(), static_cast<uint32_t>(next_), crc)) return fail("checkpoint", slots_.problem());
-  log_checkpoint(slots_.newest(), board::milliseconds() - started);
-  if (finished()) verify_.checkpoint(crc);
+  const Status status = slots_.write(checkpoint(), static_cast<uint32_t>(next_), false);
+  if (!status.ok()) return fail("checkpoint", status);
+  log_checkpoint(slots_, board::milliseconds() - started);
   return true;
 }
 

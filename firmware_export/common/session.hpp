@@ -2,8 +2,8 @@
 #pragma once
 
 #include "common/board.hpp"
+#include "common/card_slots.hpp"
 #include "common/model_image.hpp"
-#include "common/slots.hpp"
 #include "common/verify.hpp"
 
 namespace pmt::firmware {
@@ -13,9 +13,10 @@ Executor watched_executor();
 
 class Session {
  public:
-  // Opens the model and the card, copies the layers under training into the arena and sets the
-  // trainer up in what is left of it. False, with the reason in the log, when one of them fails; so
-  // do the functions below.
+  // Opens the model and the card. False, with the reason in the log, where one fails; so do the functions below.
+  bool open_card(const ModelImage& image);
+  // With these opens the rest: copies the layers under training into the arena and sets the
+  // trainer up in what is left of it.
   bool open(const ModelImage& image, const board::Memory& arena);
 
   // Clean inference of the card's first samples, compared op by op. Before resume().
@@ -31,11 +32,16 @@ class Session {
   int report();
 
   const Trainer& trainer() const { return trainer_; }
+  const Model& model() const { return model_; }
+  const Card& card() const { return card_; }
+  const TrainerOptions& options() const { return options_; }
+  // Logs why the session cannot go on. One copy: compilers put it into each of its callers, which costs flash.
+  __attribute__((noinline)) bool fail(const char* what, const char* why, int32_t op = -1);
+  bool fail(const char* what, const Status& status);
 
  private:
-  static CheckpointPart checkpoint_part(const void* context, int32_t index);
+  static StatePart checkpoint_part(const void* context, int32_t index);
 
-  bool open_card();
   bool open_trainer(const board::Memory& arena);
   bool read_setup(Arena& memory, TrainerSetup* setup);
   bool read_surprisal();
@@ -43,17 +49,14 @@ class Session {
   bool train(int32_t index);
   void report_arena();
   bool save();
-  CheckpointParts checkpoint_parts() const;
-  bool fail(const char* what, const Status& status);
+  StateParts checkpoint() const { return {this, checkpoint_part}; }
   bool expected_values_were_read();
-  // One copy: compilers put it into each of its callers, which costs flash.
-  __attribute__((noinline)) bool fail(const char* what, const char* why, int32_t op = -1);
 
-  ModelImage image_ = {};
   Model model_;
   Storage storage_;
   Card card_;
-  Slots slots_;
+  CardSlots places_;
+  StateSlots slots_;
   Verify verify_;
   Trainer trainer_;
   TrainerOptions options_;

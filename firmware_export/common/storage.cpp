@@ -7,6 +7,8 @@ namespace {
 
 using board::CardStatus;
 
+constexpr uint8_t erased = 0xFF;
+
 const char* text_of(CardStatus status) {
   switch (status) {
     case CardStatus::absent: return "no card answers";
@@ -21,15 +23,24 @@ const char* text_of(CardStatus status) {
 // Whether the same request fails the next time, too.
 bool is_final(CardStatus status) { return status == CardStatus::write_protected || status == CardStatus::out_of_range; }
 
-uint32_t checksum(const Block& block, uint32_t number, uint32_t generation) {
-  const uint32_t place[] = {generation, number};
-  const uint32_t crc = crc32(reinterpret_cast<const uint8_t*>(place), sizeof place);
+uint32_t checksum(const Block& block, uint32_t number) {
+  const uint32_t crc = crc32(reinterpret_cast<const uint8_t*>(&number), sizeof number);
   return crc32(block.payload, payload_bytes, crc);
 }
 
 CardStatus read_block(uint32_t number, Block* to) {
   board::feed_watchdog();
   return board::read_blocks(number, 1, to);
+}
+
+// Counts the blocks, from the first on, that the card holds as they were written.
+uint32_t read_back(uint32_t first, const Block* blocks, uint32_t count, CardStatus* status) {
+  Block back;
+  for (uint32_t i = 0; i < count; ++i) {
+    *status = read_block(first + i, &back);
+    if (*status != CardStatus::ok || __builtin_memcmp(&back, &blocks[i], sizeof back) != 0) return i;
+  }
+  return count;
 }
 
 }  // namespace
@@ -81,38 +92,47 @@ bool Storage::open() {
   }
 }
 
-bool Storage::transfer_read(uint32_t block, uint32_t generation) {
+bool Storage::transfer_read(uint32_t block) {
   for (int32_t tries = 1;; ++tries) {
     const CardStatus status = read_block(block, &block_);
-    if (status == CardStatus::ok && checksum(block_, block, generation) == block_.crc32) return true;
+    if (status == CardStatus::ok && checksum(block_, block) == block_.crc32) return true;
     if (gives_up({nullptr, "read", block, 1, tries}, status)) return false;
   }
 }
 
-const uint8_t* Storage::read(uint32_t block, uint32_t generation) {
+const uint8_t* Storage::read(uint32_t block, bool or_erased) {
   if (fault_.why != nullptr) return nullptr;
-  if (holds_ && held_ == block && held_generation_ == generation) return block_.payload;
-  holds_ = transfer_read(block, generation);
+  if (holds_ && held_ == block) return block_.payload;
+  holds_ = transfer_read(block);
   held_ = block;
-  held_generation_ = generation;
+  if (!holds_ && or_erased && fault_.damaged) {
+    forget_fault();
+    for (uint8_t& byte : block_.payload) byte = erased;
+    holds_ = true;
+  }
   return holds_ ? block_.payload : nullptr;
 }
 
-// Counts the blocks, from the first on, that the card holds as they were written.
-uint32_t Storage::read_back(uint32_t first, const Block* blocks, uint32_t count, CardStatus* status) {
-  for (uint32_t i = 0; i < count; ++i) {
-    *status = read_block(first + i, &block_);
-    if (*status != CardStatus::ok || __builtin_memcmp(&block_, &blocks[i], sizeof block_) != 0) return i;
+bool Storage::read_bytes(uint32_t first, size_t offset, void* to, size_t count, bool or_erased) {
+  auto* bytes = static_cast<uint8_t*>(to);
+  while (count > 0) {
+    const uint8_t* payload = read(first + static_cast<uint32_t>(offset / payload_bytes), or_erased);
+    if (payload == nullptr) return false;
+    const size_t inside = offset % payload_bytes, rest = payload_bytes - inside;
+    const size_t piece = count < rest ? count : rest;
+    __builtin_memcpy(bytes, payload + inside, piece);
+    bytes += piece;
+    offset += piece;
+    count -= piece;
   }
-  return count;
+  return true;
 }
 
-// Reading back finds a card that took a block and did not keep it, before an older checkpoint is given up for
-// this one.
-bool Storage::write(uint32_t first, uint32_t generation, Block* blocks, uint32_t count) {
+// Reading back finds a card that took a block and did not keep it, before an older state is given up for this one.
+bool Storage::write(uint32_t first, Block* blocks, uint32_t count) {
   if (fault_.why != nullptr) return false;
   holds_ = false;
-  for (uint32_t i = 0; i < count; ++i) blocks[i].crc32 = checksum(blocks[i], first + i, generation);
+  for (uint32_t i = 0; i < count; ++i) blocks[i].crc32 = checksum(blocks[i], first + i);
   for (int32_t tries = 1;; ++tries) {
     board::feed_watchdog();
     CardStatus status = board::write_blocks(first, count, blocks);
@@ -127,8 +147,15 @@ bool Storage::write(uint32_t first, uint32_t generation, Block* blocks, uint32_t
   }
 }
 
-void Storage::forget_damage() {
-  if (fault_.damaged) fault_ = {};
+bool Storage::change(uint32_t block, size_t offset, const void* from, size_t count) {
+  if (read(block, true) == nullptr) return false;
+  __builtin_memcpy(block_.payload + offset, from, count);
+  return write(block, &block_, 1);
+}
+
+bool Storage::erase(uint32_t block) {
+  for (uint8_t& byte : block_.payload) byte = erased;
+  return write(block, &block_, 1);
 }
 
 }  // namespace pmt::firmware

@@ -32,27 +32,31 @@ class Storage {
   bool open();
   uint32_t blocks() const { return blocks_; }
 
-  // The payload of a block, until the next call; nullptr on a fault.
-  const uint8_t* read(uint32_t block, uint32_t generation);
+  // The payload of a block, until the next call; nullptr on a fault. A damaged one may pass for an erased one.
+  const uint8_t* read(uint32_t block, bool or_erased = false);
+  // Reads bytes of the joined payloads from block `first` on.
+  bool read_bytes(uint32_t first, size_t offset, void* to, size_t count, bool or_erased = false);
   // Writes blocks whose payloads are filled, most_blocks_at_once at most. True once they read back as they
   // were written.
-  bool write(uint32_t first, uint32_t generation, Block* blocks, uint32_t count);
+  bool write(uint32_t first, Block* blocks, uint32_t count);
+  // Writes a block with other bytes in it, or with ones alone.
+  bool change(uint32_t block, size_t offset, const void* from, size_t count);
+  bool erase(uint32_t block);
+  // Memory for one block that write() may take, where nothing else is called before it.
+  Block* block() { return &block_; }
 
   const CardFault& fault() const { return fault_; }
-  // For a caller that can do without a block that is damaged.
-  void forget_damage();
+  // For a caller that can do without, or tries again.
+  void forget_fault() { fault_ = {}; }
   // Transfers that had to be tried again.
   int32_t retries() const { return retries_; }
 
  private:
-  bool transfer_read(uint32_t block, uint32_t generation);
-  uint32_t read_back(uint32_t first, const Block* blocks, uint32_t count, board::CardStatus* status);
+  bool transfer_read(uint32_t block);
   bool gives_up(const CardFault& fault, board::CardStatus status);
 
   Block block_ = {};
-  // The block in block_: its number and generation.
-  uint32_t held_ = 0;
-  uint32_t held_generation_ = 0;
+  uint32_t held_ = 0;  // the block in block_
   bool holds_ = false;
   uint32_t blocks_ = 0;
   int32_t retries_ = 0;

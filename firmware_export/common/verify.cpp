@@ -71,11 +71,6 @@ void Verify::parameters(int32_t step, int32_t index, const Layer& layer) {
   compare_crc("step ", step, layer.op, "biases differ", bias, host.bias_crc32, &parameters_);
 }
 
-void Verify::checkpoint(uint32_t crc32) {
-  compare_crc("checkpoint after step ", card_->header().steps - 1, -1, "differs", crc32, card_->header().result_crc32,
-              &checkpoints_);
-}
-
 void Verify::Tally::print(const char* what) const {
   Line line;
   line.text("verify: ").text(what).text(": ").number(compared);
@@ -96,7 +91,6 @@ bool Verify::report() {
   activations_.print("outputs of ops");
   results_.print("losses, hits, changes");
   parameters_.print("weights, biases");
-  checkpoints_.print("trained model");
   if (!ok_) {
     first_.print();
     return false;

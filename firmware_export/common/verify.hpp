@@ -19,7 +19,6 @@ class Verify {
   void result(int32_t step, const StepResult& result);
   // The layers in ascending order, after the step.
   void parameters(int32_t step, int32_t index, const Layer& layer);
-  void checkpoint(uint32_t crc32);
   // Anything that kept the program from going on.
   void failed(const char* what, const char* why);
   void failed(const CardFault& fault);
@@ -45,7 +44,7 @@ class Verify {
   bool ok_ = true;
   Line first_;  // the first difference
   int32_t first_step_ = 0;
-  Tally activations_, results_, parameters_, checkpoints_;
+  Tally activations_, results_, parameters_;
 };
 
 }  // namespace pmt::firmware

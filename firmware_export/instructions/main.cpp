@@ -68,12 +68,9 @@ bool read_sample(void* context, int32_t, int8_t* image, int32_t* label) {
 bool copy_layers(const Model& model, Arena& arena, LayerStorage* storage) {
   for (int32_t i = 0; i < layer_count; ++i) {
     const OpRecord& op = model.op(layers[i]);
-    const auto weights = static_cast<size_t>(weight_count(model, op));
-    const auto channels = static_cast<size_t>(model.output_of(op).channels);
     storage[i] = take_parameters(arena, model, op, true);
     if (!arena.fits()) return false;
-    __builtin_memcpy(storage[i].weights, model.weights(op), weights);
-    __builtin_memcpy(storage[i].bias, model.bias(op), channels * sizeof(int32_t));
+    copy_parameters(model, op, storage[i]);
   }
   return true;
 }

@@ -59,9 +59,7 @@ bool Service::open(const ServiceSetup& setup, const board::Memory& arena) {
   core.external_bytes = setup.external_bytes;
   core.epochs = setup.epochs;
   const bool learns = linked::learning && setup.samples > 0;
-  const bool keeps =
-      learns &&
-      setup.open_states(StateSlots::bytes_needed(LearnerParameters::largest(model, setup.epochs.layers)), &states_);
+  const bool keeps = learns && setup.open_states(LearnerParameters::largest(model, setup.epochs.layers), &states_);
   if (keeps) core.storage = &states_;
   status = learner_.open(core, arena.data, setup.learner_bytes);
   if (!status.ok()) {
@@ -189,6 +187,7 @@ bool Service::answer(const Request& request) {
 void Service::serve() {
   for (bool running = true; running;) {
     board::feed_watchdog();
+    card_.forget_fault();  // the next request may find another card
     Request request = {};
     if (receive(&request)) running = answer(request);
   }

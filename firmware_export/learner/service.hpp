@@ -21,8 +21,8 @@ struct ServiceSetup {
   size_t learner_bytes;
   uint8_t* external;  // for activations; null: none
   size_t external_bytes;
-  // Where states outlive a reset; false where there is no room for two slots of that size.
-  bool (*open_states)(size_t slot_bytes, StateStorage* storage);
+  // Where states outlive a reset; false where there is no room for two of that size.
+  bool (*open_states)(size_t state_bytes, StateStorage* storage);
   EpochSetup epochs;
 };
 

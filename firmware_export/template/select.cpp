@@ -9,12 +9,12 @@ int main() {
   using namespace pmt;
   board::init();
 
+  static firmware::Session session;
   static firmware::BlockSelection selection;
-  bool running = selection.open(exported::model(), board::arena(), exported::selection);
+  bool running = selection.open(session, exported::model(), board::arena(), exported::selection);
   while (running && !selection.finished()) running = selection.try_next();
   if (!running || !selection.report()) board::exit(1);
 
-  static firmware::Session session;
   running = session.open(exported::model(), board::arena());
   running = running && session.check_activations() && session.resume();
   while (running && !session.finished()) running = session.step();

@@ -11,7 +11,8 @@ LOSS_ONE: int
 CARD_TYPES: dict[str, np.dtype[np.void]]
 CARD_VERSION: int
 CARD_MAGIC: bytes
-SLOT_MAGIC: bytes
+SLOT_MAGIC: int
+STATE_WRITE_BYTES: int  # a state in a slot is padded to a multiple
 # Limits of a .pmt image, as cpp/core/image/model.hpp has them.
 LARGEST_WEIGHT: int  # the smallest is its negative
 DEAD_CHANNEL_SCALE: float  # below, a channel cannot reach the output and is left as it is

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -15,13 +16,11 @@ from pmt.firmware.export import export, read_card
 from pmt.model.card import (
     BLOCK,
     CARD_VERSION,
-    IMAGE_CRC,
     PAYLOAD,
-    SLOT_MAGIC,
     CardHeader,
-    SlotHeader,
     block_count,
     pack_blocks,
+    pack_records,
     read_payload,
 )
 
@@ -56,9 +55,11 @@ def with_checkpoint(card: bytes, slot: int, sequence: int, steps: int) -> bytes:
     )
     payload += bytes(4 * header.surprisal_values)
     first = header.first_slot + slot * header.slot_blocks
-    crc = IMAGE_CRC.unpack_from(model.image())[0]
-    head = SlotHeader(SLOT_MAGIC, sequence, steps, len(payload), header.model_crc32, crc)
-    blocks = pack_blocks(head.pack(), first) + pack_blocks(payload, first + 1, sequence)
+    words = (header.model_crc32, sequence, 1 << 31 | steps, len(payload), zlib.crc32(payload))
+    record = (int.from_bytes(b"PTMS", "little"), 1, *words)
+    head = pack_records("slot", [(*record, 0)])[:28]
+    head += zlib.crc32(head).to_bytes(4, "little")
+    blocks = pack_blocks(head, first) + pack_blocks(payload, first + 1)
     return card[: first * BLOCK] + blocks + card[first * BLOCK + len(blocks) :]
 
 
@@ -106,6 +107,16 @@ def test_a_torn_checkpoint_leaves_the_one_before(tmp_path: Path, exported: bytes
     card[header.first_slot * BLOCK] ^= 1
     with pytest.raises(ValueError, match=r"card.img: both checkpoints are damaged \(slot 0: block"):
         read_card(written(tmp_path / "card.img", bytes(card)))
+
+
+def test_blocks_of_two_checkpoints_are_none(tmp_path: Path, exported: bytes) -> None:
+    card = bytearray(with_checkpoint(with_checkpoint(exported, 0, 1, 3), 1, 2, 5))
+    header = CardHeader.unpack(card)
+    last = header.first_slot + header.slot_blocks - 1
+    other = read_payload(card, last + header.slot_blocks, PAYLOAD)
+    card[last * BLOCK : (last + 1) * BLOCK] = pack_blocks(other, last)
+    contents = read_card(written(tmp_path / "card.img", bytes(card)))
+    assert contents.damage == ("slot 0: the checkpoint is not the one that its header tells",)
 
 
 def changed(card: bytes, **changes: object) -> bytes:
@@ -187,14 +198,12 @@ def test_convert_reads_the_trained_model(
 
 def test_blocks() -> None:
     payload = bytes(range(256)) * 4
-    blocks = pack_blocks(payload, first=7, generation=3)
+    blocks = pack_blocks(payload, first=7)
     assert len(blocks) == 3 * BLOCK
     card = bytes(7 * BLOCK) + blocks
-    assert read_payload(card, 7, len(payload), 3) == payload
+    assert read_payload(card, 7, len(payload)) == payload
     assert blocks[:PAYLOAD] == payload[:PAYLOAD]
-    with pytest.raises(ValueError, match="block 7 is damaged"):
-        read_payload(card, 7, 10, generation=2)
     with pytest.raises(ValueError, match="block 6 is damaged"):
-        read_payload(bytes(6 * BLOCK) + blocks, 6, 10, generation=3)
+        read_payload(bytes(6 * BLOCK) + blocks, 6, 10)
     with pytest.raises(ValueError, match="block 10 lies outside the card, which has 10 blocks"):
-        read_payload(card, 9, 600, generation=3)
+        read_payload(card, 9, 600)

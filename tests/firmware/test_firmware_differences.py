@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -88,11 +87,10 @@ def test_only_the_first_difference_is_named(project: Path) -> None:
 
     ok, log = log_with(project, make_card(flip))
     assert not ok
-    assert log[-5:-1] == [
+    assert log[-4:-1] == [
         "verify: outputs of ops: 16 equal",
         "verify: losses, hits, changes: 5 equal",
         "verify: weights, biases: 60 compared, 2 differ",
-        "verify: trained model: 1 equal",
     ]
     assert log[-1].startswith("verify: step 1 layer head biases differ (device crc ")
 
@@ -118,13 +116,6 @@ def test_a_different_loss_is_named(project: Path) -> None:
     ok, verdict = run_with(project, make_card(change))
     assert not ok
     assert verdict == f"verify: step 2 loss sum differs (device {sums[0]}, host {sums[0] + 1})"
-
-
-def test_a_different_checkpoint_is_named(project: Path) -> None:
-    other = residual_network(seed=5).image()
-    ok, verdict = run_with(project, make_card(lambda e: dataclasses.replace(e, image=other)))
-    assert not ok
-    assert verdict.startswith("verify: checkpoint after step 4 differs (device crc ")
 
 
 def flip(card: bytes, place: int) -> bytes:

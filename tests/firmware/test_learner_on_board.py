@@ -155,7 +155,7 @@ def test_states_in_the_flash_of_an_stm32f746_stand_above_the_program(
     symbols = succeed("arm-none-eabi-nm", "-C", out / "build" / "fw.elf")
     assert re.search("^00080000 A flash_bytes$", symbols, re.M)
     assert "pmt::stm32f7::open_flash_states(" in symbols
-    assert "CardStates" not in symbols
+    assert "CardSlots" not in symbols
     for target in (TARGET, "stm32h7b3i-dk"):
         with pytest.raises(ValueError, match=f"pmt can write above .*, and {target} has none"):
             export_learner(model, target=target, out=tmp_path / "no", states="flash")

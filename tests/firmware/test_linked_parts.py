@@ -77,10 +77,10 @@ def test_the_bundled_network_takes_108_kilobytes_of_flash(tmp_path: Path) -> Non
         assert part not in names.replace("cross_entropy_gradient(", "")
     text = text_bytes(out)
     assert 106_000 < text < 110_000 < report.flash_used < 120_000
-    # With the core's own header everything is linked: 14 KB more.
+    # With the core's own header everything is linked, trials of states, too: 15 KB more.
     shutil.copyfile(core_folder().parent / LINKED_NAME, out / LINKED_NAME)
     assert make(out, "build/fw.elf").returncode == 0
-    assert 13_500 < text_bytes(out) - text < 14_500
+    assert 14_500 < text_bytes(out) - text < 15_500
 
 
 @pytest.mark.parametrize(

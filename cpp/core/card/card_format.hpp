@@ -6,7 +6,7 @@
 //
 //   block 0        CardHeader
 //   sections       each from a block of its own
-//   two slots      checkpoints, written by the board in turn; see slots.hpp
+//   two slots      checkpoints, written by the board in turn; see state_slots.hpp
 #pragma once
 
 #include <cstddef>
@@ -15,15 +15,13 @@
 namespace pmt {
 
 constexpr uint8_t card_magic[4] = {'P', 'M', 'T', 'D'};
-constexpr uint8_t slot_magic[4] = {'P', 'M', 'T', 'C'};
-constexpr uint32_t card_version = 11;
+constexpr uint32_t card_version = 12;
 
 constexpr size_t payload_bytes = 508;
 
 struct Block {
   uint8_t payload[payload_bytes];
-  // IEEE CRC-32 of the generation, the block's number (both uint32) and the payload. A block that
-  // stands in the wrong place, or that an earlier checkpoint left, is a bad block.
+  // IEEE CRC-32 of the block's number (uint32) and the payload: a block that stands in the wrong place is a bad block.
   uint32_t crc32;
 };
 static_assert(sizeof(Block) == 512, "the block of an SD card");
@@ -36,10 +34,9 @@ struct CardSection {
 struct CardHeader {
   uint8_t magic[4];
   uint32_t version;
-  uint32_t blocks;        // of everything, the slots included
-  uint32_t model_crc32;   // crc32 of the model's header: the model this card was made for
-  uint32_t result_crc32;  // the same of the host's model after the last step
-  int32_t image_bytes;    // of one sample: the network's int8 input
+  uint32_t blocks;       // of everything, the slots included
+  uint32_t model_crc32;  // crc32 of the model's header: the model this card was made for
+  int32_t image_bytes;   // of one sample: the network's int8 input
   int32_t samples;
   int32_t batch;  // the largest number of samples in a step
   int32_t steps;
@@ -49,20 +46,24 @@ struct CardHeader {
   int32_t save_interval;     // steps from one checkpoint to the next; there is one after the last, too
   int32_t surprisal_values;  // MeanPrediction: floats at the end of a checkpoint
   int32_t targets;           // floats of a sample in place of its label, one an output; 0: it has a label
-  uint32_t slot_blocks;      // of each of the two slots
-  uint32_t first_slot;       // block; the second slot stands behind the first
-  CardSection options;       // TrainerOptions
-  CardSection layer_list;    // int32 op index [layers]
-  CardSection streams;       // StreamedOps: which ops stream, as the host has planned it; see core/net/segments.hpp
-  CardSection step_list;     // StepRecord and int32 sample index [batch], for each step
-  CardSection sample_list;   // int32 label (-1: none) or float32 [targets], and the image, padded to 4 bytes, for each
-  CardSection activations;   // expected uint32 CRC-32 [inferences][ops] of each op's int8 output
-  CardSection results;       // expected ResultRecord [steps]
-  CardSection parameters;    // expected ParameterRecord [steps][layers], after the step
-  CardSection surprisal;     // float32 of MeanPrediction before the first step; empty: all 0
-  CardSection model;         // the .pmt image; for the host alone, which reads the trained model back
+  // Of each of the two slots: a block for header and marks of a StateSlots, and a checkpoint. That is, one after
+  // another, the trained weights (int8; not where biases alone are trained) and biases (int32) of each layer, then the
+  // float32 of MeanPrediction. Its identity is model_crc32, its tag the steps that are done. A new card has zeros
+  // there.
+  uint32_t slot_blocks;
+  uint32_t first_slot;      // block; the second slot stands behind the first
+  CardSection options;      // TrainerOptions
+  CardSection layer_list;   // int32 op index [layers]
+  CardSection streams;      // StreamedOps: which ops stream, as the host has planned it; see core/net/segments.hpp
+  CardSection step_list;    // StepRecord and int32 sample index [batch], for each step
+  CardSection sample_list;  // int32 label (-1: none) or float32 [targets], and the image, padded to 4 bytes, for each
+  CardSection activations;  // expected uint32 CRC-32 [inferences][ops] of each op's int8 output
+  CardSection results;      // expected ResultRecord [steps]
+  CardSection parameters;   // expected ParameterRecord [steps][layers], after the step
+  CardSection surprisal;    // float32 of MeanPrediction before the first step; empty: all 0
+  CardSection model;        // the .pmt image; for the host alone, which reads the trained model back
 };
-static_assert(sizeof(CardHeader) == 148, "the header is part of the file format");
+static_assert(sizeof(CardHeader) == 144, "the header is part of the file format");
 
 struct StepRecord {
   uint32_t step;  // counter of the random streams
@@ -83,18 +84,5 @@ struct ParameterRecord {
   uint32_t bias_crc32;
 };
 static_assert(sizeof(ParameterRecord) == 8, "part of the file format");
-
-// A slot's first block. The blocks behind it hold, one after another, the trained weights (int8; not
-// where biases alone are trained) and biases (int32) of each layer, then the float32 of
-// MeanPrediction. Their generation is the sequence number; the header's own is 0.
-struct SlotHeader {
-  uint8_t magic[4];
-  uint32_t sequence;  // of the checkpoint, from 1; 0: the slot was never written
-  uint32_t steps;     // done; training goes on with the step of this index
-  uint32_t bytes;     // of payload
-  uint32_t model_crc32;
-  uint32_t image_crc32;  // crc32 in the header of the trained model's .pmt image
-};
-static_assert(sizeof(SlotHeader) == 24, "part of the file format");
 
 }  // namespace pmt

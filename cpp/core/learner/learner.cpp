@@ -130,24 +130,27 @@ uint32_t Learner::identity() const {
 Status Learner::open_state() {
   force_ = setup_.keeps_confirmed ? &confirmed_ : &learned_;
   if (!has_storage()) return {};
-  slots_.open(*setup_.storage, model_, identity());
-  LearnerState state = LearnerState::original;
-  bool on_trial = false;
-  PMT_RETURN_IF_ERROR(slots_.boot(&state, &on_trial));
-  PMT_RETURN_IF_ERROR(load(state));
-  on_trial_ = on_trial;
+  slots_.open(*setup_.storage, identity());
+  PMT_RETURN_IF_ERROR(slots_.boot());
+  PMT_RETURN_IF_ERROR(load());
+  on_trial_ = slots_.on_trial();
   return {};
 }
 
 // Puts the storage's state in force.
-Status Learner::load(LearnerState state) {
+Status Learner::load() {
   LearnerParameters& to = setup_.keeps_confirmed ? confirmed_ : learned_;
   in_force_ = LearnerState::original;
   force_ = &to;
   force_is_lost_ = false;
   used_ = nullptr;
-  if (state == LearnerState::original) return {};
-  PMT_RETURN_IF_ERROR(slots_.load(to));
+  if (!slots_.has_state()) return {};
+  const auto state = static_cast<LearnerState>(slots_.tag() & 0xFFu),
+             base = static_cast<LearnerState>(slots_.tag() >> 8);
+  const bool is_known = words<LearnerState>.holds(state) && words<LearnerState>.holds(base);
+  if (!is_known || state == LearnerState::original || base == LearnerState::trained) return {Code::state_storage};
+  to.set_base(base);
+  PMT_RETURN_IF_ERROR(slots_.load(StoredParameters{to, model_, state}.parts()));
   if (!to.is_sound(model_, state)) return {Code::state_storage};
   if (!setup_.chooses_input && to.has_other_filters(model_, state)) return {Code::learner_filters};
   in_force_ = state;
@@ -473,12 +476,17 @@ Status Learner::cancel() {
   has_channels_ = false;
   for (LearnerScore& score : scores_) score = {};
   used_ = nullptr;
-  return learns() && force_is_lost_ ? load(in_force_) : Status{};
+  return learns() && force_is_lost_ ? load() : Status{};
 }
 
 Status Learner::commit() {
   if (is_running() || on_trial_ || candidate_ == LearnerState::original) return {Code::learner_call};
-  if (has_storage()) PMT_RETURN_IF_ERROR(slots_.write(learned_, candidate_));
+  if (has_storage()) {
+    const bool is_trained = candidate_ == LearnerState::trained;
+    const auto base = static_cast<uint32_t>(is_trained ? learned_.base() : LearnerState::original);
+    const uint32_t tag = static_cast<uint32_t>(candidate_) | base << 8;
+    PMT_RETURN_IF_ERROR(slots_.write(StoredParameters{learned_, model_, candidate_}.parts(), tag, true));
+  }
   force_ = &learned_;
   in_force_ = candidate_;
   candidate_ = LearnerState::original;
@@ -506,13 +514,12 @@ Status Learner::confirm() {
 
 Status Learner::roll_back() {
   if (!on_trial_) return {Code::learner_call};
-  LearnerState state = confirmed_state_;
-  if (has_storage()) PMT_RETURN_IF_ERROR(slots_.roll_back(&state));
+  if (has_storage()) PMT_RETURN_IF_ERROR(slots_.roll_back());
   on_trial_ = false;
   has_channels_ = false;
-  if (has_storage()) return load(state);
+  if (has_storage()) return load();
   force_ = setup_.keeps_confirmed ? &confirmed_ : &learned_;
-  in_force_ = state;
+  in_force_ = confirmed_state_;
   return {};
 }
 

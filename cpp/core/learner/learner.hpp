@@ -9,7 +9,6 @@
 #include "core/learner/epoch_phase.hpp"
 #include "core/learner/head_phase.hpp"
 #include "core/learner/input_phase.hpp"
-#include "core/learner/state_slots.hpp"
 
 namespace pmt {
 
@@ -157,7 +156,7 @@ class Learner {
   HeadPhaseSetup head_setup(LearnerState state) const;
   uint32_t identity() const;
   Status open_state();
-  Status load(LearnerState state);
+  Status load();
   void use(const LearnerParameters* parameters, LearnerState state);
   Status aim_at_head();
 

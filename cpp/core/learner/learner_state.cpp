@@ -1,6 +1,7 @@
 #include "core/learner/learner_state.hpp"
 
 #include "core/image/model_checks.hpp"
+#include "core/train/device_setup.hpp"
 
 namespace pmt {
 namespace {
@@ -61,17 +62,14 @@ void LearnerParameters::reset_head(const Model& model, LearnerState state) {
   const int32_t last = model.op_count() - 1;
   const OpRecord& op = model.op(last);
   const WritableLayer& layer = head(state);
-  __builtin_memcpy(layer.weights, model.weights(op), static_cast<size_t>(weight_count(model, op)));
-  __builtin_memcpy(layer.bias, model.bias(op), channel_bytes(model, last));
+  copy_parameters(model, op, {layer.weights, layer.bias});
   __builtin_memcpy(layer.weight_scales, model.weight_scales(op), channel_bytes(model, last));
 }
 
 void LearnerParameters::reset_trained(const Model& model, LearnerState base) {
   base_ = base;
   for (int32_t i = 0; i < layers_.count; ++i) {
-    const OpRecord& op = model.op(layers_.ops[i]);
-    __builtin_memcpy(trained_[i].weights, model.weights(op), static_cast<size_t>(weight_count(model, op)));
-    __builtin_memcpy(trained_[i].bias, model.bias(op), channel_bytes(model, layers_.ops[i]));
+    copy_parameters(model, model.op(layers_.ops[i]), trained_[i]);
   }
 }
 
@@ -127,12 +125,6 @@ StatePart LearnerParameters::part(const Model& model, LearnerState state, int32_
   }
   void* from = index == 1 ? static_cast<void*>(layer.bias) : layer.weight_scales;
   return {static_cast<uint8_t*>(from), channel_bytes(model, last)};
-}
-
-size_t LearnerParameters::bytes(const Model& model, LearnerState state) const {
-  size_t sum = 0;
-  for (int32_t i = 0; part(model, state, i).bytes != nullptr; ++i) sum += part(model, state, i).count;
-  return sum;
 }
 
 size_t LearnerParameters::largest(const Model& model, const TrainedLayers& layers) {

@@ -3,6 +3,7 @@
 
 #include "core/base/arena.hpp"
 #include "core/base/words.hpp"
+#include "core/card/state_slots.hpp"
 #include "core/image/model.hpp"
 #include "core/zo/layer.hpp"
 
@@ -12,12 +13,6 @@ namespace pmt {
 // perturbed forwards.
 PMT_WORDS(LearnerState, original, aligned, head, head_alone, trained)
 constexpr int32_t learner_states = words<LearnerState>.count;
-
-// One piece of a state's parameters in memory.
-struct StatePart {
-  uint8_t* bytes;
-  size_t count;
-};
 
 struct ChannelParameters {
   int32_t* bias;
@@ -62,7 +57,6 @@ class LearnerParameters {
 
   // What a state is made of: its parts in order, bytes null at the end.
   StatePart part(const Model& model, LearnerState state, int32_t index) const;
-  size_t bytes(const Model& model, LearnerState state) const;
   // Of the state that takes most: aligned channels and a head.
   static size_t largest(const Model& model, const TrainedLayers& layers);
   // Whether all filters and weight scales are inside their bounds, as in a sound image.
@@ -85,6 +79,21 @@ class LearnerParameters {
   TrainedLayers layers_ = {};
   LayerStorage* trained_ = nullptr;  // one a layer
   LearnerState base_ = LearnerState::original;
+};
+
+// The parameters of one state, as slots take them.
+struct StoredParameters {
+  const LearnerParameters& parameters;
+  const Model& model;
+  LearnerState state;
+
+  StateParts parts() const { return {this, part}; }
+
+ private:
+  static StatePart part(const void* context, int32_t index) {
+    const auto& self = *static_cast<const StoredParameters*>(context);
+    return self.parameters.part(self.model, self.state, index);
+  }
 };
 
 // Whether alignment changes an op: it is a layer, and not the last.

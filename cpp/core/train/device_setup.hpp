@@ -35,4 +35,12 @@ inline LayerStorage take_parameters(Arena& arena, const Model& model, const OpRe
   return storage;
 }
 
+// Fills the storage of an op with the model's parameters.
+inline void copy_parameters(const Model& model, const OpRecord& op, const LayerStorage& to) {
+  if (to.weights != model.weights(op)) {
+    __builtin_memcpy(to.weights, model.weights(op), static_cast<size_t>(weight_count(model, op)));
+  }
+  __builtin_memcpy(to.bias, model.bias(op), sizeof(int32_t) * static_cast<size_t>(model.output_of(op).channels));
+}
+
 }  // namespace pmt

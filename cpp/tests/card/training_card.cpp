@@ -21,28 +21,13 @@ void append(std::vector<uint8_t>* bytes, const Value& value) {
   bytes->insert(bytes->end(), first, first + sizeof value);
 }
 
-uint32_t image_crc32(const AlignedBytes& image) { return crc32(image.data() + 16, image.size() - 16); }
-
-// The image with the trainer's layers in it.
-uint32_t trained_image_crc32(const AlignedBytes& image, const Model& model, const Trainer& trainer) {
-  AlignedBytes trained(image);
-  for (int32_t i = 0; i < trainer.layer_count(); ++i) {
-    const Layer& layer = trainer.layer(i);
-    const OpRecord& op = model.op(layer.op);
-    uint8_t* data = trained.data() + model.header().data.offset;
-    std::memcpy(data + op.weight_offset, layer.weights, static_cast<size_t>(layer.weight_count));
-    std::memcpy(data + op.bias_offset, layer.bias, 4 * static_cast<size_t>(layer.channels));
-  }
-  return image_crc32(trained);
-}
-
 }  // namespace
 
 void TrainingCard::add_block(const uint8_t* bytes, size_t count) {
   Block block = {};
   std::copy_n(bytes, count, block.payload);
-  const uint32_t place[] = {0, static_cast<uint32_t>(blocks.size() / sizeof block)};
-  block.crc32 = crc32(block.payload, sizeof block.payload, crc32(reinterpret_cast<const uint8_t*>(place), 8));
+  const auto number = static_cast<uint32_t>(blocks.size() / sizeof block);
+  block.crc32 = crc32(block.payload, sizeof block.payload, crc32(reinterpret_cast<const uint8_t*>(&number), 4));
   append(&blocks, block);
 }
 
@@ -95,7 +80,6 @@ TrainingCard::TrainingCard(const AlignedBytes& image, const TrainerOptions& opti
   std::copy_n(card_magic, 4, header.magic);
   header.version = card_version;
   header.model_crc32 = model.header().crc32;
-  header.result_crc32 = trained_image_crc32(image, model, run.trainer());
   header.image_bytes = element_count(model.input());
   header.samples = sample_count;
   header.batch = batch;
@@ -124,9 +108,10 @@ TrainingCard::TrainingCard(const AlignedBytes& image, const TrainerOptions& opti
     if (options.train_weights != 0) checkpoint += static_cast<size_t>(layer.weight_count);
   }
   header.first_slot = static_cast<uint32_t>(blocks.size() / sizeof(Block));
+  checkpoint = (checkpoint + 31) / 32 * 32;
   header.slot_blocks = static_cast<uint32_t>(1 + (checkpoint + payload_bytes - 1) / payload_bytes);
   for (int slot = 0; slot < 2; ++slot) {
-    add_block(slot_magic, 4);
+    add_block(nullptr, 0);
     blocks.resize(blocks.size() + sizeof(Block) * (header.slot_blocks - 1));
   }
   header.blocks = static_cast<uint32_t>(blocks.size() / sizeof(Block));

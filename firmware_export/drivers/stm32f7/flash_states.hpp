@@ -2,7 +2,7 @@
 // end below them. While a sector is erased, for up to four seconds, the processor waits.
 #pragma once
 
-#include "core/learner/state_slots.hpp"
+#include "core/card/state_slots.hpp"
 
 namespace pmt::stm32f7 {
 
@@ -11,6 +11,6 @@ constexpr uint32_t state_slots_origin = 0x08080000;
 constexpr uint32_t state_slot_bytes = 256 * 1024;
 
 // False where a state is larger than a sector.
-bool open_flash_states(size_t slot_bytes, StateStorage* storage);
+bool open_flash_states(size_t state_bytes, StateStorage* storage);
 
 }  // namespace pmt::stm32f7

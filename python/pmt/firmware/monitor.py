@@ -33,7 +33,7 @@ _LINES = {
     "card": re.compile(r"card: (?P<retries>\d+) retr(?:y|ies)"),
     "error": re.compile(r"error: (?P<text>.+)"),
     "compared": re.compile(
-        r"verify: (?:outputs of ops|losses, hits, changes|weights, biases|trained model): "
+        r"verify: (?:outputs of ops|losses, hits, changes|weights, biases): "
         r"\d+ (?:equal|compared, \d+ differs?)"
     ),
     "verdict": re.compile(r"verify: (?P<text>.+)"),

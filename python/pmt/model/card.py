@@ -27,7 +27,6 @@ __all__ = [
     "CardHeader",
     "Checkpoint",
     "Section",
-    "SlotHeader",
     "block_count",
     "newest_model",
     "pack_blocks",
@@ -43,6 +42,7 @@ IMAGE_CRC = struct.Struct("<12xI")  # where a .pmt image has its checksum
 
 _CARD = _core.CARD_TYPES["header"]
 _SLOT = _core.CARD_TYPES["slot"]
+_STEPS = 2**31 - 1  # bits of a slot's tag
 SECTIONS = tuple(name for name in _CARD.names or () if _CARD[name].names)
 
 
@@ -65,7 +65,6 @@ class CardHeader(NamedTuple):
     version: int
     blocks: int
     model_crc32: int
-    result_crc32: int
     image_bytes: int
     samples: int
     batch: int
@@ -96,32 +95,10 @@ class CardHeader(NamedTuple):
         return cls._make([bytes(magic), *values[:counts], sections])
 
 
-class SlotHeader(NamedTuple):
-    """The payload of a slot's first block."""
-
-    magic: bytes
-    sequence: int
-    steps: int
-    size: int
-    model_crc32: int
-    image_crc32: int
-
-    def pack(self) -> bytes:
-        """Return the bytes."""
-        return pack_records("slot", [(tuple(self.magic), *self[1:])])
-
-    @classmethod
-    def unpack(cls, payload: bytes) -> SlotHeader:
-        """Read the bytes; nothing is checked."""
-        magic, *values = np.frombuffer(payload, _SLOT, 1)[0].item()
-        return cls(bytes(magic), *values)
-
-
 BLOCK = 512  # bytes, an SD card's own
 PAYLOAD = 508
 
-_PLACE = struct.Struct("<2I")
-_CRC = struct.Struct("<I")
+_WORD = struct.Struct("<I")
 
 
 def block_count(size: int) -> int:
@@ -129,20 +106,19 @@ def block_count(size: int) -> int:
     return -(-size // PAYLOAD)
 
 
-def pack_blocks(payload: bytes, first: int, generation: int = 0) -> bytes:
+def pack_blocks(payload: bytes, first: int) -> bytes:
     """Return the blocks that hold ``payload``, the first of them block number ``first``.
 
-    The payload is padded with zeros to whole blocks. Block numbers are part of the checksums, as is
-    ``generation``: a checkpoint's sequence number; 0 for data.
+    The payload is padded with zeros to whole blocks. Block numbers are part of the checksums.
     """
     blocks = bytearray()
     for i in range(block_count(len(payload))):
         piece = payload[i * PAYLOAD : (i + 1) * PAYLOAD].ljust(PAYLOAD, b"\0")
-        blocks += piece + _CRC.pack(_checksum(piece, first + i, generation))
+        blocks += piece + _WORD.pack(_checksum(piece, first + i))
     return bytes(blocks)
 
 
-def read_payload(card: bytes, first: int, size: int, generation: int = 0) -> bytes:
+def read_payload(card: bytes, first: int, size: int) -> bytes:
     """Return ``size`` bytes of payload from block ``first`` on.
 
     ValueError is raised, and names the block, if one lies outside the card or is damaged.
@@ -156,14 +132,14 @@ def read_payload(card: bytes, first: int, size: int, generation: int = 0) -> byt
                 "copy all of it"
             )
         piece = block[:PAYLOAD]
-        if _CRC.unpack_from(block, PAYLOAD)[0] != _checksum(piece, number, generation):
+        if _WORD.unpack_from(block, PAYLOAD)[0] != _checksum(piece, number):
             raise ValueError(f"block {number} is damaged: its checksum differs")
         payload += piece
     return bytes(payload[:size])
 
 
-def _checksum(piece: bytes, number: int, generation: int) -> int:
-    return zlib.crc32(piece, zlib.crc32(_PLACE.pack(generation, number)))
+def _checksum(piece: bytes, number: int) -> int:
+    return zlib.crc32(piece, zlib.crc32(_WORD.pack(number)))
 
 
 @dataclass(frozen=True)
@@ -295,19 +271,19 @@ def _read_slot(
 ) -> Checkpoint | None:
     """Return the slot's checkpoint, None where there never was one."""
     first = header.first_slot + slot * header.slot_blocks
-    here = SlotHeader.unpack(read_payload(card, first, _SLOT.itemsize))
-    if here.magic != SLOT_MAGIC:
-        raise ValueError(f"block {first} is not a header of a checkpoint")
-    if here.sequence == 0:
+    here = np.frombuffer(read_payload(card, first, _SLOT.itemsize), _SLOT)[0]
+    if here["magic"] == 0:
         return None
-    if here.model_crc32 != header.model_crc32:
+    if here["magic"] != SLOT_MAGIC:
+        raise ValueError(f"block {first} is not a header of a checkpoint")
+    if here["identity"] != header.model_crc32:
         raise ValueError("the checkpoint is of another model")
-    payload = read_payload(card, first + 1, here.size, here.sequence)
+    payload = read_payload(card, first + 1, int(here["bytes"]))
+    if zlib.crc32(payload) != here["payload_crc32"]:
+        raise ValueError("the checkpoint is not the one that its header tells")
     model = start.copy()
     _set_parameters(model, layers, payload[: len(payload) - 4 * header.surprisal_values])
-    if IMAGE_CRC.unpack_from(model.image())[0] != here.image_crc32:
-        raise ValueError("the checkpoint does not give the model that the board had")
-    return Checkpoint(slot, here.sequence, here.steps, model)
+    return Checkpoint(slot, int(here["generation"]), int(here["tag"]) & _STEPS, model)
 
 
 def _set_parameters(model: Model, layers: list[int], payload: bytes) -> None:

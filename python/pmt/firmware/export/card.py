@@ -19,11 +19,10 @@ from pmt.model.card import (
     CARD_MAGIC,
     CARD_VERSION,
     IMAGE_CRC,
+    PAYLOAD,
     SECTIONS,
-    SLOT_MAGIC,
     CardHeader,
     Section,
-    SlotHeader,
     block_count,
     pack_blocks,
     pack_records,
@@ -102,13 +101,13 @@ def build_card(task: Task, expected: Expected, save_interval: int = SAVE_INTERVA
     }
     sections, end = _lay_out(contents)
     state = _core.Trainer(model, task.options, task.layers, 1, 1).surprisal().size
-    slot_blocks = 1 + block_count(_parameter_bytes(task) + 4 * state)
+    checkpoint = _parameter_bytes(task) + 4 * state
+    slot_blocks = 1 + block_count(checkpoint + -checkpoint % _core.STATE_WRITE_BYTES)
     header = CardHeader(
         magic=CARD_MAGIC,
         version=CARD_VERSION,
         blocks=end + 2 * slot_blocks,
         model_crc32=IMAGE_CRC.unpack_from(image)[0],
-        result_crc32=IMAGE_CRC.unpack_from(expected.image)[0],
         image_bytes=int(task.images[0].size),
         samples=len(task.images),
         batch=task.batch,
@@ -174,8 +173,7 @@ def _parameter_bytes(task: Task) -> int:
 
 
 def _blank_slot(first: int, blocks: int) -> bytes:
-    header = SlotHeader(SLOT_MAGIC, 0, 0, 0, 0, 0)
-    return pack_blocks(header.pack(), first) + bytes((blocks - 1) * BLOCK)
+    return pack_blocks(bytes(PAYLOAD), first) + bytes((blocks - 1) * BLOCK)
 
 
 def _pack_step(step: Step, batch: int) -> bytes:

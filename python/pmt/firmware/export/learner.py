@@ -49,7 +49,7 @@ __all__ = ["FRAMES", "STATES", "LearnerExport", "export_learner", "export_learne
 FRAMES = ("board", "host")
 STATES = ("card", "flash")
 SAMPLES = 64  # where no other number is given
-_BLOCK = 512  # bytes, of a card
+_BLOCK, _CHECKSUM = 512, 4  # bytes, of a card
 # Memory of the program at most, beside arena and model, on the boards that come with pmt; tests
 # hold what is linked to it.
 FIXED = FixedMemory(stack=4096, variables=3456, code=120 * 1024)
@@ -58,14 +58,14 @@ _EPOCHS_CODE, _STAGE_CODE, _SEARCH_CODE, _LEARNING_CODE, _KEPT_CODE = (
     19_500,
     9_500,
     4_500,
-    27_500,
+    28_524,
     1_024,
 )
 
 
 # Header and function of the program that open its states.
 _STATE_STORAGES = {
-    "card": ("learner/card_states.hpp", "firmware::open_card_states"),
+    "card": ("common/card_slots.hpp", "firmware::open_card_states"),
     "flash": ("drivers/stm32f7/flash_states.hpp", "stm32f7::open_flash_states"),
 }
 # Title and text of the project's README, for a program that only predicts and for one that learns.
@@ -358,7 +358,7 @@ def _check_fits(report: LearnerExport, board: Target) -> None:
 
 def _state_bytes(report: LearnerExport) -> int:
     """Return the bytes of a slot at most: a state is no larger than the persistent part."""
-    return _BLOCK * (2 + report.sizes.persistent // _BLOCK)
+    return _BLOCK * (2 + report.sizes.persistent // (_BLOCK - _CHECKSUM))
 
 
 def _states_check(report: LearnerExport, board: Target) -> str:

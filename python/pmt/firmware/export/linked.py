@@ -38,7 +38,7 @@ class LinkedParts:
     bits: dict[str, int]
     input_stage: bool = True
     input_search: bool = False
-    learning: bool = True
+    learning: bool = False
     kept_activations: bool = False
 
     def header(self) -> bytes:
@@ -68,7 +68,7 @@ def linked_parts(
     trainings: Iterable[tuple[_core.Options, Sequence[int]]],
     *,
     input_search: bool = False,
-    learning: bool = True,
+    learning: bool = False,
     kept_activations: bool = False,
 ) -> LinkedParts:
     """Return the parts that a model and trainings of layers use.

@@ -289,7 +289,7 @@ _LEAST_CODE = 48 * 1024
 
 _VARIABLES, _CODE = 1856, 86 * 1024
 # A candidate's trainer is on the stack; the chosen block's is a variable.
-_SELECTION = FixedMemory(stack=2048, variables=832, code=3 * 1024)
+_SELECTION = FixedMemory(stack=2048, variables=64, code=3 * 1024)
 
 
 def fixed_memory(board: Target, selects: bool = False) -> FixedMemory:

@@ -1,12 +1,11 @@
-#include "core/learner/state_slots.hpp"
+#include "core/card/state_slots.hpp"
 
 #include "core/base/crc32.hpp"
+#include "core/base/linked.hpp"
 
 namespace pmt {
 namespace {
 
-constexpr uint32_t slot_magic = 0x534D5450;  // "PTMS"
-constexpr uint32_t slot_version = 1;
 constexpr uint32_t mark_word = 0x4B52414D;  // "MARK"
 constexpr size_t marks_at = state_write_bytes;
 
@@ -26,7 +25,7 @@ class StateSlots::Writer {
     }
     return true;
   }
-  bool flush() {
+  __attribute__((noinline)) bool flush() {
     if (filled_ == 0) return true;
     while (filled_ < state_write_bytes) piece_[filled_++] = 0;
     const bool written = storage_.write(storage_.context, slot_, at_, piece_, state_write_bytes);
@@ -43,18 +42,23 @@ class StateSlots::Writer {
   size_t filled_ = 0;
 };
 
+size_t StateParts::bytes() const {
+  size_t sum = 0;
+  for (int32_t i = 0; (*this)[i].bytes != nullptr; ++i) sum += (*this)[i].count;
+  return sum;
+}
+
 size_t StateSlots::bytes_needed(size_t state_bytes) { return bytes_before_state + rounded(state_bytes); }
 
-void StateSlots::open(const StateStorage& storage, const Model& model, uint32_t identity) {
+void StateSlots::open(const StateStorage& storage, uint32_t identity) {
   storage_ = storage;
-  model_ = &model;
   identity_ = identity;
   has_others_ = false;
   current_ = -1;
 }
 
-uint32_t StateSlots::checksum(const Header& header) {
-  return crc32(reinterpret_cast<const uint8_t*>(&header), offsetof(Header, header_crc32));
+uint32_t StateSlots::checksum(const StateHeader& header) {
+  return crc32(reinterpret_cast<const uint8_t*>(&header), offsetof(StateHeader, header_crc32));
 }
 
 // A mark counts where it is whole; a boot, where anything was written: a power cut must not give one more.
@@ -68,37 +72,52 @@ Status StateSlots::read_mark(int32_t index, int32_t mark, bool* set) const {
   return {};
 }
 
-Status StateSlots::read_slot(int32_t index, Slot* slot) {
-  *slot = {};
-  Header& header = slot->header;
+Status StateSlots::read_slot(int32_t index) {
+  Slot& slot = slots_[index];
+  slot = {};
+  StateHeader& header = slot.header;
   if (!storage_.read(storage_.context, index, 0, &header, sizeof header)) return {Code::state_storage, index};
-  const bool whole = header.magic == slot_magic && header.version == slot_version &&
-                     header.header_crc32 == checksum(header) && state_of(header) > LearnerState::original &&
-                     words<LearnerState>.holds(state_of(header)) && header.state >> 8 < learner_states - 1;
-  if (whole && header.identity != identity_) has_others_ = true;
-  if (!whole || header.identity != identity_ || header.bytes > storage_.slot_bytes) return {};
-  if (bytes_needed(header.bytes) > storage_.slot_bytes) return {};
-  PMT_RETURN_IF_ERROR(read_mark(index, confirmed, &slot->is_confirmed));
-  PMT_RETURN_IF_ERROR(read_mark(index, rejected, &slot->is_rejected));
+  slot.is_blank = header.magic == 0;
+  slot.is_whole =
+      header.magic == state_magic && header.version == state_version && header.header_crc32 == checksum(header);
+  if (!slot.is_whole) return {};
+  if (header.identity != identity_) {
+    has_others_ = true;
+    return {};
+  }
+  if (header.bytes > storage_.slot_bytes || bytes_needed(header.bytes) > storage_.slot_bytes) return {};
+  if (!linked::learning || (header.tag & confirmed_bit) != 0) {
+    slot.is_confirmed = true;
+  } else {
+    PMT_RETURN_IF_ERROR(read_marks(index));
+  }
+  return check_payload(index);
+}
+
+Status StateSlots::read_marks(int32_t index) {
+  Slot& slot = slots_[index];
+  PMT_RETURN_IF_ERROR(read_mark(index, confirmed, &slot.is_confirmed));
+  PMT_RETURN_IF_ERROR(read_mark(index, rejected, &slot.is_rejected));
   for (int32_t i = 0; i < state_trials; ++i) {
     bool booted = false;
     PMT_RETURN_IF_ERROR(read_mark(index, first_boot + i, &booted));
-    slot->boots += booted ? 1 : 0;
+    slot.boots += booted ? 1 : 0;
   }
-  return check_payload(index, slot);
+  return {};
 }
 
-Status StateSlots::check_payload(int32_t index, Slot* slot) const {
+Status StateSlots::check_payload(int32_t index) {
+  Slot& slot = slots_[index];
   uint8_t piece[state_write_bytes];
   uint32_t crc = 0;
-  for (size_t done = 0; done < slot->header.bytes; done += sizeof piece) {
-    const size_t left = slot->header.bytes - done, count = left < sizeof piece ? left : sizeof piece;
-    if (!storage_.read(storage_.context, index, bytes_needed(0) + done, piece, count)) {
+  for (size_t done = 0; done < slot.header.bytes; done += sizeof piece) {
+    const size_t left = slot.header.bytes - done, count = left < sizeof piece ? left : sizeof piece;
+    if (!storage_.read(storage_.context, index, bytes_before_state + done, piece, count)) {
       return {Code::state_storage, index};
     }
     crc = crc32(piece, count, crc);
   }
-  slot->valid = crc == slot->header.payload_crc32;
+  slot.valid = crc == slot.header.payload_crc32;
   return {};
 }
 
@@ -114,55 +133,63 @@ int32_t StateSlots::newest(bool on_trial) const {
   return found;
 }
 
-Status StateSlots::boot(LearnerState* state, bool* on_trial) {
-  for (int32_t i = 0; i < 2; ++i) PMT_RETURN_IF_ERROR(read_slot(i, &slots_[i]));
-  const int32_t trial = newest(true), known = newest(false);
+Status StateSlots::boot() {
+  for (int32_t i = 0; i < 2; ++i) PMT_RETURN_IF_ERROR(read_slot(i));
+  const int32_t trial = linked::learning ? newest(true) : -1, known = newest(false);
   // A trial older than what is confirmed was left behind.
   const bool tries = trial >= 0 && (known < 0 || slots_[trial].header.generation > slots_[known].header.generation);
   current_ = tries ? trial : known;
-  *on_trial = tries;
-  *state = current_ < 0 ? LearnerState::original : state_of(slots_[current_].header);
-  return tries ? set_mark(first_boot + slots_[trial].boots++) : Status{};
+  return linked::learning && tries ? set_mark(first_boot + slots_[trial].boots++) : Status{};
 }
 
-Status StateSlots::load(LearnerParameters& parameters) {
-  const Header& header = slots_[current_].header;
-  const LearnerState state = state_of(header);
-  parameters.set_base(static_cast<LearnerState>(header.state >> 8));
-  if (parameters.bytes(*model_, state) != header.bytes) return {Code::state_size};
-  size_t at = bytes_needed(0);
+bool StateSlots::never_written() const {
+  return (slots_[0].is_blank || slots_[1].is_blank) && !slots_[0].is_whole && !slots_[1].is_whole;
+}
+
+Status StateSlots::load(const StateParts& parts) const {
+  if (parts.bytes() != slots_[current_].header.bytes) return {Code::state_size};
+  size_t at = bytes_before_state;
   for (int32_t i = 0;; ++i) {
-    const StatePart part = parameters.part(*model_, state, i);
+    const StatePart part = parts[i];
     if (part.bytes == nullptr) return {};
     if (!storage_.read(storage_.context, current_, at, part.bytes, part.count)) return {Code::state_storage, current_};
     at += part.count;
   }
 }
 
-Status StateSlots::write(const LearnerParameters& parameters, LearnerState state) {
-  const int32_t known = newest(false), slot = known == 0 ? 1 : 0;
-  const auto base = static_cast<uint32_t>(state == LearnerState::trained ? parameters.base() : LearnerState::original);
-  Header header = {slot_magic, slot_version, identity_, 1, static_cast<uint32_t>(state) | base << 8, 0, 0, 0};
-  header.bytes = static_cast<uint32_t>(parameters.bytes(*model_, state));
+Status StateSlots::write(const StateParts& parts, uint32_t tag, bool on_trial) {
+  const size_t bytes = parts.bytes();
+  if (bytes_needed(bytes) > storage_.slot_bytes) return {Code::state_size};
+  const int32_t index = newest(false) == 0 ? 1 : 0;
+  uint32_t generation = 0;
   for (const Slot& each : slots_) {
-    if (each.valid && each.header.generation >= header.generation) header.generation = each.header.generation + 1;
+    if (each.is_whole && each.header.generation > generation) generation = each.header.generation;
   }
-  if (bytes_needed(header.bytes) > storage_.slot_bytes) return {Code::state_size};
-  slots_[slot] = {};
-  if (!storage_.erase(storage_.context, slot)) return {Code::state_storage, slot};
-  Writer payload(storage_, slot, bytes_needed(0));
-  for (int32_t i = 0;; ++i) {
-    const StatePart part = parameters.part(*model_, state, i);
+  Slot& slot = slots_[index];
+  slot = {};
+  StateHeader& header = slot.header;
+  header = {state_magic,
+            state_version,
+            identity_,
+            generation + 1,
+            on_trial ? tag : tag | confirmed_bit,
+            static_cast<uint32_t>(bytes),
+            0,
+            0};
+  Writer payload(storage_, index, bytes_before_state);
+  bool written = storage_.erase(storage_.context, index);
+  for (int32_t i = 0; written; ++i) {
+    const StatePart part = parts[i];
     if (part.bytes == nullptr) break;
-    if (!payload.add(part.bytes, part.count)) return {Code::state_storage, slot};
     header.payload_crc32 = crc32(part.bytes, part.count, header.payload_crc32);
+    written = payload.add(part.bytes, part.count);
   }
+  if (!written || !payload.flush()) return {Code::state_storage, index};
   header.header_crc32 = checksum(header);
-  if (!payload.flush() || !storage_.write(storage_.context, slot, 0, &header, sizeof header)) {
-    return {Code::state_storage, slot};
-  }
-  slots_[slot] = {header, true, false, false, 0};
-  current_ = slot;
+  if (!storage_.write(storage_.context, index, 0, &header, sizeof header)) return {Code::state_storage, index};
+  slot.is_whole = slot.valid = true;
+  slot.is_confirmed = !on_trial;
+  current_ = index;
   return {};
 }
 
@@ -179,11 +206,10 @@ Status StateSlots::confirm() {
   return {};
 }
 
-Status StateSlots::roll_back(LearnerState* state) {
+Status StateSlots::roll_back() {
   PMT_RETURN_IF_ERROR(set_mark(rejected));
   slots_[current_].is_rejected = true;
   current_ = newest(false);
-  *state = current_ < 0 ? LearnerState::original : state_of(slots_[current_].header);
   return {};
 }
 

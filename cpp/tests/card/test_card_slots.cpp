@@ -1,15 +1,102 @@
-// Power cuts and faults of the card lose no good checkpoint.
+// States on a card: power cuts and faults lose none, and a card may take its time.
 #include <doctest/doctest.h>
 
-#include "tests/card/counting_run.hpp"
+#include <algorithm>
+#include <vector>
+
+#include "common/card_slots.hpp"
+#include "tests/card/simulated_card.hpp"
 
 using namespace pmt;
+using namespace pmt::firmware;
 using namespace pmt::tests;
 
 namespace {
 
+constexpr uint32_t slot_blocks = 6;
+
+// A card of two slots that were never written.
+void format(uint32_t blocks = slot_blocks) {
+  SimulatedCard::instance().reset(2 * blocks);
+  Storage storage;
+  for (const uint32_t first : {0u, blocks}) {
+    Block block = {};
+    storage.write(first, &block, 1);
+  }
+}
+
+// A training stand-in whose state says what it should be: the state after n steps is a function of n. Three parts, one
+// of them empty: 4 blocks of payload, the last one partly used.
+class CountingRun {
+ public:
+  // `blocks_at_once`: what the slots get to put blocks together in.
+  explicit CountingRun(size_t blocks_at_once = 3)
+      : memory_(blocks_at_once), parts_{std::vector<uint8_t>(700), {}, std::vector<uint8_t>(1001)} {
+    for (std::vector<uint8_t>& part : parts_) part.reserve(1);  // an empty part is no end
+    set(0);
+  }
+
+  // From reset to the last state. False where the card fails.
+  bool start() {
+    if (!storage_.open()) return false;
+    places_.open(&storage_, 0, slot_blocks, memory_.data(), memory_.size() * sizeof(Block));
+    slots_.open(places_.storage(), 0x1234abcd);
+    if (!slots_.boot().ok()) return false;
+    if (!slots_.has_state()) return slots_.never_written();
+    if (!slots_.load(parts()).ok()) return false;
+    steps_ = safe_steps_ = slots_.tag();
+    return true;
+  }
+  // With a state kept after every `interval` steps.
+  bool run_to(uint32_t steps, uint32_t interval = 1) {
+    while (steps_ < steps) {
+      set(steps_ + interval);
+      if (!slots_.write(parts(), steps_, false).ok()) return false;
+      safe_steps_ = steps_;
+    }
+    return true;
+  }
+
+  uint32_t steps() const { return steps_; }
+  // The steps of the last state that the slots said is safe.
+  uint32_t safe_steps() const { return safe_steps_; }
+  bool is_consistent() const {
+    for (size_t p = 0; p < 3; ++p) {
+      for (size_t i = 0; i < parts_[p].size(); ++i) {
+        if (parts_[p][i] != value(steps_, p, i)) return false;
+      }
+    }
+    return true;
+  }
+  const Storage& storage() const { return storage_; }
+
+ private:
+  static uint8_t value(uint32_t steps, size_t part, size_t index) {
+    return static_cast<uint8_t>(steps * 37 + part * 11 + index * 7 + (index >> 8) * steps);
+  }
+  static StatePart part(const void* context, int32_t index) {
+    if (index == 3) return {nullptr, 0};
+    const std::vector<uint8_t>& bytes = static_cast<const CountingRun*>(context)->parts_[index];
+    return {const_cast<uint8_t*>(bytes.data()), bytes.size()};
+  }
+  StateParts parts() const { return {this, part}; }
+  void set(uint32_t steps) {
+    steps_ = steps;
+    for (size_t p = 0; p < 3; ++p) {
+      for (size_t i = 0; i < parts_[p].size(); ++i) parts_[p][i] = value(steps, p, i);
+    }
+  }
+
+  std::vector<Block> memory_;
+  std::vector<uint8_t> parts_[3];
+  uint32_t steps_ = 0, safe_steps_ = 0;
+  Storage storage_;
+  CardSlots places_;
+  StateSlots slots_;
+};
+
 const std::vector<Torn> all_torn = {Torn::old_block, Torn::new_block, Torn::first_part, Torn::noise};
-constexpr int64_t writes_of_save = 5;  // four blocks of payload, then the header
+constexpr int64_t writes_of_save = 6;  // the header is erased, then four blocks of payload, then the header
 
 // After whatever happened the board finds the last checkpoint that was safe, or the one whose header
 // was under way and arrived whole.
@@ -31,7 +118,7 @@ TEST_CASE("a cut at any write of any checkpoint leaves the last one, or the new 
       for (int64_t write = 0; write < writes_of_save; ++write) {
         CAPTURE(done);
         CAPTURE(write);
-        CountingRun::format();
+        format();
         CountingRun run;
         REQUIRE(run.start());
         REQUIRE(run.run_to(done));
@@ -53,7 +140,7 @@ TEST_CASE("a cut at any write of any checkpoint leaves the last one, or the new 
 TEST_CASE("a thousand power cuts in one training lose no checkpoint") {
   constexpr int32_t most_cuts = 1000;
   RandomSource random(8);
-  CountingRun::format();
+  format();
   SimulatedCard& card = SimulatedCard::instance();
   uint32_t safe = 0;
   uint32_t furthest = 0;
@@ -80,7 +167,7 @@ TEST_CASE("a thousand faults of the card lose no checkpoint, and most are got ov
                                             TransferFault::lost_write, TransferFault::short_write,
                                             TransferFault::flipped_read};
   RandomSource random(9);
-  CountingRun::format();
+  format();
   SimulatedCard& card = SimulatedCard::instance();
   uint32_t safe = 0;
   int32_t stopped = 0;
@@ -98,7 +185,7 @@ TEST_CASE("a thousand faults of the card lose no checkpoint, and most are got ov
     CHECK(done != stuck);
     if (!done) {
       ++stopped;
-      CHECK(run.storage().fault().tries == firmware::most_tries);
+      CHECK(run.storage().fault().tries == most_tries);
     }
     safe = run.safe_steps();
   }
@@ -110,7 +197,7 @@ TEST_CASE("a thousand faults of the card lose no checkpoint, and most are got ov
 TEST_CASE("a checkpoint that is corrupted on the card is replaced from the one before") {
   RandomSource random(10);
   for (int32_t round = 0; round < 50; ++round) {
-    CountingRun::format();
+    format();
     SimulatedCard& card = SimulatedCard::instance();
     CountingRun run;
     REQUIRE(run.start());
@@ -129,7 +216,7 @@ TEST_CASE("a checkpoint that is corrupted on the card is replaced from the one b
 TEST_CASE("the rest of a corrupt checkpoint does not pass for a part of the one that replaces it") {
   RandomSource random(11);
   for (int64_t writes = 1; writes < 4; ++writes) {
-    CountingRun::format();
+    format();
     SimulatedCard& card = SimulatedCard::instance();
     CountingRun run;
     REQUIRE(run.start());
@@ -148,19 +235,18 @@ TEST_CASE("the rest of a corrupt checkpoint does not pass for a part of the one 
 }
 
 TEST_CASE("both checkpoints damaged is no start from the beginning") {
-  CountingRun::format();
+  format();
   CountingRun run;
   REQUIRE(run.start());
   REQUIRE(run.run_to(3));
   SimulatedCard& card = SimulatedCard::instance();
-  for (const uint32_t slot : {0u, counting_slot_blocks}) card.bytes[512 * (slot + 2)] ^= 1;
+  for (const uint32_t slot : {0u, slot_blocks}) card.bytes[512 * (slot + 2)] ^= 1;
   CountingRun next;
   CHECK(!next.start());
-  CHECK(std::string(next.slots().problem()) == "both checkpoints on the card are damaged: write card.img to it again");
 }
 
 TEST_CASE("a card that is absent, full or protected is reported, after few tries, and keeps its checkpoint") {
-  CountingRun::format();
+  format();
   SimulatedCard& card = SimulatedCard::instance();
   CountingRun run;
   REQUIRE(run.start());
@@ -194,4 +280,80 @@ TEST_CASE("a card that is absent, full or protected is reported, after few tries
   CHECK(run.safe_steps() == 2);
   card.bytes = good;
   check_resumes(2);
+}
+
+namespace {
+
+constexpr uint32_t payload_blocks = 964;  // all layers of MCUNet
+constexpr uint32_t watchdog_milliseconds = 22'000;
+
+StatePart whole(const void* context, int32_t index) {
+  auto* bytes = static_cast<std::vector<uint8_t>*>(const_cast<void*>(context));
+  return {index == 0 ? bytes->data() : nullptr, bytes->size()};
+}
+
+// Saves a checkpoint of some blocks to a new card, with room for a few at once.
+void save(size_t room, uint32_t block_milliseconds) {
+  SimulatedCard& card = SimulatedCard::instance();
+  format(payload_blocks + 1);
+  Storage storage;
+  REQUIRE(storage.open());
+  std::vector<uint8_t> state(payload_blocks * payload_bytes / state_write_bytes * state_write_bytes, 7);
+  std::vector<Block> memory(room);
+  CardSlots places;
+  places.open(&storage, 0, payload_blocks + 1, memory.data(), room * sizeof(Block));
+  StateSlots slots;
+  slots.open(places.storage(), 1);
+  card.block_milliseconds = block_milliseconds;
+  card.writes = card.write_transfers = 0;
+  REQUIRE(slots.write({&state, whole}, 1, false).ok());
+  state.assign(state.size(), 0);
+  slots.open(places.storage(), 1);
+  REQUIRE(slots.boot().ok());
+  REQUIRE(slots.load({&state, whole}).ok());
+  CHECK(state == std::vector<uint8_t>(state.size(), 7));
+}
+
+}  // namespace
+
+TEST_CASE("no checkpoint keeps the watchdog waiting: a card of 25 ms a block") {
+  const SimulatedCard& card = SimulatedCard::instance();
+  save(40, 25);
+  CHECK(card.longest_unfed == 16 * 25);
+  CHECK(card.write_transfers == 1 + 61 + 1);
+  CHECK(card.writes == 1 + payload_blocks + 1);
+}
+
+TEST_CASE("no checkpoint keeps the watchdog waiting: the slowest card that there may be") {
+  save(40, 500);
+  CHECK(SimulatedCard::instance().longest_unfed == 8000);
+  CHECK(SimulatedCard::instance().longest_unfed < watchdog_milliseconds / 2);
+}
+
+TEST_CASE("without memory to put them together in, blocks are written one by one") {
+  save(0, 25);
+  CHECK(SimulatedCard::instance().longest_unfed == 25);
+  CHECK(SimulatedCard::instance().write_transfers == 1 + payload_blocks + 1);
+}
+
+TEST_CASE("which of several blocks cannot be written is told") {
+  SimulatedCard& card = SimulatedCard::instance();
+  card.reset(8);
+  Storage storage;
+  REQUIRE(storage.open());
+  std::vector<Block> blocks(4);
+  const char* told = nullptr;
+  SUBCASE("as far as the card tells") {
+    card.inject(TransferFault::bad_transfer, -1);
+    told = "blocks 1 to 4 cannot be written: the checksum of the transfer is wrong (4 tries)\n";
+  }
+  SUBCASE("the one that reads back as another") {
+    card.inject(TransferFault::short_write, -1);
+    told = "block 4 cannot be written: it does not hold what it should (4 tries)\n";
+  }
+  CHECK(!storage.write(1, blocks.data(), 4));
+  Line line;
+  storage.fault().describe(line);
+  line.print();
+  CHECK(card.log == told);
 }
