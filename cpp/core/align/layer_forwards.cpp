@@ -26,18 +26,12 @@ int32_t kept_bytes(const Model& model) {
   return most;
 }
 
-void keep_activations(const Model& model, const Plan& plan, const Activations& memory, int32_t op, int8_t* to) {
+void copy_activations(const Model& model, const Plan& plan, const Activations& memory, int32_t op, int8_t* kept,
+                      bool restores) {
   for_alive(model, plan, op, [&](uint32_t tensor, int32_t bytes) {
-    __builtin_memcpy(to, memory.tensor(plan, Pass::main, tensor), static_cast<size_t>(bytes));
-    to += bytes;
-  });
-}
-
-void restore_activations(const Model& model, const Plan& plan, const Activations& memory, int32_t op,
-                         const int8_t* from) {
-  for_alive(model, plan, op, [&](uint32_t tensor, int32_t bytes) {
-    __builtin_memcpy(memory.tensor(plan, Pass::main, tensor), from, static_cast<size_t>(bytes));
-    from += bytes;
+    int8_t* const place = memory.tensor(plan, Pass::main, tensor);
+    __builtin_memcpy(restores ? place : kept, restores ? kept : place, static_cast<size_t>(bytes));
+    kept += bytes;
   });
 }
 
@@ -89,13 +83,13 @@ void LayerForwards::visit_sample(const Job& job, int32_t sample, int32_t worker)
   int8_t* const input = memory.tensor(plan_, Pass::main, model().header().input_tensor);
   int32_t label = 0;
   if (begin > 0) {
-    restore_activations(model(), plan_, memory, begin, kept_of(sample));
+    copy_activations(model(), plan_, memory, begin, kept_of(sample), true);
   } else if (!job.source->read(job.source->context, sample, input, &label)) {
     statuses_[worker] = {Code::sample_unreadable};
     return;
   }
   forward(network_, plan_, memory, 1, begin, job.op);
-  if (kept_ != nullptr && job.op > begin) keep_activations(model(), plan_, memory, job.op, kept_of(sample));
+  if (kept_ != nullptr && job.op > begin) copy_activations(model(), plan_, memory, job.op, kept_of(sample), false);
   job.visit(job.context, memory, worker);
 }
 

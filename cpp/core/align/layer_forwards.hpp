@@ -19,10 +19,9 @@ struct KeptActivations {
 // The most activations of a sample that are alive before any op.
 int32_t kept_bytes(const Model& model);
 
-// One sample's activations that are alive before an op: from the plan's places into kept_bytes(), and back.
-void keep_activations(const Model& model, const Plan& plan, const Activations& memory, int32_t op, int8_t* to);
-void restore_activations(const Model& model, const Plan& plan, const Activations& memory, int32_t op,
-                         const int8_t* from);
+// Copies one sample's activations that are alive before an op: from the plan's places into kept_bytes(), or back.
+void copy_activations(const Model& model, const Plan& plan, const Activations& memory, int32_t op, int8_t* kept,
+                      bool restores);
 
 struct StatisticsSetup {
   const Model* model;

@@ -108,10 +108,10 @@ Status ChannelPhase::forward_sample(int32_t begin, int32_t end, int32_t planned)
   if (begin == 0) {
     PMT_RETURN_IF_ERROR(setup_.samples->read(samples_[image], predictor.input()));
   } else {
-    restore_activations(model(), predictor.plan(), predictor.memory(), begin, kept);
+    copy_activations(model(), predictor.plan(), predictor.memory(), begin, kept, true);
   }
   predictor.run(begin, end);
-  if (keeps() && end > begin) keep_activations(model(), predictor.plan(), predictor.memory(), end, kept);
+  if (keeps() && end > begin) copy_activations(model(), predictor.plan(), predictor.memory(), end, kept, false);
   return {};
 }
 
