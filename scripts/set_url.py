@@ -1,4 +1,4 @@
-"""Names the repository in the README and the metadata of a folder, before it is built for an index.
+"""Name the repository in the README and the metadata of a folder, before it is built for an index.
 
     scripts/set_url.py https://host/owner/repository [FOLDER]
 

@@ -87,7 +87,9 @@ struct Flash {
   Flash() {
     bus.attach(FLASH_ACR, 0x400, &sectors.controller);
     bus.attach(state_slots_origin, 2 * state_slot_bytes, &sectors);
-    REQUIRE(open_flash_states(1000, &storage));
+    const StateStorage* opened = open_flash_states(1000);
+    REQUIRE(opened != nullptr);
+    storage = *opened;
   }
   bool is_locked() { return (sectors.controller.at(FLASH_CR) & FLASH_CR_LOCK) != 0; }
   test::SimulatedBus bus;
@@ -102,10 +104,9 @@ TEST_CASE("the slots are the last two sectors, and no state is larger than one")
   CHECK(allowed_begin == 0x08080000);
   CHECK(allowed_bytes == 512 * 1024);
   CHECK(flash.storage.slot_bytes == 256 * 1024);
-  StateStorage storage = {};
   const size_t most = state_slot_bytes - StateSlots::bytes_before_state;
-  CHECK(open_flash_states(most, &storage));
-  CHECK_FALSE(open_flash_states(most + 1, &storage));
+  CHECK(open_flash_states(most) != nullptr);
+  CHECK(open_flash_states(most + 1) == nullptr);
 }
 
 TEST_CASE("what is written to an erased slot is read again, and the controller is locked behind it") {

@@ -39,7 +39,7 @@ bool ImageBatches::passes_alone(int32_t op, uint32_t* tensor) const {
   return alive == 1;
 }
 
-// What an image takes of the plan's memory.
+// The bytes of the plan's memory that an image takes.
 int32_t ImageBatches::bytes_from(int32_t op, uint32_t passing) const {
   int32_t bytes = 1;
   for (int32_t i = 0; i < network_.model->tensor_count(); ++i) {

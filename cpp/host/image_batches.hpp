@@ -9,7 +9,7 @@ namespace pmt::host {
 
 class ImageBatches {
  public:
-  // Of `count` images on a number of threads, through ops 0 .. end - 1.
+  // For `count` images on a number of threads, through ops 0 .. end - 1.
   ImageBatches(const Network& network, const Plan& plan, int32_t count, int32_t threads, int32_t end);
 
   struct Memory {

@@ -27,14 +27,19 @@ void CardSlots::open(Storage* card, uint32_t first, uint32_t blocks, void* memor
   room_ = room > 0 ? room * payload_bytes : payload_bytes;
 }
 
+Storage& CardSlots::card() const {
+  if (forgets_) card_->forget_fault();
+  return *card_;
+}
+
 bool CardSlots::read(void* context, int32_t slot, size_t at, void* to, size_t count) {
   const CardSlots& self = *static_cast<CardSlots*>(context);
-  return self.card_->read_bytes(self.first_block(slot), payload_offset(at), to, count, true);
+  return self.card().read_bytes(self.first_block(slot), payload_offset(at), to, count, true);
 }
 
 bool CardSlots::write(void* context, int32_t slot, size_t at, const void* from, size_t count) {
   CardSlots& self = *static_cast<CardSlots*>(context);
-  if (at < before_state) return self.flush() && self.card_->change(self.first_block(slot), at, from, count);
+  if (at < before_state) return self.flush() && self.card().change(self.first_block(slot), at, from, count);
   const auto* bytes = static_cast<const uint8_t*>(from);
   for (size_t i = 0; i < count; ++i) {
     self.staged_[self.filled_ / payload_bytes].payload[self.filled_ % payload_bytes] = bytes[i];
@@ -56,17 +61,17 @@ bool CardSlots::erase(void* context, int32_t slot) {
   CardSlots& self = *static_cast<CardSlots*>(context);
   self.filled_ = 0;
   self.next_ = self.first_block(slot) + 1;
-  return self.card_->erase(self.first_block(slot));
+  return self.card().erase(self.first_block(slot));
 }
 
-bool open_card_states(size_t state_bytes, StateStorage* storage) {
+const StateStorage* open_card_states(size_t state_bytes) {
   static Storage card;
   static CardSlots slots;
   const uint32_t blocks = CardSlots::blocks_needed(state_bytes);
-  if (!card.open() || card.blocks() / 2 < blocks) return false;
+  if (!card.open() || card.blocks() / 2 < blocks) return nullptr;
   slots.open(&card, 0, blocks);
-  *storage = slots.storage();
-  return true;
+  slots.forget_faults();
+  return &slots.storage();
 }
 
 }  // namespace pmt::firmware

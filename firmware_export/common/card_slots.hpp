@@ -15,10 +15,14 @@ class CardSlots {
   // one.
   void open(Storage* card, uint32_t first, uint32_t blocks, void* memory = nullptr, size_t bytes = 0);
 
+  // From now on, what has failed is tried again with the next access: by then the card may be another one.
+  void forget_faults() { forgets_ = true; }
+
   const StateStorage& storage() const { return storage_; }
 
  private:
   uint32_t first_block(int32_t slot) const { return first_ + static_cast<uint32_t>(slot) * blocks_; }
+  Storage& card() const;
   bool flush();
   static bool read(void* context, int32_t slot, size_t at, void* to, size_t count);
   static bool write(void* context, int32_t slot, size_t at, const void* from, size_t count);
@@ -26,14 +30,15 @@ class CardSlots {
 
   Storage* card_ = nullptr;
   StateStorage storage_ = {};
+  bool forgets_ = false;
   uint32_t first_ = 0, blocks_ = 0;
   Block* staged_ = nullptr;
   size_t room_ = 0, filled_ = 0;  // bytes of payload there
   uint32_t next_ = 0;             // the block that the first of them is for
 };
 
-// Slots of the program's card from its first block on; `storage` is valid until the program ends. False where the board
-// has no card, or one too small for two such states.
-bool open_card_states(size_t state_bytes, StateStorage* storage);
+// Slots of the program's card from its first block on; null where the board has no card, or one too small for two such
+// states.
+const StateStorage* open_card_states(size_t state_bytes);
 
 }  // namespace pmt::firmware

@@ -59,15 +59,17 @@ bool Service::open(const ServiceSetup& setup, const board::Memory& arena) {
   core.external_bytes = setup.external_bytes;
   core.epochs = setup.epochs;
   const bool learns = linked::learning && setup.samples > 0;
-  const bool keeps = learns && setup.open_states(LearnerParameters::largest(model, setup.epochs.layers), &states_);
-  if (keeps) core.storage = &states_;
+  if (learns) core.storage = setup.open_states(LearnerParameters::largest(model, setup.epochs.layers));
   status = learner_.open(core, arena.data, setup.learner_bytes);
   if (!status.ok()) {
     reply(status);
     return false;
   }
   if (learns) {
-    Line().text("learner: ").text(keeps ? "states outlive a reset" : "no card, states are lost at a reset").print();
+    Line()
+        .text("learner: ")
+        .text(core.storage != nullptr ? "states outlive a reset" : "no room for states, which are lost at a reset")
+        .print();
   }
   return true;
 }
@@ -187,7 +189,6 @@ bool Service::answer(const Request& request) {
 void Service::serve() {
   for (bool running = true; running;) {
     board::feed_watchdog();
-    card_.forget_fault();  // the next request may find another card
     Request request = {};
     if (receive(&request)) running = answer(request);
   }

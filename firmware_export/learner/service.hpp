@@ -21,8 +21,8 @@ struct ServiceSetup {
   size_t learner_bytes;
   uint8_t* external;  // for activations; null: none
   size_t external_bytes;
-  // Where states outlive a reset; false where there is no room for two of that size.
-  bool (*open_states)(size_t state_bytes, StateStorage* storage);
+  // Where states outlive a reset; null where there is no room for two of that size.
+  const StateStorage* (*open_states)(size_t state_bytes);
   EpochSetup epochs;
 };
 
@@ -59,7 +59,6 @@ class Service {
   size_t frame_bytes_ = 0;   // of the network's input
   size_t sensor_bytes_ = 0;  // of a frame of the input stage; 0: the host sends inputs
   size_t kept_bytes_ = 0;    // of a sample's frame
-  StateStorage states_ = {};
   Learner learner_;
 };
 

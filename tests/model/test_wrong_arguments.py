@@ -241,6 +241,10 @@ def test_arguments_of_another_type() -> None:
             "keeps_confirmed='no' must be True or False",
         ),
         (
+            lambda: pmt.Learner(model, keeps_activations="no"),
+            "keeps_activations='no' must be True or False",
+        ),
+        (
             lambda: pmt.Learner(model, options="default"),
             "options is 'default': must be pmt.TrainingOptions; pmt.preset('default') makes some",
         ),

@@ -46,10 +46,10 @@ struct CardHeader {
   int32_t save_interval;     // steps from one checkpoint to the next; there is one after the last, too
   int32_t surprisal_values;  // MeanPrediction: floats at the end of a checkpoint
   int32_t targets;           // floats of a sample in place of its label, one an output; 0: it has a label
-  // Of each of the two slots: a block for header and marks of a StateSlots, and a checkpoint. That is, one after
-  // another, the trained weights (int8; not where biases alone are trained) and biases (int32) of each layer, then the
-  // float32 of MeanPrediction. Its identity is model_crc32, its tag the steps that are done. A new card has zeros
-  // there.
+  // Blocks of each of the two slots: one for header and marks of a StateSlots, then the checkpoint, padded to
+  // state_write_bytes: one after another, the trained weights (int8; not where biases alone are trained) and biases
+  // (int32) of each layer, then the float32 of MeanPrediction. Identity: model_crc32; tag: the steps that are done.
+  // On a new card the first block is zeros.
   uint32_t slot_blocks;
   uint32_t first_slot;      // block; the second slot stands behind the first
   CardSection options;      // TrainerOptions

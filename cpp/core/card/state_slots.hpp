@@ -100,7 +100,7 @@ class StateSlots {
 
   static uint32_t checksum(const StateHeader& header);
   Status read_slot(int32_t index);
-  // Of trials, which a learner alone has.
+  // Reads the marks of trials, which a learner alone has.
   Status read_marks(int32_t index);
   Status read_mark(int32_t index, int32_t mark, bool* set) const;
   Status set_mark(int32_t mark);

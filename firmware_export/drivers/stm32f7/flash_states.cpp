@@ -84,10 +84,10 @@ bool erase(void* context, int32_t slot) {
 
 static_assert(state_write_bytes % word_bytes == 0);
 
-bool open_flash_states(size_t state_bytes, StateStorage* storage) {
-  if (StateSlots::bytes_needed(state_bytes) > state_slot_bytes) return false;
-  *storage = {nullptr, state_slot_bytes, read, write, erase};
-  return cortex_m::allow_writes(state_slots_origin, 2 * state_slot_bytes);
+const StateStorage* open_flash_states(size_t state_bytes) {
+  static constexpr StateStorage storage = {nullptr, state_slot_bytes, read, write, erase};
+  const bool fits = StateSlots::bytes_needed(state_bytes) <= state_slot_bytes;
+  return fits && cortex_m::allow_writes(state_slots_origin, 2 * state_slot_bytes) ? &storage : nullptr;
 }
 
 }  // namespace pmt::stm32f7

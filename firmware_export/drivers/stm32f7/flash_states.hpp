@@ -10,7 +10,7 @@ constexpr uint32_t first_state_sector = 6;
 constexpr uint32_t state_slots_origin = 0x08080000;
 constexpr uint32_t state_slot_bytes = 256 * 1024;
 
-// False where a state is larger than a sector.
-bool open_flash_states(size_t state_bytes, StateStorage* storage);
+// Null where a state is larger than a sector.
+const StateStorage* open_flash_states(size_t state_bytes);
 
 }  // namespace pmt::stm32f7

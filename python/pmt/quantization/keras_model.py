@@ -20,7 +20,7 @@ from pmt._util.text import counted
 from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.net.float_graph import FEWEST_IMAGES
-from pmt.net.pixels import given_formula
+from pmt.net.pixels import per_channel
 from pmt.quantization.quantized_model import (
     calibration_inputs,
     errors_of,
@@ -150,8 +150,9 @@ def _float_inputs(
         )
     inputs = data.images.astype(np.float32)
     if data.has_pixels:
-        pixels = given_formula(found[2], formula["input_mean"], formula["input_std"])
-        inputs = ((inputs - pixels.mean) / pixels.std).astype(np.float32)
+        mean = per_channel("input_mean", formula["input_mean"], found[2], 0.0)
+        std = per_channel("input_std", formula["input_std"], found[2], 255.0)
+        inputs = ((inputs - mean) / std).astype(np.float32)
     return inputs.reshape(len(data), *shape)
 
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt._util.atomic_file import explaining
-from pmt._util.checks import checked_flag, checked_range, kind_of
+from pmt._util.checks import checked_flag, checked_path, checked_range, kind_of
 from pmt._util.text import did_you_mean, table
 from pmt.model import Model
 from pmt.model.input_conversion import images_in_shape
@@ -171,6 +171,7 @@ class Learner:
         check_model(model)
         checked_flag("choose_input", choose_input)
         checked_flag("keeps_confirmed", keeps_confirmed)
+        checked_flag("keeps_activations", keeps_activations)
         samples, held_out = learner_room(
             samples, held_out, choose_input, options=options, storage=storage
         )
@@ -179,7 +180,7 @@ class Learner:
         self._model = without_statistics(model)
         self._takes_frames = choose_input
         image, clean = learner_image(model)
-        place = "" if storage is None else os.fspath(storage)
+        place = "" if storage is None else str(checked_path("storage", storage))
         epochs = epochs_of(model, options)
         keeps = (keeps_confirmed, keeps_activations)
         sizes = (image, clean, choose_input, samples, held_out, *keeps, epochs)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pmt import _core
-from pmt._util.checks import checked_path
+from pmt._util.checks import checked_flag, checked_path
 from pmt._util.native_files import firmware_folder
 from pmt._util.text import table
 from pmt.firmware.export import layout
@@ -52,13 +52,13 @@ SAMPLES = 64  # where no other number is given
 _BLOCK, _CHECKSUM = 512, 4  # bytes, of a card
 # Memory of the program at most, beside arena and model, on the boards that come with pmt; tests
 # hold what is linked to it.
-FIXED = FixedMemory(stack=4096, variables=3456, code=120 * 1024)
+FIXED = FixedMemory(stack=4096, variables=3456, code=122 * 1024)
 # Bytes of code at least, of parts that a learner may be without.
 _EPOCHS_CODE, _STAGE_CODE, _SEARCH_CODE, _LEARNING_CODE, _KEPT_CODE = (
     19_500,
     9_500,
     4_500,
-    28_524,
+    29_548,
     1_024,
 )
 
@@ -239,6 +239,10 @@ def export_learner(
         As :func:`pmt.firmware.export.export`.
     """
     check_model(model)
+    flags = {"choose_input": choose_input, "keeps_confirmed": keeps_confirmed}
+    flags |= {"keeps_activations": keeps_activations, "force": force}
+    for name, flag in flags.items():
+        checked_flag(name, flag)
     board = find_target(target)
     if like is not None:
         board = board.limited_to(find_target(like))
