@@ -71,6 +71,19 @@ TEST_CASE("external memory is open as far as a program takes it, rounded up") {
   CHECK(permission(regions, count, 0x60400000) == none);
 }
 
+TEST_CASE("external memory of any origin is open, and a region stays free") {
+  for (const uint32_t origin : {0xC0000400u, 0xC007F800u, 0xC0123400u}) {
+    for (uint32_t flash_bytes = 0x8000; flash_bytes <= 0x80000; flash_bytes += 0x1400) {
+      ProtectionRegion regions[protection_regions];
+      const int count = protection({0x08000000, flash_bytes}, {0x20010000, 250000}, {origin, 0x200000}, regions);
+      CHECK(count < protection_regions);
+      for (const uint32_t address : {origin, origin + 0x1FFFFF, 0x20010000u, 0x20010000u + 249999}) {
+        CHECK(permission(regions, count, address) == read_write);
+      }
+    }
+  }
+}
+
 TEST_CASE("a range that regions do not suffice for is said") {
   ProtectionRegion regions[2];
   CHECK(cover(0x20000000, 0x40000, Use::data, regions, 1) == 1);

@@ -24,6 +24,7 @@ struct Flash {
             [](void* context, int32_t slot, size_t at, void* to, size_t count) {
               Flash& flash = *static_cast<Flash*>(context);
               if (flash.fails) return false;
+              if (slot == flash.unreadable && at >= StateSlots::bytes_before_state) return false;
               std::memcpy(to, flash.slots[slot].data() + at, count);
               return true;
             },
@@ -47,7 +48,7 @@ struct Flash {
       bytes[at + i] = from[i];
     }
     if (left == 0) return false;
-    return !fails;
+    return !fails && !protects;
   }
   // What a cut has left of a write: its bytes, then ones.
   static bool is_torn(const Bytes& bytes, size_t at, size_t count) {
@@ -60,7 +61,8 @@ struct Flash {
 
   Bytes slots[2];
   int64_t left = INT64_MAX;
-  bool fails = false;
+  bool fails = false, protects = false;
+  int32_t unreadable = -1;  // the slot whose state is
 };
 
 constexpr uint32_t identity = 0x1234;
@@ -162,6 +164,24 @@ TEST_CASE("states of another identity, damaged ones and those that do not fit ar
   CHECK(Boot(flash).status.code == Code::state_storage);
   Flash small(StateSlots::bytes_needed(state_bytes) - state_write_bytes);
   CHECK(Boot(small).slots.write(State(5).parts(), 1, true).code == Code::state_size);
+}
+
+TEST_CASE("a state that cannot be read, or whose trials cannot be counted, leaves the other in force") {
+  Flash flash(StateSlots::bytes_needed(state_bytes));
+  Boot first(flash);
+  for (const uint8_t value : {5, 6}) REQUIRE(first.slots.write(State(value).parts(), value, false).ok());
+  flash.unreadable = 0;
+  CHECK(Boot(flash).value == 6);
+  flash.unreadable = 1;
+  CHECK(Boot(flash).value == 5);
+  flash.unreadable = -1;
+  REQUIRE(first.slots.write(State(7).parts(), 7, true).ok());
+  flash.protects = true;
+  const Boot uncounted(flash);
+  CHECK(uncounted.value == 6);
+  CHECK_FALSE(uncounted.slots.on_trial());
+  flash.protects = false;
+  CHECK(Boot(flash).value == 7);
 }
 
 TEST_CASE("a thousand power cuts lose no confirmed state") {

@@ -25,7 +25,7 @@ Problem Card::open(Storage* storage, const Model& model) {
   const uint8_t* payload = storage->read(0);
   if (payload == nullptr) {
     if (storage->fault().damaged) storage->forget_fault();  // this says what the damage means
-    return "this is not a card of pmt export, or its header is damaged";
+    return "this is not a card of pmt export, or of another version, or its header is damaged";
   }
   __builtin_memcpy(&header_, payload, sizeof header_);
   for (int i = 0; i < 4; ++i) {

@@ -148,7 +148,7 @@ bool Storage::write(uint32_t first, Block* blocks, uint32_t count) {
 }
 
 bool Storage::change(uint32_t block, size_t offset, const void* from, size_t count) {
-  if (read(block, true) == nullptr) return false;
+  if (read(block) == nullptr) return false;  // what is damaged would be valid afterwards
   __builtin_memcpy(block_.payload + offset, from, count);
   return write(block, &block_, 1);
 }

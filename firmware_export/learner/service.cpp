@@ -68,7 +68,8 @@ bool Service::open(const ServiceSetup& setup, const board::Memory& arena) {
   if (learns) {
     Line()
         .text("learner: ")
-        .text(core.storage != nullptr ? "states outlive a reset" : "no room for states, which are lost at a reset")
+        .text(core.storage != nullptr ? "states outlive a reset"
+                                      : "no card, or no room there: states are lost at a reset")
         .print();
   }
   return true;

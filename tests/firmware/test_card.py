@@ -138,6 +138,10 @@ def with_short_model(card: bytes) -> bytes:
             lambda card: changed(card, version=2),
             f"has version 2, this pmt reads {CARD_VERSION}; export again",
         ),
+        (
+            lambda card: card[:4] + b"\x0b" + card[5:],
+            f"has version 11, this pmt reads {CARD_VERSION}; export again",
+        ),
         (lambda card: card[:-BLOCK], "blocks, the card [0-9]+; copy all of it"),
         (lambda card: changed(card, model_crc32=1), "the model on the card is another than its"),
         (

@@ -131,7 +131,7 @@ def first_block(card: bytes, section: str) -> int:
     return CardHeader.unpack(card).sections[section].first
 
 
-NO_CARD = "this is not a card of pmt export, or its header is damaged"
+NO_CARD = "this is not a card of pmt export, or of another version, or its header is damaged"
 
 
 @pytest.mark.parametrize(

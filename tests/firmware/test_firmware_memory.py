@@ -87,7 +87,7 @@ def test_a_block_trains_in_the_emulator_in_the_memory_that_was_planned(
     share_objects(firmware_objects, report.path)
     ok, lines = emulate(report.path)
     linked = linked_sizes(report.path / "build" / "fw.elf")
-    assert (linked.arena, linked.stack, linked.ram) == (arena, 4096, arena + 4096 + 1712)
+    assert (linked.arena, linked.stack, linked.ram) == (arena, 4096, arena + 4096 + 1792)
     log = TrainingLog()
     for line in lines:
         log.read(line)

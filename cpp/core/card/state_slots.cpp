@@ -91,7 +91,8 @@ Status StateSlots::read_slot(int32_t index) {
   } else {
     PMT_RETURN_IF_ERROR(read_marks(index));
   }
-  return check_payload(index);
+  check_payload(index);
+  return {};
 }
 
 Status StateSlots::read_marks(int32_t index) {
@@ -106,19 +107,17 @@ Status StateSlots::read_marks(int32_t index) {
   return {};
 }
 
-Status StateSlots::check_payload(int32_t index) {
+void StateSlots::check_payload(int32_t index) {
   Slot& slot = slots_[index];
   uint8_t piece[state_write_bytes];
   uint32_t crc = 0;
   for (size_t done = 0; done < slot.header.bytes; done += sizeof piece) {
     const size_t left = slot.header.bytes - done, count = left < sizeof piece ? left : sizeof piece;
-    if (!storage_.read(storage_.context, index, bytes_before_state + done, piece, count)) {
-      return {Code::state_storage, index};
-    }
+    // A state that cannot be read is none, as one that is damaged: the other may be whole.
+    if (!storage_.read(storage_.context, index, bytes_before_state + done, piece, count)) return;
     crc = crc32(piece, count, crc);
   }
   slot.valid = crc == slot.header.payload_crc32;
-  return {};
 }
 
 // The slot of the newest state that is confirmed, or on trial; -1: none.
@@ -139,7 +138,9 @@ Status StateSlots::boot() {
   // A trial older than what is confirmed was left behind.
   const bool tries = trial >= 0 && (known < 0 || slots_[trial].header.generation > slots_[known].header.generation);
   current_ = tries ? trial : known;
-  return linked::learning && tries ? set_mark(first_boot + slots_[trial].boots++) : Status{};
+  // Where its boots cannot be counted, a state on trial would never be given up.
+  if (linked::learning && tries && !set_mark(first_boot + slots_[trial].boots++).ok()) current_ = known;
+  return {};
 }
 
 bool StateSlots::never_written() const {

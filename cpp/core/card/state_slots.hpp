@@ -104,7 +104,7 @@ class StateSlots {
   Status read_marks(int32_t index);
   Status read_mark(int32_t index, int32_t mark, bool* set) const;
   Status set_mark(int32_t mark);
-  Status check_payload(int32_t index);
+  void check_payload(int32_t index);
   int32_t newest(bool on_trial) const;
 
   StateStorage storage_ = {};

@@ -207,7 +207,8 @@ TEST_CASE("no card, or one of something else, is said at once") {
   SUBCASE("of something else") {
     card.bytes[0] ^= 1;
     CHECK(board.run() == 1);
-    CHECK(last_line(card.log) == "verify: card: this is not a card of pmt export, or its header is damaged");
+    CHECK(last_line(card.log) ==
+          "verify: card: this is not a card of pmt export, or of another version, or its header is damaged");
   }
   SUBCASE("too small") {
     card.bytes.resize(card.bytes.size() - 512);

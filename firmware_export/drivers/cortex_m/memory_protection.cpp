@@ -36,6 +36,15 @@ int32_t cover_at_least(const MemoryRange& range, Use use, ProtectionRegion* regi
   return 0;
 }
 
+// One region, from a little before the range on where that begins at no multiple of a part.
+int32_t cover_around(const MemoryRange& range, ProtectionRegion* region) {
+  for (uint32_t granule = 32; granule != 0 && range.bytes > 0; granule *= 2) {
+    const uint32_t begin = range.begin / granule * granule, end = round_up(range.begin + range.bytes, granule);
+    if (cover(begin, end - begin, Use::data, region, 1) == 1) return 1;
+  }
+  return 0;
+}
+
 }  // namespace
 
 int32_t cover(uint32_t begin, uint32_t bytes, Use use, ProtectionRegion* regions, int32_t most) {
@@ -66,8 +75,8 @@ int32_t protection(const MemoryRange& flash, const MemoryRange& ram, const Memor
   int32_t count = 1;
   count += cover(0x40000000, 0x20000000, Use::peripherals, regions + count, 1);
   count += cover_at_least(flash, Use::code, regions + count, for_flash);
-  count += cover_at_least(external, Use::data, regions + count, 1);
-  count += cover_at_least(ram, Use::data, regions + count, protection_regions - count);
+  count += cover_around(external, regions + count);
+  count += cover_at_least(ram, Use::data, regions + count, protection_regions - count - 1);
   return count;
 }
 

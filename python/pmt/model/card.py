@@ -243,6 +243,12 @@ def read_card(path: str | Path) -> CardContents:
 def _read_header(card: bytes) -> CardHeader:
     if len(card) < BLOCK or card[: len(CARD_MAGIC)] != CARD_MAGIC:
         raise ValueError("this is not a card of `pmt export`: it does not begin with PMTD")
+    version = int.from_bytes(card[4:8], "little")
+    # Earlier versions had other checksums.
+    if 0 < version < CARD_VERSION:
+        raise ValueError(
+            f"the card has version {version}, this pmt reads {CARD_VERSION}; export again"
+        )
     header = CardHeader.unpack(read_payload(card, 0, _CARD.itemsize))
     if header.version != CARD_VERSION:
         raise ValueError(
