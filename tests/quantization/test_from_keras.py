@@ -127,3 +127,7 @@ def test_refused(keras: Any) -> None:
         assert str(caught.value).startswith(message)
     with pytest.raises(ValueError, match=r"^input_std: calibration holds inputs that are"):
         pmt.from_keras(network(keras), floats, input_std=60.0)
+    with pytest.raises(
+        ValueError, match=r"^input_mean=1e\+300 and input_std=255.0 make inputs that"
+    ):
+        pmt.from_keras(network(keras), TRAIN, input_mean=1e300)

@@ -101,7 +101,7 @@ def from_keras(
         refuse_formula(given, "calibration")
     inputs = _float_inputs(data, model.input_shape[1:], given)
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, f"{model.name}.tflite")
+        path = Path(folder, "model.tflite")
         path.write_bytes(_converted(tensorflow, model, inputs))
         with errors_of(f"model {model.name}", path):
             graph = formats.read(path, **given)
@@ -152,7 +152,13 @@ def _float_inputs(
     if data.has_pixels:
         mean = per_channel("input_mean", formula["input_mean"], found[2], 0.0)
         std = per_channel("input_std", formula["input_std"], found[2], 255.0)
-        inputs = ((inputs - mean) / std).astype(np.float32)
+        with np.errstate(over="ignore"):
+            inputs = ((inputs - mean) / std).astype(np.float32)
+        if not np.isfinite(inputs).all():  # which TensorFlow's converter would not survive
+            raise ValueError(
+                f"input_mean={formula['input_mean']} and input_std={formula['input_std']} make inputs "
+                "that are not finite: must be those of 0..255 pixels"
+            )
     return inputs.reshape(len(data), *shape)
 
 
