@@ -178,6 +178,14 @@ def test_activations_become_clamps(activation, bias, clamp, zero_point):
     assert quantized.tensors[1].zero_point == zero_point
 
 
+def test_a_clamp_at_both_ends_of_the_output_shows_by_a_step():
+    op = dense([[1.0]], [-0.25], activation=(-0.25, 0.5))
+    images = np.concatenate([repeated(pixels(0)), repeated(pixels(255))])
+    quantized = quantize(graph_of((1, 1, 1), (op, (1, 1, 1))), images)
+    assert quantized.ops[0].clamp == (-127, 126)
+    assert quantized.tensors[1].zero_point == -43
+
+
 def test_what_relu_cuts_is_exactly_zero():
     op = dense([[1.0], [-1.0]], activation="relu")
     quantized = quantize(graph_of((1, 1, 1), (op, (1, 1, 2))), repeated(pixels(255)))

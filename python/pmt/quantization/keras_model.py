@@ -156,8 +156,8 @@ def _float_inputs(
             inputs = ((inputs - mean) / std).astype(np.float32)
         if not np.isfinite(inputs).all():  # which TensorFlow's converter would not survive
             raise ValueError(
-                f"input_mean={formula['input_mean']} and input_std={formula['input_std']} make inputs "
-                "that are not finite: must be those of 0..255 pixels"
+                f"input_mean={formula['input_mean']} and input_std={formula['input_std']} make "
+                "inputs that are not finite: must be those of 0..255 pixels"
             )
     return inputs.reshape(len(data), *shape)
 

@@ -184,6 +184,13 @@ def _quantized_tensors(graph: FloatGraph, ranges: Sequence[Range]) -> list[Tenso
     if is_layer(last) and last.bounds == ACTIVATION_BOUNDS["none"] and low == 0.0 < high:
         # A step below zero, because the core takes a zero point of -128 for that of a ReLU.
         parameters[graph.output] = scale_and_zero_point(-high / (INT8_STEPS - 1), high)
+    elif is_layer(last) and last.bounds != ACTIVATION_BOUNDS["none"] and low < 0.0:
+        scale, zero_point = parameters[graph.output]
+        ends = np.rint(np.array(last.bounds) / scale) + zero_point
+        if ends[0] <= -128 and ends[1] >= 127:
+            # A step beyond both ends, because the core takes a clamp at int8's own ends for none.
+            step = (high - low) / (INT8_STEPS - 2)
+            parameters[graph.output] = scale_and_zero_point(low - step, high + step)
     if graph.reads_pixels:
         parameters[graph.input] = scale_and_zero_point(*_pixel_range(graph))
     for op in graph.ops:
