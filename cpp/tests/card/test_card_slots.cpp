@@ -357,3 +357,27 @@ TEST_CASE("which of several blocks cannot be written is told") {
   line.print();
   CHECK(card.log == told);
 }
+
+TEST_CASE("a program that goes on after a fault finds another card, and no mark makes a damaged header valid") {
+  format();
+  SimulatedCard& card = SimulatedCard::instance();
+  Storage storage;
+  CardSlots places;
+  REQUIRE(storage.open());
+  places.open(&storage, 0, slot_blocks);
+  places.forget_faults();
+  const StateStorage& states = places.storage();
+  const uint8_t mark[state_write_bytes] = {};
+  uint8_t found[state_write_bytes];
+  REQUIRE(states.erase(states.context, 0));
+  REQUIRE(states.write(states.context, 0, 1 * sizeof mark, mark, sizeof mark));
+  REQUIRE(states.read(states.context, 1, 0, found, sizeof found));
+  card.bytes[3] ^= 0x40;
+  CHECK(!states.write(states.context, 0, 2 * sizeof mark, mark, sizeof mark));
+  CHECK(!states.write(states.context, 0, 2 * sizeof mark, mark, sizeof mark));
+  card.bytes[3] ^= 0x40;
+  card.present = false;
+  CHECK(!states.write(states.context, 0, 2 * sizeof mark, mark, sizeof mark));
+  card.present = true;
+  CHECK(states.write(states.context, 0, 2 * sizeof mark, mark, sizeof mark));
+}

@@ -32,9 +32,9 @@ struct MemoryRange {
 };
 
 // The regions for a program, which may have no external memory; one stays free. External memory is open from a little
-// before it on where its origin needs that. An end that needs too many regions is moved up to
-// where they suffice; a RAM of at most 4 MB that stands at a multiple of 4 MB is exact to 1 KB where there is no other.
-// Returns their number.
+// before it on where its origin needs that. An end that needs too many regions is moved up to where they suffice; a RAM
+// of at most 4 MB that stands at a multiple of 4 MB is exact to 1 KB where there is no external memory. Returns their
+// number.
 int32_t protection(const MemoryRange& flash, const MemoryRange& ram, const MemoryRange& external,
                    ProtectionRegion (&regions)[protection_regions]);
 

@@ -1,8 +1,8 @@
-"""The layers of a model: how they are chosen; their weights, biases and scales as arrays."""
+"""The layers of a model: how they are chosen; their weights, biases and scales; their tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,11 +11,13 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt._core import DEAD_CHANNEL_SCALE
-from pmt._util.text import nearest
+from pmt._util.text import nearest, shortened
 from pmt.errors import OptionError
 from pmt.net.image import build_image, read_graph, read_stage
 
-__all__ = ["Layer", "Layers", "copy_parameters"]
+__all__ = ["Layer", "Layers", "block_rows", "copy_parameters", "layer_rows"]
+
+_SHOWN_BLOCKS = 9  # rows of a table that is looked at
 
 
 @dataclass(frozen=True)
@@ -243,3 +245,34 @@ def copy_parameters(source: Layers, target: Layers) -> None:
         weights, bias = source.core.weights(layer.index), source.core.bias(layer.index)
         target.core.set_parameters(layer.index, weights, bias)
         target.core.set_weight_scales(layer.index, source.core.weight_scales(layer.index))
+
+
+def block_rows(
+    layers: Sequence[Layer], blocks: Mapping[str, Sequence[int]]
+) -> tuple[list[str], list[list[str]]]:
+    """Return titles and rows of a table of blocks, with their layers, weights and MACs."""
+    rows = []
+    for name, members in blocks.items():
+        inside = [layer for layer in layers if layer.index in members]
+        weights, macs = (sum(getattr(x, key) for x in inside) for key in ("weights", "macs"))
+        rows.append([name, str(len(inside)), f"{weights:,}", f"{macs:,}"])
+    return ["block", "layers", "weights", "MACs"], shortened(rows, _SHOWN_BLOCKS)
+
+
+def layer_rows(
+    layers: Sequence[Layer], blocks: Mapping[str, Sequence[int]]
+) -> tuple[list[str], list[list[str]]]:
+    """Return titles and rows of a table of layers, with the blocks that they are in."""
+    rows = [
+        [
+            str(layer.index),
+            layer.name,
+            layer.kind,
+            "x".join(map(str, layer.output_shape)),
+            f"{layer.weights:,}",
+            f"{layer.macs:,}",
+            " ".join(name for name, members in blocks.items() if layer.index in members),
+        ]
+        for layer in layers
+    ]
+    return ["op", "layer", "kind", "output", "weights", "MACs", "blocks"], rows

@@ -15,7 +15,7 @@ from pmt import _core, formats
 from pmt._util import atomic_file
 from pmt._util.checks import checked_path, kind_of
 from pmt._util.processes import thread_count
-from pmt._util.text import counted, html_table, printable, shortened, table
+from pmt._util.text import counted, html_table, printable, table
 from pmt.datasets import Dataset
 from pmt.datasets.class_names import in_order_of
 from pmt.datasets.dataset import DataLike, paired
@@ -31,7 +31,7 @@ from pmt.model.input_conversion import (
     image_shape,
     prepared_inputs,
 )
-from pmt.model.layers import Layer, Layers
+from pmt.model.layers import Layer, Layers, block_rows, layer_rows
 from pmt.model.scores import (
     Confusion,
     Evaluation,
@@ -50,9 +50,7 @@ from pmt.net.input_stage import InputStage
 __all__ = ["Layer", "Model", "check_model"]
 
 
-# Lines of a text or table that is looked at; more layers are folded away.
-_SHOWN_BLOCKS = 9
-_SHOWN_LAYERS = 12
+_SHOWN_LAYERS = 12  # rows of a table that is looked at; more are folded away
 
 
 def check_model(value: object) -> None:
@@ -678,41 +676,16 @@ class Model(Layers):
         )
 
     def __str__(self) -> str:
-        titles, rows = self._block_rows()
+        titles, rows = block_rows(self.layers, self.blocks)
         blocks = [table(titles, rows, left=titles[:1])] if rows else []
         return "\n".join([repr(self)[1:-1], *blocks])
 
-    def _block_rows(self) -> tuple[list[str], list[list[str]]]:
-        """List the values of ``layers``: the blocks, with their layers, weights and MACs."""
-        rows = []
-        for name, members in self.blocks.items():
-            inside = [layer for layer in self.layers if layer.index in members]
-            weights, macs = (sum(getattr(x, key) for x in inside) for key in ("weights", "macs"))
-            rows.append([name, str(len(inside)), f"{weights:,}", f"{macs:,}"])
-        return ["block", "layers", "weights", "MACs"], shortened(rows, _SHOWN_BLOCKS)
-
     def _repr_html_(self) -> str:
-        titles, rows = self._layer_rows()
+        titles, rows = layer_rows(self.layers, self.blocks)
         if len(rows) <= _SHOWN_LAYERS:
             return html_table(repr(self)[1:-1], titles, rows)
         layers = html_table("", titles, rows)
-        blocks = html_table(repr(self)[1:-1], *self._block_rows())
+        blocks = html_table(repr(self)[1:-1], *block_rows(self.layers, self.blocks))
         return (
             f"{blocks}<details><summary>{counted(len(rows), 'layer')}</summary>{layers}</details>"
         )
-
-    def _layer_rows(self) -> tuple[list[str], list[list[str]]]:
-        in_blocks = self.blocks.items()
-        rows = [
-            [
-                str(layer.index),
-                layer.name,
-                layer.kind,
-                "x".join(map(str, layer.output_shape)),
-                f"{layer.weights:,}",
-                f"{layer.macs:,}",
-                " ".join(name for name, members in in_blocks if layer.index in members),
-            ]
-            for layer in self.layers
-        ]
-        return ["op", "layer", "kind", "output", "weights", "MACs", "blocks"], rows

@@ -55,20 +55,12 @@ def from_keras(
     calibration : Dataset or ndarray
         Some hundred typical inputs, at least 8, of the size that the network reads: a data set, or
         an array (N, H, W, C) of uint8, or of floats in 0..1 before any normalization.
-    name : str
-        Name of the model, by default that of Keras.
-    images : int
-        Calibrate on at most this many of them, always the same ones; 0 takes all.
-    features : bool
-        Whether an array holds inputs that are not pixels, as the network reads them: (N, T, C) and
-        (N, F), too. A data set says it by its dtype.
+    name, images, features, class_names
+        As :func:`pmt.from_torch`; the name is by default that of Keras.
     input_mean, input_std : float or tuple of float, optional
         The network reads ``(pixel - mean) / std``, in units of a 0..255 pixel, one number each or
         one per channel; by default ``pixel / 255``. One that begins with ``Rescaling``, such as
         most of ``keras.applications``, reads pixels: ``input_std=1``.
-    class_names : sequence of str, optional
-        Names of the classes, in the order of the logits; by default those of the data, if their
-        number fits.
 
     Returns
     -------
@@ -169,7 +161,7 @@ def _converted(tensorflow: Any, model: Any, inputs: npt.NDArray[np.float32]) -> 
     def calibration() -> Iterator[list[npt.NDArray[np.float32]]]:
         yield from ([one[None]] for one in inputs)
 
-    # What it prints and warns of are its own steps.
+    # It prints its own steps, and warns of them.
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
         try:

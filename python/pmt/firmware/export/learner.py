@@ -32,6 +32,7 @@ from pmt.firmware.export.linked import LINKED_NAME, LinkedParts, linked_parts
 from pmt.firmware.export.report import FixedMemory
 from pmt.firmware.export.target import Region, Target, find_target, parse_size
 from pmt.model import Model
+from pmt.model.card import BLOCK, PAYLOAD
 from pmt.model.loading import load
 from pmt.model.model import check_model
 from pmt.train.learner import (
@@ -49,7 +50,6 @@ __all__ = ["FRAMES", "STATES", "LearnerExport", "export_learner", "export_learne
 FRAMES = ("board", "host")
 STATES = ("card", "flash")
 SAMPLES = 64  # where no other number is given
-_BLOCK, _CHECKSUM = 512, 4  # bytes, of a card
 # Memory of the program at most, beside arena and model, on the boards that come with pmt; tests
 # hold what is linked to it.
 FIXED = FixedMemory(stack=4096, variables=3456, code=122 * 1024)
@@ -362,7 +362,7 @@ def _check_fits(report: LearnerExport, board: Target) -> None:
 
 def _state_bytes(report: LearnerExport) -> int:
     """Return the bytes of a slot at most: a state is no larger than the persistent part."""
-    return _BLOCK * (2 + report.sizes.persistent // (_BLOCK - _CHECKSUM))
+    return BLOCK * (2 + report.sizes.persistent // PAYLOAD)
 
 
 def _states_check(report: LearnerExport, board: Target) -> str:
@@ -420,7 +420,7 @@ def _project(report: LearnerExport, board: Target, image: bytes, clean: bytes) -
     return {
         **layout.source_files(board, learner=True),
         **layout.build_files(board, values, learner=True),
-        "card.img": bytes(2 * _state_bytes(report) if report.states == "card" else _BLOCK),
+        "card.img": bytes(2 * _state_bytes(report) if report.states == "card" else BLOCK),
         "model/model.pmt": image,
         "model/clean.bin": clean,
     }
