@@ -164,14 +164,62 @@ def test_a_solved_head_goes_back_into_the_file(resnet8_path, cifar10_dir, tmp_pa
     assert np.array_equal(found, model.core.logits(images))
 
 
+def narrowed(file) -> None:
+    """Cut logits: give the output of the last layer, and so of the network, a small range."""
+    graph = file.Subgraphs(0)
+    logits = graph.Tensors(graph.Operators(graph.OperatorsLength() - 1).Inputs(0))
+    logits.Quantization().ScaleAsNumpy()[0] /= 16
+
+
+def test_a_wider_output_goes_back_into_the_file(resnet8_path, cifar10_dir, tmp_path):
+    data = pmt.datasets.load(cifar10_dir, split="test").take(400)
+    original = changed_file(resnet8_path, tmp_path, narrowed)
+    model = pmt.load(original)
+    before = model.to_graph().tensors[-1]
+    pmt.methods.trainer("preparation_only", layers="head").fit(model, data, progress=False)
+    after = model.to_graph().tensors[-1]
+    assert after.scale > 4 * before.scale
+    model.save(tmp_path / "new.tflite", into=original)
+    assert pmt.load(tmp_path / "new.tflite").to_graph().tensors[-1] == after
+    images = model.prepare(data.images[:40])
+    found = litert_engine.outputs((tmp_path / "new.tflite").read_bytes(), images)
+    assert (found.argmax(axis=1) == model.predict(data.images[:40])).mean() >= 0.95
+
+
+@pytest.mark.parametrize("end", ["RESHAPE", "SOFTMAX", "QUANTIZE"])
+def test_a_wider_output_passes_what_takes_any_range(tmp_path, end):
+    b = TfliteBuilder()
+    x, y, z = (b.activation(*shape) for shape in ((1, 4, 4, 2), (1, 1, 1, 3), (1, 3)))
+    w = b.constant(np.ones((3, 4, 4, 2), np.int8), scales=[0.1], name="conv")
+    b.op("CONV_2D", [x, w, -1], [y], Padding=1, StrideH=1, StrideW=1)
+    b.op("RESHAPE", [y, b.constant(np.array([1, 3], np.int32))], [z])
+    if end != "RESHAPE":
+        b.op(end, [z], [b.activation(1, 3, scale=1 / 256, zero=-128)])
+    path, new = tmp_path / "net.tflite", tmp_path / "new.tflite"
+    path.write_bytes(b.bytes([x], b.ops[-1][2]))
+    graph = pmt.load(path).to_graph()
+    graph.tensors[-1] = replace(graph.tensors[-1], scale=2.0, zero_point=7)
+    wider = pmt.Model.from_graph(graph)
+    if end == "QUANTIZE":
+        with pytest.raises(
+            ValueError,
+            match="the output has a new range, which holds larger logits, and operators behind it "
+            "have the old one; convert without --into",
+        ):
+            wider.save(new, into=path)
+        return
+    wider.save(new, into=path)
+    assert pmt.load(new).to_graph().tensors == graph.tensors
+
+
 def test_other_quantization_is_named(resnet8_path, tmp_path):
     def change(file) -> None:
         graph = file.Subgraphs(0)
-        logits = graph.Tensors(graph.Operators(graph.OperatorsLength() - 1).Inputs(0))
-        logits.Quantization().ScaleAsNumpy()[0] *= 2
+        branch = graph.Tensors(graph.Operators(2).Outputs(0))  # which an ADD alone reads
+        branch.Quantization().ScaleAsNumpy()[0] *= 2
 
     other = changed_file(resnet8_path, tmp_path, change)
-    message = r"activation \d+ has scale and zero point \(0\.343\d+, 24\), the model's \(0\.171\d+"
+    message = r"activation 3 has scale and zero point \(0\.208\d+, 4\), the model's \(0\.104\d+, 4"
     with pytest.raises(ValueError, match=message):
         pmt.load(resnet8_path).save(tmp_path / "out.tflite", into=other)
 

@@ -157,6 +157,45 @@ def test_the_head_learns_and_nothing_else_changes():
     assert model.evaluate(test).loss < loss - 0.1
 
 
+def with_output_range(model, factor):
+    """Return a copy whose int8 output covers so many times the range."""
+    graph = model.to_graph()
+    output = graph.tensors[graph.output]
+    graph.tensors[graph.output] = replace(output, scale=factor * output.scale)
+    return pmt.Model.from_graph(graph)
+
+
+def int8_accuracy(model, data):
+    logits = model.logits(data.images, int8_logits=True)
+    return np.mean(logits.argmax(axis=1) == data.labels)
+
+
+@pytest.mark.parametrize("keep_best", [False, True])
+def test_the_int8_output_holds_the_logits_of_a_solved_head(keep_best):
+    data, test = noisy(400), noisy(500, "test", seed=1)
+    trainer = pmt.ZOTrainer(options(layers="head", epochs=1, queries=2, keep_best=keep_best))
+    whole, narrow = (with_output_range(pmt.load(MODEL), factor) for factor in (2.0, 0.015))
+    assert int8_accuracy(narrow, test) < whole.evaluate(test).accuracy - 0.1
+    for model in (whole, narrow):
+        trainer.fit(model, data, progress=False)
+    accuracy = narrow.evaluate(test).accuracy
+    assert abs(int8_accuracy(narrow, test) - accuracy) < 0.02
+    assert abs(whole.evaluate(test).accuracy - accuracy) < 0.03
+    logits, cut = narrow.logits(data.images), narrow.logits(data.images, int8_logits=True)
+    assert np.abs(logits - cut).max() <= 0.51 * narrow.to_graph().tensors[-1].scale
+    assert whole.to_graph().tensors[-1].scale == 2 * pmt.load(MODEL).to_graph().tensors[-1].scale
+
+
+def test_a_run_with_a_wider_output_resumes(tmp_path):
+    data, valid = noisy(150), noisy(100, "test", seed=1)
+    trainer = pmt.ZOTrainer(options(layers="B1,head", queries=2, epochs=1))
+    start = with_output_range(pmt.load(MODEL), 0.125)
+    whole = trainer.fit(start.copy(), data, valid=valid, progress=False)
+    assert whole.model.to_graph().tensors != start.to_graph().tensors
+    resumed = cut_and_resumed(trainer, start, data, valid, tmp_path / "cut")
+    assert resumed.model.image() == whole.model.image()
+
+
 def test_solving_again_from_the_same_head_gives_the_same_bytes():
     first, second = pmt.load(MODEL), pmt.load(MODEL)
     work = solve_head(first, noisy(100))

@@ -142,14 +142,16 @@ def test_a_network_that_ends_in_no_layer_says_why_its_head_is_not_trained(start)
     ]
 
 
-def test_a_convolution_before_a_final_mean_is_a_head():
+@pytest.mark.parametrize("range_of_outputs", [2.0, 0.125])
+def test_a_convolution_before_a_final_mean_is_a_head(range_of_outputs):
     """A 1x1 convolution and a mean are the linear layer of the mean features."""
     graph = pmt.load("fashion_mnist_dscnn").to_graph()
     dense, mean = graph.ops[-1], graph.ops[-2]
     features = graph.tensors[mean.inputs[0]]
     logits = graph.tensors[dense.output]
     sides = {"height": features.height, "width": features.width}
-    logits = replace(logits, scale=2 * logits.scale)  # single positions have larger ones
+    # Single positions have larger ones, and may be cut.
+    logits = replace(logits, scale=range_of_outputs * logits.scale)
     graph.tensors[-2:] = [replace(logits, name="map", **sides), logits]
     weights = dense.weights.reshape(len(dense.weights), 1, 1, -1)
     graph.ops[-2:] = [
@@ -168,7 +170,8 @@ def test_a_convolution_before_a_final_mean_is_a_head():
     result = trainer.fit(model, shifted, progress=False)
     assert [phase["phase"] for phase in result.phases] == ["start", "head"]
     assert result.notes == []
-    assert model.evaluate(test).accuracy > before + 0.4
+    assert before < 0.3
+    assert model.evaluate(test).accuracy > 0.7
 
 
 def test_a_budget_plans_no_filters_for_inputs_that_are_no_pixels():

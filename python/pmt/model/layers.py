@@ -235,11 +235,12 @@ def _checked(
 
 
 def copy_parameters(source: Layers, target: Layers) -> None:
-    """Give a model the parameters of another one of the same layers, and its input stage."""
-    section = source.core.stage()
-    if section != target.core.stage():
+    """Give a model the parameters of another one of the same ops, its ranges and input stage."""
+    section, tensors = source.core.stage(), source.core.tensors()
+    if section != target.core.stage() or tensors != target.core.tensors():
         stage = read_stage(section) if section else None
-        graph = replace(read_graph(target.core.image()), stage=stage)
+        quantized = read_graph(source.core.image()).tensors
+        graph = replace(read_graph(target.core.image()), stage=stage, tensors=quantized)
         target.core = _core.Model(build_image(graph))
     for layer in source.layers:
         weights, bias = source.core.weights(layer.index), source.core.bias(layer.index)

@@ -13,6 +13,7 @@ from pmt.quantization.float_forward import (
     worst,
 )
 from pmt.quantization.keras_model import from_keras
+from pmt.quantization.output_range import cover_logits
 from pmt.quantization.post_training import (
     correct_biases,
     dequantize,
@@ -35,6 +36,7 @@ __all__ = [
     "RangeMethod",
     "activation_ranges",
     "correct_biases",
+    "cover_logits",
     "dequantize",
     "equalize",
     "float_activations",

@@ -1,7 +1,8 @@
 """Writes trained weights into the .tflite file that the network was imported from.
 
 The file's structure, operators, names, metadata and signatures stay as they are, byte by byte: only
-the bytes of weights, biases and their scales that training has changed are replaced.
+the bytes of weights, biases, their scales and the output's range that training has changed are
+replaced.
 """
 
 from __future__ import annotations
@@ -14,10 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pmt.formats.tflite.importer import Lowered, lower
+from pmt.formats.tflite.file import FileModel, read_file
+from pmt.formats.tflite.importer import RENAMING, Lowered, lower
 from pmt.net.graph import Graph, Op, Tensor, is_layer
 
 _SHOWN = 6  # problems in one message
+# Operators that read logits, and whose output's range does not depend on theirs.
+_TAKE_ANY_RANGE = {"SOFTMAX", "LOG_SOFTMAX", "LOGISTIC", "TANH", "ARG_MAX", "DEQUANTIZE"}
 
 
 def tflite_with_weights(graph: Graph, original: Path) -> bytes:
@@ -40,6 +44,8 @@ def tflite_with_weights(graph: Graph, original: Path) -> bytes:
     for old, new in zip(imported.graph.ops, graph.ops, strict=True):
         if is_layer(old):
             patch.layer(old, new, graph.tensors[new.inputs[0]].scale)
+    if _quantization(imported.graph.tensors[graph.output]) != (end := _output_range(graph)):
+        patch.output(*end)
     content = patch.written()
     if patch.problems:
         raise ValueError(
@@ -60,7 +66,7 @@ def _differences(expected: Graph, found: Graph) -> Iterator[str]:
     for index, (one, other) in enumerate(zip(expected.tensors, found.tensors, strict=True)):
         if one.shape != other.shape:
             yield f"activation {index} is {one.shape}, the model's {other.shape}"
-        elif _quantization(one) != _quantization(other):
+        elif index != expected.output and _quantization(one) != _quantization(other):
             yield (
                 f"activation {index} has scale and zero point {_quantization(one)}, the model's "
                 f"{_quantization(other)}"
@@ -87,6 +93,10 @@ def _op_difference(expected: Op, found: Op) -> str:
     return ""
 
 
+def _output_range(graph: Graph) -> tuple[float, int]:
+    return _quantization(graph.tensors[graph.output])
+
+
 def _quantization(tensor: Tensor) -> tuple[float, int]:
     return (float(np.float32(tensor.scale)), tensor.zero_point)
 
@@ -109,6 +119,8 @@ class _Patch:
         self.content = original.read_bytes()
         self.problems: list[str] = []
         self._places = imported.layers
+        output = imported.file_tensors.get(imported.graph.output, -1)
+        self._outputs, self._behind = _renamed(read_file(original), output)
         self._model: Any = tflite.Model.GetRootAs(self.content, 0)
         self._replacements: list[_Replacement] = []
         graph = self._model.Subgraphs(0)
@@ -117,6 +129,7 @@ class _Patch:
         found = (_scales_in(self._model, tensor) for tensor in read if tensor >= 0)
         self._uses = Counter(one._tab.Pos for one in found if one is not None)
         self._scales: dict[int, npt.NDArray[np.float32]] = {}  # new ones, by tensor
+        self._zero_point: int | None = None  # a new one of the output
         self._readers = Counter(self._buffer(tensor) for tensor in read if tensor >= 0)
         entries = [self._model.Metadata(i) for i in range(self._model.MetadataLength())]
         self._readers.update(entry.Buffer() for entry in entries)
@@ -144,6 +157,21 @@ class _Patch:
             self._rescale(place.weights, new, _scales(new))
             if place.bias >= 0:
                 self._rescale(place.bias, new, np.float32(input_scale) * _scales(new))
+
+    def output(self, scale: float, zero_point: int) -> None:
+        """Give the output another range, where operators behind it take any."""
+        tensors = range(self._model.Subgraphs(0).TensorsLength())
+        tables = Counter(t._tab.Pos for t in (_scales_in(self._model, i) for i in tensors) if t)
+        own = [_scales_in(self._model, i) for i in self._outputs]
+        alone = own and all(table and tables[table._tab.Pos] == 1 for table in own)
+        if alone and self._behind <= _TAKE_ANY_RANGE:
+            self._scales.update((i, np.array([scale], np.float32)) for i in self._outputs)
+            self._zero_point = zero_point
+        else:
+            self.problems.append(
+                "the output has a new range, which holds larger logits, and operators behind it "
+                "have the old one"
+            )
 
     def _rescale(self, tensor: int, layer: Op, scales: npt.NDArray[np.float32]) -> None:
         """Give a constant the scales of its layer, which alone reads it."""
@@ -175,6 +203,8 @@ class _Patch:
         model = type(self._model).GetRootAs(data, 0)  # its arrays are views of the data
         for tensor, scales in self._scales.items():
             _scales_in(model, tensor).ScaleAsNumpy()[:] = scales
+        for tensor in self._outputs if self._zero_point is not None else ():
+            _scales_in(model, tensor).ZeroPointAsNumpy()[:] = self._zero_point
         for new in self._replacements:
             group = [other for other in self._replacements if other.buffer == new.buffer]
             alike = all(other.after == new.after for other in group)
@@ -187,6 +217,19 @@ class _Patch:
                     "others that differ from it now"
                 )
         return bytes(data)
+
+
+def _renamed(file: FileModel, output: int) -> tuple[list[int], set[str]]:
+    """Return the tensors that are an output in other shapes, and the kinds that read them."""
+    found = [output] if output >= 0 else []
+    for op in reversed(file.ops):
+        if op.kind in RENAMING and found and op.outputs[0] == found[-1]:
+            found.append(op.inputs[0])
+    for op in file.ops:
+        if op.kind in RENAMING and op.inputs[0] in found and op.outputs[0] not in found:
+            found.append(op.outputs[0])
+    behind = (op.kind for op in file.ops if set(op.inputs) & set(found))
+    return found, {kind for kind in behind if kind not in RENAMING}
 
 
 def _bias(op: Op) -> npt.NDArray[np.int32]:

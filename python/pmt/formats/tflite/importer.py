@@ -34,7 +34,7 @@ from pmt.formats.tflite.windows import VALID
 from pmt.net.graph import FEATURES_ENTRY, Graph, is_layer
 from pmt.net.pixels import Numbers, PixelFormula, pixel_formula
 
-__all__ = ["Lowered", "lower", "read"]
+__all__ = ["RENAMING", "Lowered", "lower", "read"]
 
 Numbered = list[tuple[int, FileOp]]
 
@@ -46,7 +46,7 @@ _ENDS = (
 )
 # They go where one of those stands before them: nothing else of them is left.
 _IDENTITIES = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS", "IDENTITY", "SPLIT", "SPLIT_V")
-_RENAMING = ("RESHAPE", "EXPAND_DIMS", "SQUEEZE")
+RENAMING = ("RESHAPE", "EXPAND_DIMS", "SQUEEZE")
 _CHANNELS_LAST = [0, 2, 3, 1]
 
 _CONVERTERS = {**elementwise.CONVERTERS, **windows.CONVERTERS}
@@ -449,7 +449,7 @@ def _chain_after(op: FileOp, readers: dict[int, list[FileOp]]) -> list[FileOp]:
     while len(op.outputs) == 1 and len(found := readers.get(op.outputs[0], [])) == 1:
         op = found[0]
         chain.append(op)
-        if op.kind == "BATCH_TO_SPACE_ND" or not (op.kind in _RENAMING or _is_convolution(op)):
+        if op.kind == "BATCH_TO_SPACE_ND" or not (op.kind in RENAMING or _is_convolution(op)):
             break
         if len(chain) > 8:
             break

@@ -6,7 +6,8 @@ whose head fits its features is trained from a better start: linear probing, the
 et al. 2022, arXiv:2202.10054).
 
 The core's solver holds the head to the old one as strongly as cross-validation on the features
-favors, and writes it as int8 weights with scales of their own.
+favors, and writes it as int8 weights with scales of their own. The int8 output then holds the
+logits of all images that it was solved on.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.protocol.copies import units_of
 from pmt.protocol.stratification import folds
+from pmt.quantization.output_range import widen_outputs
 
 __all__ = ["HeadWork", "has_linear_head", "head_macs", "head_op", "solve_head"]
 
@@ -86,6 +88,8 @@ def solve_head(
 ) -> HeadWork:
     """Solve the head of a model in place; no other layer changes.
 
+    Where the logits of the images are beyond the range of the int8 output, that gets a wider one.
+
     Parameters
     ----------
     model : Model
@@ -109,10 +113,12 @@ def solve_head(
     op = head_op(model)
     labels = _labels(data)
     in_folds = _fold_numbers(data, seed) if strength is None else None
-    features = _features(model, data, threads)
+    inputs = _inputs(model, data, threads)
+    features = _features(model, inputs)
     found, macs, choice_macs = _core.solve_head(
         model.core, op, features, labels, loss, in_folds, strength or 0.0, threads
     )
+    widen_outputs(model, _output_ranges(model, inputs))
     before = sum(int(one["macs"]) for one in model.core.ops()[:op])
     return HeadWork(found, macs + len(data) * before, choice_macs)
 
@@ -145,13 +151,38 @@ def _head_weights(model: Model) -> npt.NDArray[np.int8]:
     return model.core.weights(head_op(model))
 
 
-def _features(model: Model, data: Dataset, threads: int) -> npt.NDArray[np.int8]:
-    """Compute the inputs of the head, (N, features); their means where a mean follows it."""
+def _inputs(model: Model, data: Dataset, threads: int) -> npt.NDArray[np.int8]:
+    """Compute the inputs of the head, (N, height, width, channels)."""
     rows = max(1, _AT_ONCE // data.images[:1].nbytes)
     parts = [data.images[first : first + rows] for first in range(0, len(data), rows)]
     found = [model.core.inputs(model.prepare(part), head_op(model), threads) for part in parts]
-    features = found[0] if len(found) == 1 else np.concatenate(found)
+    return found[0] if len(found) == 1 else np.concatenate(found)
+
+
+def _features(model: Model, inputs: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
+    """Return the features of the head's inputs, (N, features); means where a mean follows it."""
     if _is_before_mean(model):
-        means: npt.NDArray[np.float64] = features.mean(axis=(1, 2))
+        means: npt.NDArray[np.float64] = inputs.mean(axis=(1, 2))
         return np.rint(means).astype(np.int8)
-    return features.reshape(len(features), -1)
+    return inputs.reshape(len(inputs), -1)
+
+
+def _output_ranges(model: Model, inputs: npt.NDArray[np.int8]) -> dict[int, tuple[float, float]]:
+    """Return the ranges of the head's output, and of the mean behind it, by their tensors."""
+    op = head_op(model)
+    record, seen = model.core.ops()[op], model.core.tensors()[model.core.ops()[op]["inputs"][0]]
+    weights = _head_weights(model).astype(np.float64)
+    weights = weights.reshape(len(weights), -1)
+    bias, units = model.core.bias(op), seen["scale"] * model.core.weight_scales(op).astype(float)
+    found = []
+    for part in np.array_split(inputs, 1 + inputs.nbytes // _AT_ONCE):
+        # Sums of integers are exact in float64, in whatever order a library takes them.
+        real = (part - np.float64(seen["zero_point"])).reshape(len(part), -1, weights.shape[1])
+        sums = real @ weights.T + bias
+        of_each, mean = sums * units, sums.mean(axis=1) * units
+        found.append((of_each.min(), of_each.max(), mean.min(), mean.max()))
+    low, high, low_mean, high_mean = np.array(found).T
+    ranges = {record["output"]: (float(low.min()), float(high.max()))}
+    if _is_before_mean(model):
+        ranges[model.core.output_tensor] = (float(low_mean.min()), float(high_mean.max()))
+    return ranges
