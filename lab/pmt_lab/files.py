@@ -16,6 +16,7 @@ import pmt
 
 __all__ = [
     "counted",
+    "described",
     "did_you_mean",
     "origin",
     "read_json",
@@ -82,6 +83,15 @@ def origin() -> dict[str, Any]:
 def counted(count: int, noun: str) -> str:
     """Return a number and its noun, in the singular where the number is 1."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def described(error: BaseException) -> str:
+    """Return an error as text, that of a file with its name."""
+    if isinstance(error, MemoryError):
+        return "not enough memory; use fewer --jobs or threads"
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error) or type(error).__name__
 
 
 def did_you_mean(given: object, known: Iterable[object]) -> str:

@@ -27,7 +27,6 @@ __all__ = [
     "check_plot",
     "check_workers",
     "complain",
-    "described",
     "listed",
     "one_of",
     "table",
@@ -44,15 +43,6 @@ def complain(message: str) -> None:
     """Print one line on standard error; that nobody can read it changes no exit code."""
     with suppress(OSError):
         print(f"pmt-lab: {' '.join(message.split())}", file=sys.stderr, flush=True)
-
-
-def described(error: BaseException) -> str:
-    """Return an error as text, that of a file with its name."""
-    if isinstance(error, MemoryError):
-        return "not enough memory; use fewer --jobs or threads"
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    return str(error) or type(error).__name__
 
 
 class Output:
