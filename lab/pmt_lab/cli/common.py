@@ -90,14 +90,13 @@ def check_plot(path: str | None) -> None:
     check_file("--plot", path)
 
 
-def whole(low: int, high: int | None = None) -> Callable[[str], int]:
-    """Return an argument type: whole numbers from ``low`` to ``high`` (or without end)."""
-    rule = f"{low} or more" if high is None else f"{low}..{high}"
+def whole(low: int) -> Callable[[str], int]:
+    """Return an argument type: whole numbers from ``low``."""
 
     def convert(text: str) -> int:
         value = int(text) if text.lstrip("-").isdecimal() else low - 1
-        if value < low or (high is not None and value > high):
-            raise argparse.ArgumentTypeError(f"{text} must be a whole number, {rule}")
+        if value < low:
+            raise argparse.ArgumentTypeError(f"{text} must be a whole number, {low} or more")
         return value
 
     return convert
