@@ -75,12 +75,10 @@ class Camera:
     gains: tuple[float, float, float] = (1.0, 1.0, 1.0)
     motion: int = 1
 
-    def take(
-        self, images: npt.NDArray[np.uint8], seed: int, sensor: int = 0
-    ) -> npt.NDArray[np.uint8]:
+    def take(self, images: npt.NDArray[np.uint8], seed: int) -> npt.NDArray[np.uint8]:
         """Return images (N, height, width, 3 or 1) as the camera sees them.
 
-        ``seed`` is that of the noise; ``sensor`` is that of the pixels, which stay the same.
+        ``seed`` is that of the noise; the pixels stay the same.
         """
         height, width = images.shape[1:3]
         light = self.exposure * decoded(images)
@@ -89,10 +87,10 @@ class Camera:
             light = convolve1d(light, path, axis=2, mode="nearest")
         light = light * self._falloff(height, width)[:, :, np.newaxis]
         if light.shape[3] == 1:
-            return encoded(self._read(light[..., 0], seed, sensor)[..., np.newaxis])
+            return encoded(self._read(light[..., 0], seed)[..., np.newaxis])
         colors = np.tile(_COLOR, (height // 2 + 1, width // 2 + 1))[:height, :width]
         seen = np.take_along_axis(light, colors[np.newaxis, :, :, np.newaxis], axis=3)[..., 0]
-        full = _demosaiced(self._read(seen, seed, sensor), colors)
+        full = _demosaiced(self._read(seen, seed), colors)
         return encoded(full * np.array(self.gains))
 
     def _falloff(self, height: int, width: int) -> Array:
@@ -101,9 +99,9 @@ class Camera:
         tangent = np.tan(np.radians(self.vignetting)) * radius / max(radius.max(), 1e-9)
         return np.asarray((1 + tangent**2) ** -2, dtype=np.float64)
 
-    def _read(self, seen: Array, seed: int, sensor: int) -> Array:
+    def _read(self, seen: Array, seed: int) -> Array:
         """Return the sensor's reading of light (N, height, width), in parts of white."""
-        pixels, noise = np.random.default_rng(sensor), np.random.default_rng(seed)
+        pixels, noise = np.random.default_rng(0), np.random.default_rng(seed)
         shape = seen.shape[1:]
         gain = np.maximum(1 + self.gain_spread * pixels.standard_normal(shape), 0)
         offset = self.offset_spread * pixels.standard_normal(shape)

@@ -8,7 +8,7 @@ import json
 import os
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,11 @@ import pmt
 
 __all__ = [
     "counted",
+    "described",
     "did_you_mean",
-    "kept_rows",
     "origin",
     "read_json",
     "spread_json",
-    "write_rows",
     "write_text",
 ]
 
@@ -41,27 +40,6 @@ def write_text(path: str | Path, text: str) -> None:
     except BaseException:
         Path(aside).unlink(missing_ok=True)
         raise
-
-
-def kept_rows(
-    folder: Path, rows: Mapping[str, Callable[[], dict[str, Any]]]
-) -> Iterator[dict[str, Any]]:
-    """Yield rows by their names, each from its file in a folder, which is made where it is missing.
-
-    So a stopped run continues.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, row in rows.items():
-        path = folder / f"{name}.json"
-        if not path.is_file():
-            write_text(path, json.dumps(row()))
-        yield json.loads(path.read_text())
-
-
-def write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
-    """Write a list of rows as JSON, a line each."""
-    lines = ",\n".join(json.dumps(row) for row in rows)
-    write_text(path, f"[\n{lines}\n]\n")
 
 
 def _umask() -> int:
@@ -105,6 +83,15 @@ def origin() -> dict[str, Any]:
 def counted(count: int, noun: str) -> str:
     """Return a number and its noun, in the singular where the number is 1."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def described(error: BaseException) -> str:
+    """Return an error as text, that of a file with its name."""
+    if isinstance(error, MemoryError):
+        return "not enough memory; use fewer --jobs or threads"
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error) or type(error).__name__
 
 
 def did_you_mean(given: object, known: Iterable[object]) -> str:

@@ -26,6 +26,10 @@ from pmt_lab.studies.scope_variance import compare_scopes  # noqa: E402
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
 
+def arrays_of(model: pmt.Model, count: int) -> tuple[np.ndarray, np.ndarray]:
+    return model.prepare(pixels(model, count)), labels(model, count)
+
+
 def batch_of(model: pmt.Model, count: int) -> Dataset:
     names = tuple(f"class {c}" for c in range(model.classes))
     return Dataset(pixels(model, count), labels(model, count), names, "random")
@@ -34,7 +38,7 @@ def batch_of(model: pmt.Model, count: int) -> Dataset:
 @pytest.mark.parametrize("layer", [0, 1, 2, 3, 5, 7])
 def test_moments_are_those_of_the_exact_gradient(layer):
     model = residual_network()
-    images, y = model.prepare(pixels(model, 3)), labels(model, 3)
+    images, y = arrays_of(model, 3)
     exact = exact_gradient(model, images, y, layer)
     moments = layer_moments(model, images, y, layer)
     np.testing.assert_allclose(moments.gradient, exact.weights, rtol=1e-4, atol=1e-9)
@@ -47,7 +51,7 @@ def test_moments_are_those_of_the_exact_gradient(layer):
 def test_node_moments_are_those_of_the_chain_rule():
     """By definition: the derivative of a weight's gradient by a node's is eff * (x - zero)."""
     model = smooth_network()
-    images, y = model.prepare(pixels(model, 2)), labels(model, 2)
+    images, y = arrays_of(model, 2)
     moments = layer_moments(model, images, y, 0)
     tensors = model.core.tensors()
     effective = tensors[0]["scale"] * model.core.weight_scales(0) / tensors[1]["scale"]
@@ -98,7 +102,7 @@ def test_on_a_smooth_loss_theory_and_measurement_agree(layer, words, queries):
 @pytest.mark.parametrize("layer", [0, 1, 2, 3, 5])
 def test_free_nodes_are_the_nodes_that_no_clamp_holds(layer):
     model = residual_network()
-    images, y = model.prepare(pixels(model, 3)), labels(model, 3)
+    images, y = arrays_of(model, 3)
     nodes, free = (layer_moments(model, images, y, layer, free=only) for only in (False, True))
     if layer == 3:  # not clamped
         np.testing.assert_array_equal(free.node_squares, nodes.node_squares)
@@ -111,7 +115,7 @@ def test_free_nodes_are_the_nodes_that_no_clamp_holds(layer):
 def test_the_pooled_gradient_is_that_of_the_core_where_queries_reach_its_dimension():
     """But for rounding, the loss's curvature and the directions' own noise."""
     model = smooth_network()
-    images, y = model.prepare(pixels(model, 2)), labels(model, 2)
+    images, y = arrays_of(model, 2)
     options = estimator_options("pooled+mu1+antithetic", 4096, 1)
     trainer = pmt._core.Trainer(model.core, options.to_core(), [0], 2, 1)
     estimate, _ = trainer.estimate(images, y, 0, 0)
@@ -137,9 +141,8 @@ def test_the_theory_of_pooled_nodes_tells_bias_and_variance_apart():
 
 def test_model_wise_and_layer_wise_follow_their_formulas():
     model = smooth_network()
-    rows = compare_scopes(
-        model, batch_of(model, 2), queries=32, words="mu4", repeats=100, threads=1
-    )
+    given = {"words": "mu4", "repeats": 100, "threads": 1}
+    _, rows = compare_scopes(model, batch_of(model, 2), queries=32, **given)
     kinds = [(row.estimator, row.scope, row.queries) for row in rows]
     assert kinds == [
         ("weight", "model_wise", 32),
@@ -151,9 +154,17 @@ def test_model_wise_and_layer_wise_follow_their_formulas():
         assert row.measured == pytest.approx(row.expected, rel=0.12)
     # In the node rows the head is in closed form: one layer is perturbed, at half the queries.
     assert rows[3].expected == pytest.approx(rows[2].expected * 31 / 15)
-    assert [row.paper is None for row in rows] == [False, False, True, True]
+    moments = [layer_moments(model, *arrays_of(model, 2), layer) for layer in (0, 1)]
+    squares = sum(layer.squares for layer in moments)
+    assert [row.printed * squares for row in rows] == pytest.approx(
+        [
+            paper_variance(moments, 32, model_wise=model_wise, nodes=nodes)
+            for nodes in (False, True)
+            for model_wise in (True, False)
+        ]
+    )
     with pytest.raises(ValueError, match="queries=31: must be a multiple of the 2 layers"):
-        compare_scopes(model, batch_of(model, 2), queries=31)
+        compare_scopes(model, batch_of(model, 2), queries=31, **given)
 
 
 WEIGHT = ["weight_perturbation"]
@@ -236,3 +247,6 @@ def test_what_was_measured_is_not_measured_again(tmp_path, monkeypatch):
         study_gradients(model, batch_of(model, 3), estimators=["weight"], queries=[2], **kwargs)
     with pytest.raises(ValueError, match="repeats=1: a standard error needs 2"):
         study_gradients(model, data, **{**kwargs, "repeats": 1})
+    (tmp_path / "study.json").write_text("[]")
+    with pytest.raises(ValueError, match=r"study\.json: is not a study of gradients; remove the"):
+        study_gradients(model, data, **kwargs)

@@ -23,12 +23,6 @@ from matplotlib import pyplot  # noqa: E402
 GOLDEN = Path(__file__).parent / "golden" / "plots"
 
 
-@pytest.fixture(autouse=True)
-def _closed_figures():
-    yield
-    pyplot.close("all")
-
-
 @pytest.mark.parametrize("name", ["curves", "cosines"])
 def test_plots_look_as_they_did(name, tmp_path):
     draw = {

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 import runpy
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-import pmt
 
 ROOT = Path(__file__).parents[2]
 LAB = ROOT / "lab" / "pages"
@@ -63,65 +60,3 @@ def test_what_the_report_refuses() -> None:
     message = r"^table: sweeps/none\.json: pmt-lab: error: .*: no such folder or file"
     with pytest.raises(ValueError, match=message):
         SCRIPT["filled"](f"<!-- table: sweeps/none.json -->\n{END}\n")
-
-
-def test_the_page_of_24_tasks_shows_the_table_of_its_runs() -> None:
-    benchmark = runpy.run_path(str(ROOT / "lab" / "benchmarks" / "never_worse.py"))
-    stored = json.loads((LAB.parent / "results" / "never-worse.json").read_text())
-    assert len(stored["runs"]) == 4 * 6 * 3
-    page = (LAB / "never_worse.md").read_text(encoding="utf-8")
-    assert f"\n```\n{benchmark['table_of'](stored['runs'])}\n```\n" in page
-
-
-def test_the_page_of_the_preparation_shows_the_table_of_a_board_that_learns() -> None:
-    benchmark = runpy.run_path(str(ROOT / "lab" / "benchmarks" / "learner_on_board.py"))
-    stored = json.loads((LAB.parent / "results" / "learner-on-board.json").read_text())
-    assert len(stored) == 7
-    assert all(row["equal"] for row in stored)
-    page = (LAB / "preparation.md").read_text(encoding="utf-8")
-    assert f"\n```\n{benchmark['table_of'](stored)}\n```\n" in page
-
-
-@pytest.mark.parametrize(
-    ("name", "rows", "severity"),
-    [
-        ("input-stage", 3 * (1 + 5 * 19), 5),
-        ("input-stage-resnet8", 1 + 19, 5),
-        ("input-stage-fashion", 3 * (1 + 19), 5),
-        ("camera-faults", 12, -1),
-        ("camera-faults-resnet8", 12, -1),
-    ],
-)
-def test_the_page_of_the_preparation_shows_what_an_input_stage_brings(
-    name: str, rows: int, severity: int
-) -> None:
-    benchmark = runpy.run_path(str(ROOT / "lab" / "benchmarks" / "input_stage.py"))
-    stored = json.loads((LAB.parent / "results" / f"{name}.json").read_text())
-    assert len(stored) == rows
-    page = (LAB / "preparation.md").read_text(encoding="utf-8")
-    assert f"\n```\n{benchmark['table_of'](stored, severity)}\n```\n" in page
-
-
-def test_the_page_of_the_preparation_shows_the_changes_by_severity() -> None:
-    benchmark = runpy.run_path(str(ROOT / "lab" / "benchmarks" / "input_stage.py"))
-    stored = json.loads((LAB.parent / "results" / "input-stage.json").read_text())
-    page = (LAB / "preparation.md").read_text(encoding="utf-8")
-    assert f"\n```\n{benchmark['changes_of'](stored)}\n```\n" in page
-
-
-def test_the_page_of_the_released_settings_shows_its_tables() -> None:
-    benchmark = runpy.run_path(str(ROOT / "lab" / "benchmarks" / "released_settings.py"))
-    stored = json.loads((LAB.parent / "results" / "released-settings.json").read_text())
-    page = (LAB / "released.md").read_text(encoding="utf-8")
-    budgets = dict.fromkeys(row["epochs"] for row in stored)
-    assert 5 in budgets
-    for epochs in budgets:
-        table = benchmark["table_of"]([row for row in stored if row["epochs"] == epochs])
-        assert f"\n```\n{table}\n```\n" in page
-
-
-def test_the_last_switch_leads_to_the_released_settings() -> None:
-    benchmark = runpy.run_path(str(ROOT / "lab" / "benchmarks" / "released_settings.py"))
-    last = list(benchmark["SWITCHES"])[-1]
-    options = benchmark["settings"]()[last].options
-    assert pmt.preset("paper", **options) == pmt.preset("released", layers="B2")

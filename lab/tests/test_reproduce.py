@@ -144,12 +144,11 @@ def test_a_mean_over_corruptions_says_how_many_seeds_it_has():
 def test_a_study_is_drawn_on_one_axes(name):
     pyplot = pytest.importorskip("matplotlib.pyplot")
     data = results.load(name, RESULTS)["data"]
-    figure, grid = pyplot.subplots(1, 2)
+    _, grid = pyplot.subplots(1, 2)
     assert STUDIES[name].plot(data, ax=grid[0]) is grid[0]
     for several, kind in ((grid, "ndarray"), ([grid[0]], "list")):
         with pytest.raises(TypeError, match=f"ax is {kind}: must be one Axes of matplotlib; of"):
             STUDIES[name].plot(data, ax=several)
-    pyplot.close(figure)
 
 
 def test_corruptions_weigh_alike_in_their_mean():
@@ -174,11 +173,10 @@ def test_groups_differ_in_color_or_marker():
     assert list(lines[3].get_ydata()) == [53.0]
     assert "published" not in {group.get_label() for group in ax.containers}
     assert ax.get_ylabel() == "test accuracy (%)"
-    pyplot.close("all")
 
 
 def test_a_sheet_has_a_number_for_each_run_and_marks_published_lines():
-    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pytest.importorskip("matplotlib.pyplot")
     lines = {"ours": [42.71, None], "published: ours": [66.8, 78.3], "not run": [None, None]}
     ax = draw_sheet(lines, ["gaussian_noise", "fog"], ["published: ours"], whole=["fog"])
     assert [text.get_text() for text in ax.texts] == ["42.7", "–", "66.8", "78"]
@@ -186,11 +184,10 @@ def test_a_sheet_has_a_number_for_each_run_and_marks_published_lines():
     labels = ax.get_yticklabels()
     assert [label.get_text() for label in labels] == ["ours", "published: ours"]
     assert [label.get_style() for label in labels] == ["normal", "italic"]
-    pyplot.close("all")
 
 
 def test_the_sheet_of_corruptions_has_published_lines_and_means_where_all_are_run():
-    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pytest.importorskip("matplotlib.pyplot")
     names = published("cifar10c-accuracy")["corruptions"]
     runs = [run_record("paper", 20, corruption=name) for name in names]
     noise = [run_record("mcutrain", 10, corruption=names[0])]
@@ -209,15 +206,13 @@ def test_the_sheet_of_corruptions_has_published_lines_and_means_where_all_are_ru
     cells = {text.get_position(): text.get_text() for text in ax.texts}
     assert cells[12, shown.index("paper's method, rate 0.001")] == "50.0"
     assert cells[12, shown.index("MCUTrain")] == "–"
-    pyplot.close("all")
 
 
 def test_lines_of_the_same_run_are_one():
-    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pytest.importorskip("matplotlib.pyplot")
     curve = [(0, 3.0), (10**9, 2.0)]
     ax = draw_curves({"weight": {"curve": curve}, "paper": {"curve": [*curve]}})
     assert ax.get_legend().get_texts()[0].get_text() == "weight = paper"
-    pyplot.close("all")
 
 
 def test_the_rate_that_was_chosen_and_the_share_of_forwards_are_said():

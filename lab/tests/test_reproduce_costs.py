@@ -82,4 +82,3 @@ def test_plots_draw_on_axes_and_without(name):
     assert study.plot(data, ax=given) is given
     assert "KB" in given.get_xlabel()
     assert study.plot(data).figure is not given.figure
-    plt.close("all")

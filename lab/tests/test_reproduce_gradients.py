@@ -146,4 +146,3 @@ def test_small_studies_run_resume_and_draw(module, tmp_path, monkeypatch):
     given = plt.subplots()[1]
     assert study.plot(data, ax=given) is given
     assert study.plot(data).figure is not given.figure
-    plt.close("all")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from study_data import grid_data, run_record
 
 from pmt_lab.reproduce import STUDIES, results
 from pmt_lab.reproduce.stored import stored
@@ -92,28 +93,24 @@ def test_rows_that_were_run_are_a_table_and_a_plot(tmp_path):
     ]
     _, ax = pyplot.subplots()
     assert found.plot(ax=ax) is ax
-    pyplot.close()
 
 
 def test_losses_of_a_corruption_are_drawn_by_line_over_the_work(tmp_path):
-    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pytest.importorskip("matplotlib.pyplot")
 
-    def run(method, steps, *losses):
-        axes = {"method": method, "preparation": "none", "corruption": "fog", "seed": 1}
-        axes["layers"] = "B2"
-        points = [[place * 10**12, loss] for place, loss in enumerate(losses)]
-        cost = {"steps": steps, "train_seconds": 1.0, "base": method, "options": {}}
-        return {**cost, "axes": axes, "curve": points, "before": {}, "after": {}}
-
-    def grid(*runs):
-        settings = {"model": "m", "protocol": {}, "macs": 0}
-        return {**settings, "runs": list(runs), "missing": [], "failed": {}}
+    def grid(**losses):
+        runs = [
+            run_record(method, 8, corruption="fog", steps=len(own) - 1, curve=curve)
+            for method, own in losses.items()
+            for curve in [[[place * 10**12, loss] for place, loss in enumerate(own)]]
+        ]
+        return grid_data(runs)
 
     data = {
         "grids": {
-            "cifar10c_default": grid(run("no_adaptation", 0), run("default", 2, 2.0, 1.5, 1.2)),
-            "cifar10c_backprop": grid(run("bp_int8", 2, 2.0, 1.0, 0.8)),
-            "cifar10c_paper": grid(run("paper", 2, 2.0, 1.9, 1.8)),
+            "cifar10c_default": grid(no_adaptation=(2.0,), default=(2.0, 1.5, 1.2)),
+            "cifar10c_backprop": grid(bp_int8=(2.0, 1.0, 0.8)),
+            "cifar10c_paper": grid(paper=(2.0, 1.9, 1.8)),
         }
     }
     assert stored("cifar10c-accuracy", tmp_path).plot_losses("fog") is None
@@ -126,7 +123,6 @@ def test_losses_of_a_corruption_are_drawn_by_line_over_the_work(tmp_path):
         "paper's method, rate 0.001": [1.9, 1.8],
         "unprepared default, 2.4e12 MACs": [1.5, 1.2],
     }
-    pyplot.close()
     with pytest.raises(
         ValueError, match=r"^corruption='contrast': no run of it; choose one of fog$"
     ):
@@ -134,8 +130,7 @@ def test_losses_of_a_corruption_are_drawn_by_line_over_the_work(tmp_path):
 
 
 def test_losses_of_sparse_training_are_drawn_by_method(tmp_path):
-    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pytest.importorskip("matplotlib.pyplot")
     ax = stored("sparse-cost").plot_losses("gaussian_noise")
     labels = {line.get_label() for line in ax.get_lines()}
     assert {"BP, float32", "BP-free, paper's method, rate 0.001"} < labels
-    pyplot.close()

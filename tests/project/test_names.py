@@ -1,4 +1,4 @@
-"""Every dotted name that a page prints is there after ``import pmt``."""
+"""Names are there after ``import pmt``: those that a page prints, and the public ones alone."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ def test_every_printed_name_is_there_after_import_pmt() -> None:
 def test_every_public_name_can_be_imported_and_a_wrong_one_is_told() -> None:
     for name in pmt.__all__:
         assert getattr(pmt, name) is not None
-    assert set(pmt.__all__) <= set(dir(pmt))
+    assert dir(pmt) == sorted(pmt.__all__)
+    assert {"Model", "ZOTrainer", "load", "datasets", "corruptions", "methods"} <= set(dir(pmt))
+    assert not {"_core", "annotations", "net", "formats"} & set(dir(pmt))
     with pytest.raises(AttributeError, match=r"module 'pmt' has no attribute 'quantise'"):
         _ = pmt.quantise
 

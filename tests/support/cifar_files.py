@@ -57,11 +57,11 @@ def write_binary_100(folder: Path) -> Path:
     return folder
 
 
-def write_published(folder: Path, labels: tuple[int, ...] = (3, 8, 0), shift: int = 0) -> Path:
-    """Write arrays as the archive has, for 3 images: pixel 10 * severity + image (+ shift)."""
+def write_published(folder: Path, labels: tuple[int, ...] = (3, 8, 0)) -> Path:
+    """Write arrays as the archive has, for 3 images: pixel 10 * severity + image."""
     folder.mkdir(parents=True)
     count = len(labels)
-    values = [10 * severity + image + shift for severity in range(1, 6) for image in range(count)]
+    values = [10 * severity + image for severity in range(1, 6) for image in range(count)]
     images = np.zeros((5 * count, 32, 32, 3), np.uint8) + np.array(values, np.uint8).reshape(
         -1, 1, 1, 1
     )

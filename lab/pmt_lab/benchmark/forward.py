@@ -14,7 +14,7 @@ from pmt import _core
 from pmt.model import Model
 from pmt.train.options import TrainingOptions
 from pmt.train.zo_trainer import Cost, ZOTrainer
-from pmt_lab.benchmark.timing import Machine, median_seconds, take_turns
+from pmt_lab.benchmark.timing import Machine, take_turns
 
 __all__ = [
     "ForwardTime",
@@ -75,10 +75,8 @@ def time_forwards(
     for count in images:
         batch = random_images(model, count)
         for threads, peak in machine.peak_gmacs.items():
-            seconds = median_seconds(
-                lambda batch=batch, threads=threads: model.core.logits(batch, threads),  # type: ignore[misc]
-                repeat=repeat,
-            )
+            forward = functools.partial(model.core.logits, batch, threads)
+            seconds = take_turns({"forward": forward}, repeat=repeat)["forward"]
             gmacs = model.macs * count / seconds / 1e9
             times.append(ForwardTime(count, threads, seconds / count * 1e6, gmacs, gmacs / peak))
     return times

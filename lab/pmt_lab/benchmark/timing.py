@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from pmt import _core
 
-__all__ = ["Machine", "median_seconds", "processor", "take_turns"]
+__all__ = ["Machine", "processor", "take_turns"]
 
 Name = TypeVar("Name", bound=Hashable)
 
@@ -67,21 +67,13 @@ def processor() -> str:
     return platform.processor() or platform.machine() or "unknown"
 
 
-def median_seconds(function: Callable[[], object], *, repeat: int) -> float:
-    """Return the median time of a call."""
-    return take_turns({"": function}, repeat=repeat)[""]
-
-
-def take_turns(
-    functions: Mapping[Name, Callable[[], object]], *, repeat: int, shortest: float = _SHORTEST
-) -> dict[Name, float]:
+def take_turns(functions: Mapping[Name, Callable[[], object]], *, repeat: int) -> dict[Name, float]:
     """Return median seconds of a call, by name, timed in turns.
 
     A slow moment of the machine so meets all functions. Each is called once before, to warm up,
-    then measured ``repeat`` times; a fast one is called many times for a measurement, which takes
-    ``shortest`` seconds at least.
+    then measured ``repeat`` times; a fast one is called many times for a measurement.
     """
-    calls = {name: _calls(function, shortest) for name, function in functions.items()}
+    calls = {name: _calls(function) for name, function in functions.items()}
     seconds: dict[Name, list[float]] = {name: [] for name in functions}
     for _ in range(repeat):
         for name, function in functions.items():
@@ -91,9 +83,9 @@ def take_turns(
     return {name: statistics.median(values) for name, values in seconds.items()}
 
 
-def _calls(function: Callable[[], object], shortest: float) -> int:
+def _calls(function: Callable[[], object]) -> int:
     function()
-    return max(1, round(shortest / max(_seconds(function, 1), 1e-7)))
+    return max(1, round(_SHORTEST / max(_seconds(function, 1), 1e-7)))
 
 
 def _warm_up(function: Callable[[], object]) -> None:

@@ -13,7 +13,8 @@ from typing import Any, NoReturn
 
 import pmt
 from pmt_lab.cli import bench, report, reproduce, sweep
-from pmt_lab.cli.common import EXIT_BAD_INPUT, EXIT_INTERRUPTED, Output, complain, described
+from pmt_lab.cli.common import EXIT_BAD_INPUT, EXIT_INTERRUPTED, Output, complain
+from pmt_lab.files import described
 from pmt_lab.sweep import GridError
 
 __all__ = ["main"]

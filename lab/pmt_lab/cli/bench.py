@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import pmt
 from pmt.model import BUNDLED_MODELS
@@ -138,20 +139,29 @@ def machine_text(machine: Machine) -> str:
     )
 
 
+def _laid_out(rows: Sequence[Any], columns: Mapping[str, Callable[[Any], str]]) -> str:
+    """Lay out one column for each title, the first aligned to the left."""
+    cells = [[cell(row) for cell in columns.values()] for row in rows]
+    return table(list(columns), cells, left=list(columns)[:1])
+
+
+_ENGINE: dict[str, Callable[[Any], str]] = {
+    "images": lambda time: str(time.images),
+    "threads": lambda time: str(time.threads),
+    "us/image": lambda time: f"{time.microseconds:,.1f}",
+    "GMAC/s": lambda time: f"{time.gmacs:.1f}",
+}
+_STEP: dict[str, Callable[[Any], str]] = {
+    "threads": lambda time: str(time.threads),
+    "seconds": lambda time: f"{time.seconds:.3f}",
+    "forwards": lambda time: f"{time.forwards:,}",
+}
+
+
 def forward_table(times: Sequence[ForwardTime]) -> str:
     """Lay out the whole forwards."""
-    rows = [
-        [
-            "forward",
-            str(time.images),
-            str(time.threads),
-            f"{time.microseconds:,.1f}",
-            f"{time.gmacs:.1f}",
-            _percent(time.share),
-        ]
-        for time in times
-    ]
-    return table(["", "images", "threads", "us/image", "GMAC/s", "peak"], rows, left=("",))
+    share = {"peak": lambda time: _percent(time.share)}
+    return _laid_out(times, {"": lambda time: "forward", **_ENGINE, **share})
 
 
 def op_table(ops: Sequence[OpTimes], peak: float) -> str:
@@ -186,39 +196,19 @@ def step_table(times: Sequence[StepTime]) -> str:
     that over the first number of threads.
     """
     first = {time.rule: time.seconds for time in reversed(times)}
-    rows = [
-        [
-            time.rule,
-            str(time.threads),
-            f"{time.seconds:.3f}",
-            f"{time.forwards:,}",
-            f"{time.macs / 1e9:,.1f}",
-            f"{time.gmacs:.1f}",
-            f"{time.overhead:.2f}",
-            f"{first[time.rule] / time.seconds:.2f}",
-        ]
-        for time in times
-    ]
-    titles = ["step", "threads", "seconds", "forwards", "GMAC", "GMAC/s", "overhead", "speed-up"]
-    return table(titles, rows, left=("step",))
+    more: dict[str, Callable[[Any], str]] = {
+        "GMAC": lambda time: f"{time.macs / 1e9:,.1f}",
+        "GMAC/s": lambda time: f"{time.gmacs:.1f}",
+        "overhead": lambda time: f"{time.overhead:.2f}",
+        "speed-up": lambda time: f"{first[time.rule] / time.seconds:.2f}",
+    }
+    return _laid_out(times, {"step": lambda time: time.rule, **_STEP, **more})
 
 
 def engine_table(times: Sequence[EngineTime]) -> str:
     """Lay out the engines; ``x pmt`` is an engine's time over pmt's."""
-    rows = [
-        [
-            time.engine,
-            str(time.images),
-            str(time.threads),
-            f"{time.microseconds:,.1f}",
-            f"{time.gmacs:.1f}",
-            f"{time.ratio:.2f}",
-        ]
-        for time in times
-    ]
-    return table(
-        ["engine", "images", "threads", "us/image", "GMAC/s", "x pmt"], rows, left=("engine",)
-    )
+    ratio = {"x pmt": lambda time: f"{time.ratio:.2f}"}
+    return _laid_out(times, {"engine": lambda time: time.engine, **_ENGINE, **ratio})
 
 
 def agreement_lines(found: Sequence[Agreement]) -> str:
@@ -235,18 +225,8 @@ def agreement_lines(found: Sequence[Agreement]) -> str:
 
 def step_comparison_table(times: Sequence[StepComparison]) -> str:
     """Lay out the steps by perturbed forward."""
-    rows = [
-        [
-            time.engine,
-            str(time.threads),
-            f"{time.seconds:.3f}",
-            f"{time.forwards:,}",
-            f"{time.microseconds:,.1f}",
-        ]
-        for time in times
-    ]
-    titles = ["step", "threads", "seconds", "forwards", "us/forward"]
-    return table(titles, rows, left=("step",))
+    each = {"us/forward": lambda time: f"{time.microseconds:,.1f}"}
+    return _laid_out(times, {"step": lambda time: time.engine, **_STEP, **each})
 
 
 def _percent(share: float) -> str:

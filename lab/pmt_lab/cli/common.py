@@ -27,7 +27,6 @@ __all__ = [
     "check_plot",
     "check_workers",
     "complain",
-    "described",
     "listed",
     "one_of",
     "table",
@@ -44,15 +43,6 @@ def complain(message: str) -> None:
     """Print one line on standard error; that nobody can read it changes no exit code."""
     with suppress(OSError):
         print(f"pmt-lab: {' '.join(message.split())}", file=sys.stderr, flush=True)
-
-
-def described(error: BaseException) -> str:
-    """Return an error as text, that of a file with its name."""
-    if isinstance(error, MemoryError):
-        return "not enough memory; use fewer --jobs or threads"
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    return str(error) or type(error).__name__
 
 
 class Output:
@@ -100,14 +90,13 @@ def check_plot(path: str | None) -> None:
     check_file("--plot", path)
 
 
-def whole(low: int, high: int | None = None) -> Callable[[str], int]:
-    """Return an argument type: whole numbers from ``low`` to ``high`` (or without end)."""
-    rule = f"{low} or more" if high is None else f"{low}..{high}"
+def whole(low: int) -> Callable[[str], int]:
+    """Return an argument type: whole numbers from ``low``."""
 
     def convert(text: str) -> int:
         value = int(text) if text.lstrip("-").isdecimal() else low - 1
-        if value < low or (high is not None and value > high):
-            raise argparse.ArgumentTypeError(f"{text} must be a whole number, {rule}")
+        if value < low:
+            raise argparse.ArgumentTypeError(f"{text} must be a whole number, {low} or more")
         return value
 
     return convert

@@ -14,9 +14,9 @@ from pmt_lab.cli.common import (
     check_plot,
     check_workers,
     complain,
-    described,
     table,
 )
+from pmt_lab.files import described
 from pmt_lab.reproduce import STUDIES, find_study
 from pmt_lab.reproduce.page import TITLES, page, row_cells, summary, write_pages
 from pmt_lab.reproduce.reproduce_job import Reproduction, reproduce

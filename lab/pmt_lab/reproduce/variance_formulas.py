@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -15,8 +14,7 @@ from pmt_lab.report import student_t
 from pmt_lab.reproduce.cosines import GradientBatch, gradient_batch
 from pmt_lab.reproduce.results import kept
 from pmt_lab.reproduce.study import Context, Data, Quantity, Row, Scale, Study, claim, compared
-from pmt_lab.studies.error_theory import LayerMoments, layer_moments, paper_variance
-from pmt_lab.studies.scope_variance import ScopeVariance, compare_scopes
+from pmt_lab.studies.scope_variance import compare_scopes
 
 __all__ = ["STUDY"]
 
@@ -47,16 +45,12 @@ def _case(
     scale: Scale, batch: GradientBatch, threads: int, words: str, repeats: int
 ) -> dict[str, Any]:
     layers, each = ("paper14", 4) if scale == "full" else ("B1,B2", 2)
-    chosen = batch.model.select_layers(layers)
-    queries = each * len(chosen)
-    images = batch.model.prepare(batch.images.images)
-    labels = np.ascontiguousarray(batch.images.labels)
-    moments = [layer_moments(batch.model, images, labels, layer) for layer in chosen]
-    rows = compare_scopes(
+    count = len(batch.model.select_layers(layers))
+    scatter, rows = compare_scopes(
         batch.model,
         batch.images,
         layers=layers,
-        queries=queries,
+        queries=each * count,
         words=words,
         repeats=repeats,
         threads=threads,
@@ -64,26 +58,11 @@ def _case(
     return {
         "images": len(batch.images),
         "words": words,
-        "layers": len(chosen),
-        "queries": queries,
-        "scatter": _scatter(moments),
-        "rows": [_figures(row, moments, queries) for row in rows],
+        "layers": count,
+        "queries": each * count,
+        "scatter": scatter,
+        "rows": [asdict(row) for row in rows],
     }
-
-
-def _scatter(moments: Sequence[LayerMoments]) -> float:
-    """Return V over S, of all layers."""
-    squares = sum(layer.squares for layer in moments)
-    return sum(float(layer.weight_squares.mean()) for layer in moments) / squares - 1.0
-
-
-def _figures(row: ScopeVariance, moments: Sequence[LayerMoments], queries: int) -> dict[str, Any]:
-    printed = paper_variance(
-        moments, queries, model_wise=row.scope == "model_wise", nodes=row.estimator == "node"
-    )
-    own = asdict(row)
-    del own["paper"]
-    return {**own, "printed": printed / sum(layer.squares for layer in moments)}
 
 
 def _compare(data: Data, paper: Data) -> list[Row]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from pmt import _core
-from pmt._util.parsing import parse_json
 from pmt._util.processes import thread_count
 from pmt._util.progress import ProgressLine
 from pmt.datasets import Dataset
@@ -19,7 +17,7 @@ from pmt.datasets.dataset import checksum
 from pmt.model import Model
 from pmt.train.options import TrainingOptions
 from pmt.train.zo_trainer import ZOTrainer
-from pmt_lab.files import write_text
+from pmt_lab.files import read_json, spread_json, write_text
 from pmt_lab.studies.error_theory import (
     LayerMoments,
     expected_bias,
@@ -312,41 +310,26 @@ def _summary(name: str, values: Sequence[float]) -> dict[str, float]:
     return {name: float(np.mean(values)), f"{name}_error": spread}
 
 
-def _read_rows(path: Path) -> list[Quality]:
-    rows = []
-    for number, line in enumerate(path.read_bytes().splitlines(), 1):
-        what = f"{path}: line {number}"
-        row = parse_json(line, what, _REMEDY, finite=False)  # of a gradient of zeros
-        try:
-            rows.append(Quality(**row))
-        except TypeError:
-            raise ValueError(f"{what}: is not a measurement of a study; {_REMEDY}") from None
-    return rows
-
-
 class _Store:
-    """Measurements on disk: ``study.json`` has the settings, ``rows.jsonl`` one row per line."""
+    """Measurements on disk: ``study.json`` has the settings and the rows."""
 
     def __init__(self, folder: Path | None, settings: dict[str, Any]) -> None:
-        self.folder = folder
+        self.path = None if folder is None else folder / "study.json"
+        self.settings = settings
         self.rows: list[Quality] = []
-        if folder is None:
+        if self.path is None or not self.path.exists():
             return
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / "study.json"
-        if not path.exists():
-            write_text(path, json.dumps(settings, indent=2) + "\n")
-        elif parse_json(path.read_bytes(), path, _REMEDY) != settings:
+        kept = read_json(self.path, _REMEDY)
+        try:
+            settings, rows = kept["settings"], [Quality(**row) for row in kept["rows"]]
+        except (LookupError, TypeError):
+            raise ValueError(f"{self.path}: is not a study of gradients; {_REMEDY}") from None
+        if settings != self.settings:
             raise ValueError(
-                f"{path}: the folder holds a study of other data, layers or repeats; choose another"
+                f"{self.path}: the folder holds a study of other data, layers or repeats; choose "
+                "another"
             )
-        if self._file.exists():
-            self.rows = _read_rows(self._file)
-
-    @property
-    def _file(self) -> Path:
-        assert self.folder is not None
-        return self.folder / "rows.jsonl"
+        self.rows = rows
 
     def find(self, estimator: str, queries: int) -> list[Quality] | None:
         found = [r for r in self.rows if (r.estimator, r.queries) == (estimator, queries)]
@@ -354,6 +337,7 @@ class _Store:
 
     def add(self, rows: Sequence[Quality]) -> None:
         self.rows += rows
-        if self.folder is not None:
-            text = "".join(json.dumps(asdict(row)) + "\n" for row in self.rows)
-            write_text(self._file, text)
+        if self.path is not None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            kept = {"settings": self.settings, "rows": [asdict(row) for row in self.rows]}
+            write_text(self.path, spread_json(kept, 2) + "\n")

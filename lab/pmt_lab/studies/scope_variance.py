@@ -39,8 +39,8 @@ class ScopeVariance:
         Mean over the repeats, and its standard error.
     expected : float
         Value of theory, with the images' scatter, and for nodes with the chain rule to the weights.
-    paper : float or None
-        The paper's formula; for nodes None, since it is about the nodes' own gradients.
+    printed : float
+        The paper's formula; that for nodes is about the nodes' own gradients.
     """
 
     estimator: str
@@ -49,7 +49,7 @@ class ScopeVariance:
     measured: float
     measured_error: float
     expected: float
-    paper: float | None
+    printed: float
 
 
 def compare_scopes(
@@ -57,21 +57,20 @@ def compare_scopes(
     data: Dataset,
     *,
     layers: str = "all",
-    queries: int = 0,
-    words: str = "mu1",
-    repeats: int = 8,
-    seed: int = 1,
+    queries: int,
+    words: str,
+    repeats: int,
     threads: int = 0,
-) -> list[ScopeVariance]:
+) -> tuple[float, list[ScopeVariance]]:
     """Measure the four entries of the table: weight and node, model-wise and layer-wise.
 
     Arguments are those of :func:`pmt_lab.studies.gradient_quality.study_gradients`, and
     ``words``, further words of the estimators. ``queries`` is Q, a multiple of the L layers, at
-    least 2 L; 0 takes 4 L. Needs torch.
+    least 2 L. Needs torch. The number returned is V over S of all layers, the scatter of the
+    images' gradients.
     """
     chosen = model.select_layers(layers)
-    count = queries or 4 * len(chosen)
-    if count % len(chosen) or count < 2 * len(chosen):
+    if queries % len(chosen) or queries < 2 * len(chosen):
         raise ValueError(
             f"queries={queries}: must be a multiple of the {len(chosen)} layers, twice as many or "
             "more, so that each scope costs the same"
@@ -83,13 +82,13 @@ def compare_scopes(
     squares = sum(layer.squares for layer in moments)
     rows = []
     for estimator in ("weight", "node"):
-        for scope, each in (("model_wise", count), ("layer_wise", count // len(chosen))):
-            options = estimator_options(f"{estimator}+{scope}+{words}", each, seed)
+        for scope, each in (("model_wise", queries), ("layer_wise", queries // len(chosen))):
+            options = estimator_options(f"{estimator}+{scope}+{words}", each, seed=1)
             trainers = layer_trainers(model, chosen, options, len(labels), thread_count(threads))
             kinds = [trainer.layers()[position]["estimator"] for trainer, position in trainers]
             errors = [_error(trainers, images, labels, step, moments) for step in range(repeats)]
             expected = sum(expected_error(moments, i, options, kinds) for i in range(len(kinds)))
-            printed = paper_variance(moments, count, model_wise=scope == "model_wise") / squares
+            form = {"model_wise": scope == "model_wise", "nodes": estimator == "node"}
             rows.append(
                 ScopeVariance(
                     estimator=estimator,
@@ -98,10 +97,11 @@ def compare_scopes(
                     measured=float(np.mean(errors)),
                     measured_error=float(np.std(errors, ddof=1)) / len(errors) ** 0.5,
                     expected=expected / squares,
-                    paper=printed if estimator == "weight" else None,
+                    printed=paper_variance(moments, queries, **form) / squares,
                 )
             )
-    return rows
+    scatter = sum(float(layer.weight_squares.mean()) for layer in moments) / squares - 1.0
+    return scatter, rows
 
 
 def _error(

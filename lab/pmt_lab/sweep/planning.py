@@ -17,7 +17,7 @@ from pmt import methods
 from pmt.model import Model
 from pmt.protocol import Split, data_path, model_path
 from pmt.train.prepare import PREPARATIONS
-from pmt_lab.files import counted, did_you_mean
+from pmt_lab.files import counted, described, did_you_mean
 from pmt_lab.sweep.grid import CLEAN, Grid, GridError, MethodTable
 from pmt_lab.sweep.images import checksums, load_split, pools
 from pmt_lab.sweep.run_spec import NO_ADAPTATION, RunSpec
@@ -129,7 +129,7 @@ def check_corruptions(path: str, runs: Iterable[RunSpec], model: Model) -> None:
                 pool.take(np.arange(1))
         except _BAD_INPUT as error:
             place = "[tuning] corruption" if run.trial else "[axes] corruptions"
-            problems.append(f"{place}: {_text(error)}")
+            problems.append(f"{place}: {described(error)}")
     if problems:
         raise GridError(path, problems)
 
@@ -226,7 +226,7 @@ def _model(grid: Grid, problems: list[str]) -> Model | None:
     try:
         model = pmt.load(**grid.model)
     except _BAD_INPUT as error:
-        problems.append(f"[model] {_text(error)}")
+        problems.append(f"[model] {described(error)}")
         return None
     places = [("[axes] layers", layers) for layers in grid.layers]
     places += [
@@ -253,7 +253,7 @@ def _clean_split(grid: Grid, model: Model | None, problems: list[str]) -> Split 
         place = "[protocol]"
         return load_split(pair, grid.protocol)
     except _BAD_INPUT as error:
-        problems.append(f"{place} {_text(error)}")
+        problems.append(f"{place} {described(error)}")
         return None
 
 
@@ -274,7 +274,7 @@ def _contents(
             pair = pools(grid.data, *shift, model)
             found[shift] = {**common, **checksums(pair, grid.protocol)}
         except _BAD_INPUT as error:
-            problems.append(f"[data] {_text(error)}")
+            problems.append(f"[data] {described(error)}")
     return found
 
 
@@ -303,7 +303,7 @@ def _trained(
                     trainer = methods.trainer(table.base, threads=1, **chosen)
                     macs = _macs(trainer, model, images)
                 except _BAD_INPUT as error:
-                    problem = f"method {table.name!r}: {_text(error)}"
+                    problem = f"method {table.name!r}: {described(error)}"
                     if "layers=" not in problem:  # said of the axis
                         problems.append(problem)
                     continue
@@ -406,9 +406,3 @@ def _trials(
                 trial=factor,
                 awaits_rate=False,
             )
-
-
-def _text(error: BaseException) -> str:
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    return str(error) or type(error).__name__

@@ -11,9 +11,7 @@ from pmt_lab.sweep import pack
 IMAGES = 40
 
 
-def run_record(
-    method: str, right: int, *, base: str = "", loss: float = 1.0, **changes: Any
-) -> dict[str, Any]:
+def run_record(method: str, right: int, *, loss: float = 1.0, **changes: Any) -> dict[str, Any]:
     """Record of a run that gets the first `right` of 40 test images right."""
     axes = {"corruption": "gaussian_noise", "severity": 5, "layers": "B2,head"}
     axes |= {"preparation": "none", "seed": 1}
@@ -22,7 +20,7 @@ def run_record(
     test = {"accuracy": right / IMAGES, "loss": loss, "n": IMAGES, "crc32": 7, "right": bits}
     return {
         "axes": {"method": method, **axes},
-        "base": base or method,
+        "base": method,
         "trainer": "zeroth_order",
         "options": {},
         "macs": 10**9,
