@@ -158,8 +158,8 @@ def test_operator_is_within_one_step(tmp_path: Path, name: str) -> None:
     found = reference.differences()
     assert [d.largest for d in found if d.largest > 1] == []
     # Roundings alone: of a pool's or a mean's values many are halves, which round another way.
-    halves = {"AVERAGE_POOL_2D": 0.2, "MEAN": 0.2}
-    shares = {d.operator: d.differing / d.values for d in found}
+    halves = {"average_pool": 0.2, "mean": 0.2}
+    shares = {d.kind: d.differing / d.values for d in found}
     assert {k: v for k, v in shares.items() if v > halves.get(k, 0.02)} == {}
     assert reference.logits.std() > 5  # the comparison is not one of constants
 

@@ -20,7 +20,6 @@ from pmt.model import Model
 from pmt.net.graph import Graph, Op, Tensor
 
 Int8Array = npt.NDArray[np.int8]
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class OpDifference:
     """One op: how many of its int8 outputs differ, and by how many steps at most."""
 
     name: str
-    operator: str
+    kind: str
     values: int
     differing: int
     largest: int
@@ -80,9 +79,8 @@ class LiteRTActivations:
                 values[op.output] = output
                 continue
             steps = np.abs(output.astype(np.int16) - values[op.output])
-            operator = self.lowered.operators.get(op.output, op.kind)
             count = int(np.count_nonzero(steps))
-            found.append(OpDifference(op.name, operator, steps.size, count, int(steps.max())))
+            found.append(OpDifference(op.name, op.kind, steps.size, count, int(steps.max())))
         return found
 
     def head_top_one(self) -> TopOne:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -177,12 +176,11 @@ def _emit_channelwise(
 ) -> None:
     source = step.tensor(position)
     step.network.reserve(source.channels)
-    settings: dict[str, Any]
     try:
         settings = channelwise_layer(source, factor, offset)
     except ValueError as error:
         raise Unsupported(f"its constant: {error}", _FOLD) from None
-    op = step.emit(
+    step.emit(
         "depthwise_conv2d",
         step.shape(position),
         stem=stem,
@@ -191,9 +189,6 @@ def _emit_channelwise(
         clamp=clamp or fused_clamp(step),
         **settings,
     )
-    step.network.helpers.add(op.name)
-    if len(step.op.inputs) == 2:
-        step.network.operators[op.output] += " constant"
 
 
 def _constant_position(step: Step) -> int | None:

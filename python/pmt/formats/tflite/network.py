@@ -134,11 +134,10 @@ class Network:
 
     ``index`` maps a tensor of the file to one of the graph, ``shapes`` to its shape for one image
     (the file's own may be wrong where a batch is unknown), ``sizes`` to the values of a shape
-    computation. ``operators`` says which kind of operator made a tensor of the graph. ``absorbed``
-    is the padding of a tensor that its readers take over, 0 where that is a requantization.
-    ``channels_first`` are tensors of the file that number the values of the graph's by channel,
-    with the axes that a MEAN has taken of them. ``helpers`` are layers that the file has no weights
-    for. ``weights_left`` bounds what a file may unpack to.
+    computation. ``absorbed`` is the padding of a tensor that its readers take over, 0 where that is
+    a requantization. ``channels_first`` are tensors of the file that number the values of the
+    graph's by channel, with the axes that a MEAN has taken of them. ``layers`` are those
+    that the file has weights for. ``weights_left`` bounds what a file may unpack to.
     """
 
     model: FileModel
@@ -151,8 +150,6 @@ class Network:
     absorbed: dict[int, Padding] = field(default_factory=dict)
     channels_first: dict[int, set[int]] = field(default_factory=dict)
     layers: dict[str, StoredLayer] = field(default_factory=dict)
-    helpers: set[str] = field(default_factory=set)
-    operators: dict[int, str] = field(default_factory=dict)
     weights_left: int = 0
     _shared: set[int] = field(default_factory=set)
     _producers: dict[int, Op] = field(default_factory=dict)
@@ -236,7 +233,6 @@ class Network:
 class Step:
     """One operator of the file, about to become ops of the network."""
 
-    number: int
     op: FileOp
     network: Network
 
@@ -342,5 +338,4 @@ class Step:
         index = self.network.enter(self.output, shape, size)
         op = Op(kind, self.network.name(stem, named_by), inputs, index, **settings)
         self.network.append(op)
-        self.network.operators[index] = self.op.kind
         return op

@@ -212,16 +212,10 @@ def _pad_with(step: Step, shape: tuple[int, ...], amounts: Padding, value: int) 
     relabeled = replace(source, name=f"{source.name}_relabeled", zero_point=value)
     padded = replace(relabeled, name=f"{source.name}_padded", height=height, width=width)
     first, second = network.intermediate(relabeled), network.intermediate(padded)
-    forth = Op(
-        "depthwise_conv2d",
-        network.name("relabel"),
-        (step.source(),),
-        first,
-        **channelwise_layer(source, 1.0, offset),
-    )
-    network.append(forth)
+    layer, name = channelwise_layer(source, 1.0, offset), network.name("relabel")
+    network.append(Op("depthwise_conv2d", name, (step.source(),), first, **layer))
     network.append(Op("pad", network.name("pad"), (first,), second, padding=amounts))
-    back = step.emit(
+    step.emit(
         "depthwise_conv2d",
         shape,
         stem="relabel",
@@ -229,7 +223,6 @@ def _pad_with(step: Step, shape: tuple[int, ...], amounts: Padding, value: int) 
         size=padded.shape,
         **channelwise_layer(padded, 1.0, -offset),
     )
-    network.helpers |= {forth.name, back.name}
 
 
 def conv_2d(step: Step) -> None:
@@ -252,7 +245,7 @@ def conv_2d(step: Step) -> None:
         return
     step.network.reserve(taps * out * channels)
     dense = dense_kernel(weights, groups, shape.dilation)
-    _emit(step, "conv2d", stored, shape, dense, groups=groups)
+    _emit(step, "conv2d", stored, shape, dense)
 
 
 def depthwise_conv_2d(step: Step) -> None:
@@ -313,9 +306,7 @@ def fully_connected(step: Step, order: npt.NDArray[np.intp] | None = None) -> No
     step.network.layers[op.name] = StoredLayer(step.op.inputs[1], _bias_index(step))
 
 
-def _emit(
-    step: Step, kind: Any, stored: FileTensor, shape: Window, weights: Int8Array, *, groups: int = 1
-) -> None:
+def _emit(step: Step, kind: Any, stored: FileTensor, shape: Window, weights: Int8Array) -> None:
     out = weights.shape[2] if kind == "depthwise_conv2d" else weights.shape[0]
     parameters = _parameters(step, stored, out)
     rank = len(step.network.model.tensors[step.output].shape)
@@ -332,9 +323,6 @@ def _emit(
         **parameters,
     )
     step.network.layers[op.name] = StoredLayer(step.op.inputs[1], _bias_index(step))
-    how = [f"{groups} groups"] * (groups > 1) + ["dilated"] * (shape.dilation != (1, 1))
-    if how:
-        step.network.operators[op.output] += f" ({', '.join(how)})"
 
 
 def _weights(step: Step, axis: int, rank: int) -> tuple[FileTensor, npt.NDArray[Any]]:
