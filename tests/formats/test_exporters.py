@@ -128,30 +128,6 @@ def test_a_folder_without_the_right_to_write_is_named(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("error", "message"),
-    [
-        (
-            OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
-            r"could not write \d+ bytes \(No space left on device\).* unchanged; free some space",
-        ),
-        (KeyboardInterrupt(), None),
-    ],
-)
-@pytest.mark.parametrize("suffix", formats.SUFFIXES)
-def test_a_full_disk_and_ctrl_c_leave_what_was_there(suffix, error, message, tmp_path, monkeypatch):
-    (tmp_path / f"net{suffix}").write_bytes(b"old")
-
-    def failing(_):
-        raise error
-
-    monkeypatch.setattr(atomic_file.os, "fsync", failing)
-    with pytest.raises(type(error), match=message):
-        residual_network().save(tmp_path / f"net{suffix}")
-    assert (tmp_path / f"net{suffix}").read_bytes() == b"old"
-    assert os.listdir(tmp_path) == [f"net{suffix}"]
-
-
-@pytest.mark.parametrize(
     ("suffix", "package"), [(".tflite", "tflite"), (".onnx", "onnx"), (".tflite", "flatbuffers")]
 )
 def test_a_missing_package_says_what_to_install(suffix, package, tmp_path, monkeypatch):

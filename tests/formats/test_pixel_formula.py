@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from networks import residual_network
 from onnx_networks import Network, quantized_statically, run
 from tflite_builder import VALID, TfliteBuilder, ramp, saved
 
@@ -17,8 +16,6 @@ from pmt.cli import main
 from pmt.datasets import Dataset
 from pmt.errors import OptionWarning
 from pmt.formats.onnx import float_importer
-from pmt.formats.onnx.exporter import onnx_model
-from pmt.formats.tflite.exporter import tflite_model
 from pmt.net.graph import Graph, Op, Tensor
 from pmt.net.pixels import PixelFormula, pixel_formula
 from pmt.quantization import quantize
@@ -145,17 +142,6 @@ def test_options_say_it_for_every_command(tmp_path: Path, capsys: pytest.Capture
     model, again = pmt.load(path, input_mean=72.93, input_std=90.015), pmt.load(kept)
     assert model.prepare(images).ravel()[[0, 73, 255]].tolist() == [-51, 0, 127]
     np.testing.assert_array_equal(again.prepare(images), model.prepare(images))
-
-
-@pytest.mark.parametrize("writer", [onnx_model, tflite_model])
-def test_written_files_keep_the_formula(writer, tmp_path: Path) -> None:
-    graph = residual_network().to_graph()
-    graph = replace(graph, input_mean=(9.0, 8.0, 7.0), input_std=(61.0, 62.0, 63.0))
-    path = tmp_path / f"net.{'onnx' if writer is onnx_model else 'tflite'}"
-    path.write_bytes(writer(graph))
-    model = pmt.load(path)
-    assert model.core.input_mean == (9.0, 8.0, 7.0)
-    assert model.core.input_std == (61.0, 62.0, 63.0)
 
 
 def distinct(graph: Graph) -> list[int]:
