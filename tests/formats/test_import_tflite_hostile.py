@@ -5,13 +5,13 @@ from __future__ import annotations
 import tracemalloc
 from pathlib import Path
 
-import flatbuffers
 import numpy as np
 import pytest
 from fuzz.targets import TARGETS, check
-from tflite_builder import TfliteBuilder, offsets, refused, saved, table
+from tflite_builder import TfliteBuilder, refused, saved
 from tflite_networks import generated
 
+from pmt.formats.tflite.exporter import Flatbuffer
 from pmt.formats.tflite.file import read_file
 
 MOST_BYTES = 48 * 2**20  # 16 MiB of weights, twice while they are made, and the graph
@@ -79,13 +79,13 @@ def test_missing_ends_are_refused(tmp_path: Path) -> None:
 
 def test_a_name_that_all_tensors_share_is_not_copied_for_each(tmp_path: Path) -> None:
     """A file of 100 KB whose 2,000 tensors claim one name of 80 KB would make 160 MB."""
-    b = flatbuffers.Builder(1024)
-    name = b.CreateString("x" * 80_000)
-    tensors = [table(b, "Tensor", Name=name) for _ in range(2000)]
-    graph = table(b, "SubGraph", Tensors=offsets(b, tensors))
-    buffers = offsets(b, [table(b, "Buffer")])
-    b.Finish(table(b, "Model", Subgraphs=offsets(b, [graph]), Buffers=buffers), b"TFL3")
-    path = saved(tmp_path, bytes(b.Output()))
+    b = Flatbuffer()
+    name = b.builder.CreateString("x" * 80_000)
+    tensors = [b.table("Tensor", Name=name) for _ in range(2000)]
+    graph = b.table("SubGraph", Tensors=b.offsets(tensors))
+    buffers = b.offsets([b.table("Buffer")])
+    model = b.table("Model", Subgraphs=b.offsets([graph]), Buffers=buffers)
+    path = saved(tmp_path, b.finished(model))
     with pytest.raises(ValueError, match="its names and scales claim more bytes than the file"):
         read_file(path)
 

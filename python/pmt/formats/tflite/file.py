@@ -34,7 +34,7 @@ _WINDOW = ("Padding", "StrideH", "StrideW", "FusedActivationFunction")
 _DILATED = (*_WINDOW, "DilationHFactor", "DilationWFactor")
 _POOL = ("Pool2DOptions", (*_WINDOW, "FilterHeight", "FilterWidth"))
 _MASKS = ("BeginMask", "EndMask", "EllipsisMask", "NewAxisMask", "ShrinkAxisMask")
-_OPTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
+OPTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "CONV_2D": ("Conv2DOptions", _DILATED),
     "DEPTHWISE_CONV_2D": ("DepthwiseConv2DOptions", (*_DILATED, "DepthMultiplier")),
     "FULLY_CONNECTED": ("FullyConnectedOptions", ("FusedActivationFunction", "WeightsFormat")),
@@ -309,9 +309,9 @@ def _copy_op(tflite: Any, kinds: list[str], op: Any, number: int) -> FileOp:
 
 
 def _copy_options(tflite: Any, kind: str, op: Any) -> dict[str, int]:
-    if kind not in _OPTIONS:
+    if kind not in OPTIONS:
         return {}
-    table, fields = _OPTIONS[kind]
+    table, fields = OPTIONS[kind]
     stored = op.BuiltinOptions()
     if stored is None:
         if kind in _NEEDS_OPTIONS:
