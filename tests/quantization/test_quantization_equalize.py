@@ -38,7 +38,7 @@ def two_layers(activation, weights, bias, reads, *, kind="fully_connected"):
     )
     first.bias = np.array(bias, np.float32)
     second = FloatOp("fully_connected", "second", (1,), 0, weights=np.array([reads], np.float32))
-    return graph_of((1, 1, 1), (first, (1, 1, 2)), (second, (1, 1, 1)))
+    return graph_of((1, 1, 1), first, second)
 
 
 def test_pairs_are_found_through_pads_pools_and_flattening_but_not_past_an_addition():
