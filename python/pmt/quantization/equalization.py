@@ -195,17 +195,11 @@ def _propagated(op: FloatOp, sources: list[Interval], channels: int) -> Interval
     if any(op.padding):
         x = x.with_zero()
     bias = 0.0 if op.bias is None else op.bias.astype(np.float64)
-    if op.kind == "depthwise_conv2d":
-        repeat = weights.shape[1] // len(x.low)
-        low, high = np.repeat(x.low, repeat), np.repeat(x.high, repeat)
-        products = (weights * low, weights * high)
-        return Interval(
-            np.minimum(*products).sum(axis=0) + bias, np.maximum(*products).sum(axis=0) + bias
-        )
-    products = (weights * x.low, weights * x.high)
-    return Interval(
-        np.minimum(*products).sum(axis=(1, 2)) + bias, np.maximum(*products).sum(axis=(1, 2)) + bias
-    )
+    depthwise = op.kind == "depthwise_conv2d"
+    repeat, axes = (weights.shape[1] // len(x.low), (0,)) if depthwise else (1, (1, 2))
+    products = (weights * np.repeat(x.low, repeat), weights * np.repeat(x.high, repeat))
+    low, high = (end(*products).sum(axis=axes) + bias for end in (np.minimum, np.maximum))
+    return Interval(low, high)
 
 
 def _per_output(op: FloatOp, channels: int) -> DoubleArray:
