@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from pmt.net.graph import channel_axis
@@ -83,3 +85,9 @@ def random_images(seed: int, count: int, graph: FloatGraph) -> np.ndarray:
     """Random uint8 pixels of the network's input shape."""
     shape = (count, *graph.tensors[graph.input].shape)
     return np.random.default_rng(seed).integers(0, 256, shape, np.uint8)
+
+
+def check_close(found: np.ndarray, expected: Any) -> None:
+    """Check that the error of int8 has at most a thousandth of the logits' power."""
+    expected = np.asarray(expected)
+    assert np.mean((found - expected) ** 2) < np.mean((expected - expected.mean()) ** 2) / 1000
