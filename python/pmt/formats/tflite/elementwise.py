@@ -72,7 +72,7 @@ def concatenate(step: Step) -> None:
         if i + 1 < len(shapes):
             name = network.name("concatenation")
             joined = network.intermediate(Tensor(name, *size, *step.target_quantization()))
-            network.append(Op("concatenation", name, sources, joined))
+            network.ops.append(Op("concatenation", name, sources, joined))
     step.emit(
         "concatenation",
         (*shapes[0][:-1], channels),

@@ -152,7 +152,6 @@ class Network:
     layers: dict[str, StoredLayer] = field(default_factory=dict)
     weights_left: int = 0
     _shared: set[int] = field(default_factory=set)
-    _producers: dict[int, Op] = field(default_factory=dict)
     _numbers: Counter[str] = field(default_factory=Counter)
     _names: set[str] = field(default_factory=set)
 
@@ -199,7 +198,7 @@ class Network:
     def clamp_producer(self, source: int, clamp: Pair) -> bool:
         """Narrow the clamp of the op that makes a tensor, if nothing else reads that tensor."""
         index = self.index[source]
-        op = self._producers.get(index)
+        op = next((op for op in reversed(self.ops) if op.output == index), None)
         alone = len(self.readers.get(source, ())) == 1 and index not in self._shared
         if op is None or not alone or op.kind not in CLAMPING_KINDS:
             return False
@@ -208,11 +207,6 @@ class Network:
             return False
         op.clamp = narrowed
         return True
-
-    def append(self, op: Op) -> None:
-        """Append an op."""
-        self.ops.append(op)
-        self._producers[op.output] = op
 
     def intermediate(self, tensor: Tensor) -> int:
         """Add a tensor that the file does not have; return its index."""
@@ -293,9 +287,9 @@ class Step:
         """Return scale and zero point of the output."""
         return quantization(self.network.model.tensors[self.output])
 
-    def keeps_quantization(self, position: int = 0) -> bool:
-        """Whether an input and the output have one scale and zero point."""
-        return self.tensor(position).is_quantized_as(*self.target_quantization())
+    def keeps_quantization(self) -> bool:
+        """Whether the first input and the output have one scale and zero point."""
+        return self.tensor().is_quantized_as(*self.target_quantization())
 
     def require_same_quantization(self) -> None:
         """Raise Unsupported unless the first input and the output are quantized alike."""
@@ -337,5 +331,5 @@ class Step:
         inputs = tuple(sources) if sources is not None else (self.source(),)
         index = self.network.enter(self.output, shape, size)
         op = Op(kind, self.network.name(stem, named_by), inputs, index, **settings)
-        self.network.append(op)
+        self.network.ops.append(op)
         return op

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -15,7 +16,7 @@ from pmt.formats.layers import (
     Unsupported,
     Window,
     channelwise_layer,
-    dense_kernel,
+    grouped_kernel,
     kernel_extent,
     require_scales,
     same_sides,
@@ -213,8 +214,10 @@ def _pad_with(step: Step, shape: tuple[int, ...], amounts: Padding, value: int) 
     padded = replace(relabeled, name=f"{source.name}_padded", height=height, width=width)
     first, second = network.intermediate(relabeled), network.intermediate(padded)
     layer, name = channelwise_layer(source, 1.0, offset), network.name("relabel")
-    network.append(Op("depthwise_conv2d", name, (step.source(),), first, **layer))
-    network.append(Op("pad", network.name("pad"), (first,), second, padding=amounts))
+    network.ops += [
+        Op("depthwise_conv2d", name, (step.source(),), first, **layer),
+        Op("pad", network.name("pad"), (first,), second, padding=amounts),
+    ]
     step.emit(
         "depthwise_conv2d",
         shape,
@@ -237,15 +240,10 @@ def conv_2d(step: Step) -> None:
         )
     groups = channels // inner
     shape = window(step, (height, width))
-    taps = shape.kernel[0] * shape.kernel[1]
-    if groups > 1 and inner == 1:
-        step.network.reserve(taps * out)
-        spread = spread_depthwise(weights[..., 0].transpose(1, 2, 0), shape.dilation)
-        _emit(step, "depthwise_conv2d", stored, shape, spread)
-        return
-    step.network.reserve(taps * out * channels)
-    dense = dense_kernel(weights, groups, shape.dilation)
-    _emit(step, "conv2d", stored, shape, dense)
+    depthwise = groups > 1 and inner == 1
+    step.network.reserve(math.prod(shape.kernel) * out * (1 if depthwise else channels))
+    kind, spread = grouped_kernel(weights, groups, shape.dilation)
+    _emit(step, kind, stored, shape, spread)
 
 
 def depthwise_conv_2d(step: Step) -> None:
@@ -260,7 +258,7 @@ def depthwise_conv_2d(step: Step) -> None:
             "the output channels must be the input channels times the multiplier",
         )
     shape = window(step, (height, width))
-    step.network.reserve(shape.kernel[0] * shape.kernel[1] * out)
+    step.network.reserve(math.prod(shape.kernel) * out)
     spread = spread_depthwise(weights[0], shape.dilation)
     _emit(step, "depthwise_conv2d", stored, shape, spread)
 
