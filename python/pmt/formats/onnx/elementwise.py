@@ -405,9 +405,9 @@ def _computed(call: Call, arrays: list[Array]) -> Array:
             kind = AttributeProto.INTS if value == [] else None  # which nothing else would say
             node.attribute.append(helper.make_attribute(name, value, attr_type=kind))
     given = {name: array for name, array in zip(names, arrays, strict=True) if name}
-    ends = [[helper.make_empty_tensor_value_info(name) for name in part] for part in (given, "y")]
+    read, made = (list(map(helper.make_empty_tensor_value_info, ends)) for ends in (given, "y"))
     opsets = [helper.make_opsetid("", call.opset)]
-    model = helper.make_model(helper.make_graph([node], "", *ends), opset_imports=opsets)
+    model = helper.make_model(helper.make_graph([node], "", read, made), opset_imports=opsets)
     (result,) = ReferenceEvaluator(model).run(None, given)
     return np.asarray(result)
 
@@ -421,7 +421,7 @@ def shape_of(call: Call) -> Array:
 
 def _gathered(call: Call, inputs: list[Array]) -> int:
     values, indices = inputs
-    return indices.size * values.size // max(1, values.shape[call.attribute("axis", 0)])
+    return int(indices.size * values.size // max(1, values.shape[call.attribute("axis", 0)]))
 
 
 def _stored(call: Call, _inputs: list[Array]) -> int:
