@@ -24,9 +24,9 @@ EVERY_PIXEL = np.arange(256, dtype=np.uint8).reshape(1, 16, 16, 1)
 IMAGENET = PixelFormula((123.675, 116.28, 103.53), (58.395, 57.12, 57.375))
 
 
-def activations(scale: float, zero_point: int, *, channels: int = 3, then: int = -128):
+def activations(scale: float, zero_point: int, *, then: int = -128):
     """The input of an image network, and a later activation."""
-    return [Tensor("x", 16, 16, channels, scale, zero_point), Tensor("y", 1, 1, 4, 0.1, then)]
+    return [Tensor("x", 16, 16, 3, scale, zero_point), Tensor("y", 1, 1, 4, 0.1, then)]
 
 
 @pytest.mark.parametrize(
@@ -99,17 +99,12 @@ def test_scaling_before_the_first_activation_counts() -> None:
 def qdq(folder: Path, *, scale: float, zero: int, steps: tuple = ()) -> Path:
     """A QDQ network of one channel: ``steps`` of (kind, constant, scale, zero point), then Conv."""
     net = Network()
-
-    def quantized(x: str, scale: float, zero: int) -> str:
-        parts = [net.constant(np.float32(scale)), net.constant(np.int8(zero))]
-        return net.add("DequantizeLinear", [net.add("QuantizeLinear", [x, *parts]), *parts])
-
-    x = quantized("x", scale, zero)
-    for kind, value, out_scale, out_zero in steps:
-        x = quantized(net.add(kind, [x, net.constant(np.float32(value))]), out_scale, out_zero)
+    x = net.quantized("x", scale, zero)
+    for kind, value, *quantization in steps:
+        x = net.quantized(net.add(kind, [x, net.constant(np.float32(value))]), *quantization)
     weights = net.constant(ramp(2, 1, 3, 3))
     w = net.add("DequantizeLinear", [weights, net.constant(np.float32(0.01))])
-    y = quantized(net.add("Relu", [net.add("Conv", [x, w])]), 0.1, -128)
+    y = net.quantized(net.add("Relu", [net.add("Conv", [x, w])]), 0.1, -128)
     return net.save(folder / "net.onnx", y, (1, 1, 16, 16))
 
 
