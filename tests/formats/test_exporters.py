@@ -33,11 +33,6 @@ def test_a_place_that_cannot_be_written_is_named(suffix, tmp_path):
     assert os.listdir(tmp_path / f"net{suffix}") == []
 
 
-def test_an_unknown_suffix_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"suffix '\.h5' is unknown; a model is written as \.pmt"):
-        residual_network().save(tmp_path / "model.h5")
-
-
 @pytest.mark.parametrize("suffix", formats.SUFFIXES)
 def test_every_format_is_written_whole_and_the_same_again(suffix, tmp_path):
     pytest.importorskip("tflite")

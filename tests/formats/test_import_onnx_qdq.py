@@ -28,13 +28,6 @@ def test_a_dense_layer_is_read_as_a_convolution_and_a_pad_joins_its_reader(
     assert kinds == ["conv2d", "max_pool", "average_pool", "reshape", "conv2d"]
 
 
-def test_the_formula_of_pixels(tmp_path: Path) -> None:
-    path = tmp_path / "net.onnx"
-    path.write_bytes(onnx_model(residual_network().to_graph()))
-    graph = onnx_qdq.read(path, input_mean=(1, 2, 3), input_std=4)
-    assert (graph.input_mean, graph.input_std) == ((1.0, 2.0, 3.0), (4.0, 4.0, 4.0))
-
-
 def float_network(net: Network) -> str:
     """Convolutions of three kinds, a residual, pools, a MatMul: as an exporter leaves them."""
     x = net.add("Relu", [net.conv("x", 3, 8, pads=[1, 1, 1, 1])])
