@@ -21,10 +21,10 @@ from pmt.net.graph import Graph, Op, Tensor, check_graph
 from pmt.net.ops import padded_size
 from pmt.net.pixels import input_formula
 
-__all__ = ["OPERATORS", "tflite_model"]
+__all__ = ["tflite_model"]
 
 # Each operator's first version that takes int8, and the table of its options.
-OPERATORS = {
+_OPERATORS = {
     "CONV_2D": (3, "Conv2DOptions"),
     "DEPTHWISE_CONV_2D": (3, "DepthwiseConv2DOptions"),
     "FULLY_CONNECTED": (4, "FullyConnectedOptions"),
@@ -401,7 +401,7 @@ class TfliteFile(Flatbuffer):
 
     def _operator_code(self, kind: str) -> int:
         number = int(getattr(self.schema.BuiltinOperator, kind))
-        version = OPERATORS[kind][0]
+        version = _OPERATORS[kind][0]
         # Readers of schemas before 3a look only at the deprecated field.
         return self.table(
             "OperatorCode", DeprecatedBuiltinCode=number, BuiltinCode=number, Version=version
@@ -442,7 +442,7 @@ class TfliteFile(Flatbuffer):
 
     def _write_operator(self, operator: _Operator, kinds: list[str]) -> int:
         kind, inputs, output, options = operator
-        table = OPERATORS[kind][1]
+        table = _OPERATORS[kind][1]
         return self.table(
             "Operator",
             OpcodeIndex=kinds.index(kind),
