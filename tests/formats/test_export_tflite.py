@@ -14,7 +14,7 @@ from networks import residual_network, smooth_network
 
 import pmt
 from pmt.formats.layers import bounded_bias
-from pmt.formats.tflite.exporter import OPERATORS, tflite_model
+from pmt.formats.tflite.exporter import tflite_model
 from pmt.net.graph import Graph, Op, Tensor
 from pmt.net.pixels import input_formula
 
@@ -180,12 +180,6 @@ def test_an_average_pool_of_another_padding_is_refused():
         match=r"op 'pool': a \.tflite file holds no average pool with the padding \(1, 0",
     ):
         tflite_model(Graph([x, y], [pool], 0, 1, (0.0,), (1.0,)))
-
-
-def test_operators_have_options_of_the_schema():
-    for kind, (_version, table) in OPERATORS.items():
-        assert hasattr(tflite.BuiltinOperator, kind)
-        assert hasattr(tflite.BuiltinOptions, table)
 
 
 def test_biases_move_only_where_a_sum_could_wrap():

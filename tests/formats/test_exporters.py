@@ -33,11 +33,6 @@ def test_a_place_that_cannot_be_written_is_named(suffix, tmp_path):
     assert os.listdir(tmp_path / f"net{suffix}") == []
 
 
-def test_an_unknown_suffix_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"suffix '\.h5' is unknown; a model is written as \.pmt"):
-        residual_network().save(tmp_path / "model.h5")
-
-
 @pytest.mark.parametrize("suffix", formats.SUFFIXES)
 def test_every_format_is_written_whole_and_the_same_again(suffix, tmp_path):
     pytest.importorskip("tflite")
@@ -125,30 +120,6 @@ def test_a_folder_without_the_right_to_write_is_named(tmp_path, monkeypatch):
     )
     with pytest.raises(PermissionError, match=message):
         residual_network().save(tmp_path / "net.h")
-
-
-@pytest.mark.parametrize(
-    ("error", "message"),
-    [
-        (
-            OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
-            r"could not write \d+ bytes \(No space left on device\).* unchanged; free some space",
-        ),
-        (KeyboardInterrupt(), None),
-    ],
-)
-@pytest.mark.parametrize("suffix", formats.SUFFIXES)
-def test_a_full_disk_and_ctrl_c_leave_what_was_there(suffix, error, message, tmp_path, monkeypatch):
-    (tmp_path / f"net{suffix}").write_bytes(b"old")
-
-    def failing(_):
-        raise error
-
-    monkeypatch.setattr(atomic_file.os, "fsync", failing)
-    with pytest.raises(type(error), match=message):
-        residual_network().save(tmp_path / f"net{suffix}")
-    assert (tmp_path / f"net{suffix}").read_bytes() == b"old"
-    assert os.listdir(tmp_path) == [f"net{suffix}"]
 
 
 @pytest.mark.parametrize(

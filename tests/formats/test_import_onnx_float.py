@@ -354,11 +354,16 @@ def test_old_opsets_say_bounds_and_axes_as_attributes(tmp_path: Path) -> None:
 
 
 def test_recent_opsets_say_axes_as_inputs(tmp_path: Path) -> None:
+    """And attributes as torch 2 writes them, with their usual values."""
     net = Network(opset=20)
-    x = net.add("Dropout", [net.conv("x", 3, 4)])
-    x = net.add("ReduceMean", [net.add("Identity", [x]), net.constant([-1, -2], np.int64)])
+    conv = net.conv("x", 3, 4, dilations=[1, 1], auto_pad="NOTSET")
+    x = net.add("Dropout", [net.batch_norm(conv, 4, momentum=0.9, training_mode=0)])
+    axes = net.constant([-1, -2], np.int64)
+    x = net.add("ReduceMean", [net.add("Identity", [x]), axes], noop_with_empty_axes=0)
+    x = net.add("Reshape", [x, net.constant([-1, 4], np.int64)], allowzero=1)
+    x = net.add("Gemm", [x, net.weights(3, 4)], alpha=1.0, beta=1.0, transA=0, transB=1)
     graph = check(net.save(tmp_path / "net.onnx", net.add("Cast", [x], to=1)))
-    assert kinds(graph) == ["conv2d", "mean"]
+    assert kinds(graph) == ["conv2d", "mean", "fully_connected"]
 
 
 def test_narrow_and_wide_floats_become_float32(tmp_path: Path) -> None:

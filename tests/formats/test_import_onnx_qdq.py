@@ -28,13 +28,6 @@ def test_a_dense_layer_is_read_as_a_convolution_and_a_pad_joins_its_reader(
     assert kinds == ["conv2d", "max_pool", "average_pool", "reshape", "conv2d"]
 
 
-def test_the_formula_of_pixels(tmp_path: Path) -> None:
-    path = tmp_path / "net.onnx"
-    path.write_bytes(onnx_model(residual_network().to_graph()))
-    graph = onnx_qdq.read(path, input_mean=(1, 2, 3), input_std=4)
-    assert (graph.input_mean, graph.input_std) == ((1.0, 2.0, 3.0), (4.0, 4.0, 4.0))
-
-
 def float_network(net: Network) -> str:
     """Convolutions of three kinds, a residual, pools, a MatMul: as an exporter leaves them."""
     x = net.add("Relu", [net.conv("x", 3, 8, pads=[1, 1, 1, 1])])
@@ -141,15 +134,10 @@ def test_integer_kernels_of_onnx_runtime(tmp_path: Path) -> None:
 
 def weights_between(net: Network, dtype: type, zero: int) -> str:
     """One convolution between quantize and dequantize nodes, weights with a zero point."""
-    scale, offset = net.constant(0.05), net.constant(-3, np.int8)
-    x = net.add(
-        "DequantizeLinear", [net.add("QuantizeLinear", ["x", scale, offset]), scale, offset]
-    )
+    x = net.quantized("x", 0.05, -3)
     values = net.constant(np.arange(24).reshape(2, 3, 2, 2) + 120, dtype)
     weights = net.add("DequantizeLinear", [values, net.constant(0.02), net.constant(zero, dtype)])
-    y = net.add("QuantizeLinear", [net.add("Conv", [x, weights]), net.constant(0.1), offset])
-    y = net.add("DequantizeLinear", [y, net.constant(0.1), offset])
-    return net.add("GlobalMaxPool", [y])
+    return net.add("GlobalMaxPool", [net.quantized(net.add("Conv", [x, weights]), 0.1, -3)])
 
 
 def test_unsigned_weights_around_128_are_symmetric(tmp_path: Path) -> None:
@@ -180,9 +168,9 @@ def test_a_float_network_is_sent_to_the_quantizer(tmp_path: Path) -> None:
 
 def test_activations_without_scales_are_named(tmp_path: Path) -> None:
     net = Network()
-    scale, zero = net.constant(0.05), net.constant(3, np.int8)
-    x = net.add("DequantizeLinear", [net.add("QuantizeLinear", ["x", scale, zero]), scale, zero])
-    weights = net.add("DequantizeLinear", [net.constant(np.ones((4, 3, 1, 1)), np.int8), scale])
+    x = net.quantized("x", 0.05, 3)
+    stored = net.constant(np.ones((4, 3, 1, 1)), np.int8)
+    weights = net.add("DequantizeLinear", [stored, net.constant(0.05)])
     first = net.add("Conv", [x, weights])
     second = net.add("Conv", [first, net.weights(4, 4, 1, 1)])
     path = net.save(tmp_path / "net.onnx", net.add("GlobalAveragePool", [second]))
@@ -202,20 +190,14 @@ def test_activations_without_scales_are_named(tmp_path: Path) -> None:
 def test_float_weights_behind_quantize_nodes(tmp_path: Path) -> None:
     """As exporters write quantization-aware training: weights and biases float in the file."""
     net = Network()
-    zero, plain = net.constant(-5, np.int8), net.constant(np.zeros(4), np.int8)
-
-    def both(x: str, scale: str, zero: str, **axis) -> str:
-        steps = net.add("QuantizeLinear", [x, scale, zero], **axis)
-        return net.add("DequantizeLinear", [steps, scale, zero], **axis)
-
-    x = both("x", net.constant(0.03), zero)
-    scales = net.constant([0.01, 0.02, 0.01, 0.03])
-    weights = both(net.weights(4, 3, 3, 3), scales, plain, axis=0)
+    x = net.quantized("x", 0.03, -5)
+    scales = [0.01, 0.02, 0.01, 0.03]
+    weights = net.quantized(net.weights(4, 3, 3, 3), scales, [0] * 4, axis=0)
     x = net.add("Relu", [net.add("Conv", [x, weights, net.weights(4)], pads=[1, 1, 1, 1])])
-    x = both(net.add("Flatten", [both(x, net.constant(0.04), zero)]), net.constant(0.04), zero)
-    weights = both(net.weights(144, 4, scale=0.1), net.constant([0.01] * 4), plain, axis=1)
+    x = net.quantized(net.add("Flatten", [net.quantized(x, 0.04, -5)]), 0.04, -5)
+    weights = net.quantized(net.weights(144, 4, scale=0.1), [0.01] * 4, [0] * 4, axis=1)
     x = net.add("Add", [net.add("MatMul", [x, weights]), net.weights(4)])
-    path = net.save(tmp_path / "net.onnx", both(x, net.constant(0.1), zero), ("n", 3, 6, 6))
+    path = net.save(tmp_path / "net.onnx", net.quantized(x, 0.1, -5), ("n", 3, 6, 6))
     graph = onnx_qdq.read(path, input_mean=0.0, input_std=1.0)
     assert [op.kind for op in graph.ops] == ["conv2d", "fully_connected"]
     assert graph.ops[0].clamp == (-5, 127)
@@ -237,8 +219,7 @@ def test_zero_points_that_are_left_out(opset, of_quantize, of_dequantize, dtype,
     """DequantizeLinear reads the type that QuantizeLinear writes."""
     net = Network(opset=opset)
     scale, zero = net.constant(np.float32(0.05)), net.constant(np.int8(0))
-    first = [net.constant(np.float32(1 / 255)), net.constant(np.int8(-128))]
-    x = net.add("DequantizeLinear", [net.add("QuantizeLinear", ["x", *first]), *first])
+    x = net.quantized("x", 1 / 255, -128)
     weights = net.constant(net.rng.integers(-9, 9, (4, 3, 3, 3)).astype(np.int8))
     w = net.add("DequantizeLinear", [weights, net.constant(np.float32(0.01))])
     kind = {} if dtype is None else {"output_dtype": dtype}

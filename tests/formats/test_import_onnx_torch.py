@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("onnx")
+onnx = pytest.importorskip("onnx")
 from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
@@ -151,38 +151,10 @@ def test_layers_are_named_after_their_modules(tmp_path: Path) -> None:
     assert graph.input_std == (255.0, 255.0, 255.0)
 
 
-def test_networks_of_the_dynamo_exporter(tmp_path: Path) -> None:
-    """As torch 2 writes them: shapes as arguments, ReduceMean, weights beside the file."""
-    from onnx_networks import Network
-
-    network = made("resnet")
-    net = Network(opset=20)
-    x = "x"
-    state = {name: value.numpy() for name, value in network.state_dict().items()}
-
-    def layer(x: str, conv: str, norm: str, stride: int, pad: int) -> str:
-        x = net.add("Conv", [x, net.constant(state[f"{conv}.weight"])], pads=[pad] * 4,
-                    strides=[stride] * 2, dilations=[1, 1], auto_pad="NOTSET", group=1)  # fmt: skip
-        parts = ("weight", "bias", "running_mean", "running_var")
-        inputs = [x, *(net.constant(state[f"{norm}.{part}"]) for part in parts)]
-        return net.add("BatchNormalization", inputs, epsilon=1e-5, momentum=0.9, training_mode=0)
-
-    x = net.add("Relu", [layer(x, "0", "1", 1, 1)])
-    for block, stride in (("3", 1), ("4", 2)):
-        body = net.add("Relu", [layer(x, f"{block}.body.0", f"{block}.body.1", stride, 1)])
-        body = layer(body, f"{block}.body.3", f"{block}.body.4", 1, 1)
-        skip = x if stride == 1 else layer(x, f"{block}.skip.0", f"{block}.skip.1", stride, 0)
-        x = net.add("Relu", [net.add("Add", [body, skip])])
-    axes = net.constant([-1, -2], np.int64)
-    x = net.add("ReduceMean", [x, axes], keepdims=1, noop_with_empty_axes=0)
-    x = net.add("Reshape", [x, net.constant([1, 16], np.int64)], allowzero=1)
-    inputs = [x, net.constant(state["7.weight"]), net.constant(state["7.bias"])]
-    output = net.add("Gemm", inputs, alpha=1.0, beta=1.0, transA=0, transB=1)
-
-    import onnx
-
-    model = net.model(output, (1, 3, 32, 32))
-    path = tmp_path / "net.onnx"
-    onnx.save(model, path, save_as_external_data=True, location="net.onnx.data", size_threshold=0)
+def test_weights_beside_the_file(tmp_path: Path) -> None:
+    network, path = made("resnet"), tmp_path / "net.onnx"
+    export(network, path, dynamo=False, opset_version=17)
+    outside = {"location": "net.onnx.data", "size_threshold": 0}
+    onnx.save(onnx.load(path), path, save_as_external_data=True, **outside)
     assert (tmp_path / "net.onnx.data").is_file()
     check(network, path)

@@ -209,14 +209,6 @@ def test_zeros_stand_for_groups_and_dilation(tmp_path: Path) -> None:
     np.testing.assert_array_equal(weights[1, ::2, 0, 2:], (ramp(2, 3, 1, 2) | 1)[1, :, 0])
 
 
-def test_unknown_batch_becomes_one_image(tmp_path: Path) -> None:
-    b = TfliteBuilder()
-    x = b.activation(1, 4, 4, 3, signature=(-1, 4, 4, 3))
-    y = b.activation(1, 2, signature=(-1, 2))
-    b.op("FULLY_CONNECTED", [x, b.constant(ramp(2, 48), scales=[0.01])], [y])
-    assert imported(tmp_path, b.bytes([x], [y])).tensors[0].height == 4
-
-
 def test_resnet8_structure(resnet8_path: Path) -> None:
     graph = tflite.read(resnet8_path)
     layers = [op.name for op in graph.ops if op.weights is not None]

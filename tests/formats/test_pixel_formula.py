@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from networks import residual_network
 from onnx_networks import Network, quantized_statically, run
 from tflite_builder import VALID, TfliteBuilder, ramp, saved
 
@@ -17,8 +16,6 @@ from pmt.cli import main
 from pmt.datasets import Dataset
 from pmt.errors import OptionWarning
 from pmt.formats.onnx import float_importer
-from pmt.formats.onnx.exporter import onnx_model
-from pmt.formats.tflite.exporter import tflite_model
 from pmt.net.graph import Graph, Op, Tensor
 from pmt.net.pixels import PixelFormula, pixel_formula
 from pmt.quantization import quantize
@@ -27,9 +24,9 @@ EVERY_PIXEL = np.arange(256, dtype=np.uint8).reshape(1, 16, 16, 1)
 IMAGENET = PixelFormula((123.675, 116.28, 103.53), (58.395, 57.12, 57.375))
 
 
-def activations(scale: float, zero_point: int, *, channels: int = 3, then: int = -128):
+def activations(scale: float, zero_point: int, *, then: int = -128):
     """The input of an image network, and a later activation."""
-    return [Tensor("x", 16, 16, channels, scale, zero_point), Tensor("y", 1, 1, 4, 0.1, then)]
+    return [Tensor("x", 16, 16, 3, scale, zero_point), Tensor("y", 1, 1, 4, 0.1, then)]
 
 
 @pytest.mark.parametrize(
@@ -102,17 +99,12 @@ def test_scaling_before_the_first_activation_counts() -> None:
 def qdq(folder: Path, *, scale: float, zero: int, steps: tuple = ()) -> Path:
     """A QDQ network of one channel: ``steps`` of (kind, constant, scale, zero point), then Conv."""
     net = Network()
-
-    def quantized(x: str, scale: float, zero: int) -> str:
-        parts = [net.constant(np.float32(scale)), net.constant(np.int8(zero))]
-        return net.add("DequantizeLinear", [net.add("QuantizeLinear", [x, *parts]), *parts])
-
-    x = quantized("x", scale, zero)
-    for kind, value, out_scale, out_zero in steps:
-        x = quantized(net.add(kind, [x, net.constant(np.float32(value))]), out_scale, out_zero)
+    x = net.quantized("x", scale, zero)
+    for kind, value, *quantization in steps:
+        x = net.quantized(net.add(kind, [x, net.constant(np.float32(value))]), *quantization)
     weights = net.constant(ramp(2, 1, 3, 3))
     w = net.add("DequantizeLinear", [weights, net.constant(np.float32(0.01))])
-    y = quantized(net.add("Relu", [net.add("Conv", [x, w])]), 0.1, -128)
+    y = net.quantized(net.add("Relu", [net.add("Conv", [x, w])]), 0.1, -128)
     return net.save(folder / "net.onnx", y, (1, 1, 16, 16))
 
 
@@ -145,17 +137,6 @@ def test_options_say_it_for_every_command(tmp_path: Path, capsys: pytest.Capture
     model, again = pmt.load(path, input_mean=72.93, input_std=90.015), pmt.load(kept)
     assert model.prepare(images).ravel()[[0, 73, 255]].tolist() == [-51, 0, 127]
     np.testing.assert_array_equal(again.prepare(images), model.prepare(images))
-
-
-@pytest.mark.parametrize("writer", [onnx_model, tflite_model])
-def test_written_files_keep_the_formula(writer, tmp_path: Path) -> None:
-    graph = residual_network().to_graph()
-    graph = replace(graph, input_mean=(9.0, 8.0, 7.0), input_std=(61.0, 62.0, 63.0))
-    path = tmp_path / f"net.{'onnx' if writer is onnx_model else 'tflite'}"
-    path.write_bytes(writer(graph))
-    model = pmt.load(path)
-    assert model.core.input_mean == (9.0, 8.0, 7.0)
-    assert model.core.input_std == (61.0, 62.0, 63.0)
 
 
 def distinct(graph: Graph) -> list[int]:

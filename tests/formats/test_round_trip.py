@@ -12,7 +12,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from networks import (
     chain,
+    drawn_parameters,
     every_op,
+    model_of,
     residual_network,
     smooth_network,
     window_network,
@@ -23,7 +25,7 @@ import pmt
 from pmt import formats
 from pmt.formats.onnx.exporter import onnx_model
 from pmt.model import Model
-from pmt.net.graph import Graph, Op, Tensor
+from pmt.net.graph import Op, Tensor
 
 pytest.importorskip("onnx")
 pytest.importorskip("tflite")
@@ -35,19 +37,14 @@ def joined_vectors() -> Model:
     sizes = {"image": (4, 4, 2), "flat": (1, 1, 32), "both": (1, 1, 64), "rows": (1, 32, 2)}
     sizes |= {"four": (1, 32, 4), "logits": (1, 1, 3)}
     tensors = [Tensor(name, *size, 1 / 64, -5) for name, size in sizes.items()]
-    head = Op(
-        "fully_connected", "head", (4,), 5,
-        weights=rng.integers(-90, 91, (3, 128)).astype(np.int8), bias=np.zeros(3, np.int32),
-        weight_scales=np.full(3, 0.01, np.float32),
-    )  # fmt: skip
     ops = [
         Op("reshape", "flat", (0,), 1),
         Op("concatenation", "both", (1, 1), 2),
         Op("reshape", "rows", (2,), 3),
         Op("concatenation", "four", (3, 3), 4),
-        head,
+        Op("fully_connected", "head", (4,), 5, **drawn_parameters(rng, (3, 128))),
     ]
-    return Model.from_graph(Graph(tensors, ops, 0, 5, (128.0,) * 2, (128.0,) * 2, {"all": [4]}))
+    return model_of(tensors, ops, {"all": [4]})
 
 
 NETWORKS: dict[str, Callable[[], Model]] = {

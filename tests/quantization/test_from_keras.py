@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from float_networks import check_close
 from install_hints import install_hint
 
 import pmt
@@ -47,12 +48,6 @@ def network(keras: Any, channels: int = 1, *, rescales: bool = False) -> Any:
             ranges = ((0.5, 2.0), (-0.5, 0.5), (-0.3, 0.3), (0.5, 2.0))
             layer.set_weights([rng.uniform(*ends, layer.gamma.shape) for ends in ranges])
     return made
-
-
-def check_close(found: np.ndarray, expected: Any) -> None:
-    """Check that the error of int8 has at most a thousandth of the logits' power."""
-    expected = np.asarray(expected)
-    assert np.mean((found - expected) ** 2) < np.mean((expected - expected.mean()) ** 2) / 1000
 
 
 def test_predictions_are_those_of_keras(keras: Any, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from float_networks import check_close
 from install_hints import install_hint
 
 import pmt
@@ -40,11 +41,6 @@ def logits_of(module: nn.Module, images: np.ndarray, mean: Any = 0, std: Any = 2
     inputs = torch.tensor((images - np.array(mean)) / std, dtype=torch.float32).permute(0, 3, 1, 2)
     with torch.no_grad():
         return module.eval()(inputs).numpy()
-
-
-def check_close(found: np.ndarray, expected: np.ndarray) -> None:
-    """Check that the error of int8 has at most a thousandth of the logits' power."""
-    assert np.mean((found - expected) ** 2) < np.mean((expected - expected.mean()) ** 2) / 1000
 
 
 def test_batch_norm_and_the_order_of_axes_are_those_of_the_module() -> None:

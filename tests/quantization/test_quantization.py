@@ -25,15 +25,9 @@ from pmt.quantization import (
 
 
 def dense(weights: list[list[float]], bias: list[float] | None = None, **options) -> FloatOp:
-    return FloatOp(
-        "fully_connected",
-        "dense",
-        (0,),
-        0,
-        weights=np.array(weights, np.float32),
-        bias=None if bias is None else np.array(bias, np.float32),
-        **options,
-    )
+    options["bias"] = None if bias is None else np.array(bias, np.float32)
+    array = np.array(weights, np.float32)
+    return FloatOp("fully_connected", "dense", (0,), 0, weights=array, **options)
 
 
 def pixels(*values: int) -> np.ndarray:
@@ -53,65 +47,26 @@ def every_kind(seed: int, side: int, channels: int) -> FloatGraph:
     def normal(*shape: int) -> np.ndarray:
         return r.normal(0, 0.5, shape).astype(np.float32)
 
-    half = -(-side // 2)
-    wide = channels * 2
+    def layer(kind: str, name: str, source: int, *shape: int, **more) -> FloatOp:
+        bias = normal(shape[2] if len(shape) == 3 else shape[0])
+        return FloatOp(kind, name, (source,), 0, weights=normal(*shape), bias=bias, **more)
+
+    wide, pair = channels * 2, {"kernel": (2, 2)}
+    stride = {"kernel": (3, 3), "stride": (2, 2), "padding": (1, 1, 0, 0), "activation": "relu6"}
+    same = {"kernel": (3, 3), "padding": (1, 1, 1, 1)}
     return graph_of(
         (side, side, channels),
-        (FloatOp("pad", "pad", (0,), 0, padding=(0, 0, 1, 1)), (side + 1, side + 1, channels)),
-        (
-            FloatOp(
-                "conv2d",
-                "conv",
-                (1,),
-                0,
-                kernel=(3, 3),
-                stride=(2, 2),
-                padding=(1, 1, 0, 0),
-                activation="relu6",
-                weights=normal(4, 3, 3, channels),
-                bias=normal(4),
-            ),
-            ((side - 1) // 2 + 1, (side - 1) // 2 + 1, 4),
-        ),
-        (
-            FloatOp(
-                "depthwise_conv2d",
-                "depthwise",
-                (2,),
-                0,
-                kernel=(3, 3),
-                padding=(1, 1, 1, 1),
-                weights=normal(3, 3, 4),
-                bias=normal(4),
-            ),
-            (half, half, 4),
-        ),
-        (FloatOp("add", "add", (2, 3), 0, activation="relu"), (half, half, 4)),
-        (
-            FloatOp("average_pool", "average", (4,), 0, kernel=(2, 2), padding=(0, 0, 1, 1)),
-            (half, half, 4),
-        ),
-        (
-            FloatOp("max_pool", "maximum", (5,), 0, kernel=(2, 2), padding=(1, 1, 0, 0)),
-            (half, half, 4),
-        ),
-        (
-            FloatOp(
-                "depthwise_conv2d",
-                "multiplier",
-                (6,),
-                0,
-                weights=normal(1, 1, 4 * wide),
-                bias=normal(4 * wide),
-            ),
-            (half, half, 4 * wide),
-        ),
-        (FloatOp("mean", "mean", (7,), 0), (1, 1, 4 * wide)),
-        (FloatOp("reshape", "reshape", (8,), 0), (1, wide, 4)),
-        (
-            FloatOp("fully_connected", "head", (9,), 0, weights=normal(3, 4 * wide)),
-            (1, 1, 3),
-        ),
+        FloatOp("pad", "pad", (0,), 0, padding=(0, 0, 1, 1)),
+        layer("conv2d", "conv", 1, 4, 3, 3, channels, **stride),
+        layer("depthwise_conv2d", "depthwise", 2, 3, 3, 4, **same),
+        FloatOp("add", "add", (2, 3), 0, activation="relu"),
+        FloatOp("average_pool", "average", (4,), 0, padding=(0, 0, 1, 1), **pair),
+        FloatOp("max_pool", "maximum", (5,), 0, padding=(1, 1, 0, 0), **pair),
+        layer("depthwise_conv2d", "multiplier", 6, 1, 1, 4 * wide),
+        FloatOp("mean", "mean", (7,), 0),
+        FloatOp("reshape", "reshape", (8,), 0),
+        FloatOp("fully_connected", "head", (9,), 0, weights=normal(3, 4 * wide)),
+        flat=(1, wide, 4),
     )
 
 
@@ -122,7 +77,7 @@ def random_images(seed: int, count: int, side: int, channels: int) -> np.ndarray
 
 def test_parameters_of_one_layer_are_the_hand_computed_ones():
     # Channel 0: largest weight 1.27 -> scale 0.01; channel 1: 0.5 -> 0.5 / 127.
-    floating = graph_of((1, 1, 2), (dense([[1.27, -0.635], [0.25, 0.5]], [0.1, 0.0]), (1, 1, 2)))
+    floating = graph_of((1, 1, 2), dense([[1.27, -0.635], [0.25, 0.5]], [0.1, 0.0]))
     calibration = np.concatenate([pixels(255, 0), pixels(0, 255), pixels(255, 255)])
     quantized = quantize(floating, repeated(calibration))
 
@@ -139,7 +94,7 @@ def test_parameters_of_one_layer_are_the_hand_computed_ones():
 
 
 def test_the_int8_input_is_the_pixel_minus_128():
-    floating = graph_of((1, 1, 1), (dense([[1.0]]), (1, 1, 1)))
+    floating = graph_of((1, 1, 1), dense([[1.0]]))
     quantized = quantize(floating, repeated(pixels(10)))
     every_pixel = np.arange(256, dtype=np.uint8).reshape(-1, 1, 1, 1)
     found = integer_activations(quantized, every_pixel)[0].ravel()
@@ -147,7 +102,7 @@ def test_the_int8_input_is_the_pixel_minus_128():
 
 
 def test_the_input_follows_the_pixel_range_with_another_mean_and_spread():
-    floating = graph_of((1, 1, 3), (dense([[1.0, 1.0, 1.0]]), (1, 1, 1)))
+    floating = graph_of((1, 1, 3), dense([[1.0, 1.0, 1.0]]))
     floating.input_mean = (100.0, 100.0, 100.0)
     floating.input_std = (50.0, 50.0, 50.0)
     quantized = quantize(floating, repeated(pixels(90, 90, 90)))
@@ -173,7 +128,7 @@ def test_the_input_follows_the_pixel_range_with_another_mean_and_spread():
 )
 def test_activations_become_clamps(activation, bias, clamp, zero_point):
     op = dense([[1.0]], [bias], activation=activation)
-    quantized = quantize(graph_of((1, 1, 1), (op, (1, 1, 1))), repeated(pixels(255)))
+    quantized = quantize(graph_of((1, 1, 1), op), repeated(pixels(255)))
     assert quantized.ops[0].clamp == clamp
     assert quantized.tensors[1].zero_point == zero_point
 
@@ -181,14 +136,14 @@ def test_activations_become_clamps(activation, bias, clamp, zero_point):
 def test_a_clamp_at_both_ends_of_the_output_shows_by_a_step():
     op = dense([[1.0]], [-0.25], activation=(-0.25, 0.5))
     images = np.concatenate([repeated(pixels(0)), repeated(pixels(255))])
-    quantized = quantize(graph_of((1, 1, 1), (op, (1, 1, 1))), images)
+    quantized = quantize(graph_of((1, 1, 1), op), images)
     assert quantized.ops[0].clamp == (-127, 126)
     assert quantized.tensors[1].zero_point == -43
 
 
 def test_what_relu_cuts_is_exactly_zero():
     op = dense([[1.0], [-1.0]], activation="relu")
-    quantized = quantize(graph_of((1, 1, 1), (op, (1, 1, 2))), repeated(pixels(255)))
+    quantized = quantize(graph_of((1, 1, 1), op), repeated(pixels(255)))
     assert quantized.ops[0].clamp[0] == quantized.tensors[1].zero_point == -128
     outputs = integer_activations(quantized, pixels(255))[1]
     assert outputs.ravel().tolist() == [127, -128]
@@ -196,7 +151,7 @@ def test_what_relu_cuts_is_exactly_zero():
 
 def test_zero_and_tiny_channels_get_scales_that_nothing_overflows():
     op = dense([[0.0], [1.27], [1e-9]], [0.5, 0.0, 100.0])
-    quantized = quantize(graph_of((1, 1, 1), (op, (1, 1, 3))), repeated(pixels(255)))
+    quantized = quantize(graph_of((1, 1, 1), op), repeated(pixels(255)))
     layer = quantized.ops[0]
     # The channel of zeros takes the largest scale of the layer.
     assert layer.weight_scales[0] == pytest.approx(0.01)
@@ -209,14 +164,14 @@ def test_zero_and_tiny_channels_get_scales_that_nothing_overflows():
 
 def test_a_layer_of_zeros_and_a_constant_zero_activation_quantize():
     op = dense([[0.0], [0.0]])
-    quantized = quantize(graph_of((1, 1, 1), (op, (1, 1, 2))), repeated(pixels(255)))
+    quantized = quantize(graph_of((1, 1, 1), op), repeated(pixels(255)))
     assert quantized.ops[0].weight_scales.tolist() == [1.0, 1.0]
     assert (quantized.tensors[1].scale, quantized.tensors[1].zero_point) == (1.0, 0)
     build_image(quantized)
 
 
 def test_ranges_are_minimum_and_maximum_and_hold_zero():
-    floating = graph_of((1, 1, 1), (dense([[2.0], [3.0]], [1.0, 1.0]), (1, 1, 2)))
+    floating = graph_of((1, 1, 1), dense([[2.0], [3.0]], [1.0, 1.0]))
     images = np.concatenate([pixels(0), pixels(255)])
     assert activation_ranges(floating, images) == [(0.0, 1.0), (0.0, 4.0)]
 
@@ -262,12 +217,12 @@ def test_the_noise_report_names_every_op_and_is_above_25_decibel():
 
 
 def test_the_noise_report_is_infinite_without_error_and_sees_broken_weights():
-    floating = graph_of((1, 1, 1), (FloatOp("reshape", "same", (0,), 0), (1, 1, 1)))
+    floating = graph_of((1, 1, 1), FloatOp("reshape", "same", (0,), 0))
     # A pixel of 0 is exactly 0 in both networks.
     (noise,) = signal_to_noise(floating, quantize(floating, repeated(pixels(255))), pixels(0))
     assert noise.signal_to_noise == float("inf")
 
-    layer = graph_of((1, 1, 1), (dense([[1.0]]), (1, 1, 1)))
+    layer = graph_of((1, 1, 1), dense([[1.0]]))
     broken = quantize(layer, repeated(pixels(255)))
     broken.ops[0].weights = -broken.ops[0].weights
     (noise,) = signal_to_noise(layer, broken, pixels(255))
@@ -275,7 +230,7 @@ def test_the_noise_report_is_infinite_without_error_and_sees_broken_weights():
 
 
 def _with(change) -> FloatGraph:
-    floating = graph_of((1, 1, 1), (dense([[1.0]], [0.0]), (1, 1, 1)))
+    floating = graph_of((1, 1, 1), dense([[1.0]], [0.0]))
     change(floating)
     return floating
 

@@ -31,14 +31,13 @@ def output_noise(graph, images, **options) -> float:
     return signal_to_noise(graph, result, images)[-1].signal_to_noise
 
 
-def two_layers(activation, weights, bias, reads, *, kind="fully_connected"):
+def two_layers(activation, weights, bias, reads):
     """A pixel through one layer of two channels and a second one that adds them."""
-    first = FloatOp(
-        kind, "first", (0,), 0, weights=np.array(weights, np.float32), activation=activation
-    )
-    first.bias = np.array(bias, np.float32)
-    second = FloatOp("fully_connected", "second", (1,), 0, weights=np.array([reads], np.float32))
-    return graph_of((1, 1, 1), (first, (1, 1, 2)), (second, (1, 1, 1)))
+    values, kind = [np.array(v, np.float32) for v in (weights, bias, [reads])], "fully_connected"
+    first = FloatOp(kind, "first", (0,), 0, activation=activation, weights=values[0])
+    first.bias = values[1]
+    second = FloatOp(kind, "second", (1,), 0, weights=values[2])
+    return graph_of((1, 1, 1), first, second)
 
 
 def test_pairs_are_found_through_pads_pools_and_flattening_but_not_past_an_addition():

@@ -15,6 +15,7 @@ from pmt.net.graph import Graph, Op, Tensor
 
 Array = npt.NDArray[Any]
 Activations = dict[int, npt.NDArray[np.int8]]
+Steps = tuple[Array, int]
 
 float32 = np.float32
 
@@ -29,11 +30,20 @@ def run(graph: Graph, inputs: npt.NDArray[np.int8]) -> Activations:
 
 def run_op(graph: Graph, op: Op, inputs: list[npt.NDArray[np.int8]]) -> npt.NDArray[np.int8]:
     """One operation on int8 inputs (N, height, width, channels)."""
+    steps, zero_point = unrounded(graph, op, inputs)
+    return _to_int8(np.rint(steps), zero_point, op.clamp)
+
+
+def unrounded(graph: Graph, op: Op, inputs: list[Array], kind: Any = float32) -> tuple[Array, int]:
+    """Output of an operation in steps from a zero point, neither rounded nor clipped, and that.
+
+    ``kind`` is the float type that it is computed in.
+    """
     sources = [graph.tensors[i] for i in op.inputs]
     target = graph.tensors[op.output]
-    output = _OPS[op.kind](op, inputs, sources, target)
-    assert output.shape[1:] == (target.height, target.width, target.channels), op.name
-    return output
+    steps, zero_point = _OPS[op.kind](op, inputs, sources, target, kind)
+    assert steps.shape[1:] == target.shape, op.name
+    return steps, zero_point
 
 
 def logits(graph: Graph, inputs: npt.NDArray[np.int8]) -> npt.NDArray[np.float32]:
@@ -81,71 +91,74 @@ def accumulators(op: Op, x: npt.NDArray[np.int8], source: Tensor) -> Array:
     if op.kind == "fully_connected":
         acc = (centered.reshape(len(x), -1) @ weights.T)[:, None, None, :]
     elif op.kind == "conv2d":
-        patches = _windows(_pad(centered, op.padding, 0.0), op)
+        patches = windows(_pad(centered, op.padding, 0.0), op)
         acc = np.tensordot(patches, weights, axes=((3, 4, 5), (3, 1, 2)))
     else:
         repeated = np.repeat(centered, weights.shape[2] // centered.shape[3], axis=3)
-        patches = _windows(_pad(repeated, op.padding, 0.0), op)
+        patches = windows(_pad(repeated, op.padding, 0.0), op)
         acc = np.einsum("nhwcij,ijc->nhwc", patches, weights, optimize=True)
     assert np.abs(acc).max(initial=0) < 2**31, op.name
     return acc
 
 
-def _layer(op: Op, inputs: list[Array], sources: list[Tensor], target: Tensor) -> Array:
+def _layer(op: Op, inputs: list[Array], sources: list[Tensor], target: Tensor, f: Any) -> Steps:
     assert op.bias is not None
     assert op.weight_scales is not None
     acc = accumulators(op, inputs[0], sources[0])
-    scale = (float32(sources[0].scale) * op.weight_scales) / float32(target.scale)
-    rounded = np.rint((acc.astype(float32) + op.bias.astype(float32)) * scale)
-    return _to_int8(rounded, target.zero_point, op.clamp)
+    scale = (f(sources[0].scale) * op.weight_scales.astype(f)) / f(target.scale)
+    return (acc.astype(f) + op.bias.astype(f)) * scale, target.zero_point
 
 
-def _add(op: Op, inputs: list[Array], sources: list[Tensor], target: Tensor) -> Array:
+def _add(op: Op, inputs: list[Array], sources: list[Tensor], target: Tensor, f: Any) -> Steps:
     terms = [
-        (x.astype(np.int32) - t.zero_point).astype(float32) * float32(t.scale)
-        for x, t in zip(inputs, sources, strict=True)
+        (x.astype(f) - f(t.zero_point)) * f(t.scale) for x, t in zip(inputs, sources, strict=True)
     ]
-    rounded = np.rint((terms[0] + terms[1]) / float32(target.scale))
-    return _to_int8(rounded, target.zero_point, op.clamp)
+    return (terms[0] + terms[1]) / f(target.scale), target.zero_point
 
 
-def _concatenation(op: Op, inputs: list[Array], sources: list[Tensor], target: Tensor) -> Array:
+def _concatenation(
+    op: Op, inputs: list[Array], sources: list[Tensor], target: Tensor, f: Any
+) -> Steps:
     parts = [
-        (x.astype(float32) - float32(t.zero_point)) * (float32(t.scale) / float32(target.scale))
+        (x.astype(f) - f(t.zero_point)) * (f(t.scale) / f(target.scale))
         for x, t in zip(inputs, sources, strict=True)
     ]
-    return _to_int8(np.rint(np.concatenate(parts, axis=3)), target.zero_point, op.clamp)
+    return np.concatenate(parts, axis=3), target.zero_point
 
 
-def _average_pool(op: Op, inputs: list[Array], sources: list[Tensor], target: Tensor) -> Array:
+def _average_pool(
+    op: Op, inputs: list[Array], sources: list[Tensor], target: Tensor, f: Any
+) -> Steps:
     values = inputs[0].astype(np.float64)
-    total = _windows(_pad(values, op.padding, 0.0), op).sum(axis=(4, 5))
-    count = _windows(_pad(np.ones_like(values), op.padding, 0.0), op).sum(axis=(4, 5))
-    return _to_int8(np.rint(total.astype(float32) / count.astype(float32)), 0, op.clamp)
+    total = windows(_pad(values, op.padding, 0.0), op).sum(axis=(4, 5))
+    count = windows(_pad(np.ones_like(values), op.padding, 0.0), op).sum(axis=(4, 5))
+    return total.astype(f) / count.astype(f), 0
 
 
-def _max_pool(op: Op, inputs: list[Array], sources: list[Tensor], target: Tensor) -> Array:
-    values = _pad(inputs[0].astype(np.float64), op.padding, -np.inf)
-    return _to_int8(_windows(values, op).max(axis=(4, 5)), 0, op.clamp)
+def padded_windows(op: Op, values: Array) -> Array:
+    """What a max pool reads for each output: (N, out_h, out_w, C, kernel_h, kernel_w)."""
+    return windows(_pad(values.astype(np.float64), op.padding, -np.inf), op)
 
 
-def _mean(op: Op, inputs: list[Array], sources: list[Tensor], target: Tensor) -> Array:
+def _max_pool(op: Op, inputs: list[Array], *_: Any) -> Steps:
+    return padded_windows(op, inputs[0]).max(axis=(4, 5)), 0
+
+
+def _mean(op: Op, inputs: list[Array], sources: list[Tensor], target: Tensor, f: Any) -> Steps:
     source = sources[0]
-    total = inputs[0].sum(axis=(1, 2), dtype=np.int64, keepdims=True).astype(float32)
-    mean = total / float32(source.height * source.width)
+    total = inputs[0].sum(axis=(1, 2), dtype=np.float64, keepdims=True).astype(f)
+    mean = total / f(source.height * source.width)
     if (float32(source.scale), source.zero_point) == (float32(target.scale), target.zero_point):
-        return _to_int8(np.rint(mean), 0, op.clamp)
-    ratio = float32(source.scale) / float32(target.scale)
-    rounded = np.rint((mean - float32(source.zero_point)) * ratio)
-    return _to_int8(rounded, target.zero_point, op.clamp)
+        return mean, 0
+    return (mean - f(source.zero_point)) * (f(source.scale) / f(target.scale)), target.zero_point
 
 
-def _pad_op(op: Op, inputs: list[Array], sources: list[Tensor], target: Tensor) -> Array:
-    return _pad(inputs[0], op.padding, sources[0].zero_point)
+def _pad_op(op: Op, inputs: list[Array], sources: list[Tensor], *_: Any) -> Steps:
+    return _pad(inputs[0], op.padding, sources[0].zero_point), 0
 
 
-def _reshape(op: Op, inputs: list[Array], sources: list[Tensor], target: Tensor) -> Array:
-    return inputs[0].reshape(len(inputs[0]), target.height, target.width, target.channels)
+def _reshape(op: Op, inputs: list[Array], sources: list[Tensor], target: Tensor, _: Any) -> Steps:
+    return inputs[0].reshape(-1, *target.shape), 0
 
 
 def _pad(x: Array, padding: tuple[int, int, int, int], value: float) -> Array:
@@ -153,7 +166,7 @@ def _pad(x: Array, padding: tuple[int, int, int, int], value: float) -> Array:
     return np.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)), constant_values=value)
 
 
-def _windows(x: Array, op: Op) -> Array:
+def windows(x: Array, op: Op) -> Array:
     """(N, height, width, C) -> (N, out_h, out_w, C, kernel_h, kernel_w)."""
     view = np.lib.stride_tricks.sliding_window_view(x, op.kernel, axis=(1, 2))
     return view[:, :: op.stride[0], :: op.stride[1]]

@@ -1,8 +1,4 @@
-"""Differences of an imported network's values from those of LiteRT, its format's own engine.
-
-Every op is run on the other engine's own inputs, so that what is counted is the op's own
-difference and not what came before it.
-"""
+"""Differences of an imported network's values from those of LiteRT, its format's own engine."""
 
 from __future__ import annotations
 
@@ -15,38 +11,11 @@ import litert_engine
 import numpy as np
 import numpy.typing as npt
 
-from pmt.formats.tflite.importer import Lowered, lower
+from pmt.formats.tflite.importer import lower
 from pmt.model import Model
-from pmt.net.graph import Graph, Op, Tensor
+from pmt.net.graph import Graph, Tensor
 
 Int8Array = npt.NDArray[np.int8]
-IntArray = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class OpDifference:
-    """One op: how many of its int8 outputs differ, and by how many steps at most."""
-
-    name: str
-    operator: str
-    values: int
-    differing: int
-    largest: int
-
-
-@dataclass(frozen=True)
-class TopOne:
-    """Predicted classes of one network in two engines.
-
-    ``tied`` counts images whose two largest outputs are equal in the other engine; of the rest,
-    ``equal`` have the same class. ``widest`` is the largest margin between the two, in steps of
-    the other engine's output, where the class differs.
-    """
-
-    images: int
-    tied: int
-    equal: int
-    widest: int
 
 
 @dataclass(frozen=True)
@@ -56,13 +25,8 @@ class LiteRTActivations:
     ``values`` are by tensor of the graph, int8 (N, height, width, channels).
     """
 
-    lowered: Lowered
+    graph: Graph
     values: dict[int, Int8Array]
-
-    @property
-    def graph(self) -> Graph:
-        """The imported graph."""
-        return self.lowered.graph
 
     @property
     def logits(self) -> Int8Array:
@@ -70,45 +34,34 @@ class LiteRTActivations:
         output = self.values[self.graph.output]
         return output.reshape(len(output), -1)
 
-    def differences(self) -> list[OpDifference]:
-        """Compare every op whose output LiteRT has, too; own values stand in for the others."""
-        values = dict(self.values)
-        found = []
+    def steps_off(self) -> dict[str, npt.NDArray[np.int16]]:
+        """How far each op is off in steps, by its name; each reads what LiteRT has there.
+
+        An op whose output LiteRT does not have is left out, and its own values stand in.
+        """
+        values, found = dict(self.values), {}
         for op in self.graph.ops:
-            output = self._output(op, values)
-            if op.output not in values:
-                values[op.output] = output
-                continue
-            steps = np.abs(output.astype(np.int16) - values[op.output])
-            operator = self.lowered.operators.get(op.output, op.kind)
-            count = int(np.count_nonzero(steps))
-            found.append(OpDifference(op.name, operator, steps.size, count, int(steps.max())))
+            output = emulator.run_op(self.graph, op, [values[index] for index in op.inputs])
+            if op.output in values:
+                found[op.name] = np.abs(output.astype(np.int16) - values[op.output])
+            values.setdefault(op.output, output)
         return found
 
-    def head_top_one(self) -> TopOne:
-        """Compare the classes that the last op predicts from LiteRT's activations."""
-        output = self._output(self.graph.ops[-1], self.values)
-        return self._top_one(output.reshape(len(output), -1))
+    def top_one(self, *, whole: bool) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
+        """Whether each image has LiteRT's class, and by how many steps that is its best.
 
-    def network_top_one(self) -> TopOne:
-        """Compare the classes that the whole network predicts."""
-        images = np.ascontiguousarray(self.values[self.graph.input])
-        return self._top_one(Model.from_graph(self.graph).core.logits(images, threads=1))
-
-    def _output(self, op: Op, values: dict[int, Int8Array]) -> Int8Array:
-        return emulator.run_op(self.graph, op, [values[index] for index in op.inputs])
-
-    def _top_one(self, outputs: npt.NDArray[Any]) -> TopOne:
-        wide = self.logits.astype(np.int64)
-        ordered = np.sort(wide, axis=1)
-        margin = ordered[:, -1] - ordered[:, -2]
-        same = outputs.argmax(axis=1) == wide.argmax(axis=1)
-        return TopOne(
-            images=len(wide),
-            tied=int(np.count_nonzero(margin == 0)),
-            equal=int(np.count_nonzero((margin > 0) & same)),
-            widest=int(margin[~same].max(initial=0)),
-        )
+        The class is that of the ``whole`` network, or of the last op on LiteRT's activations.
+        """
+        op, images = self.graph.ops[-1], self.values[self.graph.input]
+        if whole:
+            model = Model.from_graph(self.graph)
+            ours = model.core.logits(np.ascontiguousarray(images), threads=1)
+        else:
+            ours = emulator.run_op(self.graph, op, [self.values[index] for index in op.inputs])
+        theirs = self.logits.astype(np.int64)
+        ordered = np.sort(theirs, axis=1)
+        same = ours.reshape(len(images), -1).argmax(axis=1) == theirs.argmax(axis=1)
+        return same, ordered[:, -1] - ordered[:, -2]
 
 
 def litert_activations(path: Path, images: Int8Array) -> LiteRTActivations:
@@ -118,19 +71,19 @@ def litert_activations(path: Path, images: Int8Array) -> LiteRTActivations:
     input the pixels ``value + 128``.
     """
     lowered = lower(path)
+    graph, places = lowered.graph, lowered.file_tensors
     interpreter = litert_engine.interpreter(path.read_bytes(), reference=True)
-    collected: dict[int, list[npt.NDArray[Any]]] = {i: [] for i in lowered.file_tensors}
-    source = lowered.graph.tensors[lowered.graph.input]
     entry = interpreter.get_input_details()[0]
+    rows = []
     for image in images:
-        interpreter.set_tensor(entry["index"], _file_input(entry, source, image))
+        interpreter.set_tensor(entry["index"], _file_input(entry, graph.tensors[0], image))
         interpreter.invoke()
-        for index, tensor in lowered.file_tensors.items():
-            collected[index].append(interpreter.get_tensor(tensor))
-    values = {}
-    for index, arrays in collected.items():
-        values[index] = np.stack(arrays).reshape(len(images), *lowered.graph.tensors[index].shape)
-    return LiteRTActivations(lowered, values)
+        rows.append({index: interpreter.get_tensor(place) for index, place in places.items()})
+    values = {
+        index: np.stack([row[index] for row in rows]).reshape(-1, *graph.tensors[index].shape)
+        for index in places
+    }
+    return LiteRTActivations(graph, values)
 
 
 def _file_input(entry: Any, source: Tensor, image: Int8Array) -> npt.NDArray[Any]:

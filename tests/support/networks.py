@@ -10,14 +10,39 @@ from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.net.graph import Graph, Op, Tensor
 
+SAME = {"kernel": (3, 3), "padding": (1, 1, 1, 1)}
 
-def drawn_parameters(rng: np.random.Generator, shape: tuple[int, ...], out: int) -> dict[str, Any]:
-    """Weights, biases and scales of a layer that keep its outputs inside int8."""
+
+def drawn_parameters(
+    rng: np.random.Generator,
+    shape: tuple[int, ...],
+    *,
+    most: int = 90,
+    bias: int = 900,
+    scales: tuple[float, float] = (0.002, 0.006),
+) -> dict[str, Any]:
+    """Weights of a shape, biases and scales of a layer that keep its outputs inside int8."""
+    out = shape[2] if len(shape) == 3 else shape[0]
     return {
-        "weights": rng.integers(-90, 91, shape).astype(np.int8),
-        "bias": rng.integers(-900, 900, out).astype(np.int32),
-        "weight_scales": rng.uniform(0.002, 0.006, out).astype(np.float32),
+        "weights": rng.integers(-most, most + 1, shape).astype(np.int8),
+        "bias": rng.integers(-bias, bias, out).astype(np.int32),
+        "weight_scales": rng.uniform(*scales, out).astype(np.float32),
     }
+
+
+def model_of(
+    tensors: list[Tensor],
+    ops: list[Op],
+    blocks: dict[str, list[int]],
+    *,
+    name: str = "",
+    formula: tuple[float, float] = (128.0, 128.0),
+) -> Model:
+    """The model from the first tensor to the last, its mean and std alike in all channels."""
+    mean, std = ((value,) * min(tensors[0].channels, 4) for value in formula)
+    metadata = {"name": name} if name else {}
+    last = len(tensors) - 1
+    return Model.from_graph(Graph(tensors, ops, 0, last, mean, std, blocks, metadata))
 
 
 def smooth_network(
@@ -35,45 +60,26 @@ def smooth_network(
         Tensor("nodes", size, size, hidden, 1 / 32, 3),
         Tensor("logits", 1, 1, classes, 0.1, 0),
     ]
+    shape = (hidden, 3, 3, channels)
+    conv = drawn_parameters(rng, shape, most=40, bias=500, scales=(0.002, 0.004))
+    head = drawn_parameters(rng, (classes, size * size * hidden), most=60, bias=50)
+    head["weight_scales"] = np.full(classes, 0.0008, np.float32)
     ops = [
-        Op(
-            "conv2d",
-            "conv",
-            (0,),
-            1,
-            kernel=(3, 3),
-            padding=(1, 1, 1, 1),
-            weights=rng.integers(-40, 41, (hidden, 3, 3, channels)).astype(np.int8),
-            bias=rng.integers(-500, 500, hidden).astype(np.int32),
-            weight_scales=rng.uniform(0.002, 0.004, hidden).astype(np.float32),
-        ),
-        Op(
-            "fully_connected",
-            "head",
-            (1,),
-            2,
-            weights=rng.integers(-60, 61, (classes, size * size * hidden)).astype(np.int8),
-            bias=rng.integers(-50, 50, classes).astype(np.int32),
-            weight_scales=np.full(classes, 0.0008, np.float32),
-        ),
+        Op("conv2d", "conv", (0,), 1, **SAME, **conv),
+        Op("fully_connected", "head", (1,), 2, **head),
     ]
-    blocks = {"B1": [0], "head": [1], "all": [0, 1]}
-    return Model.from_graph(
-        Graph(
-            tensors, ops, 0, 2, (128.0,) * channels, (128.0,) * channels, blocks, {"name": "smooth"}
-        )
-    )
+    return model_of(tensors, ops, {"B1": [0], "head": [1], "all": [0, 1]}, name="smooth")
 
 
 def residual_network(*, size: int = 8, width: int = 8, classes: int = 4, seed: int = 0) -> Model:
     """A conv2d, an inverted residual block with its addition, a strided block, a mean, a head."""
     rng = np.random.default_rng(seed)
-    half = size // 2
+    half, wide = size // 2, 2 * width
     tensors = [
         Tensor("input", size, size, 3, 1 / 128, 0),
         Tensor("stem", size, size, width, 0.02, -128),
-        Tensor("expand", size, size, 2 * width, 0.02, -128),
-        Tensor("depth", size, size, 2 * width, 0.02, -128),
+        Tensor("expand", size, size, wide, 0.02, -128),
+        Tensor("depth", size, size, wide, 0.02, -128),
         Tensor("project", size, size, width, 0.04, 4),
         Tensor("sum", size, size, width, 0.05, -9),
         Tensor("down", half, half, width, 0.03, -128),
@@ -81,34 +87,22 @@ def residual_network(*, size: int = 8, width: int = 8, classes: int = 4, seed: i
         Tensor("logits", 1, 1, classes, 0.1, 0),
     ]
 
-    def layer(kind: str, name: str, source: int, to: int, weights: tuple[int, ...], **more) -> Op:
-        parameters = drawn_parameters(rng, weights, tensors[to].channels)
-        return Op(kind, name, (source,), to, **parameters, **more)
+    def layer(kind: str, name: str, source: int, *weights: int, **more: Any) -> Op:
+        return Op(kind, name, (source,), source + 1, **drawn_parameters(rng, weights), **more)
 
-    same = {"kernel": (3, 3), "padding": (1, 1, 1, 1)}
+    strided = {"kernel": (3, 3), "stride": (2, 2), "padding": (0, 0, 1, 1)}
     ops = [
-        layer("conv2d", "stem", 0, 1, (width, 3, 3, 3), **same),
-        layer("conv2d", "expand", 1, 2, (2 * width, 1, 1, width)),
-        layer("depthwise_conv2d", "depth", 2, 3, (3, 3, 2 * width), **same),
-        layer("conv2d", "project", 3, 4, (width, 1, 1, 2 * width)),
+        layer("conv2d", "stem", 0, width, 3, 3, 3, **SAME),
+        layer("conv2d", "expand", 1, wide, 1, 1, width),
+        layer("depthwise_conv2d", "depth", 2, 3, 3, wide, **SAME),
+        layer("conv2d", "project", 3, width, 1, 1, wide),
         Op("add", "sum", (1, 4), 5),
-        layer(
-            "conv2d",
-            "down",
-            5,
-            6,
-            (width, 3, 3, width),
-            kernel=(3, 3),
-            stride=(2, 2),
-            padding=(0, 0, 1, 1),
-        ),
+        layer("conv2d", "down", 5, width, 3, 3, width, **strided),
         Op("mean", "pooled", (6,), 7),
-        layer("fully_connected", "head", 7, 8, (classes, width)),
+        layer("fully_connected", "head", 7, classes, width),
     ]
     blocks = {"B1": [0, 1], "B2": [2, 3], "B3": [5], "head": [7], "all": [0, 1, 2, 3, 5, 7]}
-    return Model.from_graph(
-        Graph(tensors, ops, 0, 8, (128.0,) * 3, (128.0,) * 3, blocks, {"name": "residual"})
-    )
+    return model_of(tensors, ops, blocks, name="residual")
 
 
 def pixels(model: Model, count: int, seed: int = 0) -> np.ndarray:
@@ -147,24 +141,19 @@ def chain() -> Model:
         Tensor("logits", 1, 1, 4, 0.1, 0),
     ]
 
-    def layer(kind: str, name: str, source: int, to: int, shape: tuple[int, ...], **more) -> Op:
-        out = tensors[to].channels
-        weights = np.ones(shape, np.int8)
-        scales = np.full(out, 0.01, np.float32)
-        bias = np.zeros(out, np.int32)
-        return Op(
-            kind, name, (source,), to, weights=weights, bias=bias, weight_scales=scales, **more
-        )
+    def layer(kind: str, name: str, source: int, *weights: int, **more: Any) -> Op:
+        out = tensors[source + 1].channels
+        scales, bias = np.full(out, 0.01, np.float32), np.zeros(out, np.int32)
+        parameters = {"weights": np.ones(weights, np.int8), "bias": bias, "weight_scales": scales}
+        return Op(kind, name, (source,), source + 1, **parameters, **more)
 
-    same = {"kernel": (3, 3), "padding": (1, 1, 1, 1)}
     ops = [
-        layer("conv2d", "conv", 0, 1, (8, 3, 3, 2), **same),
-        layer("depthwise_conv2d", "depth", 1, 2, (3, 3, 8), **same),
+        layer("conv2d", "conv", 0, 8, 3, 3, 2, **SAME),
+        layer("depthwise_conv2d", "depth", 1, 3, 3, 8, **SAME),
         Op("mean", "pool", (2,), 3),
-        layer("fully_connected", "head", 3, 4, (4, 8)),
+        layer("fully_connected", "head", 3, 4, 8),
     ]
-    blocks = {"head": [3], "all": [0, 1, 3]}
-    return Model.from_graph(Graph(tensors, ops, 0, 4, (128.0,) * 2, (128.0,) * 2, blocks))
+    return model_of(tensors, ops, {"head": [3], "all": [0, 1, 3]})
 
 
 # Multiply-accumulates: 16 positions x 9 taps x 2 x 8, 16 x 9 x 8, 8 x 4.
@@ -188,15 +177,14 @@ def every_op(*, seed: int = 0) -> Model:
         Op("pad", "pad", (0,), 1, padding=(2, 1, 1, 2)),
         Op(
             "conv2d", "conv", (1,), 2, kernel=(3, 3), stride=(2, 2), clamp=(-20, 127),
-            **drawn_parameters(rng, (6, 3, 3, 3), 6),
+            **drawn_parameters(rng, (6, 3, 3, 3)),
         ),
         Op("max_pool", "largest", (2,), 3, kernel=(3, 3), padding=(1, 1, 1, 1)),
         Op("average_pool", "average", (3,), 4, kernel=(2, 2), stride=(2, 2)),
         Op("reshape", "flat", (4,), 5),
-        Op("fully_connected", "head", (5,), 6, **drawn_parameters(rng, (4, 24), 4)),
+        Op("fully_connected", "head", (5,), 6, **drawn_parameters(rng, (4, 24))),
     ]  # fmt: skip
-    blocks = {"all": [1, 5]}
-    return Model.from_graph(Graph(tensors, ops, 0, 6, (128.0,) * 3, (128.0,) * 3, blocks))
+    return model_of(tensors, ops, {"all": [1, 5]})
 
 
 def window_network() -> Model:
@@ -208,12 +196,10 @@ def window_network() -> Model:
         Tensor("mean", 1, 1, 5, 0.04, -128),
         Tensor("classes", 1, 1, 3, 0.1, 0),
     ]
-    layers = [drawn_parameters(rng, shape, shape[0]) for shape in ((5, 1, 5, 6), (3, 5))]
-    window = {"kernel": (1, 5), "stride": (1, 3)}
+    layers = [drawn_parameters(rng, shape) for shape in ((5, 1, 5, 6), (3, 5))]
     ops = [
-        Op("conv2d", "time", (0,), 1, **window, **layers[0]),
+        Op("conv2d", "time", (0,), 1, kernel=(1, 5), stride=(1, 3), **layers[0]),
         Op("mean", "mean", (1,), 2),
         Op("fully_connected", "head", (2,), 3, **layers[1]),
     ]
-    blocks = {"head": [2], "all": [0, 2]}
-    return Model.from_graph(Graph(tensors, ops, 0, 3, (0.0,) * 4, (1.0,) * 4, blocks, {}))
+    return model_of(tensors, ops, {"head": [2], "all": [0, 2]}, formula=(0.0, 1.0))

@@ -48,11 +48,17 @@ class Network:
         inputs = [x, self.weights(out, channels // group, side, side), self.weights(out)]
         return self.add("Conv", inputs, group=group, **attributes)
 
-    def batch_norm(self, x: str, channels: int) -> str:
+    def batch_norm(self, x: str, channels: int, **attributes: Any) -> str:
         draw = self.rng.uniform
         parts = [draw(-1, 1, channels), draw(-1, 1, channels), draw(-1, 1, channels)]
         inputs = [x, *map(self.constant, [*parts, draw(0.5, 2, channels)])]
-        return self.add("BatchNormalization", inputs, epsilon=1e-3)
+        return self.add("BatchNormalization", inputs, epsilon=1e-3, **attributes)
+
+    def quantized(self, x: str, scale: Any, zero: Any, **axis: int) -> str:
+        """Quantize to int8 and back."""
+        parts = [self.constant(np.float32(scale)), self.constant(np.asarray(zero, np.int8))]
+        steps = self.add("QuantizeLinear", [x, *parts], **axis)
+        return self.add("DequantizeLinear", [steps, *parts], **axis)
 
     def head(self, x: str, features: int, classes: int = 4) -> str:
         flat = self.add("Flatten", [x])

@@ -6,14 +6,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import flatbuffers
 import numpy as np
 import pytest
-import tflite
 
 from pmt.formats.tflite import importer
+from pmt.formats.tflite.exporter import Flatbuffer
+from pmt.formats.tflite.file import OPTIONS
 
 SAME, VALID = 0, 1
+_OPTION_TABLES = {
+    **{kind: table for kind, (table, _fields) in OPTIONS.items()},
+    **dict.fromkeys(("MEAN", "REDUCE_MAX"), "ReducerOptions"),
+    "SOFTMAX": "SoftmaxOptions",
+    "SHAPE": "ShapeOptions",
+    "SQUEEZE": "SqueezeOptions",
+}
 
 
 def ramp(*shape: int) -> np.ndarray:
@@ -73,132 +80,66 @@ class TfliteBuilder:
         return self._tensor(array.shape, dtype, list(scales), zeros, axis, array.tobytes(), name)
 
     def _tensor(self, shape, dtype, scales, zeros, axis, data, name) -> int:  # type: ignore[no-untyped-def]
-        self.tensors.append(
-            {
-                "shape": shape,
-                "dtype": dtype,
-                "scales": scales,
-                "zeros": zeros,
-                "axis": axis,
-                "data": data,
-                "name": name or f"tensor{len(self.tensors)}",
-            }
-        )
+        stored = {"shape": shape, "dtype": dtype, "scales": scales, "zeros": zeros, "axis": axis}
+        name = name or f"tensor{len(self.tensors)}"
+        self.tensors.append({**stored, "data": data, "name": name})
         return len(self.tensors) - 1
 
     def op(self, kind: str, inputs: list[int], outputs: list[int], **options: Any) -> None:
         self.ops.append((kind, inputs, outputs, options))
 
     def bytes(self, inputs: list[int], outputs: list[int], *, subgraphs: int = 1) -> bytes:
-        b = flatbuffers.Builder(1024)
+        b = Flatbuffer()
         kinds = sorted({op[0] for op in self.ops})
-        codes = [
-            _operator_code(b, *kind.split(maxsplit=1))  # "CUSTOM ethos-u"
-            for kind in kinds
-        ]
-        buffers = [table(b, "Buffer")]
+        codes = [_operator_code(b, *kind.split(maxsplit=1)) for kind in kinds]  # "CUSTOM ethos-u"
+        buffers = [b.table("Buffer")]
         for tensor in self.tensors:
             if tensor["data"] is not None:
-                data = b.CreateByteVector(tensor["data"])
-                buffers.append(table(b, "Buffer", Data=data))
+                data = b.builder.CreateByteVector(tensor["data"])
+                buffers.append(b.table("Buffer", Data=data))
                 tensor["buffer"] = len(buffers) - 1
         tensors = [_write_tensor(b, tensor) for tensor in self.tensors]
-        ops = [_write_op(b, kinds.index(op[0]), op) for op in self.ops]
-        graph = table(
-            b,
+        ops = [_write_op(b, kinds.index(op[0]), *op) for op in self.ops]
+        graph = b.table(
             "SubGraph",
-            Tensors=offsets(b, tensors),
-            Operators=offsets(b, ops),
-            Inputs=_ints(b, inputs),
-            Outputs=_ints(b, outputs),
+            Tensors=b.offsets(tensors),
+            Operators=b.offsets(ops),
+            Inputs=b.integers(inputs),
+            Outputs=b.integers(outputs),
         )
-        model = table(
-            b,
-            "Model",
-            Version=3,
-            OperatorCodes=offsets(b, codes),
-            Subgraphs=offsets(b, [graph] * subgraphs),
-            Buffers=offsets(b, buffers),
-        )
-        b.Finish(model, b"TFL3")
-        return bytes(b.Output())
+        graphs = b.offsets([graph] * subgraphs)
+        ends = {"OperatorCodes": b.offsets(codes), "Buffers": b.offsets(buffers)}
+        return b.finished(b.table("Model", Version=3, Subgraphs=graphs, **ends))
 
 
-def _operator_code(b: flatbuffers.Builder, kind: str, custom: str = "") -> int:
-    code = int(getattr(tflite.BuiltinOperator, kind))
-    named = {"CustomCode": b.CreateString(custom)} if custom else {}
-    return table(b, "OperatorCode", BuiltinCode=code, DeprecatedBuiltinCode=code, **named)
+def _operator_code(b: Flatbuffer, kind: str, custom: str = "") -> int:
+    code = int(getattr(b.schema.BuiltinOperator, kind))
+    named = {"CustomCode": b.builder.CreateString(custom)} if custom else {}
+    return b.table("OperatorCode", BuiltinCode=code, DeprecatedBuiltinCode=code, **named)
 
 
-def table(b: flatbuffers.Builder, kind: str, **fields: int) -> int:
-    getattr(tflite, f"{kind}Start")(b)
-    for name, value in fields.items():
-        getattr(tflite, f"{kind}Add{name}")(b, value)
-    return int(getattr(tflite, f"{kind}End")(b))
-
-
-def offsets(b: flatbuffers.Builder, items: list[int]) -> int:
-    b.StartVector(4, len(items), 4)
-    for item in reversed(items):
-        b.PrependUOffsetTRelative(item)
-    return int(b.EndVector())
-
-
-def _ints(b: flatbuffers.Builder, values: Any) -> int:
-    return int(b.CreateNumpyVector(np.array(values, np.int32)))
-
-
-def _write_tensor(b: flatbuffers.Builder, tensor: dict[str, Any]) -> int:
-    shape, name = _ints(b, tensor["shape"]), b.CreateString(tensor["name"])
-    quantization = table(
-        b,
+def _write_tensor(b: Flatbuffer, tensor: dict[str, Any]) -> int:
+    shape, name = b.integers(tensor["shape"]), b.builder.CreateString(tensor["name"])
+    quantization = b.table(
         "QuantizationParameters",
-        Scale=b.CreateNumpyVector(np.array(tensor["scales"], np.float32)),
-        ZeroPoint=b.CreateNumpyVector(np.array(tensor["zeros"], np.int64)),
+        Scale=b.builder.CreateNumpyVector(np.array(tensor["scales"], np.float32)),
+        ZeroPoint=b.builder.CreateNumpyVector(np.array(tensor["zeros"], np.int64)),
         QuantizedDimension=tensor["axis"],
     )
     signature = tensor.get("signature") or ()
-    more = {"ShapeSignature": _ints(b, signature)} if signature else {}
-    return table(
-        b,
-        "Tensor",
-        Shape=shape,
-        **more,
-        Type=int(getattr(tflite.TensorType, tensor["dtype"])),
-        Buffer=tensor.get("buffer", 0),
-        Name=name,
-        Quantization=quantization,
-    )
+    more = {"ShapeSignature": b.integers(signature)} if signature else {}
+    kind = int(getattr(b.schema.TensorType, tensor["dtype"]))
+    more |= {"Type": kind, "Buffer": tensor.get("buffer", 0), "Quantization": quantization}
+    return b.table("Tensor", Shape=shape, Name=name, **more)
 
 
-_OPTION_TABLES = {
-    "CONV_2D": "Conv2DOptions",
-    "DEPTHWISE_CONV_2D": "DepthwiseConv2DOptions",
-    "FULLY_CONNECTED": "FullyConnectedOptions",
-    "ADD": "AddOptions",
-    "AVERAGE_POOL_2D": "Pool2DOptions",
-    "MAX_POOL_2D": "Pool2DOptions",
-    "SOFTMAX": "SoftmaxOptions",
-    "SUB": "SubOptions",
-    "MUL": "MulOptions",
-    "MEAN": "ReducerOptions",
-    "REDUCE_MAX": "ReducerOptions",
-    "REDUCE_PROD": "ReducerOptions",
-    "STRIDED_SLICE": "StridedSliceOptions",
-    "PACK": "PackOptions",
-    "GATHER": "GatherOptions",
-    "CONCATENATION": "ConcatenationOptions",
-    "SHAPE": "ShapeOptions",
-    "SQUEEZE": "SqueezeOptions",
-}
-
-
-def _write_op(b: flatbuffers.Builder, code: int, op: tuple[str, Any, Any, dict[str, int]]) -> int:
-    kind, inputs, outputs, options = op
-    fields = {"Inputs": _ints(b, inputs), "Outputs": _ints(b, outputs), "OpcodeIndex": code}
+def _write_op(
+    b: Flatbuffer, code: int, kind: str, inputs: Any, outputs: Any, options: dict[str, Any]
+) -> int:
+    fields = {"Inputs": b.integers(inputs), "Outputs": b.integers(outputs), "OpcodeIndex": code}
     if kind in _OPTION_TABLES:
-        options_kind = _OPTION_TABLES[kind]
-        fields["BuiltinOptionsType"] = int(getattr(tflite.BuiltinOptions, options_kind))
-        stored = {k: _ints(b, v) if isinstance(v, list) else v for k, v in options.items()}
-        fields["BuiltinOptions"] = table(b, options_kind, **stored)
-    return table(b, "Operator", **fields)
+        table = _OPTION_TABLES[kind]
+        fields["BuiltinOptionsType"] = int(getattr(b.schema.BuiltinOptions, table))
+        stored = {k: b.integers(v) if isinstance(v, list) else v for k, v in options.items()}
+        fields["BuiltinOptions"] = b.table(table, **stored)
+    return b.table("Operator", **fields)

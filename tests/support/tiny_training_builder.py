@@ -10,26 +10,31 @@ from typing import Any
 
 import numpy as np
 
+Quantization = tuple[float, int]
+
+
+def stored_layer(
+    weights: np.ndarray, bias: np.ndarray, scales: np.ndarray, source: Quantization,
+    target: Quantization, *, kernel: Any, stride: Any = 1, groups: int = 1, act: str | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """A layer as an archive holds it, weights (out, in / groups, height, width)."""
+    params = {"weight": weights.astype(np.int8), "bias": bias.astype(np.int32)}
+    params |= {"w_scales": scales.astype(np.float32)} | link(source, target)
+    channels = {"in_channel": weights.shape[1] * groups, "out_channel": len(weights)}
+    window = {"kernel_size": kernel, "stride": stride, "groups": groups}
+    return {**channels, **window, "act": act, "params": params}
+
+
+def link(source: Quantization, target: Quantization) -> dict[str, Any]:
+    names = ("x_scale", "x_zero", "y_scale", "y_zero")
+    return dict(zip(names, (*source, *target), strict=True))
+
 
 def convolution(inputs: int, outputs: int, *, kernel: int = 1, groups: int = 1) -> dict[str, Any]:
-    weights = np.arange(outputs * inputs // groups * kernel * kernel) % 200 - 100
-    return {
-        "in_channel": inputs,
-        "out_channel": outputs,
-        "kernel_size": (kernel, kernel),
-        "stride": 1,
-        "groups": groups,
-        "act": None,
-        "params": {
-            "weight": weights.astype(np.int8).reshape(outputs, inputs // groups, kernel, kernel),
-            "bias": np.arange(outputs, dtype=np.int32),
-            "x_scale": 2 / 255,
-            "x_zero": 0,
-            "y_scale": 2 / 255,
-            "y_zero": 0,
-            "w_scales": np.full(outputs, 0.01, np.float32),
-        },
-    }
+    shape, same = (outputs, inputs // groups, kernel, kernel), (2 / 255, 0)
+    weights = (np.arange(np.prod(shape)) % 200 - 100).reshape(shape)
+    rest = (np.arange(outputs), np.full(outputs, 0.01), same, same)
+    return stored_layer(weights, *rest, kernel=(kernel, kernel), groups=groups)
 
 
 def small_network() -> dict[str, Any]:
@@ -37,7 +42,7 @@ def small_network() -> dict[str, Any]:
         "pointwise1": convolution(4, 8),
         "depthwise": convolution(8, 8, kernel=3, groups=8),
         "pointwise2": convolution(8, 4),
-        "residual": {"params": {"x_scale": 2 / 255, "x_zero": 0, "y_scale": 2 / 255, "y_zero": 0}},
+        "residual": {"params": link((2 / 255, 0), (2 / 255, 0))},
         "se": None,
     }
     return {
@@ -69,40 +74,21 @@ class FamilyBuilder:
         """A convolution of the current activation, which becomes its output."""
         height, width = (kernel, kernel) if isinstance(kernel, int) else kernel
         inner = self.channels // groups
-        scale, zero = self.quantization
-        y_scale = float(self.rng.uniform(0.02, 0.03))
-        y_zero = -128 if relu else int(self.rng.integers(-20, 20))
-        spread = 73 * 73 * scale * (inner * height * width) ** 0.5
-        scales = (gain * 40 * y_scale / spread * self.rng.uniform(0.5, 1.5, outputs)).astype(
-            np.float32
-        )
-        made = {
-            "in_channel": self.channels,
-            "out_channel": outputs,
-            "kernel_size": kernel,
-            "stride": stride,
-            "groups": groups,
-            "act": "relu6" if relu else None,
-            "params": {
-                "weight": self.rng.integers(-127, 128, (outputs, inner, height, width)).astype(
-                    np.int8
-                ),
-                "bias": self.rng.integers(-900, 900, outputs).astype(np.int32),
-                "x_scale": scale,
-                "x_zero": zero,
-                "y_scale": y_scale,
-                "y_zero": y_zero,
-                "w_scales": scales,
-            },
-        }
-        self.channels, self.quantization = outputs, (y_scale, y_zero)
-        return made
+        source, scale = self.quantization, float(self.rng.uniform(0.02, 0.03))
+        target = scale, -128 if relu else int(self.rng.integers(-20, 20))
+        spread = 73 * 73 * source[0] * (inner * height * width) ** 0.5
+        scales = gain * 40 * scale / spread * self.rng.uniform(0.5, 1.5, outputs)
+        weights = self.rng.integers(-127, 128, (outputs, inner, height, width))
+        bias = self.rng.integers(-900, 900, outputs)
+        self.channels, self.quantization = outputs, target
+        window = {"kernel": kernel, "stride": stride, "groups": groups}
+        act = "relu6" if relu else None
+        return stored_layer(weights, bias, scales, source, target, **window, act=act)
 
     def identity(self, start: tuple[float, int]) -> dict[str, Any]:
         """The residual of a block that began with quantization ``start``."""
         self.quantization = 0.04, 7
-        names = ("x_scale", "x_zero", "y_scale", "y_zero")
-        return {"params": dict(zip(names, (*start, *self.quantization), strict=True))}
+        return {"params": link(start, self.quantization)}
 
     def projection(self, start: tuple[float, int], channels: int, stride: int) -> dict[str, Any]:
         """A residual with a convolution of the block's input."""

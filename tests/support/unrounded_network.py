@@ -24,7 +24,7 @@ class UnroundedNetwork:
         self.inside: dict[int, np.ndarray] = {}
         exact = {index: values.astype(np.float64) for index, values in self.int8.items()}
         for op in graph.ops:
-            real = self._real(op, exact, graph.tensors)
+            real = self._real(op, exact)
             self.offsets[op.output] = exact[op.output] - real
             # Inside: what rounding gives is the int8 value. Next to a tie float32 may differ.
             rounded = np.abs(self.offsets[op.output]) < 0.5 - 1e-4
@@ -37,7 +37,7 @@ class UnroundedNetwork:
             used = replace(op, weights=weights, bias=bias) if place == index else op
             if place == len(self.graph.ops) - 1 and not emulator.has_activation(self.graph):
                 return self._cross_entropy(self._logits(used, known))
-            real = self._real(used, known, self.graph.tensors) + self.offsets[op.output]
+            real = self._real(used, known) + self.offsets[op.output]
             fixed = self.int8[op.output].astype(np.float64)
             known[op.output] = np.where(self.inside[op.output], real, fixed)
         target = self.graph.tensors[self.graph.output]
@@ -54,39 +54,17 @@ class UnroundedNetwork:
         chosen = np.take_along_axis(shifted, self.labels[:, None], axis=1)[:, 0]
         return np.log(np.exp(shifted).sum(axis=1)) - chosen
 
-    def _real(self, op: Op, known: dict[int, np.ndarray], tensors: list) -> np.ndarray:
+    def _real(self, op: Op, known: dict[int, np.ndarray]) -> np.ndarray:
         """The output in int8 units, neither rounded nor clipped."""
-        sources = [tensors[i] for i in op.inputs]
-        target = tensors[op.output]
-        x = known[op.inputs[0]]
-        if op.weights is not None:
-            acc = emulator.accumulators(op, x, sources[0]) + op.bias
-            return acc * (sources[0].scale * op.weight_scales / target.scale) + target.zero_point
-        terms = [
-            (known[i] - t.zero_point) * t.scale for i, t in zip(op.inputs, sources, strict=True)
-        ]
-        if op.kind == "add":
-            return (terms[0] + terms[1]) / target.scale + target.zero_point
-        if op.kind == "concatenation":
-            return np.concatenate(terms, axis=3) / target.scale + target.zero_point
-        if op.kind == "mean":
-            mean = x.mean(axis=(1, 2), keepdims=True)
-            return (mean - sources[0].zero_point) * sources[0].scale / target.scale + (
-                target.zero_point
-            )
-        if op.kind == "average_pool":
-            ones = emulator._pad(np.ones_like(x), op.padding, 0.0)
-            total = emulator._windows(emulator._pad(x, op.padding, 0.0), op).sum(axis=(4, 5))
-            return total / emulator._windows(ones, op).sum(axis=(4, 5))
         if op.kind == "max_pool":
-            return self._maximum(op, x)
-        return np.asarray(emulator._OPS[op.kind](op, [x], sources, target), np.float64)
+            return self._maximum(op, known[op.inputs[0]])
+        sources = [known[i] for i in op.inputs]
+        steps, zero_point = emulator.unrounded(self.graph, op, sources, np.float64)
+        return steps + zero_point
 
     def _maximum(self, op: Op, x: np.ndarray) -> np.ndarray:
         # The first of equal values is the one that passes, as in torch.
-        windows = []
-        for values in (self.int8[op.inputs[0]].astype(np.float64), x):
-            view = emulator._windows(emulator._pad(values, op.padding, -np.inf), op)
-            windows.append(view.reshape(*view.shape[:4], -1))
-        first = windows[0].argmax(axis=-1)[..., None]
-        return np.take_along_axis(windows[1], first, axis=-1)[..., 0]
+        views = (emulator.padded_windows(op, v) for v in (self.int8[op.inputs[0]], x))
+        fixed, moved = (view.reshape(*view.shape[:4], -1) for view in views)
+        first = fixed.argmax(axis=-1)[..., None]
+        return np.take_along_axis(moved, first, axis=-1)[..., 0]

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from pmt import _core
 from pmt.errors import FileError
 from pmt.net.graph import Graph, Op, Tensor, channel_axis, check_graph
-from pmt.net.ops import Padding, Pair, output_size
+from pmt.net.ops import OpKind, Padding, Pair, output_size
 
 # Remedy for recurrent layers.
 NO_STATE = (
@@ -215,10 +215,18 @@ def dense_kernel(weights: Array, groups: int, dilation: Pair = (1, 1)) -> Array:
 
 def spread_depthwise(weights: Array, dilation: Pair) -> Array:
     """Spread depthwise weights (height, width, out) over their dilation; return a copy."""
-    height, width, out = weights.shape
-    result = np.zeros((*kernel_extent((height, width), dilation), out), weights.dtype)
-    result[:: dilation[0], :: dilation[1]] = weights
-    return result
+    by_output = weights.transpose(2, 0, 1)[..., None]
+    return np.ascontiguousarray(dense_kernel(by_output, 1, dilation)[..., 0].transpose(1, 2, 0))
+
+
+def grouped_kernel(weights: Array, groups: int, dilation: Pair = (1, 1)) -> tuple[OpKind, Array]:
+    """Return the kind of layer that a convolution of groups is, and its weights, spread.
+
+    They are as :func:`dense_kernel` takes them; with one input channel each, groups are depthwise.
+    """
+    if groups > 1 and weights.shape[3] == 1:
+        return "depthwise_conv2d", spread_depthwise(weights[..., 0].transpose(1, 2, 0), dilation)
+    return "conv2d", dense_kernel(weights, groups, dilation)
 
 
 def check_imported(graph: Graph, source: str) -> None:

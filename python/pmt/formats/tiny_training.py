@@ -26,7 +26,7 @@ import numpy.typing as npt
 from pmt._core import MOST_CHANNELS
 from pmt._util.safe_pickle import PickledArray, array_globals, load
 from pmt._util.text import printable
-from pmt.formats.layers import check_limits, consecutive_blocks, dense_kernel
+from pmt.formats.layers import check_limits, consecutive_blocks, grouped_kernel
 from pmt.formats.reading import require_file
 from pmt.net.graph import Graph, Op, Tensor, is_layer
 from pmt.net.ops import OpKind, output_size
@@ -383,12 +383,10 @@ class _NetworkBuilder:
         self, node: Node, stored: npt.NDArray[Any], groups: int
     ) -> tuple[OpKind, npt.NDArray[np.int8]]:
         """Return the kind of op and its weights, (out, in / groups, h, w) in its own order."""
-        if groups > 1 and stored.shape[1] == 1:
-            return "depthwise_conv2d", np.ascontiguousarray(stored[:, 0].transpose(1, 2, 0))
-        self.weights_left -= stored.size * groups
+        self.weights_left -= stored.size * groups if stored.shape[1] > 1 or groups == 1 else 0
         if self.weights_left < 0:
             node.fail("groups", f"{groups}: all weights with zeros for groups pass {_MOST_WEIGHTS}")
-        return "conv2d", dense_kernel(stored.transpose(0, 2, 3, 1), groups)
+        return grouped_kernel(stored.transpose(0, 2, 3, 1), groups)
 
     def _average_pool(self, head: Node, source: int) -> int:
         tensor = self.tensors[source]

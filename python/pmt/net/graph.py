@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -80,6 +81,7 @@ class Op(BaseOp):
     weight_scales: npt.NDArray[np.float32] | None = None
 
 
+Requirement = Callable[[bool, str], None]
 TensorType = TypeVar("TensorType", bound=BaseTensor)
 OpType = TypeVar("OpType", bound=BaseOp)
 
@@ -233,141 +235,117 @@ def check_graph(graph: Graph) -> None:
     _check_blocks(graph)
 
 
-def _require(holds: bool, what: str, rule: str) -> None:
+def _require(what: str, holds: bool, rule: str) -> None:
     if not holds:
         raise ValueError(f"{what}: {rule}")
 
 
 def _check_tensor(index: int, tensor: Tensor) -> None:
-    what = f"tensor {index} ({tensor.name!r})"
-    _require(min(tensor.shape) >= 1, what, f"shape {tensor.shape} must be positive")
-    _require(
-        tensor.elements <= _INT32_MAX, what, f"shape {tensor.shape} has more than 2^31 - 1 elements"
-    )
-    _require(
+    require = partial(_require, f"tensor {index} ({tensor.name!r})")
+    require(min(tensor.shape) >= 1, f"shape {tensor.shape} must be positive")
+    require(tensor.elements <= _INT32_MAX, f"shape {tensor.shape} has more than 2^31 - 1 elements")
+    require(
         math.isfinite(tensor.scale) and float(np.float32(tensor.scale)) > 0,
-        what,
         f"scale {tensor.scale!r} must be a positive finite float32",
     )
-    _require(
-        -128 <= tensor.zero_point <= 127,
-        what,
-        f"zero point {tensor.zero_point} must be in [-128, 127]",
+    require(
+        -128 <= tensor.zero_point <= 127, f"zero point {tensor.zero_point} must be in [-128, 127]"
     )
 
 
 def _check_input(graph: Graph) -> None:
     count = len(graph.tensors)
     for role, index in (("input", graph.input), ("output", graph.output)):
-        _require(0 <= index < count, role, f"tensor index {index} is not in [0, {count})")
+        _require(role, 0 <= index < count, f"tensor index {index} is not in [0, {count})")
     channels = graph.tensors[graph.input].channels
     for role, values in (("input_mean", graph.input_mean), ("input_std", graph.input_std)):
         _require(
-            len(values) == min(channels, 4),
             role,
+            len(values) == min(channels, 4),
             f"{len(values)} values for {channels} input channels (one per channel, four at most)",
         )
-        _require(all(math.isfinite(v) for v in values), role, f"{values} must be finite")
-    _require(
-        all(v != 0 for v in graph.input_std), "input_std", f"{graph.input_std} must not be zero"
-    )
+        _require(role, all(map(math.isfinite, values)), f"{values} must be finite")
+    _require("input_std", all(graph.input_std), f"{graph.input_std} must not be zero")
 
 
 def _check_order(graph: Graph) -> None:
     known = {graph.input}
     names: set[str] = set()
     for op in graph.ops:
-        what = f"op {op.name!r} ({op.kind})"
-        _require(op.name not in names, what, "the name is taken by an earlier op")
+        require = partial(_require, f"op {op.name!r} ({op.kind})")
+        require(op.name not in names, "the name is taken by an earlier op")
         names.add(op.name)
-        _require(op.kind in DEFINITIONS, what, "unknown kind of op")
+        require(op.kind in DEFINITIONS, "unknown kind of op")
         inputs = DEFINITIONS[op.kind].inputs
-        _require(len(op.inputs) == inputs, what, f"{len(op.inputs)} inputs, it takes {inputs}")
+        require(len(op.inputs) == inputs, f"{len(op.inputs)} inputs, it takes {inputs}")
         for index in op.inputs:
-            _require(index in known, what, f"reads tensor {index} before an op has written it")
-        _require(
-            0 <= op.output < len(graph.tensors), what, f"output tensor {op.output} does not exist"
-        )
-        _require(op.output not in known, what, f"tensor {op.output} is written a second time")
+            require(index in known, f"reads tensor {index} before an op has written it")
+        require(0 <= op.output < len(graph.tensors), f"output tensor {op.output} does not exist")
+        require(op.output not in known, f"tensor {op.output} is written a second time")
         known.add(op.output)
-    _require(graph.output in known, "output", f"no op writes tensor {graph.output}")
+    _require("output", graph.output in known, f"no op writes tensor {graph.output}")
 
 
 def _check_op(graph: Graph, op: Op) -> None:
-    what = f"op {op.name!r} ({op.kind})"
+    require = partial(_require, f"op {op.name!r} ({op.kind})")
     low, high = op.clamp
-    _require(-128 <= low <= high <= 127, what, f"clamp {op.clamp} must be ordered, in [-128, 127]")
-    _require(
-        min(*op.kernel, *op.stride) >= 1,
-        what,
-        f"kernel {op.kernel} and stride {op.stride} must be positive",
-    )
-    _require(min(op.padding) >= 0, what, f"padding {op.padding} must not be negative")
+    require(-128 <= low <= high <= 127, f"clamp {op.clamp} must be ordered, in [-128, 127]")
+    window = f"kernel {op.kernel} and stride {op.stride}"
+    require(min(*op.kernel, *op.stride) >= 1, f"{window} must be positive")
+    require(min(op.padding) >= 0, f"padding {op.padding} must not be negative")
     definition = DEFINITIONS[op.kind]
     sources = [graph.tensors[index] for index in op.inputs]
     source, target = sources[0], graph.tensors[op.output]
-    _check_window(what, op)
+    _check_window(require, op)
     if is_layer(op):
-        _check_parameters(what, op, source, target)
+        _check_parameters(require, op, source, target)
     else:
-        _require(
+        require(
             op.weights is None and op.bias is None and op.weight_scales is None,
-            what,
             "only layers (convolutions, fully connected) have weights, bias and weight scales",
         )
     shapes = [tensor.shape for tensor in sources]
     for other in shapes[1:]:
         alike = other[:2] == shapes[0][:2] if definition.joins else other == shapes[0]
-        _require(alike, what, f"reads {shapes[0]} and {other}, which do not go together")
+        require(alike, f"reads {shapes[0]} and {other}, which do not go together")
     expected = definition.shape(op, shapes, target.shape)
     given = " and ".join(str(shape) for shape in shapes)
-    _require(
+    require(
         target.shape == expected,
-        what,
         f"output shape {target.shape} does not follow from input shape {given}, "
         f"which gives {expected}",
     )
     if definition.keeps_quantization:
-        _require(
+        require(
             source.is_quantized_as(target.scale, target.zero_point),
-            what,
             f"input quantization ({source.scale}, {source.zero_point}) must equal the output's "
             f"({target.scale}, {target.zero_point})",
         )
 
 
-def _check_window(what: str, op: Op) -> None:
+def _check_window(require: Requirement, op: Op) -> None:
     window = f"kernel {op.kernel} and stride {op.stride}"
     if DEFINITIONS[op.kind].has_window:
         top, left, bottom, right = op.padding
-        _require(max(*op.kernel, *op.stride) <= 255, what, f"{window} must be at most 255")
-        _require(
-            max(top, bottom) < op.kernel[0] and max(left, right) < op.kernel[1],
-            what,
-            f"padding {op.padding} must be smaller than the kernel {op.kernel}",
-        )
+        require(max(*op.kernel, *op.stride) <= 255, f"{window} must be at most 255")
+        fits = max(top, bottom) < op.kernel[0] and max(left, right) < op.kernel[1]
+        require(fits, f"padding {op.padding} must be smaller than the kernel {op.kernel}")
         return
     plain = op.kernel == (1, 1) and op.stride == (1, 1)
-    _require(plain, what, f"{window} must be (1, 1), the op has no window")
-    _require(
-        op.kind == "pad" or not any(op.padding),
-        what,
-        f"padding {op.padding} must be zero, the op pads nothing",
-    )
+    require(plain, f"{window} must be (1, 1), the op has no window")
+    padded = op.kind == "pad" or not any(op.padding)
+    require(padded, f"padding {op.padding} must be zero, the op pads nothing")
 
 
-def _check_parameters(what: str, op: Op, source: Tensor, target: Tensor) -> None:
+def _check_parameters(require: Requirement, op: Op, source: Tensor, target: Tensor) -> None:
     if op.kind == "depthwise_conv2d":
-        _require(
+        require(
             target.channels % source.channels == 0,
-            what,
             f"{target.channels} output channels are not a multiple of {source.channels}",
         )
     expected = weight_shape(op, source, target.channels)
     terms = math.prod(expected) // target.channels if op.kind != "depthwise_conv2d" else 1
-    _require(
-        terms <= _MAX_TERMS, what, f"sums {terms} products, int32 is sure to hold {_MAX_TERMS}"
-    )
+    require(terms <= _MAX_TERMS, f"sums {terms} products, int32 is sure to hold {_MAX_TERMS}")
     for name, array, dtype, shape in (
         ("weights", op.weights, np.int8, expected),
         ("bias", op.bias, np.int32, (target.channels,)),
@@ -375,30 +353,21 @@ def _check_parameters(what: str, op: Op, source: Tensor, target: Tensor) -> None
     ):
         if array is None and name == "bias":
             continue  # the image gets zeros
-        if array is None:
-            raise ValueError(f"{what}: {name} are missing")
-        _require(array.dtype == dtype, what, f"{name} are {array.dtype}, not {np.dtype(dtype)}")
-        _require(array.shape == shape, what, f"{name} have shape {array.shape}, not {shape}")
-    scales = op.weight_scales
-    assert scales is not None
-    _require(
-        bool(np.all(np.isfinite(scales) & (scales > 0))),
-        what,
-        "weight_scales must be positive and finite",
-    )
+        require(array is not None, f"{name} are missing")
+        assert array is not None
+        require(array.dtype == dtype, f"{name} are {array.dtype}, not {np.dtype(dtype)}")
+        require(array.shape == shape, f"{name} have shape {array.shape}, not {shape}")
+    assert op.weight_scales is not None
+    sound = np.isfinite(op.weight_scales) & (op.weight_scales > 0)
+    require(bool(np.all(sound)), "weight_scales must be positive and finite")
 
 
 def _check_blocks(graph: Graph) -> None:
     for name, layers in graph.blocks.items():
-        what = f"block {name!r}"
-        _require(len(layers) > 0, what, "has no layers")
-        _require(
+        require = partial(_require, f"block {name!r}")
+        require(len(layers) > 0, "has no layers")
+        require(
             all(0 <= i < len(graph.ops) and is_layer(graph.ops[i]) for i in layers),
-            what,
             f"{layers} must be indices of ops with weights",
         )
-        _require(
-            all(a < b for a, b in itertools.pairwise(layers)),
-            what,
-            f"{layers} must ascend",
-        )
+        require(all(a < b for a, b in itertools.pairwise(layers)), f"{layers} must ascend")

@@ -11,7 +11,8 @@ import math
 import reprlib
 import struct
 import zlib
-from typing import Any, cast, get_args
+from itertools import pairwise
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -335,17 +336,10 @@ def _unpack_op(record: tuple[Any, ...], names: bytes, tensors: list[Tensor], dat
     kind, name, first, second, output, *numbers = record
     if not 1 <= kind <= len(_KINDS):
         raise ValueError(f"op {_name(names, name)!r} has unknown kind {kind}")
-    settings = tuple(numbers[:10])
-    op = Op(
-        kind=_KINDS[kind - 1],
-        name=_name(names, name),
-        inputs=tuple(index for index in (first, second) if index != _NONE),
-        output=output,
-        kernel=cast(tuple[int, int], settings[0:2]),
-        stride=cast(tuple[int, int], settings[2:4]),
-        padding=cast(tuple[int, int, int, int], settings[4:8]),
-        clamp=cast(tuple[int, int], settings[8:10]),
-    )
+    inputs = tuple(index for index in (first, second) if index != _NONE)
+    kernel, stride, padding, clamp = (tuple(numbers[i:j]) for i, j in pairwise((0, 2, 4, 8, 10)))
+    window: Any = {"kernel": kernel, "stride": stride, "padding": padding, "clamp": clamp}
+    op = Op(_KINDS[kind - 1], _name(names, name), inputs, output, **window)
     if is_layer(op):
         channels = tensors[output].channels
         shape = weight_shape(op, tensors[first], channels)

@@ -195,17 +195,11 @@ def _propagated(op: FloatOp, sources: list[Interval], channels: int) -> Interval
     if any(op.padding):
         x = x.with_zero()
     bias = 0.0 if op.bias is None else op.bias.astype(np.float64)
-    if op.kind == "depthwise_conv2d":
-        repeat = weights.shape[1] // len(x.low)
-        low, high = np.repeat(x.low, repeat), np.repeat(x.high, repeat)
-        products = (weights * low, weights * high)
-        return Interval(
-            np.minimum(*products).sum(axis=0) + bias, np.maximum(*products).sum(axis=0) + bias
-        )
-    products = (weights * x.low, weights * x.high)
-    return Interval(
-        np.minimum(*products).sum(axis=(1, 2)) + bias, np.maximum(*products).sum(axis=(1, 2)) + bias
-    )
+    depthwise = op.kind == "depthwise_conv2d"
+    repeat, axes = (weights.shape[1] // len(x.low), (0,)) if depthwise else (1, (1, 2))
+    products = (weights * np.repeat(x.low, repeat), weights * np.repeat(x.high, repeat))
+    low, high = (end(*products).sum(axis=axes) + bias for end in (np.minimum, np.maximum))
+    return Interval(low, high)
 
 
 def _per_output(op: FloatOp, channels: int) -> DoubleArray:
@@ -223,7 +217,7 @@ def _peak_factors(peaks: DoubleArray, second: FloatOp) -> DoubleArray:
     A depthwise layer has a scale per channel, so that only the peaks matter there. The largest
     peak stays what it was, so that channels that cannot be scaled are as large as the others.
     """
-    read = _largest_read(second, len(peaks))
+    read = np.abs(_by_input(second, len(peaks))).max(axis=(0, 2)).astype(np.float64)
     used = (peaks > 0.0) & (read > 0.0)
     if not used.any():
         return np.ones(len(peaks))
@@ -245,23 +239,18 @@ def _move_factors(first: FloatOp, second: FloatOp, factors: DoubleArray) -> None
     first.weights = (first.weights / divisors).astype(np.float32)
     if first.bias is not None:
         first.bias = (first.bias / factors).astype(np.float32)
-    if second.kind == "depthwise_conv2d":
-        multiplier = second.weights.shape[-1] // len(factors)
-        second.weights = (second.weights * np.repeat(factors, multiplier)).astype(np.float32)
-    else:
-        # The channel is the last axis, and of a flattened input the one that runs fastest.
-        rows = second.weights.reshape(-1, len(factors)) * factors
-        second.weights = rows.reshape(second.weights.shape).astype(np.float32)
+    scaled = _by_input(second, len(factors)) * factors[:, None]
+    second.weights = scaled.reshape(second.weights.shape).astype(np.float32)
 
 
-def _largest_read(op: FloatOp, channels: int) -> DoubleArray:
-    """Largest magnitude of the weights that read every input channel."""
+def _by_input(op: FloatOp, channels: int) -> npt.NDArray[np.float32]:
+    """Weights with the input channel on axis 1, and what a depthwise layer makes of it on axis 2.
+
+    The channel is the last axis of others, and of a flattened input the one that runs fastest.
+    """
     assert op.weights is not None
-    weights = np.abs(op.weights).astype(np.float64)
-    if op.kind == "depthwise_conv2d":
-        weights = weights.reshape(-1, channels, weights.shape[-1] // channels)
-        return np.asarray(weights.max(axis=(0, 2)))
-    return np.asarray(weights.reshape(-1, channels).max(axis=0))
+    multiplier = op.weights.shape[-1] // channels if op.kind == "depthwise_conv2d" else 1
+    return op.weights.reshape(-1, channels, multiplier)
 
 
 def _least_factors(graph: FloatGraph, pair: Pair, intervals: dict[int, Interval]) -> DoubleArray:

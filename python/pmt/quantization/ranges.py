@@ -70,13 +70,13 @@ def activation_ranges(
     """
     check_method(method)
     check_images(graph, images)
-    observers = [_Extremes() if method == "minmax" else Histogram() for _ in graph.tensors]
+    observers = [Extremes() if method == "minmax" else Histogram() for _ in graph.tensors]
     for part in image_batches(graph, images, progress):
         inputs = normalize(graph, part)
         _observe(graph, observers, graph.input, inputs)
         for step in float_steps(graph, inputs):
             _observe(graph, observers, step.op.output, step.output)
-    return [_range(observer) for observer in observers]
+    return [observer.range() for observer in observers]
 
 
 def check_method(method: str) -> None:
@@ -85,33 +85,32 @@ def check_method(method: str) -> None:
         raise ValueError(f"ranges {method!r} are unknown{did_you_mean(method, RANGE_METHODS)}")
 
 
-class _Extremes:
+class Extremes:
     """Minimum and maximum only."""
 
     def __init__(self) -> None:
-        self.low = np.inf
-        self.high = -np.inf
+        self.low = math.inf
+        self.high = -math.inf
 
     def add(self, values: FloatArray) -> bool:
+        """Take in values of any shape; false, and nothing is, if one is not finite."""
         low, high = float(values.min()), float(values.max())
-        self.low, self.high = min(self.low, low), max(self.high, high)
-        return bool(np.isfinite(low) and np.isfinite(high))
+        finite = math.isfinite(low) and math.isfinite(high)
+        if finite:
+            self.low, self.high = min(self.low, low), max(self.high, high)
+        return finite
+
+    def range(self) -> Range:
+        """Return the range that int8 should cover."""
+        return min(self.low, 0.0), max(self.high, 0.0)
 
 
-def _observe(
-    graph: FloatGraph, observers: list[_Extremes | Histogram], index: int, values: FloatArray
-) -> None:
+def _observe(graph: FloatGraph, observers: list[Extremes], index: int, values: FloatArray) -> None:
     if not observers[index].add(values):
         raise ValueError(
             f"activation {graph.tensors[index].name!r} is not finite on the calibration images: "
             "check the float weights and input_std"
         )
-
-
-def _range(observer: _Extremes | Histogram) -> Range:
-    if isinstance(observer, Histogram):
-        return least_error_range(observer)
-    return min(observer.low, 0.0), max(observer.high, 0.0)
 
 
 def scale_and_zero_point(low: float, high: float) -> tuple[float, int]:
@@ -131,7 +130,7 @@ def scale_and_zero_point(low: float, high: float) -> tuple[float, int]:
     return scale, int(np.clip(np.rint(-128 - low / scale), -128, 127))
 
 
-class Histogram:
+class Histogram(Extremes):
     """Counts of values in at most 16,384 bins of equal width.
 
     The width is a power of two and zero is an edge, so that wider bins are unions of narrower
@@ -144,8 +143,7 @@ class Histogram:
     """
 
     def __init__(self) -> None:
-        self.low = math.inf
-        self.high = -math.inf
+        super().__init__()
         self._counts = np.zeros(0, np.int64)
         self._first = 0  # index of the first bin: it holds [first, first + 1) * width
         self._exponent: int | None = None
@@ -157,17 +155,14 @@ class Histogram:
 
     def add(self, values: FloatArray) -> bool:
         """Count values of any shape; false, and nothing is counted, if one is not finite."""
-        low, high = float(values.min()), float(values.max())
-        if not (math.isfinite(low) and math.isfinite(high)):
+        if not super().add(values):
             return False
-        self.low, self.high = min(self.low, low), max(self.high, high)
-        zeros = values.size - int(np.count_nonzero(values))
-        if low == high == 0.0:
+        zeros, flat = values.size - int(np.count_nonzero(values)), values.reshape(-1)
+        if zeros == values.size:
             return True
         self._widen(_exponent(self.low, self.high))
-        first = math.floor(low / self.width)
-        counts = np.zeros(math.floor(high / self.width) - first + 1, np.int64)
-        flat = values.reshape(-1)
+        first = math.floor(float(values.min()) / self.width)
+        counts = np.zeros(math.floor(float(values.max()) / self.width) - first + 1, np.int64)
         for begin in range(0, len(flat), _CHUNK):
             bins = np.floor(flat[begin : begin + _CHUNK] * np.float64(1.0 / self.width))
             counts += np.bincount(bins.astype(np.int64) - first, minlength=len(counts))
@@ -175,6 +170,10 @@ class Histogram:
             counts[-first] -= zeros
         self._merge(first, counts)
         return True
+
+    def range(self) -> Range:
+        """Return the range of least error."""
+        return least_error_range(self)
 
     def bins(self) -> tuple[DoubleArray, DoubleArray]:
         """Return lower edges and counts of the bins that are not empty."""

@@ -23,8 +23,8 @@ import numpy.typing as npt
 
 from pmt._core import LARGEST_SIDE, MOST_CHANNELS, MOST_OPS
 from pmt.formats.layers import Unsupported, unit_layer
-from pmt.net.float_graph import Bounds, fold_batch_norm
-from pmt.net.graph import channel_axis, channel_shape, is_layer
+from pmt.net.float_graph import Bounds
+from pmt.net.graph import channel_shape, is_layer
 from pmt.net.ops import (
     ACTIVATED_KINDS,
     CLAMPING_KINDS,
@@ -229,7 +229,10 @@ class Draft:
         """Return the op that may still be changed in place of adding one after it."""
         if not view.sole:
             return None
-        return next((op for op in reversed(self.ops) if op.output == view.tensor), None)
+        return self._writes(view.tensor)
+
+    def _writes(self, tensor: int) -> DraftOp | None:
+        return next((op for op in self.ops if op.output == tensor), None)
 
     def scale_and_shift(self, view: View, factor: Vector, offset: Vector, name: str) -> View:
         """Return ``view * factor + offset``, vectors over the activation's channels."""
@@ -247,25 +250,16 @@ class Draft:
 
     def _fold(self, op: DraftOp, factor: Vector, offset: Vector) -> bool:
         assert op.weights is not None
-        bias = np.zeros(len(factor)) if op.bias is None else op.bias
+        shape = channel_shape(op, op.weights.ndim)
+        bias = (0.0 if op.bias is None else op.bias) * factor + offset
         if op.scales is None:
-            op.weights, folded = fold_batch_norm(
-                op.weights,
-                bias,
-                channel_axis=channel_axis(op.kind),
-                gamma=factor,
-                beta=offset,
-                mean=np.zeros_like(factor),
-                variance=np.ones_like(factor),
-                epsilon=0.0,
-            )
-            op.bias = folded.astype(np.float64)
+            op.weights = (op.weights * factor.reshape(shape)).astype(np.float32)
+            op.bias = bias.astype(np.float32).astype(np.float64)
             return True
         if np.any(factor == 0) or (np.any(factor < 0) and op.weights.min() == -128):
             return False
-        signs = np.sign(factor).astype(np.int8)
-        op.weights = op.weights * signs.reshape(channel_shape(op, op.weights.ndim))
-        op.scales, op.bias = op.scales * np.abs(factor), bias * factor + offset
+        op.weights = op.weights * np.sign(factor).astype(np.int8).reshape(shape)
+        op.scales, op.bias = op.scales * np.abs(factor), bias
         return True
 
     def clip(self, view: View, low: float, high: float, name: str) -> View:
@@ -273,7 +267,7 @@ class Draft:
         kinds = CLAMPING_KINDS if self.quantized else ACTIVATED_KINDS
         last = op = self.writer(view)
         while op is not None and op.kind in ("max_pool", "reshape") and op.sole:
-            op = self._before(op)  # clipping before them is the same
+            op = self._writes(op.inputs[0])  # clipping before them is the same
         for candidate in (op, last):
             if candidate is None or candidate.kind not in kinds:
                 continue
@@ -283,9 +277,6 @@ class Draft:
                 return view
         ones = np.ones(view.size[2])
         return self.channelwise(view, name, ones, np.zeros_like(ones), (low, high))
-
-    def _before(self, op: DraftOp) -> DraftOp | None:
-        return next((other for other in self.ops if other.output == op.inputs[0]), None)
 
     def channelwise(
         self, view: View, name: str, factor: Vector, offset: Vector, bounds: Bounds = OPEN

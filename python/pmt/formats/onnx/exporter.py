@@ -113,9 +113,9 @@ class _Writer:
         kernel = op.kernel if op.kind != "fully_connected" else (tensor.height, tensor.width)
         weights = _oihw(op, tensor)
         scales = op.weight_scales.astype(np.float32)
-        w = self._dequantized(f"{op.name}/weights", weights, scales, axis=0)
+        w = self._dequantized(f"{op.name}/weights", weights, scales)
         bias_scales = np.float32(tensor.scale) * scales
-        b = self._dequantized(f"{op.name}/bias", bounded_bias(op, tensor), bias_scales, axis=0)
+        b = self._dequantized(f"{op.name}/bias", bounded_bias(op, tensor), bias_scales)
         groups = tensor.channels if op.kind == "depthwise_conv2d" else 1
         window = _window(op) | {"kernel_shape": list(kernel)}
         self._node("Conv", [source, w, b], result, group=groups, **window)
@@ -150,14 +150,14 @@ class _Writer:
             self._node("DequantizeLinear", [quantized, *self._names(index)], f"x{index}")
 
     def _dequantized(
-        self, name: str, values: npt.NDArray[Any], scales: npt.NDArray[np.float32], *, axis: int
+        self, name: str, values: npt.NDArray[Any], scales: npt.NDArray[np.float32]
     ) -> str:
         zeros = np.zeros(len(scales), values.dtype)
         inputs = [
             self._constant(f"{name}_{part}", value)
             for part, value in (("q", values), ("scale", scales), ("zero", zeros))
         ]
-        self._node("DequantizeLinear", inputs, name, axis=axis)
+        self._node("DequantizeLinear", inputs, name, axis=0)
         return name
 
     def _quantization(self, index: int) -> None:

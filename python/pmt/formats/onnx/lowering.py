@@ -15,7 +15,7 @@ from pmt.formats.layers import NO_STATE, Unsupported, layer_blocks
 from pmt.formats.onnx import elementwise, windows
 from pmt.formats.onnx.call import Call, QuantizedConstant, Value, dequantize, moved, quantize
 from pmt.formats.onnx.draft import Draft, View, clean, image_view
-from pmt.formats.onnx.elementwise import FOLDERS, fold
+from pmt.formats.onnx.elementwise import FOLDED, fold
 from pmt.formats.onnx.file import FileModel, Node, read_file
 from pmt.formats.onnx.input_order import input_order
 from pmt.formats.onnx.windows import MOST_ZEROS
@@ -181,8 +181,7 @@ class _Lowering:
         try:
             constant = not failed and not any(isinstance(value, View) for value in values)
             if constant and (
-                node.kind in FOLDERS
-                or any(isinstance(value, QuantizedConstant) for value in values)
+                node.kind in FOLDED or any(isinstance(value, QuantizedConstant) for value in values)
             ):
                 result = _folded(call)
             elif convert is None:

@@ -9,14 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt.formats.layers import (
-    Unsupported,
-    Window,
-    dense_kernel,
-    kernel_extent,
-    same_sides,
-    spread_depthwise,
-)
+from pmt.formats.layers import Unsupported, Window, grouped_kernel, kernel_extent, same_sides
 from pmt.formats.onnx.call import Call
 from pmt.formats.onnx.draft import View
 from pmt.formats.onnx.one_axis import over_one_axis
@@ -226,9 +219,8 @@ def convolution(call: Call) -> View:
             "the file contradicts itself, export again",
         )
     window = node_window(call, (weights.shape[2], weights.shape[3]), view.size)
-    kind: OpKind = "depthwise_conv2d" if groups == view.size[2] > 1 else "conv2d"
     zeros = np.prod(window.kernel) / (weights.shape[2] * weights.shape[3])
-    zeros *= groups if kind == "conv2d" else 1
+    zeros *= groups if weights.shape[1] > 1 else 1
     if zeros > MOST_ZEROS:
         raise Unsupported(
             f"groups {groups} and dilations {window.dilation} would have to be written out with "
@@ -236,10 +228,7 @@ def convolution(call: Call) -> View:
             "use depthwise convolutions, fewer groups, or smaller dilations",
         )
     parameters = _parameters(call, weights, scales, axis)
-    if kind == "conv2d":
-        parameters["weights"] = dense_kernel(weights.transpose(0, 2, 3, 1), groups, window.dilation)
-    else:
-        parameters["weights"] = spread_depthwise(weights[:, 0].transpose(1, 2, 0), window.dilation)
+    kind, spread = grouped_kernel(weights.transpose(0, 2, 3, 1), groups, window.dilation)
     if not window.padding_fits:
         view = pad_first(call, view, window.padding)
         window = replace(window, padding=(0, 0, 0, 0))
@@ -248,6 +237,7 @@ def convolution(call: Call) -> View:
         call.layer_name("depthwise" if kind == "depthwise_conv2d" else "conv"),
         [view],
         (*window.output(view.size), out),
+        weights=spread,
         **window.settings,
         **parameters,
     )

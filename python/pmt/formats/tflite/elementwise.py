@@ -9,13 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pmt.formats.layers import Unsupported, channelwise_layer
-from pmt.formats.tflite.file import CONVERT_INT8
+from pmt.formats.tflite.file import CONVERT_INT8, FileTensor
 from pmt.formats.tflite.network import Step, layout, quantization
 from pmt.net.graph import Op, Tensor
 from pmt.net.ops import Pair
@@ -30,9 +29,9 @@ _FIXED_SIZE = "convert with a fixed input size, so that every shape is a constan
 
 def add(step: Step) -> None:
     """Lower ADD of two activations, or of an activation and one constant for each channel."""
-    if _constant_position(step) is not None:
+    if _operands(step)[1] is not None:
         position, offset = _channel_constant(step)
-        _emit_channelwise(step, 1 - position, 1.0, offset, "add_constant")
+        _emit_channelwise(step, position, 1.0, offset, "add_constant")
         return
     first, second = step.tensor(0).shape, step.tensor(1).shape
     if first != second:
@@ -73,7 +72,7 @@ def concatenate(step: Step) -> None:
         if i + 1 < len(shapes):
             name = network.name("concatenation")
             joined = network.intermediate(Tensor(name, *size, *step.target_quantization()))
-            network.append(Op("concatenation", name, sources, joined))
+            network.ops.append(Op("concatenation", name, sources, joined))
     step.emit(
         "concatenation",
         (*shapes[0][:-1], channels),
@@ -95,16 +94,14 @@ def _keep_one(step: Step) -> None:
 def subtract(step: Step) -> None:
     """Lower SUB of an activation and one constant for each channel, either way round."""
     position, values = _channel_constant(step)
-    if position == 1:
-        _emit_channelwise(step, 0, 1.0, -values, "subtract")
-    else:
-        _emit_channelwise(step, 1, -1.0, values, "subtract")
+    factor, offset = (1.0, -values) if position == 0 else (-1.0, values)
+    _emit_channelwise(step, position, factor, offset, "subtract")
 
 
 def multiply(step: Step) -> None:
     """Lower MUL of an activation and one constant for each channel."""
     position, factor = _channel_constant(step)
-    _emit_channelwise(step, 1 - position, factor, 0.0, "multiply")
+    _emit_channelwise(step, position, factor, 0.0, "multiply")
 
 
 def requantize(step: Step) -> None:
@@ -139,9 +136,8 @@ def bounded(step: Step, low: float, high: float) -> None:
 
 def limited(step: Step, *, below: bool) -> None:
     """Lower MAXIMUM (``below``) and MINIMUM of an activation and one constant, as RELU."""
-    position = _required_position(step)
-    constant, source = step.constant(position), step.tensor(1 - position)
-    assert constant is not None
+    position, constant = _with_constant(step)
+    source = step.tensor(position)
     if constant.dtype != "INT8" or constant.data is None or constant.data.size != 1:
         raise Unsupported(
             f"its constant is {constant.dtype} of shape {constant.shape}",
@@ -154,7 +150,7 @@ def limited(step: Step, *, below: bool) -> None:
     clamp = (value, 127) if below else (-128, value)
     if clamp[0] == clamp[1]:
         raise Unsupported(f"its constant leaves the single value {value}", "remove the operator")
-    _emit_clamp(step, 1 - position, clamp)
+    _emit_clamp(step, position, clamp)
 
 
 def _emit_clamp(step: Step, position: int, clamp: Pair) -> None:
@@ -177,12 +173,11 @@ def _emit_channelwise(
 ) -> None:
     source = step.tensor(position)
     step.network.reserve(source.channels)
-    settings: dict[str, Any]
     try:
         settings = channelwise_layer(source, factor, offset)
     except ValueError as error:
         raise Unsupported(f"its constant: {error}", _FOLD) from None
-    op = step.emit(
+    step.emit(
         "depthwise_conv2d",
         step.shape(position),
         stem=stem,
@@ -191,32 +186,30 @@ def _emit_channelwise(
         clamp=clamp or fused_clamp(step),
         **settings,
     )
-    step.network.helpers.add(op.name)
-    if len(step.op.inputs) == 2:
-        step.network.operators[op.output] += " constant"
 
 
-def _constant_position(step: Step) -> int | None:
+def _operands(step: Step) -> tuple[int, FileTensor | None]:
+    """Return where the activation stands, and the constant beside it, if there is one."""
     if len(step.op.inputs) != 2 or min(step.op.inputs) < 0:
         raise Unsupported(f"{len(step.op.inputs)} inputs, two are needed", "the file is damaged")
-    return next((i for i in range(2) if step.is_constant(i)), None)
+    first = step.constant(0)
+    return (0, step.constant(1)) if first is None else (1, first)
 
 
-def _required_position(step: Step) -> int:
-    position = _constant_position(step)
-    if position is None:
+def _with_constant(step: Step) -> tuple[int, FileTensor]:
+    position, constant = _operands(step)
+    if constant is None:
         raise Unsupported(
             "has two activations as inputs",
             "only a constant for each channel is imported here; of two activations only ADD",
         )
-    return position
+    return position, constant
 
 
 def _channel_constant(step: Step) -> tuple[int, npt.NDArray[np.float64]]:
-    """Return where the constant stands, and its real values, one for each channel."""
-    position = _required_position(step)
-    source, constant = step.tensor(1 - position), step.constant(position)
-    assert constant is not None
+    """Return where the activation stands, and the constant's real values, one a channel."""
+    position, constant = _with_constant(step)
+    source = step.tensor(position)
     if constant.dtype != "INT8" or constant.data is None or len(constant.scales) != 1:
         raise Unsupported(f"its constant is {constant.dtype}, not INT8 with a scale", CONVERT_INT8)
     if constant.data.size != 1 and (

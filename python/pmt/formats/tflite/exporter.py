@@ -21,10 +21,10 @@ from pmt.net.graph import Graph, Op, Tensor, check_graph
 from pmt.net.ops import padded_size
 from pmt.net.pixels import input_formula
 
-__all__ = ["OPERATORS", "tflite_model"]
+__all__ = ["tflite_model"]
 
 # Each operator's first version that takes int8, and the table of its options.
-OPERATORS = {
+_OPERATORS = {
     "CONV_2D": (3, "Conv2DOptions"),
     "DEPTHWISE_CONV_2D": (3, "DepthwiseConv2DOptions"),
     "FULLY_CONNECTED": (4, "FullyConnectedOptions"),
@@ -302,13 +302,43 @@ class _Tensor:
 _Operator = tuple[str, Sequence[int], int, dict[str, int]]  # kind, inputs, output, options
 
 
-class TfliteFile:
-    """A .tflite file in the making; every method that adds a tensor returns its index."""
+class Flatbuffer:
+    """A .tflite file as tables, vectors and offsets; every method returns a place in it."""
 
     def __init__(self) -> None:
         need = "writing .tflite needs the package tflite"
         self.schema: Any = import_extra("tflite", need, "tflite")
-        self._builder: Any = import_extra("flatbuffers", need, "tflite").Builder(1 << 16)
+        self.builder: Any = import_extra("flatbuffers", need, "tflite").Builder(1 << 16)
+
+    def table(self, table: str, **fields: int) -> int:
+        """Write a table; numbers in ``fields`` are values or places, as the schema has them."""
+        getattr(self.schema, f"{table}Start")(self.builder)
+        for name, value in fields.items():
+            getattr(self.schema, f"{table}Add{name}")(self.builder, value)
+        return int(getattr(self.schema, f"{table}End")(self.builder))
+
+    def offsets(self, items: list[int]) -> int:
+        """Write a vector of tables."""
+        self.builder.StartVector(4, len(items), 4)
+        for item in reversed(items):
+            self.builder.PrependUOffsetTRelative(item)
+        return int(self.builder.EndVector())
+
+    def integers(self, values: Sequence[int]) -> int:
+        """Write a vector of int32."""
+        return int(self.builder.CreateNumpyVector(np.array(values, np.int32)))
+
+    def finished(self, model: int) -> bytes:
+        """Return the file, whose root is at ``model``."""
+        self.builder.Finish(model, _IDENTIFIER)
+        return bytes(self.builder.Output())
+
+
+class TfliteFile(Flatbuffer):
+    """A .tflite file in the making; every method that adds a tensor returns its index."""
+
+    def __init__(self) -> None:
+        super().__init__()
         self._tensors: list[_Tensor] = []
         self._operators: list[_Operator] = []
 
@@ -342,29 +372,28 @@ class TfliteFile:
         ``source`` and ``output`` are the tensors that the file takes and gives, ``description`` is
         for people, ``metadata`` is kept as the metadata entry ``pmt``.
         """
-        b = self._builder
+        b = self.builder
         kinds = sorted({kind for kind, *_ in self._operators})
         payloads = [t.data for t in self._tensors if t.data is not None] + [metadata]
-        buffers = [self._table("Buffer")]
+        buffers = [self.table("Buffer")]
         for payload in payloads:
             b.Prep(_DATA_ALIGNMENT, len(payload))
-            buffers.append(self._table("Buffer", Data=b.CreateByteVector(payload)))
+            buffers.append(self.table("Buffer", Data=b.CreateByteVector(payload)))
         codes = [self._operator_code(kind) for kind in kinds]
         graph = self._subgraph(kinds, source, output)
-        entry = self._table("Metadata", Name=b.CreateString("pmt"), Buffer=len(payloads))
+        entry = self.table("Metadata", Name=b.CreateString("pmt"), Buffer=len(payloads))
         signature = self._signature(source, output)
-        model = self._table(
+        model = self.table(
             "Model",
             Version=_SCHEMA_VERSION,
-            OperatorCodes=self._offsets(codes),
-            Subgraphs=self._offsets([graph]),
+            OperatorCodes=self.offsets(codes),
+            Subgraphs=self.offsets([graph]),
             Description=b.CreateString(description),
-            Buffers=self._offsets(buffers),
-            Metadata=self._offsets([entry]),
-            SignatureDefs=self._offsets([signature]),
+            Buffers=self.offsets(buffers),
+            Metadata=self.offsets([entry]),
+            SignatureDefs=self.offsets([signature]),
         )
-        b.Finish(model, _IDENTIFIER)
-        return bytes(b.Output())
+        return self.finished(model)
 
     def _add(self, tensor: _Tensor) -> int:
         self._tensors.append(tensor)
@@ -372,9 +401,9 @@ class TfliteFile:
 
     def _operator_code(self, kind: str) -> int:
         number = int(getattr(self.schema.BuiltinOperator, kind))
-        version = OPERATORS[kind][0]
+        version = _OPERATORS[kind][0]
         # Readers of schemas before 3a look only at the deprecated field.
-        return self._table(
+        return self.table(
             "OperatorCode", DeprecatedBuiltinCode=number, BuiltinCode=number, Version=version
         )
 
@@ -385,68 +414,53 @@ class TfliteFile:
             buffer += tensor.data is not None
             tensors.append(self._write_tensor(tensor, buffer if tensor.data is not None else 0))
         operators = [self._write_operator(operator, kinds) for operator in self._operators]
-        return self._table(
+        return self.table(
             "SubGraph",
-            Tensors=self._offsets(tensors),
-            Inputs=self._integers([source]),
-            Outputs=self._integers([output]),
-            Operators=self._offsets(operators),
-            Name=self._builder.CreateString("main"),
+            Tensors=self.offsets(tensors),
+            Inputs=self.integers([source]),
+            Outputs=self.integers([output]),
+            Operators=self.offsets(operators),
+            Name=self.builder.CreateString("main"),
         )
 
     def _write_tensor(self, tensor: _Tensor, buffer: int) -> int:
         fields = {
-            "Shape": self._integers(tensor.shape),
+            "Shape": self.integers(tensor.shape),
             "Type": int(getattr(self.schema.TensorType, tensor.dtype)),
             "Buffer": buffer,
-            "Name": self._builder.CreateString(tensor.name),
+            "Name": self.builder.CreateString(tensor.name),
         }
         if len(tensor.scales):
             zeros = np.full(len(tensor.scales), tensor.zero_point, np.int64)
-            fields["Quantization"] = self._table(
+            fields["Quantization"] = self.table(
                 "QuantizationParameters",
-                Scale=self._builder.CreateNumpyVector(tensor.scales),
-                ZeroPoint=self._builder.CreateNumpyVector(zeros),
+                Scale=self.builder.CreateNumpyVector(tensor.scales),
+                ZeroPoint=self.builder.CreateNumpyVector(zeros),
                 QuantizedDimension=tensor.axis,
             )
-        return self._table("Tensor", **fields)
+        return self.table("Tensor", **fields)
 
     def _write_operator(self, operator: _Operator, kinds: list[str]) -> int:
         kind, inputs, output, options = operator
-        table = OPERATORS[kind][1]
-        return self._table(
+        table = _OPERATORS[kind][1]
+        return self.table(
             "Operator",
             OpcodeIndex=kinds.index(kind),
-            Inputs=self._integers(inputs),
-            Outputs=self._integers([output]),
+            Inputs=self.integers(inputs),
+            Outputs=self.integers([output]),
             BuiltinOptionsType=int(getattr(self.schema.BuiltinOptions, table)),
-            BuiltinOptions=self._table(table, **options),
+            BuiltinOptions=self.table(table, **options),
         )
 
     def _signature(self, source: int, output: int) -> int:
-        b = self._builder
+        b = self.builder
         ends = [
-            self._table("TensorMap", Name=b.CreateString(name), TensorIndex=index)
+            self.table("TensorMap", Name=b.CreateString(name), TensorIndex=index)
             for name, index in (("input", source), ("output", output))
         ]
-        return self._table(
+        return self.table(
             "SignatureDef",
-            Inputs=self._offsets(ends[:1]),
-            Outputs=self._offsets(ends[1:]),
+            Inputs=self.offsets(ends[:1]),
+            Outputs=self.offsets(ends[1:]),
             SignatureKey=b.CreateString(_SIGNATURE),
         )
-
-    def _table(self, table: str, **fields: int) -> int:
-        getattr(self.schema, f"{table}Start")(self._builder)
-        for name, value in fields.items():
-            getattr(self.schema, f"{table}Add{name}")(self._builder, value)
-        return int(getattr(self.schema, f"{table}End")(self._builder))
-
-    def _offsets(self, items: list[int]) -> int:
-        self._builder.StartVector(4, len(items), 4)
-        for item in reversed(items):
-            self._builder.PrependUOffsetTRelative(item)
-        return int(self._builder.EndVector())
-
-    def _integers(self, values: Sequence[int]) -> int:
-        return int(self._builder.CreateNumpyVector(np.array(values, np.int32)))

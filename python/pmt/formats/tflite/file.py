@@ -7,7 +7,7 @@ needs is copied out here, with sizes bounded, so that later code never meets the
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -34,7 +34,7 @@ _WINDOW = ("Padding", "StrideH", "StrideW", "FusedActivationFunction")
 _DILATED = (*_WINDOW, "DilationHFactor", "DilationWFactor")
 _POOL = ("Pool2DOptions", (*_WINDOW, "FilterHeight", "FilterWidth"))
 _MASKS = ("BeginMask", "EndMask", "EllipsisMask", "NewAxisMask", "ShrinkAxisMask")
-_OPTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
+OPTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "CONV_2D": ("Conv2DOptions", _DILATED),
     "DEPTHWISE_CONV_2D": ("DepthwiseConv2DOptions", (*_DILATED, "DepthMultiplier")),
     "FULLY_CONNECTED": ("FullyConnectedOptions", ("FusedActivationFunction", "WeightsFormat")),
@@ -57,14 +57,14 @@ class _Damaged(Exception):
     """The damage of a file, in words for the user."""
 
 
-def place(_: str, operators: list[tuple[int, str]]) -> str:
+def place(_: str, operators: list[FileOp]) -> str:
     """Return the numbers and kinds of operators as a message begins with them."""
     if not operators:
         return ""
     if len(operators) == 1:
-        return f"op {operators[0][0]} {operators[0][1]}: "
-    kinds = ", ".join(sorted({kind for _, kind in operators}))
-    return f"ops {_ranges(sorted(number for number, _ in operators))} ({kinds}): "
+        return f"op {operators[0].number} {operators[0].kind}: "
+    kinds = ", ".join(sorted({op.kind for op in operators}))
+    return f"ops {_ranges(sorted(op.number for op in operators))} ({kinds}): "
 
 
 def _ranges(numbers: list[int]) -> str:
@@ -103,12 +103,16 @@ class FileTensor:
 
 @dataclass(frozen=True)
 class FileOp:
-    """One operator; a missing optional input is -1. ``options`` holds the fields of its table."""
+    """One operator and its number in the file; a missing optional input is -1.
+
+    ``options`` holds the fields of its table.
+    """
 
     kind: str
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
-    options: dict[str, int]
+    options: dict[str, int] = field(default_factory=dict)
+    number: int = -1
 
 
 @dataclass(frozen=True)
@@ -169,7 +173,7 @@ def _copy_model(tflite: Any, data: bytes) -> FileModel:
         for i in range(_bounded(graph.TensorsLength(), "tensors"))
     ]
     ops = [
-        _copy_op(tflite, kinds, graph.Operators(i))
+        _copy_op(tflite, kinds, graph.Operators(i), i)
         for i in range(_bounded(graph.OperatorsLength(), "operators"))
     ]
     inputs = _indices(graph, "Inputs", _MAX_OPERANDS)
@@ -296,18 +300,18 @@ def _values(
     return raw.view(item).reshape(shape), ""
 
 
-def _copy_op(tflite: Any, kinds: list[str], op: Any) -> FileOp:
+def _copy_op(tflite: Any, kinds: list[str], op: Any, number: int) -> FileOp:
     if op.OpcodeIndex() >= len(kinds):
         raise _Damaged(f"operator code {op.OpcodeIndex()} does not exist")
     kind = kinds[op.OpcodeIndex()]
     inputs, outputs = (_indices(op, name, _MAX_OPERANDS) for name in ("Inputs", "Outputs"))
-    return FileOp(kind, inputs, outputs, _copy_options(tflite, kind, op))
+    return FileOp(kind, inputs, outputs, _copy_options(tflite, kind, op), number)
 
 
 def _copy_options(tflite: Any, kind: str, op: Any) -> dict[str, int]:
-    if kind not in _OPTIONS:
+    if kind not in OPTIONS:
         return {}
-    table, fields = _OPTIONS[kind]
+    table, fields = OPTIONS[kind]
     stored = op.BuiltinOptions()
     if stored is None:
         if kind in _NEEDS_OPTIONS:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -35,8 +36,6 @@ from pmt.net.graph import FEATURES_ENTRY, Graph, is_layer
 from pmt.net.pixels import Numbers, PixelFormula, pixel_formula
 
 __all__ = ["RENAMING", "Lowered", "lower", "read"]
-
-Numbered = list[tuple[int, FileOp]]
 
 _MOST_ENDS = 16  # operators dropped at either end
 # Operators after the logits or the embedding; an ARG_MAX may be cast.
@@ -89,14 +88,12 @@ class Lowered:
     """A graph and where its parts stand in the file.
 
     ``file_tensors`` maps a tensor of the graph to the tensor of the file with the same bytes;
-    tensors that lowering added are missing. ``operators`` says which kind of operator made a
-    tensor. ``layers`` says where a layer's parameters are stored; layers that lowering added are
-    missing.
+    tensors that lowering added are missing. ``layers`` says where a layer's parameters are stored;
+    layers that lowering added are missing.
     """
 
     graph: Graph
     file_tensors: dict[int, int]
-    operators: dict[int, str]
     layers: dict[str, StoredLayer]
 
 
@@ -131,8 +128,8 @@ def lower(path: str | Path) -> Lowered:
     lowered = _Lowering(read_file(path), path.name).run()
     check_imported(lowered.graph, path.name)
     check_limits(lowered.graph, path.name)
-    helpers = lowered.graph.metadata.get("helper_layers", ())
-    settle_ties((op for op in lowered.graph.ops if op.name in helpers), lowered.graph.tensors)
+    graph = lowered.graph
+    settle_ties((op for op in graph.ops if op.name not in lowered.layers), graph.tensors)
     return lowered
 
 
@@ -147,18 +144,29 @@ class _Lowering:
     def run(self) -> Lowered:
         self._check_file()
         if len(self._model.inputs) != 1 or len(self._model.outputs) != 1:
-            self._note_kinds()
-            self._refuse()
+            # It cannot be lowered at all, but operators of unknown kinds are named, too.
+            nothing = Network(self._model, {})
+            for op in self._model.ops:
+                self._try(_check_kind, Step(op, nothing))
+            raise self._problems.error(self._source)
         parts = rewrite(self._model)
         network = Network(self._model, readers_of(parts.ops, parts.last))
         self._enter_input(network, parts.first)
-        for number, op in parts.ops:
-            self._lower(Step(number, op, network))
-        self._check_result(network, parts)
+        for op in parts.ops:
+            step = Step(op, network)
+            if not self._try(self._lower, step):
+                self._stand_in(step)
+        self._check_result(network, parts.last)
         return self._assemble(network, parts)
 
-    def _refuse(self) -> None:
-        raise self._problems.error(self._source)
+    def _try(self, convert: Callable[[Step], None], step: Step) -> bool:
+        """Note why an operator is not supported; return whether it is."""
+        try:
+            convert(step)
+        except Unsupported as problem:
+            self._problems.add(problem, operator=step.op)
+            return False
+        return True
 
     def _check_file(self) -> None:
         """Note the problems that show before any operator is lowered."""
@@ -181,15 +189,6 @@ class _Lowering:
         elif min(*model.inputs, *model.outputs) < 0:
             raise ValueError(f"{self._source}: is damaged: its input or output does not exist")
 
-    def _note_kinds(self) -> None:
-        """Note operators of unknown kinds in a file that cannot be lowered at all."""
-        network = Network(self._model, {})
-        for number, op in enumerate(self._model.ops):
-            try:
-                _check_kind(Step(number, op, network))
-            except Unsupported as problem:
-                self._problems.add(problem, operator=(number, op.kind))
-
     def _enter_input(self, network: Network, first: int) -> None:
         tensor = self._model.tensors[first]
         batch = (tensor.signature or tensor.shape)[:1]
@@ -210,15 +209,10 @@ class _Lowering:
             self._problems.add(problem)
 
     def _lower(self, step: Step) -> None:
-        """Convert one operator; its output exists even if that fails: one problem is told once."""
-        try:
-            _check_kind(step)
-            check_types(step.op, self._model)
-            if not self._reads_what_failed(step):
-                self._converter(step)(step)
-        except Unsupported as problem:
-            self._problems.add(problem, operator=(step.number, step.op.kind))
-            self._stand_in(step)
+        _check_kind(step)
+        check_types(step.op, self._model)
+        if not self._reads_what_failed(step):
+            self._converter(step)(step)
 
     def _converter(self, step: Step) -> Callable[[Step], None]:
         if is_shape_value(self._model.tensors[step.output]):
@@ -229,55 +223,53 @@ class _Lowering:
 
     def _reads_what_failed(self, step: Step) -> bool:
         """Whether an input is missing because of a problem that is already noted."""
-        network = step.network
+        known = (*step.network.index, *step.network.sizes)
         activations = [i for i in step.op.inputs if i >= 0 and not self._model.is_constant(i)]
-        known = (*network.index, *network.sizes) if self._problems else ()
         return bool(self._problems) and not all(i in known for i in activations)
 
     def _stand_in(self, step: Step) -> None:
+        """Let the output exist although the operator has failed: one problem is told once."""
         tensor = self._model.tensors[step.op.outputs[0]] if step.op.outputs else None
         if tensor is None or is_shape_value(tensor) or step.output in step.network.index:
             return
-        try:
+        with suppress(Unsupported):
             step.network.enter(step.output, (1, *tensor.shape[1:]))
-        except Unsupported:
-            return
 
-    def _check_result(self, network: Network, parts: Rewritten) -> None:
-        if not self._problems and parts.last not in network.index:
-            self._problems.add(
-                Unsupported("no operator writes the output from the input", "the file is damaged")
+    def _check_result(self, network: Network, last: int) -> None:
+        problem = None
+        if last not in network.index:
+            problem = Unsupported(
+                "no operator writes the output from the input", "the file is damaged"
             )
-        if not self._problems and parts.last in network.channels_first:
-            self._problems.add(
-                Unsupported("its output is a map whose channels come first", channels_first.REMEDY)
+        elif last in network.channels_first:
+            problem = Unsupported(
+                "its output is a map whose channels come first", channels_first.REMEDY
             )
-        if not self._problems and not network.layers:
-            self._problems.add(Unsupported("there is no layer with weights", "nothing to train"))
+        elif not network.layers:
+            problem = Unsupported("there is no layer with weights", "nothing to train")
+        if problem and not self._problems:
+            self._problems.add(problem)
         if self._problems:
-            self._refuse()
+            raise self._problems.error(self._source)
 
     def _assemble(self, network: Network, parts: Rewritten) -> Lowered:
-        trained = [
-            i for i, op in enumerate(network.ops) if is_layer(op) and op.name in network.layers
-        ]
+        layers = [i for i, op in enumerate(network.ops) if is_layer(op)]
+        trained = [i for i in layers if network.ops[i].name in network.layers]
         pixels = pixel_formula(network.tensors, note=self._model.note)
         if parts.pixels is not None:
             scale, zero_point = parts.pixels
             channels = len(pixels.mean)
             pixels = PixelFormula((float(zero_point),) * channels, (1.0 / scale,) * channels)
+        dropped = sorted(parts.dropped, key=lambda op: op.number)
         metadata: dict[str, Any] = {
             **noted_metadata(self._model.note),
             "source": f"tflite {printable(self._source)}",
-            "dropped_operators": [
-                f"op {number} {self._model.ops[number].kind}" for number in sorted(parts.dropped)
-            ],
+            "dropped_operators": [f"op {op.number} {op.kind}" for op in dropped],
         }
-        if network.helpers:
-            metadata["helper_layers"] = [
-                op.name for op in network.ops if op.name in network.helpers
-            ]
-        if any(self._model.ops[number].kind == "L2_NORMALIZATION" for number in parts.dropped):
+        if len(trained) < len(layers):
+            helpers = [network.ops[i].name for i in layers if i not in trained]
+            metadata["helper_layers"] = helpers
+        if any(op.kind == "L2_NORMALIZATION" for op in dropped):
             metadata.update(FEATURES_ENTRY)  # an embedding
         graph = Graph(
             tensors=network.tensors,
@@ -290,12 +282,9 @@ class _Lowering:
             blocks=layer_blocks(trained),
             metadata=metadata,
         )
-        places = {
-            index: tensor
-            for tensor, index in network.index.items()
-            if tensor not in network.absorbed
-        }
-        return Lowered(graph, places, network.operators, network.layers)
+        own = (tensor for tensor in network.index if tensor not in network.absorbed)
+        places = {network.index[tensor]: tensor for tensor in own}
+        return Lowered(graph, places, network.layers)
 
 
 def _check_kind(step: Step) -> None:
@@ -310,54 +299,56 @@ def _check_kind(step: Step) -> None:
 
 @dataclass
 class Rewritten:
-    """The operators to lower, with their numbers in the file.
+    """The operators to lower.
 
-    ``first`` and ``last`` are the tensors where they start and end, ``dropped`` the numbers of the
-    operators before and after; ``pixels`` is scale and zero point of a uint8 input, whose values
-    are pixels.
+    ``first`` and ``last`` are the tensors where they start and end, ``dropped`` the operators
+    before and after; ``pixels`` is scale and zero point of a uint8 input, whose values are pixels.
     """
 
-    ops: Numbered
+    ops: list[FileOp]
     first: int
     last: int
-    dropped: list[int] = field(default_factory=list)
+    dropped: list[FileOp] = field(default_factory=list)
     pixels: tuple[float, int] | None = None
+
+    def drop(self, op: FileOp) -> None:
+        """Leave out an operator at an end."""
+        self.dropped.append(op)
+        self.ops.remove(op)
 
 
 def rewrite(model: FileModel) -> Rewritten:
     """Drop the ends and all that the output does not depend on; fold dilation."""
-    result = Rewritten(list(enumerate(model.ops)), model.inputs[0], model.outputs[0])
+    result = Rewritten(list(model.ops), model.inputs[0], model.outputs[0])
     _drop_start(model, result)
     first = model.tensors[result.first]
     if result.pixels is None and first.is_unsigned and len(first.scales) == 1:
         result.pixels = _uint8_pixels(first)
-    _drop_end(model, result)
-    result.ops = _needed(result)
-    result.ops = _fold_dilation(model, result)
+    _drop_end(result)
+    _drop_unneeded(result)
+    _fold_dilation(model, result)
     return result
 
 
-def readers_of(ops: Numbered, last: int) -> dict[int, list[FileOp]]:
+def readers_of(ops: list[FileOp], last: int) -> dict[int, list[FileOp]]:
     """Return who reads each tensor; the output of the network counts as a reader."""
     readers: dict[int, list[FileOp]] = defaultdict(list)
-    for _, op in ops:
+    for op in [*ops, FileOp("OUTPUT", (last,), ())]:
         for tensor in op.inputs:
             if tensor >= 0:
                 readers[tensor].append(op)
-    readers[last].append(FileOp("OUTPUT", (last,), (), {}))
     return dict(readers)
 
 
 def _drop_start(model: FileModel, result: Rewritten) -> None:
     """QUANTIZE from float or uint8, and TRANSPOSE from channels first to channels last."""
     readers = readers_of(result.ops, result.last)
-    numbers = {id(op): number for number, op in result.ops}
     for _ in range(_MOST_ENDS):
         found = readers.get(result.first, [])
         if len(found) != 1 or len(found[0].outputs) != 1:
             return
         op, source = found[0], model.tensors[result.first]
-        if op.outputs[0] < 0 or id(op) not in numbers:
+        if op.outputs[0] < 0 or op not in result.ops:
             return
         target = model.tensors[op.outputs[0]]
         of_pixels = source.is_unsigned and not target.is_unsigned and len(source.scales) == 1
@@ -367,7 +358,7 @@ def _drop_start(model: FileModel, result: Rewritten) -> None:
         elif not (op.kind == "TRANSPOSE" and _order(model, op) == _CHANNELS_LAST):
             return
         result.first = op.outputs[0]
-        _drop(result, numbers.pop(id(op)))
+        result.drop(op)
 
 
 def _uint8_pixels(tensor: FileTensor) -> tuple[float, int]:
@@ -381,62 +372,53 @@ def _order(model: FileModel, op: FileOp) -> list[int]:
     return [int(axis) for axis in np.asarray(model.tensors[op.inputs[1]].data).ravel()[:5]]
 
 
-def _drop_end(model: FileModel, result: Rewritten) -> None:
+def _drop_end(result: Rewritten) -> None:
     """Operators after the logits or the embedding, and QUANTIZE to the type that the user reads."""
-    writers = {op.outputs[0]: (number, op) for number, op in result.ops if len(op.outputs) == 1}
+    writers = {op.outputs[0]: op for op in result.ops if len(op.outputs) == 1}
     readers = readers_of(result.ops, result.last)
     last, passed = result.last, []
     for _ in range(_MOST_ENDS):
         if last not in writers:
             return
-        number, op = writers.pop(last)
+        op = writers.pop(last)
         read = op.inputs[1:2] if op.kind == "SPLIT" else op.inputs[:1]  # SPLIT's axis is first
         if op.kind not in (*_ENDS, *_IDENTITIES) or not read or len(readers.get(read[0], ())) != 1:
             return
         last = read[0]
-        passed.append(number)
+        passed.append(op)
         if op.kind in _ENDS:
             result.last = last
             while passed:
-                _drop(result, passed.pop())
+                result.drop(passed.pop())
 
 
-def _drop(result: Rewritten, number: int) -> None:
-    result.dropped.append(number)
-    result.ops = [(n, op) for n, op in result.ops if n != number]
-
-
-def _needed(result: Rewritten) -> Numbered:
-    """Return the operators that the output depends on, in order."""
+def _drop_unneeded(result: Rewritten) -> None:
+    """Keep the operators that the output depends on, in order."""
     writers: dict[int, list[FileOp]] = defaultdict(list)
-    for _, op in result.ops:
+    for op in result.ops:
         for tensor in op.outputs:
             writers[tensor].append(op)
     needed, open_tensors, seen = set(), [result.last], {result.last, result.first}
     while open_tensors:
         for op in writers.get(open_tensors.pop(), ()):
-            needed.add(id(op))
+            needed.add(op.number)
             fresh = [t for t in op.inputs if t >= 0 and t not in seen]
             seen.update(fresh)
             open_tensors += fresh
-    return [(number, op) for number, op in result.ops if id(op) in needed]
+    result.ops = [op for op in result.ops if op.number in needed]
 
 
-def _fold_dilation(model: FileModel, result: Rewritten) -> Numbered:
+def _fold_dilation(model: FileModel, result: Rewritten) -> None:
     """Turn SPACE_TO_BATCH_ND, convolution, BATCH_TO_SPACE_ND into one dilated convolution."""
     readers = readers_of(result.ops, result.last)
-    numbers = {id(op): number for number, op in result.ops}
     replaced: dict[int, FileOp | None] = {}
-    for _, op in result.ops:
-        if op.kind != "SPACE_TO_BATCH_ND":
-            continue
-        chain = _chain_after(op, readers)
+    for op in result.ops:
+        chain = _chain_after(op, readers) if op.kind == "SPACE_TO_BATCH_ND" else []
         folded = _folded(model, op, chain)
         if folded is not None:
-            replaced.update(dict.fromkeys((numbers[id(link)] for link in (op, *chain)), None))
-            replaced[next(numbers[id(c)] for c in chain if _is_convolution(c))] = folded
-    kept = ((number, replaced.get(number, op)) for number, op in result.ops)
-    return [(number, op) for number, op in kept if op is not None]
+            replaced |= {link.number: None for link in (op, *chain)} | {folded.number: folded}
+    kept = (replaced.get(op.number, op) for op in result.ops)
+    result.ops = [op for op in kept if op is not None]
 
 
 def _is_convolution(op: FileOp) -> bool:

@@ -134,11 +134,10 @@ class Network:
 
     ``index`` maps a tensor of the file to one of the graph, ``shapes`` to its shape for one image
     (the file's own may be wrong where a batch is unknown), ``sizes`` to the values of a shape
-    computation. ``operators`` says which kind of operator made a tensor of the graph. ``absorbed``
-    is the padding of a tensor that its readers take over, 0 where that is a requantization.
-    ``channels_first`` are tensors of the file that number the values of the graph's by channel,
-    with the axes that a MEAN has taken of them. ``helpers`` are layers that the file has no weights
-    for. ``weights_left`` bounds what a file may unpack to.
+    computation. ``absorbed`` is the padding of a tensor that its readers take over, 0 where that is
+    a requantization. ``channels_first`` are tensors of the file that number the values of the
+    graph's by channel, with the axes that a MEAN has taken of them. ``layers`` are those
+    that the file has weights for. ``weights_left`` bounds what a file may unpack to.
     """
 
     model: FileModel
@@ -151,11 +150,8 @@ class Network:
     absorbed: dict[int, Padding] = field(default_factory=dict)
     channels_first: dict[int, set[int]] = field(default_factory=dict)
     layers: dict[str, StoredLayer] = field(default_factory=dict)
-    helpers: set[str] = field(default_factory=set)
-    operators: dict[int, str] = field(default_factory=dict)
     weights_left: int = 0
     _shared: set[int] = field(default_factory=set)
-    _producers: dict[int, Op] = field(default_factory=dict)
     _numbers: Counter[str] = field(default_factory=Counter)
     _names: set[str] = field(default_factory=set)
 
@@ -202,7 +198,7 @@ class Network:
     def clamp_producer(self, source: int, clamp: Pair) -> bool:
         """Narrow the clamp of the op that makes a tensor, if nothing else reads that tensor."""
         index = self.index[source]
-        op = self._producers.get(index)
+        op = next((op for op in reversed(self.ops) if op.output == index), None)
         alone = len(self.readers.get(source, ())) == 1 and index not in self._shared
         if op is None or not alone or op.kind not in CLAMPING_KINDS:
             return False
@@ -211,11 +207,6 @@ class Network:
             return False
         op.clamp = narrowed
         return True
-
-    def append(self, op: Op) -> None:
-        """Append an op."""
-        self.ops.append(op)
-        self._producers[op.output] = op
 
     def intermediate(self, tensor: Tensor) -> int:
         """Add a tensor that the file does not have; return its index."""
@@ -236,7 +227,6 @@ class Network:
 class Step:
     """One operator of the file, about to become ops of the network."""
 
-    number: int
     op: FileOp
     network: Network
 
@@ -297,9 +287,9 @@ class Step:
         """Return scale and zero point of the output."""
         return quantization(self.network.model.tensors[self.output])
 
-    def keeps_quantization(self, position: int = 0) -> bool:
-        """Whether an input and the output have one scale and zero point."""
-        return self.tensor(position).is_quantized_as(*self.target_quantization())
+    def keeps_quantization(self) -> bool:
+        """Whether the first input and the output have one scale and zero point."""
+        return self.tensor().is_quantized_as(*self.target_quantization())
 
     def require_same_quantization(self) -> None:
         """Raise Unsupported unless the first input and the output are quantized alike."""
@@ -341,6 +331,5 @@ class Step:
         inputs = tuple(sources) if sources is not None else (self.source(),)
         index = self.network.enter(self.output, shape, size)
         op = Op(kind, self.network.name(stem, named_by), inputs, index, **settings)
-        self.network.append(op)
-        self.network.operators[index] = self.op.kind
+        self.network.ops.append(op)
         return op

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -15,7 +16,7 @@ from pmt.formats.layers import (
     Unsupported,
     Window,
     channelwise_layer,
-    dense_kernel,
+    grouped_kernel,
     kernel_extent,
     require_scales,
     same_sides,
@@ -212,16 +213,12 @@ def _pad_with(step: Step, shape: tuple[int, ...], amounts: Padding, value: int) 
     relabeled = replace(source, name=f"{source.name}_relabeled", zero_point=value)
     padded = replace(relabeled, name=f"{source.name}_padded", height=height, width=width)
     first, second = network.intermediate(relabeled), network.intermediate(padded)
-    forth = Op(
-        "depthwise_conv2d",
-        network.name("relabel"),
-        (step.source(),),
-        first,
-        **channelwise_layer(source, 1.0, offset),
-    )
-    network.append(forth)
-    network.append(Op("pad", network.name("pad"), (first,), second, padding=amounts))
-    back = step.emit(
+    layer, name = channelwise_layer(source, 1.0, offset), network.name("relabel")
+    network.ops += [
+        Op("depthwise_conv2d", name, (step.source(),), first, **layer),
+        Op("pad", network.name("pad"), (first,), second, padding=amounts),
+    ]
+    step.emit(
         "depthwise_conv2d",
         shape,
         stem="relabel",
@@ -229,7 +226,6 @@ def _pad_with(step: Step, shape: tuple[int, ...], amounts: Padding, value: int) 
         size=padded.shape,
         **channelwise_layer(padded, 1.0, -offset),
     )
-    network.helpers |= {forth.name, back.name}
 
 
 def conv_2d(step: Step) -> None:
@@ -244,15 +240,10 @@ def conv_2d(step: Step) -> None:
         )
     groups = channels // inner
     shape = window(step, (height, width))
-    taps = shape.kernel[0] * shape.kernel[1]
-    if groups > 1 and inner == 1:
-        step.network.reserve(taps * out)
-        spread = spread_depthwise(weights[..., 0].transpose(1, 2, 0), shape.dilation)
-        _emit(step, "depthwise_conv2d", stored, shape, spread)
-        return
-    step.network.reserve(taps * out * channels)
-    dense = dense_kernel(weights, groups, shape.dilation)
-    _emit(step, "conv2d", stored, shape, dense, groups=groups)
+    depthwise = groups > 1 and inner == 1
+    step.network.reserve(math.prod(shape.kernel) * out * (1 if depthwise else channels))
+    kind, spread = grouped_kernel(weights, groups, shape.dilation)
+    _emit(step, kind, stored, shape, spread)
 
 
 def depthwise_conv_2d(step: Step) -> None:
@@ -267,7 +258,7 @@ def depthwise_conv_2d(step: Step) -> None:
             "the output channels must be the input channels times the multiplier",
         )
     shape = window(step, (height, width))
-    step.network.reserve(shape.kernel[0] * shape.kernel[1] * out)
+    step.network.reserve(math.prod(shape.kernel) * out)
     spread = spread_depthwise(weights[0], shape.dilation)
     _emit(step, "depthwise_conv2d", stored, shape, spread)
 
@@ -313,9 +304,7 @@ def fully_connected(step: Step, order: npt.NDArray[np.intp] | None = None) -> No
     step.network.layers[op.name] = StoredLayer(step.op.inputs[1], _bias_index(step))
 
 
-def _emit(
-    step: Step, kind: Any, stored: FileTensor, shape: Window, weights: Int8Array, *, groups: int = 1
-) -> None:
+def _emit(step: Step, kind: Any, stored: FileTensor, shape: Window, weights: Int8Array) -> None:
     out = weights.shape[2] if kind == "depthwise_conv2d" else weights.shape[0]
     parameters = _parameters(step, stored, out)
     rank = len(step.network.model.tensors[step.output].shape)
@@ -332,9 +321,6 @@ def _emit(
         **parameters,
     )
     step.network.layers[op.name] = StoredLayer(step.op.inputs[1], _bias_index(step))
-    how = [f"{groups} groups"] * (groups > 1) + ["dilated"] * (shape.dilation != (1, 1))
-    if how:
-        step.network.operators[op.output] += f" ({', '.join(how)})"
 
 
 def _weights(step: Step, axis: int, rank: int) -> tuple[FileTensor, npt.NDArray[Any]]:
