@@ -8,7 +8,7 @@ import itertools
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -33,9 +33,7 @@ _numbers = itertools.count()
 
 
 @contextmanager
-def writing(
-    path: str | Path, size: int, *, place: Callable[[Path, Path], None] | None = None
-) -> Iterator[BinaryIO]:
+def writing(path: str | Path, size: int) -> Iterator[BinaryIO]:
     """Open a file aside; at the end of the block it is flushed to disk and renamed into place.
 
     Whatever ends the block early, Ctrl-C too, leaves the old file and removes the one aside. What
@@ -43,8 +41,7 @@ def writing(
     of the old one; a link stays one, and what it points to is replaced. A device or a pipe is
     written to as it is.
 
-    `size` is the number of bytes, for the error; `place` brings the file from aside to its
-    destination, instead of renaming it.
+    `size` is the number of bytes, for the error.
     """
     path = Path(path)
     if path.is_symlink():
@@ -63,7 +60,7 @@ def writing(
             os.fsync(file.fileno())
         if mode is not None:
             aside.chmod(stat.S_IMODE(mode))
-        (place or os.replace)(aside, path)
+        aside.replace(path)
     except OSError as error:
         with suppress(OSError):
             aside.unlink()

@@ -140,12 +140,3 @@ class FolderLock:
             return self.path.read_text(errors="replace").strip()
         except OSError:
             return ""
-
-    def is_free(self) -> bool:
-        """Whether nobody holds the lock now."""
-        if not self.path.exists():
-            return True
-        taken = self.acquire()
-        if taken:
-            self.release()
-        return taken

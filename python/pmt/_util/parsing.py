@@ -32,7 +32,6 @@ def parse_json(
     remedy: str = REMEDY,
     *,
     finite: bool = True,
-    object_hook: Callable[[dict[str, Any]], Any] | None = None,
 ) -> Any:
     """Return the value of a JSON text.
 
@@ -41,11 +40,7 @@ def parse_json(
     It begins with `what`, the file or the part of one, and ends with `remedy`; of a path it is a
     FileError.
     """
-
-    def read(decoded: str) -> Any:
-        return json.loads(decoded, object_hook=object_hook)
-
-    return _parsed(read, "JSON", text, what, remedy, finite)
+    return _parsed(json.loads, "JSON", text, what, remedy, finite)
 
 
 def parse_toml(

@@ -10,7 +10,6 @@ from pmt._util.progress import ProgressLine
 from pmt._util.text import counted
 from pmt.cli.arguments import (
     add_data,
-    add_json,
     add_model,
     add_model_out,
     add_split,
@@ -61,7 +60,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_model_out(parser)
     add_threads(parser)
-    add_json(parser)
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pmt import corruptions, methods
 from pmt._util.progress import duration
-from pmt.cli.arguments import add_json, add_threads
+from pmt.cli.arguments import add_threads
 from pmt.cli.output import EpochLines, Output, table
 from pmt.datasets import Dataset, bundled
 from pmt.errors import ExistingFileError
@@ -39,7 +39,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("--out", metavar="RUN", help="folder for the run")
     add_threads(parser)
-    add_json(parser)
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:

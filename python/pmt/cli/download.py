@@ -6,7 +6,6 @@ import argparse
 
 from pmt import datasets
 from pmt._util.text import did_you_mean
-from pmt.cli.arguments import add_json
 from pmt.cli.output import Output, table
 
 USAGE = "pmt download [NAME ...] [--root DIR] [--json PATH]"
@@ -28,7 +27,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="folder in which each data set gets a subfolder (default: that of PMT_DATA, or pmt in "
         "the cache folder)",
     )
-    add_json(parser)
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:

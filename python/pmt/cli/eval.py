@@ -9,7 +9,6 @@ from pmt._util.text import counted
 from pmt.cli.arguments import (
     add_data,
     add_integer,
-    add_json,
     add_model,
     add_split,
     add_threads,
@@ -46,7 +45,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "accuracy and loss, with 95 %% intervals paired by image",
     )
     add_threads(parser)
-    add_json(parser)
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:

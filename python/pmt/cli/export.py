@@ -7,7 +7,6 @@ import argparse
 from pmt.cli.arguments import (
     add_data,
     add_integer,
-    add_json,
     add_layers,
     add_method,
     add_model,
@@ -79,7 +78,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_budgets(parser)
     _add_learner(parser)
     _add_training(parser)
-    add_json(parser)
     parser.set_defaults(default_of=parser.get_default)
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from pmt._util.text import counted
 from pmt.cli.arguments import (
-    add_json,
     add_layers,
     add_model,
     add_rule,
@@ -47,7 +46,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_rule(parser)
     parser.add_argument("--plan", action="store_true", help="print where every activation lives")
-    add_json(parser)
 
 
 def _preset_values(name: str) -> str:

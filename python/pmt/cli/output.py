@@ -39,7 +39,6 @@ __all__ = [
     "check_plot",
     "checked_model_out",
     "complain",
-    "is_of_stream",
     "layer_line",
     "prepare_streams",
     "put",
@@ -87,11 +86,6 @@ def put(text: str, stream: TextIO) -> None:
         _discard(stream)
         name = _NAMES.get(stream.name, stream.name)
         raise type(error)(error.errno, error.strerror, name) from None
-
-
-def is_of_stream(error: BaseException) -> bool:
-    """Whether an error is that standard output or error cannot be written, see :func:`put`."""
-    return isinstance(error, OSError) and error.filename in _NAMES.values()
 
 
 def complain(message: str) -> None:

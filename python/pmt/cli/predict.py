@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from pmt._core import MOST_CHANNELS
-from pmt.cli.arguments import add_integer, add_json, add_model, add_threads, load_model
+from pmt.cli.arguments import add_integer, add_model, add_threads, load_model
 from pmt.cli.output import Output, table
 from pmt.model import FilePredictions, predict_files
 from pmt.protocol import load_clean
@@ -34,7 +34,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "names stored in the model, or else labels)",
     )
     add_threads(parser)
-    add_json(parser)
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:

@@ -10,7 +10,6 @@ from pmt._util.text import counted, split_names
 from pmt.baselines.sparse_update.options import PUBLISHED, MCUTrainOptions
 from pmt.cli.arguments import (
     add_integer,
-    add_json,
     add_layers,
     add_model,
     add_plot,
@@ -88,7 +87,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     _add_board(parser)
     _add_instructions(parser)
-    add_json(parser)
 
 
 def _add_board(parser: argparse.ArgumentParser) -> None:

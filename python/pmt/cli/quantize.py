@@ -8,7 +8,6 @@ from pathlib import Path
 from pmt._util.text import counted, split_names
 from pmt.cli.arguments import (
     add_integer,
-    add_json,
     add_model_out,
     add_pixel_formula,
     add_threads,
@@ -63,7 +62,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         otherwise="all",
     )
     add_threads(parser)
-    add_json(parser)
 
 
 def _add_method(parser: argparse.ArgumentParser) -> None:

@@ -13,7 +13,6 @@ from pmt.baselines.sparse_update.trainer import METHODS, ChosenScheme, choose_sc
 from pmt.cli.arguments import (
     add_data,
     add_integer,
-    add_json,
     add_model,
     add_options,
     add_protocol,
@@ -78,7 +77,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_data(parser, required=True)
     add_protocol(parser)
     add_threads(parser)
-    add_json(parser)
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:

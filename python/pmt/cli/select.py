@@ -10,7 +10,6 @@ from pmt._util.text import counted
 from pmt.cli.arguments import (
     add_data,
     add_integer,
-    add_json,
     add_model,
     add_plot,
     add_protocol,
@@ -75,7 +74,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_protocol(parser)
     add_training_options(parser, without=_NOT_HERE)
     add_threads(parser)
-    add_json(parser)
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:

@@ -7,7 +7,6 @@ import argparse
 from pmt._util.text import counted
 from pmt.cli.arguments import (
     add_data,
-    add_json,
     add_model,
     add_model_out,
     add_split,
@@ -35,7 +34,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_statistics_images(parser)
     add_model_out(parser)
     add_threads(parser)
-    add_json(parser)
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from pmt.cli.arguments import add_data, add_integer, add_json, data_source
+from pmt.cli.arguments import add_data, add_integer, data_source
 from pmt.cli.output import EXIT_FAILED, Output
 from pmt.firmware.stream import read_model, stream
 
@@ -49,7 +49,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "let the board learn in slices of N steps; results do not depend on it",
         otherwise="whole phases",
     )
-    add_json(parser)
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:

@@ -23,9 +23,6 @@ __all__ = [
 ]
 
 
-# Perturbed weights made at once. The result does not depend on it; memory does, five bytes each.
-
-
 @dataclass(frozen=True)
 class Moment:
     """Live bytes at one moment of a pass."""
