@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,13 @@ from pmt import _core
 from pmt._util.native_files import firmware_folder
 from pmt._util.text import did_you_mean
 from pmt.firmware.board.memory import MAKE_SECONDS, need_programs, run_make, write_changes
-from pmt.firmware.export.layout import fill_in, image_values, link_script, source_files
+from pmt.firmware.export.layout import (
+    fill_in,
+    image_values,
+    link_script,
+    source_files,
+    training_values,
+)
 from pmt.firmware.export.target import find_target
 from pmt.model import Model
 from pmt.train.costs.work import zeroth_order_work
@@ -142,11 +148,14 @@ def _project(
     """Return the files of the program that counts: name -> content."""
     firmware, image = firmware_folder(), model.image()
     target = find_target(_TARGET)
+    training: tuple[_core.Options, list[int]] = (_core.Options(), [])
+    if options is not None:
+        training = (options.to_core(), model.select_layers(options.layers))
     values = {
         **image_values(image),
         "PORTABLE": str("portable" in kernels).lower(),
         "DEVICE": str("arm_dsp" in kernels).lower(),
-        **_step_values(model, options),
+        **training_values(model.core, *training),
     }
     own = {path.name: path.read_bytes() for path in (firmware / "instructions").iterdir()}
     own["task.hpp"] = fill_in(own.pop("task.hpp.in"), values)
@@ -162,32 +171,6 @@ def _project(
             if name.startswith(("core/", "drivers/")) or name in _COMMON
         },
     }
-
-
-def _step_values(model: Model, options: TrainingOptions | None) -> dict[str, str]:
-    if options is None:
-        packed = bytes(_core.Options().pack())
-        return {
-            "LAYER_COUNT": "0",
-            "LAYERS": "0",
-            "OPTIONS": _listed(packed),
-            "STREAM_COUNT": "0",
-            "STREAMS": "{0, 0, 0}",
-        }
-    core = options.to_core()
-    layers = model.select_layers(options.layers)
-    streams = _core.DeviceMemory(model.core, core, layers, 1).segments()
-    return {
-        "LAYER_COUNT": str(len(layers)),
-        "LAYERS": ", ".join(map(str, layers)),
-        "OPTIONS": _listed(core.pack()),
-        "STREAM_COUNT": str(len(streams)),
-        "STREAMS": ", ".join(f"{{{_listed(one)}}}" for one in streams or [(0, 0, 0)]),
-    }
-
-
-def _listed(values: Iterable[int]) -> str:
-    return ", ".join(map(str, values))
 
 
 def _run(folder: Path) -> str:

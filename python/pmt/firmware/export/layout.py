@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from pmt import _core
@@ -24,6 +24,8 @@ __all__ = [
     "link_script",
     "run_command",
     "source_files",
+    "stream_values",
+    "training_values",
     "values_of",
 ]
 
@@ -145,6 +147,31 @@ def values_of(target: Target) -> dict[str, object]:
         "EXTERNAL_BYTES": 0,
         "CLOCK_HZ": target.clock_hz,
     }
+
+
+def training_values(
+    model: _core.Model, options: _core.Options, layers: Sequence[int], batch: int = 1
+) -> dict[str, object]:
+    """Return the template values of a training; of none where there are no layers."""
+    streams: Sequence[tuple[int, ...]] = []
+    if layers:
+        streams = _core.DeviceMemory(model, options, list(layers), batch).segments()
+    return {
+        "OPTIONS": _listed(options.pack()),
+        "LAYERS": _listed(layers or (0,)),
+        "LAYER_COUNT": len(layers),
+        **stream_values(streams),
+    }
+
+
+def stream_values(streams: Sequence[tuple[int, ...]]) -> dict[str, object]:
+    """Return the template values of streams; C++ has no empty array: the count tells of none."""
+    braced = ", ".join(f"{{{_listed(one)}}}" for one in streams or [(0, 0, 1)])
+    return {"STREAMS": braced, "STREAM_COUNT": len(streams)}
+
+
+def _listed(values: Iterable[int]) -> str:
+    return ", ".join(map(str, values))
 
 
 def link_script(target: Target) -> bytes:

@@ -173,16 +173,20 @@ def targets() -> tuple[str, ...]:
     return target_names(firmware_folder() / "boards")
 
 
-def find_target(target: str) -> Target:
+def find_target(target: str, like: str | None = None) -> Target:
     """Return a target by its name, or by the path of its TOML file.
+
+    With ``like`` it is limited to the flash and RAM of that one.
 
     Raises
     ------
     ValueError
-        If there is no such target, or its file is wrong.
+        If there is no such target, or its file is wrong; or it has less memory than ``like``.
     FileNotFoundError
         If the TOML file does not exist.
     """
+    if like is not None:
+        return find_target(target).limited_to(find_target(like))
     boards = firmware_folder() / "boards"
     if target in targets():
         return read_target(boards / target / "target.toml", boards)
