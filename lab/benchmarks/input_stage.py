@@ -23,7 +23,7 @@ import numpy as np
 
 import pmt
 from pmt import corruptions, datasets
-from pmt.cli.output import table
+from pmt._util.text import table
 from pmt.datasets import Dataset
 from pmt.train.prepare import align, choose_input_stage, measure_statistics, with_statistics
 from pmt_lab.camera import FAULTS

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pmt
-from pmt.cli.output import table
+from pmt._util.text import table
 from pmt.firmware.export import export_learner
 from pmt.firmware.stream import stream
 from pmt.protocol import DataSource

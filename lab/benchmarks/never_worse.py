@@ -33,7 +33,7 @@ import numpy.typing as npt
 
 import pmt
 from pmt import corruptions, datasets, methods
-from pmt.cli.output import table
+from pmt._util.text import table
 from pmt.datasets import Dataset
 from pmt_lab.files import write_text
 from pmt_lab.sweep import pack, unpack

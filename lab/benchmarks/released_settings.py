@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 
 import pmt
+from pmt._util.text import table
 from pmt.callbacks import Callback, StepEnd
-from pmt.cli.output import table
 from pmt.protocol import ImagePool, Split, split
 from pmt_lab.augmentation import center_crop, random_views
 from pmt_lab.files import write_text

@@ -22,8 +22,8 @@ import numpy as np
 from released_settings import chosen_images, image_pools
 
 import pmt
+from pmt._util.text import table
 from pmt.baselines.backprop.networks import IntegerNetwork, quantize, tensor_of, torch
-from pmt.cli.output import table
 from pmt.datasets import Dataset
 from pmt.train.schedule import Schedule
 from pmt_lab.kept_benchmark import run_benchmark

@@ -15,18 +15,6 @@ from typing import BinaryIO
 
 from pmt._util import processes
 
-__all__ = [
-    "aside_of",
-    "explaining",
-    "is_left",
-    "remove_strays",
-    "sync",
-    "write_bytes",
-    "write_remedy",
-    "write_text",
-    "writing",
-]
-
 # Longer than any process of another machine stops between two writes to one file.
 _SECONDS_UNTIL_STRAY = 86_400.0
 _numbers = itertools.count()

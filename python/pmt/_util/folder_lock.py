@@ -19,8 +19,6 @@ from pmt.errors import ExistingFileError, FolderBusyError
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
-__all__ = ["FolderLock"]
-
 _LARGEST = 1_024  # bytes, more than any lock's text has
 
 

@@ -13,8 +13,6 @@ from typing import Any
 from pmt._util.text import printable
 from pmt.errors import FileError
 
-__all__ = ["REMEDY", "parse_json", "parse_plain_toml", "parse_toml", "toml_line"]
-
 REMEDY = "correct it"
 _MAX_DEPTH = 64
 _MAX_INTEGER = 2**64

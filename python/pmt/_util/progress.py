@@ -8,8 +8,6 @@ from typing import TextIO
 
 from pmt._util.text import printable
 
-__all__ = ["ProgressLine", "duration"]
-
 
 def duration(seconds: float) -> str:
     """Format a duration: ``"42 s"``, ``"3 min 05 s"``, ``"2 h 10 min"``."""

@@ -7,18 +7,6 @@ import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
-__all__ = [
-    "c_text",
-    "counted",
-    "did_you_mean",
-    "html_table",
-    "nearest",
-    "printable",
-    "shortened",
-    "split_names",
-    "table",
-]
-
 
 def counted(count: int, noun: str, plural: str = "") -> str:
     """Return a number and its noun, in the singular where the number is 1.

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from pmt import corruptions, methods
 from pmt._util.progress import duration
+from pmt._util.text import table
 from pmt.cli.arguments import add_threads
-from pmt.cli.output import EpochLines, Output, table
+from pmt.cli.output import EpochLines, Output
 from pmt.datasets import Dataset, bundled
 from pmt.errors import ExistingFileError
 from pmt.model import Evaluation, Model

@@ -12,7 +12,8 @@ from importlib import metadata
 import numpy as np
 
 from pmt import _core
-from pmt.cli.output import Output, table
+from pmt._util.text import table
+from pmt.cli.output import Output
 from pmt.firmware.board.memory import PACKAGES
 from pmt.model.loading import list_models, load
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from pmt import datasets
-from pmt._util.text import did_you_mean
-from pmt.cli.output import Output, table
+from pmt._util.text import did_you_mean, table
+from pmt.cli.output import Output
 
 USAGE = "pmt download [NAME ...] [--root DIR] [--json PATH]"
 SUMMARY = "fetch data sets, checked by their SHA-256"

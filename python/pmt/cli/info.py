@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from pmt._util.text import counted
+from pmt._util.text import counted, table
 from pmt.cli.arguments import (
     add_layers,
     add_model,
@@ -14,7 +14,7 @@ from pmt.cli.arguments import (
     load_model,
     training_options,
 )
-from pmt.cli.output import Output, table
+from pmt.cli.output import Output
 from pmt.model import Model
 from pmt.net.pixels import input_formula, is_image, real_pixels
 from pmt.profiling.model_info import ModelInfo, describe_model

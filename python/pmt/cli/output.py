@@ -17,7 +17,7 @@ from pmt._util.extras import load_pyplot
 from pmt._util.places import check_writable
 from pmt._util.plots import plot_suffix
 from pmt._util.progress import ProgressLine
-from pmt._util.text import printable, table
+from pmt._util.text import printable
 from pmt.cli.arguments import flag
 from pmt.errors import ExistingFileError
 from pmt.model import Model
@@ -25,26 +25,6 @@ from pmt.train.run.folder import RunFolder
 from pmt.train.run.metrics import Metrics
 from pmt.train.run.result import Column, columns
 from pmt.train.schedule import Schedule
-
-__all__ = [
-    "EXIT_BAD_INPUT",
-    "EXIT_FAILED",
-    "EXIT_INTERRUPTED",
-    "EXIT_OUTPUT_CLOSED",
-    "EpochLines",
-    "Output",
-    "check_file",
-    "check_folder",
-    "check_output_files",
-    "check_plot",
-    "checked_model_out",
-    "complain",
-    "layer_line",
-    "prepare_streams",
-    "put",
-    "stage",
-    "table",
-]
 
 EXIT_FAILED = 1  # the command itself worked: a run failed, or a board's results differ
 EXIT_BAD_INPUT = 2

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 
 from pmt._core import MOST_CHANNELS
+from pmt._util.text import table
 from pmt.cli.arguments import add_integer, add_model, add_threads, load_model
-from pmt.cli.output import Output, table
+from pmt.cli.output import Output
 from pmt.model import FilePredictions, predict_files
 from pmt.protocol import load_clean
 

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from pmt._util.text import counted, split_names
+from pmt._util.text import counted, split_names, table
 from pmt.baselines.sparse_update.options import PUBLISHED, MCUTrainOptions
 from pmt.cli.arguments import (
     add_integer,
@@ -18,7 +18,7 @@ from pmt.cli.arguments import (
     check_preset,
     load_model,
 )
-from pmt.cli.output import Output, check_plot, table
+from pmt.cli.output import Output, check_plot
 from pmt.firmware.board.instructions import KERNELS, Instructions
 from pmt.firmware.board.memory import BoardMemory, LinkedSizes
 from pmt.firmware.board.profile import (

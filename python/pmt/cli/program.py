@@ -54,8 +54,6 @@ from pmt.cli.output import (
 from pmt.errors import FileError, OptionError, OptionWarning
 from pmt.methods import load_plugins
 
-__all__ = ["describe", "main", "make_parser", "termination_interrupts"]
-
 _SAVES_MEMORY = {
     "batch": "a smaller --batch",
     "queries": "fewer --queries",

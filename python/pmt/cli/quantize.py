@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pmt._util.text import counted, split_names
+from pmt._util.text import counted, split_names, table
 from pmt.cli.arguments import (
     add_integer,
     add_model_out,
@@ -13,7 +13,7 @@ from pmt.cli.arguments import (
     add_threads,
     call,
 )
-from pmt.cli.output import Output, checked_model_out, stage, table
+from pmt.cli.output import Output, checked_model_out, stage
 from pmt.quantization import (
     RANGE_METHODS,
     QuantizedModel,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from pmt._util.text import table
 from pmt.baselines.backprop.options import BackpropOptions
 from pmt.baselines.backprop.scheme import head_layer, input_channels
 from pmt.baselines.sparse_update.contribution import layer_memory
@@ -21,7 +22,7 @@ from pmt.cli.arguments import (
     load_model,
     split_choice,
 )
-from pmt.cli.output import Output, check_folder, table
+from pmt.cli.output import Output, check_folder
 from pmt.firmware.export.target import parse_size
 from pmt.train.option_fields import declared_options
 

@@ -6,7 +6,7 @@ import argparse
 import shlex
 import sys
 
-from pmt._util.text import counted
+from pmt._util.text import counted, table
 from pmt.cli.arguments import (
     add_data,
     add_integer,
@@ -21,7 +21,7 @@ from pmt.cli.arguments import (
     split_choice,
     training_options,
 )
-from pmt.cli.output import EXIT_INTERRUPTED, Output, check_plot, complain, table
+from pmt.cli.output import EXIT_INTERRUPTED, Output, check_plot, complain
 from pmt.model import Model
 from pmt.plots import plot_selection, save_plot
 from pmt.protocol import DataSource, Split

@@ -15,26 +15,6 @@ from pmt import _core
 from pmt.errors import FileError
 from pmt.model.model import Model
 
-__all__ = [
-    "BLOCK",
-    "CARD_MAGIC",
-    "CARD_VERSION",
-    "IMAGE_CRC",
-    "PAYLOAD",
-    "SECTIONS",
-    "SLOT_MAGIC",
-    "CardContents",
-    "CardHeader",
-    "Checkpoint",
-    "Section",
-    "block_count",
-    "newest_model",
-    "pack_blocks",
-    "pack_records",
-    "read_card",
-    "read_payload",
-]
-
 CARD_MAGIC = _core.CARD_MAGIC
 SLOT_MAGIC = _core.SLOT_MAGIC
 CARD_VERSION = _core.CARD_VERSION

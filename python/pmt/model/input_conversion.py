@@ -23,16 +23,6 @@ from pmt.net.pixels import (
     real_ends,
 )
 
-__all__ = [
-    "array_remedy",
-    "check_floats",
-    "check_range",
-    "image_shape",
-    "images_in_shape",
-    "inputs_in_shape",
-    "prepared_inputs",
-]
-
 _AT_ONCE = 1 << 20  # float inputs, so that their float64 copies stay small
 _CHECKED = 1000  # samples
 _CLIPPED = 0.1

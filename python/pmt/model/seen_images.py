@@ -17,8 +17,6 @@ from pmt._util.text import counted
 from pmt.datasets import Dataset
 from pmt.net.graph import SEEN_IMAGES
 
-__all__ = ["SEEN_IMAGES", "range_of_images", "seen_images", "warning_of_seen"]
-
 
 def range_of_images(data: Dataset, first: int, count: int) -> dict[str, int]:
     """Return a range of a data set's images for a model's metadata.

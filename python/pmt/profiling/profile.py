@@ -28,18 +28,6 @@ from pmt.train.costs.work import Work, device_restarts, zeroth_order_work
 from pmt.train.options import TrainingOptions
 from pmt.train.trainer import Trainer
 
-__all__ = [
-    "METHODS",
-    "Profile",
-    "analytic_bytes",
-    "backward_arithmetic",
-    "method_trainer",
-    "profile",
-    "profile_method",
-    "profiled_method",
-    "zeroth_order_options",
-]
-
 _COMPARED = (
     *("paper", "released", "default", "pooled", "weight_layer_wise", "weight_model_wise"),
     *("node_layer_wise", "node_model_wise", "mezo"),

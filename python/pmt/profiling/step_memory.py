@@ -16,8 +16,6 @@ from pmt.model import Model
 from pmt.profiling.profile import Profile, backward_arithmetic, method_trainer, profile
 from pmt.train.costs.memory import Moment
 
-__all__ = ["KINDS", "Buffer", "StepMemory", "Stretch", "step_memory"]
-
 # Parts of memory, from the bottom of a picture to its top, with names for a legend.
 KINDS = {
     "weights": "trained weights and biases",

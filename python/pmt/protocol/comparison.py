@@ -19,20 +19,6 @@ from pmt.model import Confusion, Evaluation, ImageScores, Model, load
 from pmt.model.class_checks import warn_of_unlike_classes
 from pmt.protocol.data_source import DataSource
 
-__all__ = [
-    "Comparison",
-    "EvaluationReport",
-    "PairedMargin",
-    "Z",
-    "compare",
-    "evaluate_model",
-    "is_worse",
-    "paired_margin",
-    "whole_losses",
-    "wilson_interval",
-    "wilson_of_share",
-]
-
 if TYPE_CHECKING:
     from pandas import DataFrame
 

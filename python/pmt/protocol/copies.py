@@ -8,8 +8,6 @@ import numpy.typing as npt
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import image_digests
 
-__all__ = ["MOST_SHARED", "count_shared", "first_of_copies", "units_of"]
-
 # Share of the images on one side that may also stand on the other: data sets of the field hold some
 # copies.
 MOST_SHARED = 0.1

@@ -30,16 +30,6 @@ from pmt.model import Model
 from pmt.model.loading import BUNDLED_MODELS
 from pmt.model.seen_images import seen_images, warning_of_seen
 
-__all__ = [
-    "BUNDLED",
-    "DataSource",
-    "ImagePool",
-    "check_source",
-    "data_path",
-    "load_clean",
-    "model_path",
-]
-
 BUNDLED = "bundled"
 
 

@@ -7,8 +7,6 @@ import numpy.typing as npt
 
 from pmt._util.checks import checked_seed
 
-__all__ = ["FEWEST_OF_CLASS", "folds", "hold_out", "stratified_order"]
-
 FEWEST_OF_CLASS = 4  # images of a class, of which one may be held out
 
 _Indices = npt.NDArray[np.int64]

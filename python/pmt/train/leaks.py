@@ -11,8 +11,6 @@ from pmt.callbacks import EarlyStopping
 from pmt.datasets import Dataset
 from pmt.protocol.copies import MOST_SHARED, count_shared, first_of_copies
 
-__all__ = ["check_apart", "warning_of_copies"]
-
 _SOME_SHARED = 0.01  # of the images to measure
 _STACK = 3  # the caller of fit, from a function that fit calls
 _TRAINED_ON = (

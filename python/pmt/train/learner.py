@@ -35,17 +35,6 @@ from pmt.train.prepare.clean_statistics import (
 from pmt.train.prepare.input_choice import with_any_stage
 from pmt.train.training_data import has_accuracy
 
-__all__ = [
-    "LearnedPredictions",
-    "Learner",
-    "LearnerScore",
-    "LearnerSizes",
-    "epochs_of",
-    "learner_image",
-    "learner_room",
-    "plan_sizes",
-]
-
 _LOSS_ONE = float(_core.LOSS_ONE)
 _HELD_OUT = 4  # one sample in four, at most
 _MOST_SAMPLES = 2**20

@@ -38,8 +38,6 @@ from pmt.train.schedule import (
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["PRESETS", "TrainingOptions", "preset"]
-
 
 @document_options
 @dataclass(frozen=True)

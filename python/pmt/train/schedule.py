@@ -11,19 +11,6 @@ import numpy.typing as npt
 
 from pmt.train.option_fields import Range, option
 
-__all__ = [
-    "BATCH",
-    "EPOCHS",
-    "FINAL_LEARNING_RATE",
-    "LAYERS",
-    "LEARNING_RATES",
-    "MACS",
-    "SEEDS",
-    "Schedule",
-    "ScheduleOptions",
-]
-
-
 LEARNING_RATES = Range(0.0, low_open=True)
 SEEDS = Range(0, 2**32 - 1)
 

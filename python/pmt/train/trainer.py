@@ -32,8 +32,8 @@ from pmt.train.prepare.preparation import Preparation
 from pmt.train.run.config import RunOptions
 from pmt.train.run.folder import RunFolder
 from pmt.train.run.keep_best import Images, held_out_indices
-from pmt.train.run.loop import Progress, Run
-from pmt.train.run.observers import checked_callbacks
+from pmt.train.run.loop import Run
+from pmt.train.run.observers import Progress, checked_callbacks
 from pmt.train.run.result import RunResult
 from pmt.train.schedule import Schedule
 from pmt.train.stepper import Stepper

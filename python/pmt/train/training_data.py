@@ -16,18 +16,6 @@ from pmt.model.class_checks import has_unlike_classes, is_named, listed, unlike_
 from pmt.model.input_conversion import check_range
 from pmt.train.losses import reads_labels
 
-__all__ = [
-    "checked_training_data",
-    "has_accuracy",
-    "is_measured",
-    "learned_classes",
-    "learns_classes",
-    "measured_images",
-    "note_on_classes",
-    "warning_of_classes",
-    "with_classes",
-]
-
 _FEWEST = 10  # images that say something about a data set's classes
 _FEWEST_TO_CHOOSE = 20  # images of which a run holds some out to choose its best state
 _STACK = 4  # the caller of fit

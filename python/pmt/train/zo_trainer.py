@@ -29,8 +29,6 @@ from pmt.train.trainer import Trainer
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["Cost", "ZOTrainer"]
-
 
 class ZOTrainer(Trainer):
     """Trains layers of an int8 model with forward passes only.

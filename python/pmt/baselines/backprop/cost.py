@@ -17,8 +17,6 @@ from pmt.net.ops import DEFINITIONS, LAYER_KINDS
 from pmt.train.costs.memory import Memory, Moment, inference_moments, lifetimes
 from pmt.train.costs.work import Work
 
-__all__ = ["Arithmetic", "BackwardGraph", "backward_memory", "backward_moments", "backward_work"]
-
 # Their backward pass can work in place.
 _ELEMENTWISE = ("reshape", *(kind for kind, op in DEFINITIONS.items() if op.inputs > 1))
 _GRADIENT = 4  # bytes of a gradient, whatever the weights are

@@ -31,16 +31,6 @@ from pmt.datasets.dataset import checksum
 from pmt.errors import FileError
 from pmt.model import Layer, Model
 
-__all__ = [
-    "Contributions",
-    "Option",
-    "UpdateMemory",
-    "analyze",
-    "best_choice",
-    "layer_memory",
-    "scheme_memory",
-]
-
 RATIOS = (0.125, 0.25, 0.5, 1.0)
 _FORMAT = "pmt contributions 1"
 # Above this number memory is counted in coarser units, rounded up, so that a budget always holds.

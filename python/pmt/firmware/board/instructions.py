@@ -24,8 +24,6 @@ from pmt.model import Model
 from pmt.train.costs.work import zeroth_order_work
 from pmt.train.options import TrainingOptions
 
-__all__ = ["KERNELS", "Instructions", "OpInstructions", "count_instructions"]
-
 KERNELS = ("arm_dsp", "portable")
 # Parts of a step that are forwards; the others are what training adds.
 _FORWARD_PARTS = ("layers", "other_ops")

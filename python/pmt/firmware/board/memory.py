@@ -20,21 +20,6 @@ from pmt.model import Model
 from pmt.profiling.profile import Profile, analytic_bytes
 from pmt.train.prepare import without_statistics
 
-__all__ = [
-    "MAKE_SECONDS",
-    "PACKAGES",
-    "BoardMemory",
-    "LinkedSizes",
-    "board_memory",
-    "link_firmware",
-    "linked_sizes",
-    "need_programs",
-    "require_linked",
-    "run_make",
-    "with_linked",
-    "write_changes",
-]
-
 
 @dataclass(frozen=True)
 class BoardMemory:

@@ -28,8 +28,6 @@ from pmt.model.card import (
     pack_records,
 )
 
-__all__ = ["SAVE_INTERVAL", "Expected", "build_card", "compute_expected"]
-
 SAVE_INTERVAL = 10  # steps
 _MOST_BLOCKS = 2**32 // BLOCK  # section sizes, and offsets of QEMU's file, have 32 bits
 

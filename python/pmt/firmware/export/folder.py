@@ -21,20 +21,6 @@ from pmt._util.places import check_place
 from pmt.errors import ExistingFileError, FileError
 from pmt.firmware.export.task import Task
 
-__all__ = [
-    "APPLICATION",
-    "LOCK_NAME",
-    "Lock",
-    "check_folder",
-    "check_inputs",
-    "checked_out",
-    "inputs_of",
-    "make_lock",
-    "read_lock",
-    "write_folder",
-    "write_project",
-]
-
 LOCK_NAME = "pmt.lock"
 LEARNER_FILE = "learner.json"  # the arguments of a learner, for who talks to the board
 _VERSION = 1

@@ -14,21 +14,6 @@ from pmt._util.text import did_you_mean
 from pmt.firmware.export.target import Target, check_word
 from pmt.model.card import IMAGE_CRC
 
-__all__ = [
-    "FORMATS",
-    "arrange",
-    "build_files",
-    "check_format",
-    "fill_in",
-    "image_values",
-    "link_script",
-    "run_command",
-    "source_files",
-    "stream_values",
-    "training_values",
-    "values_of",
-]
-
 FORMATS = ("make", "platformio", "zephyr", "arduino")
 _OF_A_LIBRARY = ("zephyr", "arduino")  # the system brings the board
 

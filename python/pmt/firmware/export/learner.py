@@ -40,8 +40,6 @@ from pmt.train.learner import (
 from pmt.train.options import TrainingOptions
 from pmt.train.prepare.input_choice import with_any_stage
 
-__all__ = ["FRAMES", "STATES", "LearnerExport", "export_learner", "export_learner_files"]
-
 FRAMES = ("board", "host")
 STATES = ("card", "flash")
 SAMPLES = 64  # where no other number is given

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from pmt import _core
 
-__all__ = ["LINKED_NAME", "LinkedParts", "linked_parts"]
-
 LINKED_NAME = "core/base/linked_parts.hpp"
 # Bytes of flash at -O2 that a part takes at least, by its bit. ``make`` of an export whose header
 # misses one bit gives them.

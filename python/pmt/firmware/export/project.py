@@ -56,8 +56,6 @@ from pmt.train.prepare.preparation import without_head
 from pmt.train.run.folder import RunFolder
 from pmt.train.run.keep_best import part
 
-__all__ = ["BOARD_SIZES", "board_options", "export", "export_files"]
-
 _LEAST_TIMEOUT = 300  # seconds
 
 

@@ -16,21 +16,6 @@ from pmt.model import Model
 from pmt.train.costs.memory import arena_bytes, peak_moment, portable_arena_excess
 from pmt.train.prepare import without_statistics
 
-__all__ = [
-    "INSTRUCTIONS_OF_A_MAC",
-    "ExportReport",
-    "Latency",
-    "PlannedSizes",
-    "arena_parts",
-    "check_budgets",
-    "estimated_instructions",
-    "fixed_memory",
-    "peak_op",
-    "planned_arena",
-    "planned_sizes",
-    "project_latency",
-]
-
 _LONG_RUN = 300.0  # seconds
 
 

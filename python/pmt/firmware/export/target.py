@@ -14,18 +14,6 @@ from pmt._util.parsing import parse_toml
 from pmt._util.text import did_you_mean
 from pmt.errors import FileError, MissingFileError
 
-__all__ = [
-    "Region",
-    "Target",
-    "Wiring",
-    "check_word",
-    "find_target",
-    "parse_size",
-    "read_target",
-    "target_names",
-    "targets",
-]
-
 # Armv7E-M and Armv8-M with the DSP extension; core/kernels/dsp.hpp asks the compiler the same.
 _DSP = {f"-mcpu=cortex-{core}" for core in ("m4", "m7", "m33")}
 

@@ -28,17 +28,6 @@ from pmt.train.run.keep_best import held_out_indices, parted
 from pmt.train.schedule import Schedule
 from pmt.train.zo_trainer import ZOTrainer
 
-__all__ = [
-    "MOST_STEPS",
-    "BlockSelection",
-    "Step",
-    "Task",
-    "check_steps",
-    "make_task",
-    "select_blocks",
-    "with_held_out",
-]
-
 # A card lists every step and what the host, which trains them all, has computed.
 MOST_STEPS = 100_000
 _INFERENCES = 2

@@ -27,8 +27,6 @@ from pmt.train.options import TrainingOptions
 from pmt.train.prepare.preparation import without_head
 from pmt.train.zo_trainer import ZOTrainer
 
-__all__ = ["CRITERIA", "default_candidates", "select", "select_block"]
-
 CRITERIA = ("loss", "accuracy")
 _MACS_A_UNIT = 10**6
 

@@ -9,19 +9,6 @@ from typing import Any
 from pmt import _core
 from pmt.model import Model
 
-__all__ = [
-    "PARTS",
-    "Memory",
-    "Moment",
-    "PlanMoment",
-    "arena_bytes",
-    "inference_moments",
-    "lifetimes",
-    "peak_moment",
-    "portable_arena_excess",
-    "zeroth_order_memory",
-]
-
 
 @dataclass(frozen=True)
 class Moment:

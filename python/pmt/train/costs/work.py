@@ -9,8 +9,6 @@ from dataclasses import asdict, dataclass
 from pmt import _core
 from pmt._util.text import html_table
 
-__all__ = ["Cost", "Work", "device_restarts", "zeroth_order_work"]
-
 
 @dataclass(frozen=True, repr=False)
 class Cost:

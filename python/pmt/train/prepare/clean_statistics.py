@@ -23,22 +23,6 @@ from pmt.net.graph import STATISTICS_KEY
 from pmt.protocol import DataSource
 from pmt.protocol.data_source import check_source
 
-__all__ = [
-    "DEFAULT_IMAGES",
-    "CleanStatistics",
-    "MeasuredModel",
-    "WindowStatistics",
-    "aligned_layers",
-    "measure_statistics",
-    "prepared_images",
-    "statistics",
-    "store_statistics",
-    "stored_statistics",
-    "window_layers",
-    "with_statistics",
-    "without_statistics",
-]
-
 DEFAULT_IMAGES = 256  # of a data source; some hundred are enough
 _ROUNDS = 3  # each looks closer
 

@@ -32,19 +32,6 @@ from pmt.train.prepare.input_choice import (
 )
 from pmt.train.prepare.linear_head import has_linear_head, head_macs, head_op, solve_head
 
-__all__ = [
-    "ALIGN_IMAGES",
-    "ALIGN_RELIABILITY",
-    "ALIGN_WINDOWS",
-    "HEADS",
-    "PREPARATION",
-    "PREPARATIONS",
-    "Phase",
-    "PhaseWork",
-    "Preparation",
-    "without_head",
-]
-
 PREPARATIONS = ("none", "align", "head", "align+head", "input+align", "input+align+head")
 HEADS = ("head", "head_alone")  # phases that solve the head
 _ALIGNMENT = 1  # names a stream of random numbers apart from the schedule's

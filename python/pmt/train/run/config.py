@@ -18,8 +18,6 @@ from pmt.errors import FileError
 from pmt.model import Model
 from pmt.train.schedule import ScheduleOptions
 
-__all__ = ["RunConfig", "RunOptions", "contents_of", "register_options"]
-
 # The class of the options of each kind of trainer, imported when a run of it is read.
 _OPTIONS: dict[str, Callable[[], type[Any]]] = {}
 _REMEDY = "the run cannot be resumed"

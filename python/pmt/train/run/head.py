@@ -24,8 +24,6 @@ from pmt.train.run.observers import Arrays, Observer, State, figures_of
 if TYPE_CHECKING:
     from pmt.train.run.loop import Run
 
-__all__ = ["CrossValidation", "Refit"]
-
 _FOLDS = (3, 10)  # at least, at most
 
 

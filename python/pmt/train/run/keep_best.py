@@ -29,26 +29,6 @@ if TYPE_CHECKING:
     from pmt.train.run.loop import Run
     from pmt.train.trainer import Trainer
 
-__all__ = [
-    "BACKTRACK",
-    "CHOICE",
-    "ERRORS",
-    "FEW",
-    "FEW_ERRORS",
-    "HELD_OUT_SHARE",
-    "KEEP_BEST",
-    "RATE_CUT",
-    "BestState",
-    "Images",
-    "KeepBest",
-    "held_out_count",
-    "held_out_indices",
-    "note_on_rare_classes",
-    "note_without_choice",
-    "part",
-    "parted",
-]
-
 # With fewer, chance would choose.
 _FEWEST = 4
 # With fewer held out of the training images, cross-validation on all of these judges the head.

@@ -49,8 +49,6 @@ from pmt.train.training_data import learned_classes, learns_classes, with_classe
 if TYPE_CHECKING:
     from pmt.train.trainer import Trainer
 
-__all__ = ["Progress", "Run", "stepper_state"]
-
 _SECONDS_BETWEEN_CHECKPOINTS = 10.0
 _log = logging.getLogger(__name__)
 

@@ -13,8 +13,6 @@ from pmt._util import atomic_file
 from pmt.errors import FileError
 from pmt.train.costs.work import Cost
 
-__all__ = ["Metrics", "RunHistory", "StateRecord"]
-
 # Entries that a trainer, a resumed run and reports count on; further ones are free.
 _WHOLE = ("step", "correct", "loss_sum", "changed", "forwards", "macs", "head_choice_macs")
 _NUMBERS = (

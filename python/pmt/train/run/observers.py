@@ -25,18 +25,6 @@ from pmt.train.prepare.preparation import Phase, PhaseWork
 if TYPE_CHECKING:
     from pmt.train.run.loop import Run
 
-__all__ = [
-    "Arrays",
-    "Callbacks",
-    "Divergence",
-    "Observer",
-    "Progress",
-    "ShownProgress",
-    "State",
-    "checked_callbacks",
-    "figures_of",
-]
-
 Arrays = Mapping[str, npt.NDArray[Any]]
 Progress = bool | Callable[[int, dict[str, Any]], None]
 
