@@ -29,6 +29,8 @@ def in_notebook() -> bool:
 class ProgressLine:
     """A line that is redrawn on a terminal or in a notebook, and left out elsewhere.
 
+    It is removed at the end of a ``with`` block.
+
     Parameters
     ----------
     total : int
@@ -57,6 +59,12 @@ class ProgressLine:
         self.width = 0
         self.start = time.monotonic()
         self.shown = 0.0
+
+    def __enter__(self) -> ProgressLine:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.clear()
 
     def update(self, done: int, text: str) -> None:
         """Show that ``done`` steps are done; at most ten times a second."""

@@ -12,6 +12,7 @@ from pmt.cli.arguments import (
     add_model,
     add_split,
     add_threads,
+    call,
     data_source,
     load_model,
 )
@@ -51,14 +52,13 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
     split, against = arguments.split, arguments.against
     source = data_source(arguments)
-    found = evaluate_model(
-        load_model(arguments),
-        source,
-        split=split,
-        limit=arguments.limit,
+    found = call(
+        evaluate_model,
+        arguments,
+        model=load_model(arguments),
+        source=source,
         against=None if against is None else pmt.load(against),
         names=(arguments.model, against),
-        threads=arguments.threads,
     )
     result = found.evaluation
     output.text(f"{counted(result.n, f'{split} image')} of {source.description(split)}")

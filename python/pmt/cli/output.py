@@ -8,7 +8,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -20,7 +20,6 @@ from pmt._util.progress import ProgressLine
 from pmt._util.text import printable
 from pmt.cli.arguments import flag
 from pmt.errors import ExistingFileError
-from pmt.model import Model
 from pmt.train.run.folder import RunFolder
 from pmt.train.run.metrics import Metrics
 from pmt.train.run.result import Column, columns
@@ -134,16 +133,6 @@ def stage(name: str) -> Callable[[int, int], None]:
             line.clear()
 
     return progress
-
-
-@contextmanager
-def layer_line(model: Model, what: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a progress line over the model's layers while something is done with each."""
-    line = ProgressLine(len(model.layers) - 1, unit="layer")
-    try:
-        yield lambda layers, _: line.update(layers, what)
-    finally:
-        line.clear()
 
 
 class EpochLines:

@@ -18,6 +18,7 @@ from pmt.cli.arguments import (
     add_options,
     add_protocol,
     add_threads,
+    call,
     data_source,
     load_model,
     split_choice,
@@ -84,13 +85,13 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
     memory = parse_size("--memory", arguments.memory)
     path = check_folder("--out", arguments.out)
-    chosen = choose_scheme(
-        method=arguments.method,
+    chosen = call(
+        choose_scheme,
+        arguments,
         data=data_source(arguments),
         model=load_model(arguments),
         split=split_choice(arguments),
         memory=memory,
-        threads=arguments.threads,
         **_method_options(arguments),
     )
     model, scheme = chosen.model, chosen.scheme
@@ -113,7 +114,7 @@ def _method_options(arguments: argparse.Namespace) -> dict[str, Any]:
     training = BackpropOptions(
         epochs=arguments.epochs, batch=arguments.batch, learning_rate=arguments.learning_rate
     )
-    return {"training": training, "stride": arguments.stride, "cache": arguments.cache}
+    return {"training": training}
 
 
 def _layers_table(chosen: ChosenScheme) -> str:

@@ -15,6 +15,7 @@ from pmt.cli.arguments import (
     add_protocol,
     add_threads,
     add_training_options,
+    call,
     candidates,
     data_source,
     load_model,
@@ -83,16 +84,14 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     model = load_model(arguments)
     data = data_source(arguments)
     try:
-        found = select_block(
-            model,
-            data,
+        found = call(
+            select_block,
+            arguments,
+            model=model,
+            data=data,
             split=split_choice(arguments),
             options=options,
             candidates=_candidates(arguments.blocks, model),
-            criterion=arguments.criterion,
-            seeds=arguments.seeds,
-            out=arguments.out,
-            threads=arguments.threads,
             opened=lambda images: _describe(model, data, options, images, output),
         )
     except KeyboardInterrupt:

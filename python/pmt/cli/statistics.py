@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from pmt._util.progress import ProgressLine
 from pmt._util.text import counted
 from pmt.cli.arguments import (
     add_data,
@@ -12,10 +13,11 @@ from pmt.cli.arguments import (
     add_split,
     add_statistics_images,
     add_threads,
+    call,
     data_source,
     load_model,
 )
-from pmt.cli.output import Output, checked_model_out, layer_line
+from pmt.cli.output import Output, checked_model_out
 from pmt.train.prepare import store_statistics
 
 USAGE = "pmt statistics MODEL --data DIR --out OUT.pmt [options]"
@@ -41,14 +43,13 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     path = checked_model_out(arguments.out, arguments.model, replace=arguments.force)
     data, model = data_source(arguments), load_model(arguments)
     split = arguments.split
-    with layer_line(model, "measuring") as progress:
-        measured = store_statistics(
-            model,
-            data,
-            split=split,
-            images=arguments.images,
-            threads=arguments.threads,
-            progress=progress,
+    with ProgressLine(len(model.layers) - 1, unit="layer") as line:
+        measured = call(
+            store_statistics,
+            arguments,
+            model=model,
+            data=data,
+            progress=lambda done, _: line.update(done, "measuring"),
         )
     measured.model.save(path)
     found = measured.statistics

@@ -144,16 +144,7 @@ def load(
         If Pillow is needed and not installed.
     """
     path, fit = checked_path("path", path), Fit(checked_size(size), crop)
-    data = load_for_input(
-        path,
-        fit,
-        split=split,
-        class_names=class_names,
-        limit=limit,
-        threads=threads,
-        labels=labels,
-        groups=groups,
-    )
+    data = read_found(find(path, split, class_names, labels, groups), fit, limit, threads)
     if fit.size is not None and not data.has_pixels:
         raise ValueError(
             f"size={size!r}: {path} holds {data.images.dtype} inputs, which are not pixels and "
@@ -162,22 +153,11 @@ def load(
     return data
 
 
-def load_for_input(
-    path: str | os.PathLike[str],
-    fit: Fit,
-    *,
-    split: str,
-    class_names: Sequence[str] | None = None,
-    limit: int = 0,
-    threads: int = 0,
-    labels: str = "fine",
-    groups: str | None = None,
-) -> Dataset:
-    """Read a split for a network's input: images fitted to it, other inputs as they are.
+def read_found(found: Dataset | ImageFiles, fit: Fit, limit: int = 0, threads: int = 0) -> Dataset:
+    """Read what was found, or `limit` images of it: images fitted, other inputs as they are.
 
     Arguments and errors are those of :func:`load`.
     """
-    found = find(path, split, class_names, labels, groups)
     chosen = chosen_indices(len(found), limit)
     if isinstance(found, ImageFiles):
         files = found if len(chosen) == len(found) else found.subset(chosen)

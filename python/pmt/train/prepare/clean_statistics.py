@@ -223,7 +223,7 @@ def with_statistics(model: Model, statistics: CleanStatistics) -> Model:
             "images": statistics.images,
             "layers": {name: _packed(values) for name, values in statistics.channels.items()},
             "windows": {
-                name: {"means": _packed(of.means), "covariances": _packed_half(of.covariances)}
+                name: {"means": _packed(of.means), "covariances": _packed(of.covariances, "<f2")}
                 for name, of in statistics.windows.items()
             },
         },
@@ -295,12 +295,8 @@ def _normalized(means: FloatArray, covariances: FloatArray) -> WindowStatistics:
     return WindowStatistics(means, scaled.astype(np.float16).astype(np.float32))
 
 
-def _packed(values: FloatArray) -> str:
-    return base64.b64encode(values.astype("<f4").tobytes()).decode()
-
-
-def _packed_half(values: FloatArray) -> str:
-    return base64.b64encode(values.astype("<f2").tobytes()).decode()
+def _packed(values: FloatArray, dtype: str = "<f4") -> str:
+    return base64.b64encode(values.astype(dtype).tobytes()).decode()
 
 
 def _unpacked(text: str, dtype: str) -> FloatArray:

@@ -59,7 +59,7 @@ class CrossValidation(Observer):
         start = time.monotonic()
         if state.name == "start":
             scores = run.score(run.model, self.data.subset(self.places))
-            self._macs += len(self.places) * _forward_macs(run.model)
+            self._macs += len(self.places) * run.model.macs
         elif state.phase is not None and state.work is not None and state.name in HEADS:
             before = [] if state.is_alternative else self.phases
             scores = self._out_of_fold(run, [*before, state.phase_again])
@@ -88,7 +88,7 @@ class CrossValidation(Observer):
         """Return the scores of the images, each by a model prepared without its fold."""
         losses: npt.NDArray[np.float64] = np.empty(len(self.data))
         correct = np.empty(len(self.data), np.bool_)
-        self._macs += len(self.places) * _forward_macs(run.original)
+        self._macs += len(self.places) * run.original.macs
         for fold in self.folds:
             model = run.original.copy()
             others = self.data.subset(np.setdiff1d(np.arange(len(self.data)), fold))
@@ -97,10 +97,6 @@ class CrossValidation(Observer):
             scores = run.score(model, self.data.subset(fold))
             losses[fold], correct[fold] = scores.losses, scores.correct
         return ImageScores(losses[self.places], correct[self.places])
-
-
-def _forward_macs(model: Model) -> int:
-    return sum(int(op["macs"]) for op in model.core.ops())
 
 
 class Refit(Observer):
