@@ -272,12 +272,6 @@ def listed_files(
     )
 
 
-def unpacked_root(folder: Path, archive_folder: str) -> Path:
-    """Return the folder in which an archive unpacks, or `folder` where it is not there."""
-    inner = folder / archive_folder
-    return inner if inner.is_dir() else folder
-
-
 def absent(paths: Sequence[Path]) -> list[Path]:
     """Return those that are not there, asking each folder once and not each file."""
     listings: dict[Path, set[str]] = {}

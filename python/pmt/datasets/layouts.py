@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from pmt._util.checks import SPLITS, checked_limit, checked_path, checked_size, checked_split
-from pmt.datasets.annotations import (
-    has_cub200,
-    has_flowers102,
-    has_food101,
-    has_oxford_pets,
-    has_stanford_cars,
-    list_cub200,
-    list_flowers102,
-    list_food101,
-    list_oxford_pets,
-    list_stanford_cars,
-)
+from pmt.datasets.annotations import OFFICIAL
 from pmt.datasets.array_files import has_idx, read_idx, read_npz
 from pmt.datasets.cifar import has_cifar, read_cifar
 from pmt.datasets.corrupted_arrays import find_corrupted
@@ -36,21 +24,6 @@ from pmt.datasets.picture import Fit, resized
 from pmt.errors import OptionError
 
 
-class _Layout(NamedTuple):
-    title: str
-    has: Callable[[Path], bool]
-    list_files: Callable[[Path, str], ImageFiles]
-
-
-OFFICIAL = (
-    _Layout("Stanford Cars", has_stanford_cars, list_stanford_cars),
-    _Layout("CUB-200-2011", has_cub200, list_cub200),
-    _Layout("Flowers-102", has_flowers102, list_flowers102),
-    _Layout("Food-101", has_food101, list_food101),
-    _Layout("Oxford-IIIT Pets", has_oxford_pets, list_oxford_pets),
-)
-
-
 def official_titles() -> str:
     """Name the data sets whose official files are read."""
     *titles, last = (layout.title for layout in OFFICIAL)
@@ -61,9 +34,10 @@ def find_image_files(
     folder: Path, split: str, class_names: Sequence[str] | None = None, *, grouped: bool = False
 ) -> ImageFiles | None:
     """List the images of one split of a folder; None if it holds no known layout of images."""
-    for layout in OFFICIAL:
-        if layout.has(folder):
-            return renamed(layout.list_files(folder, split), class_names)
+    for official in OFFICIAL:
+        files = official.find(folder, split)
+        if files is not None:
+            return renamed(files, class_names)
     if sub_folders(folder):
         return list_image_folder(folder, split, class_names, grouped=grouped)
     return None
