@@ -382,10 +382,10 @@ def _board_table(target: Target, rows: Sequence[BoardMemory]) -> str:
     columns = {
         "KB": [row.method for row in rows],
         "analytic": [_kb(row.analytic) for row in rows],
-        "planned": [_ram(row.planned) for row in rows],
-        "linked": [_ram(row.linked) for row in rows],
-        "flash": [_flash(row.planned) for row in rows],
-        "flash linked": [_flash(row.linked) for row in rows],
+        "planned": [_part(row.planned, "ram") for row in rows],
+        "linked": [_part(row.linked, "ram") for row in rows],
+        "flash": [_part(row.planned, "flash") for row in rows],
+        "flash linked": [_part(row.linked, "flash") for row in rows],
         "verdict": [_verdict(row) for row in rows],
     }
     if all(row.linked is None for row in rows):
@@ -399,12 +399,8 @@ def _board_table(target: Target, rows: Sequence[BoardMemory]) -> str:
     return f"memory on {target.name}: {budget}\n{body}"
 
 
-def _ram(sizes: PlannedSizes | LinkedSizes | None) -> str:
-    return "-" if sizes is None else _kb(sizes.ram)
-
-
-def _flash(sizes: PlannedSizes | LinkedSizes | None) -> str:
-    return "-" if sizes is None else _kb(sizes.flash)
+def _part(sizes: PlannedSizes | LinkedSizes | None, memory: str) -> str:
+    return "-" if sizes is None else _kb(getattr(sizes, memory))
 
 
 def _verdict(row: BoardMemory) -> str:

@@ -117,9 +117,10 @@ def image_values(image: bytes) -> dict[str, object]:
 
 def values_of(target: Target) -> dict[str, object]:
     """Return the template values of a target."""
-    wiring = {} if target.wiring is None else target.wiring.values()
+    supply, crystal_hz = target.wiring or ("", 0)
     return {
-        **wiring,
+        "SUPPLY": supply,
+        "CRYSTAL_HZ": crystal_hz,
         "TARGET": target.name,
         "DESCRIPTION": target.description,
         "RUN": target.run,
