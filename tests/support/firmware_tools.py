@@ -42,6 +42,7 @@ def need_firmware_tools(*tools: str) -> None:
 
 def make(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run make in a project; standard error is merged into the output."""
+    need_firmware_tools("make", *([EMULATOR] if "qemu" in arguments else []))
     return subprocess.run(
         ["make", "-j2", "-C", str(folder), "--no-print-directory", *arguments],
         stdout=subprocess.PIPE,
@@ -104,6 +105,7 @@ def run_on_cortex_m7(program: str, parts: Iterable[str], folder: Path) -> str:
 
 def emulate(folder: Path, *arguments: str) -> tuple[bool, list[str]]:
     """Run a project under QEMU; return whether it succeeded, and its log."""
+    need_firmware_tools(EMULATOR)
     built = make(folder, *arguments)
     assert built.returncode == 0, built.stdout
     run = make(folder, "qemu", "TIMEOUT=120", *arguments)

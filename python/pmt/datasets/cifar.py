@@ -259,12 +259,11 @@ def read_cifar(
         archive.read_batch(path, variety, kind) for path in _files(folder, split, variety, archive)
     ]
     numbers = np.concatenate([numbers for numbers, _ in batches])
+    given = kind.class_names if class_names is None else class_names
     return Dataset(
         images=_planes_to_images(np.concatenate([planes for _, planes in batches])),
         labels=numbers,
-        class_names=names_for(
-            folder, numbers, kind.class_names if class_names is None else class_names
-        ),
+        class_names=names_for(folder, numbers, given),
         name=variety.name if labels == "fine" else f"{variety.name}-{labels}",
     )
 
