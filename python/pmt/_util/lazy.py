@@ -12,14 +12,7 @@ def lazy_names(
 ) -> Callable[[str], Any]:
     """Return a module's ``__getattr__`` (PEP 562).
 
-    Parameters
-    ----------
-    package : str
-        The module's name.
-    submodules : tuple of str
-        Its submodules.
-    elsewhere : mapping, optional
-        Modules by the names that are attributes of them.
+    It finds the submodules of `package`, and names that are attributes of the modules `elsewhere`.
     """
     places = elsewhere or {}
 

@@ -128,7 +128,7 @@ def load(
 
 
 def read_found(found: Dataset | ImageFiles, fit: Fit, limit: int = 0, threads: int = 0) -> Dataset:
-    """Read what was found, or `limit` images of it: images fitted, other inputs as they are.
+    """Read a data set that was found, or `limit` images of it: fitted, or as it is where no pixels.
 
     Arguments and errors are those of :func:`load`.
     """

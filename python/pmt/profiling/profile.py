@@ -151,28 +151,11 @@ def profile_method(
 
 
 def profile(model: Model, method: str, trainer: Trainer) -> Profile:
-    """Count the work and memory of a trainer.
+    """Count the work and memory of a trainer, for a method of this name.
 
-    Parameters
-    ----------
-    model : Model
-        The network.
-    method : str
-        Name of the method.
-    trainer : Trainer
-        One whose options are those of zeroth-order training or of back-propagation.
-
-    Returns
-    -------
-    Profile
-        Work and memory.
-
-    Raises
-    ------
-    ValueError
-        If a layer is unknown, or what is trained is not decided before the data is seen.
-    TypeError
-        If the trainer is of another kind.
+    A ValueError says that a layer is unknown, or that what is trained is not decided before the
+    data is seen; a TypeError that the trainer's options are neither those of zeroth-order training
+    nor of back-propagation.
     """
     if isinstance(trainer.options, TrainingOptions):
         return _zeroth_order(model, method, trainer.options)

@@ -103,28 +103,8 @@ def step_memory(
     Of zeroth-order training it is the core's plan for a device: the main pass, and where it stops
     for the queries of a layer one of them. The gradients, which follow the last image, are not part
     of the plan: with one image, their sums take the place of activations.
-    Of back-propagation it is the lower bound of ``pmt profile``.
-
-    Parameters
-    ----------
-    model : Model
-        The network.
-    method : str
-        One of :data:`pmt.profiling.profile.METHODS`.
-    scheme : str, optional
-        As in :func:`pmt.profiling.profile.profile_method`.
-    **changes
-        Options that differ from the method's.
-
-    Returns
-    -------
-    StepMemory
-        The memory.
-
-    Raises
-    ------
-    ValueError, OSError
-        As :func:`pmt.profiling.profile.profile_method`.
+    Of back-propagation it is the lower bound of ``pmt profile``. Arguments and errors are those of
+    :func:`pmt.profiling.profile.profile_method`.
     """
     trainer = method_trainer(model, method, scheme, changes)
     if isinstance(trainer, BackpropTrainer):

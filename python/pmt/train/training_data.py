@@ -31,37 +31,14 @@ def checked_training_data(
 ) -> tuple[Dataset, Dataset | None]:
     """Return the images to train on and to watch, checked against the model and each other.
 
-    Parameters
-    ----------
-    model : Model
-        The model that is to be trained.
-    data, valid : Dataset or tuple of two arrays
-        Training images, and those that are watched, if any.
-    check : callable
-        Raises a ValueError where training images lack the labels that the training needs.
-    warns_of_missing : bool
-        Whether classes without images matter: the loss reads labels, and the caller holds out none.
-
-    Returns
-    -------
-    tuple of Dataset and Dataset or None
-        Both.
-
-    Raises
-    ------
-    TypeError
-        If one is neither a data set nor a pair of arrays.
-    ValueError
-        If a label is outside the model's classes, or missing; or no class is in both, or they
-        name it otherwise.
-
-    Warns
-    -----
-    UserWarning
-        Where all targets are equal; training images are of one class only or of half the model's
-        classes or fewer, or a class that the model knows has one of 20 or more, or none; more than
-        half of ``valid`` is of classes that no training image has; or the inputs are outside of
-        what the model's input can hold.
+    `check` raises a ValueError where training images lack the labels that the training needs.
+    `warns_of_missing` says whether classes without images matter: the loss reads labels, and the
+    caller holds out none. A TypeError tells of what is neither a data set nor a pair of arrays; a
+    ValueError of a label that is missing or outside the model's classes, and where no class is in
+    both, or they name it otherwise. A UserWarning comes where all targets are equal; training
+    images are of one class only or of half the model's classes or fewer, or a class that the model
+    knows has one of 20 or more, or none; more than half of `valid` is of classes that no training
+    image has; or the inputs are outside of what the model's input can hold.
     """
     images = model.match_classes(Dataset.of(data, "data"))
     check(model, images)

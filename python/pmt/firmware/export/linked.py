@@ -71,20 +71,8 @@ def linked_parts(
 ) -> LinkedParts:
     """Return the parts that a model and trainings of layers use.
 
-    Parameters
-    ----------
-    model : Model
-        The core's model.
-    trainings : iterable of (Options, sequence of int)
-        Options, and the ops of the layers; none for firmware that trains nothing.
-    input_search, learning, kept_activations : bool, optional
-        Whether filters before the network are chosen on the board; whether it learns at all;
-        whether it keeps activations.
-
-    Returns
-    -------
-    LinkedParts
-        Their bits.
+    Trainings are options and the ops of their layers; none for firmware that trains nothing. The
+    flags are those of :class:`LinkedParts`.
     """
     bits = {"estimators": 0, "losses": 0, "generators": 0, **_core.parts_of_model(model)}
     for options, layers in trainings:

@@ -291,20 +291,7 @@ def fixed_memory(board: Target, selects: bool = False) -> FixedMemory:
 
 
 def arena_parts(task: Task, arena: int) -> dict[str, int]:
-    """Return the parts of an arena, which add up to it.
-
-    Parameters
-    ----------
-    task : Task
-        The training.
-    arena : int
-        Its size in bytes.
-
-    Returns
-    -------
-    dict of str to int
-        Name -> bytes.
-    """
+    """Return the parts of a training's arena by name; they add up to its bytes."""
     taken = task.device().parts()
     parts = {
         "trained weights": taken["weights"] + taken["biases"],
