@@ -124,23 +124,11 @@ def _checksum(piece: bytes, number: int) -> int:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A slot's whole checkpoint.
+    """A slot's whole checkpoint."""
 
-    Attributes
-    ----------
-    slot : int
-        0 or 1.
-    sequence : int
-        Its number, from 1.
-    steps : int
-        Steps of the card's list that are done.
-    model : Model
-        The trained model.
-    """
-
-    slot: int
-    sequence: int
-    steps: int
+    slot: int  # 0 or 1
+    sequence: int  # its number, from 1
+    steps: int  # steps of the card's list that are done
     model: Model
 
 

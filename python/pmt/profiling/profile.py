@@ -38,43 +38,20 @@ _SCHEME_OPTIONS = {"mcutrain": "scheme", "tinytrain": "chosen"}
 
 @dataclass(frozen=True, repr=False)
 class Profile:
-    """Work and memory of a method.
-
-    Attributes
-    ----------
-    method : str
-        Its name.
-    layers : tuple of str
-        Layers that it trains, at least in part.
-    weights, biases : int
-        Number of each that it trains.
-    batch : int
-        Images of a step.
-    queries : int
-        Queries for each image and layer; 0 for back-propagation.
-    work : Work
-        Multiply-accumulates for one image.
-    memory : Memory
-        Peak memory on a device.
-    device : _core.DeviceMemory or None
-        The core's plan of it; None for back-propagation.
-    ops : tuple of int
-        Op indices of the layers; for a plan.
-    options : TrainingOptions or None
-        Options of the training; None for back-propagation.
-    """
+    """Work and memory of a method."""
 
     method: str
-    layers: tuple[str, ...]
+    layers: tuple[str, ...]  # layers that it trains, at least in part
+    # Number of each that it trains.
     weights: int
     biases: int
-    batch: int
-    queries: int
-    work: Work
-    memory: Memory
-    device: _core.DeviceMemory | None = None
-    ops: tuple[int, ...] = ()
-    options: TrainingOptions | None = None
+    batch: int  # images of a step
+    queries: int  # queries for each image and layer; 0 for back-propagation
+    work: Work  # multiply-accumulates for one image
+    memory: Memory  # peak memory on a device
+    device: _core.DeviceMemory | None = None  # the core's plan of it; None for back-propagation
+    ops: tuple[int, ...] = ()  # op indices of the layers; for a plan
+    options: TrainingOptions | None = None  # options of the training; None for back-propagation
 
     @property
     def step_macs(self) -> int:

@@ -58,28 +58,16 @@ class Buffer:
 
 @dataclass(frozen=True)
 class StepMemory:
-    """Memory over a step of one image.
+    """Memory over a step of one image."""
 
-    Attributes
-    ----------
-    method : str
-        Name of the method.
-    stretches : tuple of Stretch
-        The forward pass, the queries of a layer, the backward pass, ..., in order of time.
-    buffers : tuple of Buffer
-        All that is ever alive; ``kind`` is one of :data:`KINDS`.
-    planned : bool
-        Whether the activations lie at the addresses of the core's plan, after all that stays
-        throughout. Otherwise buffers are piled up, with nothing lost between them.
-    bytes : int
-        Bytes that are taken in all: of a plan the arena, otherwise the most alive at once.
-    """
-
-    method: str
+    method: str  # name of the method
+    # The forward pass, the queries of a layer, the backward pass, ..., in order of time.
     stretches: tuple[Stretch, ...]
-    buffers: tuple[Buffer, ...]
+    buffers: tuple[Buffer, ...]  # all that is ever alive; `kind` is one of `KINDS`
+    # Whether the activations lie at the addresses of the core's plan, after all that stays
+    # throughout. Otherwise buffers are piled up, with nothing lost between them.
     planned: bool
-    bytes: int
+    bytes: int  # bytes that are taken in all: of a plan the arena, otherwise the most alive at once
 
     @property
     def operations(self) -> int:

@@ -50,28 +50,16 @@ class OpInstructions:
 
 @dataclass(frozen=True)
 class Instructions:
-    """Instructions that one set of kernels takes.
+    """Instructions that one set of kernels takes."""
 
-    Attributes
-    ----------
-    kernels : str
-        One of :data:`KERNELS`.
-    ops : tuple of OpInstructions
-        The forward on whole activations, op by op.
-    step : dict of str to (int, int)
-        Instructions and calls of each part of a training step of one image, as the firmware runs
-        it: the first layers in line buffers; empty where none was asked for.
-    main_pass : int
-        Instructions of a forward as a step runs it; 0 where none was asked for.
-    whole_forwards : int
-        Instructions of all forwards of a step, were each op run as in ``ops``; 0 where none
-        was asked for.
-    """
-
-    kernels: str
-    ops: tuple[OpInstructions, ...]
+    kernels: str  # one of `KERNELS`
+    ops: tuple[OpInstructions, ...]  # the forward on whole activations, op by op
+    # Instructions and calls of each part of a training step of one image, as the firmware runs it:
+    # the first layers in line buffers; empty where none was asked for.
     step: dict[str, tuple[int, int]]
-    main_pass: int
+    main_pass: int  # instructions of a forward as a step runs it; 0 where none was asked for
+    # Instructions of all forwards of a step, were each op run as in `ops`; 0 where none was asked
+    # for.
     whole_forwards: int
 
     @property

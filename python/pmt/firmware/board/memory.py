@@ -23,29 +23,15 @@ from pmt.train.prepare import without_statistics
 
 @dataclass(frozen=True)
 class BoardMemory:
-    """Bytes of a method on a board.
-
-    Attributes
-    ----------
-    method : str
-        Its name.
-    target : Target
-        The board.
-    analytic : int
-        RAM by :func:`pmt.profiling.profile.analytic_bytes`.
-    frozen : int
-        Frozen weights and biases in flash, the least that it takes.
-    planned : PlannedSizes or None
-        Sizes that an export reserves; None where the core does not train the method.
-    linked : LinkedSizes or None
-        Sizes that the linker laid out; None where nothing was built.
-    """
+    """Bytes of a method on a board."""
 
     method: str
     target: Target
-    analytic: int
-    frozen: int
+    analytic: int  # RAM by `pmt.profiling.profile.analytic_bytes`
+    frozen: int  # frozen weights and biases in flash, the least that it takes
+    # Sizes that an export reserves; None where the core does not train the method.
     planned: PlannedSizes | None = None
+    # Sizes that the linker laid out; None where nothing was built.
     linked: LinkedSizes | None = None
 
     @property

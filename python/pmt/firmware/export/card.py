@@ -34,22 +34,12 @@ _MOST_BLOCKS = 2**32 // BLOCK  # section sizes, and offsets of QEMU's file, have
 
 @dataclass(frozen=True)
 class Expected:
-    """The host's results.
+    """The host's results."""
 
-    Attributes
-    ----------
-    activations : list of list of int
-        CRC-32 of each op's int8 output, for each sample of the clean inference.
-    results : list of dict
-        ``loss``, ``loss_sum``, ``correct``, ``changed`` of each step.
-    parameters : list of list of (int, int)
-        CRC-32 of each layer's weights and biases after each step.
-    image : bytes
-        The trained model.
-    """
-
+    # CRC-32 of each op's int8 output, for each sample of the clean inference.
     activations: list[list[int]]
-    results: list[dict[str, float]]
+    results: list[dict[str, float]]  # `loss`, `loss_sum`, `correct`, `changed` of each step
+    # CRC-32 of each layer's weights and biases after each step.
     parameters: list[list[tuple[int, int]]]
     image: bytes
 

@@ -21,20 +21,11 @@ _SIZES: dict[str, dict[int, int]] = {
 
 @dataclass(frozen=True)
 class LinkedParts:
-    """Parts that are linked.
+    """Parts that are linked."""
 
-    Attributes
-    ----------
-    bits : dict of str to int
-        Of each set of ``cpp/core/base/linked_parts.hpp`` the bits of its parts.
-    input_stage : bool
-        Whether the model has filters before the network.
-    input_search, learning, kept_activations : bool
-        Whether a learner chooses them; whether it learns at all; whether it keeps activations.
-    """
-
-    bits: dict[str, int]
-    input_stage: bool = True
+    bits: dict[str, int]  # of each set of `cpp/core/base/linked_parts.hpp` the bits of its parts
+    input_stage: bool = True  # whether the model has filters before the network
+    # Whether a learner chooses them; whether it learns at all; whether it keeps activations.
     input_search: bool = False
     learning: bool = False
     kept_activations: bool = False

@@ -195,23 +195,12 @@ _CYCLES_SOURCE = (
 
 @dataclass(frozen=True)
 class Latency:
-    """The factors of a projection.
+    """The factors of a projection."""
 
-    Attributes
-    ----------
-    clock_mhz : float
-        The core's clock; of an emulated board the instructions that QEMU executes in a microsecond.
-    clock_source : str
-        Origin of the figure.
-    cycles_per_instruction : float
-        Assumed mean.
-    cycles_source : str
-        Origin of the figure.
-    """
-
+    # The core's clock; of an emulated board the instructions that QEMU executes in a microsecond.
     clock_mhz: float
     clock_source: str
-    cycles_per_instruction: float
+    cycles_per_instruction: float  # assumed mean
     cycles_source: str
 
     def seconds(self, instructions: int) -> float:
@@ -253,20 +242,11 @@ class FixedMemory(NamedTuple):
     Variables and code are those of the boards that come with pmt, compiled as their Makefiles do;
     tests hold what is linked to them. Other processors and flags come close. None where another
     project links.
-
-    Attributes
-    ----------
-    stack : int
-        Reserved.
-    variables : int
-        At most; what else is in RAM is the arena.
-    code : int
-        Code and constants, at most; what else is in flash is the model.
     """
 
-    stack: int
-    variables: int
-    code: int
+    stack: int  # reserved
+    variables: int  # at most; what else is in RAM is the arena
+    code: int  # code and constants, at most; what else is in flash is the model
 
 
 # Code and constants take this at least, whatever the flags: with -Os they have 67 KB.
@@ -310,24 +290,16 @@ def peak_op(task: Task) -> str:
 
 @dataclass(frozen=True)
 class PlannedSizes:
-    """Bytes of a firmware before it is built.
+    """Bytes of a firmware before it is built."""
 
-    Attributes
-    ----------
-    arena, stack, variables : int
-        RAM; variables at most.
-    model, code : int
-        Flash; code at most.
-    parts : LinkedParts
-        Parts of the core that are linked.
-    """
-
+    # RAM; variables at most.
     arena: int
     stack: int
     variables: int
+    # Flash; code at most.
     model: int
     code: int
-    parts: LinkedParts
+    parts: LinkedParts  # parts of the core that are linked
 
     @property
     def ram(self) -> int:

@@ -27,77 +27,37 @@ class Region:
 
 
 class Wiring(NamedTuple):
-    """Supply and crystal of a board, which its clock driver must know.
+    """Supply and crystal of a board, which its clock driver must know."""
 
-    Attributes
-    ----------
-    supply : str
-        Supply of the core: ``"ldo"``, ``"smps"``, ``"smps_1v8_ldo"`` or ``"smps_2v5_ldo"``.
-    crystal_hz : int
-        0 where there is none: the chip's own oscillator does.
-    """
-
-    supply: str
-    crystal_hz: int
+    supply: str  # supply of the core: `"ldo"`, `"smps"`, `"smps_1v8_ldo"` or `"smps_2v5_ldo"`
+    crystal_hz: int  # 0 where there is none: the chip's own oscillator does
 
 
 @dataclass(frozen=True)
 class Target:
-    """A board.
+    """A board."""
 
-    Attributes
-    ----------
-    name : str
-        Value of ``--target``.
-    folder : pathlib.Path
-        Holds the board's sources.
-    description : str
-        One line for people.
-    drivers : tuple of str
-        Folders of ``firmware_export/drivers`` that it is built with.
-    flags : tuple of str
-        The compiler's options for the processor; none for the host's.
-    flash, ram : Region
-        Memory of the firmware; budgets and linker regions.
-    external : Region or None
-        Slower memory beside it, which a learner may keep activations in.
-    clock_hz : int
-        Clock of the core.
-    stack_bytes : int
-        Reserved for the stack by default.
-    run : str
-        Command that builds and runs, inside the exported folder.
-    chip : str
-        The processor's part number; empty where nothing takes it.
-    machine : str
-        QEMU's name of the board; empty for a real one.
-    emulated_per_second : int
-        Instructions that QEMU executes in a second, roughly; 0 where that is not known.
-    openocd : str
-        OpenOCD's script of the board; empty where it has none.
-    wiring : Wiring or None
-        Supply and crystal, for the chip's clock driver; None where no driver asks.
-    like : str
-        The board whose sizes limit this one, see :meth:`limited_to`.
-    """
-
-    name: str
-    folder: Path
-    description: str
+    name: str  # value of `--target`
+    folder: Path  # holds the board's sources
+    description: str  # one line for people
+    # Memory of the firmware; budgets and linker regions.
     flash: Region
     ram: Region
-    clock_hz: int
-    stack_bytes: int
-    run: str
-    drivers: tuple[str, ...] = ()
-    flags: tuple[str, ...] = ()
-    chip: str = ""
-    machine: str = ""
+    clock_hz: int  # clock of the core
+    stack_bytes: int  # reserved for the stack by default
+    run: str  # command that builds and runs, inside the exported folder
+    drivers: tuple[str, ...] = ()  # folders of `firmware_export/drivers` that it is built with
+    flags: tuple[str, ...] = ()  # the compiler's options for the processor; none for the host's
+    chip: str = ""  # the processor's part number; empty where nothing takes it
+    machine: str = ""  # QEMU's name of the board; empty for a real one
+    # Instructions that QEMU executes in a second, roughly; 0 where that is not known.
     emulated_per_second: int = 0
-    openocd: str = ""
+    openocd: str = ""  # OpenOCD's script of the board; empty where it has none
+    # Supply and crystal, for the chip's clock driver; None where no driver asks.
     wiring: Wiring | None = None
+    # Slower memory beside it, which a learner may keep activations in.
     external: Region | None = None
-    like: str = ""
+    like: str = ""  # the board whose sizes limit this one, see `limited_to`
 
     @property
     def linked(self) -> bool:

@@ -44,44 +44,20 @@ class Step:
 
 @dataclass(frozen=True)
 class Task:
-    """A training task with its samples.
+    """A training task with its samples."""
 
-    Attributes
-    ----------
-    model : Model
-        Prepared for the first step.
-    options : _core.Options
-        Options as they are on a device.
-    layers : list of int
-        Op indices, ascending.
-    batch : int
-        Largest number of samples in a step.
-    steps : tuple of Step
-        The steps.
-    images : ndarray of int8, shape (N, height, width, channels)
-        Prepared samples.
-    labels : ndarray of int64, shape (N,), or of float32, shape (N, outputs)
-        Their classes or targets.
-    inferences : int
-        Number of samples, from the first, whose activations are compared.
-    source : bytes
-        Image of the model that came.
-    dataset : Dataset
-        Data that the model was prepared and is trained with.
-    surprisal : ndarray of float32 or None
-        That of the run's earlier steps, if it keeps one and there were any.
-    """
-
-    model: Model
-    options: _core.Options
-    layers: list[int]
-    batch: int
+    model: Model  # prepared for the first step
+    options: _core.Options  # options as they are on a device
+    layers: list[int]  # op indices, ascending
+    batch: int  # largest number of samples in a step
     steps: tuple[Step, ...]
-    images: npt.NDArray[np.int8]
+    images: npt.NDArray[np.int8]  # prepared samples (N, height, width, channels)
+    # Their classes, int64 (N,), or targets, float32 (N, outputs).
     labels: npt.NDArray[Any]
-    inferences: int
-    source: bytes
-    dataset: Dataset
+    inferences: int  # number of samples, from the first, whose activations are compared
+    source: bytes  # image of the model that came
+    dataset: Dataset  # data that the model was prepared and is trained with
+    # That of the run's earlier steps, if it keeps one and there were any.
     surprisal: npt.NDArray[np.float32] | None = None
 
     def packed(self) -> dict[str, bytes]:
@@ -265,29 +241,16 @@ def _learning_rates(
 
 @dataclass(frozen=True)
 class BlockSelection:
-    """A choice that the board makes: candidates, and the criterion.
+    """A choice that the board makes: candidates, and the criterion."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        Names of the candidates.
-    layers : tuple of list of int
-        Op indices of each, ascending.
-    streams : tuple of list of (int, int, int)
-        Ops that stream while each is trained: first and last op, rows at once.
-    scores : tuple of (int, int)
-        The host's results on the held-out samples: sum of the fixed-point losses, and hits.
-    first_held_out : int
-        First of the held-out samples on the card.
-    images, labels : numpy.ndarray
-        The held-out samples, int8 (N, height, width, channels) and int64 (N,).
-    """
-
-    names: tuple[str, ...]
-    layers: tuple[list[int], ...]
+    names: tuple[str, ...]  # names of the candidates
+    layers: tuple[list[int], ...]  # op indices of each, ascending
+    # Ops that stream while each is trained: first and last op, rows at once.
     streams: tuple[list[tuple[int, int, int]], ...]
+    # The host's results on the held-out samples: sum of the fixed-point losses, and hits.
     scores: tuple[tuple[int, int], ...]
-    first_held_out: int
+    first_held_out: int  # first of the held-out samples on the card
+    # The held-out samples, int8 (N, height, width, channels) and int64 (N,).
     images: npt.NDArray[np.int8]
     labels: npt.NDArray[np.int64]
 

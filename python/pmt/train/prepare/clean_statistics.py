@@ -30,19 +30,12 @@ FloatArray = npt.NDArray[np.float32]
 
 
 class WindowStatistics(NamedTuple):
-    """Statistics of the input of a layer with windows.
+    """Statistics of the input of a layer with windows."""
 
-    Attributes
-    ----------
-    means : ndarray of float32, shape (channels,)
-        In int8 steps.
-    covariances : ndarray of float32, shape (groups, values)
-        A group holds the channels that the layer mixes: one channel of a depthwise layer, all of a
-        convolution. Every distance inside the window, every pair of the group's channels, divided
-        by the group's largest.
-    """
-
-    means: FloatArray
+    means: FloatArray  # (channels,), in int8 steps
+    # (groups, values). A group holds the channels that the layer mixes: one channel of a
+    # depthwise layer, all of a convolution. Every distance inside the window, every pair of the
+    # group's channels, divided by the group's largest.
     covariances: FloatArray
 
 

@@ -40,29 +40,17 @@ class RunOptions(ScheduleOptions, Protocol):
 
 @dataclass(frozen=True)
 class RunConfig:
-    """The facts that tell a run from others.
+    """The facts that tell a run from others."""
 
-    Attributes
-    ----------
-    options : TrainingOptions, or another frozen dataclass of str, int, float and bool
-        Options of the run.
-    source : dict
-        Origin of model and data: strings and integers.
-    contents : dict
-        CRC-32 of the model before training and of the data, see :func:`contents_of`.
-    trainer : str
-        Kind of trainer that the options are of.
-    absent : tuple of str
-        Options that its ``config.toml`` does not hold: another version of pmt wrote it.
-    extensions : dict
-        Names of the user's own estimator and optimizer, see :attr:`pmt.ZOTrainer.extensions`.
-    """
-
-    options: RunOptions
+    options: RunOptions  # options of the run
+    # Origin of model and data: strings and integers.
     source: Mapping[str, Any] = field(default_factory=dict)
+    # CRC-32 of the model before training and of the data, see `contents_of`.
     contents: Mapping[str, int] = field(default_factory=dict)
-    trainer: str = "zeroth_order"
+    trainer: str = "zeroth_order"  # kind of trainer that the options are of
+    # Options that its `config.toml` does not hold: another version of pmt wrote it.
     absent: tuple[str, ...] = ()
+    # Names of the user's own estimator and optimizer, see `pmt.ZOTrainer.extensions`.
     extensions: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -33,35 +33,18 @@ _STACK = 4  # of a warning: the caller of fit
 
 @dataclass
 class State:
-    """The model as it is before training, after a phase or after an epoch.
+    """The model as it is before training, after a phase or after an epoch."""
 
-    Attributes
-    ----------
-    name : str
-        ``"start"``, the name of a phase, or ``"epoch"``.
-    scores : dict of str to ImageScores
-        Of the images that are watched, ``"valid"``, and of those ``"held_out"``, if there are any.
-    figures : dict of str to float
-        For its record: losses, accuracies, and what observers add.
-    phase : Phase or None
-        The phase that led to it.
-    better : bool or None
-        Whether it is kept as the best state so far; None where nothing has judged it.
-    worse : bool
-        Whether the run goes back to the best state.
-    work : PhaseWork or None
-        The work of that phase.
-    seconds, macs : float and int
-        Time and multiply-accumulates of models that were trained to judge the state.
-    """
-
-    name: str
+    name: str  # `"start"`, the name of a phase, or `"epoch"`
+    # Of the images that are watched, `"valid"`, and of those `"held_out"`, if there are any.
     scores: dict[str, ImageScores]
-    figures: dict[str, float]
-    phase: Phase | None = None
+    figures: dict[str, float]  # for its record: losses, accuracies, and what observers add
+    phase: Phase | None = None  # the phase that led to it
+    # Whether it is kept as the best state so far; None where nothing has judged it.
     better: bool | None = None
-    worse: bool = False
-    work: PhaseWork | None = None
+    worse: bool = False  # whether the run goes back to the best state
+    work: PhaseWork | None = None  # the work of that phase
+    # Time and multiply-accumulates of models that were trained to judge the state.
     seconds: float = 0.0
     macs: int = 0
 
