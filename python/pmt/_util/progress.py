@@ -29,18 +29,8 @@ def in_notebook() -> bool:
 class ProgressLine:
     """A line that is redrawn on a terminal or in a notebook, and left out elsewhere.
 
-    It is removed at the end of a ``with`` block.
-
-    Parameters
-    ----------
-    total : int
-        Steps to do in all.
-    done : int
-        Steps done before this run (a resumed one).
-    unit : str
-        Name of a step.
-    stream : file object, optional
-        Stream to write to; by default standard error, in a notebook standard output.
+    It tells of ``total`` steps, each a ``unit``, of which ``done`` were taken before this run, on
+    standard error, in a notebook on standard output. It is removed at the end of a ``with`` block.
     """
 
     def __init__(

@@ -38,12 +38,7 @@ def prepare_streams() -> tuple[str, ...]:
     """Open closed streams as the null device, and let no character be one that cannot be written.
 
     A file would otherwise get the number of a closed stream, and what is meant for a terminal would
-    be written into it.
-
-    Returns
-    -------
-    tuple of str
-        Those of ``stdin``, ``stdout``, ``stderr`` that were closed.
+    be written into it. Returns those of ``stdin``, ``stdout``, ``stderr`` that were closed.
     """
     closed = tuple(name for name in _STREAMS if getattr(sys, name) is None)
     for name in closed:
@@ -138,16 +133,8 @@ def stage(name: str) -> Callable[[int, int], None]:
 class EpochLines:
     """Prints the epochs of a run from its metrics, also those from before it was resumed.
 
-    Parameters
-    ----------
-    folder : RunFolder
-        The run.
-    schedule : Schedule
-        Its steps.
-    output : Output
-        Output that gets the lines. The progress line goes to standard error, if that is a terminal.
-    unmeasured : collection of str
-        Entries of records that the run never has: they get no column.
+    The progress line goes to standard error, if that is a terminal. Entries of records that the run
+    never has, ``unmeasured``, get no column.
     """
 
     def __init__(
@@ -202,17 +189,8 @@ class EpochLines:
 class Output:
     """Text for people and JSON for programs.
 
-    Parameters
-    ----------
-    json_path : str or None
-        File for the JSON; ``"-"`` is standard output, and the text then goes to standard error.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the file's folder does not exist; found out before the work, not after it.
-    IsADirectoryError
-        If it is a folder.
+    The JSON goes to a file, or with ``"-"`` to standard output, and the text then to standard
+    error. That the file is a folder, or its own folder is not there, is found out before the work.
     """
 
     def __init__(self, json_path: str | None) -> None:

@@ -192,10 +192,7 @@ def describe(error: BaseException, arguments: Container[str] = ()) -> str:
 class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are one line.
 
-    Parameters
-    ----------
-    basic : sequence of str, optional
-        Flags that ``--help`` shows; ``--help-all`` shows all of them.
+    ``--help`` shows the flags in ``basic``, if any are given, and ``--help-all`` all of them.
     """
 
     def __init__(self, *args: Any, basic: Sequence[str] | None = None, **kwargs: Any) -> None:

@@ -185,10 +185,7 @@ def _warn_of_pixels(
 def images_in_shape(images: npt.NDArray[Any], expected: tuple[int, int, int]) -> npt.NDArray[Any]:
     """Return images of a model's (height, width, channels); gray ones may lack the last axis.
 
-    Raises
-    ------
-    ValueError
-        If they have another shape.
+    A ValueError says that they have another shape.
     """
     if images.ndim == 4 and images.shape[1:] == expected:
         return images

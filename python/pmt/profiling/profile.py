@@ -116,13 +116,8 @@ def profile_method(
 
     ``scheme`` is, for ``mcutrain`` and ``tinytrain``, a published scheme of MCUNet or a JSON file;
     by default the method's. Changes are options that differ from the method's; those that are None,
-    and queries where there are none, are left out.
-
-    Raises
-    ------
-    ValueError, OSError
-        If the method, a layer or the scheme is unknown, a number is out of range, or the scheme
-        cannot be read.
+    and queries where there are none, are left out. A ValueError or OSError says that the method, a
+    layer or the scheme is unknown or cannot be read, or that a number is out of range.
     """
     return profile(model, method, method_trainer(model, method, scheme, changes))
 

@@ -30,15 +30,7 @@ def first_of_copies(data: Dataset) -> _Indices:
 def units_of(data: Dataset) -> _Indices:
     """Number the images so that equal ones, and those of one group, have one number.
 
-    Parameters
-    ----------
-    data : Dataset
-        The images, and their groups, if they have any.
-
-    Returns
-    -------
-    ndarray of int64, shape (N,)
-        Numbers from 0; two images that are linked by others have one number, too.
+    Two images that are linked by others have one number, too.
     """
     units = _numbered(image_digests(data))
     if data.groups is None:

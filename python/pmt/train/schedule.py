@@ -74,24 +74,11 @@ class Schedule:
     """Order of the samples and learning rate of every step.
 
     The same options and number of samples give the same schedule on every machine, so that a run
-    can be resumed, or exported to a device, at any step.
-
-    Parameters
-    ----------
-    options : TrainingOptions or options of another trainer
-        Epochs or budget, batch, learning rate, seed.
-    samples : int
-        Size of the training set.
-    step_macs : int, optional
-        Multiply-accumulates of a step; needed where ``options.macs`` is a budget. The run is then
-        as many whole steps as the budget holds, and its last epoch may be a part of one.
-    preparation_macs : int
-        Part of the budget that is spent before the first step.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer samples than a batch holds, or the budget is less than a step.
+    can be resumed, or exported to a device, at any step. ``step_macs``, a step's
+    multiply-accumulates, is needed where ``options.macs`` is a budget, of which
+    ``preparation_macs`` are spent before the first step: the run is as many whole steps as the
+    budget holds, and its last epoch may be a part of one. A ValueError says that there are fewer
+    samples than a batch holds, or that the budget is less than a step.
     """
 
     def __init__(

@@ -68,12 +68,8 @@ def has_accuracy(model: Model) -> bool:
 def measured_images(model: Model, data: DataLike, argument: str) -> Dataset:
     """Return images to measure a run's states on, which need class labels whatever the loss.
 
-    Raises
-    ------
-    TypeError
-        If they are neither a data set nor a pair of arrays.
-    ValueError
-        If they have no class labels, or some outside the model's classes; or it gives features.
+    A TypeError says that they are neither a data set nor a pair of arrays; a ValueError that they
+    have no class labels, or some outside the model's classes, or that it gives features.
     """
     images = model.match_classes(Dataset.of(data, argument))
     is_binary = model.is_classifier and model.classes == 1 and images.has_class_labels

@@ -106,15 +106,9 @@ def count_instructions(
     With ``options``, a training step of one image is counted, too. With ``-icount`` QEMU's virtual
     time is the number of instructions, so that the counts are the same on every run and every
     machine. They are not cycles: a Cortex-M7 executes up to two instructions in one, and waits for
-    memory.
-
-    Raises
-    ------
-    ValueError
-        If a set of kernels is unknown or a layer does not exist.
-    FileNotFoundError, ChildProcessError, TimeoutError
-        If compiler or emulator are missing, fail or take too long, or the model does not fit 4 MB
-        of flash and of RAM.
+    memory. A ValueError says that a set of kernels is unknown or a layer does not exist; a
+    FileNotFoundError, ChildProcessError or TimeoutError that compiler or emulator are missing, fail
+    or take too long, or that the model does not fit 4 MB of flash and of RAM.
     """
     for name in kernels:
         if name not in KERNELS:

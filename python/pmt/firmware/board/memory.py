@@ -89,10 +89,7 @@ def board_memory(model: Model, profile: Profile, target: Target) -> BoardMemory:
 def with_linked(model: Model, rows: Sequence[BoardMemory]) -> list[BoardMemory]:
     """Build the firmware of every row of one board that is planned and fits.
 
-    Raises
-    ------
-    ValueError, FileNotFoundError, ChildProcessError, TimeoutError
-        As :func:`link_firmware`.
+    Errors are those of :func:`link_firmware`.
     """
     require_linked(rows[0].target)
     planned = {row.method: row.planned for row in rows if row.planned is not None and row.fits}
@@ -160,14 +157,10 @@ def link_firmware(
     """Build the firmware that :func:`~pmt.firmware.export.export` writes, in a temporary folder.
 
     Samples and steps are on the card, and none are needed here. Trainings of one model differ in
-    the size of the arena and the parts that are linked; everything else is compiled once.
-
-    Raises
-    ------
-    ValueError
-        If the target is a library, which another project links.
-    FileNotFoundError, ChildProcessError, TimeoutError
-        If compiler or make are missing, fail or take too long, or the firmware does not fit.
+    the size of the arena and the parts that are linked; everything else is compiled once. A
+    ValueError says that the target is a library, which another project links; a FileNotFoundError,
+    ChildProcessError or TimeoutError that compiler or make are missing, fail or take too long, or
+    that the firmware does not fit.
     """
     require_linked(target)
     need_programs("firmware is linked", "arm-none-eabi-g++", "make")
@@ -239,10 +232,7 @@ def need_programs(purpose: str, *programs: str) -> None:
 def run_make(folder: Path, goal: str, too_long: str) -> subprocess.CompletedProcess[str]:
     """Run make in a folder, silently and with all processors.
 
-    Raises
-    ------
-    TimeoutError
-        If it takes longer than :data:`MAKE_SECONDS`; the message is ``too_long``.
+    A TimeoutError, whose message is ``too_long``, ends it after :data:`MAKE_SECONDS`.
     """
     # A make around this program would pass its own jobs and flags on in these variables.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}

@@ -72,11 +72,8 @@ def compute_expected(task: Task) -> Expected:
 def build_card(task: Task, expected: Expected, save_interval: int = SAVE_INTERVAL) -> bytes:
     """Return the card's bytes, as `dd` writes them to an SD card.
 
-    Raises
-    ------
-    ValueError
-        If ``save_interval``, the steps from one checkpoint to the next, is out of range, or the
-        samples do not fit a card of 4 GB.
+    A ValueError says that ``save_interval``, the steps from one checkpoint to the next, is out of
+    range, or that the samples do not fit a card of 4 GB.
     """
     check_steps("save_interval", save_interval)
     model, image = task.model.core, task.model.image()

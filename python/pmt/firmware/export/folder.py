@@ -70,10 +70,7 @@ class Lock:
     def check_files(self, files: Mapping[str, bytes]) -> None:
         """Compare a folder that was made again.
 
-        Raises
-        ------
-        ValueError
-            If a file differs; the message names the files and both versions of pmt.
+        A ValueError names the files that differ and both versions of pmt.
         """
         here = _hashes(files)
         names = sorted(here.keys() | self.files.keys())

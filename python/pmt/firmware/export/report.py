@@ -348,14 +348,11 @@ def planned_sizes(
 
 
 def check_budgets(report: ExportReport, board: Target) -> None:
-    """Refuse a program that cannot be linked.
+    """Refuse a program that cannot be linked by a ValueError.
 
-    Raises
-    ------
-    ValueError
-        If a budget or the stack is outside its range, or what the firmware takes is over a budget.
-        The least of code counts, since the compiler's flags decide; the report's verdict says where
-        the usual ones may not do.
+    A budget or the stack is outside its range, or the firmware takes more than a budget. The least
+    of code counts, since the compiler's flags decide; the report's verdict says where the usual
+    ones may not do.
     """
     _check_ranges(report, board)
     if report.ram_used > report.ram_bytes > 0:

@@ -87,13 +87,7 @@ class Target:
         return None
 
     def limited_to(self, other: Target) -> Target:
-        """Return this target with another's sizes of flash and RAM.
-
-        Raises
-        ------
-        ValueError
-            If this board has less memory than the other.
-        """
+        """Return this target with another's sizes of flash and RAM, which must be no larger."""
         for name, mine, theirs in (
             ("flash", self.flash.bytes, other.flash.bytes),
             ("RAM", self.ram.bytes, other.ram.bytes),
@@ -119,14 +113,9 @@ def targets() -> tuple[str, ...]:
 def find_target(target: str, like: str | None = None) -> Target:
     """Return a target by its name, or by the path of its TOML file.
 
-    With ``like`` it is limited to the flash and RAM of that one.
-
-    Raises
-    ------
-    ValueError
-        If there is no such target, or its file is wrong; or it has less memory than ``like``.
-    FileNotFoundError
-        If the TOML file does not exist.
+    With ``like`` it is limited to the flash and RAM of that one. A ValueError says that there is no
+    such target, that its file is wrong, or that it has less memory than ``like``; a
+    FileNotFoundError that there is no such file.
     """
     if like is not None:
         return find_target(target).limited_to(find_target(like))
@@ -339,10 +328,7 @@ _UNITS = {"": 1, "K": 1024, "M": 1024 * 1024}
 def parse_size(name: str, value: str | int) -> int:
     """Return a size in bytes: a number, or one with the unit ``K`` (1024 bytes) or ``M`` (1024 K).
 
-    Raises
-    ------
-    ValueError
-        If it is not a size above 0; the message calls it ``name``.
+    A ValueError, which calls it ``name``, says that it is not a size above 0.
     """
     match = re.fullmatch(r"([0-9]+)\s*([KM]?)(?:i?B)?", str(value).strip(), re.IGNORECASE)
     size = int(match[1]) * _UNITS[match[2].upper()] if match else 0

@@ -74,13 +74,7 @@ class Task:
 
 
 def check_steps(name: str, value: int) -> None:
-    """Refuse a number of steps that a card cannot have.
-
-    Raises
-    ------
-    ValueError
-        If it is not a whole number within 1..:data:`MOST_STEPS`.
-    """
+    """Raise ValueError unless a number of steps is whole and within 1..:data:`MOST_STEPS`."""
     if not isinstance(value, int) or not 1 <= value <= MOST_STEPS:
         raise ValueError(
             f"{name}={value!r} must be a whole number of steps, 1..{MOST_STEPS}; a longer training "
@@ -315,13 +309,9 @@ def select_blocks(
 ) -> BlockSelection:
     """Try every candidate on the host, with the steps of a task.
 
-    Names are two or more blocks or layers, or several joined by ``+``. The task's own layers do not
-    matter, and ``layers`` must be None: nothing else may say which layers to train.
-
-    Raises
-    ------
-    ValueError
-        If a name is unknown or given twice, or there are fewer than two.
+    Names are two or more different blocks or layers, or several joined by ``+``; a ValueError tells
+    of others. The task's own layers do not matter, and ``layers`` must be None: nothing else may
+    say which layers to train.
     """
     if names is None or held_out is None:
         raise ValueError("candidates and held_out: a choice needs both; one of them is None")

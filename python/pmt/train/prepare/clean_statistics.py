@@ -234,10 +234,7 @@ def without_statistics(model: Model) -> Model:
 def stored_statistics(model: Model) -> CleanStatistics | None:
     """Return the statistics that a model holds, or None.
 
-    Raises
-    ------
-    ValueError
-        If they are damaged, or are not of this model's layers.
+    A ValueError says that they are damaged, or are not of this model's layers.
     """
     stored: dict[str, Any] | None = model.metadata.get(STATISTICS_KEY)
     if stored is None:

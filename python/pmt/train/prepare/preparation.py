@@ -94,12 +94,8 @@ class Phase:
 class Preparation:
     """The preparation of a run.
 
-    Parameters
-    ----------
-    options : TrainingOptions or options of another trainer
-        Custom options need not have those of a preparation: there is none then.
-    threads : int
-        Threads to use, 0 for all; the result does not depend on it.
+    Custom options need not have those of a preparation: there is none then. The result does not
+    depend on the number of threads.
     """
 
     def __init__(self, options: Any, *, threads: int = 0) -> None:

@@ -30,17 +30,9 @@ _FOLDS = (3, 10)  # at least, at most
 class CrossValidation(Observer):
     """Judges the head on all training images, each scored by a model prepared without its fold.
 
-    A head is held to the old one as strongly in every fold as on all images. There are ten folds,
-    or as many as take no more multiply-accumulates than the rest of the run, but at least three.
-
-    Parameters
-    ----------
-    data : Dataset
-        All training images, with class labels, those held out too.
-    seed : int
-        Seed of the folds, of which each has its share of every class.
-    affordable : int
-        Number of folds that take as many multiply-accumulates as the run.
+    A head is held to the old one as strongly in every fold as on all images, those held out too.
+    Each fold has its share of every class. There are ten folds, or as many as are ``affordable``:
+    as take no more multiply-accumulates than the rest of the run; but at least three.
     """
 
     def __init__(self, data: Dataset, seed: int, affordable: int) -> None:

@@ -154,10 +154,7 @@ def note_on_rare_classes(data: Dataset, options: object) -> list[str]:
 def part(data: Dataset, count: int, seed: int) -> tuple[Dataset, Dataset]:
     """Part ``count`` images from the others, of each class its share.
 
-    Returns
-    -------
-    (Dataset, Dataset)
-        The others, and those held out, each in the order that they had.
+    Returns the others, and those held out, each in the order that they had.
     """
     return parted(data, _chosen(data, count, seed))
 
@@ -168,13 +165,7 @@ def parted(data: Dataset, chosen: npt.ArrayLike) -> tuple[Dataset, Dataset]:
 
 
 class BestState:
-    """Scores of the best state so far and of the first one, image by image.
-
-    Attributes
-    ----------
-    start, best : ImageScores or None
-        None before the first state.
-    """
+    """Scores of the best state so far and of the first one, image by image; None before that."""
 
     def __init__(self) -> None:
         self.start: ImageScores | None = None
@@ -213,12 +204,9 @@ class BestState:
 
 
 class KeepBest(Observer):
-    """Judges each state on the held-out images: whether it is kept, or reverted with `backtrack`.
+    """Judges each state on the held-out images: whether it is kept.
 
-    Parameters
-    ----------
-    backtrack : bool
-        Whether a run goes back to the best state from one that is worse.
+    With ``backtrack``, a run goes back to the best state from one that is worse.
     """
 
     arrays = ("held_out_losses", "held_out_correct")

@@ -164,10 +164,7 @@ class ShownProgress(Observer):
 class Divergence(Observer):
     """Warns of a run that ends worse than it began on the images to watch.
 
-    Attributes
-    ----------
-    first, last : ImageScores or None
-        None before they are measured. The first are in the checkpoints of a run.
+    The first scores are in the checkpoints of a run; before they are measured they are None.
     """
 
     arrays = ("watched_losses", "watched_correct")
