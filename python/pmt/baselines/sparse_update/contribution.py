@@ -313,11 +313,6 @@ def best_choice(
     was not measured; options are by layer, first layer first.
     """
     count = len(options)
-    if len(bias_gains) != count + 1 or len(bias_memories) != count + 1:
-        raise ValueError(
-            f"{count} layers need {count + 1} gains and memories of biases; got {len(bias_gains)} "
-            f"and {len(bias_memories)}"
-        )
     if budget < min(bias_memories):
         raise ValueError(f"budget={budget!r} bytes is below the least, {min(bias_memories)}")
     unit = max(1, -(-budget // _MOST_UNITS))
