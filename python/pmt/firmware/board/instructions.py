@@ -17,6 +17,7 @@ from pmt.firmware.export.layout import (
     image_values,
     link_script,
     source_files,
+    templates,
     training_values,
 )
 from pmt.firmware.export.target import find_target
@@ -142,7 +143,7 @@ def _project(
     own["link.ld"] = link_script(target)
     return {
         "Makefile": own.pop("Makefile"),
-        "image.S": fill_in((firmware / "template" / "image.S.in").read_bytes(), values),
+        "image.S": fill_in(templates("project")["model/image.S"].read_bytes(), values),
         "model/model.pmt": image,
         **{f"instructions/{name}": content for name, content in own.items()},
         **{

@@ -15,10 +15,10 @@ from typing import Any
 from pmt import _core
 from pmt._util import atomic_file, processes
 from pmt._util.checks import checked_path
-from pmt._util.native_files import firmware_folder
 from pmt._util.parsing import parse_json
 from pmt._util.places import check_place
 from pmt.errors import ExistingFileError, FileError
+from pmt.firmware.export.layout import templates
 from pmt.firmware.export.task import Task
 
 LOCK_NAME = "pmt.lock"
@@ -297,8 +297,8 @@ def _is_of_application(name: str) -> bool:
 
 
 def _as_exported() -> tuple[bytes, ...]:
-    template = firmware_folder() / "template"
-    return (template / "main.cpp").read_bytes(), (template / "select.cpp").read_bytes()
+    first, second = (templates(part)[_MAIN].read_bytes() for part in ("project", "select"))
+    return first, second
 
 
 def _refuse_places(out: Path, real: Path) -> None:

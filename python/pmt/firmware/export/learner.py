@@ -15,7 +15,6 @@ import numpy as np
 
 from pmt import _core
 from pmt._util.checks import checked_flag
-from pmt._util.native_files import firmware_folder
 from pmt._util.text import table
 from pmt.firmware.export import layout
 from pmt.firmware.export.folder import (
@@ -295,7 +294,7 @@ def export_learner(
     _check_fits(report, board)
     project = _project(report, board, image, b"" if clean is None else clean.tobytes())
     project[LINKED_NAME] = parts.header()
-    project["model/epochs.hpp"] = _epochs(model, options)
+    project.update(_epochs(model, options))
     project[LEARNER_FILE] = _arguments(report, options)
     inputs = {"model": hashlib.sha256(model.image()).hexdigest()}
     write_project(place, project, None, inputs)
@@ -418,8 +417,8 @@ def _arguments(report: LearnerExport, options: TrainingOptions | None) -> bytes:
     return (json.dumps(arguments, indent=2) + "\n").encode()
 
 
-def _epochs(model: Model, options: TrainingOptions | None) -> bytes:
-    """Return the layers and options of the board's training by perturbed forwards."""
+def _epochs(model: Model, options: TrainingOptions | None) -> dict[str, bytes]:
+    """Return the file of the layers and options of the board's training by perturbed forwards."""
     none = (_core.Options(), (), 1, 1, 0.0)
     core, layers, batch, epochs, rate = epochs_of(model, options) or none
     values = {
@@ -428,8 +427,7 @@ def _epochs(model: Model, options: TrainingOptions | None) -> bytes:
         "EPOCHS": epochs,
         "RATE": float(np.float32(rate)).hex(),
     }
-    template = firmware_folder() / "template" / "learner" / "epochs.hpp.in"
-    return layout.fill_in(template.read_bytes(), values)
+    return layout.filled(layout.templates("epochs"), values)
 
 
 def export_learner_files(
