@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -38,8 +38,10 @@ FINAL_LEARNING_RATE = partial(
 )
 
 
-class ScheduleOptions(Protocol):
-    """The options that every trainer has; see :class:`pmt.TrainingOptions`."""
+class RunOptions(Protocol):
+    """The options that every trainer has, a frozen dataclass; see :class:`pmt.TrainingOptions`."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
 
     @property
     def layers(self) -> str:
@@ -83,7 +85,7 @@ class Schedule:
 
     def __init__(
         self,
-        options: ScheduleOptions,
+        options: RunOptions,
         samples: int,
         step_macs: int | None = None,
         preparation_macs: int = 0,

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from pmt.datasets import Dataset
 from pmt.datasets.dataset import checksums
 from pmt.errors import FileError
 from pmt.model import Model
-from pmt.train.schedule import ScheduleOptions
+from pmt.train.schedule import RunOptions
 
 # The class of the options of each kind of trainer, imported when a run of it is read.
 _OPTIONS: dict[str, Callable[[], type[Any]]] = {}
@@ -30,12 +30,6 @@ _CONTENTS = {
     "held_out_images_crc32": "held-out images",
     "held_out_labels_crc32": "held-out labels",
 }
-
-
-class RunOptions(ScheduleOptions, Protocol):
-    """Options of a run: a frozen dataclass of str, int, float and bool."""
-
-    __dataclass_fields__: ClassVar[dict[str, Any]]
 
 
 @dataclass(frozen=True)
