@@ -11,7 +11,7 @@ __all__ = ["parser"]
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser, with descriptions whose lines the site breaks itself."""
-    made = program.make_parser(program.PMT)
+    made = program.make_parser()
     made.epilog = None
     (commands,) = (a for a in made._actions if isinstance(a, argparse._SubParsersAction))
     for command in commands.choices.values():

@@ -25,7 +25,7 @@ import numpy as np
 
 import pmt
 from pmt import _core
-from pmt.cli.output import table
+from pmt._util.text import table
 from pmt_lab.benchmark.forward import group_of, random_images
 from pmt_lab.benchmark.timing import Machine
 

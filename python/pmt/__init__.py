@@ -15,13 +15,14 @@ from pmt.model import Confusion, Evaluation, ImageScores, Model
 from pmt.model.loading import list_models, load
 from pmt.net.input_stage import Filter, InputStage
 from pmt.protocol.comparison import Comparison, compare
+from pmt.train.costs.work import Cost
 from pmt.train.engine import Engine
 from pmt.train.learner import Learner
 from pmt.train.options import PRESETS, TrainingOptions, preset
 from pmt.train.prepare import align, choose_input_stage, statistics
 from pmt.train.run.folder import RunFolder
 from pmt.train.run.result import RunResult
-from pmt.train.zo_trainer import Cost, ZOTrainer
+from pmt.train.zo_trainer import ZOTrainer
 
 if TYPE_CHECKING:
     from pmt import plots, protocol, quantization, sheets, sklearn

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from cli_files import check_document, check_golden, documented_command, write_data, write_model
+from cli_files import check_golden, write_data, write_model
 from networks import residual_network
 
 import pmt
@@ -28,11 +28,6 @@ def test_everything_is_printed(tmp_path, capsys):
     flags = ["--by-class", "--confusion", "--against", "other.pmt"]
     assert main(["eval", "small.pmt", "--data", "data", *flags]) == 0
     check_golden("eval.txt", capsys.readouterr().out.replace(str(tmp_path), "FOLDER"))
-
-
-def test_the_documents_show_what_is_printed(capsys):
-    assert main(documented_command("reference/cli.md", "--by-class")) == 0
-    check_document("reference/cli.md", "--by-class", capsys.readouterr().out)
 
 
 @pytest.mark.usefixtures("in_folder")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from cli_files import check_document, check_golden, documented_command, write_model
+from cli_files import check_golden, write_model
 from firmware_tools import need_firmware_tools, random_dataset
 
 import pmt
@@ -39,11 +39,6 @@ def test_figures_as_json(capsys):
     memory = profile["memory"]
     parts = sum(size for part, size in memory.items() if part not in ("sram", "frozen"))
     assert parts == memory["sram"]
-
-
-def test_the_profile_in_the_documents_is_current(capsys):
-    assert main(documented_command("reference/costs.md", "bp_bias_only")) == 0
-    check_document("reference/costs.md", "bp_bias_only", capsys.readouterr().out)
 
 
 def test_a_plot_is_written(tmp_path, capsys):
@@ -82,14 +77,12 @@ def figures_of(capsys, *arguments: object) -> dict:
     return json.loads(capsys.readouterr().out)
 
 
-def test_the_tables_of_full_training_in_the_documents_are_current(tmp_path, capsys):
+def test_figures_of_firmware_that_is_linked(capsys):
     need_firmware_tools("make")
-    command = documented_command("reference/costs.md", "--link")
-    assert main([*command, "--json", str(tmp_path / "figures.json")]) == 0
-    # The flash that is linked is the compiler's.
-    shown = capsys.readouterr().out
-    check_document("reference/costs.md", "--link", shown, varies=r"\d+\.\d(?=  fits)")
-    board = json.loads((tmp_path / "figures.json").read_text())["board"]
+    options = ["--queries", "50", "--batch", "1", "--against", "weight_layer_wise,bp_fp32"]
+    board = figures_of(capsys, *PAPER14[1:], *options, "--target", "stm32h7b3i-dk", "--link")[
+        "board"
+    ]
     assert (board["name"], board["ram"], board["flash"]) == ("stm32h7b3i-dk", 1048576, 2097152)
     rows = {row["method"]: row for row in board["methods"]}
     # The 14 layers' 177,456 + 4 x 2,624 bytes, and 163,840 of activations.
@@ -102,11 +95,6 @@ def test_the_tables_of_full_training_in_the_documents_are_current(tmp_path, caps
     assert 0 <= rows["paper"]["planned"]["ram"] - ram < 256
     assert rows["weight_layer_wise"]["linked"]["ram"] == ram - 298_032 + 296_048
     assert rows["bp_fp32"]["linked"] is None
-
-
-def test_the_tables_of_a_block_in_the_documents_are_current(capsys):
-    assert main(documented_command("reference/costs.md", "stm32f746g-disco")) == 0
-    check_document("reference/costs.md", "stm32f746g-disco", capsys.readouterr().out)
 
 
 def test_figures_of_a_small_model(tmp_path, capsys):

@@ -20,13 +20,13 @@ PAGES = (
     "docs/guides/learner.md",
     "docs/guides/selection.md",
     "docs/reference/cli.md",
+    "docs/reference/costs.md",
     "docs/tutorials/first_model.md",
 )
 # Pages with other tests, and a download from far away.
 ELSEWHERE = {
     "docs/tutorials/empty_folder_to_board.md": "tests/project/test_empty_folder_to_board.py",
     "docs/guides/datasets.md": "tests/datasets/test_datasets_download.py",
-    "docs/reference/costs.md": "tests/cli/test_cli_profile.py",
 }
 
 
@@ -46,8 +46,8 @@ def test_a_page_shows_what_its_examples_print(
 ) -> None:
     if page.endswith("exporters.md"):
         pytest.importorskip("tflite")
-    if page.endswith("learner.md"):
-        need_firmware_tools(EMULATOR)
+    if page.endswith(("learner.md", "costs.md")):
+        need_firmware_tools(EMULATOR, "make")
     monkeypatch.chdir(tmp_path)
     check_page(ROOT / page, lambda: capsys.readouterr().out)
 

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
+import numpy as np
 import pytest
 from frost_overlays import write_overlays
+
+import pmt
 
 
 @pytest.fixture(scope="module")
@@ -13,3 +17,8 @@ def frost_in_the_data_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterat
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PMT_DATA", str(folder))
         yield
+
+
+@pytest.fixture(scope="module")
+def photographs(cifar10_dir: Path) -> np.ndarray:
+    return pmt.datasets.load(cifar10_dir, split="test").images[:150]

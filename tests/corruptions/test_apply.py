@@ -86,11 +86,6 @@ def test_a_data_set_passes_the_constants_on() -> None:
     assert (strong.images != corrupt(dataset, "contrast", 5).images).any()
 
 
-@pytest.fixture(scope="module")
-def photographs(cifar10_dir: Path) -> np.ndarray:
-    return pmt.datasets.load(cifar10_dir, split="test").images[:150]
-
-
 @pytest.mark.parametrize(
     ("name", "severity", "least", "most"),
     [

@@ -11,7 +11,6 @@ from corruption_inputs import made_images
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import pmt
 from pmt.corruptions import CONSTANTS, SEVERITIES, corrupt, names
 from pmt.corruptions.catalog import CATALOG
 
@@ -113,11 +112,6 @@ def test_the_seed_and_the_index_alone_make_random_pixels(name: str) -> None:
     assert (whole[0] != whole[1]).any() == is_random
     assert (corrupt(image, name, 5, seed=1) != whole).any() == is_random
     assert (corrupt(image, name, 5, seed=1 << 64) != whole).any() == is_random
-
-
-@pytest.fixture(scope="module")
-def photographs(cifar10_dir: Path) -> np.ndarray:
-    return pmt.datasets.load(cifar10_dir, split="test").images[:150]
 
 
 # From one severity to the next the error grows (+), falls (-) or stays within 8 % (=): the

@@ -37,17 +37,25 @@ def test_contrast_pulls_toward_the_mean_of_each_channel(
 
 
 @pytest.mark.parametrize(
-    ("severity", "increase"), [(1, 0.05), (2, 0.1), (3, 0.15), (4, 0.2), (5, 0.3)]
+    ("name", "severity", "scale", "shift", "increase"),
+    [
+        *(("brightness", i + 1, 1, 0, each) for i, each in enumerate((0.05, 0.1, 0.15, 0.2, 0.3))),
+        *(("saturate", i + 1, each, 0, 0) for i, each in enumerate((0.3, 0.1, 1.5))),
+        ("saturate", 4, 2.0, 0.1, 0),
+        ("saturate", 5, 2.5, 0.2, 0),
+    ],
 )
-def test_brightness_agrees_with_the_way_through_hsv(severity: int, increase: float) -> None:
+def test_it_agrees_with_the_way_through_hsv(
+    name: str, severity: int, scale: float, shift: float, increase: float
+) -> None:
     images = made_images(8, 9, 14)
-    images[0, 0, 0] = 0
-    result = corrupt(images, "brightness", severity)
+    images[0, 0, :2] = [[0], [90]]
+    result = corrupt(images, name, severity)
     expected = np.empty(images.shape)
     for place in np.ndindex(images.shape[:3]):
         hue, saturation, value = colorsys.rgb_to_hsv(*(images[place] / 255.0))
-        brighter = colorsys.hsv_to_rgb(hue, saturation, min(value + increase, 1.0))
-        expected[place] = np.array(brighter) * 255
+        changed = min(saturation * scale + shift, 1.0), min(value + increase, 1.0)
+        expected[place] = np.array(colorsys.hsv_to_rgb(hue, *changed)) * 255
     # Truncated, so up to one below; exactly whole values may fall either way.
     assert (result <= expected + 1e-6).all()
     assert (result > expected - 1 - 1e-6).all()
@@ -57,25 +65,6 @@ def test_brightness_of_gray_adds_to_the_value() -> None:
     assert corrupt(flat(10, channels=1), "brightness", 4).max() == 61
     assert corrupt(flat(10, channels=1), "brightness", 4).min() == 61
     assert corrupt(flat(250, channels=1), "brightness", 5).min() == 255
-
-
-@pytest.mark.parametrize(
-    ("severity", "scale", "shift"),
-    [(1, 0.3, 0.0), (2, 0.1, 0.0), (3, 1.5, 0.0), (4, 2.0, 0.1), (5, 2.5, 0.2)],
-)
-def test_saturate_agrees_with_the_way_through_hsv(
-    severity: int, scale: float, shift: float
-) -> None:
-    images = made_images(2, 9, 14)
-    images[0, 0, :2] = [[0], [90]]
-    result = corrupt(images, "saturate", severity)
-    expected = np.empty(images.shape)
-    for place in np.ndindex(images.shape[:3]):
-        hue, saturation, value = colorsys.rgb_to_hsv(*(images[place] / 255.0))
-        changed = min(saturation * scale + shift, 1.0)
-        expected[place] = np.array(colorsys.hsv_to_rgb(hue, changed, value)) * 255
-    assert (result <= expected + 1e-6).all()
-    assert (result > expected - 1 - 1e-6).all()
 
 
 def test_saturate_leaves_one_channel_alone() -> None:

@@ -45,27 +45,14 @@ def _untimed(metrics: Path) -> bytes:
 
 @dataclass(frozen=True)
 class Job:
-    """Work that writes to a disk.
+    """Work that writes to a disk."""
 
-    Attributes
-    ----------
-    name : str
-        The command, or the class in Python.
-    run : callable
-        Does the work on the disk of a folder and returns the exit status.
-    earlier : callable, optional
-        The same with other arguments: output that the job replaces as a whole.
-    one_at_a_time : bool
-        Whether a second process is refused while one runs.
-    result : callable
-        Reads from the disk's folder what must come out.
-    """
-
-    name: str
-    run: Action
+    name: str  # the command, or the class in Python
+    run: Action  # does the work on the disk of a folder and returns the exit status
+    # The same with other arguments: output that the job replaces as a whole.
     earlier: Action | None = None
-    one_at_a_time: bool = False
-    result: Callable[[Path], Any] = contents
+    one_at_a_time: bool = False  # whether a second process is refused while one runs
+    result: Callable[[Path], Any] = contents  # reads from the disk's folder what must come out
 
 
 # `{model}` is another one in what a job replaces.

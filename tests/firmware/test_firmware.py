@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from firmware_tools import (
-    EMULATOR,
     TARGET,
     check_marks,
     emulate,
-    need_firmware_tools,
     random_dataset,
 )
 from networks import residual_network
@@ -25,11 +23,6 @@ from pmt.firmware.export import export
 from pmt.firmware.export.card import compute_expected
 from pmt.firmware.export.task import make_task
 from pmt.model import Model
-
-
-@pytest.fixture(autouse=True)
-def _tools() -> None:
-    need_firmware_tools(EMULATOR, "make")
 
 
 def check_same_bytes(

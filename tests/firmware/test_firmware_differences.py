@@ -9,11 +9,9 @@ from typing import Any
 
 import pytest
 from firmware_tools import (
-    EMULATOR,
     TARGET,
     emulate,
     make,
-    need_firmware_tools,
     random_dataset,
     small_export,
 )
@@ -30,7 +28,6 @@ OPTIONS = pmt.preset("default", batch=3, queries=4, preparation="align")
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    need_firmware_tools(EMULATOR, "make")
     folder = tmp_path_factory.mktemp("firmware") / "fw"
     small_export(folder, options=OPTIONS)
     return folder
@@ -204,7 +201,6 @@ def test_a_card_of_another_model_is_refused(project: Path, tmp_path: Path) -> No
 
 
 def exported(folder: Path, **budgets: int) -> pmt.firmware.export.ExportReport:
-    need_firmware_tools(EMULATOR, "make")
     return small_export(folder, options=OPTIONS, **budgets)
 
 

@@ -6,12 +6,10 @@ from pathlib import Path
 
 import pytest
 from firmware_tools import (
-    EMULATOR,
     TARGET,
     check_linked,
     emulate,
     make,
-    need_firmware_tools,
     random_dataset,
     share_objects,
     small_export,
@@ -69,7 +67,6 @@ def test_a_block_trains_in_the_emulator_in_the_memory_that_was_planned(
     arena: int,
     trained: int,
 ) -> None:
-    need_firmware_tools(EMULATOR, "make")
     model = pmt.load("cifar10_mcunet")
     report = export(
         model,
@@ -134,7 +131,6 @@ def test_mcunet_links_for_the_papers_boards(
 
 
 def test_a_write_beyond_the_arena_is_no_success(tmp_path: Path, firmware_objects: Path) -> None:
-    need_firmware_tools(EMULATOR, "make")
     report = small_export(tmp_path / "fw", like="stm32f746g-disco", steps=1)
     share_objects(firmware_objects, report.path)
     program = report.path / "app" / "main.cpp"

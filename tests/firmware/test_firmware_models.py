@@ -6,12 +6,10 @@ from pathlib import Path
 
 import pytest
 from firmware_tools import (
-    EMULATOR,
     TARGET,
     check_linked,
     emulate,
     make,
-    need_firmware_tools,
     random_dataset,
     share_objects,
 )
@@ -27,11 +25,6 @@ from pmt.model import Model
 KERAS = Path(__file__).parents[1] / "keras"
 # One step of two queries: the fewest that every estimator takes.
 OPTIONS = {"batch": 1, "queries": 2, "preparation": "head", "gradient_norm_scaling": "none"}
-
-
-@pytest.fixture(autouse=True)
-def _tools() -> None:
-    need_firmware_tools(EMULATOR, "make")
 
 
 def check(out: Path, objects: Path, model: Model, layers: str) -> None:

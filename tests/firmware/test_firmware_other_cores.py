@@ -13,7 +13,6 @@ from firmware_tools import (
     SMALL,
     emulate,
     make,
-    need_firmware_tools,
     random_dataset,
     small_export,
 )
@@ -105,7 +104,6 @@ def test_the_library_trains_the_same_bytes(tmp_path: Path, name: str) -> None:
 
 
 def test_a_target_file_makes_firmware_for_a_cortex_m4(tmp_path: Path) -> None:
-    need_firmware_tools(EMULATOR, "make")
     target = tmp_path / "cortex-m4.toml"
     target.write_text(CORTEX_M4)
     model = residual_network()

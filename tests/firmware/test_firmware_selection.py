@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from firmware_tools import (
-    EMULATOR,
     TARGET,
     check_linked,
     check_marks,
     emulate,
     make,
-    need_firmware_tools,
     random_dataset,
     share_objects,
 )
@@ -49,7 +47,6 @@ def write(out: Path, **arguments: Any) -> ExportReport:
 
 
 def test_scores_and_choice_are_those_of_pmt_select(tmp_path: Path, firmware_objects: Path) -> None:
-    need_firmware_tools(EMULATOR, "make")
     report = write(tmp_path / "fw")
     model = residual_network()
     held_out, train = random_dataset(model, 32).split(0.25, seed=3)
@@ -74,7 +71,6 @@ def test_scores_and_choice_are_those_of_pmt_select(tmp_path: Path, firmware_obje
 
 
 def test_a_score_that_differs_stops_the_board(tmp_path: Path, firmware_objects: Path) -> None:
-    need_firmware_tools(EMULATOR, "make")
     write(tmp_path / "fw", steps=1)
     header = tmp_path / "fw" / "model" / "selection.hpp"
     text, changed = re.subn(r'("B3", layers_of_2, \d+, \{)', r"\g<1>1", header.read_text())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -74,38 +73,6 @@ def check_golden(name: str, text: str, folder: Path = GOLDEN) -> None:
     if os.environ.get("PMT_UPDATE_GOLDEN") == "1":
         path.write_text(text)
     assert text == path.read_text()
-
-
-def documented_command(page: str, holds: str) -> list[str]:
-    """The arguments of the command of docs/page that holds some words."""
-    return _documented(page, holds)[1][1].split()
-
-
-def check_document(page: str, holds: str, printed: str, varies: str = "(?!)") -> None:
-    """Compare with what docs/page says that the command prints: all, or where it begins with
-    ``...``, from the first word after it on; where it ends with it, too, to the next empty line.
-    What matches ``varies`` need not be equal. PMT_UPDATE_GOLDEN=1 writes the page instead.
-    """
-    path, block = _documented(page, holds)
-    shown = printed
-    if block[2].startswith("...\n"):
-        first = block[2].splitlines()[1].split(" ")[0]
-        shown = "...\n" + printed[printed.index(f"\n{first} ") + 1 :]
-    if block[2].endswith("\n...\n"):
-        shown = shown[: shown.index("\n\n") + 1] + "...\n"
-    if os.environ.get("PMT_UPDATE_GOLDEN") == "1":
-        text = path.read_text()
-        path.write_text(text[: block.start(2)] + shown + text[block.end(2) :])
-    else:
-        assert re.sub(varies, "#", block[2]) == re.sub(varies, "#", shown)
-
-
-def _documented(page: str, holds: str) -> tuple[Path, re.Match[str]]:
-    path = Path(__file__).parents[2] / "docs" / page
-    pattern = rf"^```\n\$ pmt (.*{re.escape(holds)}.*)\n((?:(?!```).*\n)+)"
-    blocks = list(re.finditer(pattern, path.read_text(), re.MULTILINE))
-    assert len(blocks) == 1, f"{len(blocks)} commands of {page} hold {holds!r}"
-    return path, blocks[0]
 
 
 def same_weights(a: pmt.Model, b: pmt.Model) -> bool:

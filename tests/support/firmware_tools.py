@@ -42,6 +42,7 @@ def need_firmware_tools(*tools: str) -> None:
 
 def make(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run make in a project; standard error is merged into the output."""
+    need_firmware_tools("make", *([EMULATOR] if "qemu" in arguments else []))
     return subprocess.run(
         ["make", "-j2", "-C", str(folder), "--no-print-directory", *arguments],
         stdout=subprocess.PIPE,
@@ -73,14 +74,8 @@ def succeed(*command: str | Path, folder: Path | None = None, path: str = "") ->
 def run_on_cortex_m7(program: str, parts: Iterable[str], folder: Path) -> str:
     """Return what a program of tests/support prints on an emulated board.
 
-    Parameters
-    ----------
-    program : str
-        Its source file, which may include files of ``folder``.
-    parts : iterable of str
-        Folders of the core, whose sources it may use.
-    folder : pathlib.Path
-        Where it is built.
+    It is built in a folder, whose files it may include, with the sources of some folders of the
+    core.
     """
     need_firmware_tools(EMULATOR)
     built, script = folder / "program.elf", folder / "link.ld"
@@ -104,6 +99,7 @@ def run_on_cortex_m7(program: str, parts: Iterable[str], folder: Path) -> str:
 
 def emulate(folder: Path, *arguments: str) -> tuple[bool, list[str]]:
     """Run a project under QEMU; return whether it succeeded, and its log."""
+    need_firmware_tools(EMULATOR)
     built = make(folder, *arguments)
     assert built.returncode == 0, built.stdout
     run = make(folder, "qemu", "TIMEOUT=120", *arguments)
@@ -112,16 +108,9 @@ def emulate(folder: Path, *arguments: str) -> tuple[bool, list[str]]:
 
 
 def check_marks(log: Iterable[str], arena: int, stack: int) -> None:
-    """Check what a run says of its memory.
+    """Check what the lines of a run say of its memory: the arena as planned, the stack as reserved.
 
-    Parameters
-    ----------
-    log : iterable of str
-        Its lines.
-    arena : int
-        As planned: the high-water mark is less by less than 16 bytes, the rounding of its end.
-    stack : int
-        As reserved.
+    The arena's high-water mark is less by less than 16 bytes, the rounding of its end.
     """
     memory = TrainingLog()
     for line in log:
@@ -137,12 +126,7 @@ def check_marks(log: Iterable[str], arena: int, stack: int) -> None:
 def share_objects(objects: Path, out: Path) -> None:
     """Give a project what another one has compiled of the sources that all boards have.
 
-    Parameters
-    ----------
-    objects : pathlib.Path
-        A project that is built.
-    out : pathlib.Path
-        An exported one, for a processor with the same flags.
+    The other one is built, and for a processor with the same flags.
     """
     flags = [re.search(r"TARGET_FLAGS := .*", (p / "Makefile").read_text()) for p in (out, objects)]
     assert flags[0] is not None

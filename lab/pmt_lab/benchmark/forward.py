@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pmt import _core
+from pmt import Cost, _core
 from pmt.model import Model
 from pmt.train.options import TrainingOptions
-from pmt.train.zo_trainer import Cost, ZOTrainer
+from pmt.train.zo_trainer import ZOTrainer
 from pmt_lab.benchmark.timing import Machine, take_turns
 
 __all__ = [

@@ -8,24 +8,12 @@ import itertools
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from pmt._util import processes
-
-__all__ = [
-    "aside_of",
-    "explaining",
-    "is_left",
-    "remove_strays",
-    "sync",
-    "write_bytes",
-    "write_remedy",
-    "write_text",
-    "writing",
-]
 
 # Longer than any process of another machine stops between two writes to one file.
 _SECONDS_UNTIL_STRAY = 86_400.0
@@ -33,9 +21,7 @@ _numbers = itertools.count()
 
 
 @contextmanager
-def writing(
-    path: str | Path, size: int, *, place: Callable[[Path, Path], None] | None = None
-) -> Iterator[BinaryIO]:
+def writing(path: str | Path, size: int) -> Iterator[BinaryIO]:
     """Open a file aside; at the end of the block it is flushed to disk and renamed into place.
 
     Whatever ends the block early, Ctrl-C too, leaves the old file and removes the one aside. What
@@ -43,8 +29,7 @@ def writing(
     of the old one; a link stays one, and what it points to is replaced. A device or a pipe is
     written to as it is.
 
-    `size` is the number of bytes, for the error; `place` brings the file from aside to its
-    destination, instead of renaming it.
+    `size` is the number of bytes, for the error.
     """
     path = Path(path)
     if path.is_symlink():
@@ -63,7 +48,7 @@ def writing(
             os.fsync(file.fileno())
         if mode is not None:
             aside.chmod(stat.S_IMODE(mode))
-        (place or os.replace)(aside, path)
+        aside.replace(path)
     except OSError as error:
         with suppress(OSError):
             aside.unlink()

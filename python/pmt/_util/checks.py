@@ -11,20 +11,6 @@ import numpy as np
 
 from pmt.errors import OptionError
 
-__all__ = [
-    "SPLITS",
-    "checked_candidates",
-    "checked_flag",
-    "checked_integer",
-    "checked_limit",
-    "checked_path",
-    "checked_range",
-    "checked_seed",
-    "checked_size",
-    "checked_split",
-    "kind_of",
-]
-
 SPLITS = ("train", "test")
 
 

@@ -7,8 +7,6 @@ from typing import Any
 
 from pmt.errors import MissingExtraError
 
-__all__ = ["import_extra", "load_pyplot", "missing_extra"]
-
 
 def import_extra(module: str, need: str, extra: str) -> Any:
     """Import a module of an optional package, or raise :func:`missing_extra`."""

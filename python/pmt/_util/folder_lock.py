@@ -19,19 +19,14 @@ from pmt.errors import ExistingFileError, FolderBusyError
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
-__all__ = ["FolderLock"]
-
 _LARGEST = 1_024  # bytes, more than any lock's text has
 
 
 class FolderLock:
     """Holds a folder for one thread of one process; on other machines, too, that share it.
 
-    Parameters
-    ----------
-    path : str or pathlib.Path
-        The lock file, whose folder is made. It is there while the lock is held, and after a process
-        that was killed until the next one.
+    The lock file, whose folder is made, is there while the lock is held, and after a process that
+    was killed until the next one.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -66,12 +61,8 @@ class FolderLock:
     def acquire(self) -> bool:
         """Take the lock if nobody holds it; return whether it is ours now.
 
-        Raises
-        ------
-        FileExistsError
-            If the file is none that a lock wrote.
-        OSError
-            If the folder cannot be written, or its file system has no locks.
+        A FileExistsError says that the file is none that a lock wrote, another OSError that the
+        folder cannot be written, or that its file system has no locks.
         """
         from filelock import FileLock, Timeout  # here: `import pmt` would take a fifth longer
 
@@ -114,12 +105,8 @@ class FolderLock:
     def holding(self, what: str) -> Iterator[None]:
         """Hold the lock in a block; one that we hold already stays ours after it.
 
-        Raises
-        ------
-        BlockingIOError
-            If another thread or process holds it; ``what`` is locked, and named in the error.
-        FileExistsError, OSError
-            As :meth:`acquire`.
+        A BlockingIOError says that another thread or process holds it; ``what`` is locked, and
+        named in the error. Others are those of :meth:`acquire`.
         """
         if self.held:
             yield
@@ -140,12 +127,3 @@ class FolderLock:
             return self.path.read_text(errors="replace").strip()
         except OSError:
             return ""
-
-    def is_free(self) -> bool:
-        """Whether nobody holds the lock now."""
-        if not self.path.exists():
-            return True
-        taken = self.acquire()
-        if taken:
-            self.release()
-        return taken

@@ -10,8 +10,6 @@ from pmt._util.extras import import_extra
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-__all__ = ["data_frame"]
-
 
 def data_frame(
     rows: Any, index: Sequence[Any], name: str, columns: Iterable[Any] | None = None

@@ -6,22 +6,13 @@ import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["lazy_names"]
-
 
 def lazy_names(
     package: str, submodules: tuple[str, ...], elsewhere: Mapping[str, str] | None = None
 ) -> Callable[[str], Any]:
     """Return a module's ``__getattr__`` (PEP 562).
 
-    Parameters
-    ----------
-    package : str
-        The module's name.
-    submodules : tuple of str
-        Its submodules.
-    elsewhere : mapping, optional
-        Modules by the names that are attributes of them.
+    It finds the submodules of `package`, and names that are attributes of the modules `elsewhere`.
     """
     places = elsewhere or {}
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["core_folder", "firmware_folder", "get_cmake_dir", "get_include"]
-
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 

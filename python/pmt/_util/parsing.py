@@ -13,8 +13,6 @@ from typing import Any
 from pmt._util.text import printable
 from pmt.errors import FileError
 
-__all__ = ["REMEDY", "parse_json", "parse_plain_toml", "parse_toml", "toml_line"]
-
 REMEDY = "correct it"
 _MAX_DEPTH = 64
 _MAX_INTEGER = 2**64
@@ -32,7 +30,6 @@ def parse_json(
     remedy: str = REMEDY,
     *,
     finite: bool = True,
-    object_hook: Callable[[dict[str, Any]], Any] | None = None,
 ) -> Any:
     """Return the value of a JSON text.
 
@@ -41,11 +38,7 @@ def parse_json(
     It begins with `what`, the file or the part of one, and ends with `remedy`; of a path it is a
     FileError.
     """
-
-    def read(decoded: str) -> Any:
-        return json.loads(decoded, object_hook=object_hook)
-
-    return _parsed(read, "JSON", text, what, remedy, finite)
+    return _parsed(json.loads, "JSON", text, what, remedy, finite)
 
 
 def parse_toml(

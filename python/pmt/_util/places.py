@@ -8,8 +8,6 @@ from pathlib import Path
 
 from pmt.errors import ExistingFileError
 
-__all__ = ["check_place", "check_working_folder", "check_writable"]
-
 
 def check_place(path: Path, what: str) -> None:
     """Raise OSError where nothing can be written to a path, whatever its folders are named.

@@ -18,22 +18,6 @@ from pmt._util import atomic_file
 from pmt._util.extras import import_extra, load_pyplot
 from pmt._util.text import printable
 
-__all__ = [
-    "COLORS",
-    "FAINT",
-    "SMALL",
-    "add_legend",
-    "bar_style",
-    "line_style",
-    "mark_sizes",
-    "new_axes",
-    "one_axes",
-    "panels",
-    "plain_text",
-    "plot_suffix",
-    "save_plot",
-]
-
 # Okabe and Ito's palette.
 COLORS = {
     "blue": "#0072B2",

@@ -15,12 +15,6 @@ from pathlib import Path
 from pmt import _core
 from pmt._util.checks import checked_integer
 
-__all__ = [
-    "is_running",
-    "machine_tag",
-    "thread_count",
-]
-
 _MOST_TRIED = 256  # threads
 
 

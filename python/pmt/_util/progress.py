@@ -8,8 +8,6 @@ from typing import TextIO
 
 from pmt._util.text import printable
 
-__all__ = ["ProgressLine", "duration"]
-
 
 def duration(seconds: float) -> str:
     """Format a duration: ``"42 s"``, ``"3 min 05 s"``, ``"2 h 10 min"``."""
@@ -31,16 +29,8 @@ def in_notebook() -> bool:
 class ProgressLine:
     """A line that is redrawn on a terminal or in a notebook, and left out elsewhere.
 
-    Parameters
-    ----------
-    total : int
-        Steps to do in all.
-    done : int
-        Steps done before this run (a resumed one).
-    unit : str
-        Name of a step.
-    stream : file object, optional
-        Stream to write to; by default standard error, in a notebook standard output.
+    It tells of ``total`` steps, each a ``unit``, of which ``done`` were taken before this run, on
+    standard error, in a notebook on standard output. It is removed at the end of a ``with`` block.
     """
 
     def __init__(
@@ -59,6 +49,12 @@ class ProgressLine:
         self.width = 0
         self.start = time.monotonic()
         self.shown = 0.0
+
+    def __enter__(self) -> ProgressLine:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.clear()
 
     def update(self, done: int, text: str) -> None:
         """Show that ``done`` steps are done; at most ten times a second."""

@@ -17,8 +17,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["PickledArray", "RefusedError", "array_globals", "load"]
-
 _MEMO_INSTRUCTIONS = ("PUT", "BINPUT", "LONG_BINPUT")
 _MAX_DIMENSIONS = 8
 

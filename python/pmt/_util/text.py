@@ -7,30 +7,11 @@ import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
-__all__ = [
-    "c_text",
-    "counted",
-    "did_you_mean",
-    "html_table",
-    "nearest",
-    "printable",
-    "shortened",
-    "split_names",
-    "table",
-]
-
 
 def counted(count: int, noun: str, plural: str = "") -> str:
-    """Return a number and its noun, in the singular where the number is 1.
+    """Return a number and its noun: in the singular where it is 1, else by default with an s.
 
-    Parameters
-    ----------
-    count : int
-        Number, written with commas between thousands.
-    noun : str
-        Noun in the singular.
-    plural : str
-        Its plural; by default with an s at the end.
+    Commas stand between thousands.
     """
     return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
 

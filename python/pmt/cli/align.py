@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 from pmt._util.progress import ProgressLine
 from pmt._util.text import counted
 from pmt.cli.arguments import (
     add_data,
-    add_json,
     add_model,
     add_model_out,
     add_split,
     add_statistics_images,
     add_threads,
+    call,
     data_source,
     load_model,
 )
-from pmt.cli.output import Output, checked_model_out, layer_line
-from pmt.train.prepare import InputChoice, Trial, align_model
+from pmt.cli.output import Output, checked_model_out
+from pmt.train.prepare import InputChoice, align_model
 from pmt.train.prepare.input_choice import LIKELY_TRIALS
 
 USAGE = "pmt align MODEL --data DIR [--corruption NAME] --out OUT.pmt [options]"
@@ -61,7 +59,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_model_out(parser)
     add_threads(parser)
-    add_json(parser)
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
@@ -69,18 +66,17 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     path = checked_model_out(arguments.out, arguments.model, replace=arguments.force)
     data, model = data_source(arguments), load_model(arguments)
     split = arguments.split
-    with layer_line(model, "aligning") as progress, _input_line() as input_progress:
-        done = align_model(
-            model,
-            data,
-            split=split,
-            images=arguments.images,
-            choose_input=arguments.choose_input,
-            windows=arguments.windows,
-            reliability=arguments.reliability,
-            threads=arguments.threads,
-            progress=progress,
-            input_progress=input_progress,
+    with (
+        ProgressLine(len(model.layers) - 1, unit="layer") as layer_line,
+        ProgressLine(LIKELY_TRIALS, unit="candidate") as input_line,
+    ):
+        done = call(
+            align_model,
+            arguments,
+            model=model,
+            data=data,
+            progress=lambda done, _: layer_line.update(done, "aligning"),
+            input_progress=lambda number, trial: input_line.update(number, trial.text),
         )
     model.save(path)
     if done.choice is not None and len(done.choice.trials) > 1:
@@ -98,16 +94,6 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     output.text(f"{done.forwards:,} forwards, {done.macs / 1e9:,.1f} GMAC; the model is {path}")
     output.figures({"out": str(path), **done.to_json()})
     return 0
-
-
-@contextmanager
-def _input_line() -> Iterator[Callable[[int, Trial], None]]:
-    """Show a progress line over the candidates for an input stage."""
-    line = ProgressLine(LIKELY_TRIALS, unit="candidate")
-    try:
-        yield lambda number, trial: line.update(number, trial.text)
-    finally:
-        line.clear()
 
 
 def _stage_text(choice: InputChoice) -> str:

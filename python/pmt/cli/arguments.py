@@ -389,16 +389,6 @@ def add_threads(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
-    """Add the JSON file."""
-    parser.add_argument(
-        "--json",
-        metavar="PATH",
-        help="write the figures as JSON; '-' writes them to standard output, and the text to "
-        "standard error",
-    )
-
-
 def add_protocol(parser: argparse.ArgumentParser) -> None:
     """Add the protocol and its numbers."""
     group = parser.add_argument_group("split")

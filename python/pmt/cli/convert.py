@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from pmt.cli.arguments import add_json, add_model, importer_options
+from pmt.cli.arguments import add_model, call, importer_options
 from pmt.cli.output import Output
 from pmt.model.loading import ConvertedFile, convert
 
@@ -40,18 +40,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "model's weights and biases; every other byte is unchanged",
     )
     parser.add_argument("--force", action="store_true", help="replace OUT if it exists")
-    add_json(parser)
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
-    written = convert(
-        arguments.model,
-        arguments.out,
-        into=arguments.into,
-        replace=arguments.force,
-        **importer_options(arguments),
-    )
+    options = importer_options(arguments)
+    written = call(convert, arguments, replace=arguments.force, **options)
     output.text(_report(written))
     output.figures(written.to_json())
     return 0

@@ -11,9 +11,9 @@ from pmt.cli.arguments import (
     add_constants,
     add_corruption_seed,
     add_integer,
-    add_json,
     add_size,
     add_split,
+    call,
     checked_constants,
     chosen_corruptions,
     chosen_labels,
@@ -60,20 +60,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_size(parser, "before they are corrupted")
     add_coarse_labels(parser)
     add_constants(parser)
-    add_json(parser)
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
     split, seed, out = arguments.split, arguments.seed, arguments.out
-    copies = open_copies(
-        arguments.data,
-        out,
+    copies = call(
+        open_copies,
+        arguments,
         names=chosen_corruptions("--name", arguments.name),
-        split=split,
-        seed=seed,
-        limit=arguments.limit,
-        size=arguments.size,
         labels=chosen_labels(arguments),
         constants=checked_constants(arguments),
     )
@@ -86,16 +81,13 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         output.text(f"left out: {reason}")
     if copies.already_there:
         output.text(f"already there: {', '.join(copies.already_there)}")
-    line = ProgressLine(max(1, len(copies.missing) * copies.images), unit="image")
     try:
-        for index, name in enumerate(copies.missing):
-            _make(copies, index, name, line, output)
+        with ProgressLine(max(1, len(copies.missing) * copies.images), unit="image") as line:
+            for index, name in enumerate(copies.missing):
+                _make(copies, index, name, line, output)
     except KeyboardInterrupt:
-        line.clear()
         complain("interrupted; the same command continues")
         return EXIT_INTERRUPTED
-    finally:
-        line.clear()
     output.text(
         f"{counted(len(copies.names), 'array')} and labels.npy, {copies.bytes / 1e6:,.1f} MB, in "
         f"{out}"

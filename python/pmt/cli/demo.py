@@ -12,8 +12,9 @@ from pathlib import Path
 
 from pmt import corruptions, methods
 from pmt._util.progress import duration
-from pmt.cli.arguments import add_json, add_threads
-from pmt.cli.output import EpochLines, Output, table
+from pmt._util.text import table
+from pmt.cli.arguments import add_threads
+from pmt.cli.output import EpochLines, Output
 from pmt.datasets import Dataset, bundled
 from pmt.errors import ExistingFileError
 from pmt.model import Evaluation, Model
@@ -39,7 +40,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("--out", metavar="RUN", help="folder for the run")
     add_threads(parser)
-    add_json(parser)
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:

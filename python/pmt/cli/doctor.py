@@ -12,8 +12,8 @@ from importlib import metadata
 import numpy as np
 
 from pmt import _core
-from pmt.cli.arguments import add_json
-from pmt.cli.output import Output, table
+from pmt._util.text import table
+from pmt.cli.output import Output
 from pmt.firmware.board.memory import PACKAGES
 from pmt.model.loading import list_models, load
 
@@ -32,7 +32,6 @@ _REQUIREMENT = re.compile(r'^([\w.-]+).*extra == "([\w-]+)"')
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    add_json(parser)
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 
 from pmt import datasets
-from pmt._util.text import did_you_mean
-from pmt.cli.arguments import add_json
-from pmt.cli.output import Output, table
+from pmt._util.text import did_you_mean, table
+from pmt.cli.output import Output
 
 USAGE = "pmt download [NAME ...] [--root DIR] [--json PATH]"
 SUMMARY = "fetch data sets, checked by their SHA-256"
@@ -28,7 +27,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="folder in which each data set gets a subfolder (default: that of PMT_DATA, or pmt in "
         "the cache folder)",
     )
-    add_json(parser)
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:

@@ -9,10 +9,10 @@ from pmt._util.text import counted
 from pmt.cli.arguments import (
     add_data,
     add_integer,
-    add_json,
     add_model,
     add_split,
     add_threads,
+    call,
     data_source,
     load_model,
 )
@@ -46,21 +46,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "accuracy and loss, with 95 %% intervals paired by image",
     )
     add_threads(parser)
-    add_json(parser)
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
     split, against = arguments.split, arguments.against
     source = data_source(arguments)
-    found = evaluate_model(
-        load_model(arguments),
-        source,
-        split=split,
-        limit=arguments.limit,
+    found = call(
+        evaluate_model,
+        arguments,
+        model=load_model(arguments),
+        source=source,
         against=None if against is None else pmt.load(against),
         names=(arguments.model, against),
-        threads=arguments.threads,
     )
     result = found.evaluation
     output.text(f"{counted(result.n, f'{split} image')} of {source.description(split)}")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from pmt.cli.arguments import (
     add_data,
     add_integer,
-    add_json,
     add_layers,
     add_method,
     add_model,
@@ -15,6 +15,7 @@ from pmt.cli.arguments import (
     candidates,
     check_one_of_both,
     data_source,
+    flag,
     given_options,
     importer_options,
 )
@@ -79,7 +80,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_budgets(parser)
     _add_learner(parser)
     _add_training(parser)
-    add_json(parser)
     parser.set_defaults(default_of=parser.get_default)
 
 
@@ -228,7 +228,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     named = ("choose_input", "keep_confirmed", "keep_activations", "frames", "states", "samples")
     for option in named:
         if getattr(arguments, option) != arguments.default_of(option):
-            raise ValueError(f"--{option.replace('_', '-')} needs --learner")
+            raise ValueError(f"{flag(option)} needs --learner")
     lock = None
     if arguments.lock is not None:
         lock = read_lock(arguments.lock)
@@ -239,6 +239,10 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     return 0
 
 
+def _given(arguments: argparse.Namespace) -> dict[str, Any]:
+    return {k: v for k, v in vars(arguments).items() if v != arguments.default_of(k)}
+
+
 def _check_named(arguments: argparse.Namespace) -> None:
     for name, shown in (("model", "MODEL"), ("target", "--target")):
         if getattr(arguments, name) is None:
@@ -246,14 +250,13 @@ def _check_named(arguments: argparse.Namespace) -> None:
 
 
 def _exported_learner(arguments: argparse.Namespace) -> LearnerExport:
-    given = {k for k, v in vars(arguments).items() if v != arguments.default_of(k)}
     chosen = given_options(arguments)
     kind, known = "--learner", _OF_A_LEARNER | {"block", *chosen}
     if arguments.inference:
         kind, known = "--inference", _OF_INFERENCE
-    others = sorted(given - known - {"run", "default_of"})
+    others = sorted(_given(arguments).keys() - known - {"run", "default_of"})
     if others:
-        raise ValueError(f"--{others[0].replace('_', '-')} does not go with {kind}")
+        raise ValueError(f"{flag(others[0])} does not go with {kind}")
     _check_named(arguments)
     return export_learner_files(
         arguments.model,
@@ -283,10 +286,10 @@ def _locked_arguments(arguments: argparse.Namespace, lock: Lock) -> argparse.Nam
             "from Python; export a learner again with the arguments in learner.json, else call "
             "export(..., lock=read_lock(path)) of pmt.firmware.export with the same arguments"
         )
-    given = {k: v for k, v in vars(arguments).items() if v != arguments.default_of(k)}
+    given = _given(arguments)
     for name in given.keys() - _NOT_LOCKED - _LOCATIONS:
         raise ValueError(
-            f"--{name.replace('_', '-')} cannot be given with --from, which takes it from "
+            f"{flag(name)} cannot be given with --from, which takes it from "
             f"{arguments.lock}; export without --from to change it"
         )
     return argparse.Namespace(**{**vars(arguments), **lock.arguments, **given})

@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from pmt._util.text import counted
+from pmt._util.text import counted, table
 from pmt.cli.arguments import (
-    add_json,
     add_layers,
     add_model,
     add_rule,
@@ -15,7 +14,7 @@ from pmt.cli.arguments import (
     load_model,
     training_options,
 )
-from pmt.cli.output import Output, table
+from pmt.cli.output import Output
 from pmt.model import Model
 from pmt.net.pixels import input_formula, is_image, real_pixels
 from pmt.profiling.model_info import ModelInfo, describe_model
@@ -47,7 +46,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_rule(parser)
     parser.add_argument("--plan", action="store_true", help="print where every activation lives")
-    add_json(parser)
 
 
 def _preset_values(name: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pmt._util.extras import import_extra
-from pmt.cli.arguments import add_integer, add_json
+from pmt.cli.arguments import add_integer
 from pmt.cli.output import EXIT_FAILED, Output
 from pmt.firmware.monitor import TrainingLog, follow
 
@@ -33,7 +33,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="standard input, as in `make qemu | pmt monitor -`",
     )
     add_integer(parser, "--baud N", "speed of the port, in bits per second", default=115200)
-    add_json(parser)
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:

@@ -8,7 +8,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -17,35 +17,13 @@ from pmt._util.extras import load_pyplot
 from pmt._util.places import check_writable
 from pmt._util.plots import plot_suffix
 from pmt._util.progress import ProgressLine
-from pmt._util.text import printable, table
+from pmt._util.text import printable
 from pmt.cli.arguments import flag
 from pmt.errors import ExistingFileError
-from pmt.model import Model
 from pmt.train.run.folder import RunFolder
 from pmt.train.run.metrics import Metrics
 from pmt.train.run.result import Column, columns
 from pmt.train.schedule import Schedule
-
-__all__ = [
-    "EXIT_BAD_INPUT",
-    "EXIT_FAILED",
-    "EXIT_INTERRUPTED",
-    "EXIT_OUTPUT_CLOSED",
-    "EpochLines",
-    "Output",
-    "check_file",
-    "check_folder",
-    "check_output_files",
-    "check_plot",
-    "checked_model_out",
-    "complain",
-    "is_of_stream",
-    "layer_line",
-    "prepare_streams",
-    "put",
-    "stage",
-    "table",
-]
 
 EXIT_FAILED = 1  # the command itself worked: a run failed, or a board's results differ
 EXIT_BAD_INPUT = 2
@@ -60,12 +38,7 @@ def prepare_streams() -> tuple[str, ...]:
     """Open closed streams as the null device, and let no character be one that cannot be written.
 
     A file would otherwise get the number of a closed stream, and what is meant for a terminal would
-    be written into it.
-
-    Returns
-    -------
-    tuple of str
-        Those of ``stdin``, ``stdout``, ``stderr`` that were closed.
+    be written into it. Returns those of ``stdin``, ``stdout``, ``stderr`` that were closed.
     """
     closed = tuple(name for name in _STREAMS if getattr(sys, name) is None)
     for name in closed:
@@ -87,11 +60,6 @@ def put(text: str, stream: TextIO) -> None:
         _discard(stream)
         name = _NAMES.get(stream.name, stream.name)
         raise type(error)(error.errno, error.strerror, name) from None
-
-
-def is_of_stream(error: BaseException) -> bool:
-    """Whether an error is that standard output or error cannot be written, see :func:`put`."""
-    return isinstance(error, OSError) and error.filename in _NAMES.values()
 
 
 def complain(message: str) -> None:
@@ -162,29 +130,11 @@ def stage(name: str) -> Callable[[int, int], None]:
     return progress
 
 
-@contextmanager
-def layer_line(model: Model, what: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a progress line over the model's layers while something is done with each."""
-    line = ProgressLine(len(model.layers) - 1, unit="layer")
-    try:
-        yield lambda layers, _: line.update(layers, what)
-    finally:
-        line.clear()
-
-
 class EpochLines:
     """Prints the epochs of a run from its metrics, also those from before it was resumed.
 
-    Parameters
-    ----------
-    folder : RunFolder
-        The run.
-    schedule : Schedule
-        Its steps.
-    output : Output
-        Output that gets the lines. The progress line goes to standard error, if that is a terminal.
-    unmeasured : collection of str
-        Entries of records that the run never has: they get no column.
+    The progress line goes to standard error, if that is a terminal. Entries of records that the run
+    never has, ``unmeasured``, get no column.
     """
 
     def __init__(
@@ -239,17 +189,8 @@ class EpochLines:
 class Output:
     """Text for people and JSON for programs.
 
-    Parameters
-    ----------
-    json_path : str or None
-        File for the JSON; ``"-"`` is standard output, and the text then goes to standard error.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the file's folder does not exist; found out before the work, not after it.
-    IsADirectoryError
-        If it is a folder.
+    The JSON goes to a file, or with ``"-"`` to standard output, and the text then to standard
+    error. That the file is a folder, or its own folder is not there, is found out before the work.
     """
 
     def __init__(self, json_path: str | None) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 
 from pmt._core import MOST_CHANNELS
-from pmt.cli.arguments import add_integer, add_json, add_model, add_threads, load_model
-from pmt.cli.output import Output, table
+from pmt._util.text import table
+from pmt.cli.arguments import add_integer, add_model, add_threads, call, load_model
+from pmt.cli.output import Output
 from pmt.model import FilePredictions, predict_files
 from pmt.protocol import load_clean
 
@@ -34,7 +35,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "names stored in the model, or else labels)",
     )
     add_threads(parser)
-    add_json(parser)
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
@@ -43,13 +43,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     names = None
     if arguments.names_of is not None:
         names = load_clean(arguments.names_of, limit=1).class_names
-    found = predict_files(
-        model,
-        arguments.files,
-        top=arguments.top,
-        class_names=names,
-        threads=arguments.threads,
-    )
+    found = call(predict_files, arguments, model=model, class_names=names)
     output.text(_table(found))
     output.figures(found.to_json())
     return 0

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
-from pmt._util.text import counted, split_names
+from pmt._util.text import counted, split_names, table
 from pmt.baselines.sparse_update.options import PUBLISHED, MCUTrainOptions
 from pmt.cli.arguments import (
     add_integer,
-    add_json,
     add_layers,
     add_model,
     add_plot,
@@ -19,7 +18,7 @@ from pmt.cli.arguments import (
     check_preset,
     load_model,
 )
-from pmt.cli.output import Output, check_plot, table
+from pmt.cli.output import Output, check_plot
 from pmt.firmware.board.instructions import KERNELS, Instructions
 from pmt.firmware.board.memory import BoardMemory, LinkedSizes
 from pmt.firmware.board.profile import (
@@ -88,7 +87,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     _add_board(parser)
     _add_instructions(parser)
-    add_json(parser)
 
 
 def _add_board(parser: argparse.ArgumentParser) -> None:
@@ -295,19 +293,23 @@ def op_table(counts: Sequence[Instructions]) -> str:
     titles = ["op", "kind", "MACs"]
     for count in counts:
         titles += [count.kernels, "per MAC"]
+
+    def per_mac(instructions: Sequence[int], macs: int) -> list[str]:
+        return _beside(instructions, [macs] * len(instructions), ".2f")
+
     rows = [
         [
             op.name,
             op.kind,
             _macs(op.macs),
-            *_cells(op.macs, [c.ops[i].instructions for c in counts]),
+            *per_mac([c.ops[i].instructions for c in counts], op.macs),
         ]
         for i, op in enumerate(counts[0].ops)
     ]
     macs = sum(op.macs for op in counts[0].layers)
     layers = [sum(op.instructions for op in count.layers) for count in counts]
-    rows.append(["all layers", "", f"{macs:,}", *_cells(macs, layers)])
-    rows.append(["the forward", "", f"{macs:,}", *_cells(macs, [c.forward for c in counts])])
+    rows.append(["all layers", "", f"{macs:,}", *per_mac(layers, macs)])
+    rows.append(["the forward", "", f"{macs:,}", *per_mac([c.forward for c in counts], macs)])
     return table(titles, rows, left=("op", "kind"))
 
 
@@ -325,7 +327,7 @@ def step_table(counts: Sequence[Instructions]) -> str:
         [
             title,
             f"{counts[0].step[part][1]:,}" if part != "rest" else "",
-            *_shares([count.step[part][0] for count in counts], whole),
+            *_beside([count.step[part][0] for count in counts], whole, ".1%"),
         ]
         for part, title in _PARTS.items()
     ]
@@ -335,7 +337,7 @@ def step_table(counts: Sequence[Instructions]) -> str:
         ("its forwards on whole activations", whole),
         ("one forward of it", [count.main_pass for count in counts]),
     ):
-        rows.append([title, "", *_shares(taken, whole)])
+        rows.append([title, "", *_beside(taken, whole, ".1%")])
     return table(titles, rows, left=("a step of one image",))
 
 
@@ -357,17 +359,11 @@ def _macs(macs: int) -> str:
     return f"{macs:,}" if macs else ""
 
 
-def _cells(macs: int, instructions: Sequence[int]) -> list[str]:
-    cells: list[Any] = []
-    for count in instructions:
-        cells += [f"{count:,}", f"{count / macs:.2f}" if macs else ""]
-    return cells
-
-
-def _shares(instructions: Sequence[int], forwards: Sequence[int]) -> list[str]:
+def _beside(counts: Sequence[int], of: Sequence[int], form: str) -> list[str]:
+    """Return each count and its ratio to another number, without one where that is 0."""
     cells = []
-    for count, total in zip(instructions, forwards, strict=True):
-        cells += [f"{count:,}", f"{count / total:.1%}"]
+    for count, total in zip(counts, of, strict=True):
+        cells += [f"{count:,}", format(count / total, form) if total else ""]
     return cells
 
 
@@ -384,10 +380,10 @@ def _board_table(target: Target, rows: Sequence[BoardMemory]) -> str:
     columns = {
         "KB": [row.method for row in rows],
         "analytic": [_kb(row.analytic) for row in rows],
-        "planned": [_ram(row.planned) for row in rows],
-        "linked": [_ram(row.linked) for row in rows],
-        "flash": [_flash(row.planned) for row in rows],
-        "flash linked": [_flash(row.linked) for row in rows],
+        "planned": [_part(row.planned, "ram") for row in rows],
+        "linked": [_part(row.linked, "ram") for row in rows],
+        "flash": [_part(row.planned, "flash") for row in rows],
+        "flash linked": [_part(row.linked, "flash") for row in rows],
         "verdict": [_verdict(row) for row in rows],
     }
     if all(row.linked is None for row in rows):
@@ -401,12 +397,8 @@ def _board_table(target: Target, rows: Sequence[BoardMemory]) -> str:
     return f"memory on {target.name}: {budget}\n{body}"
 
 
-def _ram(sizes: PlannedSizes | LinkedSizes | None) -> str:
-    return "-" if sizes is None else _kb(sizes.ram)
-
-
-def _flash(sizes: PlannedSizes | LinkedSizes | None) -> str:
-    return "-" if sizes is None else _kb(sizes.flash)
+def _part(sizes: PlannedSizes | LinkedSizes | None, memory: str) -> str:
+    return "-" if sizes is None else _kb(getattr(sizes, memory))
 
 
 def _verdict(row: BoardMemory) -> str:

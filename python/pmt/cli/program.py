@@ -12,9 +12,8 @@ import threading
 import warnings
 from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
-from types import FrameType, ModuleType
+from types import FrameType
 from typing import Any, NoReturn
 
 from pmt import __version__
@@ -55,8 +54,6 @@ from pmt.cli.output import (
 from pmt.errors import FileError, OptionError, OptionWarning
 from pmt.methods import load_plugins
 
-__all__ = ["PMT", "Program", "describe", "main", "make_parser", "termination_interrupts"]
-
 _SAVES_MEMORY = {
     "batch": "a smaller --batch",
     "queries": "fewer --queries",
@@ -65,7 +62,8 @@ _SAVES_MEMORY = {
     "jobs": "fewer --jobs",
 }
 
-# In the order that help lists them.
+# In the order that help lists them. A module has the name of its command, the texts `USAGE`,
+# `SUMMARY` and `DESCRIPTION`, and the functions `add_arguments` and `run`.
 COMMANDS = (
     demo,
     info,
@@ -102,42 +100,13 @@ BASIC = (
 )
 
 
-@dataclass(frozen=True)
-class Program:
-    """A program of commands.
-
-    Parameters
-    ----------
-    name : str
-        The name by which a shell calls it.
-    version : str
-        What ``--version`` prints behind the name.
-    description : str
-        The first line of the help.
-    commands : sequence of module
-        In the order of the help. A module has the name of its command, the texts ``USAGE``,
-        ``SUMMARY`` and ``DESCRIPTION``, and the functions ``add_arguments(parser)`` and
-        ``run(arguments, output)``.
-    """
-
-    name: str
-    version: str
-    description: str
-    commands: Sequence[ModuleType]
-
-
-PMT = Program("pmt", __version__, "Train int8 networks without back-propagation.", COMMANDS)
-
-
-def main(argv: Sequence[str] | None = None, program: Program | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Run ``pmt``.
 
     Parameters
     ----------
     argv : sequence of str, optional
         The arguments; by default those of the process.
-    program : Program, optional
-        Another program, with the same manners.
 
     Returns
     -------
@@ -148,16 +117,16 @@ def main(argv: Sequence[str] | None = None, program: Program | None = None) -> i
     """
     closed = prepare_streams()
     try:
-        return _run(argv, closed, program or PMT)
+        return _run(argv, closed)
     except BrokenPipeError:
         return EXIT_OUTPUT_CLOSED
 
 
-def _run(argv: Sequence[str] | None, closed: Sequence[str], program: Program) -> int:
+def _run(argv: Sequence[str] | None, closed: Sequence[str]) -> int:
     arguments = argparse.Namespace()
     try:
         load_plugins(named_plugins(sys.argv[1:] if argv is None else argv))
-        arguments = make_parser(program).parse_args(argv)
+        arguments = make_parser().parse_args(argv)
         if arguments.json == "-" and "stdout" in closed:
             raise ValueError("--json -: standard output is closed; give a file")
         check_working_folder()
@@ -223,10 +192,7 @@ def describe(error: BaseException, arguments: Container[str] = ()) -> str:
 class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are one line.
 
-    Parameters
-    ----------
-    basic : sequence of str, optional
-        Flags that ``--help`` shows; ``--help-all`` shows all of them.
+    ``--help`` shows the flags in ``basic``, if any are given, and ``--help-all`` all of them.
     """
 
     def __init__(self, *args: Any, basic: Sequence[str] | None = None, **kwargs: Any) -> None:
@@ -331,19 +297,18 @@ def _is_block(paragraph: str) -> bool:
     return any(line.startswith(" ") for line in paragraph.splitlines())
 
 
-def make_parser(program: Program) -> Parser:
-    """Return the parser of a program and of all its commands."""
-    name = program.name
+def make_parser() -> Parser:
+    """Return the parser of the program and of all its commands."""
     parser = Parser(
-        prog=name,
-        usage=f"{name} COMMAND [arguments]",
-        description=program.description,
-        epilog=f"`{name} COMMAND --help` explains a command.",
+        prog="pmt",
+        usage="pmt COMMAND [arguments]",
+        description="Train int8 networks without back-propagation.",
+        epilog="`pmt COMMAND --help` explains a command.",
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=f"{name} {program.version}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", prog=name, required=True)
-    for command in program.commands:
+    parser.add_argument("--version", action="version", version=f"pmt {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", prog="pmt", required=True)
+    for command in COMMANDS:
         name = command.__name__.rpartition(".")[2]
         sub = commands.add_parser(
             name,
@@ -355,6 +320,12 @@ def make_parser(program: Program) -> Parser:
             basic=BASIC if name in LONG else None,
         )
         command.add_arguments(sub)
+        sub.add_argument(
+            "--json",
+            metavar="PATH",
+            help="write the figures as JSON; '-' writes them to standard output, and the text to "
+            "standard error",
+        )
         sub.set_defaults(run=command.run)
     return parser
 

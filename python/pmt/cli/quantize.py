@@ -5,16 +5,15 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pmt._util.text import counted, split_names
+from pmt._util.text import counted, split_names, table
 from pmt.cli.arguments import (
     add_integer,
-    add_json,
     add_model_out,
     add_pixel_formula,
     add_threads,
     call,
 )
-from pmt.cli.output import Output, checked_model_out, stage, table
+from pmt.cli.output import Output, checked_model_out, stage
 from pmt.quantization import (
     RANGE_METHODS,
     QuantizedModel,
@@ -63,7 +62,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         otherwise="all",
     )
     add_threads(parser)
-    add_json(parser)
 
 
 def _add_method(parser: argparse.ArgumentParser) -> None:

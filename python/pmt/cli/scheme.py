@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from pmt._util.text import table
 from pmt.baselines.backprop.options import BackpropOptions
 from pmt.baselines.backprop.scheme import head_layer, input_channels
 from pmt.baselines.sparse_update.contribution import layer_memory
@@ -13,16 +14,16 @@ from pmt.baselines.sparse_update.trainer import METHODS, ChosenScheme, choose_sc
 from pmt.cli.arguments import (
     add_data,
     add_integer,
-    add_json,
     add_model,
     add_options,
     add_protocol,
     add_threads,
+    call,
     data_source,
     load_model,
     split_choice,
 )
-from pmt.cli.output import Output, check_folder, table
+from pmt.cli.output import Output, check_folder
 from pmt.firmware.export.target import parse_size
 from pmt.train.option_fields import declared_options
 
@@ -78,20 +79,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_data(parser, required=True)
     add_protocol(parser)
     add_threads(parser)
-    add_json(parser)
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
     memory = parse_size("--memory", arguments.memory)
     path = check_folder("--out", arguments.out)
-    chosen = choose_scheme(
-        method=arguments.method,
+    chosen = call(
+        choose_scheme,
+        arguments,
         data=data_source(arguments),
         model=load_model(arguments),
         split=split_choice(arguments),
         memory=memory,
-        threads=arguments.threads,
         **_method_options(arguments),
     )
     model, scheme = chosen.model, chosen.scheme
@@ -114,7 +114,7 @@ def _method_options(arguments: argparse.Namespace) -> dict[str, Any]:
     training = BackpropOptions(
         epochs=arguments.epochs, batch=arguments.batch, learning_rate=arguments.learning_rate
     )
-    return {"training": training, "stride": arguments.stride, "cache": arguments.cache}
+    return {"training": training}
 
 
 def _layers_table(chosen: ChosenScheme) -> str:

@@ -6,23 +6,23 @@ import argparse
 import shlex
 import sys
 
-from pmt._util.text import counted
+from pmt._util.text import counted, table
 from pmt.cli.arguments import (
     add_data,
     add_integer,
-    add_json,
     add_model,
     add_plot,
     add_protocol,
     add_threads,
     add_training_options,
+    call,
     candidates,
     data_source,
     load_model,
     split_choice,
     training_options,
 )
-from pmt.cli.output import EXIT_INTERRUPTED, Output, check_plot, complain, table
+from pmt.cli.output import EXIT_INTERRUPTED, Output, check_plot, complain
 from pmt.model import Model
 from pmt.plots import plot_selection, save_plot
 from pmt.protocol import DataSource, Split
@@ -75,7 +75,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_protocol(parser)
     add_training_options(parser, without=_NOT_HERE)
     add_threads(parser)
-    add_json(parser)
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
@@ -85,16 +84,14 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     model = load_model(arguments)
     data = data_source(arguments)
     try:
-        found = select_block(
-            model,
-            data,
+        found = call(
+            select_block,
+            arguments,
+            model=model,
+            data=data,
             split=split_choice(arguments),
             options=options,
             candidates=_candidates(arguments.blocks, model),
-            criterion=arguments.criterion,
-            seeds=arguments.seeds,
-            out=arguments.out,
-            threads=arguments.threads,
             opened=lambda images: _describe(model, data, options, images, output),
         )
     except KeyboardInterrupt:

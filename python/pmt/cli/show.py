@@ -11,7 +11,6 @@ from pmt.cli.arguments import (
     add_constants,
     add_corruption_seed,
     add_integer,
-    add_json,
     add_size,
     add_split,
     call,
@@ -80,7 +79,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_size(parser, "first")
     add_coarse_labels(parser)
     add_constants(parser)
-    add_json(parser)
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import argparse
 
+from pmt._util.progress import ProgressLine
 from pmt._util.text import counted
 from pmt.cli.arguments import (
     add_data,
-    add_json,
     add_model,
     add_model_out,
     add_split,
     add_statistics_images,
     add_threads,
+    call,
     data_source,
     load_model,
 )
-from pmt.cli.output import Output, checked_model_out, layer_line
+from pmt.cli.output import Output, checked_model_out
 from pmt.train.prepare import store_statistics
 
 USAGE = "pmt statistics MODEL --data DIR --out OUT.pmt [options]"
@@ -35,7 +36,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_statistics_images(parser)
     add_model_out(parser)
     add_threads(parser)
-    add_json(parser)
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
@@ -43,14 +43,13 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     path = checked_model_out(arguments.out, arguments.model, replace=arguments.force)
     data, model = data_source(arguments), load_model(arguments)
     split = arguments.split
-    with layer_line(model, "measuring") as progress:
-        measured = store_statistics(
-            model,
-            data,
-            split=split,
-            images=arguments.images,
-            threads=arguments.threads,
-            progress=progress,
+    with ProgressLine(len(model.layers) - 1, unit="layer") as line:
+        measured = call(
+            store_statistics,
+            arguments,
+            model=model,
+            data=data,
+            progress=lambda done, _: line.update(done, "measuring"),
         )
     measured.model.save(path)
     found = measured.statistics

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from pmt.cli.arguments import add_data, add_integer, add_json, data_source
+from pmt.cli.arguments import add_data, add_integer, call, data_source
 from pmt.cli.output import EXIT_FAILED, Output
 from pmt.firmware.stream import read_model, stream
 
@@ -49,7 +49,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "let the board learn in slices of N steps; results do not depend on it",
         otherwise="whole phases",
     )
-    add_json(parser)
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
@@ -57,13 +56,11 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     data = data_source(arguments)
     model, export = read_model(arguments.folder)
     count = min(export["samples"], arguments.images or export["samples"])
-    report = stream(
-        arguments.folder,
-        data.load("train", model, limit=count) if count else None,
-        data.load("test", model, limit=arguments.test),
-        port=arguments.port,
-        baud=arguments.baud,
-        labeled=arguments.labeled,
+    report = call(
+        stream,
+        arguments,
+        data=data.load("train", model, limit=count) if count else None,
+        test=data.load("test", model, limit=arguments.test),
         steps=arguments.slice or 0,
         progress=output.text,
     )

@@ -11,7 +11,6 @@ from pmt._util.text import counted, printable
 from pmt.cli.arguments import (
     add_data,
     add_integer,
-    add_json,
     add_layers,
     add_method,
     add_model,
@@ -59,7 +58,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_plugin(parser)
     add_training_options(parser)
     add_threads(parser)
-    add_json(parser)
 
 
 # Besides the options of the trainer, what a run's config.toml holds.

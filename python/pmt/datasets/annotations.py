@@ -14,8 +14,9 @@ and https://www.robots.ox.ac.uk/~vgg/data/flowers/102/ (8,189 images of 102 flow
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,25 +24,17 @@ import numpy.typing as npt
 from pmt._util.extras import import_extra
 from pmt.datasets.catalog import FLOWERS102_CLASSES
 from pmt.datasets.files import REMEDY, Problems, damaged, missing, read_bytes
-from pmt.datasets.image_files import ImageFiles, listed_files, unpacked_root
+from pmt.datasets.image_files import ImageFiles, listed_files
 
-CUB200_FOLDER = "CUB_200_2011"
-FOOD101_FOLDER = "food-101"
 PETS_LISTS = {"train": "trainval.txt", "test": "test.txt"}
 
 
-def has_cub200(folder: Path) -> bool:
-    """Whether the folder, or CUB_200_2011 in it, holds the annotation files."""
-    return (unpacked_root(folder, CUB200_FOLDER) / "image_class_labels.txt").is_file()
-
-
-def list_cub200(folder: Path, split: str) -> ImageFiles:
+def list_cub200(root: Path, split: str) -> ImageFiles:
     """List the images that ``train_test_split.txt`` puts into the split (5,994 and 5,794).
 
     The folder holds ``images/``, ``images.txt``, ``image_class_labels.txt``,
-    ``train_test_split.txt`` and ``classes.txt``; or CUB_200_2011 with them.
+    ``train_test_split.txt`` and ``classes.txt``.
     """
-    root = unpacked_root(folder, CUB200_FOLDER)
     names = _read_numbered(root / "images.txt")
     labels = _one_each(root / "image_class_labels.txt", names)
     in_train = _one_each(root / "train_test_split.txt", names)
@@ -74,18 +67,11 @@ def _check_numbers(path: Path, numbers: set[int], names: dict[int, str]) -> None
         raise damaged(path, problem, REMEDY)
 
 
-def has_food101(folder: Path) -> bool:
-    """Whether the folder, or food-101 in it, holds the lists of Food-101."""
-    return (unpacked_root(folder, FOOD101_FOLDER) / "meta" / "classes.txt").is_file()
-
-
-def list_food101(folder: Path, split: str) -> ImageFiles:
+def list_food101(root: Path, split: str) -> ImageFiles:
     """List the images of ``meta/train.txt`` (75,750) or ``meta/test.txt`` (25,250).
 
-    The folder holds ``images/CLASS/NUMBER.jpg`` and ``meta/`` with ``classes.txt`` and both lists;
-    or food-101 with them.
+    The folder holds ``images/CLASS/NUMBER.jpg`` and ``meta/`` with ``classes.txt`` and both lists.
     """
-    root = unpacked_root(folder, FOOD101_FOLDER)
     classes = [name for (name,) in _read_rows(root / "meta" / "classes.txt", 1)]
     path = root / "meta" / f"{split}.txt"
     keys = [key for (key,) in _read_rows(path, 1)]
@@ -104,11 +90,6 @@ def list_food101(folder: Path, split: str) -> ImageFiles:
         "food101",
         annotation=path,
     )
-
-
-def has_oxford_pets(folder: Path) -> bool:
-    """Whether the folder holds the lists of Oxford-IIIT Pets."""
-    return (folder / "annotations" / PETS_LISTS["train"]).is_file()
 
 
 def list_oxford_pets(folder: Path, split: str) -> ImageFiles:
@@ -191,19 +172,11 @@ def _whole(path: Path, text: str) -> int:
 
 
 CARS_ANNOTATIONS = {"train": "cars_train_annos.mat", "test": "cars_test_annos_withlabels.mat"}
-FLOWERS102_FOLDER = "flowers-102"
 # The largest of the annotation files has 185,758 bytes.
 LARGEST_MAT = 1 << 20
 Values = npt.NDArray[Any]
 # The published split is 1,020 + 1,020 + 6,149; work on transfer trains on the first two.
 FLOWERS102_SETS = {"train": ("trnid", "valid"), "test": ("tstid",)}
-
-
-def has_stanford_cars(folder: Path) -> bool:
-    """Whether the folder holds the images or the annotations of Stanford Cars."""
-    return any((folder / f"cars_{split}").is_dir() for split in CARS_ANNOTATIONS) or any(
-        (place / "cars_meta.mat").is_file() for place in (folder, folder / "devkit")
-    )
 
 
 def list_stanford_cars(folder: Path, split: str) -> ImageFiles:
@@ -239,19 +212,12 @@ def _annotation_file(folder: Path, name: str) -> Path:
     raise missing(folder / "devkit" / name, "no such file", remedy)
 
 
-def has_flowers102(folder: Path) -> bool:
-    """Whether the folder, or flowers-102 in it, holds the annotation files."""
-    root = unpacked_root(folder, FLOWERS102_FOLDER)
-    return any((root / name).is_file() for name in ("imagelabels.mat", "setid.mat"))
-
-
-def list_flowers102(folder: Path, split: str) -> ImageFiles:
+def list_flowers102(root: Path, split: str) -> ImageFiles:
     """List the images ``jpg/image_00001.jpg``, ... of one split.
 
-    The folder holds ``jpg/``, ``imagelabels.mat`` and ``setid.mat``; or flowers-102 with them.
-    "train" is the published training and validation sets, 2,040 images; "test" has 6,149.
+    The folder holds ``jpg/``, ``imagelabels.mat`` and ``setid.mat``. "train" is the published
+    training and validation sets, 2,040 images; "test" has 6,149.
     """
-    root = unpacked_root(folder, FLOWERS102_FOLDER)
     label_path, set_path = root / "imagelabels.mat", root / "setid.mat"
     (values,) = read_mat(label_path, "labels")
     labels = _whole_numbers(label_path, "labels", values)
@@ -313,3 +279,35 @@ def _texts(path: Path, what: str, values: Values) -> list[str]:
     if any(value.size > 1 or (value.size and value.dtype.kind != "U") for value in found):
         raise damaged(path, f"{what} holds something else than texts", REMEDY)
     return [str(value[0]).strip() if value.size else "" for value in found]
+
+
+class OfficialFiles(NamedTuple):
+    """The official files of a data set: any of `shown_by` shows them, `listed` lists a split.
+
+    They are in a folder, or in `unpacked` there, as their archive has them.
+    """
+
+    title: str
+    shown_by: tuple[str, ...]
+    listed: Callable[[Path, str], ImageFiles]
+    unpacked: str = ""
+
+    def find(self, folder: Path, split: str) -> ImageFiles | None:
+        """List the images of one split of a folder; None if it does not hold these files."""
+        inner = folder / self.unpacked
+        root = inner if inner.is_dir() else folder
+        is_there = any((root / name).exists() for name in self.shown_by)
+        return self.listed(root, split) if is_there else None
+
+
+OFFICIAL = (
+    OfficialFiles(
+        "Stanford Cars",
+        ("cars_train", "cars_test", "cars_meta.mat", "devkit/cars_meta.mat"),
+        list_stanford_cars,
+    ),
+    OfficialFiles("CUB-200-2011", ("image_class_labels.txt",), list_cub200, "CUB_200_2011"),
+    OfficialFiles("Flowers-102", ("imagelabels.mat", "setid.mat"), list_flowers102, "flowers-102"),
+    OfficialFiles("Food-101", ("meta/classes.txt",), list_food101, "food-101"),
+    OfficialFiles("Oxford-IIIT Pets", ("annotations/trainval.txt",), list_oxford_pets),
+)

@@ -90,35 +90,6 @@ def is_in(folder: Path, variety: Variety, archive: Archive) -> bool:
     )
 
 
-def read_cifar_files(
-    folder: Path,
-    split: str,
-    class_names: Sequence[str] | None,
-    labels: str,
-    variety: Variety,
-    archive: Archive,
-) -> Dataset:
-    """Read one split; files may hold fewer images than the official ones."""
-    if labels not in variety.kinds:
-        raise ValueError(
-            f"labels={labels!r}: {folder} holds {variety.title}, which has only fine labels; "
-            "leave the option out"
-        )
-    kind = variety.kinds[labels]
-    batches = [
-        archive.read_batch(path, variety, kind) for path in _files(folder, split, variety, archive)
-    ]
-    numbers = np.concatenate([numbers for numbers, _ in batches])
-    images = _planes_to_images(np.concatenate([planes for _, planes in batches]))
-    names = kind.class_names if class_names is None else class_names
-    return Dataset(
-        images=images,
-        labels=numbers,
-        class_names=names_for(folder, numbers, names),
-        name=variety.name if labels == "fine" else f"{variety.name}-{labels}",
-    )
-
-
 def check_labels(path: Path, labels: npt.NDArray[np.integer], kind: LabelKind, remedy: str) -> None:
     """Raise a ValueError that names the first label without a class."""
     last = len(kind.class_names) - 1
@@ -268,7 +239,8 @@ def read_cifar(
     """Read CIFAR-10 or CIFAR-100, binary or python.
 
     The folder is one for which :func:`has_cifar` is true; `labels` is "fine" (the 10 or 100
-    classes) or "coarse" (the 20 superclasses of CIFAR-100).
+    classes) or "coarse" (the 20 superclasses of CIFAR-100). Files may hold fewer images than the
+    official ones.
     """
     found = _found(path)
     if len({variety.name for _, variety, _ in found}) > 1:
@@ -277,7 +249,23 @@ def read_cifar(
             path, f"holds both CIFAR-10 and CIFAR-100 ({names})", "give the folder of one of them"
         )
     folder, variety, archive = found[0]
-    return read_cifar_files(folder, split, class_names, labels, variety, archive)
+    if labels not in variety.kinds:
+        raise ValueError(
+            f"labels={labels!r}: {folder} holds {variety.title}, which has only fine labels; "
+            "leave the option out"
+        )
+    kind = variety.kinds[labels]
+    batches = [
+        archive.read_batch(path, variety, kind) for path in _files(folder, split, variety, archive)
+    ]
+    numbers = np.concatenate([numbers for numbers, _ in batches])
+    given = kind.class_names if class_names is None else class_names
+    return Dataset(
+        images=_planes_to_images(np.concatenate([planes for _, planes in batches])),
+        labels=numbers,
+        class_names=names_for(folder, numbers, given),
+        name=variety.name if labels == "fine" else f"{variety.name}-{labels}",
+    )
 
 
 def _found(path: Path) -> list[tuple[Path, Variety, Archive]]:

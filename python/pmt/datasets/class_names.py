@@ -10,8 +10,6 @@ import numpy as np
 
 from pmt.datasets.dataset import Dataset
 
-__all__ = ["are_names", "comparable", "in_order_of"]
-
 # A number, something that separates, and then a letter: `0_Shirt`, `1. Coat`.
 _NUMBERED = re.compile(r"\d+[\W_]+(?=[^\W\d_])")
 

@@ -122,10 +122,14 @@ def find_corrupted(path: Path, split: str) -> Path | None:
 
 def stored_names(folder: Path) -> tuple[str, ...]:
     """List the corruptions whose arrays a folder holds, sorted by name."""
-    found = sorted(path.stem for path in folder.glob("*.npy") if path.name != LABELS)
+    found = _names(folder)
     if not found:
         raise missing(folder, f"no array beside {LABELS}", REMEDY)
     return tuple(found)
+
+
+def _names(folder: Path) -> list[str]:
+    return sorted(path.stem for path in folder.glob("*.npy") if path.name != LABELS)
 
 
 def load_corrupted(
@@ -210,10 +214,9 @@ def checked_severity(severity: int) -> int:
 def _images(folder: Path, name: str) -> npt.NDArray[np.uint8]:
     path = folder / f"{name}.npy"
     if not path.is_file():
-        there = sorted(file.stem for file in folder.glob("*.npy") if file.name != LABELS)
         raise missing(
             path,
-            f"no such file (the folder has {', '.join(there) or 'no array'})",
+            f"no such file (the folder has {', '.join(_names(folder)) or 'no array'})",
             "add it, with `pmt corrupt` for instance, or move the folder away to have the clean "
             "images corrupted",
         )

@@ -278,8 +278,8 @@ def resumed_download(url: str, part: Path, size: int) -> None:
     """
     if _length(part) > size:
         part.unlink()
-    line = ProgressLine(size // 1000 + 1, done=_length(part) // 1000, unit="kilobyte")
-    try:
+    done = _length(part) // 1000
+    with ProgressLine(size // 1000 + 1, done=done, unit="kilobyte") as line:
         while (before := _length(part)) < size:
             try:
                 _append(url, part, size, line)
@@ -290,8 +290,6 @@ def resumed_download(url: str, part: Path, size: int) -> None:
                     raise
             if _length(part) <= before:
                 raise ConnectionError(f"the connection ended after {before:,} of {size:,} bytes")
-    finally:
-        line.clear()
 
 
 def _length(part: Path) -> int:

@@ -62,10 +62,6 @@ class Problems:
         """Note one problem, with its file (or folder) and its remedy."""
         self._found.append((place, *_cause(Path(place), problem, remedy)))
 
-    def __len__(self) -> int:
-        """Return how many were noted."""
-        return len(self._found)
-
     def raise_if_any(self) -> None:
         """Raise one FileError that names the first ten problems and counts the others."""
         if not self._found:

@@ -73,7 +73,6 @@ def _in_threads(call: Callable[[int], Result], count: int, threads: int) -> list
 
     Where the system starts no threads, all calls are in this one.
     """
-    line = ProgressLine(count, unit="image")
     results: list[Result] = []
     pool = ThreadPoolExecutor(min(threads, count), thread_name_prefix="pmt-decode")
     blocks = [range(start, min(start + BLOCK, count)) for start in range(0, count, BLOCK)]
@@ -81,18 +80,18 @@ def _in_threads(call: Callable[[int], Result], count: int, threads: int) -> list
     def of_block(indices: range) -> list[Result]:
         return [call(index) for index in indices]
 
-    try:
+    with ProgressLine(count, unit="image") as line:
         try:
-            found = pool.map(of_block, blocks)
-        except RuntimeError:
-            found = map(of_block, blocks)
-        for block in found:
-            results += block
-            line.update(len(results), "decoding")
-    finally:
-        # After an error or Ctrl-C, what waits is dropped and only the images at hand end.
-        pool.shutdown(cancel_futures=True)
-        line.clear()
+            try:
+                found = pool.map(of_block, blocks)
+            except RuntimeError:
+                found = map(of_block, blocks)
+            for block in found:
+                results += block
+                line.update(len(results), "decoding")
+        finally:
+            # After an error or Ctrl-C, what waits is dropped and only the images at hand end.
+            pool.shutdown(cancel_futures=True)
     return results
 
 
@@ -271,12 +270,6 @@ def listed_files(
         class_names=tuple(class_names),
         name=name,
     )
-
-
-def unpacked_root(folder: Path, archive_folder: str) -> Path:
-    """Return the folder in which an archive unpacks, or `folder` where it is not there."""
-    inner = folder / archive_folder
-    return inner if inner.is_dir() else folder
 
 
 def absent(paths: Sequence[Path]) -> list[Path]:

@@ -13,15 +13,6 @@ from pmt.datasets.class_names import comparable
 from pmt.datasets.files import Problems, damaged, missing
 from pmt.datasets.image_files import ImageFiles
 
-__all__ = [
-    "FOLDER",
-    "SUFFIXES",
-    "list_image_folder",
-    "sub_folders",
-    "unread_images",
-    "warn_of_unread",
-]
-
 SUFFIXES = frozenset(
     (".png", ".jpg", ".jpeg", ".jfif", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm")
 )

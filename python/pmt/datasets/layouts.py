@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from pmt._util.checks import SPLITS, checked_limit, checked_path, checked_size, checked_split
-from pmt.datasets.annotations import (
-    has_cub200,
-    has_flowers102,
-    has_food101,
-    has_oxford_pets,
-    has_stanford_cars,
-    list_cub200,
-    list_flowers102,
-    list_food101,
-    list_oxford_pets,
-    list_stanford_cars,
-)
+from pmt.datasets.annotations import OFFICIAL
 from pmt.datasets.array_files import has_idx, read_idx, read_npz
 from pmt.datasets.cifar import has_cifar, read_cifar
 from pmt.datasets.corrupted_arrays import find_corrupted
@@ -36,21 +24,6 @@ from pmt.datasets.picture import Fit, resized
 from pmt.errors import OptionError
 
 
-class _Layout(NamedTuple):
-    title: str
-    has: Callable[[Path], bool]
-    list_files: Callable[[Path, str], ImageFiles]
-
-
-OFFICIAL = (
-    _Layout("Stanford Cars", has_stanford_cars, list_stanford_cars),
-    _Layout("CUB-200-2011", has_cub200, list_cub200),
-    _Layout("Flowers-102", has_flowers102, list_flowers102),
-    _Layout("Food-101", has_food101, list_food101),
-    _Layout("Oxford-IIIT Pets", has_oxford_pets, list_oxford_pets),
-)
-
-
 def official_titles() -> str:
     """Name the data sets whose official files are read."""
     *titles, last = (layout.title for layout in OFFICIAL)
@@ -61,9 +34,10 @@ def find_image_files(
     folder: Path, split: str, class_names: Sequence[str] | None = None, *, grouped: bool = False
 ) -> ImageFiles | None:
     """List the images of one split of a folder; None if it holds no known layout of images."""
-    for layout in OFFICIAL:
-        if layout.has(folder):
-            return renamed(layout.list_files(folder, split), class_names)
+    for official in OFFICIAL:
+        files = official.find(folder, split)
+        if files is not None:
+            return renamed(files, class_names)
     if sub_folders(folder):
         return list_image_folder(folder, split, class_names, grouped=grouped)
     return None
@@ -144,16 +118,7 @@ def load(
         If Pillow is needed and not installed.
     """
     path, fit = checked_path("path", path), Fit(checked_size(size), crop)
-    data = load_for_input(
-        path,
-        fit,
-        split=split,
-        class_names=class_names,
-        limit=limit,
-        threads=threads,
-        labels=labels,
-        groups=groups,
-    )
+    data = read_found(find(path, split, class_names, labels, groups), fit, limit, threads)
     if fit.size is not None and not data.has_pixels:
         raise ValueError(
             f"size={size!r}: {path} holds {data.images.dtype} inputs, which are not pixels and "
@@ -162,22 +127,11 @@ def load(
     return data
 
 
-def load_for_input(
-    path: str | os.PathLike[str],
-    fit: Fit,
-    *,
-    split: str,
-    class_names: Sequence[str] | None = None,
-    limit: int = 0,
-    threads: int = 0,
-    labels: str = "fine",
-    groups: str | None = None,
-) -> Dataset:
-    """Read a split for a network's input: images fitted to it, other inputs as they are.
+def read_found(found: Dataset | ImageFiles, fit: Fit, limit: int = 0, threads: int = 0) -> Dataset:
+    """Read a data set that was found, or `limit` images of it: fitted, or as it is where no pixels.
 
     Arguments and errors are those of :func:`load`.
     """
-    found = find(path, split, class_names, labels, groups)
     chosen = chosen_indices(len(found), limit)
     if isinstance(found, ImageFiles):
         files = found if len(chosen) == len(found) else found.subset(chosen)

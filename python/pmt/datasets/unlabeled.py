@@ -17,8 +17,6 @@ from pmt.datasets.image_files import decode_files
 from pmt.datasets.image_folder import SUFFIXES, unread_images, warn_of_unread
 from pmt.datasets.picture import Fit, resized
 
-__all__ = ["NamedImages", "find_files", "read_in_blocks"]
-
 # Images that are decoded before any of them is used; they bound the memory.
 BLOCK = 1024
 

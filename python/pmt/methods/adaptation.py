@@ -18,8 +18,8 @@ from pmt.model.loading import load
 from pmt.protocol.data_source import DataSource, data_path, model_path
 from pmt.train.run.folder import RunFolder
 from pmt.train.run.keep_best import note_on_rare_classes, note_without_choice
-from pmt.train.run.loop import Progress
 from pmt.train.run.metrics import StateRecord
+from pmt.train.run.observers import Progress
 from pmt.train.run.result import RunResult
 from pmt.train.schedule import Schedule
 from pmt.train.trainer import Trainer

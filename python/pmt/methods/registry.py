@@ -19,7 +19,8 @@ from pmt.train.extensions import Estimator, Optimizer
 from pmt.train.option_fields import warn_without_effect
 from pmt.train.options import preset as preset_options
 from pmt.train.run.config import register_options
-from pmt.train.run.folder import RunFolder, RunOptions
+from pmt.train.run.folder import RunFolder
+from pmt.train.schedule import RunOptions
 from pmt.train.trainer import Trainer
 from pmt.train.zo_trainer import ZOTrainer
 

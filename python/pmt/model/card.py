@@ -15,26 +15,6 @@ from pmt import _core
 from pmt.errors import FileError
 from pmt.model.model import Model
 
-__all__ = [
-    "BLOCK",
-    "CARD_MAGIC",
-    "CARD_VERSION",
-    "IMAGE_CRC",
-    "PAYLOAD",
-    "SECTIONS",
-    "SLOT_MAGIC",
-    "CardContents",
-    "CardHeader",
-    "Checkpoint",
-    "Section",
-    "block_count",
-    "newest_model",
-    "pack_blocks",
-    "pack_records",
-    "read_card",
-    "read_payload",
-]
-
 CARD_MAGIC = _core.CARD_MAGIC
 SLOT_MAGIC = _core.SLOT_MAGIC
 CARD_VERSION = _core.CARD_VERSION
@@ -144,23 +124,11 @@ def _checksum(piece: bytes, number: int) -> int:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A slot's whole checkpoint.
+    """A slot's whole checkpoint."""
 
-    Attributes
-    ----------
-    slot : int
-        0 or 1.
-    sequence : int
-        Its number, from 1.
-    steps : int
-        Steps of the card's list that are done.
-    model : Model
-        The trained model.
-    """
-
-    slot: int
-    sequence: int
-    steps: int
+    slot: int  # 0 or 1
+    sequence: int  # its number, from 1
+    steps: int  # steps of the card's list that are done
     model: Model
 
 

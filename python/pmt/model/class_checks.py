@@ -9,16 +9,6 @@ from pmt import corruptions
 from pmt.datasets import Dataset
 from pmt.datasets.class_names import are_names, comparable
 
-__all__ = [
-    "check_labels",
-    "has_unlike_classes",
-    "is_named",
-    "listed",
-    "unlike_classes",
-    "warn_of_other_classes",
-    "warn_of_unlike_classes",
-]
-
 _LISTED = 4
 
 

@@ -11,8 +11,6 @@ import numpy as np
 from pmt._util.text import nearest
 from pmt.net.graph import FEATURES_ENTRY, OF_CLASSES, STATISTICS_KEY, Graph, Op, is_layer
 
-__all__ = ["features_graph"]
-
 
 def features_graph(graph: Graph, layer: str | int | None) -> Graph:
     """Return the part of a network that ends in the output of one of its ops.

@@ -23,16 +23,6 @@ from pmt.net.pixels import (
     real_ends,
 )
 
-__all__ = [
-    "array_remedy",
-    "check_floats",
-    "check_range",
-    "image_shape",
-    "images_in_shape",
-    "inputs_in_shape",
-    "prepared_inputs",
-]
-
 _AT_ONCE = 1 << 20  # float inputs, so that their float64 copies stay small
 _CHECKED = 1000  # samples
 _CLIPPED = 0.1
@@ -195,10 +185,7 @@ def _warn_of_pixels(
 def images_in_shape(images: npt.NDArray[Any], expected: tuple[int, int, int]) -> npt.NDArray[Any]:
     """Return images of a model's (height, width, channels); gray ones may lack the last axis.
 
-    Raises
-    ------
-    ValueError
-        If they have another shape.
+    A ValueError says that they have another shape.
     """
     if images.ndim == 4 and images.shape[1:] == expected:
         return images

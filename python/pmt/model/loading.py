@@ -20,18 +20,6 @@ from pmt.model.model import Model
 from pmt.net.graph import Graph, Tensor, with_new_head
 from pmt.net.pixels import input_formula, real_pixels
 
-__all__ = [
-    "BEST",
-    "BUNDLED_MODELS",
-    "CHECKPOINT",
-    "DONE",
-    "ConvertedFile",
-    "convert",
-    "list_models",
-    "load",
-    "run_model",
-]
-
 BUNDLED_MODELS = ("fashion_mnist_dscnn", "cifar10_mcunet", "cifar10_small")
 _OTHER_NETWORKS = {
     "torch": "pmt.from_torch(module, images) quantizes a network of torch",

@@ -31,7 +31,7 @@ from pmt.model.input_conversion import (
     image_shape,
     prepared_inputs,
 )
-from pmt.model.layers import Layer, Layers, block_rows, layer_rows
+from pmt.model.layers import Layers, block_rows, layer_rows
 from pmt.model.scores import (
     Confusion,
     Evaluation,
@@ -46,9 +46,6 @@ from pmt.model.scores import (
 from pmt.net.graph import Graph, ends_in_features
 from pmt.net.image import build_image, read_graph, read_metadata, read_stage
 from pmt.net.input_stage import InputStage
-
-__all__ = ["Layer", "Model", "check_model"]
-
 
 _SHOWN_LAYERS = 12  # rows of a table that is looked at; more are folded away
 

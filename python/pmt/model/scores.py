@@ -22,20 +22,6 @@ from pmt.datasets.unlabeled import find_files, read_in_blocks
 from pmt.errors import OptionError
 from pmt.model.input_conversion import check_floats, prepared_inputs
 
-__all__ = [
-    "Confusion",
-    "Evaluation",
-    "FilePredictions",
-    "ImageScores",
-    "check_top",
-    "class_logits",
-    "most_probable",
-    "predict_files",
-    "probabilities",
-    "raw_logits",
-    "scores_of_logits",
-]
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame

@@ -17,45 +17,22 @@ from pmt._util.text import counted
 from pmt.datasets import Dataset
 from pmt.net.graph import SEEN_IMAGES
 
-__all__ = ["SEEN_IMAGES", "range_of_images", "seen_images", "warning_of_seen"]
-
 
 def range_of_images(data: Dataset, first: int, count: int) -> dict[str, int]:
-    """Return a range of a data set's images for a model's metadata.
+    """Return a range of a data set's images, at their own size, for a model's metadata.
 
-    Parameters
-    ----------
-    data : Dataset
-        The images, at their own size.
-    first, count : int
-        Index of the first, and how many.
-
-    Returns
-    -------
-    dict of str to int
-        ``first``, ``count``, and ``crc32``, the CRC-32 of the images' bytes.
+    That is ``first``, ``count``, and ``crc32``, the CRC-32 of the images' bytes.
     """
     images = np.ascontiguousarray(data.images[first : first + count])
     return {"first": first, "count": len(images), "crc32": zlib.crc32(images.data)}
 
 
 def seen_images(metadata: Mapping[str, Any], data: Dataset) -> npt.NDArray[np.bool_]:
-    """Find the images of a data set that a network was trained on.
+    """Find the images of a data set that a network was trained on: bool (N,), true where it was.
 
-    They are found where the data set holds a whole range at its place: the official training
-    images of CIFAR-10, and not a thousand of them.
-
-    Parameters
-    ----------
-    metadata : mapping
-        A model's, whose entry ``seen_images`` lists ranges as :func:`range_of_images` returns them.
-    data : Dataset
-        Images at their own size.
-
-    Returns
-    -------
-    ndarray of bool, shape (N,)
-        True where an image is known to have been trained on.
+    They are found where the data set, at its own size, holds a whole range at its place: the
+    official training images of CIFAR-10, and not a thousand of them. The entry ``seen_images`` of a
+    model's metadata lists ranges as :func:`range_of_images` returns them.
     """
     seen = np.zeros(len(data), np.bool_)
     ranges = metadata.get(SEEN_IMAGES)

@@ -28,18 +28,6 @@ from pmt.train.costs.work import Work, device_restarts, zeroth_order_work
 from pmt.train.options import TrainingOptions
 from pmt.train.trainer import Trainer
 
-__all__ = [
-    "METHODS",
-    "Profile",
-    "analytic_bytes",
-    "backward_arithmetic",
-    "method_trainer",
-    "profile",
-    "profile_method",
-    "profiled_method",
-    "zeroth_order_options",
-]
-
 _COMPARED = (
     *("paper", "released", "default", "pooled", "weight_layer_wise", "weight_model_wise"),
     *("node_layer_wise", "node_model_wise", "mezo"),
@@ -50,43 +38,20 @@ _SCHEME_OPTIONS = {"mcutrain": "scheme", "tinytrain": "chosen"}
 
 @dataclass(frozen=True, repr=False)
 class Profile:
-    """Work and memory of a method.
-
-    Attributes
-    ----------
-    method : str
-        Its name.
-    layers : tuple of str
-        Layers that it trains, at least in part.
-    weights, biases : int
-        Number of each that it trains.
-    batch : int
-        Images of a step.
-    queries : int
-        Queries for each image and layer; 0 for back-propagation.
-    work : Work
-        Multiply-accumulates for one image.
-    memory : Memory
-        Peak memory on a device.
-    device : _core.DeviceMemory or None
-        The core's plan of it; None for back-propagation.
-    ops : tuple of int
-        Op indices of the layers; for a plan.
-    options : TrainingOptions or None
-        Options of the training; None for back-propagation.
-    """
+    """Work and memory of a method."""
 
     method: str
-    layers: tuple[str, ...]
+    layers: tuple[str, ...]  # layers that it trains, at least in part
+    # Number of each that it trains.
     weights: int
     biases: int
-    batch: int
-    queries: int
-    work: Work
-    memory: Memory
-    device: _core.DeviceMemory | None = None
-    ops: tuple[int, ...] = ()
-    options: TrainingOptions | None = None
+    batch: int  # images of a step
+    queries: int  # queries for each image and layer; 0 for back-propagation
+    work: Work  # multiply-accumulates for one image
+    memory: Memory  # peak memory on a device
+    device: _core.DeviceMemory | None = None  # the core's plan of it; None for back-propagation
+    ops: tuple[int, ...] = ()  # op indices of the layers; for a plan
+    options: TrainingOptions | None = None  # options of the training; None for back-propagation
 
     @property
     def step_macs(self) -> int:
@@ -151,40 +116,18 @@ def profile_method(
 
     ``scheme`` is, for ``mcutrain`` and ``tinytrain``, a published scheme of MCUNet or a JSON file;
     by default the method's. Changes are options that differ from the method's; those that are None,
-    and queries where there are none, are left out.
-
-    Raises
-    ------
-    ValueError, OSError
-        If the method, a layer or the scheme is unknown, a number is out of range, or the scheme
-        cannot be read.
+    and queries where there are none, are left out. A ValueError or OSError says that the method, a
+    layer or the scheme is unknown or cannot be read, or that a number is out of range.
     """
     return profile(model, method, method_trainer(model, method, scheme, changes))
 
 
 def profile(model: Model, method: str, trainer: Trainer) -> Profile:
-    """Count the work and memory of a trainer.
+    """Count the work and memory of a trainer, for a method of this name.
 
-    Parameters
-    ----------
-    model : Model
-        The network.
-    method : str
-        Name of the method.
-    trainer : Trainer
-        One whose options are those of zeroth-order training or of back-propagation.
-
-    Returns
-    -------
-    Profile
-        Work and memory.
-
-    Raises
-    ------
-    ValueError
-        If a layer is unknown, or what is trained is not decided before the data is seen.
-    TypeError
-        If the trainer is of another kind.
+    A ValueError says that a layer is unknown, or that what is trained is not decided before the
+    data is seen; a TypeError that the trainer's options are neither those of zeroth-order training
+    nor of back-propagation.
     """
     if isinstance(trainer.options, TrainingOptions):
         return _zeroth_order(model, method, trainer.options)

@@ -16,8 +16,6 @@ from pmt.model import Model
 from pmt.profiling.profile import Profile, backward_arithmetic, method_trainer, profile
 from pmt.train.costs.memory import Moment
 
-__all__ = ["KINDS", "Buffer", "StepMemory", "Stretch", "step_memory"]
-
 # Parts of memory, from the bottom of a picture to its top, with names for a legend.
 KINDS = {
     "weights": "trained weights and biases",
@@ -60,28 +58,16 @@ class Buffer:
 
 @dataclass(frozen=True)
 class StepMemory:
-    """Memory over a step of one image.
+    """Memory over a step of one image."""
 
-    Attributes
-    ----------
-    method : str
-        Name of the method.
-    stretches : tuple of Stretch
-        The forward pass, the queries of a layer, the backward pass, ..., in order of time.
-    buffers : tuple of Buffer
-        All that is ever alive; ``kind`` is one of :data:`KINDS`.
-    planned : bool
-        Whether the activations lie at the addresses of the core's plan, after all that stays
-        throughout. Otherwise buffers are piled up, with nothing lost between them.
-    bytes : int
-        Bytes that are taken in all: of a plan the arena, otherwise the most alive at once.
-    """
-
-    method: str
+    method: str  # name of the method
+    # The forward pass, the queries of a layer, the backward pass, ..., in order of time.
     stretches: tuple[Stretch, ...]
-    buffers: tuple[Buffer, ...]
+    buffers: tuple[Buffer, ...]  # all that is ever alive; `kind` is one of `KINDS`
+    # Whether the activations lie at the addresses of the core's plan, after all that stays
+    # throughout. Otherwise buffers are piled up, with nothing lost between them.
     planned: bool
-    bytes: int
+    bytes: int  # bytes that are taken in all: of a plan the arena, otherwise the most alive at once
 
     @property
     def operations(self) -> int:
@@ -105,28 +91,8 @@ def step_memory(
     Of zeroth-order training it is the core's plan for a device: the main pass, and where it stops
     for the queries of a layer one of them. The gradients, which follow the last image, are not part
     of the plan: with one image, their sums take the place of activations.
-    Of back-propagation it is the lower bound of ``pmt profile``.
-
-    Parameters
-    ----------
-    model : Model
-        The network.
-    method : str
-        One of :data:`pmt.profiling.profile.METHODS`.
-    scheme : str, optional
-        As in :func:`pmt.profiling.profile.profile_method`.
-    **changes
-        Options that differ from the method's.
-
-    Returns
-    -------
-    StepMemory
-        The memory.
-
-    Raises
-    ------
-    ValueError, OSError
-        As :func:`pmt.profiling.profile.profile_method`.
+    Of back-propagation it is the lower bound of ``pmt profile``. Arguments and errors are those of
+    :func:`pmt.profiling.profile.profile_method`.
     """
     trainer = method_trainer(model, method, scheme, changes)
     if isinstance(trainer, BackpropTrainer):

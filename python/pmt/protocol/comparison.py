@@ -19,20 +19,6 @@ from pmt.model import Confusion, Evaluation, ImageScores, Model, load
 from pmt.model.class_checks import warn_of_unlike_classes
 from pmt.protocol.data_source import DataSource
 
-__all__ = [
-    "Comparison",
-    "EvaluationReport",
-    "PairedMargin",
-    "Z",
-    "compare",
-    "evaluate_model",
-    "is_worse",
-    "paired_margin",
-    "whole_losses",
-    "wilson_interval",
-    "wilson_of_share",
-]
-
 if TYPE_CHECKING:
     from pandas import DataFrame
 
@@ -146,24 +132,12 @@ class PairedMargin:
 
 
 def paired_margin(scores: npt.NDArray[np.float64], others: npt.NDArray[np.float64]) -> PairedMargin:
-    """Compare scores of the same images, so that easy and hard images cancel.
+    """Return the mean of ``others - scores`` of the same images, so that easy and hard ones cancel.
 
-    Parameters
-    ----------
-    scores, others : ndarray of float64, shape (S, N)
-        One row for each of S repeats (seeds of training, in pairs); N images, N at least 2.
-
-    Returns
-    -------
-    PairedMargin
-        Mean of ``others - scores``. Its variance is that of the images' means over N, plus, where
-        there are several repeats, that of the repeats' means over S. With one repeat the chance in
-        training is not in it.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ or there are fewer than two images.
+    Both have shape (S, N): a row for each of S repeats (seeds of training, in pairs), and 2 images
+    or more. The variance of the mean is that of the images' means over N, plus, where there are
+    several repeats, that of the repeats' means over S. With one repeat the chance in training is
+    not in it.
     """
     if scores.shape != others.shape or scores.ndim != 2 or scores.shape[1] < 2:
         raise ValueError(

@@ -8,8 +8,6 @@ import numpy.typing as npt
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import image_digests
 
-__all__ = ["MOST_SHARED", "count_shared", "first_of_copies", "units_of"]
-
 # Share of the images on one side that may also stand on the other: data sets of the field hold some
 # copies.
 MOST_SHARED = 0.1
@@ -32,15 +30,7 @@ def first_of_copies(data: Dataset) -> _Indices:
 def units_of(data: Dataset) -> _Indices:
     """Number the images so that equal ones, and those of one group, have one number.
 
-    Parameters
-    ----------
-    data : Dataset
-        The images, and their groups, if they have any.
-
-    Returns
-    -------
-    ndarray of int64, shape (N,)
-        Numbers from 0; two images that are linked by others have one number, too.
+    Two images that are linked by others have one number, too.
     """
     units = _numbered(image_digests(data))
     if data.groups is None:

@@ -14,8 +14,6 @@ from pmt.datasets import Dataset
 from pmt.datasets.layouts import chosen_indices
 from pmt.protocol.data_source import load_clean
 
-__all__ = ["CorruptedCopies", "open_copies", "write_corrupted"]
-
 
 class CorruptedCopies:
     """The arrays of a folder, made one by one.

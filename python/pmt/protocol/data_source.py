@@ -23,22 +23,12 @@ from pmt.datasets.dataset import checksum
 from pmt.datasets.downloading import named
 from pmt.datasets.image_files import ImageFiles, common_size
 from pmt.datasets.image_folder import FOLDER
-from pmt.datasets.layouts import chosen_indices, find, fitted, load_for_input
+from pmt.datasets.layouts import chosen_indices, find, fitted, read_found
 from pmt.datasets.picture import Fit
 from pmt.errors import OptionError
 from pmt.model import Model
 from pmt.model.loading import BUNDLED_MODELS
 from pmt.model.seen_images import seen_images, warning_of_seen
-
-__all__ = [
-    "BUNDLED",
-    "DataSource",
-    "ImagePool",
-    "check_source",
-    "data_path",
-    "load_clean",
-    "model_path",
-]
 
 BUNDLED = "bundled"
 
@@ -337,16 +327,7 @@ class DataSource:
 
     def _read(self, split: str, model: Model, limit: int = 0) -> Dataset:
         if not self.corruption and self.data != BUNDLED and not self._has_arrays():
-            fit = Fit(model.image_shape[:2])
-            return load_for_input(
-                self.data,
-                fit,
-                split=split,
-                limit=limit,
-                class_names=self._names,
-                labels=self.labels,
-                groups=self._groups(split),
-            )
+            return read_found(self._found(split), Fit(model.image_shape[:2]), limit)
         stored = self.stored(split)
         if self.groups and (stored is not None or self.data == BUNDLED):
             raise OptionError("groups", f" {self.groups!r}: {self.data} has none; leave it out")
@@ -356,6 +337,9 @@ class DataSource:
             )
         return self._read_clean(split, model)
 
+    def _found(self, split: str) -> Dataset | ImageFiles:
+        return find(self.data, split, self._names, self.labels, self._groups(split))
+
     def _has_arrays(self) -> bool:
         folder = Path(self.data)
         return has_cifar(folder) or has_idx(folder)
@@ -363,7 +347,7 @@ class DataSource:
     def _read_clean(self, split: str, model: Model) -> Dataset:
         if self.data == BUNDLED:
             return datasets.bundled(split)
-        found = find(self.data, split, self._names, self.labels, self._groups(split))
+        found = self._found(split)
         if isinstance(found, ImageFiles):
             alike = common_size(found.paths) is not None
             return found.read(size=None if alike else model.image_shape[:2])
@@ -424,7 +408,5 @@ def load_clean(
         As :func:`pmt.datasets.load`.
     """
     fit = Fit(checked_size(size))
-    if data != BUNDLED:
-        return load_for_input(data, fit, split=split, limit=limit, labels=labels)
-    found = datasets.bundled(split)
-    return fitted(found.subset(chosen_indices(len(found), limit)), fit)
+    found = datasets.bundled(split) if data == BUNDLED else find(data, split, labels=labels)
+    return read_found(found, fit, limit)

@@ -19,8 +19,6 @@ from pmt.protocol.copies import MOST_SHARED, count_shared, units_of
 from pmt.protocol.data_source import DataSource, ImagePool, check_source
 from pmt.protocol.stratification import hold_out, shuffled_classes, stratified_order
 
-__all__ = ["HELD_OUT", "IMAGES", "PROTOCOLS", "Split", "SplitChoice", "balanced_order", "split"]
-
 PROTOCOLS = ("default", "paper")
 IMAGES, HELD_OUT = 1100, 100  # of "default", unless said otherwise
 # In the data code that seems to be the first author's each class has 110 images to adapt, of which

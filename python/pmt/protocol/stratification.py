@@ -7,8 +7,6 @@ import numpy.typing as npt
 
 from pmt._util.checks import checked_seed
 
-__all__ = ["FEWEST_OF_CLASS", "folds", "hold_out", "stratified_order"]
-
 FEWEST_OF_CLASS = 4  # images of a class, of which one may be held out
 
 _Indices = npt.NDArray[np.int64]
@@ -19,24 +17,8 @@ def stratified_order(labels: npt.NDArray[np.integer], seed: int) -> _Indices:
 
     Each class is shuffled; the k-th image of a class of s images stands where a share of k / s of
     all images is passed. Where all classes are equally large, this is
-    :func:`pmt.protocol.balanced_order`.
-
-    Parameters
-    ----------
-    labels : ndarray of integers, shape (N,)
-        Class of each image, 0 or more.
-    seed : int
-        Integer, 0 or more.
-
-    Returns
-    -------
-    ndarray of int64, shape (N,)
-        A permutation of 0 .. N - 1.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the seed is not an integer of at least 0.
+    :func:`pmt.protocol.balanced_order`. Labels are classes (N,), 0 or more, and the seed is 0 or
+    more; the result is a permutation of 0 .. N - 1.
     """
     by_class, keys, turn, sizes = shuffled_classes(labels, seed)
     return by_class[np.lexsort((keys, (turn + 1) / sizes))].astype(np.int64)
@@ -66,23 +48,9 @@ def hold_out(
 
     A class keeps at least as many images as it gives, or at least one where more than half of all
     are asked for; a class of fewer than :data:`FEWEST_OF_CLASS` gives none. A unit goes whole, so
-    there may be fewer images than asked for, or more by less than a unit.
-
-    Parameters
-    ----------
-    labels : ndarray of integers, shape (N,)
-        Class of each image.
-    count : int
-        Number of images to hold out.
-    order : ndarray of int64, shape (M,)
-        Indices of the images that are looked at, as :func:`stratified_order` returns them.
-    units : ndarray of int64, shape (N,)
-        Number of the unit of each image, see :func:`pmt.protocol.copies.units_of`.
-
-    Returns
-    -------
-    ndarray of int64
-        Indices of the images, ascending.
+    there may be fewer images than `count`, or more by less than a unit. `labels` and `units`, see
+    :func:`pmt.protocol.copies.units_of`, have shape (N,); `order` holds the indices of the images
+    that are looked at, as :func:`stratified_order` returns them. Returns indices, ascending.
     """
     sizes = np.bincount(labels[order], minlength=1)
     most = sizes // 2 if 2 * count <= len(order) else sizes - 1
@@ -108,23 +76,10 @@ def folds(
     """Part images into folds for a cross-validation, each with its share of every class.
 
     Images of a class of fewer than :data:`FEWEST_OF_CLASS` are in no fold, so that they are always
-    trained on; where all classes are as small, this holds for classes of one image.
-
-    Parameters
-    ----------
-    labels : ndarray of integers, shape (N,)
-        Class of each image.
-    number : int
-        Number of folds; there are fewer where there are not as many units.
-    seed : int
-        Seed of the order, 0 or more.
-    units : ndarray of int64, shape (N,)
-        Number of the unit of each image, which is in one fold.
-
-    Returns
-    -------
-    list of ndarray of int64
-        Indices of the images of each fold, ascending; none is empty.
+    trained on; where all classes are as small, this holds for classes of one image. A unit is in
+    one fold; there are fewer folds than `number` where there are not as many units. Arguments are
+    those of :func:`hold_out`; returns the indices of the images of each fold, ascending, none
+    empty.
     """
     sizes = np.bincount(labels, minlength=1)
     least = FEWEST_OF_CLASS if sizes.max() >= FEWEST_OF_CLASS else 2

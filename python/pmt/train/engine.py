@@ -16,8 +16,6 @@ from pmt._util.processes import thread_count
 from pmt.model import Model
 from pmt.model.model import check_model
 
-__all__ = ["Engine"]
-
 
 class Engine:
     """Runs a model with one layer perturbed in many ways at once, as fast as the trainer does.

@@ -26,8 +26,6 @@ from pmt.train.extensions import (
 from pmt.train.options import TrainingOptions
 from pmt.train.stepper import Stepper, batch_figures
 
-__all__ = ["CoreUpdate", "ExtendedStepper"]
-
 _Gradients = dict[str, npt.NDArray[np.float64]]
 _INT32 = np.iinfo(np.int32)
 _LARGEST_UPDATE = 1 << 33

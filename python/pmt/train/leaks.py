@@ -11,8 +11,6 @@ from pmt.callbacks import EarlyStopping
 from pmt.datasets import Dataset
 from pmt.protocol.copies import MOST_SHARED, count_shared, first_of_copies
 
-__all__ = ["check_apart", "warning_of_copies"]
-
 _SOME_SHARED = 0.01  # of the images to measure
 _STACK = 3  # the caller of fit, from a function that fit calls
 _TRAINED_ON = (
@@ -30,24 +28,10 @@ def check_apart(
 ) -> None:
     """Check that training images, those to choose on and those to measure are different ones.
 
-    Parameters
-    ----------
-    data, valid, held_out : Dataset or None
-        Images as :meth:`pmt.ZOTrainer.fit` takes them.
-    callbacks : sequence of callables
-        Those of the run.
-
-    Raises
-    ------
-    ValueError
-        If more than a tenth of ``held_out`` is among ``data``, or among ``valid``: the best state
-        would be chosen on images that it was trained on, or measured on those that chose it.
-
-    Warns
-    -----
-    UserWarning
-        If there are fewer of them; if images of ``valid`` are among ``data``; or if early stopping
-        watches ``valid``.
+    A ValueError says that more than a tenth of ``held_out`` is among ``data``, or among ``valid``:
+    the best state would be chosen on images that it was trained on, or measured on those that chose
+    it. A UserWarning says that there are fewer of them, that images of ``valid`` are among
+    ``data``, or that early stopping, one of the run's callbacks, watches ``valid``.
     """
     if held_out is not None and valid is not None:
         _check_shared(held_out, "valid", valid, _CHOSEN_ON)

@@ -23,7 +23,7 @@ from pmt.model import Model
 from pmt.model.input_conversion import images_in_shape
 from pmt.model.model import check_model
 from pmt.net.image import read_stage
-from pmt.train.options import TrainingOptions
+from pmt.train.options import TrainingOptions, check_options
 from pmt.train.prepare.clean_statistics import (
     CleanStatistics,
     aligned_layers,
@@ -34,17 +34,6 @@ from pmt.train.prepare.clean_statistics import (
 )
 from pmt.train.prepare.input_choice import with_any_stage
 from pmt.train.training_data import has_accuracy
-
-__all__ = [
-    "LearnedPredictions",
-    "Learner",
-    "LearnerScore",
-    "LearnerSizes",
-    "epochs_of",
-    "learner_image",
-    "learner_room",
-    "plan_sizes",
-]
 
 _LOSS_ONE = float(_core.LOSS_ONE)
 _HELD_OUT = 4  # one sample in four, at most
@@ -414,11 +403,7 @@ def epochs_of(
     """Return the options of a training that the core reads."""
     if options is None:
         return None
-    if not isinstance(options, TrainingOptions):
-        raise TypeError(
-            f"options is {kind_of(options)}: must be pmt.TrainingOptions; pmt.preset('default') "
-            "makes some"
-        )
+    check_options(options)
     layers = tuple(model.select_layers(options.layers))
     return options.to_core(), layers, options.batch, options.epochs, options.learning_rate
 

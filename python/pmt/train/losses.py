@@ -15,19 +15,6 @@ from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.train.option_fields import Words
 
-__all__ = [
-    "BINARY",
-    "LossFunction",
-    "LossNames",
-    "check_labels",
-    "check_output",
-    "core_word",
-    "function_name",
-    "is_function",
-    "reads",
-    "reads_labels",
-]
-
 LossFunction: TypeAlias = Callable[[npt.NDArray[np.float32], Any], Any]
 
 BINARY = "binary_cross_entropy"

@@ -6,8 +6,6 @@ from typing import TypedDict
 
 from pmt.train.losses import LossFunction
 
-__all__ = ["OptionArguments"]
-
 
 class OptionArguments(TypedDict, total=False):
     """Any of the fields of :class:`pmt.TrainingOptions`; a test compares them."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pmt import _core
+from pmt._util.checks import kind_of
 from pmt._util.text import did_you_mean
 from pmt.train.losses import LossNames, core_word
 from pmt.train.option_fields import (
@@ -37,8 +38,6 @@ from pmt.train.schedule import (
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-__all__ = ["PRESETS", "TrainingOptions", "preset"]
 
 
 @document_options
@@ -250,6 +249,12 @@ PRESETS["released"] = {
     "separate_biases": True,
     "gradient_norm_scaling": "directions",
 }
+
+
+def check_options(options: object, remedy: str = "pmt.preset('default') makes some") -> None:
+    """Raise a TypeError, with its remedy, unless they are the options of a training."""
+    if not isinstance(options, TrainingOptions):
+        raise TypeError(f"options is {kind_of(options)}: must be pmt.TrainingOptions; {remedy}")
 
 
 def preset(name: str, **changes: Unpack[OptionArguments]) -> TrainingOptions:

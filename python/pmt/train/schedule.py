@@ -4,25 +4,12 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from pmt.train.option_fields import Range, option
-
-__all__ = [
-    "BATCH",
-    "EPOCHS",
-    "FINAL_LEARNING_RATE",
-    "LAYERS",
-    "LEARNING_RATES",
-    "MACS",
-    "SEEDS",
-    "Schedule",
-    "ScheduleOptions",
-]
-
 
 LEARNING_RATES = Range(0.0, low_open=True)
 SEEDS = Range(0, 2**32 - 1)
@@ -51,8 +38,10 @@ FINAL_LEARNING_RATE = partial(
 )
 
 
-class ScheduleOptions(Protocol):
-    """The options that every trainer has; see :class:`pmt.TrainingOptions`."""
+class RunOptions(Protocol):
+    """The options that every trainer has, a frozen dataclass; see :class:`pmt.TrainingOptions`."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
 
     @property
     def layers(self) -> str:
@@ -87,29 +76,16 @@ class Schedule:
     """Order of the samples and learning rate of every step.
 
     The same options and number of samples give the same schedule on every machine, so that a run
-    can be resumed, or exported to a device, at any step.
-
-    Parameters
-    ----------
-    options : TrainingOptions or options of another trainer
-        Epochs or budget, batch, learning rate, seed.
-    samples : int
-        Size of the training set.
-    step_macs : int, optional
-        Multiply-accumulates of a step; needed where ``options.macs`` is a budget. The run is then
-        as many whole steps as the budget holds, and its last epoch may be a part of one.
-    preparation_macs : int
-        Part of the budget that is spent before the first step.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer samples than a batch holds, or the budget is less than a step.
+    can be resumed, or exported to a device, at any step. ``step_macs``, a step's
+    multiply-accumulates, is needed where ``options.macs`` is a budget, of which
+    ``preparation_macs`` are spent before the first step: the run is as many whole steps as the
+    budget holds, and its last epoch may be a part of one. A ValueError says that there are fewer
+    samples than a batch holds, or that the budget is less than a step.
     """
 
     def __init__(
         self,
-        options: ScheduleOptions,
+        options: RunOptions,
         samples: int,
         step_macs: int | None = None,
         preparation_macs: int = 0,

@@ -29,13 +29,12 @@ from pmt.train.costs.work import Cost
 from pmt.train.leaks import check_apart, warning_of_copies
 from pmt.train.losses import reads_labels
 from pmt.train.prepare.preparation import Preparation
-from pmt.train.run.config import RunOptions
 from pmt.train.run.folder import RunFolder
 from pmt.train.run.keep_best import Images, held_out_indices
-from pmt.train.run.loop import Progress, Run
-from pmt.train.run.observers import checked_callbacks
+from pmt.train.run.loop import Run
+from pmt.train.run.observers import Progress, checked_callbacks
 from pmt.train.run.result import RunResult
-from pmt.train.schedule import Schedule
+from pmt.train.schedule import RunOptions, Schedule
 from pmt.train.stepper import Stepper
 from pmt.train.training_data import (
     checked_training_data,

@@ -16,18 +16,6 @@ from pmt.model.class_checks import has_unlike_classes, is_named, listed, unlike_
 from pmt.model.input_conversion import check_range
 from pmt.train.losses import reads_labels
 
-__all__ = [
-    "checked_training_data",
-    "has_accuracy",
-    "is_measured",
-    "learned_classes",
-    "learns_classes",
-    "measured_images",
-    "note_on_classes",
-    "warning_of_classes",
-    "with_classes",
-]
-
 _FEWEST = 10  # images that say something about a data set's classes
 _FEWEST_TO_CHOOSE = 20  # images of which a run holds some out to choose its best state
 _STACK = 4  # the caller of fit
@@ -43,37 +31,14 @@ def checked_training_data(
 ) -> tuple[Dataset, Dataset | None]:
     """Return the images to train on and to watch, checked against the model and each other.
 
-    Parameters
-    ----------
-    model : Model
-        The model that is to be trained.
-    data, valid : Dataset or tuple of two arrays
-        Training images, and those that are watched, if any.
-    check : callable
-        Raises a ValueError where training images lack the labels that the training needs.
-    warns_of_missing : bool
-        Whether classes without images matter: the loss reads labels, and the caller holds out none.
-
-    Returns
-    -------
-    tuple of Dataset and Dataset or None
-        Both.
-
-    Raises
-    ------
-    TypeError
-        If one is neither a data set nor a pair of arrays.
-    ValueError
-        If a label is outside the model's classes, or missing; or no class is in both, or they
-        name it otherwise.
-
-    Warns
-    -----
-    UserWarning
-        Where all targets are equal; training images are of one class only or of half the model's
-        classes or fewer, or a class that the model knows has one of 20 or more, or none; more than
-        half of ``valid`` is of classes that no training image has; or the inputs are outside of
-        what the model's input can hold.
+    `check` raises a ValueError where training images lack the labels that the training needs.
+    `warns_of_missing` says whether classes without images matter: the loss reads labels, and the
+    caller holds out none. A TypeError tells of what is neither a data set nor a pair of arrays; a
+    ValueError of a label that is missing or outside the model's classes, and where no class is in
+    both, or they name it otherwise. A UserWarning comes where all targets are equal; training
+    images are of one class only or of half the model's classes or fewer, or a class that the model
+    knows has one of 20 or more, or none; more than half of `valid` is of classes that no training
+    image has; or the inputs are outside of what the model's input can hold.
     """
     images = model.match_classes(Dataset.of(data, "data"))
     check(model, images)
@@ -103,12 +68,8 @@ def has_accuracy(model: Model) -> bool:
 def measured_images(model: Model, data: DataLike, argument: str) -> Dataset:
     """Return images to measure a run's states on, which need class labels whatever the loss.
 
-    Raises
-    ------
-    TypeError
-        If they are neither a data set nor a pair of arrays.
-    ValueError
-        If they have no class labels, or some outside the model's classes; or it gives features.
+    A TypeError says that they are neither a data set nor a pair of arrays; a ValueError that they
+    have no class labels, or some outside the model's classes, or that it gives features.
     """
     images = model.match_classes(Dataset.of(data, argument))
     is_binary = model.is_classifier and model.classes == 1 and images.has_class_labels

@@ -20,7 +20,7 @@ from pmt.train.extensions import Estimator, Optimizer, check_extensions, extensi
 from pmt.train.losses import LossFunction, check_labels, check_output, function_name, is_function
 from pmt.train.option_fields import warn_without_effect
 from pmt.train.option_types import OptionArguments
-from pmt.train.options import PRESETS, TrainingOptions
+from pmt.train.options import PRESETS, TrainingOptions, check_options
 from pmt.train.options import preset as _preset
 from pmt.train.prepare.preparation import without_head
 from pmt.train.stepper import CoreStepper, Stepper
@@ -28,8 +28,6 @@ from pmt.train.trainer import Trainer
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-__all__ = ["Cost", "ZOTrainer"]
 
 
 class ZOTrainer(Trainer):
@@ -97,11 +95,11 @@ class ZOTrainer(Trainer):
         optimizer: Optimizer | None = None,
         **changes: Unpack[OptionArguments],
     ) -> None:
-        if options is not None and not isinstance(options, TrainingOptions):
-            raise TypeError(
-                f"options is {type(options).__name__}: must be pmt.TrainingOptions; options by "
-                "name are given as they are, for example ZOTrainer(queries=4), and a preset as "
-                "preset='paper'"
+        if options is not None:
+            check_options(
+                options,
+                "options by name are given as they are, for example ZOTrainer(queries=4), and a "
+                "preset as preset='paper'",
             )
         base = options if options is not None else _preset(preset)
         loss = changes.get("loss")

@@ -8,7 +8,7 @@ comparison with zeroth-order training, whose arena is counted exactly, favors ba
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from pmt.baselines.backprop.scheme import UpdateScheme, head_layer, input_channels
@@ -16,8 +16,6 @@ from pmt.model import Model
 from pmt.net.ops import DEFINITIONS, LAYER_KINDS
 from pmt.train.costs.memory import Memory, Moment, inference_moments, lifetimes
 from pmt.train.costs.work import Work
-
-__all__ = ["Arithmetic", "BackwardGraph", "backward_memory", "backward_moments", "backward_work"]
 
 # Their backward pass can work in place.
 _ELEMENTWISE = ("reshape", *(kind for kind, op in DEFINITIONS.items() if op.inputs > 1))
@@ -142,12 +140,7 @@ def backward_memory(
         frozen=(all_weights - weights) * arithmetic.value + (all_biases - biases) * 4,
         weights=weights * arithmetic.value,
         biases=biases * 4,
-        activations=peak.activations,
-        input=peak.input,
-        saved_activations=peak.saved_activations,
-        masks=peak.masks,
-        activation_gradients=peak.activation_gradients,
-        weight_gradients=peak.weight_gradients,
+        **asdict(peak),
         optimizer=(weights + biases) * arithmetic.state + weights * arithmetic.shadow,
     )
 

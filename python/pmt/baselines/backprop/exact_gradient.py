@@ -9,8 +9,6 @@ import numpy.typing as npt
 
 from pmt.model import Model
 
-__all__ = ["ExactGradient", "exact_gradient"]
-
 
 @dataclass(frozen=True)
 class ExactGradient:

@@ -23,21 +23,6 @@ from pmt.net.graph import Graph, Op, Tensor
 from pmt.net.ops import BaseOp
 from pmt.quantization.post_training import dequantize
 
-__all__ = [
-    "FloatNetwork",
-    "IntegerNetwork",
-    "exact_sums",
-    "padded",
-    "pooled_maximum",
-    "pooled_sum",
-    "quantize",
-    "requantize",
-    "round_weights",
-    "sums",
-    "tensor_of",
-    "torch",
-]
-
 torch: Any = import_extra("torch", "back-propagation needs the package torch", "torch")
 
 

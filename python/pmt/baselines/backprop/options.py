@@ -24,9 +24,6 @@ from pmt.train.schedule import (
     SEEDS,
 )
 
-__all__ = ["PRESETS", "Arithmetic", "BackpropOptions", "Rounding", "preset"]
-
-
 Arithmetic = Literal["int8", "float32"]
 Rounding = Literal["stochastic", "nearest", "truncation", "shadow"]
 

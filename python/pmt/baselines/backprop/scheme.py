@@ -13,8 +13,6 @@ from pmt._util.parsing import parse_json
 from pmt.errors import FileError
 from pmt.model import Layer, Model
 
-__all__ = ["LayerUpdate", "UpdateScheme", "head_layer", "input_channels", "layer_update"]
-
 _FORMAT = "pmt update scheme 1"
 _REMEDY = "write it again with `pmt scheme`"
 

@@ -17,9 +17,6 @@ from pmt.model import ImageScores, Model, scores_of_logits
 from pmt.net.graph import Graph, Op
 from pmt.train.stepper import Stepper, batch_figures
 
-__all__ = ["BackpropStepper", "random_bits", "updated_bias", "updated_weights"]
-
-
 _LARGEST_UPDATE = 16384.0  # as in the core: Q15.16 stays inside int32
 _INT32 = np.iinfo(np.int32)
 

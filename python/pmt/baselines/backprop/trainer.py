@@ -15,8 +15,6 @@ from pmt.train.costs.work import Cost
 from pmt.train.stepper import Stepper
 from pmt.train.trainer import Trainer
 
-__all__ = ["BackpropTrainer"]
-
 
 class BackpropTrainer(Trainer):
     """Trains layers of an int8 model by back-propagation, through torch.

@@ -14,18 +14,6 @@ from pmt.baselines.backprop.scheme import LayerUpdate, UpdateScheme, head_layer,
 from pmt.baselines.sparse_update.contribution import scheme_memory
 from pmt.model import Model
 
-__all__ = [
-    "Budgets",
-    "by_input_channel",
-    "channel_potentials",
-    "chosen_scheme",
-    "inspected_layers",
-    "largest_channels",
-    "layer_scores",
-    "select_scheme",
-    "top_channels",
-]
-
 
 def top_channels(scores: npt.ArrayLike, count: int) -> tuple[int, ...]:
     """Return the ``count`` channels of the highest score, ascending; of equals the first."""

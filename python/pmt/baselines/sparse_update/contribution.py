@@ -31,16 +31,6 @@ from pmt.datasets.dataset import checksum
 from pmt.errors import FileError
 from pmt.model import Layer, Model
 
-__all__ = [
-    "Contributions",
-    "Option",
-    "UpdateMemory",
-    "analyze",
-    "best_choice",
-    "layer_memory",
-    "scheme_memory",
-]
-
 RATIOS = (0.125, 0.25, 0.5, 1.0)
 _FORMAT = "pmt contributions 1"
 # Above this number memory is counted in coarser units, rounded up, so that a budget always holds.
@@ -170,14 +160,11 @@ def analyze(
     chosen = options if options is not None else BackpropOptions()
     plan = _plan(model, layers, ratios, stride)
     table = _Table(cache, _identity(model, data, valid, chosen))
-    line = ProgressLine(len(plan), done=len(table.accuracies), unit="training")
-    try:
+    with ProgressLine(len(plan), done=len(table.accuracies), unit="training") as line:
         for number, (name, scheme) in enumerate(plan.items()):
             line.update(number, name)
             if name not in table.accuracies:
                 table.add(name, _accuracy(model, scheme, data, valid, chosen, threads))
-    finally:
-        line.clear()
     return _contributions(table.accuracies, plan)
 
 
@@ -326,11 +313,6 @@ def best_choice(
     was not measured; options are by layer, first layer first.
     """
     count = len(options)
-    if len(bias_gains) != count + 1 or len(bias_memories) != count + 1:
-        raise ValueError(
-            f"{count} layers need {count + 1} gains and memories of biases; got {len(bias_gains)} "
-            f"and {len(bias_memories)}"
-        )
     if budget < min(bias_memories):
         raise ValueError(f"budget={budget!r} bytes is below the least, {min(bias_memories)}")
     unit = max(1, -(-budget // _MOST_UNITS))
@@ -388,23 +370,19 @@ def _trace(
 class UpdateMemory:
     """Bytes: trained ``weights`` (int8) and ``biases`` (int32), kept ``inputs``, ``masks``."""
 
-    weights: int
-    biases: int
-    inputs: int
-    masks: int
+    weights: int = 0
+    biases: int = 0
+    inputs: int = 0
+    masks: int = 0
 
     @property
     def total(self) -> int:
         """Sum of the parts."""
-        return self.weights + self.biases + self.inputs + self.masks
+        return sum(vars(self).values())
 
     def __add__(self, other: UpdateMemory) -> UpdateMemory:
-        return UpdateMemory(
-            self.weights + other.weights,
-            self.biases + other.biases,
-            self.inputs + other.inputs,
-            self.masks + other.masks,
-        )
+        sums = {name: size + getattr(other, name) for name, size in vars(self).items()}
+        return UpdateMemory(**sums)
 
 
 def layer_memory(model: Model, update: LayerUpdate) -> UpdateMemory:
@@ -432,14 +410,14 @@ def scheme_memory(model: Model, scheme: UpdateScheme) -> UpdateMemory:
     masks too. The published schemes have none.
     """
     head, trained = head_layer(model), scheme.by_op()
-    total = UpdateMemory(0, 0, 0, 0)
+    total = UpdateMemory()
     reaches = BackwardGraph.of(model, scheme).reaches
     ops, tensors = model.core.ops(), model.core.tensors()
     for layer in model.layers:
         update = trained.get(layer.index)
-        memory = layer_memory(model, update) if update else UpdateMemory(0, 0, 0, 0)
+        memory = layer_memory(model, update) if update else UpdateMemory()
         if layer.index == head:
-            memory = UpdateMemory(0, 0, memory.inputs, 0)
+            memory = UpdateMemory(inputs=memory.inputs)
         elif ops[layer.index]["output"] in reaches:
             memory = replace(memory, masks=_mask_bytes(tensors[ops[layer.index]["output"]]))
         total += memory

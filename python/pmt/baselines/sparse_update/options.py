@@ -9,8 +9,6 @@ from pmt.baselines.backprop.scheme import UpdateScheme, head_layer, layer_update
 from pmt.model import Layer, Model
 from pmt.train.option_fields import Range, document_options, option
 
-__all__ = ["PUBLISHED", "MCUTrainOptions", "TinyTrainOptions", "convolutions", "published_scheme"]
-
 # By the memory in KB: the number of last convolutions whose biases are trained, and the share of
 # input channels by convolution whose weights are (Lin et al., "On-Device Training Under 256KB
 # Memory", arXiv:2206.15472; the lists are those of github.com/mit-han-lab/tiny-training,

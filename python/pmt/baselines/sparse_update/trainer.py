@@ -40,16 +40,6 @@ from pmt.train.costs.work import Cost
 from pmt.train.run.folder import RunFolder
 from pmt.train.run.result import RunResult
 
-__all__ = [
-    "METHODS",
-    "ChosenScheme",
-    "MCUTrainTrainer",
-    "TinyTrainTrainer",
-    "choose_scheme",
-    "full_backward_macs",
-    "tinytrain_scheme",
-]
-
 
 class _SparseTrainer(BackpropTrainer):
     """Trains parts that are chosen once, before the first step, and kept with the run's options."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,18 @@ from pmt import _core
 from pmt._util.native_files import firmware_folder
 from pmt._util.text import did_you_mean
 from pmt.firmware.board.memory import MAKE_SECONDS, need_programs, run_make, write_changes
-from pmt.firmware.export.layout import fill_in, image_values, link_script, source_files
+from pmt.firmware.export.layout import (
+    fill_in,
+    image_values,
+    link_script,
+    source_files,
+    templates,
+    training_values,
+)
 from pmt.firmware.export.target import find_target
 from pmt.model import Model
 from pmt.train.costs.work import zeroth_order_work
 from pmt.train.options import TrainingOptions
-
-__all__ = ["KERNELS", "Instructions", "OpInstructions", "count_instructions"]
 
 KERNELS = ("arm_dsp", "portable")
 # Parts of a step that are forwards; the others are what training adds.
@@ -46,28 +51,16 @@ class OpInstructions:
 
 @dataclass(frozen=True)
 class Instructions:
-    """Instructions that one set of kernels takes.
+    """Instructions that one set of kernels takes."""
 
-    Attributes
-    ----------
-    kernels : str
-        One of :data:`KERNELS`.
-    ops : tuple of OpInstructions
-        The forward on whole activations, op by op.
-    step : dict of str to (int, int)
-        Instructions and calls of each part of a training step of one image, as the firmware runs
-        it: the first layers in line buffers; empty where none was asked for.
-    main_pass : int
-        Instructions of a forward as a step runs it; 0 where none was asked for.
-    whole_forwards : int
-        Instructions of all forwards of a step, were each op run as in ``ops``; 0 where none
-        was asked for.
-    """
-
-    kernels: str
-    ops: tuple[OpInstructions, ...]
+    kernels: str  # one of `KERNELS`
+    ops: tuple[OpInstructions, ...]  # the forward on whole activations, op by op
+    # Instructions and calls of each part of a training step of one image, as the firmware runs it:
+    # the first layers in line buffers; empty where none was asked for.
     step: dict[str, tuple[int, int]]
-    main_pass: int
+    main_pass: int  # instructions of a forward as a step runs it; 0 where none was asked for
+    # Instructions of all forwards of a step, were each op run as in `ops`; 0 where none was asked
+    # for.
     whole_forwards: int
 
     @property
@@ -114,15 +107,9 @@ def count_instructions(
     With ``options``, a training step of one image is counted, too. With ``-icount`` QEMU's virtual
     time is the number of instructions, so that the counts are the same on every run and every
     machine. They are not cycles: a Cortex-M7 executes up to two instructions in one, and waits for
-    memory.
-
-    Raises
-    ------
-    ValueError
-        If a set of kernels is unknown or a layer does not exist.
-    FileNotFoundError, ChildProcessError, TimeoutError
-        If compiler or emulator are missing, fail or take too long, or the model does not fit 4 MB
-        of flash and of RAM.
+    memory. A ValueError says that a set of kernels is unknown or a layer does not exist; a
+    FileNotFoundError, ChildProcessError or TimeoutError that compiler or emulator are missing, fail
+    or take too long, or that the model does not fit 4 MB of flash and of RAM.
     """
     for name in kernels:
         if name not in KERNELS:
@@ -142,18 +129,21 @@ def _project(
     """Return the files of the program that counts: name -> content."""
     firmware, image = firmware_folder(), model.image()
     target = find_target(_TARGET)
+    training: tuple[_core.Options, list[int]] = (_core.Options(), [])
+    if options is not None:
+        training = (options.to_core(), model.select_layers(options.layers))
     values = {
         **image_values(image),
         "PORTABLE": str("portable" in kernels).lower(),
         "DEVICE": str("arm_dsp" in kernels).lower(),
-        **_step_values(model, options),
+        **training_values(model.core, *training),
     }
     own = {path.name: path.read_bytes() for path in (firmware / "instructions").iterdir()}
     own["task.hpp"] = fill_in(own.pop("task.hpp.in"), values)
     own["link.ld"] = link_script(target)
     return {
         "Makefile": own.pop("Makefile"),
-        "image.S": fill_in((firmware / "template" / "image.S.in").read_bytes(), values),
+        "image.S": fill_in(templates("project")["model/image.S"].read_bytes(), values),
         "model/model.pmt": image,
         **{f"instructions/{name}": content for name, content in own.items()},
         **{
@@ -162,32 +152,6 @@ def _project(
             if name.startswith(("core/", "drivers/")) or name in _COMMON
         },
     }
-
-
-def _step_values(model: Model, options: TrainingOptions | None) -> dict[str, str]:
-    if options is None:
-        packed = bytes(_core.Options().pack())
-        return {
-            "LAYER_COUNT": "0",
-            "LAYERS": "0",
-            "OPTIONS": _listed(packed),
-            "STREAM_COUNT": "0",
-            "STREAMS": "{0, 0, 0}",
-        }
-    core = options.to_core()
-    layers = model.select_layers(options.layers)
-    streams = _core.DeviceMemory(model.core, core, layers, 1).segments()
-    return {
-        "LAYER_COUNT": str(len(layers)),
-        "LAYERS": ", ".join(map(str, layers)),
-        "OPTIONS": _listed(core.pack()),
-        "STREAM_COUNT": str(len(streams)),
-        "STREAMS": ", ".join(f"{{{_listed(one)}}}" for one in streams or [(0, 0, 0)]),
-    }
-
-
-def _listed(values: Iterable[int]) -> str:
-    return ", ".join(map(str, values))
 
 
 def _run(folder: Path) -> str:

@@ -20,47 +20,18 @@ from pmt.model import Model
 from pmt.profiling.profile import Profile, analytic_bytes
 from pmt.train.prepare import without_statistics
 
-__all__ = [
-    "MAKE_SECONDS",
-    "PACKAGES",
-    "BoardMemory",
-    "LinkedSizes",
-    "board_memory",
-    "link_firmware",
-    "linked_sizes",
-    "need_programs",
-    "require_linked",
-    "run_make",
-    "with_linked",
-    "write_changes",
-]
-
 
 @dataclass(frozen=True)
 class BoardMemory:
-    """Bytes of a method on a board.
-
-    Attributes
-    ----------
-    method : str
-        Its name.
-    target : Target
-        The board.
-    analytic : int
-        RAM by :func:`pmt.profiling.profile.analytic_bytes`.
-    frozen : int
-        Frozen weights and biases in flash, the least that it takes.
-    planned : PlannedSizes or None
-        Sizes that an export reserves; None where the core does not train the method.
-    linked : LinkedSizes or None
-        Sizes that the linker laid out; None where nothing was built.
-    """
+    """Bytes of a method on a board."""
 
     method: str
     target: Target
-    analytic: int
-    frozen: int
+    analytic: int  # RAM by `pmt.profiling.profile.analytic_bytes`
+    frozen: int  # frozen weights and biases in flash, the least that it takes
+    # Sizes that an export reserves; None where the core does not train the method.
     planned: PlannedSizes | None = None
+    # Sizes that the linker laid out; None where nothing was built.
     linked: LinkedSizes | None = None
 
     @property
@@ -118,10 +89,7 @@ def board_memory(model: Model, profile: Profile, target: Target) -> BoardMemory:
 def with_linked(model: Model, rows: Sequence[BoardMemory]) -> list[BoardMemory]:
     """Build the firmware of every row of one board that is planned and fits.
 
-    Raises
-    ------
-    ValueError, FileNotFoundError, ChildProcessError, TimeoutError
-        As :func:`link_firmware`.
+    Errors are those of :func:`link_firmware`.
     """
     require_linked(rows[0].target)
     planned = {row.method: row.planned for row in rows if row.planned is not None and row.fits}
@@ -189,14 +157,10 @@ def link_firmware(
     """Build the firmware that :func:`~pmt.firmware.export.export` writes, in a temporary folder.
 
     Samples and steps are on the card, and none are needed here. Trainings of one model differ in
-    the size of the arena and the parts that are linked; everything else is compiled once.
-
-    Raises
-    ------
-    ValueError
-        If the target is a library, which another project links.
-    FileNotFoundError, ChildProcessError, TimeoutError
-        If compiler or make are missing, fail or take too long, or the firmware does not fit.
+    the size of the arena and the parts that are linked; everything else is compiled once. A
+    ValueError says that the target is a library, which another project links; a FileNotFoundError,
+    ChildProcessError or TimeoutError that compiler or make are missing, fail or take too long, or
+    that the firmware does not fit.
     """
     require_linked(target)
     need_programs("firmware is linked", "arm-none-eabi-g++", "make")
@@ -268,10 +232,7 @@ def need_programs(purpose: str, *programs: str) -> None:
 def run_make(folder: Path, goal: str, too_long: str) -> subprocess.CompletedProcess[str]:
     """Run make in a folder, silently and with all processors.
 
-    Raises
-    ------
-    TimeoutError
-        If it takes longer than :data:`MAKE_SECONDS`; the message is ``too_long``.
+    A TimeoutError, whose message is ``too_long``, ends it after :data:`MAKE_SECONDS`.
     """
     # A make around this program would pass its own jobs and flags on in these variables.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}

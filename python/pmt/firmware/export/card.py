@@ -28,30 +28,18 @@ from pmt.model.card import (
     pack_records,
 )
 
-__all__ = ["SAVE_INTERVAL", "Expected", "build_card", "compute_expected"]
-
 SAVE_INTERVAL = 10  # steps
 _MOST_BLOCKS = 2**32 // BLOCK  # section sizes, and offsets of QEMU's file, have 32 bits
 
 
 @dataclass(frozen=True)
 class Expected:
-    """The host's results.
+    """The host's results."""
 
-    Attributes
-    ----------
-    activations : list of list of int
-        CRC-32 of each op's int8 output, for each sample of the clean inference.
-    results : list of dict
-        ``loss``, ``loss_sum``, ``correct``, ``changed`` of each step.
-    parameters : list of list of (int, int)
-        CRC-32 of each layer's weights and biases after each step.
-    image : bytes
-        The trained model.
-    """
-
+    # CRC-32 of each op's int8 output, for each sample of the clean inference.
     activations: list[list[int]]
-    results: list[dict[str, float]]
+    results: list[dict[str, float]]  # `loss`, `loss_sum`, `correct`, `changed` of each step
+    # CRC-32 of each layer's weights and biases after each step.
     parameters: list[list[tuple[int, int]]]
     image: bytes
 
@@ -84,11 +72,8 @@ def compute_expected(task: Task) -> Expected:
 def build_card(task: Task, expected: Expected, save_interval: int = SAVE_INTERVAL) -> bytes:
     """Return the card's bytes, as `dd` writes them to an SD card.
 
-    Raises
-    ------
-    ValueError
-        If ``save_interval``, the steps from one checkpoint to the next, is out of range, or the
-        samples do not fit a card of 4 GB.
+    A ValueError says that ``save_interval``, the steps from one checkpoint to the next, is out of
+    range, or that the samples do not fit a card of 4 GB.
     """
     check_steps("save_interval", save_interval)
     model, image = task.model.core, task.model.image()

@@ -7,33 +7,19 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from pmt import _core
 from pmt._util import atomic_file, processes
-from pmt._util.native_files import firmware_folder
+from pmt._util.checks import checked_path
 from pmt._util.parsing import parse_json
 from pmt._util.places import check_place
 from pmt.errors import ExistingFileError, FileError
+from pmt.firmware.export.layout import templates
 from pmt.firmware.export.task import Task
-
-__all__ = [
-    "APPLICATION",
-    "LOCK_NAME",
-    "Lock",
-    "check_folder",
-    "check_inputs",
-    "check_kind",
-    "inputs_of",
-    "is_export",
-    "make_lock",
-    "read_lock",
-    "with_kept_application",
-    "write_folder",
-]
 
 LOCK_NAME = "pmt.lock"
 LEARNER_FILE = "learner.json"  # the arguments of a learner, for who talks to the board
@@ -84,10 +70,7 @@ class Lock:
     def check_files(self, files: Mapping[str, bytes]) -> None:
         """Compare a folder that was made again.
 
-        Raises
-        ------
-        ValueError
-            If a file differs; the message names the files and both versions of pmt.
+        A ValueError names the files that differ and both versions of pmt.
         """
         here = _hashes(files)
         names = sorted(here.keys() | self.files.keys())
@@ -165,7 +148,7 @@ def make_lock(
 
 
 def _hashes(files: Mapping[str, bytes]) -> dict[str, str]:
-    names = (name for name in sorted(files) if not name.startswith(f"{APPLICATION}/"))
+    names = (name for name in sorted(files) if not _is_of_application(name))
     return {name: _sha256(files[name]) for name in names}
 
 
@@ -179,16 +162,33 @@ _MAIN = f"{APPLICATION}/main.cpp"
 _SELECTION = "model/selection.hpp"
 
 
-def is_export(out: Path) -> bool:
+def checked_out(out: str | Path, *, force: bool, learner: bool) -> Path:
+    """Return the folder to write, see :func:`check_folder`.
+
+    An export of the other kind, whose application would stay, is refused.
+    """
+    place = checked_path("out", out)
+    check_folder(place, force)
+    if _is_export(place) and (place / LEARNER_FILE).is_file() != learner:
+        kind = "the export of a training" if learner else "the export of a learner or of inference"
+        raise ExistingFileError(f"out={str(place)!r} is {kind}: choose another")
+    return place
+
+
+def write_project(
+    out: Path,
+    files: Mapping[str, bytes],
+    arguments: Mapping[str, Any] | None,
+    inputs: Mapping[str, str],
+) -> None:
+    """Write a project and its lock, with the user's application where an export is replaced."""
+    files = {**files, LOCK_NAME: make_lock(files, arguments, inputs).to_bytes()}
+    write_folder(out, _with_kept_application(out, files) if _is_export(out) else files)
+
+
+def _is_export(out: Path) -> bool:
     """Whether a folder lists the files that an export wrote into it."""
     return (out / LOCK_NAME).is_file()
-
-
-def check_kind(out: Path, *, learner: bool) -> None:
-    """Refuse an export of the other kind, whose application would stay."""
-    if is_export(out) and (out / LEARNER_FILE).is_file() != learner:
-        kind = "the export of a training" if learner else "the export of a learner or of inference"
-        raise ExistingFileError(f"out={str(out)!r} is {kind}: choose another")
 
 
 def check_folder(out: Path, force: bool) -> None:
@@ -219,7 +219,7 @@ def check_folder(out: Path, force: bool) -> None:
         )
 
 
-def with_kept_application(out: Path, files: Mapping[str, bytes]) -> dict[str, bytes]:
+def _with_kept_application(out: Path, files: Mapping[str, bytes]) -> dict[str, bytes]:
     """Give a new project the files in ``app/`` of the export that it replaces.
 
     A ``main.cpp`` that nobody changed gives way where one export selects a block and the other does
@@ -253,7 +253,8 @@ def write_folder(out: Path, files: Mapping[str, bytes]) -> None:
     wrote), the folder is unchanged.
     """
     real = out.resolve()
-    foreign = [name for name in _foreign_files(real) if not _is_kept(name, files)]
+    kept = {name for name in files if _is_of_application(name)}
+    foreign = [name for name in _foreign_files(real) if name not in kept]
     taken = [name for name in foreign if _is_taken(name, files)]
     if taken:
         raise ExistingFileError(
@@ -296,8 +297,8 @@ def _is_of_application(name: str) -> bool:
 
 
 def _as_exported() -> tuple[bytes, ...]:
-    template = firmware_folder() / "template"
-    return (template / "main.cpp").read_bytes(), (template / "select.cpp").read_bytes()
+    first, second = (templates(part)[_MAIN].read_bytes() for part in ("project", "select"))
+    return first, second
 
 
 def _refuse_places(out: Path, real: Path) -> None:
@@ -312,12 +313,12 @@ def _refuse_places(out: Path, real: Path) -> None:
 
 def _differs(path: Path, sha256: str) -> bool:
     """Whether a file is there with another content; one that was removed is not a loss."""
-    return path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() != sha256
+    return path.is_file() and _sha256(path.read_bytes()) != sha256
 
 
 def _foreign_files(real: Path) -> list[str]:
     """Names of files and links that neither an export nor its Makefile wrote."""
-    written = read_lock(real / LOCK_NAME).files if is_export(real) else {}
+    written = read_lock(real / LOCK_NAME).files if _is_export(real) else {}
     found = []
     for here, folders, names in _walk(real):
         links = [name for name in folders if (real / here / name).is_symlink()]
@@ -340,11 +341,6 @@ def _walk(real: Path) -> Iterator[tuple[Path, list[str], list[str]]]:
         yield here, folders, names
 
 
-def _is_kept(name: str, files: Mapping[str, bytes]) -> bool:
-    """Whether a project already holds the file: of the user's application."""
-    return name in files and _is_of_application(name)
-
-
 def _is_taken(name: str, files: Mapping[str, bytes]) -> bool:
     """Whether a project has a file of this name, or below it, or one in place of its folder."""
     return any(
@@ -363,7 +359,8 @@ def _carry(source: Path, to: Path) -> None:
 def _recover(real: Path) -> None:
     """Bring back the folder that a killed export had renamed; remove its temporary files."""
     pattern = re.compile(rf"\.{re.escape(real.name)}\.[0-9]+\.[0-9a-f]{{8}}\.[0-9]+\.(part|old)")
-    left = [(path, pattern.fullmatch(path.name)) for path in _siblings(real)]
+    siblings = real.parent.iterdir() if real.parent.is_dir() else ()
+    left = [(path, pattern.fullmatch(path.name)) for path in siblings]
     for path, match in sorted((path, match) for path, match in left if match is not None):
         if match[1] == "old" and not real.exists() and not _is_being_replaced(path):
             path.rename(real)
@@ -375,10 +372,6 @@ def _is_being_replaced(old: Path) -> bool:
     """Whether a living process of this machine stands between its two renames."""
     *_, tag, pid, _ = old.name.split(".")
     return tag == processes.machine_tag() and processes.is_running(int(pid))
-
-
-def _siblings(real: Path) -> Iterable[Path]:
-    return list(real.parent.iterdir()) if real.parent.is_dir() else []
 
 
 def _sync_tree(folder: Path) -> None:

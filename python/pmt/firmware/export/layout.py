@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from pmt import _core
@@ -14,53 +14,9 @@ from pmt._util.text import did_you_mean
 from pmt.firmware.export.target import Target, check_word
 from pmt.model.card import IMAGE_CRC
 
-__all__ = [
-    "FORMATS",
-    "arrange",
-    "build_files",
-    "check_format",
-    "fill_in",
-    "image_values",
-    "link_script",
-    "run_command",
-    "source_files",
-    "values_of",
-]
-
 FORMATS = ("make", "platformio", "zephyr", "arduino")
 _OF_A_LIBRARY = ("zephyr", "arduino")  # the system brings the board
 
-# Name in the project -> template.
-_EVERY_PROJECT = {
-    "app/main.cpp": "main.cpp",
-    "model/image.S": "image.S.in",
-    "model/config.hpp": "config.hpp.in",
-}
-# For chips that must be told how the board is wired.
-_WIRED = {"model/wiring.hpp": "wiring.hpp.in"}
-# For boards that choose a block first.
-_SELECTING = {"app/main.cpp": "select.cpp", "model/selection.hpp": "selection.hpp.in"}
-# For boards that learn by themselves.
-_LEARNING = {
-    "app/main.cpp": "learner/main.cpp",
-    "model/image.S": "learner/image.S.in",
-    "model/config.hpp": "learner/config.hpp.in",
-    "README.md": "learner/README.md.in",
-}
-_FIRMWARE = {
-    **_EVERY_PROJECT,
-    "Makefile": "Makefile.in",
-    "CMakeLists.txt": "CMakeLists.txt.in",
-    "CMakePresets.json": "CMakePresets.json.in",
-    "toolchain.cmake": "toolchain.cmake.in",
-    "README.md": "README.md.in",
-}
-_LIBRARY = {
-    **_EVERY_PROJECT,
-    "Makefile": "library/Makefile.in",
-    "CMakeLists.txt": "library/CMakeLists.txt.in",
-    "README.md": "library/README.md.in",
-}
 # `memory.cpp` stands in for the C library and `semihosting` for a card: a library needs neither.
 _NOT_IN_A_LIBRARY = ("common/memory.cpp", "common/semihosting.cpp", "common/semihosting.hpp")
 
@@ -98,20 +54,31 @@ def build_files(
     learner: bool = False,
 ) -> dict[str, bytes]:
     """Return the application, the files that build it, and the README, filled in."""
-    firmware = firmware_folder()
-    template = firmware / "template"
-    templates = _FIRMWARE if target.linked else _LIBRARY
-    if target.wiring is not None:
-        templates = {**templates, **_WIRED}
-    if selects:
-        templates = {**templates, **_SELECTING}
-    if learner:
-        templates = {**templates, **_LEARNING}
-    origins = {name: template / path for name, path in templates.items()}
+    parts = ["project", "firmware" if target.linked else "library"]
+    # For chips that must be told how the board is wired; for boards that choose a block first, or
+    # learn by themselves.
+    wanted = {"wired": target.wiring is not None, "select": selects, "learner": learner}
+    origins = templates(*parts, *(part for part, is_wanted in wanted.items() if is_wanted))
     if target.linked:
         own = target.folder / "link.ld.in"
-        common = firmware / "drivers" / "cortex_m" / "link.ld.in"
+        common = firmware_folder() / "drivers" / "cortex_m" / "link.ld.in"
         origins[f"board/{target.name}/link.ld"] = own if own.is_file() else common
+    return filled(origins, values)
+
+
+def templates(*parts: str) -> dict[str, Path]:
+    """Return the templates of some parts of a project by name there; a later part's win."""
+    folders = [firmware_folder() / "template" / part for part in parts]
+    return {
+        path.relative_to(folder).as_posix().removesuffix(".in"): path
+        for folder in folders
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def filled(origins: Mapping[str, Path], values: Mapping[str, object]) -> dict[str, bytes]:
+    """Return the contents of templates; of those that end in ``.in`` with the values put in."""
     return {
         name: fill_in(path.read_bytes(), values) if path.suffix == ".in" else path.read_bytes()
         for name, path in origins.items()
@@ -130,9 +97,10 @@ def image_values(image: bytes) -> dict[str, object]:
 
 def values_of(target: Target) -> dict[str, object]:
     """Return the template values of a target."""
-    wiring = {} if target.wiring is None else target.wiring.values()
+    supply, crystal_hz = target.wiring or ("", 0)
     return {
-        **wiring,
+        "SUPPLY": supply,
+        "CRYSTAL_HZ": crystal_hz,
         "TARGET": target.name,
         "DESCRIPTION": target.description,
         "RUN": target.run,
@@ -145,6 +113,31 @@ def values_of(target: Target) -> dict[str, object]:
         "EXTERNAL_BYTES": 0,
         "CLOCK_HZ": target.clock_hz,
     }
+
+
+def training_values(
+    model: _core.Model, options: _core.Options, layers: Sequence[int], batch: int = 1
+) -> dict[str, object]:
+    """Return the template values of a training; of none where there are no layers."""
+    streams: Sequence[tuple[int, ...]] = []
+    if layers:
+        streams = _core.DeviceMemory(model, options, list(layers), batch).segments()
+    return {
+        "OPTIONS": _listed(options.pack()),
+        "LAYERS": _listed(layers or (0,)),
+        "LAYER_COUNT": len(layers),
+        **stream_values(streams),
+    }
+
+
+def stream_values(streams: Sequence[tuple[int, ...]]) -> dict[str, object]:
+    """Return the template values of streams; C++ has no empty array: the count tells of none."""
+    braced = ", ".join(f"{{{_listed(one)}}}" for one in streams or [(0, 0, 1)])
+    return {"STREAMS": braced, "STREAM_COUNT": len(streams)}
+
+
+def _listed(values: Iterable[int]) -> str:
+    return ", ".join(map(str, values))
 
 
 def link_script(target: Target) -> bytes:
@@ -203,7 +196,7 @@ def run_command(name: str, target: Target, folder: Path | None = None) -> str:
     if name == "zephyr":
         return f"west build -b BOARD {where}"
     if name == "arduino":
-        flags = (firmware_folder() / "template" / name / "platform.local.txt").read_text()
+        flags = templates(name)["extras/platform.local.txt"].read_text()
         sketch = shlex.quote(str(here / "examples" / "Train"))
         build = shlex.quote(flags.splitlines()[-1])
         return f"arduino-cli compile -b FQBN --library {where} --build-property {build} {sketch}"
@@ -217,15 +210,13 @@ def arrange(
     files: Mapping[str, bytes], name: str, target: Target, values: Mapping[str, object]
 ) -> dict[str, bytes]:
     """Return the files of the project for ``make`` as another build system wants them."""
-    template = firmware_folder() / "template" / name
-    values = {**values, "VERSION": _core.__version__}
+    if name == "make":
+        return dict(files)
+    own = filled(templates(name), {**values, "VERSION": _core.__version__})
     if name == "platformio":
-        return {**files, **_platformio(template, target, values)}
-    if name == "zephyr":
-        return {**_without_build_files(files), **_zephyr(template, values)}
-    if name == "arduino":
-        return _arduino(template, _without_build_files(files), values)
-    return dict(files)
+        return {**files, **own, f"platformio/{target.name}.json": _platformio(target, values)}
+    files = _without_build_files(files)
+    return {**(_arduino(files) if name == "arduino" else files), **own}
 
 
 def _without_build_files(files: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -237,11 +228,8 @@ def _without_build_files(files: Mapping[str, bytes]) -> dict[str, bytes]:
     }
 
 
-def _filled(path: Path, values: Mapping[str, object]) -> bytes:
-    return fill_in(path.read_bytes(), values)
-
-
-def _platformio(template: Path, target: Target, values: Mapping[str, object]) -> dict[str, bytes]:
+def _platformio(target: Target, values: Mapping[str, object]) -> bytes:
+    """Return PlatformIO's description of a board."""
     board = {
         "name": target.description,
         "vendor": "pmt export",
@@ -260,28 +248,10 @@ def _platformio(template: Path, target: Target, values: Mapping[str, object]) ->
             "offset_address": values["FLASH_ORIGIN"],
         },
     }
-    return {
-        "platformio.ini": _filled(template / "platformio.ini.in", values),
-        "platformio/flags.py": _filled(template / "flags.py.in", values),
-        f"platformio/{target.name}.json": (json.dumps(board, indent=2) + "\n").encode(),
-    }
+    return (json.dumps(board, indent=2) + "\n").encode()
 
 
-def _zephyr(template: Path, values: Mapping[str, object]) -> dict[str, bytes]:
-    return {
-        "CMakeLists.txt": _filled(template / "CMakeLists.txt.in", values),
-        "prj.conf": _filled(template / "prj.conf.in", values),
-        "port/port.cpp": (template / "port.cpp").read_bytes(),
-        "zephyr/module.yml": (template / "module.yml").read_bytes(),
-        "zephyr/Kconfig": (template / "Kconfig").read_bytes(),
-        "zephyr/CMakeLists.txt": _filled(template / "module_CMakeLists.txt.in", values),
-        "README.md": _filled(template / "README.md.in", values),
-    }
-
-
-def _arduino(
-    template: Path, files: Mapping[str, bytes], values: Mapping[str, object]
-) -> dict[str, bytes]:
+def _arduino(files: Mapping[str, bytes]) -> dict[str, bytes]:
     """Arduino compiles all of ``src/``, which is its include path as well."""
     sources = {
         f"src/{name}": content
@@ -294,12 +264,6 @@ def _arduino(
         **{name: files[name] for name in files if "/" not in name},
         **sources,
         "src/model/image.cpp": _c_array(image),
-        "src/port.cpp": (template / "port.cpp").read_bytes(),
-        "src/pmt_firmware.h": (template / "pmt_firmware.h").read_bytes(),
-        "examples/Train/Train.ino": (template / "Train.ino").read_bytes(),
-        "library.properties": _filled(template / "library.properties.in", values),
-        "extras/platform.local.txt": (template / "platform.local.txt").read_bytes(),
-        "README.md": _filled(template / "README.md.in", values),
     }
 
 

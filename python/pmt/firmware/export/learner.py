@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from html import escape
 from pathlib import Path
@@ -14,19 +14,13 @@ from typing import Any
 import numpy as np
 
 from pmt import _core
-from pmt._util.checks import checked_flag, checked_path
-from pmt._util.native_files import firmware_folder
+from pmt._util.checks import checked_flag
 from pmt._util.text import table
 from pmt.firmware.export import layout
 from pmt.firmware.export.folder import (
     LEARNER_FILE,
-    LOCK_NAME,
-    check_folder,
-    check_kind,
-    is_export,
-    make_lock,
-    with_kept_application,
-    write_folder,
+    checked_out,
+    write_project,
 )
 from pmt.firmware.export.linked import LINKED_NAME, LinkedParts, linked_parts
 from pmt.firmware.export.report import FixedMemory
@@ -44,8 +38,6 @@ from pmt.train.learner import (
 )
 from pmt.train.options import TrainingOptions
 from pmt.train.prepare.input_choice import with_any_stage
-
-__all__ = ["FRAMES", "STATES", "LearnerExport", "export_learner", "export_learner_files"]
 
 FRAMES = ("board", "host")
 STATES = ("card", "flash")
@@ -243,9 +235,7 @@ def export_learner(
     flags |= {"keeps_activations": keeps_activations, "force": force}
     for name, flag in flags.items():
         checked_flag(name, flag)
-    board = find_target(target)
-    if like is not None:
-        board = board.limited_to(find_target(like))
+    board = find_target(target, like)
     if "stm32" not in board.drivers and not (board.folder / "serial.cpp").is_file():
         raise ValueError(
             f"target={board.name!r} has no serial line that a learner could read (serial.cpp in "
@@ -258,9 +248,7 @@ def export_learner(
         raise ValueError(f"states={states!r} must be one of {', '.join(STATES)}")
     if states == "flash":
         board = _below_states(board)
-    place = checked_path("out", out)
-    check_folder(place, force)
-    check_kind(place, learner=True)
+    place = checked_out(out, force=force, learner=True)
     if choose_input:
         model = with_any_stage(model)
     image, clean = learner_image(model)
@@ -306,13 +294,10 @@ def export_learner(
     _check_fits(report, board)
     project = _project(report, board, image, b"" if clean is None else clean.tobytes())
     project[LINKED_NAME] = parts.header()
-    project["model/epochs.hpp"] = _epochs(model, options)
+    project.update(_epochs(model, options))
     project[LEARNER_FILE] = _arguments(report, options)
     inputs = {"model": hashlib.sha256(model.image()).hexdigest()}
-    project[LOCK_NAME] = make_lock(project, None, inputs).to_bytes()
-    if is_export(place):
-        project = with_kept_application(place, project)
-    write_folder(place, project)
+    write_project(place, project, None, inputs)
     return report
 
 
@@ -402,8 +387,7 @@ def _project(report: LearnerExport, board: Target, image: bytes, clean: bytes) -
         "TITLE": _TITLES[report.samples > 0],
         "ABOUT": _ABOUT[report.samples > 0],
         "MEMORY": escape(report.memory_table(), quote=False),
-        "STREAMS": _braced(report.sizes.streams),
-        "STREAM_COUNT": len(report.sizes.streams),
+        **layout.stream_values(report.sizes.streams),
         "CLEAN": "clean" if clean else "nullptr",
         "CLEAN_COUNT": len(clean) // 8,
         "CHOOSES_INPUT": str(report.chooses_input).lower(),
@@ -433,35 +417,17 @@ def _arguments(report: LearnerExport, options: TrainingOptions | None) -> bytes:
     return (json.dumps(arguments, indent=2) + "\n").encode()
 
 
-def _epochs(model: Model, options: TrainingOptions | None) -> bytes:
-    """Return the layers and options of the board's training by perturbed forwards."""
-    core, layers, batch, epochs, rate = epochs_of(model, options) or (
-        _core.Options(),
-        (),
-        1,
-        1,
-        0.0,
-    )
-    streams: Sequence[tuple[int, int, int]] = []
-    if layers:
-        streams = _core.DeviceMemory(model.core, core, list(layers), batch).segments()
+def _epochs(model: Model, options: TrainingOptions | None) -> dict[str, bytes]:
+    """Return the file of the layers and options of the board's training by perturbed forwards."""
+    none = (_core.Options(), (), 1, 1, 0.0)
+    core, layers, batch, epochs, rate = epochs_of(model, options) or none
     values = {
-        "OPTIONS": ", ".join(map(str, core.pack())),
-        "LAYERS": ", ".join(map(str, layers or (0,))),
-        "LAYER_COUNT": len(layers),
+        **layout.training_values(model.core, core, layers, batch),
         "BATCH": batch,
         "EPOCHS": epochs,
         "RATE": float(np.float32(rate)).hex(),
-        "STREAMS": _braced(streams),
-        "STREAM_COUNT": len(streams),
     }
-    template = firmware_folder() / "template" / "learner" / "epochs.hpp.in"
-    return layout.fill_in(template.read_bytes(), values)
-
-
-def _braced(streams: Sequence[tuple[int, int, int]]) -> str:
-    """Return streams for C++, which has no empty array: that there is none is said by the count."""
-    return ", ".join(f"{{{', '.join(map(str, one))}}}" for one in streams or [(0, 0, 1)])
+    return layout.filled(layout.templates("epochs"), values)
 
 
 def export_learner_files(

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from pmt import _core
 
-__all__ = ["LINKED_NAME", "LinkedParts", "linked_parts"]
-
 LINKED_NAME = "core/base/linked_parts.hpp"
 # Bytes of flash at -O2 that a part takes at least, by its bit. ``make`` of an export whose header
 # misses one bit gives them.
@@ -23,20 +21,11 @@ _SIZES: dict[str, dict[int, int]] = {
 
 @dataclass(frozen=True)
 class LinkedParts:
-    """Parts that are linked.
+    """Parts that are linked."""
 
-    Attributes
-    ----------
-    bits : dict of str to int
-        Of each set of ``cpp/core/base/linked_parts.hpp`` the bits of its parts.
-    input_stage : bool
-        Whether the model has filters before the network.
-    input_search, learning, kept_activations : bool
-        Whether a learner chooses them; whether it learns at all; whether it keeps activations.
-    """
-
-    bits: dict[str, int]
-    input_stage: bool = True
+    bits: dict[str, int]  # of each set of `cpp/core/base/linked_parts.hpp` the bits of its parts
+    input_stage: bool = True  # whether the model has filters before the network
+    # Whether a learner chooses them; whether it learns at all; whether it keeps activations.
     input_search: bool = False
     learning: bool = False
     kept_activations: bool = False
@@ -73,20 +62,8 @@ def linked_parts(
 ) -> LinkedParts:
     """Return the parts that a model and trainings of layers use.
 
-    Parameters
-    ----------
-    model : Model
-        The core's model.
-    trainings : iterable of (Options, sequence of int)
-        Options, and the ops of the layers; none for firmware that trains nothing.
-    input_search, learning, kept_activations : bool, optional
-        Whether filters before the network are chosen on the board; whether it learns at all;
-        whether it keeps activations.
-
-    Returns
-    -------
-    LinkedParts
-        Their bits.
+    Trainings are options and the ops of their layers; none for firmware that trains nothing. The
+    flags are those of :class:`LinkedParts`.
     """
     bits = {"estimators": 0, "losses": 0, "generators": 0, **_core.parts_of_model(model)}
     for options, layers in trainings:

@@ -11,23 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from pmt import _core
-from pmt._util.checks import checked_path
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import DataLike
 from pmt.errors import OptionError
 from pmt.firmware.export import layout
 from pmt.firmware.export.card import SAVE_INTERVAL, Expected, build_card, compute_expected
 from pmt.firmware.export.folder import (
-    LOCK_NAME,
     Lock,
-    check_folder,
     check_inputs,
-    check_kind,
+    checked_out,
     inputs_of,
-    is_export,
-    make_lock,
-    with_kept_application,
-    write_folder,
+    write_project,
 )
 from pmt.firmware.export.linked import LINKED_NAME, LinkedParts, linked_parts
 from pmt.firmware.export.report import (
@@ -61,8 +55,6 @@ from pmt.train.options import preset as preset_options
 from pmt.train.prepare.preparation import without_head
 from pmt.train.run.folder import RunFolder
 from pmt.train.run.keep_best import part
-
-__all__ = ["BOARD_SIZES", "board_options", "export", "export_files"]
 
 _LEAST_TIMEOUT = 300  # seconds
 
@@ -163,14 +155,10 @@ def export(
     OSError
         If the folder cannot be written; what was there is unchanged.
     """
-    board = find_target(target)
-    if like is not None:
-        board = board.limited_to(find_target(like))
+    board = find_target(target, like)
     layout.check_format(format, board)
     check_steps("save_interval", save_interval)
-    out = checked_path("out", out)
-    check_folder(out, force)
-    check_kind(out, learner=False)
+    out = checked_out(out, force=force, learner=False)
     task_of = partial(
         make_task,
         model_or_run,
@@ -204,10 +192,7 @@ def export(
     project = _project(board, format, report, files, selection)
     if lock is not None:
         lock.check_files(project)
-    project[LOCK_NAME] = make_lock(project, arguments, inputs).to_bytes()
-    if is_export(out):
-        project = with_kept_application(out, project)
-    write_folder(out, project)
+    write_project(out, project, arguments, inputs)
     return report
 
 

@@ -16,21 +16,6 @@ from pmt.model import Model
 from pmt.train.costs.memory import arena_bytes, peak_moment, portable_arena_excess
 from pmt.train.prepare import without_statistics
 
-__all__ = [
-    "INSTRUCTIONS_OF_A_MAC",
-    "ExportReport",
-    "Latency",
-    "PlannedSizes",
-    "arena_parts",
-    "check_budgets",
-    "estimated_instructions",
-    "fixed_memory",
-    "peak_op",
-    "planned_arena",
-    "planned_sizes",
-    "project_latency",
-]
-
 _LONG_RUN = 300.0  # seconds
 
 
@@ -210,23 +195,12 @@ _CYCLES_SOURCE = (
 
 @dataclass(frozen=True)
 class Latency:
-    """The factors of a projection.
+    """The factors of a projection."""
 
-    Attributes
-    ----------
-    clock_mhz : float
-        The core's clock; of an emulated board the instructions that QEMU executes in a microsecond.
-    clock_source : str
-        Origin of the figure.
-    cycles_per_instruction : float
-        Assumed mean.
-    cycles_source : str
-        Origin of the figure.
-    """
-
+    # The core's clock; of an emulated board the instructions that QEMU executes in a microsecond.
     clock_mhz: float
     clock_source: str
-    cycles_per_instruction: float
+    cycles_per_instruction: float  # assumed mean
     cycles_source: str
 
     def seconds(self, instructions: int) -> float:
@@ -268,20 +242,11 @@ class FixedMemory(NamedTuple):
     Variables and code are those of the boards that come with pmt, compiled as their Makefiles do;
     tests hold what is linked to them. Other processors and flags come close. None where another
     project links.
-
-    Attributes
-    ----------
-    stack : int
-        Reserved.
-    variables : int
-        At most; what else is in RAM is the arena.
-    code : int
-        Code and constants, at most; what else is in flash is the model.
     """
 
-    stack: int
-    variables: int
-    code: int
+    stack: int  # reserved
+    variables: int  # at most; what else is in RAM is the arena
+    code: int  # code and constants, at most; what else is in flash is the model
 
 
 # Code and constants take this at least, whatever the flags: with -Os they have 67 KB.
@@ -306,20 +271,7 @@ def fixed_memory(board: Target, selects: bool = False) -> FixedMemory:
 
 
 def arena_parts(task: Task, arena: int) -> dict[str, int]:
-    """Return the parts of an arena, which add up to it.
-
-    Parameters
-    ----------
-    task : Task
-        The training.
-    arena : int
-        Its size in bytes.
-
-    Returns
-    -------
-    dict of str to int
-        Name -> bytes.
-    """
+    """Return the parts of a training's arena by name; they add up to its bytes."""
     taken = task.device().parts()
     parts = {
         "trained weights": taken["weights"] + taken["biases"],
@@ -338,24 +290,16 @@ def peak_op(task: Task) -> str:
 
 @dataclass(frozen=True)
 class PlannedSizes:
-    """Bytes of a firmware before it is built.
+    """Bytes of a firmware before it is built."""
 
-    Attributes
-    ----------
-    arena, stack, variables : int
-        RAM; variables at most.
-    model, code : int
-        Flash; code at most.
-    parts : LinkedParts
-        Parts of the core that are linked.
-    """
-
+    # RAM; variables at most.
     arena: int
     stack: int
     variables: int
+    # Flash; code at most.
     model: int
     code: int
-    parts: LinkedParts
+    parts: LinkedParts  # parts of the core that are linked
 
     @property
     def ram(self) -> int:
@@ -404,14 +348,11 @@ def planned_sizes(
 
 
 def check_budgets(report: ExportReport, board: Target) -> None:
-    """Refuse a program that cannot be linked.
+    """Refuse a program that cannot be linked by a ValueError.
 
-    Raises
-    ------
-    ValueError
-        If a budget or the stack is outside its range, or what the firmware takes is over a budget.
-        The least of code counts, since the compiler's flags decide; the report's verdict says where
-        the usual ones may not do.
+    A budget or the stack is outside its range, or the firmware takes more than a budget. The least
+    of code counts, since the compiler's flags decide; the report's verdict says where the usual
+    ones may not do.
     """
     _check_ranges(report, board)
     if report.ram_used > report.ram_bytes > 0:

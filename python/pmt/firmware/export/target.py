@@ -14,18 +14,6 @@ from pmt._util.parsing import parse_toml
 from pmt._util.text import did_you_mean
 from pmt.errors import FileError, MissingFileError
 
-__all__ = [
-    "Region",
-    "Target",
-    "Wiring",
-    "check_word",
-    "find_target",
-    "parse_size",
-    "read_target",
-    "target_names",
-    "targets",
-]
-
 # Armv7E-M and Armv8-M with the DSP extension; core/kernels/dsp.hpp asks the compiler the same.
 _DSP = {f"-mcpu=cortex-{core}" for core in ("m4", "m7", "m33")}
 
@@ -38,83 +26,38 @@ class Region:
     bytes: int
 
 
-@dataclass(frozen=True)
-class Wiring:
-    """Supply and crystal of a board, which its clock driver must know.
+class Wiring(NamedTuple):
+    """Supply and crystal of a board, which its clock driver must know."""
 
-    Attributes
-    ----------
-    supply : str
-        Supply of the core: ``"ldo"``, ``"smps"``, ``"smps_1v8_ldo"`` or ``"smps_2v5_ldo"``.
-    crystal_hz : int
-        0 where there is none: the chip's own oscillator does.
-    """
-
-    supply: str
-    crystal_hz: int
-
-    def values(self) -> dict[str, object]:
-        """Return the values for templates."""
-        return {"SUPPLY": self.supply, "CRYSTAL_HZ": self.crystal_hz}
+    supply: str  # supply of the core: `"ldo"`, `"smps"`, `"smps_1v8_ldo"` or `"smps_2v5_ldo"`
+    crystal_hz: int  # 0 where there is none: the chip's own oscillator does
 
 
 @dataclass(frozen=True)
 class Target:
-    """A board.
+    """A board."""
 
-    Attributes
-    ----------
-    name : str
-        Value of ``--target``.
-    folder : pathlib.Path
-        Holds the board's sources.
-    description : str
-        One line for people.
-    drivers : tuple of str
-        Folders of ``firmware_export/drivers`` that it is built with.
-    flags : tuple of str
-        The compiler's options for the processor; none for the host's.
-    flash, ram : Region
-        Memory of the firmware; budgets and linker regions.
-    external : Region or None
-        Slower memory beside it, which a learner may keep activations in.
-    clock_hz : int
-        Clock of the core.
-    stack_bytes : int
-        Reserved for the stack by default.
-    run : str
-        Command that builds and runs, inside the exported folder.
-    chip : str
-        The processor's part number; empty where nothing takes it.
-    machine : str
-        QEMU's name of the board; empty for a real one.
-    emulated_per_second : int
-        Instructions that QEMU executes in a second, roughly; 0 where that is not known.
-    openocd : str
-        OpenOCD's script of the board; empty where it has none.
-    wiring : Wiring or None
-        Supply and crystal, for the chip's clock driver; None where no driver asks.
-    like : str
-        The board whose sizes limit this one, see :meth:`limited_to`.
-    """
-
-    name: str
-    folder: Path
-    description: str
+    name: str  # value of `--target`
+    folder: Path  # holds the board's sources
+    description: str  # one line for people
+    # Memory of the firmware; budgets and linker regions.
     flash: Region
     ram: Region
-    clock_hz: int
-    stack_bytes: int
-    run: str
-    drivers: tuple[str, ...] = ()
-    flags: tuple[str, ...] = ()
-    chip: str = ""
-    machine: str = ""
+    clock_hz: int  # clock of the core
+    stack_bytes: int  # reserved for the stack by default
+    run: str  # command that builds and runs, inside the exported folder
+    drivers: tuple[str, ...] = ()  # folders of `firmware_export/drivers` that it is built with
+    flags: tuple[str, ...] = ()  # the compiler's options for the processor; none for the host's
+    chip: str = ""  # the processor's part number; empty where nothing takes it
+    machine: str = ""  # QEMU's name of the board; empty for a real one
+    # Instructions that QEMU executes in a second, roughly; 0 where that is not known.
     emulated_per_second: int = 0
-    openocd: str = ""
+    openocd: str = ""  # OpenOCD's script of the board; empty where it has none
+    # Supply and crystal, for the chip's clock driver; None where no driver asks.
     wiring: Wiring | None = None
+    # Slower memory beside it, which a learner may keep activations in.
     external: Region | None = None
-    like: str = ""
+    like: str = ""  # the board whose sizes limit this one, see `limited_to`
 
     @property
     def linked(self) -> bool:
@@ -144,13 +87,7 @@ class Target:
         return None
 
     def limited_to(self, other: Target) -> Target:
-        """Return this target with another's sizes of flash and RAM.
-
-        Raises
-        ------
-        ValueError
-            If this board has less memory than the other.
-        """
+        """Return this target with another's sizes of flash and RAM, which must be no larger."""
         for name, mine, theirs in (
             ("flash", self.flash.bytes, other.flash.bytes),
             ("RAM", self.ram.bytes, other.ram.bytes),
@@ -173,16 +110,15 @@ def targets() -> tuple[str, ...]:
     return target_names(firmware_folder() / "boards")
 
 
-def find_target(target: str) -> Target:
+def find_target(target: str, like: str | None = None) -> Target:
     """Return a target by its name, or by the path of its TOML file.
 
-    Raises
-    ------
-    ValueError
-        If there is no such target, or its file is wrong.
-    FileNotFoundError
-        If the TOML file does not exist.
+    With ``like`` it is limited to the flash and RAM of that one. A ValueError says that there is no
+    such target, that its file is wrong, or that it has less memory than ``like``; a
+    FileNotFoundError that there is no such file.
     """
+    if like is not None:
+        return find_target(target).limited_to(find_target(like))
     boards = firmware_folder() / "boards"
     if target in targets():
         return read_target(boards / target / "target.toml", boards)
@@ -392,10 +328,7 @@ _UNITS = {"": 1, "K": 1024, "M": 1024 * 1024}
 def parse_size(name: str, value: str | int) -> int:
     """Return a size in bytes: a number, or one with the unit ``K`` (1024 bytes) or ``M`` (1024 K).
 
-    Raises
-    ------
-    ValueError
-        If it is not a size above 0; the message calls it ``name``.
+    A ValueError, which calls it ``name``, says that it is not a size above 0.
     """
     match = re.fullmatch(r"([0-9]+)\s*([KM]?)(?:i?B)?", str(value).strip(), re.IGNORECASE)
     size = int(match[1]) * _UNITS[match[2].upper()] if match else 0
@@ -471,9 +404,6 @@ def _check_value(field: str, value: Any) -> None:
         check_word(f"{field} =", value, _TEXTS.get(field, _WORD))
     elif isinstance(value, int):
         _check_number(field, value, _NUMBERS.get(field, _ANY_NUMBER))
-    elif isinstance(value, float):
-        if not 0.0 < value < 1e6:
-            raise ValueError(f"{field} = {value!r} must be above 0 and below 1000000")
     elif isinstance(value, list):
         for item in value:
             if not isinstance(item, str):

@@ -28,17 +28,6 @@ from pmt.train.run.keep_best import held_out_indices, parted
 from pmt.train.schedule import Schedule
 from pmt.train.zo_trainer import ZOTrainer
 
-__all__ = [
-    "MOST_STEPS",
-    "BlockSelection",
-    "Step",
-    "Task",
-    "check_steps",
-    "make_task",
-    "select_blocks",
-    "with_held_out",
-]
-
 # A card lists every step and what the host, which trains them all, has computed.
 MOST_STEPS = 100_000
 _INFERENCES = 2
@@ -55,44 +44,20 @@ class Step:
 
 @dataclass(frozen=True)
 class Task:
-    """A training task with its samples.
+    """A training task with its samples."""
 
-    Attributes
-    ----------
-    model : Model
-        Prepared for the first step.
-    options : _core.Options
-        Options as they are on a device.
-    layers : list of int
-        Op indices, ascending.
-    batch : int
-        Largest number of samples in a step.
-    steps : tuple of Step
-        The steps.
-    images : ndarray of int8, shape (N, height, width, channels)
-        Prepared samples.
-    labels : ndarray of int64, shape (N,), or of float32, shape (N, outputs)
-        Their classes or targets.
-    inferences : int
-        Number of samples, from the first, whose activations are compared.
-    source : bytes
-        Image of the model that came.
-    dataset : Dataset
-        Data that the model was prepared and is trained with.
-    surprisal : ndarray of float32 or None
-        That of the run's earlier steps, if it keeps one and there were any.
-    """
-
-    model: Model
-    options: _core.Options
-    layers: list[int]
-    batch: int
+    model: Model  # prepared for the first step
+    options: _core.Options  # options as they are on a device
+    layers: list[int]  # op indices, ascending
+    batch: int  # largest number of samples in a step
     steps: tuple[Step, ...]
-    images: npt.NDArray[np.int8]
+    images: npt.NDArray[np.int8]  # prepared samples (N, height, width, channels)
+    # Their classes, int64 (N,), or targets, float32 (N, outputs).
     labels: npt.NDArray[Any]
-    inferences: int
-    source: bytes
-    dataset: Dataset
+    inferences: int  # number of samples, from the first, whose activations are compared
+    source: bytes  # image of the model that came
+    dataset: Dataset  # data that the model was prepared and is trained with
+    # That of the run's earlier steps, if it keeps one and there were any.
     surprisal: npt.NDArray[np.float32] | None = None
 
     def packed(self) -> dict[str, bytes]:
@@ -109,13 +74,7 @@ class Task:
 
 
 def check_steps(name: str, value: int) -> None:
-    """Refuse a number of steps that a card cannot have.
-
-    Raises
-    ------
-    ValueError
-        If it is not a whole number within 1..:data:`MOST_STEPS`.
-    """
+    """Raise ValueError unless a number of steps is whole and within 1..:data:`MOST_STEPS`."""
     if not isinstance(value, int) or not 1 <= value <= MOST_STEPS:
         raise ValueError(
             f"{name}={value!r} must be a whole number of steps, 1..{MOST_STEPS}; a longer training "
@@ -276,29 +235,16 @@ def _learning_rates(
 
 @dataclass(frozen=True)
 class BlockSelection:
-    """A choice that the board makes: candidates, and the criterion.
+    """A choice that the board makes: candidates, and the criterion."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        Names of the candidates.
-    layers : tuple of list of int
-        Op indices of each, ascending.
-    streams : tuple of list of (int, int, int)
-        Ops that stream while each is trained: first and last op, rows at once.
-    scores : tuple of (int, int)
-        The host's results on the held-out samples: sum of the fixed-point losses, and hits.
-    first_held_out : int
-        First of the held-out samples on the card.
-    images, labels : numpy.ndarray
-        The held-out samples, int8 (N, height, width, channels) and int64 (N,).
-    """
-
-    names: tuple[str, ...]
-    layers: tuple[list[int], ...]
+    names: tuple[str, ...]  # names of the candidates
+    layers: tuple[list[int], ...]  # op indices of each, ascending
+    # Ops that stream while each is trained: first and last op, rows at once.
     streams: tuple[list[tuple[int, int, int]], ...]
+    # The host's results on the held-out samples: sum of the fixed-point losses, and hits.
     scores: tuple[tuple[int, int], ...]
-    first_held_out: int
+    first_held_out: int  # first of the held-out samples on the card
+    # The held-out samples, int8 (N, height, width, channels) and int64 (N,).
     images: npt.NDArray[np.int8]
     labels: npt.NDArray[np.int64]
 
@@ -363,13 +309,9 @@ def select_blocks(
 ) -> BlockSelection:
     """Try every candidate on the host, with the steps of a task.
 
-    Names are two or more blocks or layers, or several joined by ``+``. The task's own layers do not
-    matter, and ``layers`` must be None: nothing else may say which layers to train.
-
-    Raises
-    ------
-    ValueError
-        If a name is unknown or given twice, or there are fewer than two.
+    Names are two or more different blocks or layers, or several joined by ``+``; a ValueError tells
+    of others. The task's own layers do not matter, and ``layers`` must be None: nothing else may
+    say which layers to train.
     """
     if names is None or held_out is None:
         raise ValueError("candidates and held_out: a choice needs both; one of them is None")

@@ -23,11 +23,9 @@ from pmt.protocol import DataSource, Split, SplitChoice
 from pmt.protocol.comparison import paired_margin
 from pmt.train.choose.selection import Candidate, Selection
 from pmt.train.costs.memory import arena_bytes
-from pmt.train.options import TrainingOptions
+from pmt.train.options import TrainingOptions, check_options
 from pmt.train.prepare.preparation import without_head
 from pmt.train.zo_trainer import ZOTrainer
-
-__all__ = ["CRITERIA", "default_candidates", "select", "select_block"]
 
 CRITERIA = ("loss", "accuracy")
 _MACS_A_UNIT = 10**6
@@ -120,8 +118,8 @@ def select(
         On Ctrl-C; with ``out``, the same call continues from there.
     """
     check_model(model)
-    if options is not None and not isinstance(options, TrainingOptions):
-        raise TypeError(f"options is {type(options).__name__}: must be pmt.TrainingOptions")
+    if options is not None:
+        check_options(options)
     options = (options or TrainingOptions()).replace(epochs=epochs)
     names = list(candidates) if candidates is not None else default_candidates(model)
     trainers = _trainers(model, names, options, seeds, threads)

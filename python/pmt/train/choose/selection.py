@@ -8,8 +8,6 @@ from typing import Any
 from pmt.protocol.comparison import PairedMargin
 from pmt.train.options import TrainingOptions
 
-__all__ = ["Candidate", "Selection"]
-
 
 @dataclass(frozen=True)
 class Candidate:

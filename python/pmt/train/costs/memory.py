@@ -9,22 +9,6 @@ from typing import Any
 from pmt import _core
 from pmt.model import Model
 
-__all__ = [
-    "PARTS",
-    "Memory",
-    "Moment",
-    "PlanMoment",
-    "arena_bytes",
-    "inference_moments",
-    "lifetimes",
-    "peak_moment",
-    "portable_arena_excess",
-    "zeroth_order_memory",
-]
-
-
-# Perturbed weights made at once. The result does not depend on it; memory does, five bytes each.
-
 
 @dataclass(frozen=True)
 class Moment:
@@ -45,46 +29,23 @@ class Moment:
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes of every part at the moment of the peak.
+    """Bytes of every part at the moment of the peak."""
 
-    Attributes
-    ----------
-    frozen : int
-        Weights and biases that do not change: flash.
-    weights, biases : int
-        Those that do: SRAM.
-    activations : int
-        Activations of the forward pass (zeroth order: of the main pass and of a query).
-    input : int
-        The image, where it is still needed at the peak.
-    saved_activations : int
-        Inputs of layers, kept for their weight gradients.
-    masks : int
-        A bit for each output that tells whether it stood at a clamp.
-    activation_gradients : int
-        Gradients of activations that are alive at once.
-    weight_gradients : int
-        Gradients of weights and biases, or the sums that become them.
-    optimizer : int
-        Momentum of back-propagation, shadow weights.
-    tables : int
-        Losses of queries, and the states of their random numbers.
-    buffers : int
-        Working memory of kernels, perturbed weights, bookkeeping: counted for zeroth-order
-        training only, where it is known exactly.
-    """
-
-    frozen: int = 0
+    frozen: int = 0  # weights and biases that do not change: flash
+    # Those that do: SRAM.
     weights: int = 0
     biases: int = 0
+    # Activations of the forward pass (zeroth order: of the main pass and of a query).
     activations: int = 0
-    input: int = 0
-    saved_activations: int = 0
-    masks: int = 0
-    activation_gradients: int = 0
-    weight_gradients: int = 0
-    optimizer: int = 0
-    tables: int = 0
+    input: int = 0  # the image, where it is still needed at the peak
+    saved_activations: int = 0  # inputs of layers, kept for their weight gradients
+    masks: int = 0  # a bit for each output that tells whether it stood at a clamp
+    activation_gradients: int = 0  # gradients of activations that are alive at once
+    weight_gradients: int = 0  # gradients of weights and biases, or the sums that become them
+    optimizer: int = 0  # momentum of back-propagation, shadow weights
+    tables: int = 0  # losses of queries, and the states of their random numbers
+    # Working memory of kernels, perturbed weights, bookkeeping: counted for zeroth-order training
+    # only, where it is known exactly.
     buffers: int = 0
 
     @property
@@ -182,21 +143,11 @@ def zeroth_order_memory(
 
 @dataclass(frozen=True)
 class PlanMoment:
-    """Live bytes while an op runs, in the main pass or in the queries of a layer.
+    """Live bytes while an op runs, in the main pass or in the queries of a layer."""
 
-    Attributes
-    ----------
-    layer : int or None
-        The layer that is queried; None in the main pass.
-    op : int
-        The op that runs.
-    buffers : tuple of dict
-        Those alive, as the core's plan lists them.
-    """
-
-    layer: int | None
-    op: int
-    buffers: tuple[dict[str, Any], ...]
+    layer: int | None  # the layer that is queried; None in the main pass
+    op: int  # the op that runs
+    buffers: tuple[dict[str, Any], ...]  # those alive, as the core's plan lists them
 
     @property
     def bytes(self) -> int:

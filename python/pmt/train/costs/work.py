@@ -9,8 +9,6 @@ from dataclasses import asdict, dataclass
 from pmt import _core
 from pmt._util.text import html_table
 
-__all__ = ["Cost", "Work", "device_restarts", "zeroth_order_work"]
-
 
 @dataclass(frozen=True, repr=False)
 class Cost:
@@ -33,35 +31,21 @@ class Work:
 
     Padding counts as pixels do; additions, signs, requantization, and the update of the weights
     do not count, for any method.
-
-    Attributes
-    ----------
-    forward : int
-        The clean forward pass.
-    queries : int
-        Perturbed forwards, from the perturbed layer to the end.
-    reforwards : int
-        Forwards up to a layer whose gradient needs its input again (node perturbation, pooled or
-        not, closed form).
-    input_gradients : int
-        Back-propagation through layers: as many as the layer's forward.
-    weight_gradients : int
-        Products of a layer's output gradient and its input: as many as the layer's forward, by
-        the share of input channels that are trained.
-    restarts : int
-        Work that a device does again for lack of memory: queries begin with their stream, a
-        gradient in groups of channels runs it again for each, a pooled one twice.
-    forwards : int
-        Perturbed forwards; each counts as one whatever its length.
     """
 
-    forward: int
-    queries: int = 0
+    forward: int  # the clean forward pass
+    queries: int = 0  # perturbed forwards, from the perturbed layer to the end
+    # Forwards up to a layer whose gradient needs its input again (node perturbation, pooled or not,
+    # closed form).
     reforwards: int = 0
-    input_gradients: int = 0
+    input_gradients: int = 0  # back-propagation through layers: as many as the layer's forward
+    # Products of a layer's output gradient and its input: as many as the layer's forward, by the
+    # share of input channels that are trained.
     weight_gradients: int = 0
+    # Work that a device does again for lack of memory: queries begin with their stream, a gradient
+    # in groups of channels runs it again for each, a pooled one twice.
     restarts: int = 0
-    forwards: int = 0
+    forwards: int = 0  # perturbed forwards; each counts as one whatever its length
 
     @property
     def macs(self) -> int:

@@ -51,8 +51,6 @@ from pmt.train.prepare.clean_statistics import (
     window_layers,
 )
 
-__all__ = ["Alignment", "align", "alignment_cost", "noise_probes", "noise_share"]
-
 # A second round brings nothing: clean statistics are a good start.
 _ROUNDS = 1
 _PROBED_IMAGES = 256  # at most

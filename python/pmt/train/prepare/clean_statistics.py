@@ -23,22 +23,6 @@ from pmt.net.graph import STATISTICS_KEY
 from pmt.protocol import DataSource
 from pmt.protocol.data_source import check_source
 
-__all__ = [
-    "DEFAULT_IMAGES",
-    "CleanStatistics",
-    "MeasuredModel",
-    "WindowStatistics",
-    "aligned_layers",
-    "measure_statistics",
-    "prepared_images",
-    "statistics",
-    "store_statistics",
-    "stored_statistics",
-    "window_layers",
-    "with_statistics",
-    "without_statistics",
-]
-
 DEFAULT_IMAGES = 256  # of a data source; some hundred are enough
 _ROUNDS = 3  # each looks closer
 
@@ -46,19 +30,12 @@ FloatArray = npt.NDArray[np.float32]
 
 
 class WindowStatistics(NamedTuple):
-    """Statistics of the input of a layer with windows.
+    """Statistics of the input of a layer with windows."""
 
-    Attributes
-    ----------
-    means : ndarray of float32, shape (channels,)
-        In int8 steps.
-    covariances : ndarray of float32, shape (groups, values)
-        A group holds the channels that the layer mixes: one channel of a depthwise layer, all of a
-        convolution. Every distance inside the window, every pair of the group's channels, divided
-        by the group's largest.
-    """
-
-    means: FloatArray
+    means: FloatArray  # (channels,), in int8 steps
+    # (groups, values). A group holds the channels that the layer mixes: one channel of a
+    # depthwise layer, all of a convolution. Every distance inside the window, every pair of the
+    # group's channels, divided by the group's largest.
     covariances: FloatArray
 
 
@@ -239,7 +216,7 @@ def with_statistics(model: Model, statistics: CleanStatistics) -> Model:
             "images": statistics.images,
             "layers": {name: _packed(values) for name, values in statistics.channels.items()},
             "windows": {
-                name: {"means": _packed(of.means), "covariances": _packed_half(of.covariances)}
+                name: {"means": _packed(of.means), "covariances": _packed(of.covariances, "<f2")}
                 for name, of in statistics.windows.items()
             },
         },
@@ -257,10 +234,7 @@ def without_statistics(model: Model) -> Model:
 def stored_statistics(model: Model) -> CleanStatistics | None:
     """Return the statistics that a model holds, or None.
 
-    Raises
-    ------
-    ValueError
-        If they are damaged, or are not of this model's layers.
+    A ValueError says that they are damaged, or are not of this model's layers.
     """
     stored: dict[str, Any] | None = model.metadata.get(STATISTICS_KEY)
     if stored is None:
@@ -311,12 +285,8 @@ def _normalized(means: FloatArray, covariances: FloatArray) -> WindowStatistics:
     return WindowStatistics(means, scaled.astype(np.float16).astype(np.float32))
 
 
-def _packed(values: FloatArray) -> str:
-    return base64.b64encode(values.astype("<f4").tobytes()).decode()
-
-
-def _packed_half(values: FloatArray) -> str:
-    return base64.b64encode(values.astype("<f2").tobytes()).decode()
+def _packed(values: FloatArray, dtype: str = "<f4") -> str:
+    return base64.b64encode(values.astype(dtype).tobytes()).decode()
 
 
 def _unpacked(text: str, dtype: str) -> FloatArray:

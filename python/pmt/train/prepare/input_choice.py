@@ -36,17 +36,6 @@ from pmt.train.prepare.clean_statistics import CleanStatistics, stored_statistic
 
 Filters = tuple[Filter, ...]
 
-__all__ = [
-    "LIKELY_TRIALS",
-    "InputChoice",
-    "Trial",
-    "admit",
-    "choice_cost",
-    "choose_input_stage",
-    "why_no_input_stage",
-    "with_any_stage",
-]
-
 LIKELY_TRIALS = 28  # of a search that finds something, for a progress line
 # Images of more pixels are resampled to the network's input before they are filtered.
 _LARGEST = 4  # times the input's pixels

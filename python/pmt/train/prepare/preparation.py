@@ -32,19 +32,6 @@ from pmt.train.prepare.input_choice import (
 )
 from pmt.train.prepare.linear_head import has_linear_head, head_macs, head_op, solve_head
 
-__all__ = [
-    "ALIGN_IMAGES",
-    "ALIGN_RELIABILITY",
-    "ALIGN_WINDOWS",
-    "HEADS",
-    "PREPARATION",
-    "PREPARATIONS",
-    "Phase",
-    "PhaseWork",
-    "Preparation",
-    "without_head",
-]
-
 PREPARATIONS = ("none", "align", "head", "align+head", "input+align", "input+align+head")
 HEADS = ("head", "head_alone")  # phases that solve the head
 _ALIGNMENT = 1  # names a stream of random numbers apart from the schedule's
@@ -70,52 +57,30 @@ ALIGN_RELIABILITY = partial(
 
 @dataclass(frozen=True)
 class PhaseWork:
-    """The work that a phase has done.
+    """The work that a phase has done."""
 
-    Attributes
-    ----------
-    macs : int
-        Multiply-accumulates.
-    figures : mapping
-        Entries for the record of the phase: ``head_strength``, how strongly the head was held to
-        the old one, and ``head_choice_macs``, the part of the MACs that chose it;
-        ``input_stage``, the filters that were chosen, in words.
-    again : callable, optional
-        Does the same to a model and other images, with what was chosen; returns its work.
-    changed : bool
-        Whether the model is another than after the phase before.
-    """
-
-    macs: int
+    macs: int  # multiply-accumulates
+    # Entries for the record of the phase: `head_strength`, how strongly the head was held to the
+    # old one, and `head_choice_macs`, the part of the MACs that chose it; `input_stage`, the
+    # filters that were chosen, in words.
     figures: Mapping[str, Any] = field(default_factory=dict)
+    # Does the same to a model and other images, with what was chosen; returns its work.
     again: Callable[[Model, Dataset], PhaseWork] | None = None
-    changed: bool = True
+    changed: bool = True  # whether the model is another than after the phase before
 
 
 @dataclass(frozen=True)
 class Phase:
-    """A phase of a preparation.
+    """A phase of a preparation."""
 
-    Attributes
-    ----------
-    name : {"aligned", "input", "head", "head_alone"}
-        The state that it leaves the model in.
-    macs : int
-        Its multiply-accumulates, at least.
-    run : callable
-        Takes the model, which it changes in place, and the training images; returns its work.
-        Ctrl-C may leave the model changed in part.
-    from_start : bool
-        Whether it begins with the original model, and replaces the phases before it.
-    is_alternative : bool
-        Whether it is one to them, which must be clearly better.
-    """
-
-    name: str
-    macs: int
+    name: str  # of the state that it leaves: "aligned", "input", "head" or "head_alone"
+    macs: int  # its multiply-accumulates, at least
+    # Takes the model, which it changes in place, and the training images; returns its work. Ctrl-C
+    # may leave the model changed in part.
     run: Callable[[Model, Dataset], PhaseWork]
+    # Whether it begins with the original model, and replaces the phases before it.
     from_start: bool = False
-    is_alternative: bool = False
+    is_alternative: bool = False  # whether it is one to them, which must be clearly better
 
     def begin(self, model: Model, original: Model) -> Model:
         """Take a model back to the original one if the phase wants that; return it as it was."""
@@ -129,12 +94,8 @@ class Phase:
 class Preparation:
     """The preparation of a run.
 
-    Parameters
-    ----------
-    options : TrainingOptions or options of another trainer
-        Custom options need not have those of a preparation: there is none then.
-    threads : int
-        Threads to use, 0 for all; the result does not depend on it.
+    Custom options need not have those of a preparation: there is none then. The result does not
+    depend on the number of threads.
     """
 
     def __init__(self, options: Any, *, threads: int = 0) -> None:

@@ -19,8 +19,6 @@ from pmt.train.prepare.input_choice import (
     why_no_input_stage,
 )
 
-__all__ = ["AlignedModel", "align_model"]
-
 
 @dataclass(frozen=True)
 class AlignedModel:

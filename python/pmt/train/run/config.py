@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +16,7 @@ from pmt.datasets import Dataset
 from pmt.datasets.dataset import checksums
 from pmt.errors import FileError
 from pmt.model import Model
-from pmt.train.schedule import ScheduleOptions
-
-__all__ = ["RunConfig", "RunOptions", "contents_of", "register_options"]
+from pmt.train.schedule import RunOptions
 
 # The class of the options of each kind of trainer, imported when a run of it is read.
 _OPTIONS: dict[str, Callable[[], type[Any]]] = {}
@@ -34,37 +32,19 @@ _CONTENTS = {
 }
 
 
-class RunOptions(ScheduleOptions, Protocol):
-    """Options of a run: a frozen dataclass of str, int, float and bool."""
-
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
-
 @dataclass(frozen=True)
 class RunConfig:
-    """The facts that tell a run from others.
+    """The facts that tell a run from others."""
 
-    Attributes
-    ----------
-    options : TrainingOptions, or another frozen dataclass of str, int, float and bool
-        Options of the run.
-    source : dict
-        Origin of model and data: strings and integers.
-    contents : dict
-        CRC-32 of the model before training and of the data, see :func:`contents_of`.
-    trainer : str
-        Kind of trainer that the options are of.
-    absent : tuple of str
-        Options that its ``config.toml`` does not hold: another version of pmt wrote it.
-    extensions : dict
-        Names of the user's own estimator and optimizer, see :attr:`pmt.ZOTrainer.extensions`.
-    """
-
-    options: RunOptions
+    options: RunOptions  # options of the run
+    # Origin of model and data: strings and integers.
     source: Mapping[str, Any] = field(default_factory=dict)
+    # CRC-32 of the model before training and of the data, see `contents_of`.
     contents: Mapping[str, int] = field(default_factory=dict)
-    trainer: str = "zeroth_order"
+    trainer: str = "zeroth_order"  # kind of trainer that the options are of
+    # Options that its `config.toml` does not hold: another version of pmt wrote it.
     absent: tuple[str, ...] = ()
+    # Names of the user's own estimator and optimizer, see `pmt.ZOTrainer.extensions`.
     extensions: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -33,11 +33,9 @@ from pmt.datasets.array_files import npz_bytes
 from pmt.errors import ExistingFileError, FileError, FolderBusyError, MissingFileError
 from pmt.model import Model
 from pmt.model.loading import BEST, CHECKPOINT, DONE, run_model
-from pmt.train.run.config import RunConfig, RunOptions
+from pmt.train.run.config import RunConfig
 from pmt.train.run.metrics import Metrics
 from pmt.train.training_data import with_classes
-
-__all__ = ["RunFolder", "RunOptions", "summary_rows"]
 
 # Files that a run killed in its creation leaves: the first, and some of the others.
 _FIRST = "env.json"

@@ -24,25 +24,15 @@ from pmt.train.run.observers import Arrays, Observer, State, figures_of
 if TYPE_CHECKING:
     from pmt.train.run.loop import Run
 
-__all__ = ["CrossValidation", "Refit"]
-
 _FOLDS = (3, 10)  # at least, at most
 
 
 class CrossValidation(Observer):
     """Judges the head on all training images, each scored by a model prepared without its fold.
 
-    A head is held to the old one as strongly in every fold as on all images. There are ten folds,
-    or as many as take no more multiply-accumulates than the rest of the run, but at least three.
-
-    Parameters
-    ----------
-    data : Dataset
-        All training images, with class labels, those held out too.
-    seed : int
-        Seed of the folds, of which each has its share of every class.
-    affordable : int
-        Number of folds that take as many multiply-accumulates as the run.
+    A head is held to the old one as strongly in every fold as on all images, those held out too.
+    Each fold has its share of every class. There are ten folds, or as many as are ``affordable``:
+    as take no more multiply-accumulates than the rest of the run; but at least three.
     """
 
     def __init__(self, data: Dataset, seed: int, affordable: int) -> None:
@@ -61,7 +51,7 @@ class CrossValidation(Observer):
         start = time.monotonic()
         if state.name == "start":
             scores = run.score(run.model, self.data.subset(self.places))
-            self._macs += len(self.places) * _forward_macs(run.model)
+            self._macs += len(self.places) * run.model.macs
         elif state.phase is not None and state.work is not None and state.name in HEADS:
             before = [] if state.is_alternative else self.phases
             scores = self._out_of_fold(run, [*before, state.phase_again])
@@ -90,7 +80,7 @@ class CrossValidation(Observer):
         """Return the scores of the images, each by a model prepared without its fold."""
         losses: npt.NDArray[np.float64] = np.empty(len(self.data))
         correct = np.empty(len(self.data), np.bool_)
-        self._macs += len(self.places) * _forward_macs(run.original)
+        self._macs += len(self.places) * run.original.macs
         for fold in self.folds:
             model = run.original.copy()
             others = self.data.subset(np.setdiff1d(np.arange(len(self.data)), fold))
@@ -99,10 +89,6 @@ class CrossValidation(Observer):
             scores = run.score(model, self.data.subset(fold))
             losses[fold], correct[fold] = scores.losses, scores.correct
         return ImageScores(losses[self.places], correct[self.places])
-
-
-def _forward_macs(model: Model) -> int:
-    return sum(int(op["macs"]) for op in model.core.ops())
 
 
 class Refit(Observer):

@@ -29,26 +29,6 @@ if TYPE_CHECKING:
     from pmt.train.run.loop import Run
     from pmt.train.trainer import Trainer
 
-__all__ = [
-    "BACKTRACK",
-    "CHOICE",
-    "ERRORS",
-    "FEW",
-    "FEW_ERRORS",
-    "HELD_OUT_SHARE",
-    "KEEP_BEST",
-    "RATE_CUT",
-    "BestState",
-    "Images",
-    "KeepBest",
-    "held_out_count",
-    "held_out_indices",
-    "note_on_rare_classes",
-    "note_without_choice",
-    "part",
-    "parted",
-]
-
 # With fewer, chance would choose.
 _FEWEST = 4
 # With fewer held out of the training images, cross-validation on all of these judges the head.
@@ -174,10 +154,7 @@ def note_on_rare_classes(data: Dataset, options: object) -> list[str]:
 def part(data: Dataset, count: int, seed: int) -> tuple[Dataset, Dataset]:
     """Part ``count`` images from the others, of each class its share.
 
-    Returns
-    -------
-    (Dataset, Dataset)
-        The others, and those held out, each in the order that they had.
+    Returns the others, and those held out, each in the order that they had.
     """
     return parted(data, _chosen(data, count, seed))
 
@@ -188,13 +165,7 @@ def parted(data: Dataset, chosen: npt.ArrayLike) -> tuple[Dataset, Dataset]:
 
 
 class BestState:
-    """Scores of the best state so far and of the first one, image by image.
-
-    Attributes
-    ----------
-    start, best : ImageScores or None
-        None before the first state.
-    """
+    """Scores of the best state so far and of the first one, image by image; None before that."""
 
     def __init__(self) -> None:
         self.start: ImageScores | None = None
@@ -233,12 +204,9 @@ class BestState:
 
 
 class KeepBest(Observer):
-    """Judges each state on the held-out images: whether it is kept, or reverted with `backtrack`.
+    """Judges each state on the held-out images: whether it is kept.
 
-    Parameters
-    ----------
-    backtrack : bool
-        Whether a run goes back to the best state from one that is worse.
+    With ``backtrack``, a run goes back to the best state from one that is worse.
     """
 
     arrays = ("held_out_losses", "held_out_correct")

@@ -49,28 +49,14 @@ from pmt.train.training_data import learned_classes, learns_classes, with_classe
 if TYPE_CHECKING:
     from pmt.train.trainer import Trainer
 
-__all__ = ["Progress", "Run", "stepper_state"]
-
 _SECONDS_BETWEEN_CHECKPOINTS = 10.0
 _log = logging.getLogger(__name__)
 
 
 class Run:
-    """One call of :meth:`pmt.train.trainer.Trainer.fit`.
+    """One call of :meth:`pmt.train.trainer.Trainer.fit`."""
 
-    Attributes
-    ----------
-    step : int
-        Steps taken, those of earlier calls too.
-    stopped : bool
-        Whether the run ends before its last step.
-    whole : bool
-        Whether the model is a whole state of a prepared run, which may be saved.
-    original : Model
-        The model before the preparation, once that has begun.
-    """
-
-    original: Model
+    original: Model  # before the preparation, once that has begun
 
     def __init__(
         self,
@@ -91,9 +77,9 @@ class Run:
             self.phases += self.preparation.alternatives(self.phases)
         self.schedule = trainer.schedule(model, len(self.data), pixels=self.data.has_pixels)
         model.prepare(self.data.images[:1])  # what does not fit is refused before a folder is made
-        self.step = 0
-        self.stopped = False
-        self.whole = False
+        self.step = 0  # taken, in earlier calls too
+        self.stopped = False  # before the last step
+        self.whole = False  # whether the model is a state of a prepared run, which may be saved
         self.history = RunHistory(trainer.cost(model))
         self.store = MemoryStore() if folder is None else FolderStore(folder)
         reports: list[Observer] = [Callbacks(callbacks), ShownProgress(progress), self.store]

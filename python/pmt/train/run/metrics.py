@@ -6,22 +6,13 @@ import json
 import math
 import os
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, TypedDict, get_type_hints
 
 from pmt import _core
 from pmt._util import atomic_file
 from pmt.errors import FileError
 from pmt.train.costs.work import Cost
 
-__all__ = ["Metrics", "RunHistory", "StateRecord"]
-
-# Entries that a trainer, a resumed run and reports count on; further ones are free.
-_WHOLE = ("step", "correct", "loss_sum", "changed", "forwards", "macs", "head_choice_macs")
-_NUMBERS = (
-    "epoch", "seconds", "loss", "train_loss", "train_accuracy", "valid_loss", "valid_accuracy",
-    "held_out_loss", "held_out_accuracy", "out_of_fold_loss", "out_of_fold_accuracy",
-    "head_strength",
-)  # fmt: skip
 _PROBLEM = "records could not be written, and the run goes on from its last checkpoint"
 _NEEDED = {
     "phase": ("phase", "macs", "seconds"),
@@ -56,6 +47,10 @@ class StateRecord(TypedDict, total=False):
     input_trials: int
     head_strength: float
     head_choice_macs: int
+
+
+# Entries that a trainer, a resumed run and reports count on, those of a step too; others are free.
+_KINDS = {**get_type_hints(StateRecord), "loss": float, "loss_sum": int, "correct": int}
 
 
 class RunHistory:
@@ -216,9 +211,11 @@ def _problem(record: object) -> str:
         if name not in record:
             return f"it has no {name}"
     for name, value in record.items():
-        if name in _WHOLE and type(value) is not int:
+        if _KINDS.get(name) is int and type(value) is not int:
             return f"{name} = {value!r} must be a whole number"
-        if name in _NUMBERS and (isinstance(value, bool) or not isinstance(value, (int, float))):
+        if _KINDS.get(name) is float and (
+            isinstance(value, bool) or not isinstance(value, (int, float))
+        ):
             return f"{name} = {value!r} must be a number"
         if isinstance(value, float) and not math.isfinite(value):
             return f"{name} = {value!r} must be finite"

@@ -25,18 +25,6 @@ from pmt.train.prepare.preparation import Phase, PhaseWork
 if TYPE_CHECKING:
     from pmt.train.run.loop import Run
 
-__all__ = [
-    "Arrays",
-    "Callbacks",
-    "Divergence",
-    "Observer",
-    "Progress",
-    "ShownProgress",
-    "State",
-    "checked_callbacks",
-    "figures_of",
-]
-
 Arrays = Mapping[str, npt.NDArray[Any]]
 Progress = bool | Callable[[int, dict[str, Any]], None]
 
@@ -45,35 +33,18 @@ _STACK = 4  # of a warning: the caller of fit
 
 @dataclass
 class State:
-    """The model as it is before training, after a phase or after an epoch.
+    """The model as it is before training, after a phase or after an epoch."""
 
-    Attributes
-    ----------
-    name : str
-        ``"start"``, the name of a phase, or ``"epoch"``.
-    scores : dict of str to ImageScores
-        Of the images that are watched, ``"valid"``, and of those ``"held_out"``, if there are any.
-    figures : dict of str to float
-        For its record: losses, accuracies, and what observers add.
-    phase : Phase or None
-        The phase that led to it.
-    better : bool or None
-        Whether it is kept as the best state so far; None where nothing has judged it.
-    worse : bool
-        Whether the run goes back to the best state.
-    work : PhaseWork or None
-        The work of that phase.
-    seconds, macs : float and int
-        Time and multiply-accumulates of models that were trained to judge the state.
-    """
-
-    name: str
+    name: str  # `"start"`, the name of a phase, or `"epoch"`
+    # Of the images that are watched, `"valid"`, and of those `"held_out"`, if there are any.
     scores: dict[str, ImageScores]
-    figures: dict[str, float]
-    phase: Phase | None = None
+    figures: dict[str, float]  # for its record: losses, accuracies, and what observers add
+    phase: Phase | None = None  # the phase that led to it
+    # Whether it is kept as the best state so far; None where nothing has judged it.
     better: bool | None = None
-    worse: bool = False
-    work: PhaseWork | None = None
+    worse: bool = False  # whether the run goes back to the best state
+    work: PhaseWork | None = None  # the work of that phase
+    # Time and multiply-accumulates of models that were trained to judge the state.
     seconds: float = 0.0
     macs: int = 0
 
@@ -193,10 +164,7 @@ class ShownProgress(Observer):
 class Divergence(Observer):
     """Warns of a run that ends worse than it began on the images to watch.
 
-    Attributes
-    ----------
-    first, last : ImageScores or None
-        None before they are measured. The first are in the checkpoints of a run.
+    The first scores are in the checkpoints of a run; before they are measured they are None.
     """
 
     arrays = ("watched_losses", "watched_correct")

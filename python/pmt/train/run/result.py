@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
 
-__all__ = ["Column", "RunResult", "columns"]
-
 _VALID = ("valid_loss", "valid_accuracy")
 _STATES = {
     "aligned": "the aligned model",

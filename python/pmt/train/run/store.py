@@ -18,8 +18,6 @@ from pmt.train.run.observers import Observer
 if TYPE_CHECKING:
     from pmt.train.run.loop import Run
 
-__all__ = ["FolderStore", "MemoryStore"]
-
 
 class MemoryStore(Observer):
     """Keeps the best state of a run in memory, and nothing of a run that is interrupted."""
