@@ -1,6 +1,6 @@
 """Post-training quantization: a float graph and some images become an int8 graph."""
 
-from pmt.net.float_graph import FloatGraph, FloatOp, FloatTensor, fold_batch_norm
+from pmt.net.float_graph import FloatGraph, FloatOp, FloatTensor
 from pmt.quantization.equalization import Equalization, equalize
 from pmt.quantization.float_forward import (
     OpNoise,
@@ -41,7 +41,6 @@ __all__ = [
     "equalize",
     "float_activations",
     "float_logits",
-    "fold_batch_norm",
     "format_noise",
     "from_keras",
     "from_torch",

@@ -86,7 +86,7 @@ def quantize(
     Parameters
     ----------
     float_graph : FloatGraph
-        The network, batch norm folded (:func:`fold_batch_norm`). It is not changed.
+        The network, batch norm folded into its layers. It is not changed.
     calibration_images : ndarray of uint8 or float32, shape (N, H, W, C)
         Some hundred typical images, at least 8, pixels 0..255, not used to report accuracy later.
         float32 inputs for a network that reads no pixels, whose ``input_mean`` is empty.
