@@ -158,7 +158,7 @@ def test_the_head_learns_and_nothing_else_changes():
 
 
 def with_output_range(model, factor):
-    """Return a copy with an int8 output that covers so many times the range."""
+    """Return a copy whose output scale is multiplied by a factor."""
     graph = model.to_graph()
     output = graph.tensors[graph.output]
     graph.tensors[graph.output] = replace(output, scale=factor * output.scale)

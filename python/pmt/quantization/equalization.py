@@ -244,7 +244,7 @@ def _move_factors(first: FloatOp, second: FloatOp, factors: DoubleArray) -> None
 
 
 def _by_input(op: FloatOp, channels: int) -> npt.NDArray[np.float32]:
-    """Weights with the input channel on axis 1, and what a depthwise layer makes of it on axis 2.
+    """Weights with the input channel on axis 1, and its outputs of a depthwise layer on axis 2.
 
     The channel is the last axis of others, and of a flattened input the one that runs fastest.
     """
