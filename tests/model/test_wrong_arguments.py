@@ -158,8 +158,17 @@ def test_gray_images_of_another_shape(model: str, shape: tuple[int, ...], messag
     ("data", "message"),
     [
         ("cars", f"{{}} is 'cars'{NO_DATA}pmt.datasets.load('cars') reads files"),
-        (None, f"{{}} is NoneType{OTHERS}"),
-        (PIXELS, f"{{}} is ndarray{OTHERS}"),
+        (None, f"{{}} is None{OTHERS}"),
+        (
+            PIXELS,
+            f"{{}} is an array of uint8{NO_DATA}where no labels are needed, give "
+            "Dataset.unlabeled(images)",
+        ),
+        (
+            (PIXELS, None),
+            "y is object: must be integers, the number of each image's class; for "
+            "images without labels use Dataset.unlabeled(x)",
+        ),
     ],
 )
 def test_data_of_a_wrong_kind(data: Any, message: str) -> None:
@@ -321,3 +330,46 @@ def test_names_of_data_sets() -> None:
         with pytest.raises(FileNotFoundError) as caught:
             pmt.datasets.load(name)
         assert str(caught.value) == f"{name}: no such file or folder; {remedy}"
+
+
+MASKED = np.ma.masked_array(PIXELS, np.ones(PIXELS.shape, bool))
+MASKED_LABELS = np.ma.masked_array(np.zeros(2, np.int64), [False, True])
+
+
+@pytest.mark.parametrize(
+    ("call", "argument"),
+    [
+        (lambda: Dataset.from_arrays(MASKED, [0, 1]), "x"),
+        (lambda: Dataset.from_arrays(PIXELS, MASKED_LABELS), "y"),
+        (lambda: Dataset.from_arrays(PIXELS, [0, 1], groups=MASKED_LABELS), "groups"),
+        (lambda: Dataset.with_targets(PIXELS, MASKED_LABELS / 2.0), "y"),
+        (lambda: Dataset.unlabeled(MASKED), "images"),
+        (lambda: Dataset(MASKED, DATA.labels, DATA.class_names, "masked"), "images"),
+        (lambda: Dataset(PIXELS, MASKED_LABELS, DATA.class_names, "masked"), "labels"),
+        (lambda: DATA.subset(MASKED_LABELS), "indices"),
+        (lambda: residual_network().prepare(MASKED), "images"),
+        (lambda: residual_network().predict(MASKED), "images"),
+        (lambda: residual_network().evaluate(PIXELS, MASKED_LABELS), "y"),
+        (lambda: pmt.Engine(residual_network()).losses(PIXELS, MASKED_LABELS), "labels"),
+        (lambda: pmt.Learner(residual_network(), samples=8).observe(PIXELS, MASKED_LABELS),
+         "labels"),
+        (lambda: pmt.statistics(residual_network(), MASKED), "images"),
+        (lambda: pmt.corruptions.corrupt(MASKED, "fog", 1), "images"),
+        (lambda: pmt.corruptions.corrupt(PIXELS, "fog", 1, indices=MASKED_LABELS), "indices"),
+    ],
+)  # fmt: skip
+def test_a_mask_is_not_dropped(call: Any, argument: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        call()
+    assert str(caught.value) == (
+        f"{argument} is a masked array, whose mask counts for nothing; fill it"
+    )
+
+
+def test_what_numpy_makes_no_array_of() -> None:
+    for given, kind in ((DATA, "Dataset"), ([[0], [0, 1]], "list")):
+        with pytest.raises(TypeError) as caught:
+            residual_network().evaluate(PIXELS, given)
+        assert str(caught.value) == (
+            f"y is {kind}, of which NumPy makes no array: must be an array, or rows of equal length"
+        )

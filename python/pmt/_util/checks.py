@@ -6,13 +6,16 @@ import operator
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pmt.errors import OptionError
 
 __all__ = [
     "SPLITS",
+    "checked_array",
     "checked_candidates",
     "checked_flag",
     "checked_integer",
@@ -23,6 +26,7 @@ __all__ = [
     "checked_size",
     "checked_split",
     "kind_of",
+    "refuse_mask",
 ]
 
 SPLITS = ("train", "test")
@@ -46,6 +50,24 @@ def checked_path(argument: str, value: object) -> Path:
     if "\0" in text:
         raise ValueError(f"{argument}={text!r}: no path may hold a zero byte; remove it")
     return Path(text)
+
+
+def refuse_mask(argument: str, value: object) -> None:
+    """Raise a TypeError if the value is a masked array: NumPy drops its mask without a word."""
+    if np.ma.isMaskedArray(value):
+        raise TypeError(f"{argument} is a masked array, whose mask counts for nothing; fill it")
+
+
+def checked_array(argument: str, value: object) -> npt.NDArray[Any]:
+    """Return `value` as NumPy reads it, or raise a TypeError that names `argument`."""
+    refuse_mask(argument, value)
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TypeError(
+            f"{argument} is {kind_of(value)}, of which NumPy makes no array: must be an array, or "
+            "rows of equal length"
+        ) from error
 
 
 def checked_integer(argument: str, value: object) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.checks import checked_limit, checked_size
+from pmt._util.checks import checked_array, checked_limit, checked_size
 from pmt.datasets.arrays import (
     IMAGE_CHANNELS,
     as_float32,
@@ -95,7 +95,7 @@ class SampleReader:
     def single(self, x: object) -> Array:
         """Return one input as a batch of one; a picture in three channels."""
         if not hasattr(x, "getbands"):
-            return self.batch(x[None] if hasattr(x, "detach") else np.asarray(x)[None])  # type: ignore[index]
+            return self.batch(x[None] if hasattr(x, "detach") else as_array(x)[None])  # type: ignore[index]
         pixels = fitted_picture(x, Fit(self.size))[None]
         self._gray |= pixels.shape[3] == 1
         self._colored |= pixels.shape[3] > 1
@@ -118,8 +118,9 @@ class SampleReader:
 
 def as_array(value: object) -> Array:
     """Return an array of a tensor, or of a value that NumPy reads."""
-    found: Array = np.asarray(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
-    return found
+    return checked_array(
+        "a sample", value.detach().cpu().numpy() if hasattr(value, "detach") else value
+    )
 
 
 def labels_of(y: object) -> Array:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast, overload
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.checks import checked_integer, checked_seed, checked_size
+from pmt._util.checks import checked_array, checked_integer, checked_seed, checked_size, kind_of
 from pmt.datasets.arrays import (
     NO_LABEL,
     PIXELS,
@@ -149,7 +149,7 @@ class Dataset:
             class_names = checked_class_names(class_names)
         if labels.shape == (len(images),):
             class_names = names_for("y", labels, class_names)
-        found = None if groups is None else np.asarray(groups)
+        found = None if groups is None else checked_array("groups", groups)
         return cls(images, labels, tuple(class_names or "0"), name, found)
 
     @classmethod
@@ -177,10 +177,11 @@ class Dataset:
         remedy = "pmt.datasets.from_torch, from_hugging_face and from_stream read other kinds"
         if isinstance(data, (str, PathLike)):
             remedy = f"pmt.datasets.load({str(data)!r}) reads files"
-        found = repr(data) if isinstance(data, str) else type(data).__name__
+        elif isinstance(data, np.ndarray):
+            remedy = "where no labels are needed, give Dataset.unlabeled(images)"
         raise TypeError(
-            f"{argument} is {found}: must be a pmt.datasets.Dataset or a tuple (x, y) of two "
-            f"arrays; {remedy}"
+            f"{argument} is {kind_of(data)}: must be a pmt.datasets.Dataset or a tuple (x, y) of "
+            f"two arrays; {remedy}"
         )
 
     @classmethod
@@ -320,7 +321,7 @@ class Dataset:
 
     def _where(self, index: npt.ArrayLike) -> npt.ArrayLike:
         """Return the indices that a mask stands for; indices as they are."""
-        mask = np.asarray(index)
+        mask = checked_array("index", index)
         if mask.dtype != np.bool_:
             return index
         if mask.shape != (len(self),):

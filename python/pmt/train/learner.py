@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt._util.atomic_file import explaining
-from pmt._util.checks import checked_flag, checked_path, checked_range, kind_of
+from pmt._util.checks import checked_array, checked_flag, checked_path, checked_range, kind_of
 from pmt._util.text import did_you_mean, table
 from pmt.model import Model
 from pmt.model.input_conversion import images_in_shape
@@ -222,7 +222,7 @@ class Learner:
         self._need_samples("observe()")
         self._refuse_while_running("observe()")
         inputs = self._inputs(images)
-        given = np.full(len(inputs), -1) if labels is None else np.asarray(labels)
+        given = np.full(len(inputs), -1) if labels is None else checked_array("labels", labels)
         if given.dtype.kind not in "iu":
             raise TypeError(f"labels must be integers, got {given.dtype}")
         self._core.observe(inputs, np.ascontiguousarray(given, np.int64), role)

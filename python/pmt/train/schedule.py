@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from pmt.train.option_fields import Range, option
+from pmt.train.option_fields import LARGEST_FLOAT, Range, option
 
 __all__ = [
     "BATCH",
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 
-LEARNING_RATES = Range(0.0, low_open=True)
+LEARNING_RATES = Range(0.0, LARGEST_FLOAT, low_open=True)
 SEEDS = Range(0, 2**32 - 1)
 
 LAYERS = partial(

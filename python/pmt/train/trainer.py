@@ -216,9 +216,10 @@ class Trainer(ABC):
             The model; its weights change.
         data : Dataset or tuple of two arrays
             Training images and labels, see :meth:`pmt.datasets.Dataset.from_arrays`; where the
-            loss does without class labels, also images alone or with float targets.
-        labels : array_like, optional
-            The labels or float targets, where ``data`` is the images alone.
+            loss does without class labels, also :meth:`pmt.datasets.Dataset.unlabeled` images, or
+            some of :meth:`pmt.datasets.Dataset.with_targets`.
+        labels : array_like of int, optional
+            The labels, where ``data`` is the images alone.
         valid : Dataset or tuple of two arrays, optional
             Images with class labels to watch: their accuracy and cross-entropy are measured before
             training, after every phase and every epoch. Nothing is chosen on them.

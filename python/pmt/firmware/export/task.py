@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,13 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
-from pmt._util.checks import checked_candidates
+from pmt._util.checks import checked_array, checked_candidates
 from pmt._util.text import c_text
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import checksums
 from pmt.model import Model
 from pmt.model.loading import load
 from pmt.train.losses import is_function
+from pmt.train.option_fields import LARGEST_FLOAT
 from pmt.train.options import TrainingOptions
 from pmt.train.prepare import without_statistics
 from pmt.train.prepare.preparation import without_head
@@ -266,12 +266,14 @@ def _learning_rates(
     if given is None:
         # A finished run continues at its final rate.
         return [schedule.learning_rate(min(first + i, schedule.steps)) for i in range(steps)]
-    rates = [float(rate) for rate in given]
-    if len(rates) != steps or not all(math.isfinite(r) and r >= 0.0 for r in rates):
+    rates = checked_array("learning_rates", given)
+    fits = rates.shape == (steps,) and rates.dtype.kind in "fiu"
+    if not fits or not ((rates >= 0) & (rates <= LARGEST_FLOAT)).all():
         raise ValueError(
-            f"learning_rates={list(given)!r} must be {steps} finite numbers >= 0, one for each step"
+            f"learning_rates={given!r} must be {steps} finite numbers >= 0 that float32 holds, one "
+            "for each step"
         )
-    return rates
+    return [float(rate) for rate in rates]
 
 
 @dataclass(frozen=True)
