@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import operator
 import os
+import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,7 @@ __all__ = [
     "checked_split",
     "kind_of",
     "refuse_mask",
+    "warn_of_argument",
 ]
 
 SPLITS = ("train", "test")
@@ -68,6 +71,14 @@ def checked_array(argument: str, value: object) -> npt.NDArray[Any]:
             f"{argument} is {kind_of(value)}, of which NumPy makes no array: must be an array, or "
             "rows of equal length"
         ) from error
+
+
+def warn_of_argument(warning: Warning) -> None:
+    """Warn at the user's line: the last one before pmt was called, however deep the check is."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("pmt."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(warning, stacklevel=level)
 
 
 def checked_integer(argument: str, value: object) -> int:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util.checks import checked_array, checked_integer, checked_seed, checked_size, kind_of
+from pmt._util.text import counted
 from pmt.datasets.arrays import (
     NO_LABEL,
     PIXELS,
@@ -271,10 +272,10 @@ class Dataset:
     def __repr__(self) -> str:
         """Return one line: name, number and shape of the images, number of classes."""
         shape = "x".join(map(str, self.images.shape[1:]))
-        kind = "images" if self.has_pixels else f"{self.images.dtype} inputs"
-        kind_of_labels = "targets" if self.has_targets else "classes"
-        classes = f"{len(self.class_names)} {kind_of_labels}" if self.is_labeled else "no labels"
-        return f"Dataset({self.name!r}, {len(self)} {kind} {shape}, {classes})"
+        kind = "image" if self.has_pixels else f"{self.images.dtype} input"
+        kinds = ("target", "targets") if self.has_targets else ("class", "classes")
+        classes = counted(len(self.class_names), *kinds) if self.is_labeled else "no labels"
+        return f"Dataset({self.name!r}, {counted(len(self), kind)} {shape}, {classes})"
 
     def __iter__(self) -> Iterator[tuple[npt.NDArray[Any], Any]]:
         """Iterate over pairs of an image, shape (H, W, C), and its label or targets."""
@@ -308,14 +309,16 @@ class Dataset:
         if isinstance(index, slice):
             if not len(range(len(self))[index]):
                 raise ValueError(
-                    f"{index} of {len(self)} images is empty: a data set holds at least one image"
+                    f"{index} of {counted(len(self), 'image')} is empty: a data set holds at least "
+                    "one image"
                 )
             return self._of_rows(index)
         if not isinstance(index, int | np.integer):
             return self.subset(self._where(index))
         if not -len(self) <= index < len(self):
             raise IndexError(
-                f"index={index} must be {-len(self)} to {len(self) - 1} with {len(self)} images"
+                f"index={index} must be {-len(self)} to {len(self) - 1} with "
+                f"{counted(len(self), 'image')}"
             )
         return self.images[index], self._label(index)
 
@@ -437,7 +440,7 @@ class Dataset:
         count = round(fraction * len(self))
         if count in (0, len(self)):
             raise ValueError(
-                f"fraction={fraction} leaves one part of {len(self)} images empty; "
+                f"fraction={fraction} leaves one part of {counted(len(self), 'image')} empty; "
                 "choose one nearer 0.5 or take more images"
             )
         return self.subset(order[:count]), self.subset(order[count:])

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
-import warnings
 import zlib
 from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pmt import formats
-from pmt._util.checks import kind_of
+from pmt._util.checks import kind_of, warn_of_argument
 from pmt._util.text import did_you_mean
 from pmt.errors import FileError, MissingFileError, OptionWarning
 from pmt.formats.reading import check_options, require_file
@@ -144,7 +143,7 @@ def _warn_of_pixels(graph: Graph, source: str) -> None:
         f"{real_pixels(graph)} ({input_formula(graph)}); give the mean and std of its training, in "
         "units of a 0..255 pixel"
     )
-    warnings.warn(OptionWarning(*given, what), stacklevel=4)
+    warn_of_argument(OptionWarning(*given, what))
 
 
 def run_model(folder: Path) -> Path:

@@ -99,9 +99,9 @@ class ImagePool:
             and not np.array_equal(self.clean.labels, self.stored.labels)
         ):
             raise ValueError(
-                f"{self.stored.name!r} ({len(self.stored)} images) and {self.clean.name!r} "
-                f"({len(self.clean)}) have different labels: stored must hold the corrupted copies "
-                "of clean, in the same order"
+                f"{self.stored.name!r} ({counted(len(self.stored), 'image')}) and "
+                f"{self.clean.name!r} ({len(self.clean)}) have different labels: stored must hold "
+                "the corrupted copies of clean, in the same order"
             )
 
     @property

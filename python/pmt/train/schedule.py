@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.text import counted
 from pmt.train.option_fields import LARGEST_FLOAT, Range, option
 
 __all__ = [
@@ -116,8 +117,8 @@ class Schedule:
     ) -> None:
         if samples < options.batch:
             raise ValueError(
-                f"batch={options.batch} is larger than the training set of {samples} samples; "
-                "use a smaller batch"
+                f"batch={options.batch} is larger than the training set of "
+                f"{counted(samples, 'sample')}; use a smaller batch"
             )
         self.options = options
         self.samples = samples

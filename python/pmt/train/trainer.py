@@ -140,9 +140,9 @@ class Trainer(ABC):
         if count > 0 and samples - count < batch:
             whole = ", or keep_best=False, which trains on all" if batch <= samples else ""
             raise ValueError(
-                f"batch={batch} is larger than the {samples - count} training images left, "
-                f"{count} of {samples} are held out to choose the best state; use a smaller batch"
-                f"{whole}"
+                f"batch={batch} is larger than the {counted(samples - count, 'training image')} "
+                f"left, {count} of {samples} {'is' if count == 1 else 'are'} held out to choose "
+                f"the best state; use a smaller batch{whole}"
             )
         return found
 

@@ -16,7 +16,7 @@ import numpy as np
 from pmt import _core
 from pmt._util.checks import checked_flag, checked_path
 from pmt._util.native_files import firmware_folder
-from pmt._util.text import table
+from pmt._util.text import counted, table
 from pmt.firmware.export import layout
 from pmt.firmware.export.folder import (
     LEARNER_FILE,
@@ -37,6 +37,7 @@ from pmt.model.loading import load
 from pmt.model.model import check_model
 from pmt.train.learner import (
     LearnerSizes,
+    check_kept_activations,
     epochs_of,
     learner_image,
     learner_room,
@@ -148,7 +149,7 @@ class LearnerExport:
         rows += [(f"phase {name}", size) for name, size in sizes.phases().items()]
         rows += [("learner: persistent and largest phase", sizes.needed)]
         if self.frame_bytes:
-            rows += [(f"{self.samples} frames", self.frame_bytes)]
+            rows += [(counted(self.samples, "frame"), self.frame_bytes)]
         rows += [("stack", FIXED.stack), ("variables, at most", FIXED.variables)]
         rows += [("RAM", self.ram_used), ("", 0), ("model", self.model_bytes)]
         if self.statistics_bytes:
@@ -160,7 +161,7 @@ class LearnerExport:
         return table(["memory", "bytes"], text, left=["memory"])
 
     def __str__(self) -> str:
-        kind = f"a learner for {self.target}, {self.samples} samples"
+        kind = f"a learner for {self.target}, {counted(self.samples, 'sample')}"
         if self.samples == 0:
             kind = f"a program for {self.target} that only predicts"
         return (
@@ -251,7 +252,13 @@ def export_learner(
             f"target={board.name!r} has no serial line that a learner could read (serial.cpp in "
             "its folder): take qemu-mps2-an500, or call pmt::Learner from your own program"
         )
-    samples, held_out = learner_room(samples, held_out, choose_input, options=options)
+    samples, held_out = learner_room(
+        samples,
+        held_out,
+        choose_input,
+        options=options,
+        keeps_activations=keeps_activations or None,
+    )
     if frames is not None and frames not in FRAMES:
         raise ValueError(f"frames={frames!r} must be one of {', '.join(FRAMES)}")
     if states not in STATES:
@@ -263,9 +270,10 @@ def export_learner(
     check_kind(place, learner=True)
     if choose_input:
         model = with_any_stage(model)
-    image, clean = learner_image(model)
+    image, clean = learner_image(model, samples)
     if samples == 0:
         clean = None
+    check_kept_activations(clean, keeps_activations)
     epochs = epochs_of(model, options)
     keeps = (keeps_confirmed, keeps_activations)
     sizes = plan_sizes(image, clean, choose_input, samples, held_out, *keeps, epochs)
@@ -307,7 +315,7 @@ def export_learner(
     project = _project(report, board, image, b"" if clean is None else clean.tobytes())
     project[LINKED_NAME] = parts.header()
     project["model/epochs.hpp"] = _epochs(model, options)
-    project[LEARNER_FILE] = _arguments(report, options)
+    project[LEARNER_FILE] = _arguments(report, board, options)
     inputs = {"model": hashlib.sha256(model.image()).hexdigest()}
     project[LOCK_NAME] = make_lock(project, None, inputs).to_bytes()
     if is_export(place):
@@ -426,9 +434,14 @@ def _project(report: LearnerExport, board: Target, image: bytes, clean: bytes) -
     }
 
 
-def _arguments(report: LearnerExport, options: TrainingOptions | None) -> bytes:
+def _arguments(report: LearnerExport, board: Target, options: TrainingOptions | None) -> bytes:
     chosen = None if options is None else asdict(options)
-    arguments = {"pmt": _core.__version__, **report.to_json(), "options": chosen}
+    arguments = {
+        "pmt": _core.__version__,
+        **report.to_json(),
+        "machine": board.machine,
+        "options": chosen,
+    }
     del arguments["path"]
     return (json.dumps(arguments, indent=2) + "\n").encode()
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt._util.checks import checked_array, checked_candidates
-from pmt._util.text import c_text
+from pmt._util.text import c_text, counted
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import checksums
 from pmt.model import Model
@@ -322,7 +322,7 @@ class BlockSelection:
             f"{name} {10**4 * loss // unit / 10**4:.4f}"  # cut off, as the board prints it
             for name, (loss, _) in zip(self.names, self.scores, strict=True)
         )
-        return f"{self.best}; losses on {self.held_out} held-out samples: {found}"
+        return f"{self.best}; losses on {counted(self.held_out, 'held-out sample')}: {found}"
 
     def trials(self, task: Task) -> list[Task]:
         """Return the training of every candidate, its scoring as inferences."""

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util.progress import ProgressLine
+from pmt._util.text import counted
 from pmt.callbacks import CallbackLike, Event, StopTraining
 from pmt.model import ImageScores
 from pmt.protocol.comparison import is_worse
@@ -241,7 +242,8 @@ class Divergence(Observer):
             return ""
         return (
             f"accuracy {before.accuracy:.4f} -> {after.accuracy:.4f}, loss {before.loss:.4f} -> "
-            f"{after.loss:.4f} on the {after.n:,} images that are watched"
+            f"{after.loss:.4f} on the "
+            f"{counted(after.n, 'image that is watched', 'images that are watched')}"
         )
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
