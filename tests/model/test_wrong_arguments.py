@@ -223,7 +223,10 @@ def test_arguments_of_another_type() -> None:
     stop = pmt.callbacks.EarlyStopping(2)
     for call, message in (
         (lambda: model.with_input_stage("x"), "stage is 'x': must be a pmt.InputStage, or None"),
-        (lambda: pmt.Model.from_graph(3), "graph is 3: must be a pmt.net.graph.Graph"),
+        (
+            lambda: pmt.Model.from_graph(3),
+            "graph is 3: must be a pmt.net.graph.Graph; model.to_graph() returns one",
+        ),
         (
             lambda: model.logits(PIXELS, int8_logits="no"),
             "int8_logits='no' must be True or False",

@@ -6,27 +6,32 @@ import operator
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.text import did_you_mean
 from pmt.errors import OptionError
 
 __all__ = [
     "SPLITS",
+    "check_callable",
+    "check_type",
     "checked_array",
     "checked_candidates",
     "checked_flag",
     "checked_integer",
     "checked_limit",
+    "checked_names",
     "checked_path",
     "checked_range",
     "checked_seed",
     "checked_size",
     "checked_split",
+    "checked_word",
     "kind_of",
     "refuse_mask",
     "warn_of_argument",
@@ -81,6 +86,38 @@ def warn_of_argument(warning: Warning) -> None:
     warnings.warn(warning, stacklevel=level)
 
 
+def check_type(argument: str, value: object, kind: type | tuple[type, ...], rule: str) -> None:
+    """Raise a TypeError if `value` is of another type; `rule` follows "must be"."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{argument} is {kind_of(value)}: must be {rule}")
+
+
+def check_callable(argument: str, value: object) -> None:
+    """Raise a TypeError if `value` is neither a callable nor None."""
+    if value is not None and not callable(value):
+        raise TypeError(f"{argument} is {kind_of(value)}: must be a callable, or None")
+
+
+def checked_word(argument: str, value: object, words: Iterable[str]) -> str:
+    """Return one of the words, or raise a ValueError that names the nearest one or all."""
+    if not isinstance(value, str) or value not in words:
+        raise ValueError(f"{argument}={value!r} is unknown{did_you_mean(str(value), words)}")
+    return value
+
+
+def checked_names(argument: str, names: object) -> tuple[str, ...]:
+    """Return a sequence of names as a tuple, or raise a TypeError that names `argument`."""
+    if isinstance(names, str):
+        raise TypeError(f"{argument}={names!r} must be a sequence of names, not one text")
+    if not isinstance(names, Iterable):
+        raise TypeError(f"{argument}={names!r} must be a sequence of names")
+    checked = tuple(names)
+    for name in checked:
+        if not isinstance(name, str):
+            raise TypeError(f"{argument} holds {name!r}: every name must be text")
+    return checked
+
+
 def checked_integer(argument: str, value: object) -> int:
     """Return `value` as an int, or raise a TypeError that names `argument`."""
     try:
@@ -132,7 +169,7 @@ def checked_limit(limit: object) -> int:
 
 def checked_split(split: str) -> str:
     """Return `split`, or raise a ValueError if it is none of :data:`SPLITS`."""
-    if split not in SPLITS:
+    if not isinstance(split, str) or split not in SPLITS:
         raise ValueError(f"split={split!r} must be {' or '.join(map(repr, SPLITS))}")
     return split
 
@@ -152,7 +189,8 @@ def checked_size(size: int | tuple[int, int] | None) -> tuple[int, int] | None:
 
 def checked_candidates(names: Sequence[str], argument: str = "candidates") -> tuple[str, ...]:
     """Return the names to choose from, or raise an OptionError unless they are two or more."""
+    names = checked_names(argument, names)
     if len(set(names)) != len(names) or len(names) < 2:
         shown = ",".join(names)
         raise OptionError(argument, f"={shown!r}: a choice needs two or more different names")
-    return tuple(names)
+    return names

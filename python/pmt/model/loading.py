@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pmt import formats
-from pmt._util.checks import kind_of, warn_of_argument
+from pmt._util.checks import checked_path, kind_of, warn_of_argument
 from pmt._util.text import did_you_mean
 from pmt.errors import FileError, MissingFileError, OptionWarning
 from pmt.formats.reading import check_options, require_file
@@ -28,6 +28,7 @@ __all__ = [
     "convert",
     "list_models",
     "load",
+    "network_remedy",
     "run_model",
 ]
 
@@ -94,8 +95,9 @@ def _load(path: str | os.PathLike[str], options: dict[str, Any]) -> Model:
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(
             f"path={kind_of(path)} must be text or a path: a model file, the folder of a run, or "
-            f"the name of a bundled model{_remedy(path)}"
+            f"the name of a bundled model{network_remedy(path)}"
         )
+    checked_path("path", path)
     if str(path) in BUNDLED_MODELS:
         check_options(options, f"the bundled model {str(path)!r}")
         return Model((resources.files("pmt") / "data" / f"{path}.pmt").read_bytes())
@@ -129,7 +131,7 @@ def _load(path: str | os.PathLike[str], options: dict[str, Any]) -> Model:
         raise FileError(str(path), [str(error)]) from error
 
 
-def _remedy(network: object) -> str:
+def network_remedy(network: object) -> str:
     """Return how a network of another library gets in; empty for anything else."""
     libraries = {kind.__module__.partition(".")[0] for kind in type(network).__mro__}
     found = [remedy for library, remedy in _OTHER_NETWORKS.items() if library in libraries]

@@ -43,7 +43,7 @@ from pmt.model.scores import (
     raw_logits,
     scores_of_logits,
 )
-from pmt.net.graph import Graph, ends_in_features
+from pmt.net.graph import Graph, check_is_graph, ends_in_features
 from pmt.net.image import build_image, read_graph, read_metadata, read_stage
 from pmt.net.input_stage import InputStage
 
@@ -112,8 +112,7 @@ class Model(Layers):
     @classmethod
     def from_graph(cls, graph: Graph) -> Model:
         """Build a model from a quantized graph."""
-        if not isinstance(graph, Graph):
-            raise TypeError(f"graph is {kind_of(graph)}: must be a pmt.net.graph.Graph")
+        check_is_graph(graph)
         return cls(build_image(graph))
 
     def to_graph(self) -> Graph:
