@@ -278,3 +278,36 @@ def test_logits_beyond_a_hard_sigmoid_at_the_end_are_equal() -> None:
     assert (np.abs(wide) > 4.0).mean() > 0.3
     np.testing.assert_allclose(logits, wide.clip(-3.0, 3.0), atol=0.4)
     assert np.abs(logits).max() < 3.1
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (lambda module: module.bfloat16(),
+         "module: 0.weight is bfloat16, which is not read; convert a copy, "
+         "copy.deepcopy(module).float()"),
+        (lambda module: module.to("meta"),
+         "module: 0.weight is on the device meta and has no values; load them with "
+         "module.to_empty(device='cpu') and load_state_dict"),
+    ],
+)  # fmt: skip
+def test_parameters_that_hold_no_numbers_to_read(changed: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        pmt.from_torch(changed(network()), TRAIN)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"class_names": 3}, "class_names=3 must be a sequence of names"),
+        ({"equalize": "x"}, "equalize='x' must be True or False"),
+        ({"features": None}, "features=None must be True or False"),
+    ],
+)
+def test_arguments_of_a_wrong_type(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
+        pmt.from_torch(network(), TRAIN, **given)
+    with pytest.raises(
+        TypeError, match=r"^model is Sequential: must be the path of an \.onnx file; "
+    ):
+        quantize_model(network(), "bundled")  # type: ignore[arg-type]

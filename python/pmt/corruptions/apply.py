@@ -208,8 +208,8 @@ def _corrupt_chunks(
 
 
 def _checked_corruption(name: str) -> Corruption:
-    if name not in CATALOG:
-        raise ValueError(f"name={name!r}: no such corruption{did_you_mean(name, names())}")
+    if not isinstance(name, str) or name not in CATALOG:
+        raise ValueError(f"name={name!r}: no such corruption{did_you_mean(str(name), names())}")
     return CATALOG[name]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
-from pmt._util.checks import checked_array, refuse_mask
+from pmt._util.checks import checked_array, checked_names, refuse_mask
 from pmt.datasets.files import damaged
 
 PIXELS = np.dtype(np.uint8)
@@ -78,7 +78,7 @@ def input_array(x: npt.ArrayLike) -> npt.NDArray[Any]:
     """Return `x` in the dtype and shape of a data set, by the rules of `Dataset.from_arrays`."""
     # A file's array stays in the file.
     array = x if isinstance(x, np.memmap) else checked_array("x", x)
-    if array.dtype in (np.float16, np.float64):
+    if array.dtype in (np.float16, np.float64) and array.ndim:
         array = as_float32("x", array)
     if array.dtype not in (PIXELS, *FEATURES):
         raise TypeError(
@@ -238,15 +238,11 @@ def checked_labels(labels: object, images: int, classes: int) -> npt.NDArray[Any
 
 def checked_class_names(class_names: Sequence[str]) -> tuple[str, ...]:
     """Return names of classes, all different, or raise an error."""
-    if isinstance(class_names, str):
-        raise TypeError(f"class_names={class_names!r} must be a sequence of names, not one text")
-    checked = tuple(class_names)
+    checked = checked_names("class_names", class_names)
     if not checked:
         raise ValueError("class_names is empty: at least one class is needed")
     seen = set()
     for name in checked:
-        if not isinstance(name, str):
-            raise TypeError(f"class_names holds {name!r}: every name must be text")
         if not name.strip() or name in seen:
             raise ValueError(f"class_names holds {name!r} twice or blank: names must differ")
         seen.add(name)
@@ -276,6 +272,7 @@ def names_for(
                 "number the classes from 0, without gaps",
             )
         return tuple(str(label) for label in range(max(at_least, high + 1)))
+    class_names = checked_names("class_names", class_names)
     if high >= len(class_names):
         raise damaged(
             path,

@@ -13,7 +13,14 @@ from typing import Any, TypeVar, cast, overload
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.checks import checked_array, checked_integer, checked_seed, checked_size, kind_of
+from pmt._util.checks import (
+    check_type,
+    checked_array,
+    checked_integer,
+    checked_seed,
+    checked_size,
+    kind_of,
+)
 from pmt._util.text import counted
 from pmt.datasets.arrays import (
     NO_LABEL,
@@ -434,6 +441,7 @@ class Dataset:
         ValueError
             If `fraction` is out of range or leaves one part empty, or `seed` is negative.
         """
+        check_type("fraction", fraction, (int, float, np.floating), "a number above 0 and below 1")
         if not 0.0 < fraction < 1.0:
             raise ValueError(f"fraction={fraction} must be above 0 and below 1")
         order = self._permutation(seed)
@@ -485,7 +493,11 @@ def concatenate(parts: Iterable[Dataset]) -> Dataset:
     ValueError
         If there is no data set, or two do not go together.
     """
+    if not isinstance(parts, Iterable) or isinstance(parts, str | Dataset):
+        raise TypeError(f"parts is {kind_of(parts)}: must be a list of data sets")
     found = list(parts)
+    for part in found:
+        check_type("a part", part, Dataset, "a pmt.datasets.Dataset")
     if not found:
         raise ValueError("parts is empty: give at least one data set")
     names = max((part.class_names for part in found), key=len)

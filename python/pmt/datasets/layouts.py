@@ -11,7 +11,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.checks import SPLITS, checked_limit, checked_path, checked_size, checked_split
+from pmt._util.checks import (
+    SPLITS,
+    checked_limit,
+    checked_names,
+    checked_path,
+    checked_size,
+    checked_split,
+)
 from pmt.datasets.annotations import (
     has_cub200,
     has_flowers102,
@@ -236,8 +243,8 @@ def find(
 ) -> Dataset | ImageFiles:
     """Read the arrays of a split, or list its image files; arguments and errors as :func:`load`."""
     checked_split(split)
-    if isinstance(class_names, str):
-        raise TypeError(f"class_names={class_names!r} must be a sequence of names, not one text")
+    if class_names is not None:
+        class_names = checked_names("class_names", class_names)
     place = located(path)
     found = _found(place, split, class_names, labels, groups)
     if groups is not None and found.groups is None:

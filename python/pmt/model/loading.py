@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pmt import formats
-from pmt._util.checks import checked_path, kind_of, warn_of_argument
+from pmt._util.checks import checked_flag, checked_path, kind_of, warn_of_argument
 from pmt._util.text import did_you_mean
 from pmt.errors import FileError, MissingFileError, OptionWarning
 from pmt.formats.reading import check_options, require_file
@@ -260,6 +260,8 @@ def convert(
     ImportError
         If the format needs a package that is missing.
     """
+    checked_path("out", out)
+    checked_flag("replace", replace)
     formats.check_destination(out, replace=replace)
     graph = load(model, **options).to_graph()
     size = formats.write(graph, out, into=into)

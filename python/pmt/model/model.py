@@ -53,12 +53,12 @@ __all__ = ["Layer", "Model", "check_model"]
 _SHOWN_LAYERS = 12  # rows of a table that is looked at; more are folded away
 
 
-def check_model(value: object) -> None:
+def check_model(value: object, argument: str = "model") -> None:
     """Raise TypeError if the value is not a model."""
     if not isinstance(value, Model):
         path = repr(value) if isinstance(value, str) else "path"
         raise TypeError(
-            f"model is {kind_of(value)}: must be a pmt.Model; pmt.load({path}) reads one"
+            f"{argument} is {kind_of(value)}: must be a pmt.Model; pmt.load({path}) reads one"
         )
 
 
@@ -341,7 +341,7 @@ class Model(Layers):
         Or if the model gives features and no classes. Warn where its named classes are fewer than
         the model's.
         """
-        self._check_labels(dataset)
+        self._check_labels(Dataset.of(dataset, "dataset"))
         warn_of_other_classes(dataset, self.classes, stacklevel=4)
 
     def check_scored(self, dataset: Dataset) -> None:
@@ -349,6 +349,7 @@ class Model(Layers):
 
         A model of one output tells label 0 from 1, by its sign.
         """
+        dataset = Dataset.of(dataset, "dataset")
         if self.classes > 1 or not self.is_classifier:
             self._check_labels(dataset)
             warn_of_other_classes(dataset, self.classes, stacklevel=4)
@@ -383,7 +384,7 @@ class Model(Layers):
         Dataset
             With the model's :attr:`class_names`, where they include all of its own; else as it was.
         """
-        return in_order_of(dataset, self.class_names)
+        return in_order_of(Dataset.of(dataset, "dataset"), self.class_names)
 
     def check_gives_classes(self) -> None:
         """Raise ValueError if the model gives features and not logits of classes."""

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
-from pmt._util.checks import checked_flag, checked_integer
+from pmt._util.checks import checked_flag, checked_integer, checked_names
 from pmt._util.frames import data_frame
 from pmt._util.plots import one_axes, plain_text
 from pmt._util.processes import thread_count
@@ -429,6 +429,8 @@ def predict_files(
     model.check_gives_classes()
     classes = model.told_classes
     check_top(top, classes)
+    if class_names is not None:
+        class_names = checked_names("class_names", class_names)
     if class_names is not None and len(class_names) != classes:
         raise ValueError(
             f"the model has {classes} classes, the data set or list gives "

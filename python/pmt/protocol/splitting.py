@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.checks import checked_integer
+from pmt._util.checks import check_type, checked_integer
 from pmt._util.text import counted, did_you_mean
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import checksum
@@ -158,8 +158,10 @@ def split(
         If some test images are among those to adapt or choose on, or fewer images than asked for
         can be held out.
     """
-    if name not in PROTOCOLS:
-        raise ValueError(f"name={name!r}: no such protocol{did_you_mean(name, PROTOCOLS)}")
+    check_type("test", test, ImagePool, "a pmt.protocol.ImagePool")
+    check_type("train", train, (ImagePool, type(None)), "a pmt.protocol.ImagePool, or None")
+    if not isinstance(name, str) or name not in PROTOCOLS:
+        raise ValueError(f"name={name!r}: no such protocol{did_you_mean(str(name), PROTOCOLS)}")
     limit = _checked("test_images", test_images, len(test))
     if name == "paper":
         return _without_leak(_paper(test, seed, limit))

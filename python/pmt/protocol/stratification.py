@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util.checks import checked_seed
+from pmt.datasets.arrays import label_array
 
 __all__ = ["FEWEST_OF_CLASS", "folds", "hold_out", "stratified_order"]
 
@@ -38,6 +39,7 @@ def stratified_order(labels: npt.NDArray[np.integer], seed: int) -> _Indices:
     TypeError, ValueError
         If the seed is not an integer of at least 0.
     """
+    labels = label_array(labels)
     by_class, keys, turn, sizes = shuffled_classes(labels, seed)
     return by_class[np.lexsort((keys, (turn + 1) / sizes))].astype(np.int64)
 

@@ -17,8 +17,15 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt._util.atomic_file import explaining
-from pmt._util.checks import checked_array, checked_flag, checked_path, checked_range, kind_of
-from pmt._util.text import counted, did_you_mean, table
+from pmt._util.checks import (
+    checked_array,
+    checked_flag,
+    checked_path,
+    checked_range,
+    checked_word,
+    kind_of,
+)
+from pmt._util.text import counted, table
 from pmt.model import Model
 from pmt.model.input_conversion import images_in_shape
 from pmt.model.model import check_model
@@ -225,7 +232,7 @@ class Learner:
             If a phase runs, a label is outside the classes, or there is no room; those before are
             taken in.
         """
-        _check_word("role", role, _core.LEARNER_ROLES)
+        checked_word("role", role, _core.LEARNER_ROLES)
         self._need_samples("observe()")
         self._refuse_while_running("observe()")
         inputs = self._inputs(images)
@@ -253,7 +260,7 @@ class Learner:
         ValueError
             If the model or the samples do not suffice, a phase runs, or a state is on trial.
         """
-        _check_word("phase", phase, _core.LEARNER_PHASES)
+        checked_word("phase", phase, _core.LEARNER_PHASES)
         self._need_samples("begin()")
         if phase == "epochs" and self._sizes[-1] is None:
             raise ValueError("phase='epochs' needs options, which name the layers to train")
@@ -345,7 +352,7 @@ class Learner:
 
     def fixed_score(self, state: str) -> tuple[int, int, int]:
         """Return the sum of the losses (fixed-point), correct samples and samples, as a board."""
-        return self._core.held_out(state)
+        return self._core.held_out(checked_word("state", state, _core.LEARNER_STATES))
 
     @property
     def checksum(self) -> int:
@@ -480,8 +487,3 @@ def learner_image(model: Model, samples: int) -> tuple[bytes, npt.NDArray[np.flo
 def _channels(model: Model, statistics: CleanStatistics) -> npt.NDArray[np.float32]:
     layers = [statistics.channels[name].T for name in aligned_layers(model).values()]
     return np.ascontiguousarray(np.concatenate(layers), np.float32)
-
-
-def _check_word(name: str, value: str, words: tuple[str, ...]) -> None:
-    if value not in words:
-        raise ValueError(f"{name}={value!r} is unknown{did_you_mean(value, words)}")

@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from pmt import _core
+from pmt._util.checks import checked_word
 from pmt._util.text import did_you_mean
 from pmt.errors import OptionWarning
 
@@ -120,10 +121,7 @@ class Words:
 
     def check(self, name: str, value: object) -> Any:
         """Return one of the words; refuse any other."""
-        if not isinstance(value, str) or value not in self.words:
-            near = did_you_mean(str(value), self.words)
-            raise ValueError(f"{name}={value!r} is unknown{near}")
-        return value
+        return checked_word(name, value, self.words)
 
     def shown(self, symbol: str) -> str:
         """Return the words."""

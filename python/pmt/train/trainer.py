@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util import atomic_file
+from pmt._util.checks import check_type
 from pmt._util.processes import thread_count
 from pmt._util.text import counted
 from pmt.callbacks import CallbackLike
@@ -33,7 +34,7 @@ from pmt.train.run.config import RunOptions
 from pmt.train.run.folder import RunFolder
 from pmt.train.run.keep_best import Images, held_out_indices
 from pmt.train.run.loop import Progress, Run
-from pmt.train.run.observers import checked_callbacks
+from pmt.train.run.observers import check_progress, checked_callbacks
 from pmt.train.run.result import RunResult
 from pmt.train.schedule import Schedule
 from pmt.train.stepper import Stepper
@@ -89,6 +90,9 @@ class Trainer(ABC):
 
     def __init__(self, options: Any = None, *, threads: int = 0, **changes: Any) -> None:
         base = options if options is not None else self.options_class()
+        kind = self.options_class
+        rule = f"{kind.__name__}; single options are given by name, learning_rate=0.1"
+        check_type("options", base, kind, rule)
         self.options = base.replace(**changes)
         self.threads = thread_count(threads)
 
@@ -295,6 +299,8 @@ class Trainer(ABC):
         if groups is not None:
             data = replace(data, groups=checked_groups(groups, len(data)))
         callbacks = checked_callbacks(callbacks)
+        check_progress(progress)
+        check_type("source", source, (dict, type(None)), "a dict that config.toml keeps, or None")
         check_apart(data, valid, held_out, callbacks)
         seen = int(seen_images(model.metadata, data).sum())
         if seen:

@@ -61,7 +61,7 @@ class _SparseTrainer(BackpropTrainer):
     def __init__(self, options: Any = None, *, threads: int = 0, **changes: Any) -> None:
         base = options if options is not None else self.options_class()
         given = changes.get(self.file_option)
-        if given is not None and given != getattr(base, self.file_option):
+        if given is not None and given != getattr(base, self.file_option, None):
             changes[self.file_option] = _inline(given)
         super().__init__(base, threads=threads, **changes)
 
