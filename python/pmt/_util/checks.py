@@ -38,6 +38,7 @@ __all__ = [
 ]
 
 SPLITS = ("train", "test")
+_LARGEST_SIDE = 2**16 - 1  # of an image
 
 
 def kind_of(value: object) -> str:
@@ -109,7 +110,7 @@ def checked_names(argument: str, names: object) -> tuple[str, ...]:
     """Return a sequence of names as a tuple, or raise a TypeError that names `argument`."""
     if isinstance(names, str):
         raise TypeError(f"{argument}={names!r} must be a sequence of names, not one text")
-    if not isinstance(names, Iterable):
+    if not isinstance(names, Iterable) or getattr(names, "ndim", 1) == 0:
         raise TypeError(f"{argument}={names!r} must be a sequence of names")
     checked = tuple(names)
     for name in checked:
@@ -184,6 +185,8 @@ def checked_size(size: int | tuple[int, int] | None) -> tuple[int, int] | None:
     height, width = (checked_integer("size", side) for side in pair)
     if height < 1 or width < 1:
         raise ValueError(f"size={size!r}: height and width must be at least 1")
+    if height > _LARGEST_SIDE or width > _LARGEST_SIDE:
+        raise ValueError(f"size={size!r}: height and width must be at most {_LARGEST_SIDE}")
     return height, width
 
 

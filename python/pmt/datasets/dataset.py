@@ -320,7 +320,7 @@ class Dataset:
                     "one image"
                 )
             return self._of_rows(index)
-        if not isinstance(index, int | np.integer):
+        if not isinstance(index, int | np.integer) or isinstance(index, bool):
             return self.subset(self._where(index))
         if not -len(self) <= index < len(self):
             raise IndexError(

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from pmt._util.checks import (
     SPLITS,
+    check_type,
     checked_limit,
     checked_names,
     checked_path,
@@ -245,6 +246,7 @@ def find(
     checked_split(split)
     if class_names is not None:
         class_names = checked_names("class_names", class_names)
+    check_type("groups", groups, (str, type(None)), "the name of a column or an array, or None")
     place = located(path)
     found = _found(place, split, class_names, labels, groups)
     if groups is not None and found.groups is None:

@@ -341,7 +341,8 @@ class Model(Layers):
         Or if the model gives features and no classes. Warn where its named classes are fewer than
         the model's.
         """
-        self._check_labels(Dataset.of(dataset, "dataset"))
+        dataset = Dataset.of(dataset, "dataset")
+        self._check_labels(dataset)
         warn_of_other_classes(dataset, self.classes, stacklevel=4)
 
     def check_scored(self, dataset: Dataset) -> None:

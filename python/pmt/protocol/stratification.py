@@ -39,7 +39,6 @@ def stratified_order(labels: npt.NDArray[np.integer], seed: int) -> _Indices:
     TypeError, ValueError
         If the seed is not an integer of at least 0.
     """
-    labels = label_array(labels)
     by_class, keys, turn, sizes = shuffled_classes(labels, seed)
     return by_class[np.lexsort((keys, (turn + 1) / sizes))].astype(np.int64)
 
@@ -51,6 +50,7 @@ def shuffled_classes(
 
     A key is random; the turn counts the images of a class from 0.
     """
+    labels = label_array(labels)
     count = len(labels)
     # Only raw 64-bit draws: NumPy promises their stream, not that of its shuffles.
     keys = np.random.PCG64(np.random.SeedSequence(checked_seed(seed))).random_raw(count)
