@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
-from pmt._util.checks import checked_array, checked_candidates
+from pmt._util.checks import check_type, checked_array, checked_candidates, checked_integer
 from pmt._util.text import c_text, counted
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import checksums
@@ -116,7 +116,7 @@ def check_steps(name: str, value: int) -> None:
     ValueError
         If it is not a whole number within 1..:data:`MOST_STEPS`.
     """
-    if not isinstance(value, int) or not 1 <= value <= MOST_STEPS:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MOST_STEPS:
         raise ValueError(
             f"{name}={value!r} must be a whole number of steps, 1..{MOST_STEPS}; a longer training "
             "is exported again from where the board has come"
@@ -186,6 +186,8 @@ def _chosen(
     selects: bool,
 ) -> tuple[TrainingOptions, list[int]]:
     """Return the options with the other arguments, and the trained layers."""
+    kinds = (TrainingOptions, type(None))
+    check_type("options", options, kinds, "pmt.TrainingOptions; pmt.preset('default') makes some")
     chosen = options or TrainingOptions()
     if batch is not None:
         chosen = chosen.replace(batch=batch)
@@ -200,6 +202,7 @@ def _chosen(
 def _inferences(given: int | None, samples: int) -> int:
     if given is None:
         return min(_INFERENCES, samples)
+    given = checked_integer("inferences", given)
     if not 0 <= given <= samples:
         raise ValueError(
             f"inferences={given!r} must be 0..{samples}, the samples that the steps use"
