@@ -184,6 +184,23 @@ TEST_CASE("a state that cannot be read, or whose trials cannot be counted, leave
   CHECK(Boot(flash).value == 7);
 }
 
+TEST_CASE("a rejection that failed is not followed by a confirmation") {
+  Flash flash(StateSlots::bytes_needed(state_bytes));
+  Boot first(flash);
+  REQUIRE(first.slots.write(State(8).parts(), 80, false).ok());
+  REQUIRE(first.slots.write(State(9).parts(), 90, true).ok());
+  flash.protects = true;  // the mark is written, and the storage says that it is not
+  CHECK(first.slots.roll_back().code == Code::state_storage);
+  flash.protects = false;
+  CHECK(first.slots.confirm().code == Code::state_storage);
+  CHECK(first.slots.on_trial());
+  CHECK(Boot(flash).value == 8);
+  REQUIRE(first.slots.roll_back().ok());
+  CHECK(first.slots.tag() == 80);
+  CHECK_FALSE(first.slots.on_trial());
+  CHECK(Boot(flash).value == 8);
+}
+
 TEST_CASE("a thousand power cuts lose no confirmed state") {
   for (uint64_t seed = 0; seed < 4; ++seed) {
     RandomSource random(10 + seed);

@@ -55,17 +55,26 @@ def test_images_and_labels_may_be_two_arguments(model: pmt.Model) -> None:
             Y + 1,
             r"has label 10, .* classes \(0\.\.9\); use another data set, or as labels begin at ",
         ),
-        (Y.astype(float), r"y is float64: must be integers, .*; give y\.astype\(int\)$"),
+        (
+            Y.astype(float),
+            r"y is float64: must be integers, .*; give y\.astype\(int\), or for float targets use "
+            r"Dataset\.with_targets\(x, y\)$",
+        ),
         (
             Y[:, None] / 1,
-            r"; give y\.astype\(int\), or for float targets use Dataset\.with_targets$",
+            r"; give y\.astype\(int\), or for float targets use Dataset\.with_targets\(x, y\)$",
         ),
         (Y > 4, r"y is bool: must be integers, .*; give y\.astype\(int\) for two classes$"),
         (
             np.where(np.arange(40) == 3, np.nan, Y),
             r"y\[3\] is NaN: leave out images without one$",
         ),
-        (Y + 0.5, r"; for float targets use Dataset\.with_targets$"),
+        (Y + 0.5, r"; for float targets use Dataset\.with_targets\(x, y\)$"),
+        (
+            np.full((40, 10), 0.5, np.float32),
+            r"y has shape \(40, 10\): must be \(N,\), the number of each image's class; use "
+            r"Dataset\.with_targets\(x, y\) for float targets$",
+        ),
         (Y.astype(str), r"; number names with class_names, y = numpy\.unique"),
     ],
 )

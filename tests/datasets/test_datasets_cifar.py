@@ -151,7 +151,7 @@ def test_a_hostile_pickle_is_refused_and_runs_nothing(tmp_path: Path) -> None:
         (pickle.dumps({"data": ROW.astype(object), "labels": [1]}), "instead of uint8"),
         (pickle.dumps({"data": ROW[0], "labels": [1]}), r"data is \(3072,\), not uint8 of shape"),
         (pickle.dumps({"data": "text", "labels": [1]}), "data is str"),
-        (pickle.dumps({"data": ROW, "labels": [1, 2]}), "2 labels for 1 images"),
+        (pickle.dumps({"data": ROW, "labels": [1, 2]}), "2 labels for 1 image"),
         (pickle.dumps({"data": ROW, "labels": [11]}), "record 0 has label 11"),
         (pickle.dumps({"data": ROW, "labels": [1 << 80]}), "record 0 has label"),
         (pickle.dumps({"data": ROW, "labels": ["1"]}), "labels is not a list of integers"),
@@ -239,7 +239,7 @@ def test_a_damaged_coarse_label(tmp_path: Path) -> None:
     [
         ("train", {"data": ROW, "labels": [1]}, "train: not a pickled dict with 'data' and 'fine_"),
         ("train", {"data": ROW, "fine_labels": [100]}, "train: record 0 has fine label 100"),
-        ("train", {"data": ROW, "fine_labels": [1, 2]}, "train: 2 fine_labels for 1 images"),
+        ("train", {"data": ROW, "fine_labels": [1, 2]}, "train: 2 fine_labels for 1 image"),
         ("train", {"data": ROW, "fine_labels": 1}, "train: fine_labels is not a list of integers"),
     ],
 )

@@ -50,7 +50,7 @@ def test_idx_files_compressed_and_plain(tmp_path: Path) -> None:
         ("t10k-images-idx3-ubyte", b"\x00\x00\x08", "not an idx file of bytes with 3 dimensions"),
         ("t10k-images-idx3-ubyte", idx_labels([1]), "not an idx file of bytes with 3 dimensions"),
         ("t10k-images-idx3-ubyte", idx_images(GRAY[:0]), "holds nothing"),
-        ("t10k-labels-idx1-ubyte", idx_labels([1, 2]), "2 labels for 1 images"),
+        ("t10k-labels-idx1-ubyte", idx_labels([1, 2]), "2 labels for 1 image"),
     ],
 )
 def test_damaged_idx_files(tmp_path: Path, name: str, content: bytes, message: str) -> None:

@@ -208,6 +208,8 @@ def test_targets() -> None:
         ({"layers": "B9"}, "'B9' is neither a block"),
         ({"learning_rates": [0.1]}, r"learning_rates=\[0.1\] must be 5 finite numbers"),
         ({"learning_rates": [float("nan")] * 5}, "must be 5 finite numbers"),
+        ({"learning_rates": [1e39] * 5}, "must be 5 finite numbers >= 0 that float32 holds"),
+        ({"learning_rates": ["0.1"] * 5}, "must be 5 finite numbers >= 0"),
         ({"inferences": 10}, r"inferences=10 must be 0..9"),
         ({"ram": "8X"}, "ram='8X' must be a number of bytes"),
         (

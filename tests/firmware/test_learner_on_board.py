@@ -101,7 +101,7 @@ def test_activations_that_external_memory_keeps(model: pmt.Model, tmp_path: Path
         sent.append(index)
         return frames[index]
 
-    with emulated_board(out, TARGET, pipe=True) as line:
+    with emulated_board(out, pipe=True) as line:
         board = Board(line, frame)
         for each in frames:
             assert board.ask("O", 0, -1, each) == "ok"
@@ -142,6 +142,27 @@ def test_a_board_that_only_predicts(model: pmt.Model, tmp_path: Path) -> None:
     assert flash - export.model_bytes < 42_000
     with pytest.raises(ValueError, match="options= cannot be given with samples=0"):
         export_learner(model, target=TARGET, out=out, samples=0, options=pmt.preset("default"))
+
+
+def test_one_output_on_an_emulated_board_of_ones_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    need_firmware_tools(EMULATOR)
+    (tmp_path / "small.toml").write_text(
+        f'board = "{TARGET}"\n[ram]\norigin = 0x2000_0000\nbytes = 0x4_0000\n'
+    )
+    model, out = pmt.load("fashion_mnist_dscnn", classes=1), tmp_path / "fw"
+    head = model.layers[-1].index
+    signs = np.where(np.arange(128) % 2, 1, -1).astype(np.int8).reshape(model.weights(head).shape)
+    model.core.set_parameters(head, signs, model.bias(head))
+    model.save(tmp_path / "one.pmt")
+    exported = ["export", str(tmp_path / "one.pmt"), "--inference", "--target"]
+    assert main([*exported, str(tmp_path / "small.toml"), "--out", str(out)]) == 0
+    capsys.readouterr()
+    images = datasets.bundled("test").images[:6]
+    test = datasets.Dataset.from_arrays(images, model.predict(images))
+    report = stream(out, None, test, pipe=True)
+    assert (report.before, report.replies, report.different) == (1.0, 6, [])
 
 
 def test_states_in_the_flash_of_an_stm32f746_stand_above_the_program(
@@ -227,7 +248,7 @@ def test_damaged_requests_change_nothing_and_states_outlive_a_reset(
 ) -> None:
     images, test = noisy("train", 60), model.prepare(noisy("test", 1).images)[0]
     frames = model.prepare(images.images)
-    with emulated_board(project, TARGET, pipe=True) as line:
+    with emulated_board(project, pipe=True) as line:
         board = Board(line, lambda index: frames[index])
         before = board.ask("P", frame=test)
         line.write(b"\x00noise\xa5P\x00\x00\x00\x00\x00\x00" + bytes(test.size) + b"wrong")
@@ -253,7 +274,7 @@ def test_damaged_requests_change_nothing_and_states_outlive_a_reset(
         assert trial.startswith("in force: aligned, on trial, parameters ")
         after = board.ask("P", frame=test)
         assert after != before
-    with emulated_board(project, TARGET, pipe=True, new_card=False) as line:
+    with emulated_board(project, pipe=True, new_card=False) as line:
         board = Board(line, lambda index: frames[index])
         assert board.ask("F") == trial
         assert board.ask("P", frame=test) == after
@@ -271,7 +292,7 @@ def test_frames_that_the_line_damages_end_the_phase(project: Path, model: pmt.Mo
         sent += 1
         return frames[index] if sent < 30 else frames[index] ^ 1
 
-    with emulated_board(project, TARGET, pipe=True) as line:
+    with emulated_board(project, pipe=True) as line:
         board = Board(line, worse)
         before = board.ask("P", frame=frames[0])
         for frame in frames:

@@ -140,6 +140,16 @@ def test_functions_of_the_logits_are_dropped_of_onnx(tmp_path, kinds):
     assert len(graph.metadata["dropped_operators"]) == len([k for k in kinds if k not in renaming])
 
 
+def test_the_clamp_of_a_hard_sigmoid_stays(tmp_path):
+    graph = float_importer.read(float_network(tmp_path / "net.onnx", "HardSigmoid"))
+    assert graph.ops[-1].activation == (-2.5, 2.5)
+    falling = Network()
+    x = falling.head(falling.add("GlobalAveragePool", [falling.conv("x", 3, 4)]), 4, classes=2)
+    x = falling.add("HardSigmoid", [x], alpha=-0.2)
+    with pytest.raises(ValueError, match=r"its alpha is -0.2.*only a rising HardSigmoid"):
+        float_importer.read(falling.save(tmp_path / "falling.onnx", x, (1, 3, 8, 8)))
+
+
 def test_a_sigmoid_that_is_computed_with_is_refused(tmp_path):
     path = float_network(tmp_path / "net.onnx", "Sigmoid", "Relu")
     with pytest.raises(ValueError, match=r"Sigmoid.*not supported: train the network with ReLU"):

@@ -128,6 +128,18 @@ def test_a_guess_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     )
 
 
+def test_warnings_name_the_line_that_called_pmt(tmp_path: Path) -> None:
+    path = qdq(tmp_path, scale=0.0111, zero=-55)
+    for call in (
+        lambda: pmt.model.convert(path, tmp_path / "net.pmt"),
+        lambda: pmt.load(path, input_mean=0.0, input_std=0.5),
+        lambda: pmt.model.convert(path, tmp_path / "other.pmt", input_mean=0.0, input_std=0.5),
+    ):
+        with pytest.warns(OptionWarning) as caught:
+            call()
+        assert [warning.filename for warning in caught] == [__file__]
+
+
 def test_options_say_it_for_every_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     path, kept = qdq(tmp_path, scale=2.02 / 127, zero=0), tmp_path / "kept.pmt"
     options = ["--input-mean", "72.93", "--input-std", "90.015"]

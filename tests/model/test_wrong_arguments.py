@@ -11,6 +11,7 @@ import pytest
 from networks import residual_network
 
 import pmt
+from pmt import quantization
 from pmt.datasets import Dataset
 
 PIXELS = np.zeros((2, 8, 8, 3), np.uint8)
@@ -158,8 +159,17 @@ def test_gray_images_of_another_shape(model: str, shape: tuple[int, ...], messag
     ("data", "message"),
     [
         ("cars", f"{{}} is 'cars'{NO_DATA}pmt.datasets.load('cars') reads files"),
-        (None, f"{{}} is NoneType{OTHERS}"),
-        (PIXELS, f"{{}} is ndarray{OTHERS}"),
+        (None, f"{{}} is None{OTHERS}"),
+        (
+            PIXELS,
+            f"{{}} is an array of uint8{NO_DATA}where no labels are needed, give "
+            "Dataset.unlabeled(images)",
+        ),
+        (
+            (PIXELS, None),
+            "y is object: must be integers, the number of each image's class; for "
+            "images without labels use Dataset.unlabeled(x)",
+        ),
     ],
 )
 def test_data_of_a_wrong_kind(data: Any, message: str) -> None:
@@ -214,7 +224,10 @@ def test_arguments_of_another_type() -> None:
     stop = pmt.callbacks.EarlyStopping(2)
     for call, message in (
         (lambda: model.with_input_stage("x"), "stage is 'x': must be a pmt.InputStage, or None"),
-        (lambda: pmt.Model.from_graph(3), "graph is 3: must be a pmt.net.graph.Graph"),
+        (
+            lambda: pmt.Model.from_graph(3),
+            "graph is 3: must be a pmt.net.graph.Graph; model.to_graph() returns one",
+        ),
         (
             lambda: model.logits(PIXELS, int8_logits="no"),
             "int8_logits='no' must be True or False",
@@ -321,3 +334,153 @@ def test_names_of_data_sets() -> None:
         with pytest.raises(FileNotFoundError) as caught:
             pmt.datasets.load(name)
         assert str(caught.value) == f"{name}: no such file or folder; {remedy}"
+
+
+MASKED = np.ma.masked_array(PIXELS, np.ones(PIXELS.shape, bool))
+MASKED_LABELS = np.ma.masked_array(np.zeros(2, np.int64), [False, True])
+
+
+@pytest.mark.parametrize(
+    ("call", "argument"),
+    [
+        (lambda: Dataset.from_arrays(MASKED, [0, 1]), "x"),
+        (lambda: Dataset.from_arrays(PIXELS, MASKED_LABELS), "y"),
+        (lambda: Dataset.from_arrays(PIXELS, [0, 1], groups=MASKED_LABELS), "groups"),
+        (lambda: Dataset.with_targets(PIXELS, MASKED_LABELS / 2.0), "y"),
+        (lambda: Dataset.unlabeled(MASKED), "images"),
+        (lambda: Dataset(MASKED, DATA.labels, DATA.class_names, "masked"), "images"),
+        (lambda: Dataset(PIXELS, MASKED_LABELS, DATA.class_names, "masked"), "labels"),
+        (lambda: DATA.subset(MASKED_LABELS), "indices"),
+        (lambda: residual_network().prepare(MASKED), "images"),
+        (lambda: residual_network().predict(MASKED), "images"),
+        (lambda: residual_network().evaluate(PIXELS, MASKED_LABELS), "y"),
+        (lambda: pmt.Engine(residual_network()).losses(PIXELS, MASKED_LABELS), "labels"),
+        (lambda: pmt.Learner(residual_network(), samples=8).observe(PIXELS, MASKED_LABELS),
+         "labels"),
+        (lambda: pmt.statistics(residual_network(), MASKED), "images"),
+        (lambda: pmt.corruptions.corrupt(MASKED, "fog", 1), "images"),
+        (lambda: pmt.corruptions.corrupt(PIXELS, "fog", 1, indices=MASKED_LABELS), "indices"),
+    ],
+)  # fmt: skip
+def test_a_mask_is_not_dropped(call: Any, argument: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        call()
+    assert str(caught.value) == (
+        f"{argument} is a masked array, whose mask counts for nothing; fill it"
+    )
+
+
+def test_what_numpy_makes_no_array_of() -> None:
+    for given, kind in ((DATA, "Dataset"), ([[0], [0, 1]], "list")):
+        with pytest.raises(TypeError) as caught:
+            residual_network().evaluate(PIXELS, given)
+        assert str(caught.value) == (
+            f"y is {kind}, of which NumPy makes no array: must be an array, or rows of equal length"
+        )
+
+
+GRAPH = residual_network().to_graph()
+FLOAT_GRAPH = "a pmt.quantization.FloatGraph; pmt.quantization.dequantize(graph) makes one"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: quantization.quantize(None, PIXELS),
+         f"float_graph is None: must be {FLOAT_GRAPH}"),
+        (lambda: quantization.equalize(GRAPH, PIXELS), f"graph is Graph: must be {FLOAT_GRAPH}"),
+        (lambda: quantization.activation_ranges(None, PIXELS),
+         f"graph is None: must be {FLOAT_GRAPH}"),
+        (lambda: quantization.float_logits(None, PIXELS), f"graph is None: must be {FLOAT_GRAPH}"),
+        (lambda: quantization.float_logits(quantization.dequantize(GRAPH), None),
+         "images is None: must be an array of images (N, H, W, C)"),
+        (lambda: quantization.dequantize(None),
+         "graph is None: must be a pmt.net.graph.Graph; model.to_graph() returns one"),
+        (lambda: quantization.quantize(quantization.dequantize(GRAPH), PIXELS, equalize="x"),
+         "equalize='x' must be True or False"),
+        (lambda: quantization.format_noise(None),
+         "report is None: must be what signal_to_noise() returns"),
+        (lambda: pmt.quantize_model(None, "bundled"),
+         "model is None: must be the path of an .onnx file"),
+        (lambda: pmt.model.convert("cifar10_small", 3), "out is 3: must be text or a path"),
+        (lambda: pmt.compare(residual_network(), DATA, residual_network()),
+         "b is Dataset: must be a pmt.Model or the path of one; compare(a, b, data)"),
+        (lambda: pmt.align(residual_network(), PIXELS, 3),
+         "reference is 3: must be what pmt.train.prepare.measure_statistics(model, images) "
+         "returns, or None"),
+        (lambda: pmt.align(residual_network(), PIXELS, progress=3),
+         "progress is 3: must be a callable, or None"),
+        (lambda: pmt.ZOTrainer().fit(residual_network(), DATA, source=3),
+         "source is 3: must be a dict that config.toml keeps, or None"),
+        (lambda: pmt.ZOTrainer().fit(residual_network(), DATA, progress="x"),
+         "progress is 'x': must be True, False, or a callable progress(step, record)"),
+        (lambda: pmt.backprop.BackpropTrainer(3),
+         "options is 3: must be BackpropOptions; single options are given by name, "
+         "learning_rate=0.1"),
+        (lambda: pmt.InputStage(None), "size=None must be (height, width)"),
+        (lambda: pmt.InputStage((32, 32), "x"),
+         "filters is 'x': must be a tuple of pmt.Filter; a single one is given as (filter,)"),
+        (lambda: Dataset.from_arrays(PIXELS, [0, 1], class_names=3),
+         "class_names=3 must be a sequence of names"),
+        (lambda: pmt.datasets.concatenate(DATA), "parts is Dataset: must be a list of data sets"),
+        (lambda: pmt.datasets.from_stream(None),
+         "source is None: must be pairs (input, label), or a callable that returns an iterable of "
+         "them"),
+        (lambda: pmt.datasets.image_files(None), "path is None: must be text or a path"),
+        (lambda: pmt.plots.plot_confusions(None, None),
+         "before is None: must be a pmt.Confusion; model.confusion(data) returns one"),
+        (lambda: pmt.plots.plot_memory(None),
+         "profiles is None: must be a list of what "
+         "pmt.profiling.profile.profile_method(model, method) returns"),
+        (lambda: pmt.plots.plot_selection(None),
+         "selection is None: must be what pmt.train.choose.select() returns"),
+        (lambda: pmt.plots.plot_sheet(None),
+         "sheet is None: must be a pmt.sheets.Sheet; pmt.sheets.make_sheet(data) makes one"),
+        (lambda: pmt.plots.plot_step_memory(None),
+         "step is None: must be what pmt.profiling.step_memory.step_memory(model, method) returns"),
+        (lambda: pmt.sheets.dataset_sheet(None),
+         "dataset is None: must be a pmt.datasets.Dataset or a tuple (x, y) of two arrays; "
+         "pmt.datasets.from_torch, from_hugging_face and from_stream read other kinds"),
+        (lambda: pmt.sheets.stage_sheet(None, residual_network()),
+         "seen is None: must be a dict of data sets by the label of their row"),
+        (lambda: pmt.sheets.make_sheet("bundled", severities=3),
+         "severities=3 must be a sequence of 1..5"),
+        (lambda: pmt.formats.read(None), "path is None: must be text or a path"),
+        (lambda: pmt.formats.write(None, "net.npz"),
+         "graph is None: must be a pmt.net.graph.Graph; model.to_graph() returns one"),
+        (lambda: pmt.export(residual_network(), target=None, out="fw", dataset=DATA),
+         "target is None: must be text or a path"),
+        (lambda: pmt.export(residual_network(), target="qemu-mps2-an500", out="fw", dataset=DATA,
+                            options=3),
+         "options is 3: must be pmt.TrainingOptions; pmt.preset('default') makes some"),
+        (lambda: pmt.methods.resumed_trainer(None), "folder is None: must be a pmt.RunFolder"),
+        (lambda: pmt.methods.open_run("cifar10_small", None, pmt.ZOTrainer(), "run"),
+         "data is None: must be a pmt.protocol.DataSource, which names files; "
+         "pmt.train.choose.select takes data sets, pmt.statistics and pmt.align take arrays"),
+    ],
+)  # fmt: skip
+def test_a_type_that_is_wrong(call: Any, message: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        call()
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: pmt.load(""), "path='' names nothing; give the name of a file or folder"),
+        (lambda: pmt.datasets.image_files(""),
+         "path='' names nothing; give the name of a file or folder"),
+        (lambda: residual_network().predict(PIXELS, threads=10**9),
+         "threads=1000000000 must be at most 1024; 0 takes all"),
+        (lambda: residual_network().predict(PIXELS, threads=10**30),
+         f"threads={10**30} must be at most 1024; 0 takes all"),
+        (lambda: pmt.ZOTrainer(preset=[]),
+         "preset=[] is unknown; choose one of default, paper, released"),
+        (lambda: pmt.sheets.make_sheet("bundled", severities=(6,)), "severities=6 must be 1..5"),
+        (lambda: pmt.plots.plot_memory([], limits=[0]), "limits=0 must be 1..2147483647"),
+    ],
+)  # fmt: skip
+def test_a_value_that_is_wrong(call: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        call()

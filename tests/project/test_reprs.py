@@ -5,6 +5,8 @@ from __future__ import annotations
 import pmt
 from pmt._util.text import shortened
 from pmt.profiling.profile import profile_method
+from pmt.train.leaks import warning_of_copies
+from pmt.train.run.keep_best import note_without_choice
 
 
 def test_a_model_prints_its_blocks():
@@ -130,3 +132,19 @@ def test_a_profile_says_what_a_step_takes():
         f"<Profile bp_int8: a step takes {profile.step_macs:,} MACs and 280,384 bytes of SRAM>"
     )
     assert profile._repr_html_().startswith("<table><caption>bp_int8: batch 1</caption><tbody>")
+
+
+def test_one_of_a_kind_is_in_the_singular():
+    gray = pmt.datasets.bundled("train").images
+    one = pmt.datasets.Dataset.from_arrays(gray[:1], [0], class_names=["a"], name="one")
+    assert repr(one) == "Dataset('one', 1 image 28x28x1, 1 class)"
+    assert note_without_choice(one, pmt.preset("default")) == [
+        "no state is chosen: 1 training image is too few to hold some out"
+    ]
+    two = pmt.datasets.Dataset.from_arrays(gray[[0, 0]], [0, 0], name="two")
+    assert str(warning_of_copies(two)).startswith(
+        "1 training image of 2 in 'two' has the same pixels as others: copies stay on one side"
+    )
+    learner = pmt.Learner(pmt.load("fashion_mnist_dscnn"), samples=2)
+    learner.observe(gray[:1])
+    assert repr(learner) == "<Learner: 1 sample, original in force>"

@@ -80,8 +80,9 @@ def test_a_spread_of_pixels_divided_by_255_brings_a_warning() -> None:
         "input_std=0.229: is in units of a 0..255 pixel, and below one of them; give 255 times the "
         "mean and std of pixels 0..1"
     )
-    with pytest.warns(UserWarning, match=f"^{re.escape(message)}$"):
+    with pytest.warns(UserWarning, match=f"^{re.escape(message)}$") as caught:
         pmt.from_torch(network(), TRAIN, images=16, input_mean=0.485, input_std=0.229)
+    assert [warning.filename for warning in caught] == [__file__]
 
 
 def test_the_module_stays_as_it_was() -> None:
@@ -258,3 +259,51 @@ def test_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ImportError) as caught:
         pmt.from_torch(object(), TRAIN)
     assert str(caught.value) == f"pmt.from_torch needs the package torch: {install_hint('torch')}"
+
+
+def test_logits_beyond_a_hard_sigmoid_at_the_end_are_equal() -> None:
+    torch.manual_seed(0)
+    body = nn.Sequential(nn.Flatten(), nn.Linear(64, 4))
+    with torch.no_grad():
+        body[1].weight *= 20.0
+    images = np.random.default_rng(0).integers(0, 256, (64, 8, 8, 1), np.uint8)
+    ends = pmt.from_torch(nn.Sequential(body, nn.Hardsigmoid()), images, input_std=255.0)
+    logits = ends.logits(images)
+    with torch.no_grad():
+        wide = body(torch.from_numpy(images.transpose(0, 3, 1, 2) / 255.0).float()).numpy()
+    assert (np.abs(wide) > 4.0).mean() > 0.3
+    np.testing.assert_allclose(logits, wide.clip(-3.0, 3.0), atol=0.4)
+    assert np.abs(logits).max() < 3.1
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (lambda module: module.bfloat16(),
+         "module: 0.weight is bfloat16, which is not read; convert a copy, "
+         "copy.deepcopy(module).float()"),
+        (lambda module: module.to("meta"),
+         "module: 0.weight is on the device meta and has no values; load them with "
+         "module.to_empty(device='cpu') and load_state_dict"),
+    ],
+)  # fmt: skip
+def test_parameters_that_hold_no_numbers_to_read(changed: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        pmt.from_torch(changed(network()), TRAIN)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"class_names": 3}, "class_names=3 must be a sequence of names"),
+        ({"equalize": "x"}, "equalize='x' must be True or False"),
+        ({"features": None}, "features=None must be True or False"),
+    ],
+)
+def test_arguments_of_a_wrong_type(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
+        pmt.from_torch(network(), TRAIN, **given)
+    with pytest.raises(
+        TypeError, match=r"^model is Sequential: must be the path of an \.onnx file; "
+    ):
+        quantize_model(network(), "bundled")  # type: ignore[arg-type]

@@ -42,7 +42,7 @@ def test_a_choice_that_would_be_false_is_refused(arguments, message):
     ("arguments", "message"),
     [
         ({"valid": TRAIN.take(100)}, "100 images of 100 in valid are also in data"),
-        ({"held_out": TRAIN[99:129]}, "1 image of 30 in held_out are also in data"),
+        ({"held_out": TRAIN[99:129]}, "1 image of 30 in held_out is also in data"),
         (
             {"valid": TEST.take(50), "callbacks": [EarlyStopping(monitor="valid_loss")]},
             "early stopping watches 'valid_loss': valid then chooses the end of the run",

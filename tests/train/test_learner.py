@@ -274,6 +274,20 @@ def test_a_damaged_storage_is_the_original_model(model: pmt.Model, tmp_path: Pat
         )
 
 
+def test_one_output_is_predicted_by_its_sign() -> None:
+    model = pmt.load("fashion_mnist_dscnn", classes=1)
+    head = model.layers[-1].index
+    signs = np.where(np.arange(128) % 2, 1, -1).astype(np.int8).reshape(model.weights(head).shape)
+    model.core.set_parameters(head, signs, model.bias(head))
+    images = pmt.datasets.bundled("test").images[:40]
+    found = pmt.Learner(model, samples=0).predict(images)
+    logits = model.logits(images)
+    assert 5 < (logits > 0).sum() < 35
+    np.testing.assert_array_equal(found.logits, logits)
+    np.testing.assert_array_equal(found.labels, model.predict(images))
+    np.testing.assert_array_equal(found.margins, np.abs(logits[:, 0]))
+
+
 def test_errors_name_the_rule(model: pmt.Model, noisy: Dataset) -> None:
     learner = pmt.Learner(model, samples=40)
     plain = pmt.Learner(pmt.load("fashion_mnist_dscnn"), samples=40)
@@ -290,6 +304,15 @@ def test_errors_name_the_rule(model: pmt.Model, noisy: Dataset) -> None:
             "^the model gives 14x14x16 features, and a learner tells classes apart",
         ),
         (lambda: pmt.Learner(model, samples=0, storage="s"), "storage= cannot be given with"),
+        (
+            lambda: pmt.Learner(model, samples=0, keeps_activations=True),
+            "^keeps_activations= cannot be given with samples=0, which learns nothing$",
+        ),
+        (
+            lambda: pmt.Learner(pmt.load("fashion_mnist_dscnn"), keeps_activations=True),
+            r"^keeps_activations=True keeps what alignment reads, and the model holds no "
+            r"statistics of clean images to align to; pmt.statistics\(model, images\) ",
+        ),
         (
             lambda: pmt.Learner(model, samples=0, held_out=2),
             r"^held_out= cannot be given with samples=0, which learns nothing$",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +145,22 @@ def test_a_value_outside_is_refused_alike_at_every_entrance(
         folder.read_config()
 
 
+@pytest.mark.parametrize("rate", [1e39, 1e300, 10**400])
+def test_a_learning_rate_that_no_float32_holds(rate):
+    message = f"learning_rate={rate!r} must be at most 3.4e+38, the largest float32"
+    for made in (
+        pmt.TrainingOptions,
+        pmt.ZOTrainer,
+        pmt.backprop.BackpropTrainer,
+        partial(pmt.methods.trainer, "deepzero"),
+        partial(pmt.methods.trainer, "mezo"),
+        partial(pmt.methods.trainer, "mcutrain"),
+    ):
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+            made(learning_rate=rate)
+    assert pmt.TrainingOptions(learning_rate=3.4e38).learning_rate == 3.4e38
+
+
 def test_messages_by_their_words():
     for change, message in (
         ({"queries": 5000, "baseline": "clean"}, "queries=5000 must be 1..4096"),
@@ -155,6 +172,7 @@ def test_messages_by_their_words():
         ),
         ({"seed": 0, "generator": "xorshift32"}, "seed=0 must be 1..4294967295"),
         ({"node_ratio": float("inf")}, "node_ratio=inf must be a finite number > 0"),
+        ({"node_ratio": 1e39}, "node_ratio=1e+39 must be at most 3.4e+38, the largest float32"),
         ({"bias_rate": 0.0}, "bias_rate=0.0 must be above 0, at most 1000"),
         ({"macs": -1}, "macs=-1 must be 0..1000000000000000000 (0 is not a budget)"),
         ({"step": "long"}, "step='long' is unknown; choose one of gradient, normalized"),

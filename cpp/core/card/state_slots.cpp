@@ -202,14 +202,16 @@ Status StateSlots::set_mark(int32_t mark) {
 }
 
 Status StateSlots::confirm() {
+  // A rejection that failed may be on the storage all the same, where it would win.
+  if (slots_[current_].is_rejected) return {Code::state_storage, current_};
   PMT_RETURN_IF_ERROR(set_mark(confirmed));
   slots_[current_].is_confirmed = true;
   return {};
 }
 
 Status StateSlots::roll_back() {
-  PMT_RETURN_IF_ERROR(set_mark(rejected));
   slots_[current_].is_rejected = true;
+  PMT_RETURN_IF_ERROR(set_mark(rejected));
   current_ = newest(false);
   return {};
 }

@@ -82,6 +82,7 @@ class StateSlots {
   // Writes a state over the slot that does not hold the confirmed one. One on trial is given up where roll_back() is
   // called, or trials are over, before confirm(). The tag has 31 bits.
   Status write(const StateParts& parts, uint32_t tag, bool on_trial);
+  // Not after a roll_back() that failed: that can only be tried again.
   Status confirm();
   Status roll_back();
 

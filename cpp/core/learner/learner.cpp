@@ -207,6 +207,10 @@ Status Learner::predict(const int8_t* frame, Prediction* prediction) {
   predictor_.run();
   const float* logits = predictor_.logits();
   const int32_t classes = model_.classes(), label = arg_max(logits, classes);
+  if (classes == 1) {
+    *prediction = {logits[0] > 0.0f ? 1 : 0, __builtin_fabsf(logits[0]), logits};
+    return {};
+  }
   float next = 0.0f;
   bool found = false;
   for (int32_t c = 0; c < classes; ++c) {

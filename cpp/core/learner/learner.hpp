@@ -62,7 +62,7 @@ struct LearnerMemory {
 
 struct Prediction {
   int32_t label;
-  float margin;         // its logit less the next one's
+  float margin;         // its logit less the next one's; of one output, whose sign is the label, its distance from 0
   const float* logits;  // one a class; until the next call of the learner
 };
 
@@ -134,6 +134,7 @@ class Learner {
 
   // Puts the candidate in force, on trial: into the storage first.
   Status commit();
+  // Fails after a roll_back() that the storage refused, which can only be tried again.
   Status confirm();
   // Puts the confirmed state in force again, in place of one on trial.
   Status roll_back();

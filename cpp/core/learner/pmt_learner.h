@@ -57,7 +57,7 @@ typedef struct {
 } pmt_learner_setup;
 
 typedef struct {
-  int32_t label;
+  int32_t label; /* of one output: whether it is above 0 */
   float margin;
   const float* logits;
 } pmt_prediction;

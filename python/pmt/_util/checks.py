@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Sequence
+import sys
+import warnings
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from pmt._util.text import did_you_mean
 from pmt.errors import OptionError
 
 SPLITS = ("train", "test")
+_LARGEST_SIDE = 2**16 - 1  # of an image
 
 
 def kind_of(value: object) -> str:
@@ -32,6 +38,64 @@ def checked_path(argument: str, value: object) -> Path:
     if "\0" in text:
         raise ValueError(f"{argument}={text!r}: no path may hold a zero byte; remove it")
     return Path(text)
+
+
+def refuse_mask(argument: str, value: object) -> None:
+    """Raise a TypeError if the value is a masked array: NumPy drops its mask without a word."""
+    if np.ma.isMaskedArray(value):
+        raise TypeError(f"{argument} is a masked array, whose mask counts for nothing; fill it")
+
+
+def checked_array(argument: str, value: object) -> npt.NDArray[Any]:
+    """Return `value` as NumPy reads it, or raise a TypeError that names `argument`."""
+    refuse_mask(argument, value)
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TypeError(
+            f"{argument} is {kind_of(value)}, of which NumPy makes no array: must be an array, or "
+            "rows of equal length"
+        ) from error
+
+
+def warn_of_argument(warning: Warning) -> None:
+    """Warn at the user's line: the last one before pmt was called, however deep the check is."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("pmt."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(warning, stacklevel=level)
+
+
+def check_type(argument: str, value: object, kind: type | tuple[type, ...], rule: str) -> None:
+    """Raise a TypeError if `value` is of another type; `rule` follows "must be"."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{argument} is {kind_of(value)}: must be {rule}")
+
+
+def check_callable(argument: str, value: object) -> None:
+    """Raise a TypeError if `value` is neither a callable nor None."""
+    if value is not None and not callable(value):
+        raise TypeError(f"{argument} is {kind_of(value)}: must be a callable, or None")
+
+
+def checked_word(argument: str, value: object, words: Iterable[str]) -> str:
+    """Return one of the words, or raise a ValueError that names the nearest one or all."""
+    if not isinstance(value, str) or value not in words:
+        raise ValueError(f"{argument}={value!r} is unknown{did_you_mean(str(value), words)}")
+    return value
+
+
+def checked_names(argument: str, names: object) -> tuple[str, ...]:
+    """Return a sequence of names as a tuple, or raise a TypeError that names `argument`."""
+    if isinstance(names, str):
+        raise TypeError(f"{argument}={names!r} must be a sequence of names, not one text")
+    if not isinstance(names, Iterable) or getattr(names, "ndim", 1) == 0:
+        raise TypeError(f"{argument}={names!r} must be a sequence of names")
+    checked = tuple(names)
+    for name in checked:
+        if not isinstance(name, str):
+            raise TypeError(f"{argument} holds {name!r}: every name must be text")
+    return checked
 
 
 def checked_integer(argument: str, value: object) -> int:
@@ -85,7 +149,7 @@ def checked_limit(limit: object) -> int:
 
 def checked_split(split: str) -> str:
     """Return `split`, or raise a ValueError if it is none of :data:`SPLITS`."""
-    if split not in SPLITS:
+    if not isinstance(split, str) or split not in SPLITS:
         raise ValueError(f"split={split!r} must be {' or '.join(map(repr, SPLITS))}")
     return split
 
@@ -100,12 +164,15 @@ def checked_size(size: int | tuple[int, int] | None) -> tuple[int, int] | None:
     height, width = (checked_integer("size", side) for side in pair)
     if height < 1 or width < 1:
         raise ValueError(f"size={size!r}: height and width must be at least 1")
+    if height > _LARGEST_SIDE or width > _LARGEST_SIDE:
+        raise ValueError(f"size={size!r}: height and width must be at most {_LARGEST_SIDE}")
     return height, width
 
 
 def checked_candidates(names: Sequence[str], argument: str = "candidates") -> tuple[str, ...]:
     """Return the names to choose from, or raise an OptionError unless they are two or more."""
+    names = checked_names(argument, names)
     if len(set(names)) != len(names) or len(names) < 2:
         shown = ",".join(names)
         raise OptionError(argument, f"={shown!r}: a choice needs two or more different names")
-    return tuple(names)
+    return names

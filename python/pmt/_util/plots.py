@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util import atomic_file
+from pmt._util.checks import checked_array, checked_path
 from pmt._util.extras import import_extra, load_pyplot
 from pmt._util.text import printable
 
@@ -92,12 +93,12 @@ def one_axes(ax: Any, width: float, height: float) -> Any:
     return ax
 
 
-def _check_axes(ax: object) -> None:
+def _check_axes(ax: object, argument: str = "ax") -> None:
     matplotlib = import_extra("matplotlib.axes", "plots need matplotlib", "plot")
     if not isinstance(ax, matplotlib.Axes):
         raise TypeError(
-            f"ax is {type(ax).__name__}: must be one Axes of matplotlib; of several, give the one "
-            "to draw on"
+            f"{argument} is {type(ax).__name__}: must be one Axes of matplotlib; of several, give "
+            "the one to draw on"
         )
 
 
@@ -110,11 +111,13 @@ def panels(
     """
     count = rows * columns
     if ax is not None:
-        given = np.ravel(np.asarray(ax, object))
+        given = np.ravel(checked_array("ax", ax))
         if len(given) != count:
             raise ValueError(
                 f"ax has {len(given)} axes and the plot {count} panels: give as many, or none"
             )
+        for one in given:
+            _check_axes(one)
         return given.reshape(rows, columns)
     pyplot = load_pyplot()
     _, made = pyplot.subplots(
@@ -143,6 +146,7 @@ def add_legend(ax: Any, *, beside: bool, **options: Any) -> Any:
     return ax.legend(**{"fontsize": SMALL, "frameon": not beside, **place, **options})
 
 
+_MOST_DPI = 2400
 _SUFFIXES = (".png", ".svg", ".pdf")
 # Neither date nor random names.
 _METADATA: dict[str, dict[str, None]] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
@@ -175,8 +179,13 @@ def save_plot(axes: Any, path: str | Path, *, dpi: float = 120) -> None:
     OSError
         If the file cannot be written.
     """
-    suffix = plot_suffix(path)
-    figure = np.ravel(np.asarray(axes, object))[0].figure
+    suffix = plot_suffix(checked_path("path", path))
+    number = isinstance(dpi, int | float | np.number) and not isinstance(dpi, bool)
+    if not number or not 10 <= dpi <= _MOST_DPI:
+        raise ValueError(f"dpi={dpi!r} must be a number of 10 to {_MOST_DPI}")
+    first: Any = next(iter(axes.flat), None) if isinstance(axes, np.ndarray) else axes
+    _check_axes(first, "axes")
+    figure = first.figure
     while getattr(figure, "figure", figure) is not figure:  # a subfigure's
         figure = figure.figure
     matplotlib = import_extra("matplotlib", "plots need matplotlib", "plot")

@@ -15,7 +15,8 @@ from pathlib import Path
 from pmt import _core
 from pmt._util.checks import checked_integer
 
-_MOST_TRIED = 256  # threads
+_MOST = 1024  # threads
+_MOST_TRIED = 256
 
 
 @cache
@@ -59,6 +60,8 @@ def thread_count(requested: int) -> int:
     threads = checked_integer("threads", requested)
     if threads < 0:
         raise ValueError(f"threads must be 0 (all) or more; got {threads}")
+    if threads > _MOST:
+        raise ValueError(f"threads={threads} must be at most {_MOST}; 0 takes all")
     in_a_pool = multiprocessing.parent_process() is not None
     if threads == 0 and in_a_pool and not os.environ.get("OMP_NUM_THREADS"):
         return 1

@@ -171,5 +171,5 @@ def _sentence(found: Selection) -> str:
     rivals = ", ".join(candidate.name for candidate in found.rivals)
     return (
         f"{best.name}: {gain}; not significant: {rivals} cannot be told apart on "
-        f"{found.held_out} images; hold more out, or take the cheapest"
+        f"{counted(found.held_out, 'image')}; hold more out, or take the cheapest"
     )

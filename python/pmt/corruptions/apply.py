@@ -12,7 +12,7 @@ from typing import overload
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.checks import checked_seed, checked_split
+from pmt._util.checks import checked_array, checked_seed, checked_split, refuse_mask
 from pmt._util.text import did_you_mean
 from pmt.corruptions.catalog import CATALOG, Corruption, Images, checked_constants, names
 from pmt.corruptions.weather import find_overlays, map_size, read_overlays
@@ -208,12 +208,13 @@ def _corrupt_chunks(
 
 
 def _checked_corruption(name: str) -> Corruption:
-    if name not in CATALOG:
-        raise ValueError(f"name={name!r}: no such corruption{did_you_mean(name, names())}")
+    if not isinstance(name, str) or name not in CATALOG:
+        raise ValueError(f"name={name!r}: no such corruption{did_you_mean(str(name), names())}")
     return CATALOG[name]
 
 
 def _check_images(images: object) -> None:
+    refuse_mask("images", images)
     if not isinstance(images, np.ndarray) or images.dtype != np.uint8:
         found = images.dtype if isinstance(images, np.ndarray) else type(images).__name__
         remedy = "pmt.datasets.load(path) returns a data set"
@@ -233,7 +234,7 @@ def _check_images(images: object) -> None:
 def _checked_indices(indices: npt.ArrayLike | None, count: int) -> npt.NDArray[np.int64]:
     if indices is None:
         return np.arange(count, dtype=np.int64)
-    positions = np.asarray(indices)
+    positions = checked_array("indices", indices)
     if positions.dtype.kind not in "iu":
         raise TypeError(f"indices is {positions.dtype}: must be integers")
     if positions.shape != (count,):

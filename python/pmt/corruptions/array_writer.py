@@ -6,12 +6,12 @@ import errno
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from pmt._util import atomic_file
+from pmt._util.checks import check_type, checked_path
 from pmt.corruptions.apply import corrupt, split_seed
 from pmt.corruptions.catalog import SEVERITIES, Images, checked_constants
 from pmt.datasets.array_files import map_npy, write_npy
@@ -66,8 +66,9 @@ class ArrayWriter:
         constants: str = "cifar10",
         indices: npt.NDArray[np.int64] | None = None,
     ) -> None:
+        check_type("dataset", dataset, Dataset, "a pmt.datasets.Dataset")
         self.dataset = dataset
-        self.folder = Path(folder)
+        self.folder = checked_path("folder", folder)
         self.seed = split_seed(seed, split)
         self.indices = np.arange(len(dataset)) if indices is None else indices
         self.manifest = CorruptionManifest(

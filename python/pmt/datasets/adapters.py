@@ -5,14 +5,14 @@ None of them is imported: what is read is told by its attributes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.checks import checked_limit, checked_size
+from pmt._util.checks import checked_array, checked_limit, checked_size, kind_of
 from pmt.datasets.arrays import (
     IMAGE_CHANNELS,
     as_float32,
@@ -95,7 +95,7 @@ class SampleReader:
     def single(self, x: object) -> Array:
         """Return one input as a batch of one; a picture in three channels."""
         if not hasattr(x, "getbands"):
-            return self.batch(x[None] if hasattr(x, "detach") else np.asarray(x)[None])  # type: ignore[index]
+            return self.batch(x[None] if hasattr(x, "detach") else as_array(x)[None])  # type: ignore[index]
         pixels = fitted_picture(x, Fit(self.size))[None]
         self._gray |= pixels.shape[3] == 1
         self._colored |= pixels.shape[3] > 1
@@ -118,8 +118,9 @@ class SampleReader:
 
 def as_array(value: object) -> Array:
     """Return an array of a tensor, or of a value that NumPy reads."""
-    found: Array = np.asarray(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
-    return found
+    return checked_array(
+        "a sample", value.detach().cpu().numpy() if hasattr(value, "detach") else value
+    )
 
 
 def labels_of(y: object) -> Array:
@@ -327,7 +328,8 @@ def from_hugging_face(
             f"data is a dict of splits ({', '.join(map(str, data))}): give one, "
             f"data[{next(iter(data), 'train')!r}]"
         )
-    kinds: dict[str, Any] = dict(getattr(data, "features", None) or {})
+    columns = getattr(data, "features", None) or {}
+    kinds: dict[str, Any] = dict(columns if isinstance(columns, Mapping) else {})
     inputs = _column("image", image, kinds, "Image", ("image", "img"))
     labels = _column("label", label, kinds, "ClassLabel", ("label", "labels"))
     reader = SampleReader(name, features, False if features else None, checked_size(size))
@@ -393,7 +395,13 @@ def from_stream(
         (normalized ones), or more came than fits into memory.
     """
     reader = SampleReader(name, features, channels_first, checked_size(size))
-    pairs = source() if callable(source) else source
+    # A network of torch is callable, and no source.
+    pairs = source() if callable(source) and not hasattr(source, "forward") else source
+    if not isinstance(pairs, Iterable):
+        raise TypeError(
+            f"source is {kind_of(source)}: must be pairs (input, label), or a callable that "
+            "returns an iterable of them"
+        )
     return _collected(reader, pairs, checked_limit(limit), class_names)
 
 
@@ -420,6 +428,11 @@ def _rows(reader: SampleReader, pair: object) -> tuple[npt.NDArray[Any], npt.NDA
 def _samples(data: Any, limit: int) -> Iterator[Any]:
     """Yield the samples of a Dataset, of which some are chosen, or of an iterable."""
     if hasattr(type(data), "__iter__") or not hasattr(data, "__len__"):
+        if not isinstance(data, Iterable) and not hasattr(data, "__getitem__"):
+            raise TypeError(
+                f"data is {kind_of(data)}: must be a Dataset or DataLoader of torch, whose samples "
+                "are pairs (input, label)"
+            )
         return iter(data)
     return (data[index] for index in chosen_indices(len(data), limit).tolist())
 

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from pmt._util import atomic_file
 from pmt._util.checks import checked_path
+from pmt._util.text import counted
 from pmt.datasets.arrays import (
     checked_class_names,
     checked_groups,
@@ -309,7 +310,8 @@ def read_idx(folder: Path, split: str, class_names: Sequence[str] | None = None)
     image_path, images = _read_file(folder, split, "images", 3)
     label_path, labels = _read_file(folder, split, "labels", 1)
     if len(images) != len(labels):
-        problem = f"{len(labels)} labels for {len(images)} images in {image_path.name}"
+        counts = f"{counted(len(labels), 'label')} for {counted(len(images), 'image')}"
+        problem = f"{counts} in {image_path.name}"
         raise damaged(label_path, problem, f"{IDX_REMEDY}, both files")
     return Dataset(
         images=images[..., None],

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
+from pmt._util.checks import checked_array, checked_names, refuse_mask
 from pmt.datasets.files import damaged
 
 PIXELS = np.dtype(np.uint8)
@@ -23,7 +24,7 @@ SMALLEST_SIDE = 8  # of an image whose channels may stand first
 
 def checked_indices(indices: npt.ArrayLike, count: int) -> npt.NDArray[np.integer]:
     """Return `indices` of a data set of `count` images, at least one, or raise an error."""
-    chosen = np.asarray(indices)
+    chosen = checked_array("indices", indices)
     if chosen.size == 0:
         raise ValueError("indices is empty: a data set holds at least one image")
     if chosen.dtype.kind not in "iu":
@@ -41,7 +42,7 @@ def checked_indices(indices: npt.ArrayLike, count: int) -> npt.NDArray[np.intege
 
 def checked_groups(groups: npt.ArrayLike, count: int) -> npt.NDArray[np.str_]:
     """Return the groups of `count` images, integers or text, as text (N,), or raise an error."""
-    found = np.asarray(groups)
+    found = checked_array("groups", groups)
     if found.dtype == object and all(isinstance(group, str) for group in found.flat):
         found = found.astype(np.str_)
     if found.dtype.kind not in "iuU":
@@ -53,6 +54,7 @@ def checked_groups(groups: npt.ArrayLike, count: int) -> npt.NDArray[np.str_]:
 
 def checked_images(images: object) -> npt.NDArray[Any]:
     """Return pixels (uint8) or inputs (int8, float32) of shape (N, H, W, C), or raise an error."""
+    refuse_mask("images", images)
     if not isinstance(images, np.ndarray) or images.dtype not in (PIXELS, *FEATURES):
         found = images.dtype if isinstance(images, np.ndarray) else type(images).__name__
         raise TypeError(
@@ -74,8 +76,9 @@ def checked_images(images: object) -> npt.NDArray[Any]:
 
 def input_array(x: npt.ArrayLike) -> npt.NDArray[Any]:
     """Return `x` in the dtype and shape of a data set, by the rules of `Dataset.from_arrays`."""
-    array = x if isinstance(x, np.memmap) else np.asarray(x)  # a file's array stays in the file
-    if array.dtype in (np.float16, np.float64):
+    # A file's array stays in the file.
+    array = x if isinstance(x, np.memmap) else checked_array("x", x)
+    if array.dtype in (np.float16, np.float64) and array.ndim:
         array = as_float32("x", array)
     if array.dtype not in (PIXELS, *FEATURES):
         raise TypeError(
@@ -119,13 +122,16 @@ def has_channels_first(array: npt.NDArray[Any]) -> bool:
 
 def label_array(y: npt.ArrayLike) -> npt.NDArray[Any]:
     """Return `y` as integers of shape (N,), by the rules of `Dataset.from_arrays`."""
-    array = np.asarray(y)
+    array = checked_array("y", y)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]  # as keras.datasets has them
     if array.ndim == 2:
+        remedy = "y.argmax(axis=1) for one-hot labels"
+        if array.dtype.kind == "f" and not (array == np.rint(array)).all():
+            remedy = f"{_FLOAT_TARGETS} for float targets"
         raise ValueError(
             f"y has shape {array.shape}: must be (N,), the number of each image's class; "
-            "use y.argmax(axis=1) for one-hot labels"
+            f"use {remedy}"
         )
     if array.dtype.kind not in "iu":
         raise TypeError(
@@ -135,22 +141,26 @@ def label_array(y: npt.ArrayLike) -> npt.NDArray[Any]:
     return array
 
 
+_FLOAT_TARGETS = "Dataset.with_targets(x, y)"
+
+
 def _remedy_of_labels(array: npt.NDArray[Any]) -> str:
     if array.dtype.kind == "b":
         return "give y.astype(int) for two classes"
     if array.dtype.kind == "f" and np.isnan(array).any():
         return f"y[{int(np.flatnonzero(np.isnan(array))[0])}] is NaN: leave out images without one"
     if array.dtype.kind == "f" and (array == np.rint(array)).all():
-        own = "give y.astype(int)"
-        return own if array.ndim < 2 else f"{own}, or for float targets use Dataset.with_targets"
+        return f"give y.astype(int), or for float targets use {_FLOAT_TARGETS}"
     if array.dtype.kind == "f":
-        return "for float targets use Dataset.with_targets"
+        return f"for float targets use {_FLOAT_TARGETS}"
+    if array.dtype == object and array.ndim == 0 and array.item() is None:
+        return "for images without labels use Dataset.unlabeled(x)"
     return "number names with class_names, y = numpy.unique(names, return_inverse=True)"
 
 
 def target_array(y: npt.ArrayLike) -> npt.NDArray[np.float32]:
     """Return `y` as float32 of shape (N, K), by the rules of `Dataset.with_targets`."""
-    array = np.asarray(y)
+    array = checked_array("y", y)
     if array.dtype.kind not in "fiu":
         raise TypeError(f"y is {array.dtype}: targets must be real numbers; use .astype(float)")
     if array.ndim == 0 or 0 in array.shape:
@@ -207,6 +217,7 @@ def checked_labels(labels: object, images: int, classes: int) -> npt.NDArray[Any
 
     Classes, 0 to classes - 1, as int64; or float32 targets, one for each class.
     """
+    refuse_mask("labels", labels)
     if isinstance(labels, np.ndarray) and labels.dtype == np.float32:
         return _checked_targets(labels, images, classes)
     if not isinstance(labels, np.ndarray) or labels.dtype.kind not in "iu":
@@ -227,15 +238,11 @@ def checked_labels(labels: object, images: int, classes: int) -> npt.NDArray[Any
 
 def checked_class_names(class_names: Sequence[str]) -> tuple[str, ...]:
     """Return names of classes, all different, or raise an error."""
-    if isinstance(class_names, str):
-        raise TypeError(f"class_names={class_names!r} must be a sequence of names, not one text")
-    checked = tuple(class_names)
+    checked = checked_names("class_names", class_names)
     if not checked:
         raise ValueError("class_names is empty: at least one class is needed")
     seen = set()
     for name in checked:
-        if not isinstance(name, str):
-            raise TypeError(f"class_names holds {name!r}: every name must be text")
         if not name.strip() or name in seen:
             raise ValueError(f"class_names holds {name!r} twice or blank: names must differ")
         seen.add(name)
@@ -265,6 +272,7 @@ def names_for(
                 "number the classes from 0, without gaps",
             )
         return tuple(str(label) for label in range(max(at_least, high + 1)))
+    class_names = checked_names("class_names", class_names)
     if high >= len(class_names):
         raise damaged(
             path,

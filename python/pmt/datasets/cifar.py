@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util import safe_pickle
+from pmt._util.text import counted
 from pmt.datasets.arrays import names_for
 from pmt.datasets.catalog import CIFAR10_CLASSES, CIFAR100_CLASSES, CIFAR100_COARSE_CLASSES
 from pmt.datasets.dataset import Dataset
@@ -164,7 +165,7 @@ def _read_pickled_batch(path: Path, variety: Variety, kind: LabelKind) -> Batch:
     if not isinstance(labels, list) or not all(type(label) is int for label in labels):
         raise damaged(path, f"{kind.key} is not a list of integers", remedy)
     if len(labels) != len(planes):
-        raise damaged(path, f"{len(labels)} {kind.key} for {len(planes)} images", remedy)
+        raise damaged(path, f"{len(labels)} {kind.key} for {counted(len(planes), 'image')}", remedy)
     # A label beyond int64 would overflow in numpy before its check: clip it to a wrong one.
     numbers = np.array([min(max(label, -1), 1 << 31) for label in labels], np.int64)
     check_labels(path, numbers, kind, remedy)

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util import atomic_file
-from pmt._util.checks import checked_integer, checked_split
+from pmt._util.checks import checked_integer, checked_path, checked_split
 from pmt._util.parsing import parse_json
 from pmt.datasets.array_files import channels_first, map_npy
 from pmt.datasets.arrays import checked_class_names, has_channels_first, names_for, with_four_axes
@@ -171,6 +171,7 @@ def load_corrupted(
     ValueError
         If a file is damaged or an argument is out of range.
     """
+    checked_path("path", path)
     folder = find_corrupted(Path(path), checked_split(split))
     if folder is None:
         raise missing(

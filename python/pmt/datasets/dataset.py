@@ -13,7 +13,15 @@ from typing import Any, TypeVar, cast, overload
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.checks import checked_integer, checked_seed, checked_size
+from pmt._util.checks import (
+    check_type,
+    checked_array,
+    checked_integer,
+    checked_seed,
+    checked_size,
+    kind_of,
+)
+from pmt._util.text import counted
 from pmt.datasets.arrays import (
     NO_LABEL,
     PIXELS,
@@ -149,7 +157,7 @@ class Dataset:
             class_names = checked_class_names(class_names)
         if labels.shape == (len(images),):
             class_names = names_for("y", labels, class_names)
-        found = None if groups is None else np.asarray(groups)
+        found = None if groups is None else checked_array("groups", groups)
         return cls(images, labels, tuple(class_names or "0"), name, found)
 
     @classmethod
@@ -177,10 +185,11 @@ class Dataset:
         remedy = "pmt.datasets.from_torch, from_hugging_face and from_stream read other kinds"
         if isinstance(data, (str, PathLike)):
             remedy = f"pmt.datasets.load({str(data)!r}) reads files"
-        found = repr(data) if isinstance(data, str) else type(data).__name__
+        elif isinstance(data, np.ndarray):
+            remedy = "where no labels are needed, give Dataset.unlabeled(images)"
         raise TypeError(
-            f"{argument} is {found}: must be a pmt.datasets.Dataset or a tuple (x, y) of two "
-            f"arrays; {remedy}"
+            f"{argument} is {kind_of(data)}: must be a pmt.datasets.Dataset or a tuple (x, y) of "
+            f"two arrays; {remedy}"
         )
 
     @classmethod
@@ -270,10 +279,10 @@ class Dataset:
     def __repr__(self) -> str:
         """Return one line: name, number and shape of the images, number of classes."""
         shape = "x".join(map(str, self.images.shape[1:]))
-        kind = "images" if self.has_pixels else f"{self.images.dtype} inputs"
-        kind_of_labels = "targets" if self.has_targets else "classes"
-        classes = f"{len(self.class_names)} {kind_of_labels}" if self.is_labeled else "no labels"
-        return f"Dataset({self.name!r}, {len(self)} {kind} {shape}, {classes})"
+        kind = "image" if self.has_pixels else f"{self.images.dtype} input"
+        kinds = ("target", "targets") if self.has_targets else ("class", "classes")
+        classes = counted(len(self.class_names), *kinds) if self.is_labeled else "no labels"
+        return f"Dataset({self.name!r}, {counted(len(self), kind)} {shape}, {classes})"
 
     def __iter__(self) -> Iterator[tuple[npt.NDArray[Any], Any]]:
         """Iterate over pairs of an image, shape (H, W, C), and its label or targets."""
@@ -307,20 +316,22 @@ class Dataset:
         if isinstance(index, slice):
             if not len(range(len(self))[index]):
                 raise ValueError(
-                    f"{index} of {len(self)} images is empty: a data set holds at least one image"
+                    f"{index} of {counted(len(self), 'image')} is empty: a data set holds at least "
+                    "one image"
                 )
             return self._of_rows(index)
-        if not isinstance(index, int | np.integer):
+        if not isinstance(index, int | np.integer) or isinstance(index, bool):
             return self.subset(self._where(index))
         if not -len(self) <= index < len(self):
             raise IndexError(
-                f"index={index} must be {-len(self)} to {len(self) - 1} with {len(self)} images"
+                f"index={index} must be {-len(self)} to {len(self) - 1} with "
+                f"{counted(len(self), 'image')}"
             )
         return self.images[index], self._label(index)
 
     def _where(self, index: npt.ArrayLike) -> npt.ArrayLike:
         """Return the indices that a mask stands for; indices as they are."""
-        mask = np.asarray(index)
+        mask = checked_array("index", index)
         if mask.dtype != np.bool_:
             return index
         if mask.shape != (len(self),):
@@ -430,13 +441,14 @@ class Dataset:
         ValueError
             If `fraction` is out of range or leaves one part empty, or `seed` is negative.
         """
+        check_type("fraction", fraction, (int, float, np.floating), "a number above 0 and below 1")
         if not 0.0 < fraction < 1.0:
             raise ValueError(f"fraction={fraction} must be above 0 and below 1")
         order = self._permutation(seed)
         count = round(fraction * len(self))
         if count in (0, len(self)):
             raise ValueError(
-                f"fraction={fraction} leaves one part of {len(self)} images empty; "
+                f"fraction={fraction} leaves one part of {counted(len(self), 'image')} empty; "
                 "choose one nearer 0.5 or take more images"
             )
         return self.subset(order[:count]), self.subset(order[count:])
@@ -481,7 +493,11 @@ def concatenate(parts: Iterable[Dataset]) -> Dataset:
     ValueError
         If there is no data set, or two do not go together.
     """
+    if not isinstance(parts, Iterable) or isinstance(parts, str | Dataset):
+        raise TypeError(f"parts is {kind_of(parts)}: must be a list of data sets")
     found = list(parts)
+    for part in found:
+        check_type("a part", part, Dataset, "a pmt.datasets.Dataset")
     if not found:
         raise ValueError("parts is empty: give at least one data set")
     names = max((part.class_names for part in found), key=len)

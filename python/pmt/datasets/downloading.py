@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import IO
 
 from pmt._util import atomic_file
-from pmt._util.checks import checked_split
+from pmt._util.checks import checked_path, checked_split
 from pmt._util.extras import import_extra
 from pmt._util.progress import ProgressLine
 from pmt._util.text import did_you_mean, nearest
@@ -52,7 +52,7 @@ def named(path: str | os.PathLike[str]) -> Path:
 
     What exists under the path, seen from the working directory, goes before a name.
     """
-    place = Path(path)
+    place = checked_path("path", path)
     return data_folder() / place if str(path) in CATALOG and not place.exists() else place
 
 
@@ -178,8 +178,8 @@ def download(name: str, root: str | os.PathLike[str] | None = None) -> Path:
 
 
 def _source(name: str) -> Source:
-    if name not in CATALOG:
-        near = did_you_mean(name, sorted(CATALOG))
+    if not isinstance(name, str) or name not in CATALOG:
+        near = did_you_mean(str(name), sorted(CATALOG))
         raise ValueError(f"name={name!r}: no such data set to download{near}")
     return CATALOG[name]
 

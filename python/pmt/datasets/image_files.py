@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from pmt._util.processes import thread_count
 from pmt._util.progress import ProgressLine
+from pmt._util.text import counted
 from pmt.datasets.arrays import checked_indices
 from pmt.datasets.dataset import Dataset
 from pmt.datasets.files import Problems, damaged
@@ -172,8 +173,8 @@ class ImageFiles:
 
     def __repr__(self) -> str:
         """Return one line: name, number of images and of classes."""
-        classes = len(self.class_names)
-        return f"ImageFiles({self.name!r}, {len(self)} images, {classes} classes)"
+        classes = counted(len(self.class_names), "class", "classes")
+        return f"ImageFiles({self.name!r}, {counted(len(self), 'image')}, {classes})"
 
     def subset(self, indices: npt.ArrayLike) -> ImageFiles:
         """Return the files at `indices`, in that order; rules and errors as `Dataset.subset`."""

@@ -10,7 +10,15 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.checks import SPLITS, checked_limit, checked_path, checked_size, checked_split
+from pmt._util.checks import (
+    SPLITS,
+    check_type,
+    checked_limit,
+    checked_names,
+    checked_path,
+    checked_size,
+    checked_split,
+)
 from pmt.datasets.annotations import OFFICIAL
 from pmt.datasets.array_files import has_idx, read_idx, read_npz
 from pmt.datasets.cifar import has_cifar, read_cifar
@@ -190,8 +198,9 @@ def find(
 ) -> Dataset | ImageFiles:
     """Read the arrays of a split, or list its image files; arguments and errors as :func:`load`."""
     checked_split(split)
-    if isinstance(class_names, str):
-        raise TypeError(f"class_names={class_names!r} must be a sequence of names, not one text")
+    if class_names is not None:
+        class_names = checked_names("class_names", class_names)
+    check_type("groups", groups, (str, type(None)), "the name of a column or an array, or None")
     place = located(path)
     found = _found(place, split, class_names, labels, groups)
     if groups is not None and found.groups is None:

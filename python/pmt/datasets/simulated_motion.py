@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.checks import SPLITS, checked_integer, checked_seed, checked_split
+from pmt._util.checks import SPLITS, check_type, checked_integer, checked_seed, checked_split
 from pmt.datasets.dataset import Dataset
 
 FloatArray = npt.NDArray[np.float64]
@@ -36,6 +36,9 @@ ACTIVITIES = {
     "stairs": _Activity((1.2, 1.7), 0.35, 0.08, 0.8, 0.7),
     "cycle": _Activity((0.9, 1.5), 0.06, 0.12, 0.1, 1.9),
 }
+
+
+_MOST_WINDOWS = 10**6
 
 
 def simulated_motion(
@@ -76,6 +79,9 @@ def simulated_motion(
     place = SPLITS.index(checked_split(split))
     if checked_integer("windows", windows) < 1:
         raise ValueError(f"windows={windows} must be 1 or more")
+    if windows > _MOST_WINDOWS:
+        raise ValueError(f"windows={windows} must be at most {_MOST_WINDOWS:,}")
+    check_type("drift", drift, (int, float, np.number), "a finite number, for example 1.0")
     if not math.isfinite(drift):
         raise ValueError(f"drift={drift} must be a finite number, for example 1.0")
     stream = np.random.SeedSequence(checked_seed(seed), spawn_key=(place,))

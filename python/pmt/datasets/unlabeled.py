@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.checks import check_type, checked_path
 from pmt._util.text import counted
 from pmt.datasets.array_files import read_npz_images
 from pmt.datasets.files import damaged, missing
@@ -32,10 +33,11 @@ def find_files(places: Sequence[str | os.PathLike[str]]) -> list[Path]:
     """List files: a folder stands for all images in it and below, sorted by their paths."""
     if isinstance(places, (str, os.PathLike)):
         raise TypeError(f"files={os.fspath(places)!r} must be a sequence of paths; give [path]")
-    if not places:
+    check_type("files", places, Sequence, "a sequence of paths; give [path]")
+    if not len(places):
         raise ValueError("files is empty: give image files, folders of them or .npz files")
     files: list[Path] = []
-    for place in map(Path, places):
+    for place in (checked_path("files", place) for place in places):
         if not place.exists():
             raise missing(place, "no such file or folder", "check the path")
         files += _images_below(place) if place.is_dir() else [place]

@@ -25,12 +25,11 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt._util.extras import import_extra
-from pmt._util.text import table
+from pmt._util.text import counted, table
 from pmt.datasets import Dataset
 from pmt.errors import MissingFileError
 from pmt.firmware.board.memory import need_programs, run_make
 from pmt.firmware.export.folder import LEARNER_FILE
-from pmt.firmware.export.target import find_target
 from pmt.model import Model
 from pmt.train.learner import LearnedPredictions, Learner
 from pmt.train.options import TrainingOptions
@@ -244,7 +243,7 @@ def stream(
     if data is not None and labeled:
         data = _labeled(model, data, "data")
     if port is None:
-        link = emulated_board(place, export["target"], pipe=pipe, counts=counts)
+        link = emulated_board(place, pipe=pipe, counts=counts)
     else:
         link = serial_board(port, baud)
     with link as line:
@@ -257,7 +256,7 @@ def stream(
 def _labeled(model: Model, data: Dataset, argument: str) -> Dataset:
     """Return images whose labels are the model's classes, before any of them is sent."""
     images = model.match_classes(Dataset.of(data, argument))
-    model.check_classes(images)
+    model.check_scored(images)
     return images
 
 
@@ -306,9 +305,9 @@ class _Session:
         candidate = self._host.candidate
         if data is not None and count:
             taken = data.take(count)
-            self._progress(f"before: {before:.1%} of {len(test)} test images")
+            self._progress(f"before: {before:.1%} of {counted(len(test), 'test image')}")
             self._observe(board, taken, labeled)
-            self._progress(f"observed {count} images")
+            self._progress(f"observed {counted(count, 'image')}")
             milliseconds = self._learn(board, steps)
             candidate = self._host.candidate
             self._progress(f"chosen: {candidate}")
@@ -443,17 +442,18 @@ def read_model(folder: str | Path) -> tuple[Model, dict[str, Any]]:
 @contextmanager
 def emulated_board(
     folder: Path,
-    target: str,
     *,
     pipe: bool = False,
     counts: bool = False,
     new_card: bool = True,
 ) -> Iterator[_Line]:
     """Build a project, run it under QEMU, and connect to its UART, or to a pipe in its place."""
-    board = find_target(target)
-    if not board.machine:
+    export = _read_export(folder)
+    machine = str(export.get("machine", ""))
+    if not machine:
         raise ValueError(
-            f"{target} is not emulated: flash the program, and give its port by --port"
+            f"{export.get('target')} is not emulated: flash the program, and give its port by "
+            "port= (--port)"
         )
     need_programs("a board is emulated", "qemu-system-arm")
     built = run_make(folder, "unfused", "the firmware was not built in time")
@@ -475,7 +475,7 @@ def emulated_board(
         server.settimeout(_ANSWER_SECONDS)
         process = subprocess.Popen(
             [
-                *("qemu-system-arm", "-M", board.machine, "-display", "none", "-monitor", "none"),
+                *("qemu-system-arm", "-M", machine, "-display", "none", "-monitor", "none"),
                 *("-serial", f"unix:{path}", "-chardev", "stdio,id=console"),
                 "-semihosting-config",
                 "enable=on,target=native,chardev=console,arg=fw",

@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pmt._util.checks import checked_path
 from pmt._util.lfs import LFS_PROBLEM, LFS_REMEDY, is_lfs_pointer
 from pmt.errors import FileError, MissingFileError
 from pmt.net.graph import Graph
@@ -67,7 +68,7 @@ def read(path: str | Path, **options: Any) -> Graph:
     TypeError
         If the importer has no such option.
     """
-    path = Path(path)
+    path = checked_path("path", path)
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise ValueError(

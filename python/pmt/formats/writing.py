@@ -14,11 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util import atomic_file
+from pmt._util.checks import checked_path
 from pmt._util.text import printable
 from pmt.datasets.array_files import npz_bytes
 from pmt.errors import ExistingFileError
 from pmt.formats.c_array import c_header
-from pmt.net.graph import Graph, Op
+from pmt.net.graph import Graph, Op, check_is_graph
 from pmt.net.image import build_image
 
 __all__ = ["SUFFIXES", "check_destination", "write"]
@@ -113,7 +114,8 @@ def write(graph: Graph, path: str | Path, *, into: str | Path | None = None) -> 
     OSError
         If the file cannot be written; what was there is unchanged.
     """
-    path = Path(path)
+    check_is_graph(graph)
+    path = checked_path("path", path)
     check_destination(path, replace=True)
     build_image(graph)  # whatever the format: what is not a model of pmt is refused here
     if into is not None or path.suffix.lower() not in _IMAGES:
@@ -160,7 +162,7 @@ def check_destination(path: str | Path, *, replace: bool) -> None:
     FileNotFoundError, NotADirectoryError, IsADirectoryError, FileExistsError
         If the folder is missing, or something is there that may not be replaced.
     """
-    path = Path(path)
+    path = checked_path("path", path)
     if path.suffix.lower() not in SUFFIXES:
         known = ", ".join(SUFFIXES[:-1])
         raise ValueError(

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from pmt import _core
+from pmt._util.checks import check_type
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import checksum
 from pmt.methods.registry import resumed_trainer
 from pmt.model import Model
 from pmt.model.loading import load
-from pmt.protocol.data_source import DataSource, data_path, model_path
+from pmt.protocol.data_source import DataSource, check_source, data_path, model_path
 from pmt.train.run.folder import RunFolder
 from pmt.train.run.keep_best import note_on_rare_classes, note_without_choice
 from pmt.train.run.metrics import StateRecord
@@ -246,6 +247,9 @@ def open_run(
     importer: Mapping[str, Any] | None = None,
 ) -> Adaptation:
     """Read and check the inputs of a run; parameters and errors as in :func:`adapt`."""
+    check_source(data)
+    check_type("trainer", trainer, Trainer, "a trainer, as pmt.methods.trainer(name) returns one")
+    check_type("importer", importer, (Mapping, type(None)), "a dict of options of pmt.load")
     folder = RunFolder.of(out, "out")
     if not folder.exists():
         folder.check_free()  # before the work of loading; fit() does it as well

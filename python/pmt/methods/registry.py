@@ -13,7 +13,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from pmt._util.text import did_you_mean
+from pmt._util.checks import check_type, checked_names, checked_word
 from pmt.methods.catalog import BACKPROP, UNTRAINED, ZEROTH_ORDER, Kind, Method
 from pmt.train.extensions import Estimator, Optimizer
 from pmt.train.option_fields import warn_without_effect
@@ -105,7 +105,7 @@ def register(
     >>> pmt.methods.trainer("short").options.queries
     2
     """
-    if not re.fullmatch("[a-z][a-z0-9_]*", name):
+    if not isinstance(name, str) or not re.fullmatch("[a-z][a-z0-9_]*", name):
         raise ValueError(f"name={name!r} must be lower-case letters, digits and underscores")
     if name in _OWN:
         raise ValueError(f"name={name!r} is a method or trainer of pmt; choose another")
@@ -171,11 +171,9 @@ def method(name: str) -> Method:
     ValueError
         If there is none of that name.
     """
-    if name not in METHODS:
+    if not isinstance(name, str) or name not in METHODS:
         load_plugins()
-    if name not in METHODS:
-        raise ValueError(f"method={name!r} is unknown{did_you_mean(name, METHODS)}")
-    return METHODS[name]
+    return METHODS[checked_word("method", name, METHODS)]
 
 
 def trainer(name: str, *, threads: int = 0, **changes: Any) -> Trainer:
@@ -236,6 +234,7 @@ def resumed_trainer(folder: RunFolder, *, threads: int = 0) -> Trainer:
     ImportError
         If the trainer needs a package that is not installed.
     """
+    check_type("folder", folder, RunFolder, "a pmt.RunFolder")
     load_plugins()
     config = folder.config()
     made = KINDS[folder.trainer()].trainer_class()(config.options, threads=threads)
@@ -272,7 +271,7 @@ def load_plugins(names: Iterable[str] = ()) -> None:
         If a module that is named cannot be imported. An entry point that fails is left out with a
         warning.
     """
-    for name in names:
+    for name in checked_names("names", names):
         _add_to_environment(name)
     for point in entry_points(group=GROUP):
         key = f"{GROUP}: {point.name} = {point.value}"

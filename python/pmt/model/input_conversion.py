@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
-from pmt._util.checks import kind_of
+from pmt._util.checks import kind_of, refuse_mask
 from pmt._util.text import counted
 from pmt.datasets import Dataset
 from pmt.net.graph import Tensor
@@ -34,6 +34,7 @@ def prepared_inputs(
     core: _core.Model, images: npt.NDArray[Any], threads: int = 0
 ) -> npt.NDArray[np.int8]:
     """Return the int8 input, see :meth:`pmt.Model.prepare`."""
+    refuse_mask("images", images)
     kinds = (np.uint8, np.int8, np.float32)
     if not isinstance(images, np.ndarray) or images.dtype not in kinds:
         raise TypeError(

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
-import warnings
 import zlib
 from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pmt import formats
-from pmt._util.checks import kind_of
+from pmt._util.checks import checked_flag, checked_path, kind_of, warn_of_argument
 from pmt._util.text import did_you_mean
 from pmt.errors import FileError, MissingFileError, OptionWarning
 from pmt.formats.reading import check_options, require_file
@@ -83,8 +82,9 @@ def _load(path: str | os.PathLike[str], options: dict[str, Any]) -> Model:
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(
             f"path={kind_of(path)} must be text or a path: a model file, the folder of a run, or "
-            f"the name of a bundled model{_remedy(path)}"
+            f"the name of a bundled model{network_remedy(path)}"
         )
+    checked_path("path", path)
     if str(path) in BUNDLED_MODELS:
         check_options(options, f"the bundled model {str(path)!r}")
         return Model((resources.files("pmt") / "data" / f"{path}.pmt").read_bytes())
@@ -118,7 +118,7 @@ def _load(path: str | os.PathLike[str], options: dict[str, Any]) -> Model:
         raise FileError(str(path), [str(error)]) from error
 
 
-def _remedy(network: object) -> str:
+def network_remedy(network: object) -> str:
     """Return how a network of another library gets in; empty for anything else."""
     libraries = {kind.__module__.partition(".")[0] for kind in type(network).__mro__}
     found = [remedy for library, remedy in _OTHER_NETWORKS.items() if library in libraries]
@@ -132,7 +132,7 @@ def _warn_of_pixels(graph: Graph, source: str) -> None:
         f"{real_pixels(graph)} ({input_formula(graph)}); give the mean and std of its training, in "
         "units of a 0..255 pixel"
     )
-    warnings.warn(OptionWarning(*given, what), stacklevel=4)
+    warn_of_argument(OptionWarning(*given, what))
 
 
 def run_model(folder: Path) -> Path:
@@ -247,6 +247,8 @@ def convert(
     ImportError
         If the format needs a package that is missing.
     """
+    checked_path("out", out)
+    checked_flag("replace", replace)
     formats.check_destination(out, replace=replace)
     graph = load(model, **options).to_graph()
     size = formats.write(graph, out, into=into)

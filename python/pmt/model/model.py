@@ -43,19 +43,19 @@ from pmt.model.scores import (
     raw_logits,
     scores_of_logits,
 )
-from pmt.net.graph import Graph, ends_in_features
+from pmt.net.graph import Graph, check_is_graph, ends_in_features
 from pmt.net.image import build_image, read_graph, read_metadata, read_stage
 from pmt.net.input_stage import InputStage
 
 _SHOWN_LAYERS = 12  # rows of a table that is looked at; more are folded away
 
 
-def check_model(value: object) -> None:
+def check_model(value: object, argument: str = "model") -> None:
     """Raise TypeError if the value is not a model."""
     if not isinstance(value, Model):
         path = repr(value) if isinstance(value, str) else "path"
         raise TypeError(
-            f"model is {kind_of(value)}: must be a pmt.Model; pmt.load({path}) reads one"
+            f"{argument} is {kind_of(value)}: must be a pmt.Model; pmt.load({path}) reads one"
         )
 
 
@@ -109,8 +109,7 @@ class Model(Layers):
     @classmethod
     def from_graph(cls, graph: Graph) -> Model:
         """Build a model from a quantized graph."""
-        if not isinstance(graph, Graph):
-            raise TypeError(f"graph is {kind_of(graph)}: must be a pmt.net.graph.Graph")
+        check_is_graph(graph)
         return cls(build_image(graph))
 
     def to_graph(self) -> Graph:
@@ -339,6 +338,7 @@ class Model(Layers):
         Or if the model gives features and no classes. Warn where its named classes are fewer than
         the model's.
         """
+        dataset = Dataset.of(dataset, "dataset")
         self._check_labels(dataset)
         warn_of_other_classes(dataset, self.classes, stacklevel=4)
 
@@ -347,6 +347,7 @@ class Model(Layers):
 
         A model of one output tells label 0 from 1, by its sign.
         """
+        dataset = Dataset.of(dataset, "dataset")
         if self.classes > 1 or not self.is_classifier:
             self._check_labels(dataset)
             warn_of_other_classes(dataset, self.classes, stacklevel=4)
@@ -381,7 +382,7 @@ class Model(Layers):
         Dataset
             With the model's :attr:`class_names`, where they include all of its own; else as it was.
         """
-        return in_order_of(dataset, self.class_names)
+        return in_order_of(Dataset.of(dataset, "dataset"), self.class_names)
 
     def check_gives_classes(self) -> None:
         """Raise ValueError if the model gives features and not logits of classes."""

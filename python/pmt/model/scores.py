@@ -12,12 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
-from pmt._util.checks import checked_flag, checked_integer
+from pmt._util.checks import checked_array, checked_flag, checked_integer, checked_names, kind_of
 from pmt._util.frames import data_frame
 from pmt._util.plots import one_axes, plain_text
 from pmt._util.processes import thread_count
 from pmt._util.text import counted, html_table, table
 from pmt.datasets import Dataset
+from pmt.datasets.arrays import label_array
 from pmt.datasets.unlabeled import find_files, read_in_blocks
 from pmt.errors import OptionError
 from pmt.model.input_conversion import check_floats, prepared_inputs
@@ -108,8 +109,14 @@ def class_logits(logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
 
 def scores_of_logits(logits: npt.NDArray[np.float32], labels: npt.NDArray[np.int64]) -> ImageScores:
     """Score logits (N, classes) against labels (N,); one logit alone is that of label 1, not 0."""
-    labels = np.ascontiguousarray(labels)
-    logits = class_logits(logits)
+    logits, labels = checked_array("logits", logits), label_array(labels)
+    if logits.dtype != np.float32 or logits.ndim != 2:
+        raise TypeError(
+            f"logits is {kind_of(logits)} of shape {logits.shape}: must be float32 (N, classes), "
+            "as model.logits(images) returns"
+        )
+    labels = np.ascontiguousarray(labels, np.int64)
+    logits = np.ascontiguousarray(class_logits(logits))
     losses, _ = _core.cross_entropy(logits, labels)
     predicted = logits.argmax(axis=1)
     return ImageScores(losses / float(_core.LOSS_ONE), predicted == labels, predicted)
@@ -415,6 +422,8 @@ def predict_files(
     model.check_gives_classes()
     classes = model.told_classes
     check_top(top, classes)
+    if class_names is not None:
+        class_names = checked_names("class_names", class_names)
     if class_names is not None and len(class_names) != classes:
         raise ValueError(
             f"the model has {classes} classes, the data set or list gives "

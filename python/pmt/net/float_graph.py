@@ -9,8 +9,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.checks import check_type, refuse_mask
 from pmt._util.text import counted
-from pmt.net.graph import BaseGraph, BaseTensor, Graph, channel_axis, is_layer
+from pmt.net.graph import BaseGraph, BaseTensor, Graph, channel_axis, check_is_graph, is_layer
 from pmt.net.ops import ACTIVATED_KINDS, BaseOp
 
 Bounds = tuple[float, float]
@@ -71,13 +72,21 @@ class FloatGraph(BaseGraph[FloatTensor, FloatOp]):
         return bool(self.input_mean)
 
 
+def check_is_float(graph: object, argument: str = "graph") -> None:
+    """Raise a TypeError if the value is no float graph."""
+    rule = "a pmt.quantization.FloatGraph; pmt.quantization.dequantize(graph) makes one"
+    check_type(argument, graph, FloatGraph, rule)
+
+
 def check_float_graph(graph: FloatGraph) -> None:
     """Raise ValueError, naming every op, where parameters are missing, misshapen or not finite."""
+    check_is_float(graph)
     raise_all(graph_problems(graph))
 
 
 def check_calibration(graph: FloatGraph, images: npt.NDArray[Any]) -> None:
     """Raise ValueError with all that is wrong with a graph and its calibration images."""
+    check_is_float(graph)
     problems = graph_problems(graph)
     try:
         check_images(graph, images)
@@ -98,6 +107,9 @@ def check_images(graph: FloatGraph, images: npt.NDArray[Any]) -> None:
 
     That is uint8, or float32 where the network reads no pixels.
     """
+    check_is_float(graph)
+    refuse_mask("images", images)
+    check_type("images", images, np.ndarray, "an array of images (N, H, W, C)")
     shape = graph.tensors[graph.input].shape
     dtype = np.dtype(np.uint8 if graph.reads_pixels else np.float32)
     if images.dtype != dtype or images.ndim != 4 or images.shape[1:] != shape or not len(images):
@@ -109,6 +121,8 @@ def check_images(graph: FloatGraph, images: npt.NDArray[Any]) -> None:
 
 def check_same_ops(float_graph: FloatGraph, graph: Graph) -> None:
     """Raise ValueError if ``graph`` is not a quantized ``float_graph``."""
+    check_is_float(float_graph, "float_graph")
+    check_is_graph(graph)
     if [op.name for op in float_graph.ops] != [op.name for op in graph.ops]:
         raise ValueError(
             f"graph has {len(graph.ops)} ops that are not the {len(float_graph.ops)} of "

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._core import MOST_CHANNELS
-from pmt._util.checks import checked_integer
+from pmt._util.checks import check_type, checked_integer
 from pmt.errors import OptionError
 from pmt.net.input_stage import InputStage, check_stage
 from pmt.net.ops import DEFINITIONS, LAYER_KINDS, BaseOp, OpKind, Pair, Shape
@@ -371,3 +371,8 @@ def _check_blocks(graph: Graph) -> None:
             f"{layers} must be indices of ops with weights",
         )
         require(all(a < b for a, b in itertools.pairwise(layers)), f"{layers} must ascend")
+
+
+def check_is_graph(graph: object) -> None:
+    """Raise a TypeError if the value is no int8 graph."""
+    check_type("graph", graph, Graph, "a pmt.net.graph.Graph; model.to_graph() returns one")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pmt import _core
-from pmt._util.checks import checked_range
+from pmt._util.checks import checked_range, kind_of
 from pmt._util.text import counted, did_you_mean
 
 __all__ = ["FILTERS", "NOISE_MODELS", "Filter", "InputStage", "check_stage", "fits"]
@@ -91,10 +91,18 @@ class InputStage:
 
     def __post_init__(self) -> None:
         """Check sizes and filters."""
+        if not isinstance(self.size, tuple | list) or len(self.size) != 2:
+            raise TypeError(f"size={self.size!r} must be (height, width)")
         height, width = self.size
         sides = {"height": height, "width": width}
         size = [checked_range(name, side, 1, _core.LARGEST_SIDE) for name, side in sides.items()]
         object.__setattr__(self, "size", tuple(size))
+        is_filters = isinstance(self.filters, tuple | list)
+        if not is_filters or not all(isinstance(one, Filter) for one in self.filters):
+            raise TypeError(
+                f"filters is {kind_of(self.filters)}: must be a tuple of pmt.Filter; a single one "
+                "is given as (filter,)"
+            )
         object.__setattr__(self, "filters", tuple(self.filters))
         if len(self.filters) > _core.MOST_FILTERS:
             raise ValueError(

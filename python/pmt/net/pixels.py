@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.checks import warn_of_argument
 from pmt.errors import OptionWarning
 from pmt.net.graph import Graph, Tensor
 from pmt.net.ops import Shape
@@ -171,7 +171,7 @@ def given_formula(
     if stds.min() < 1.0:
         remedy = "give 255 times the mean and std of pixels 0..1"
         what = f"={std}: is in units of a 0..255 pixel, and below one of them; {remedy}"
-        warnings.warn(OptionWarning("input_std", what), stacklevel=6)
+        warn_of_argument(OptionWarning("input_std", what))
     return _joined(means, stds, factor, offset)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.checks import check_type, checked_names
 from pmt._util.plots import panels, plain_text
 from pmt.model import Confusion
 
@@ -47,6 +48,10 @@ def plot_confusions(
     ValueError
         If the classes differ, or ``ax`` is not two.
     """
+    for argument, value in (("before", before), ("after", after)):
+        check_type(argument, value, Confusion, "a pmt.Confusion; model.confusion(data) returns one")
+    if len(checked_names("names", names)) != 2:
+        raise ValueError(f"names={names!r} must be two, of before and after")
     if before.class_names != after.class_names:
         raise ValueError(
             f"before has the classes {', '.join(before.class_names)} and after "

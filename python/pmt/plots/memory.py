@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pmt._util.checks import checked_range, kind_of
 from pmt._util.plots import add_legend, bar_style, mark_sizes, one_axes, plain_text
 from pmt.profiling.profile import Profile
 from pmt.train.costs.memory import PARTS
@@ -47,6 +48,14 @@ def plot_memory(
     ImportError
         If matplotlib is missing.
     """
+    of_profiles = isinstance(profiles, Sequence) and all(isinstance(p, Profile) for p in profiles)
+    if not of_profiles:
+        raise TypeError(
+            f"profiles is {kind_of(profiles)}: must be a list of what "
+            "pmt.profiling.profile.profile_method(model, method) returns"
+        )
+    for limit in limits if isinstance(limits, Sequence) else [limits]:
+        checked_range("limits", limit, 1, 2**31 - 1)
     own = ax is None
     ax = one_axes(ax, 9, 0.4 * len(profiles) + 1.6)
     draw_parts(

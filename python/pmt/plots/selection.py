@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.checks import check_type
 from pmt._util.plots import COLORS, SMALL, panels, plain_text
 from pmt._util.text import counted
 from pmt.train.choose import Candidate, Selection
@@ -56,6 +57,7 @@ def plot_selection(
     ValueError
         If ``ax`` is not two.
     """
+    check_type("selection", selection, Selection, "what pmt.train.choose.select() returns")
     axes = panels(ax, 1, 2, (9, 3.5)).ravel()
     for each, key in zip(axes, ("loss", "accuracy"), strict=True):
         _draw_candidates(each, selection, key)

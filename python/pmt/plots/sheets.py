@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.checks import check_type
 from pmt._util.plots import SMALL, one_axes, plain_text
 from pmt._util.text import counted
 from pmt.sheets import Sheet
@@ -44,6 +45,7 @@ def plot_sheet(sheet: Sheet, *, ax: Axes | None = None) -> Axes:
     ValueError
         If there are more images than can be drawn.
     """
+    check_type("sheet", sheet, Sheet, "a pmt.sheets.Sheet; pmt.sheets.make_sheet(data) makes one")
     height, width = sheet.tile_shape
     tall = _INCHES * height / width
     ax = one_axes(ax, 1.6 + _INCHES * sheet.columns, 0.8 + tall * len(sheet.rows))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pmt._util.checks import check_type
 from pmt._util.extras import import_extra
 from pmt._util.plots import SMALL, add_legend, one_axes
 from pmt.plots.memory import part_style
@@ -40,6 +41,12 @@ def plot_step_memory(step: StepMemory, *, ax: Axes | None = None) -> Axes:
     ImportError
         If matplotlib is missing.
     """
+    check_type(
+        "step",
+        step,
+        StepMemory,
+        "what pmt.profiling.step_memory.step_memory(model, method) returns",
+    )
     own = ax is None
     ax = one_axes(ax, 9, 4.5)
     collections = import_extra("matplotlib.collections", "plots need matplotlib", "plot")

@@ -11,13 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
-from pmt._util.checks import checked_integer
+from pmt._util.checks import check_type, checked_integer
 from pmt._util.frames import data_frame
 from pmt._util.text import counted, html_table, table
 from pmt.datasets import Dataset
 from pmt.model import Confusion, Evaluation, ImageScores, Model, load
 from pmt.model.class_checks import warn_of_unlike_classes
-from pmt.protocol.data_source import DataSource
+from pmt.model.model import check_model
+from pmt.protocol.data_source import DataSource, check_source
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -91,6 +92,8 @@ def wilson_of_share(share: float, count: float, *, z: float = Z) -> tuple[float,
     ValueError
         If a number is out of range.
     """
+    for name, value in (("share", share), ("count", count), ("z", z)):
+        check_type(name, value, (int, float, np.integer, np.floating), "a number")
     if not count > 0.0:
         raise ValueError(f"count={count}: an interval needs more than 0 trials")
     if not 0.0 <= share <= 1.0:
@@ -310,10 +313,17 @@ def compare(
     FileNotFoundError, ValueError, TypeError
         As :func:`pmt.load` and :meth:`Model.evaluate`; or if there is only one image.
     """
-    models = [one if isinstance(one, Model) else load(one) for one in (a, b)]
+    models = [_loaded("a", a), _loaded("b", b)]
+    data = Dataset.of(data, "data")
     names = [one.name if isinstance(one, Model) else os.fspath(one) for one in (a, b)]
     first, second = (model.score_images(data, threads=threads) for model in models)
     return Comparison.of_scores((names[0], names[1]), first, second)
+
+
+def _loaded(argument: str, model: Model | str | os.PathLike[str]) -> Model:
+    kinds = (Model, str, os.PathLike)
+    check_type(argument, model, kinds, "a pmt.Model or the path of one; compare(a, b, data)")
+    return model if isinstance(model, Model) else load(model)
 
 
 def _ends(margin: PairedMargin) -> str:
@@ -387,6 +397,10 @@ def evaluate_model(
     FileNotFoundError, ValueError, ImportError
         If the data cannot be read or does not go with a model.
     """
+    check_model(model)
+    if against is not None:
+        check_model(against, "against")
+    check_source(source, "source")
     data = source.load(split, model, limit=limit)
     model.check_scored(data)
     if model.classes > 1:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
+from pmt._util.checks import checked_names
 from pmt.corruptions import ArrayWriter
 from pmt.corruptions import names as known_names
 from pmt.corruptions.apply import unavailable
@@ -39,7 +40,7 @@ class CorruptedCopies:
     ) -> None:
         self.data = data
         self._writer = writer
-        wanted = known_names() if names == "all" else names
+        wanted = known_names() if names == "all" else checked_names("names", names)
         self.already_there = [name for name in wanted if writer.is_whole(name)]
         missing = [name for name in wanted if name not in self.already_there]
         self.left_out = unavailable(missing) if names == "all" else {}

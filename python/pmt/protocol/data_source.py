@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import corruptions, datasets
-from pmt._util.checks import checked_size, kind_of
+from pmt._util.checks import checked_limit, checked_path, checked_size, checked_split, kind_of
 from pmt._util.text import counted, split_names
 from pmt.datasets import Dataset
 from pmt.datasets.array_files import has_idx
@@ -28,6 +28,7 @@ from pmt.datasets.picture import Fit
 from pmt.errors import OptionError
 from pmt.model import Model
 from pmt.model.loading import BUNDLED_MODELS
+from pmt.model.model import check_model
 from pmt.model.seen_images import seen_images, warning_of_seen
 
 BUNDLED = "bundled"
@@ -89,9 +90,9 @@ class ImagePool:
             and not np.array_equal(self.clean.labels, self.stored.labels)
         ):
             raise ValueError(
-                f"{self.stored.name!r} ({len(self.stored)} images) and {self.clean.name!r} "
-                f"({len(self.clean)}) have different labels: stored must hold the corrupted copies "
-                "of clean, in the same order"
+                f"{self.stored.name!r} ({counted(len(self.stored), 'image')}) and "
+                f"{self.clean.name!r} ({len(self.clean)}) have different labels: stored must hold "
+                "the corrupted copies of clean, in the same order"
             )
 
     @property
@@ -237,12 +238,16 @@ class DataSource:
         FileNotFoundError, ValueError, ImportError
             As :func:`pmt.datasets.load`; or if the model takes another number of channels.
         """
+        check_model(model)
+        limit = checked_limit(limit)
+        checked_split(split)
         return self._prepared(self._read(split, model, limit), split, model, limit)
 
     def load_splits(
         self, model: Model, *, limit: int = 0, valid_limit: int = 0
     ) -> tuple[Dataset, Dataset | None]:
         """Read the train and the test split; no test split where the data has only one part."""
+        limit, valid_limit = checked_limit(limit), checked_limit(valid_limit)
         train, test = self._read("train", model), self._read("test", model)
         only_one = len(train) == len(test) and checksum(train) == checksum(test)
         valid = None if only_one else self._prepared(test, "test", model, valid_limit)
@@ -354,22 +359,25 @@ class DataSource:
         return found
 
 
-def check_source(value: object) -> None:
+def check_source(value: object, argument: str = "data") -> None:
     """Raise TypeError if the value is not a data source."""
     if not isinstance(value, DataSource):
         raise TypeError(
-            f"data is {kind_of(value)}: must be a pmt.protocol.DataSource, which names files; "
-            "pmt.train.choose.select takes data sets, pmt.statistics and pmt.align take arrays"
+            f"{argument} is {kind_of(value)}: must be a pmt.protocol.DataSource, which names "
+            "files; pmt.train.choose.select takes data sets, pmt.statistics and pmt.align take "
+            "arrays"
         )
 
 
 def model_path(name: str) -> str:
     """Return a model's name as a run folder keeps it: valid from any working directory."""
-    return name if name in BUNDLED_MODELS else str(Path(name).absolute())
+    path = checked_path("name", name)
+    return str(path) if str(path) in BUNDLED_MODELS else str(path.absolute())
 
 
 def data_path(path: str) -> str:
     """Return a data set's path as a run folder keeps it: valid from any working directory."""
+    checked_path("path", path)
     return path if path == BUNDLED else str(named(path).absolute())
 
 
@@ -408,5 +416,6 @@ def load_clean(
         As :func:`pmt.datasets.load`.
     """
     fit = Fit(checked_size(size))
+    checked_path("data", data)
     found = datasets.bundled(split) if data == BUNDLED else find(data, split, labels=labels)
     return read_found(found, fit, limit)

@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.checks import checked_integer
-from pmt._util.text import did_you_mean
+from pmt._util.checks import check_type, checked_integer
+from pmt._util.text import counted, did_you_mean
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import checksum
 from pmt.errors import OptionError
@@ -156,8 +156,10 @@ def split(
         If some test images are among those to adapt or choose on, or fewer images than asked for
         can be held out.
     """
-    if name not in PROTOCOLS:
-        raise ValueError(f"name={name!r}: no such protocol{did_you_mean(name, PROTOCOLS)}")
+    check_type("test", test, ImagePool, "a pmt.protocol.ImagePool")
+    check_type("train", train, (ImagePool, type(None)), "a pmt.protocol.ImagePool, or None")
+    if not isinstance(name, str) or name not in PROTOCOLS:
+        raise ValueError(f"name={name!r}: no such protocol{did_you_mean(str(name), PROTOCOLS)}")
     limit = _checked("test_images", test_images, len(test))
     if name == "paper":
         return _without_leak(_paper(test, seed, limit))
@@ -236,8 +238,8 @@ def _held_out(pool: ImagePool, order: npt.NDArray[np.int64], count: int) -> npt.
     )
     if not len(found):
         raise ValueError(
-            f"held_out={count}: none of these {len(order)} images can be held out: {why}; take "
-            "more images, or held_out=0 to choose nothing"
+            f"held_out={count}: none of {counted(len(order), 'image')} can be held out: {why}; "
+            "take more images, or held_out=0 to choose nothing"
         )
     if len(found) < count:
         warnings.warn(f"held_out={count}: {len(found)} are: {why}", stacklevel=4)
@@ -251,9 +253,10 @@ def _without_leak(split: Split) -> Split:
     shared = count_shared(tested, split.train_pool.images.subset(used))
     if not shared:
         return split
+    where = f"of the {len(tested):,} to test on"
     message = (
-        f"{shared:,} of the {len(tested):,} test images are also among the {len(used):,} to adapt "
-        "or choose on (equal pixels)"
+        f"{counted(shared, f'image {where} is', f'images {where} are')} also among the "
+        f"{len(used):,} to adapt or choose on (equal pixels)"
     )
     if shared > MOST_SHARED * len(tested):
         raise ValueError(f"{message}: their accuracy would say nothing; part the images first")
@@ -267,7 +270,7 @@ def _paper(pool: ImagePool, seed: int, limit: int) -> Split:
     scarce = int(counts.argmin())
     if counts[scarce] < PAPER_NEEDED:
         raise ValueError(
-            f"{pool.images.name!r} has {counts[scarce]} images of class "
+            f"{pool.images.name!r} has {counted(int(counts[scarce]), 'image')} of class "
             f"{pool.images.class_names[scarce]!r}: the protocol 'paper' needs {PAPER_NEEDED} of "
             f"each ({PAPER_TRAIN} to adapt, {PAPER_HELD_OUT} to choose, {PAPER_TEST} to test); "
             "use the protocol 'default' or a data set with more"

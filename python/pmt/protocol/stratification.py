@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util.checks import checked_seed
+from pmt.datasets.arrays import label_array
 
 FEWEST_OF_CLASS = 4  # images of a class, of which one may be held out
 
@@ -31,6 +32,7 @@ def shuffled_classes(
 
     A key is random; the turn counts the images of a class from 0.
     """
+    labels = label_array(labels)
     count = len(labels)
     # Only raw 64-bit draws: NumPy promises their stream, not that of its shuffles.
     keys = np.random.PCG64(np.random.SeedSequence(checked_seed(seed))).random_raw(count)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.checks import check_callable
 from pmt.net.float_graph import Bounds, FloatGraph, FloatOp, check_calibration
 from pmt.net.graph import channel_shape, is_layer
 from pmt.net.ops import DEFINITIONS, SCALABLE_KINDS
@@ -74,6 +75,7 @@ def equalize(
         If the graph contradicts itself, or the images do not fit or are too few.
     """
     check_calibration(graph, images)
+    check_callable("progress", progress)
     result = replace(graph, ops=[replace(op) for op in graph.ops])
     intervals = channel_intervals(graph, images)
     peaks = _channel_peaks(graph, images, progress)

@@ -9,8 +9,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.checks import check_callable, check_type, kind_of
 from pmt.model import Model
-from pmt.net.float_graph import FloatGraph, FloatOp, check_images, check_same_ops
+from pmt.net.float_graph import (
+    FloatGraph,
+    FloatOp,
+    check_images,
+    check_is_float,
+    check_same_ops,
+)
 from pmt.net.graph import Graph, Tensor
 from pmt.net.ops import DEFINITIONS, BaseOp, OpKind, taps
 
@@ -63,6 +70,16 @@ def float_activations(graph: FloatGraph, inputs: FloatArray) -> list[FloatArray]
     list of ndarray of float32
         One per tensor of the graph, ``(N, H, W, C)`` each.
     """
+    check_is_float(graph)
+    check_type(
+        "inputs", inputs, np.ndarray, "an array of the network's input; normalize() makes it"
+    )
+    if inputs.ndim != 4 or inputs.shape[1:] != graph.tensors[graph.input].shape or not len(inputs):
+        height, width, channels = graph.tensors[graph.input].shape
+        raise ValueError(
+            f"inputs has shape {inputs.shape}: must be (N, {height}, {width}, {channels}), N at "
+            "least 1, as normalize(graph, images) returns"
+        )
     known = {graph.input: inputs}
     known.update((step.op.output, step.output) for step in float_steps(graph, inputs))
     return [known[index] for index in range(len(graph.tensors))]
@@ -218,6 +235,8 @@ def signal_to_noise(
         If the images do not fit, or the graphs do not have the same ops.
     """
     check_same_ops(float_graph, graph)
+    check_images(float_graph, images)
+    check_callable("progress", progress)
     powers = np.zeros((len(graph.ops), 2))
     for part in image_batches(float_graph, images, progress):
         powers += _powers(float_graph, graph, part)
@@ -227,13 +246,23 @@ def signal_to_noise(
     ]
 
 
+def _check_report(report: object) -> None:
+    is_report = isinstance(report, list) and all(isinstance(op, OpNoise) for op in report)
+    if not is_report:
+        raise TypeError(f"report is {kind_of(report)}: must be what signal_to_noise() returns")
+
+
 def worst(report: list[OpNoise]) -> OpNoise:
     """Return the op with the least ratio of signal to noise, the first of equals."""
+    _check_report(report)
+    if not report:
+        raise ValueError("report is empty: signal_to_noise() makes one of a network")
     return min(report, key=lambda op: op.signal_to_noise)
 
 
 def format_noise(report: list[OpNoise]) -> str:
     """Format a report as a table: op, kind, signal-to-noise ratio in dB."""
+    _check_report(report)
     width = max([2, *(len(op.name) for op in report)])
     lines = [f"{'op':{width}}  {'kind':16}  {'SNR/dB':>6}"]
     lines += [f"{op.name:{width}}  {op.kind:16}  {op.signal_to_noise:6.1f}" for op in report]
@@ -255,6 +284,9 @@ def integer_activations(graph: Graph, images: npt.NDArray[np.uint8]) -> list[npt
     list of ndarray of int8
         One per tensor of the graph, ``(N, H, W, C)`` each; the input is among them.
     """
+    check_type("images", images, np.ndarray, "an array of images (N, H, W, C)")
+    if not len(images):
+        raise ValueError(f"images has shape {images.shape}: must hold at least one image")
     model = Model.from_graph(graph)
     per_image = [model.core.activations(image) for image in model.prepare(images)]
     return [np.stack(tensors) for tensors in zip(*per_image, strict=True)]

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import formats
-from pmt._util.checks import checked_range, kind_of
+from pmt._util.checks import check_type, checked_flag, checked_range, kind_of
 from pmt._util.extras import import_extra
 from pmt._util.text import counted
 from pmt.datasets import Dataset
@@ -78,6 +78,8 @@ def from_keras(
         converter or pmt does not support (docs/guides/importers.md lists the operators), or an
         option is outside its range.
     """
+    checked_flag("features", features)
+    check_type("name", name, str, "text")
     images = checked_range("images", images, 0, 2**31 - 1)
     keras = import_extra("keras", "pmt.from_keras needs the package keras", "keras")
     tensorflow = import_extra("tensorflow", "pmt.from_keras needs tensorflow", "keras")
@@ -97,7 +99,7 @@ def from_keras(
         path.write_bytes(_converted(tensorflow, model, inputs))
         with errors_of(f"model {model.name}", path):
             graph = formats.read(path, **given)
-    names = names_of_logits(None if class_names is None else tuple(class_names), graph, data)
+    names = names_of_logits(class_names, graph, data)
     graph.metadata = {
         **graph.metadata,
         **({"class_names": list(names)} if names else {}),

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._core import LARGEST_WEIGHT
+from pmt._util.checks import check_callable, checked_flag, kind_of
 from pmt.formats.layers import check_limits
 from pmt.model import Model
 from pmt.net.float_graph import (
@@ -22,6 +23,7 @@ from pmt.net.float_graph import (
     check_calibration,
     check_float_graph,
     check_images,
+    check_is_float,
     check_same_ops,
 )
 from pmt.net.graph import (
@@ -30,6 +32,7 @@ from pmt.net.graph import (
     Tensor,
     channel_axis,
     channel_shape,
+    check_is_graph,
     graph_of_activations,
     is_layer,
 )
@@ -112,6 +115,10 @@ def quantize(
         graph and images.
     """
     check_method(ranges)
+    checked_flag("equalize", equalize)
+    checked_flag("bias_correction", bias_correction)
+    check_callable("progress", progress)
+    check_is_float(float_graph, "float_graph")
     check_calibration(float_graph, calibration_images)
     if equalize:
         float_graph = equalized(float_graph, calibration_images, progress=progress).graph
@@ -143,6 +150,7 @@ def quantize_with_ranges(float_graph: FloatGraph, ranges: Sequence[Range]) -> Gr
     ValueError
         If the graph contradicts itself, or the ranges do not fit its tensors.
     """
+    check_is_float(float_graph, "float_graph")
     check_float_graph(float_graph)
     _check_ranges(float_graph, ranges)
     tensors = _quantized_tensors(float_graph, ranges)
@@ -165,6 +173,14 @@ def quantize_with_ranges(float_graph: FloatGraph, ranges: Sequence[Range]) -> Gr
 
 
 def _check_ranges(graph: FloatGraph, ranges: Sequence[Range]) -> None:
+    is_pairs = isinstance(ranges, Sequence) and all(
+        isinstance(pair, tuple | list) and len(pair) == 2 for pair in ranges
+    )
+    if not is_pairs:
+        raise TypeError(
+            f"ranges is {kind_of(ranges)}: must be pairs (low, high), one per tensor, as "
+            "activation_ranges() returns them"
+        )
     if len(ranges) != len(graph.tensors):
         raise ValueError(
             f"there are {len(ranges)} ranges for the {len(graph.tensors)} tensors of the network: "
@@ -288,6 +304,7 @@ def correct_biases(
     """
     check_same_ops(float_graph, graph)
     check_images(float_graph, images)
+    check_callable("progress", progress)
     images = _chosen(float_graph, images)
     expected = _float_means(float_graph, images, progress)
     result = replace(graph, ops=[replace(op) for op in graph.ops])
@@ -409,6 +426,7 @@ def dequantize(graph: Graph) -> FloatGraph:
     ValueError
         If a layer has no weights, scales or bias.
     """
+    check_is_graph(graph)
     return FloatGraph(
         tensors=[FloatTensor(t.name, *t.shape) for t in graph.tensors],
         ops=[_dequantized_op(op, graph) for op in graph.ops],
@@ -423,6 +441,7 @@ def dequantize(graph: Graph) -> FloatGraph:
 
 def tensor_ranges(graph: Graph) -> list[Bounds]:
     """Return the real values of -128 and 127 for every tensor of an int8 network."""
+    check_is_graph(graph)
     return [_real_bounds(tensor, (-128, 127)) for tensor in graph.tensors]
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pmt._util.checks import kind_of
+from pmt._util.checks import check_type, checked_flag, checked_names, checked_path, kind_of
 from pmt._util.text import counted
 from pmt.datasets import Dataset
 from pmt.datasets.adapters import SampleReader
@@ -22,6 +23,7 @@ from pmt.errors import FileError, OptionError
 from pmt.formats.reading import file_errors
 from pmt.model import Model
 from pmt.model.input_conversion import inputs_in_shape
+from pmt.model.loading import network_remedy
 from pmt.model.scores import class_logits
 from pmt.net.float_graph import FloatGraph, check_calibration
 from pmt.net.graph import Graph
@@ -208,6 +210,15 @@ def quantize_model(
         its range.
     """
     check_method(ranges)
+    if not isinstance(model, (str, os.PathLike)):
+        raise TypeError(
+            f"model is {kind_of(model)}: must be the path of an .onnx file{network_remedy(model)}"
+        )
+    checked_path("model", model)
+    checked_path("calibrate", calibrate)
+    checked_flag("equalize", equalize)
+    checked_flag("bias_correction", bias_correction)
+    check_type("name", name, str, "text")
     given = {"input_mean": input_mean, "input_std": input_std}
     given = {option: value for option, value in given.items() if value is not None}
     graph = read_float_network(model, given)
@@ -217,6 +228,7 @@ def quantize_model(
     names = names_of_logits(class_names, graph, data)
     roles = {"calibration": data}
     if eval is not None:
+        checked_path("eval", eval)
         roles["test"] = _images("eval", eval, graph, split="test", limit=eval_images)
 
     plain = quantize(graph, data.images, progress=stages("plain ranges"))
@@ -295,7 +307,7 @@ def calibration_inputs(
         If it is empty, or holds what no data set may.
     """
     if isinstance(calibration, arrays):
-        if not len(calibration):  # type: ignore[arg-type]
+        if not getattr(calibration, "ndim", 1) or not len(calibration):  # type: ignore[arg-type]
             raise ValueError("calibration is empty: give some hundred typical inputs, at least 8")
         inputs = SampleReader("calibration", features).batch(calibration)
         calibration = Dataset.unlabeled(inputs, "calibration")
@@ -345,7 +357,7 @@ def refuse_formula(given: Mapping[str, Any], source: str) -> None:
 
 
 def names_of_logits(
-    given: tuple[str, ...] | None, graph: FloatGraph | Graph, data: Dataset
+    given: Sequence[str] | None, graph: FloatGraph | Graph, data: Dataset
 ) -> tuple[str, ...]:
     """Return the names `given`, one for each logit; else those of the data, if their number fits.
 
@@ -358,6 +370,7 @@ def names_of_logits(
     classes = height * width * channels
     if given is None:
         return data.class_names if len(data.class_names) == classes else ()
+    given = checked_names("class_names", given)
     if len(given) != classes or not all(given) or len(set(given)) != len(given):
         raise OptionError(
             "class_names",

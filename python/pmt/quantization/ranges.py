@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.checks import check_callable
 from pmt._util.text import did_you_mean
 from pmt.net.float_graph import FloatGraph, check_images
 from pmt.quantization.float_forward import (
@@ -70,6 +71,7 @@ def activation_ranges(
     """
     check_method(method)
     check_images(graph, images)
+    check_callable("progress", progress)
     observers = [Extremes() if method == "minmax" else Histogram() for _ in graph.tensors]
     for part in image_batches(graph, images, progress):
         inputs = normalize(graph, part)
@@ -81,8 +83,8 @@ def activation_ranges(
 
 def check_method(method: str) -> None:
     """Raise ValueError if the method is unknown."""
-    if method not in RANGE_METHODS:
-        raise ValueError(f"ranges {method!r} are unknown{did_you_mean(method, RANGE_METHODS)}")
+    if not isinstance(method, str) or method not in RANGE_METHODS:
+        raise ValueError(f"ranges {method!r} are unknown{did_you_mean(str(method), RANGE_METHODS)}")
 
 
 class Extremes:

@@ -14,7 +14,7 @@ from unittest import mock
 import numpy as np
 
 from pmt import datasets
-from pmt._util.checks import checked_range, kind_of
+from pmt._util.checks import check_type, checked_flag, checked_range, kind_of
 from pmt._util.extras import import_extra
 from pmt.datasets import Dataset
 from pmt.model import Model
@@ -110,8 +110,12 @@ def from_torch(
     (28, 28, 1)
     """
     check_method(ranges)
+    checked_flag("features", features)
+    checked_flag("equalize", equalize)
+    checked_flag("bias_correction", bias_correction)
     images = checked_range("images", images, 0, 2**31 - 1)
     torch = import_extra("torch", "pmt.from_torch needs the package torch", "torch")
+    check_type("name", name, str, "text")
     module = getattr(module, "_orig_mod", module)  # of torch.compile, which cannot be exported
     _check_module(torch, module)
     data = _inputs(torch, calibration, images, features)
@@ -124,7 +128,7 @@ def from_torch(
         with errors_of(f"module {kind}", path):
             graph = read_float_network(str(path), given)
     graph = for_inputs(graph, data, given, "calibration")
-    names = names_of_logits(None if class_names is None else tuple(class_names), graph, data)
+    names = names_of_logits(class_names, graph, data)
     result = quantize(
         graph,
         data.images,
@@ -143,11 +147,27 @@ def from_torch(
 
 def _check_module(torch: Any, module: object) -> None:
     if isinstance(module, torch.nn.Module):
+        _check_parameters(torch, module)
         return
     remedy = "build the network and load its weights with load_state_dict"
     if isinstance(module, str | Path):
         remedy = "pmt.quantize_model reads .onnx, pmt.load int8 networks"
     raise TypeError(f"module is {kind_of(module)}: must be a torch.nn.Module; {remedy}")
+
+
+def _check_parameters(torch: Any, module: Any) -> None:
+    """Raise a ValueError where parameters have no values, or a type that ONNX files here lack."""
+    for name, values in (*module.named_parameters(), *module.named_buffers()):
+        if values.is_meta:
+            raise ValueError(
+                f"module: {name} is on the device meta and has no values; load them with "
+                "module.to_empty(device='cpu') and load_state_dict"
+            )
+        if values.dtype == torch.bfloat16:
+            raise ValueError(
+                f"module: {name} is bfloat16, which is not read; convert a copy, "
+                "copy.deepcopy(module).float()"
+            )
 
 
 def _inputs(torch: Any, calibration: Any, limit: int, features: bool) -> Dataset:

@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from pmt._util.checks import check_callable, checked_names, checked_path, checked_range
 from pmt._util.text import counted
 from pmt.corruptions import SEVERITIES, corrupt, split_seed
 from pmt.corruptions import names as known_names
@@ -18,6 +19,7 @@ from pmt.datasets.cifar import has_cifar
 from pmt.datasets.corrupted_arrays import find_corrupted, read_corrupted, stored_names
 from pmt.errors import OptionError
 from pmt.model import Model
+from pmt.model.model import check_model
 from pmt.protocol import load_clean
 from pmt.protocol.data_source import BUNDLED, DataSource
 from pmt.sheets.sheet import Image, Sheet, corruption_sheet, dataset_sheet, stage_sheet
@@ -85,7 +87,17 @@ def make_sheet(
         If there are a model and an index or a size, or an index is not that of an image; as
         :func:`pmt.datasets.load` and :func:`pmt.corruptions.corrupt`.
     """
+    checked_path("data", data)
+    if corruptions is not None and corruptions != "all":
+        corruptions = checked_names("corruptions", corruptions)
+    if not isinstance(severities, Sequence) or isinstance(severities, str):
+        raise TypeError(f"severities={severities!r} must be a sequence of 1..5")
+    severities = tuple(checked_range("severities", one, 1, 5) for one in severities)
+    if images is not None:
+        images = checked_range("images", images, 1, 2**31 - 1)
+    check_callable("progress", progress)
     if model is not None:
+        check_model(model)
         for name, value in (("index", index), ("size", size)):
             if value is not None:
                 raise OptionError("model", " and ", name, " exclude each other: leave one out")

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.checks import checked_integer
+from pmt._util.checks import check_callable, check_type, checked_integer, checked_names, kind_of
 from pmt._util.text import counted
 from pmt.datasets.dataset import Dataset
 from pmt.model import Model
+from pmt.model.model import check_model
 
 Image = npt.NDArray[np.uint8]
 
@@ -108,6 +109,12 @@ def corruption_sheet(
     progress
         Called with the number of calls of `corrupted` so far.
     """
+    check_callable("progress", progress)
+    if not callable(corrupted):
+        raise TypeError(
+            f"corrupted is {kind_of(corrupted)}: must be a callable corrupted(name, severity)"
+        )
+    names, captions = checked_names("names", names), checked_names("captions", captions)
     rows = []
     for number, name in enumerate(names):
         columns = [] if originals is None else [originals]
@@ -143,6 +150,7 @@ def dataset_sheet(dataset: Dataset, *, images: int = 10, title: str = "") -> She
     count = checked_integer("images", images)
     if count < 1:
         raise ValueError(f"images={count} must be 1 or more")
+    dataset = Dataset.of(dataset, "dataset")
     _check_pixels(dataset)
     rows = []
     classes = enumerate(dataset.class_names) if dataset.has_class_labels else [(None, "images")]
@@ -182,7 +190,10 @@ def stage_sheet(seen: Mapping[str, Dataset], model: Model, *, title: str = "") -
     TypeError, ValueError
         If images are not pixels, or do not fit the model.
     """
-    for data in seen.values():
+    check_model(model)
+    check_type("seen", seen, Mapping, "a dict of data sets by the label of their row")
+    for label, data in seen.items():
+        check_type(f"seen[{label!r}]", data, Dataset, "a pmt.datasets.Dataset")
         _check_pixels(data)
     if not seen:
         raise ValueError("seen={} must hold the images of a row or more")

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import methods
+from pmt._util.checks import checked_array
 from pmt._util.extras import missing_extra
 from pmt.model import Model
 from pmt.model.loading import load
@@ -115,7 +116,7 @@ class PmtClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         model = self.model.copy() if isinstance(self.model, Model) else load(self.model)
         trainer = methods.trainer(self.method, threads=self.threads, **self.options)
-        labels = np.asarray(y)
+        labels = checked_array("y", y)
         classes = np.unique(labels)
         if labels.dtype.kind in "UO":
             labels = _outputs(classes, model)[np.searchsorted(classes, labels)]
@@ -150,7 +151,7 @@ def _outputs(classes: npt.NDArray[Any], model: Model) -> npt.NDArray[np.int64]:
 
 def _images(images: npt.ArrayLike, model: Model) -> npt.NDArray[Any]:
     """Return images, flat rows of pixels as images of the model's shape; float64 as float32."""
-    given = np.asarray(images)
+    given = checked_array("X", images)
     if given.dtype == np.float64:
         given = given.astype(np.float32)
     shape = model.image_shape

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt._core import LARGEST_WEIGHT
-from pmt._util.checks import checked_flag, checked_range, checked_seed
+from pmt._util.checks import checked_array, checked_flag, checked_range, checked_seed, refuse_mask
 from pmt._util.processes import thread_count
 from pmt.model import Model
 from pmt.model.model import check_model
@@ -219,7 +219,7 @@ class Engine:
                 "engine.logits returns them for a score of your own"
             )
         logits = self.logits(images, layer, weights, bias=bias, nodes=nodes)
-        given = np.asarray(labels)
+        given = checked_array("labels", labels)
         if given.shape != (len(images),) or given.dtype.kind not in "iu":
             raise ValueError(
                 f"labels must be integers of shape ({len(images)},), one for each image; got "
@@ -330,10 +330,7 @@ def _array(
 ) -> npt.NDArray[Any]:
     """Return a contiguous array, or raise an error that names the rule."""
     wanted = np.dtype(dtype)
-    if np.ma.isMaskedArray(values):
-        raise TypeError(
-            f"{name} of layer {layer!r} is a masked array, whose mask counts for nothing; fill it"
-        )
+    refuse_mask(f"{name} of layer {layer!r}", values)
     if not isinstance(values, np.ndarray) or values.dtype != wanted:
         got = getattr(values, "dtype", type(values).__name__)
         raise TypeError(

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.checks import kind_of
+from pmt._util.checks import kind_of, refuse_mask
 from pmt.train.engine import Engine
 from pmt.train.options import TrainingOptions
 
@@ -144,12 +144,11 @@ def _check_one(name: str, extension: object) -> None:
 
 
 def real_array(what: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
-    """Return numbers as an array, or raise a ValueError that names their owner.
+    """Return numbers as an array, or raise a TypeError or ValueError that names their owner.
 
     A mask and an imaginary part would be lost without a word.
     """
-    if np.ma.isMaskedArray(values):
-        raise ValueError(f"{what} is a masked array, whose mask counts for nothing; fill it")
+    refuse_mask(what, values)
     array = np.asarray(values)
     if array.dtype.kind not in "biuf":
         raise ValueError(f"{what} must be real numbers; got {array.dtype}")

@@ -53,10 +53,7 @@ def _check_shared(held_out: Dataset, name: str, other: Dataset, why: str) -> Non
     shared = count_shared(held_out, other)
     if not shared:
         return
-    message = (
-        f"{counted(shared, 'image')} of {len(held_out):,} in held_out are also in {name} (equal "
-        f"pixels): {why}"
-    )
+    message = f"{_also(shared, held_out, 'held_out')} in {name} (equal pixels): {why}"
     if shared > MOST_SHARED * len(held_out):
         raise ValueError(message)
     warnings.warn(message, stacklevel=_STACK + 1)
@@ -66,10 +63,15 @@ def _warn_of_shared(data: Dataset, valid: Dataset | None) -> None:
     shared = 0 if valid is None else count_shared(valid, data)
     if valid is not None and shared > _SOME_SHARED * len(valid):
         warnings.warn(
-            f"{counted(shared, 'image')} of {len(valid):,} in valid are also in data (equal "
-            "pixels): what is measured on images that were trained on says nothing of others",
+            f"{_also(shared, valid, 'valid')} in data (equal pixels): what is measured on images "
+            "that were trained on says nothing of others",
             stacklevel=_STACK + 1,
         )
+
+
+def _also(shared: int, data: Dataset, name: str) -> str:
+    where = f"of {len(data):,} in {name}"
+    return counted(shared, f"image {where} is also", f"images {where} are also")
 
 
 def warning_of_copies(data: Dataset) -> str | None:
@@ -77,8 +79,9 @@ def warning_of_copies(data: Dataset) -> str | None:
     copies = len(data) - len(first_of_copies(data))
     if not copies:
         return None
+    where = f"of {len(data):,} in {data.name!r}"
     return (
-        f"{counted(copies, 'training image')} of {len(data):,} in {data.name!r} have the same "
-        "pixels as others: copies stay on one side of what is held out; groups= keeps near copies "
-        "together, such as augmented images or frames of a video"
+        f"{counted(copies, f'training image {where} has', f'training images {where} have')} the "
+        "same pixels as others: copies stay on one side of what is held out; groups= keeps near "
+        "copies together, such as augmented images or frames of a video"
     )

@@ -17,8 +17,15 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt._util.atomic_file import explaining
-from pmt._util.checks import checked_flag, checked_path, checked_range, kind_of
-from pmt._util.text import did_you_mean, table
+from pmt._util.checks import (
+    checked_array,
+    checked_flag,
+    checked_path,
+    checked_range,
+    checked_word,
+    kind_of,
+)
+from pmt._util.text import counted, table
 from pmt.model import Model
 from pmt.model.input_conversion import images_in_shape
 from pmt.model.model import check_model
@@ -46,9 +53,9 @@ class LearnedPredictions(NamedTuple):
     Attributes
     ----------
     labels : ndarray of int64, shape (N,)
-        The class of the largest logit.
+        The class of the largest logit; of a model with one output, whether it is above 0.
     margins : ndarray of float32, shape (N,)
-        How much larger it is than the next one.
+        How much larger it is than the next one; of one output, its distance from 0.
     logits : ndarray of float32, shape (N, classes)
         As the board has them.
     """
@@ -162,13 +169,19 @@ class Learner:
         checked_flag("keeps_confirmed", keeps_confirmed)
         checked_flag("keeps_activations", keeps_activations)
         samples, held_out = learner_room(
-            samples, held_out, choose_input, options=options, storage=storage
+            samples,
+            held_out,
+            choose_input,
+            options=options,
+            storage=storage,
+            keeps_activations=keeps_activations or None,
         )
         if choose_input:
             model = with_any_stage(model)
         self._model = without_statistics(model)
         self._takes_frames = choose_input
-        image, clean = learner_image(model)
+        image, clean = learner_image(model, samples)
+        check_kept_activations(clean, keeps_activations)
         place = "" if storage is None else str(checked_path("storage", storage))
         epochs = epochs_of(model, options)
         keeps = (keeps_confirmed, keeps_activations)
@@ -207,11 +220,11 @@ class Learner:
             If a phase runs, a label is outside the classes, or there is no room; those before are
             taken in.
         """
-        _check_word("role", role, _core.LEARNER_ROLES)
+        checked_word("role", role, _core.LEARNER_ROLES)
         self._need_samples("observe()")
         self._refuse_while_running("observe()")
         inputs = self._inputs(images)
-        given = np.full(len(inputs), -1) if labels is None else np.asarray(labels)
+        given = np.full(len(inputs), -1) if labels is None else checked_array("labels", labels)
         if given.dtype.kind not in "iu":
             raise TypeError(f"labels must be integers, got {given.dtype}")
         self._core.observe(inputs, np.ascontiguousarray(given, np.int64), role)
@@ -235,7 +248,7 @@ class Learner:
         ValueError
             If the model or the samples do not suffice, a phase runs, or a state is on trial.
         """
-        _check_word("phase", phase, _core.LEARNER_PHASES)
+        checked_word("phase", phase, _core.LEARNER_PHASES)
         self._need_samples("begin()")
         if phase == "epochs" and self._sizes[-1] is None:
             raise ValueError("phase='epochs' needs options, which name the layers to train")
@@ -327,7 +340,7 @@ class Learner:
 
     def fixed_score(self, state: str) -> tuple[int, int, int]:
         """Return the sum of the losses (fixed-point), correct samples and samples, as a board."""
-        return self._core.held_out(state)
+        return self._core.held_out(checked_word("state", state, _core.LEARNER_STATES))
 
     @property
     def checksum(self) -> int:
@@ -352,7 +365,9 @@ class Learner:
 
     def __repr__(self) -> str:
         trial = ", on trial" if self.on_trial else ""
-        return f"<Learner: {self._core.samples} samples, {self.in_force} in force{trial}>"
+        return (
+            f"<Learner: {counted(self._core.samples, 'sample')}, {self.in_force} in force{trial}>"
+        )
 
     def _inputs(self, images: npt.NDArray[Any]) -> npt.NDArray[np.int8] | npt.NDArray[np.uint8]:
         if not self._takes_frames:
@@ -408,6 +423,16 @@ def epochs_of(
     return options.to_core(), layers, options.batch, options.epochs, options.learning_rate
 
 
+def check_kept_activations(clean: object, keeps_activations: bool) -> None:
+    """Raise a ValueError where activations are to be kept, and no channels are aligned."""
+    if keeps_activations and clean is None:
+        raise ValueError(
+            "keeps_activations=True keeps what alignment reads, and the model holds no statistics "
+            "of clean images to align to; pmt.statistics(model, images) (pmt statistics) adds "
+            "them, or leave it out"
+        )
+
+
 def plan_sizes(
     image: bytes,
     clean: Any,
@@ -426,12 +451,17 @@ def plan_sizes(
     return LearnerSizes(**parts, needed=needed, streams=tuple(streams))
 
 
-def learner_image(model: Model) -> tuple[bytes, npt.NDArray[np.float32] | None]:
+def learner_image(model: Model, samples: int) -> tuple[bytes, npt.NDArray[np.float32] | None]:
     """Return a model's image without statistics, and these, (channels, 2), if there are any."""
-    if not has_accuracy(model):
+    if not model.is_classifier:
+        raise ValueError(
+            f"the model gives {model.output_text}, and a learner tells classes apart, as does one "
+            "that only predicts: give a model of classes"
+        )
+    if samples > 0 and not has_accuracy(model):
         raise ValueError(
             f"the model gives {model.output_text}, and a learner tells classes apart: give a model "
-            "of two classes or more"
+            "of two classes or more, or only predict (samples=0, --inference)"
         )
     statistics = stored_statistics(model)
     clean = None if statistics is None else _channels(model, statistics)
@@ -441,8 +471,3 @@ def learner_image(model: Model) -> tuple[bytes, npt.NDArray[np.float32] | None]:
 def _channels(model: Model, statistics: CleanStatistics) -> npt.NDArray[np.float32]:
     layers = [statistics.channels[name].T for name in aligned_layers(model).values()]
     return np.ascontiguousarray(np.concatenate(layers), np.float32)
-
-
-def _check_word(name: str, value: str, words: tuple[str, ...]) -> None:
-    if value not in words:
-        raise ValueError(f"{name}={value!r} is unknown{did_you_mean(value, words)}")

@@ -13,11 +13,13 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from pmt import _core
+from pmt._util.checks import checked_word
 from pmt._util.text import did_you_mean
 from pmt.errors import OptionWarning
 
 __all__ = [
     "CORE",
+    "LARGEST_FLOAT",
     "Option",
     "Options",
     "Range",
@@ -78,7 +80,10 @@ class Range:
         below = value < self.high if self.high_open else value <= self.high
         if not (above and below and (whole or math.isfinite(value))):
             reason = f" ({self.why})" if self.why else ""
-            raise ValueError(f"{name}={value!r} must be {self._rule('x', str)}{reason}")
+            rule = self._rule("x", str)
+            if LARGEST_FLOAT <= self.high < value < math.inf:
+                rule = f"at most {LARGEST_FLOAT:.2g}, the largest float32"
+            raise ValueError(f"{name}={value!r} must be {rule}{reason}")
         return value
 
     def shown(self, symbol: str) -> str:
@@ -88,7 +93,7 @@ class Range:
     def _rule(self, symbol: str, number: Callable[[float], str]) -> str:
         low = number(self.low) if isinstance(self.low, int) else f"{self.low:g}"
         high = number(self.high) if isinstance(self.high, int) else f"{self.high:g}"
-        if self.high >= _LARGEST_FLOAT:
+        if self.high >= LARGEST_FLOAT:
             return f"a finite number > {low}" if self.low_open else f"{low} or more"
         if self.low_open:
             return f"above {low}, {'below' if self.high_open else 'at most'} {high}"
@@ -96,7 +101,7 @@ class Range:
 
 
 # Any finite float32 is one that the core takes.
-_LARGEST_FLOAT = 3.4028234663852886e38
+LARGEST_FLOAT = 3.4028234663852886e38
 
 
 def _short(number: float) -> str:
@@ -116,10 +121,7 @@ class Words:
 
     def check(self, name: str, value: object) -> Any:
         """Return one of the words; refuse any other."""
-        if not isinstance(value, str) or value not in self.words:
-            near = did_you_mean(str(value), self.words)
-            raise ValueError(f"{name}={value!r} is unknown{near}")
-        return value
+        return checked_word(name, value, self.words)
 
     def shown(self, symbol: str) -> str:
         """Return the words."""

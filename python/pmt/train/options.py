@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pmt import _core
-from pmt._util.checks import kind_of
-from pmt._util.text import did_you_mean
+from pmt._util.checks import checked_word, kind_of
 from pmt.train.losses import LossNames, core_word
 from pmt.train.option_fields import (
     CORE,
@@ -280,7 +279,6 @@ def preset(name: str, **changes: Unpack[OptionArguments]) -> TrainingOptions:
     ValueError
         If the preset or an option is unknown, or a value is outside its range.
     """
-    if name not in PRESETS:
-        raise ValueError(f"preset={name!r} is unknown{did_you_mean(name, PRESETS)}")
+    checked_word("preset", name, PRESETS)
     refuse_unknown(TrainingOptions, changes)
     return TrainingOptions(**{**PRESETS[name], **changes})

@@ -9,9 +9,10 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from pmt.train.option_fields import Range, option
+from pmt._util.text import counted
+from pmt.train.option_fields import LARGEST_FLOAT, Range, option
 
-LEARNING_RATES = Range(0.0, low_open=True)
+LEARNING_RATES = Range(0.0, LARGEST_FLOAT, low_open=True)
 SEEDS = Range(0, 2**32 - 1)
 
 LAYERS = partial(
@@ -92,8 +93,8 @@ class Schedule:
     ) -> None:
         if samples < options.batch:
             raise ValueError(
-                f"batch={options.batch} is larger than the training set of {samples} samples; "
-                "use a smaller batch"
+                f"batch={options.batch} is larger than the training set of "
+                f"{counted(samples, 'sample')}; use a smaller batch"
             )
         self.options = options
         self.samples = samples

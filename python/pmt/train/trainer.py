@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util import atomic_file
+from pmt._util.checks import check_type
 from pmt._util.processes import thread_count
 from pmt._util.text import counted
 from pmt.callbacks import CallbackLike
@@ -32,7 +33,7 @@ from pmt.train.prepare.preparation import Preparation
 from pmt.train.run.folder import RunFolder
 from pmt.train.run.keep_best import Images, held_out_indices
 from pmt.train.run.loop import Run
-from pmt.train.run.observers import Progress, checked_callbacks
+from pmt.train.run.observers import Progress, check_progress, checked_callbacks
 from pmt.train.run.result import RunResult
 from pmt.train.schedule import RunOptions, Schedule
 from pmt.train.stepper import Stepper
@@ -88,6 +89,9 @@ class Trainer(ABC):
 
     def __init__(self, options: Any = None, *, threads: int = 0, **changes: Any) -> None:
         base = options if options is not None else self.options_class()
+        kind = self.options_class
+        rule = f"{kind.__name__}; single options are given by name, learning_rate=0.1"
+        check_type("options", base, kind, rule)
         self.options = base.replace(**changes)
         self.threads = thread_count(threads)
 
@@ -139,9 +143,9 @@ class Trainer(ABC):
         if count > 0 and samples - count < batch:
             whole = ", or keep_best=False, which trains on all" if batch <= samples else ""
             raise ValueError(
-                f"batch={batch} is larger than the {samples - count} training images left, "
-                f"{count} of {samples} are held out to choose the best state; use a smaller batch"
-                f"{whole}"
+                f"batch={batch} is larger than the {counted(samples - count, 'training image')} "
+                f"left, {count} of {samples} {'is' if count == 1 else 'are'} held out to choose "
+                f"the best state; use a smaller batch{whole}"
             )
         return found
 
@@ -215,9 +219,10 @@ class Trainer(ABC):
             The model; its weights change.
         data : Dataset or tuple of two arrays
             Training images and labels, see :meth:`pmt.datasets.Dataset.from_arrays`; where the
-            loss does without class labels, also images alone or with float targets.
-        labels : array_like, optional
-            The labels or float targets, where ``data`` is the images alone.
+            loss does without class labels, also :meth:`pmt.datasets.Dataset.unlabeled` images, or
+            some of :meth:`pmt.datasets.Dataset.with_targets`.
+        labels : array_like of int, optional
+            The labels, where ``data`` is the images alone.
         valid : Dataset or tuple of two arrays, optional
             Images with class labels to watch: their accuracy and cross-entropy are measured before
             training, after every phase and every epoch. Nothing is chosen on them.
@@ -293,6 +298,8 @@ class Trainer(ABC):
         if groups is not None:
             data = replace(data, groups=checked_groups(groups, len(data)))
         callbacks = checked_callbacks(callbacks)
+        check_progress(progress)
+        check_type("source", source, (dict, type(None)), "a dict that config.toml keeps, or None")
         check_apart(data, valid, held_out, callbacks)
         seen = int(seen_images(model.metadata, data).sum())
         if seen:

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.checks import check_type, checked_array, checked_integer
 from pmt.model import Model
+from pmt.model.model import check_model
 
 
 @dataclass(frozen=True)
@@ -84,14 +86,22 @@ def exact_gradient(
     ValueError
         If ``layer`` names none or several layers, there are no images, or ``chunk`` is below 1.
     """
+    check_model(model)
     chosen = model.select_layers(layer)
     if len(chosen) != 1:
         raise ValueError(f"layer={layer!r} are {len(chosen)} layers; name one of them")
+    check_type("images", images, np.ndarray, "an int8 array, as model.prepare(images) returns")
+    labels = checked_array("labels", labels)
+    if images.shape[1:] != model.input_shape or labels.ndim != 1 or labels.dtype.kind not in "iu":
+        raise ValueError(
+            f"images has shape {images.shape} and labels {labels.shape}: must be (N, "
+            f"{', '.join(map(str, model.input_shape))}) and (N,), of integers"
+        )
     if len(images) == 0 or len(images) != len(labels):
         raise ValueError(
             f"{len(images)} images and {len(labels)} labels: there must be as many, at least one"
         )
-    if chunk < 1:
+    if checked_integer("chunk", chunk) < 1:
         raise ValueError(f"chunk={chunk!r} must be 1 or more samples")
     from pmt.baselines.backprop.networks import IntegerNetwork
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from pmt._core import LARGEST_WEIGHT
 from pmt._util.extras import import_extra
 from pmt.model import Model
+from pmt.model.model import check_model
 from pmt.net.float_graph import FloatGraph, FloatOp
 from pmt.net.graph import Graph, Op, Tensor
 from pmt.net.ops import BaseOp
@@ -289,6 +290,7 @@ class IntegerNetwork(_Network):
     """
 
     def __init__(self, model: Model) -> None:
+        check_model(model)
         super().__init__(model.to_graph())
         self.has_linear_head = model.core.has_linear_head
         self.watched: dict[int, Callable[[Any, Any], Any]] = {}
@@ -507,6 +509,7 @@ class FloatNetwork(_Network):
     """
 
     def __init__(self, model: Model) -> None:
+        check_model(model)
         integers = model.to_graph()
         super().__init__(dequantize(integers))
         self.input = integers.tensors[integers.input]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from pmt._util.text import did_you_mean
+from pmt._util.checks import checked_word
 from pmt.train.option_fields import Options, Range, Words, document_options, option
 from pmt.train.prepare.preparation import (
     ALIGN_IMAGES,
@@ -136,6 +136,5 @@ def preset(name: str, **changes: Any) -> BackpropOptions:
     ValueError, TypeError
         If the name or an option is unknown, or a value is outside its range.
     """
-    if name not in PRESETS:
-        raise ValueError(f"preset={name!r} is unknown{did_you_mean(name, PRESETS)}")
+    checked_word("preset", name, PRESETS)
     return BackpropOptions(**PRESETS[name]).replace(**changes)

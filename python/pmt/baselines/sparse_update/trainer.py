@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.checks import check_type
 from pmt._util.parsing import parse_json
 from pmt._util.text import did_you_mean
 from pmt.baselines.backprop.cost import backward_work
@@ -51,7 +52,7 @@ class _SparseTrainer(BackpropTrainer):
     def __init__(self, options: Any = None, *, threads: int = 0, **changes: Any) -> None:
         base = options if options is not None else self.options_class()
         given = changes.get(self.file_option)
-        if given is not None and given != getattr(base, self.file_option):
+        if given is not None and given != getattr(base, self.file_option, None):
             changes[self.file_option] = _inline(given)
         super().__init__(base, threads=threads, **changes)
 
@@ -225,6 +226,7 @@ def full_backward_macs(model: Model) -> int:
 
 def _inline(scheme: str) -> str:
     """Return a published name or JSON as it is, and the contents of a file."""
+    check_type("scheme", scheme, str, "the name of a published scheme or of a file, or JSON")
     if scheme in PUBLISHED or scheme.startswith("{"):
         return scheme
     if not Path(scheme).is_file():

@@ -15,7 +15,7 @@ import numpy as np
 
 from pmt import _core
 from pmt._util.checks import checked_flag
-from pmt._util.text import table
+from pmt._util.text import counted, table
 from pmt.firmware.export import layout
 from pmt.firmware.export.folder import (
     LEARNER_FILE,
@@ -31,6 +31,7 @@ from pmt.model.loading import load
 from pmt.model.model import check_model
 from pmt.train.learner import (
     LearnerSizes,
+    check_kept_activations,
     epochs_of,
     learner_image,
     learner_room,
@@ -140,7 +141,7 @@ class LearnerExport:
         rows += [(f"phase {name}", size) for name, size in sizes.phases().items()]
         rows += [("learner: persistent and largest phase", sizes.needed)]
         if self.frame_bytes:
-            rows += [(f"{self.samples} frames", self.frame_bytes)]
+            rows += [(counted(self.samples, "frame"), self.frame_bytes)]
         rows += [("stack", FIXED.stack), ("variables, at most", FIXED.variables)]
         rows += [("RAM", self.ram_used), ("", 0), ("model", self.model_bytes)]
         if self.statistics_bytes:
@@ -152,7 +153,7 @@ class LearnerExport:
         return table(["memory", "bytes"], text, left=["memory"])
 
     def __str__(self) -> str:
-        kind = f"a learner for {self.target}, {self.samples} samples"
+        kind = f"a learner for {self.target}, {counted(self.samples, 'sample')}"
         if self.samples == 0:
             kind = f"a program for {self.target} that only predicts"
         return (
@@ -241,7 +242,13 @@ def export_learner(
             f"target={board.name!r} has no serial line that a learner could read (serial.cpp in "
             "its folder): take qemu-mps2-an500, or call pmt::Learner from your own program"
         )
-    samples, held_out = learner_room(samples, held_out, choose_input, options=options)
+    samples, held_out = learner_room(
+        samples,
+        held_out,
+        choose_input,
+        options=options,
+        keeps_activations=keeps_activations or None,
+    )
     if frames is not None and frames not in FRAMES:
         raise ValueError(f"frames={frames!r} must be one of {', '.join(FRAMES)}")
     if states not in STATES:
@@ -251,9 +258,10 @@ def export_learner(
     place = checked_out(out, force=force, learner=True)
     if choose_input:
         model = with_any_stage(model)
-    image, clean = learner_image(model)
+    image, clean = learner_image(model, samples)
     if samples == 0:
         clean = None
+    check_kept_activations(clean, keeps_activations)
     epochs = epochs_of(model, options)
     keeps = (keeps_confirmed, keeps_activations)
     sizes = plan_sizes(image, clean, choose_input, samples, held_out, *keeps, epochs)
@@ -295,7 +303,7 @@ def export_learner(
     project = _project(report, board, image, b"" if clean is None else clean.tobytes())
     project[LINKED_NAME] = parts.header()
     project.update(_epochs(model, options))
-    project[LEARNER_FILE] = _arguments(report, options)
+    project[LEARNER_FILE] = _arguments(report, board, options)
     inputs = {"model": hashlib.sha256(model.image()).hexdigest()}
     write_project(place, project, None, inputs)
     return report
@@ -410,9 +418,14 @@ def _project(report: LearnerExport, board: Target, image: bytes, clean: bytes) -
     }
 
 
-def _arguments(report: LearnerExport, options: TrainingOptions | None) -> bytes:
+def _arguments(report: LearnerExport, board: Target, options: TrainingOptions | None) -> bytes:
     chosen = None if options is None else asdict(options)
-    arguments = {"pmt": _core.__version__, **report.to_json(), "options": chosen}
+    arguments = {
+        "pmt": _core.__version__,
+        **report.to_json(),
+        "machine": board.machine,
+        "options": chosen,
+    }
     del arguments["path"]
     return (json.dumps(arguments, indent=2) + "\n").encode()
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pmt import _core
+from pmt._util.text import counted
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import DataLike
 from pmt.errors import OptionError
@@ -501,6 +502,6 @@ def _parted(
     count = held_out or _HELD_OUT
     if count >= len(images):
         raise OptionError(
-            "held_out", f" {count} leaves nothing of {len(images)} images to train on"
+            "held_out", f" {count} leaves nothing of {counted(len(images), 'image')} to train on"
         )
     return part(images, count, seed=0)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pmt._util.checks import checked_path
 from pmt._util.native_files import firmware_folder
 from pmt._util.parsing import parse_toml
 from pmt._util.text import did_you_mean
@@ -120,9 +121,9 @@ def find_target(target: str, like: str | None = None) -> Target:
     if like is not None:
         return find_target(target).limited_to(find_target(like))
     boards = firmware_folder() / "boards"
-    if target in targets():
+    if isinstance(target, str) and target in targets():
         return read_target(boards / target / "target.toml", boards)
-    path = Path(target)
+    path = checked_path("target", target)
     if path.suffix == ".toml":
         if not path.is_file():
             raise MissingFileError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,13 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
-from pmt._util.checks import checked_candidates
-from pmt._util.text import c_text
+from pmt._util.checks import check_type, checked_array, checked_candidates, checked_integer
+from pmt._util.text import c_text, counted
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import checksums
 from pmt.model import Model
 from pmt.model.loading import load
 from pmt.train.losses import is_function
+from pmt.train.option_fields import LARGEST_FLOAT
 from pmt.train.options import TrainingOptions
 from pmt.train.prepare import without_statistics
 from pmt.train.prepare.preparation import without_head
@@ -75,7 +75,7 @@ class Task:
 
 def check_steps(name: str, value: int) -> None:
     """Raise ValueError unless a number of steps is whole and within 1..:data:`MOST_STEPS`."""
-    if not isinstance(value, int) or not 1 <= value <= MOST_STEPS:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MOST_STEPS:
         raise ValueError(
             f"{name}={value!r} must be a whole number of steps, 1..{MOST_STEPS}; a longer training "
             "is exported again from where the board has come"
@@ -145,6 +145,8 @@ def _chosen(
     selects: bool,
 ) -> tuple[TrainingOptions, list[int]]:
     """Return the options with the other arguments, and the trained layers."""
+    kinds = (TrainingOptions, type(None))
+    check_type("options", options, kinds, "pmt.TrainingOptions; pmt.preset('default') makes some")
     chosen = options or TrainingOptions()
     if batch is not None:
         chosen = chosen.replace(batch=batch)
@@ -159,6 +161,7 @@ def _chosen(
 def _inferences(given: int | None, samples: int) -> int:
     if given is None:
         return min(_INFERENCES, samples)
+    given = checked_integer("inferences", given)
     if not 0 <= given <= samples:
         raise ValueError(
             f"inferences={given!r} must be 0..{samples}, the samples that the steps use"
@@ -225,12 +228,14 @@ def _learning_rates(
     if given is None:
         # A finished run continues at its final rate.
         return [schedule.learning_rate(min(first + i, schedule.steps)) for i in range(steps)]
-    rates = [float(rate) for rate in given]
-    if len(rates) != steps or not all(math.isfinite(r) and r >= 0.0 for r in rates):
+    rates = checked_array("learning_rates", given)
+    fits = rates.shape == (steps,) and rates.dtype.kind in "fiu"
+    if not fits or not ((rates >= 0) & (rates <= LARGEST_FLOAT)).all():
         raise ValueError(
-            f"learning_rates={list(given)!r} must be {steps} finite numbers >= 0, one for each step"
+            f"learning_rates={given!r} must be {steps} finite numbers >= 0 that float32 holds, one "
+            "for each step"
         )
-    return rates
+    return [float(rate) for rate in rates]
 
 
 @dataclass(frozen=True)
@@ -266,7 +271,7 @@ class BlockSelection:
             f"{name} {10**4 * loss // unit / 10**4:.4f}"  # cut off, as the board prints it
             for name, (loss, _) in zip(self.names, self.scores, strict=True)
         )
-        return f"{self.best}; losses on {self.held_out} held-out samples: {found}"
+        return f"{self.best}; losses on {counted(self.held_out, 'held-out sample')}: {found}"
 
     def trials(self, task: Task) -> list[Task]:
         """Return the training of every candidate, its scoring as inferences."""

@@ -357,6 +357,15 @@ def left_out(call: Call) -> View:
     return replace(call.view(), dropped=call.node.name)
 
 
+def hard_sigmoid(call: Call) -> View:
+    """Leave out a HardSigmoid, but for its clamp: logits beyond it are equal."""
+    factor, offset = call.attribute("alpha", 0.2), call.attribute("beta", 0.5)
+    if not factor > 0.0:
+        raise Unsupported(f"its alpha is {factor}", "only a rising HardSigmoid can be left out")
+    low, high = -offset / factor, (1.0 - offset) / factor
+    return replace(_clipped(call, call.view(), low, high), dropped=left_out(call).dropped)
+
+
 def fold(call: Call) -> Array:
     """Compute a node whose inputs are constants, as the reference of ONNX does.
 

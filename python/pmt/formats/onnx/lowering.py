@@ -38,7 +38,8 @@ _AFTER_SOFTMAX = (
 
 # Left out at the end of the network, refused before it.
 _ENDS: dict[str, Callable[[Call], Value]] = {
-    **dict.fromkeys(("Sigmoid", "HardSigmoid", "Tanh"), elementwise.left_out),
+    **dict.fromkeys(("Sigmoid", "Tanh"), elementwise.left_out),
+    "HardSigmoid": elementwise.hard_sigmoid,
     "ArgMax": elementwise.softmax,
 }
 _CONVERTERS: dict[str, Callable[[Call], Value]] = {

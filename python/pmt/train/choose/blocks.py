@@ -11,7 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
-from pmt._util.checks import checked_candidates, checked_integer, checked_path
+from pmt._util.checks import (
+    checked_candidates,
+    checked_integer,
+    checked_names,
+    checked_path,
+    checked_word,
+)
 from pmt._util.progress import ProgressLine
 from pmt._util.text import did_you_mean
 from pmt.datasets import Dataset
@@ -39,6 +45,7 @@ def default_candidates(model: Model) -> list[str]:
     ValueError
         If it has none, or only one.
     """
+    check_model(model)
     found = [name for name in model.blocks if name[:1] == "B" and name[1:].isdigit()]
     if not found:
         raise ValueError(
@@ -121,10 +128,11 @@ def select(
     if options is not None:
         check_options(options)
     options = (options or TrainingOptions()).replace(epochs=epochs)
-    names = list(candidates) if candidates is not None else default_candidates(model)
+    names = default_candidates(model)
+    if candidates is not None:
+        names = list(checked_names("candidates", candidates))
     trainers = _trainers(model, names, options, seeds, threads)
-    if criterion not in CRITERIA:
-        raise ValueError(f"criterion={criterion!r} is unknown{did_you_mean(criterion, CRITERIA)}")
+    checked_word("criterion", criterion, CRITERIA)
     train, held_out = Dataset.of(train, "train"), Dataset.of(held_out, "held_out")
     if len(held_out) < 2:
         raise ValueError("held_out has 1 image: a choice needs at least 2, better 100 or more")

@@ -35,6 +35,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
+from pmt._util.checks import check_callable, checked_flag
 from pmt._util.processes import thread_count
 from pmt.datasets import Dataset
 from pmt.model import Model
@@ -46,6 +47,7 @@ from pmt.train.prepare.clean_statistics import (
     CleanStatistics,
     WindowStatistics,
     aligned_layers,
+    check_reference,
     prepared_images,
     stored_statistics,
     window_layers,
@@ -124,6 +126,10 @@ def align(
         If no reference is given or stored, one does not fit the model, or there is no image.
     """
     check_model(model)
+    checked_flag("windows", windows)
+    checked_flag("reliability", reliability)
+    check_callable("progress", progress)
+    check_reference(reference)
     layers = aligned_layers(model)
     known = stored_statistics(model) if reference is None else reference
     if known is None:

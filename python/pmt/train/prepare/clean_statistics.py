@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
+from pmt._util.checks import check_callable, check_type, checked_range
 from pmt._util.processes import thread_count
 from pmt.model import Model
 from pmt.model.model import check_model
@@ -89,6 +90,7 @@ def measure_statistics(
         If there is no image, or as :meth:`pmt.Model.prepare`.
     """
     check_model(model)
+    check_callable("progress", progress)
     core = _core.Statistics(model.core, prepared_images(model, images), thread_count(threads))
     layers = aligned_layers(model)
     windowed = window_layers(model)
@@ -186,7 +188,10 @@ def store_statistics(
     FileNotFoundError, ValueError, ImportError
         As :meth:`pmt.protocol.DataSource.load`.
     """
+    check_model(model)
     check_source(data)
+    images = checked_range("images", images, 0, 2**31 - 1)
+    check_callable("progress", progress)
     clean = data.load(split, model, limit=images)
     found = measure_statistics(model, clean.images, threads=threads, progress=progress)
     return MeasuredModel(with_statistics(model, found), found, len(clean))
@@ -207,8 +212,18 @@ def check_some(images: npt.NDArray[Any]) -> None:
         )
 
 
+_STATISTICS = "what pmt.train.prepare.measure_statistics(model, images) returns"
+
+
+def check_reference(reference: object) -> None:
+    """Raise a TypeError if the value is neither statistics of clean images nor None."""
+    check_type("reference", reference, (CleanStatistics, type(None)), f"{_STATISTICS}, or None")
+
+
 def with_statistics(model: Model, statistics: CleanStatistics) -> Model:
     """Return a copy of a model that holds statistics."""
+    check_model(model)
+    check_type("statistics", statistics, CleanStatistics, _STATISTICS)
     graph = model.to_graph()
     graph.metadata = {
         **graph.metadata,
@@ -226,6 +241,7 @@ def with_statistics(model: Model, statistics: CleanStatistics) -> Model:
 
 def without_statistics(model: Model) -> Model:
     """Return a copy of a model that holds no statistics: a device has no use for them."""
+    check_model(model)
     graph = model.to_graph()
     graph.metadata = {k: v for k, v in graph.metadata.items() if k != STATISTICS_KEY}
     return Model.from_graph(graph)

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
-from pmt._util.checks import kind_of
+from pmt._util.checks import check_callable, checked_flag, kind_of, refuse_mask
 from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.model.input_conversion import array_remedy, images_in_shape
@@ -32,7 +32,7 @@ from pmt.net.input_stage import Filter, InputStage
 from pmt.protocol.copies import first_of_copies
 from pmt.train.costs.work import Cost
 from pmt.train.prepare.alignment import Alignment, align, alignment_cost
-from pmt.train.prepare.clean_statistics import CleanStatistics, stored_statistics
+from pmt.train.prepare.clean_statistics import CleanStatistics, check_reference, stored_statistics
 
 Filters = tuple[Filter, ...]
 
@@ -125,6 +125,11 @@ def choose_input_stage(
         :func:`align`.
     """
     check_model(model)
+    check_reference(reference)
+    checked_flag("windows", windows)
+    checked_flag("reliability", reliability)
+    check_callable("progress", progress)
+    refuse_mask("images", images)
     if not isinstance(images, np.ndarray):
         raise TypeError(f"images is {kind_of(images)}: must be a NumPy array{array_remedy(images)}")
     reason = why_no_input_stage(model, images.dtype == np.uint8)

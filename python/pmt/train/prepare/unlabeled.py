@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from pmt._util.checks import checked_flag, checked_range
 from pmt.model import Model
+from pmt.model.model import check_model
 from pmt.protocol import DataSource
 from pmt.protocol.data_source import check_source
 from pmt.train.prepare.alignment import Alignment, align
@@ -93,7 +95,10 @@ def align_model(
     FileNotFoundError, ValueError, ImportError
         As :meth:`pmt.protocol.DataSource.load` and :func:`pmt.align`.
     """
+    check_model(model)
     check_source(data)
+    images = checked_range("images", images, 0, 2**31 - 1)
+    checked_flag("choose_input", choose_input)
     if choose_input:
         admit(model, data.own_size(split))
     pixels = data.load(split, model, limit=images)

@@ -129,7 +129,8 @@ def note_without_choice(data: Dataset, options: object) -> list[str]:
     if data.has_targets:
         why = "targets are trained, and states are compared by class labels"
     if data.has_class_labels:
-        why = f"{counted(len(data), 'training image')} are too few to hold some out"
+        few = counted(len(data), "training image is", "training images are")
+        why = f"{few} too few to hold some out"
         if held_out_count(options, len(data)):
             why = (
                 "hardly an image can be held out, since a class of "

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.checks import kind_of
 from pmt._util.progress import ProgressLine
+from pmt._util.text import counted
 from pmt.callbacks import CallbackLike, Event, StopTraining
 from pmt.model import ImageScores
 from pmt.protocol.comparison import is_worse
@@ -96,6 +98,15 @@ class Observer:
 
     def load_state(self, state: Arrays) -> None:
         """Restore the state that :meth:`state` returned; nothing where an array is missing."""
+
+
+def check_progress(progress: object) -> None:
+    """Raise a TypeError if the value is neither a bool nor a callable."""
+    if not isinstance(progress, bool | np.bool_) and not callable(progress):
+        raise TypeError(
+            f"progress is {kind_of(progress)}: must be True, False, or a callable "
+            "progress(step, record)"
+        )
 
 
 def checked_callbacks(callbacks: object) -> Sequence[CallbackLike]:
@@ -209,7 +220,8 @@ class Divergence(Observer):
             return ""
         return (
             f"accuracy {before.accuracy:.4f} -> {after.accuracy:.4f}, loss {before.loss:.4f} -> "
-            f"{after.loss:.4f} on the {after.n:,} images that are watched"
+            f"{after.loss:.4f} on the "
+            f"{counted(after.n, 'image that is watched', 'images that are watched')}"
         )
 
     def state(self) -> dict[str, npt.NDArray[Any]]:

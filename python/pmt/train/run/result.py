@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pmt._util.extras import import_extra
 from pmt._util.frames import data_frame
 from pmt._util.plots import COLORS, FAINT, SMALL, one_axes
-from pmt._util.text import html_table, shortened, table
+from pmt._util.text import counted, html_table, shortened, table
 from pmt.model import Model
 from pmt.train.prepare.preparation import HEADS
 from pmt.train.run.keep_best import FEW
@@ -154,7 +154,7 @@ class RunResult:
         """Return which state was kept, in a line; empty where the model ends with the last step."""
         if not self.kept:
             return ""
-        images = f"the {self.held_out:,} held-out images"
+        images = f"the {counted(self.held_out, 'held-out image')}"
         validated = any("out_of_fold_loss" in phase for phase in self.phases)
         if self.kept.get("phase") == "start":
             by = ", its head by cross-validation" if validated else ""
