@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Callback", "CallbackLike", "EpochEnd", "Event", "PhaseEnd", "StepEnd", "StopTraining"]
-
 
 class StopTraining(Exception):
     """Raised in a callback, it ends the run after the step under way, in the best state."""

@@ -8,8 +8,6 @@ from pmt._util.checks import checked_integer
 from pmt._util.extras import import_extra
 from pmt.callbacks.events import Callback, EpochEnd, Event, PhaseEnd, StepEnd
 
-__all__ = ["EarlyStopping", "TensorBoardLog"]
-
 
 class EarlyStopping(Callback):
     """Ends a run whose figure has not become better for some epochs.

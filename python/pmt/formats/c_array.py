@@ -12,8 +12,6 @@ from pmt.net.graph import Graph, is_layer
 from pmt.net.image import ALIGNMENT, build_image
 from pmt.net.pixels import input_formula
 
-__all__ = ["array_name", "c_header"]
-
 _BYTES_A_LINE = 16
 _HEX = tuple(f"0x{value:02x}," for value in range(256))
 _ALIGNED = """\

@@ -8,8 +8,6 @@ from typing import Any
 from pmt._util.parsing import parse_json
 from pmt.net.graph import SEEN_IMAGES
 
-__all__ = ["noted_metadata", "worth_noting"]
-
 _KEYS = ("name", "class_names", "licence", SEEN_IMAGES)
 
 

@@ -14,8 +14,6 @@ from pmt.errors import FileError, MissingFileError
 from pmt.net.graph import Graph
 from pmt.net.image import read_graph
 
-__all__ = ["SUFFIXES", "check_options", "file_errors", "read", "require_file"]
-
 
 class _Importer(NamedTuple):
     """The module of ``pmt.formats`` that reads a kind of file, and the options that it takes."""

@@ -26,8 +26,6 @@ from pmt.train.schedule import Schedule
 from pmt.train.trainer import Trainer
 from pmt.train.training_data import is_measured, note_on_classes
 
-__all__ = ["Adaptation", "AdaptationResult", "adapt", "open_run", "resume_run"]
-
 # Options that say which images are held out.
 _HELD_OUT = ("keep_best", "held_out_share", "seed")
 

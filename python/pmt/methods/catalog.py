@@ -26,16 +26,6 @@ from pmt.train.schedule import Schedule
 from pmt.train.stepper import Stepper, batch_figures
 from pmt.train.trainer import Trainer
 
-__all__ = [
-    "BACKPROP",
-    "UNTRAINED",
-    "ZEROTH_ORDER",
-    "Kind",
-    "Method",
-    "NoAdaptation",
-    "NoAdaptationOptions",
-]
-
 
 @dataclass(frozen=True)
 class Kind:

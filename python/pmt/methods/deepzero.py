@@ -37,8 +37,6 @@ from pmt.train.schedule import (
 from pmt.train.stepper import Stepper, batch_figures
 from pmt.train.trainer import Trainer
 
-__all__ = ["DeepZeroOptions", "DeepZeroTrainer"]
-
 _BYTES = 1 << 24  # of perturbations in one call of the engine
 _MASK = 6  # purpose of a stream of random numbers
 

@@ -24,18 +24,6 @@ from pmt.train.schedule import RunOptions
 from pmt.train.trainer import Trainer
 from pmt.train.zo_trainer import ZOTrainer
 
-__all__ = [
-    "GROUP",
-    "METHODS",
-    "VARIABLE",
-    "load_plugins",
-    "method",
-    "options_of",
-    "register",
-    "resumed_trainer",
-    "trainer",
-]
-
 METHODS: dict[str, Method] = {
     **UNTRAINED,
     **ZEROTH_ORDER,

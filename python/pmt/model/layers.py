@@ -15,8 +15,6 @@ from pmt._util.text import nearest, shortened
 from pmt.errors import OptionError
 from pmt.net.image import build_image, read_graph, read_stage
 
-__all__ = ["Layer", "Layers", "block_rows", "copy_parameters", "layer_rows"]
-
 _SHOWN_BLOCKS = 9  # rows of a table that is looked at
 
 

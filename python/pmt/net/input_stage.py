@@ -9,8 +9,6 @@ from pmt import _core
 from pmt._util.checks import checked_range, kind_of
 from pmt._util.text import counted, did_you_mean
 
-__all__ = ["FILTERS", "NOISE_MODELS", "Filter", "InputStage", "check_stage", "fits"]
-
 FILTERS: tuple[str, ...] = tuple(_core.FILTER_STRENGTHS)
 NOISE_MODELS = _core.NOISE_MODELS
 _WITH_NOISE = "dct_shrinkage"

@@ -14,25 +14,6 @@ from pmt.errors import OptionWarning
 from pmt.net.graph import Graph, Tensor
 from pmt.net.ops import Shape
 
-__all__ = [
-    "MOST_PIXEL_CHANNELS",
-    "Numbers",
-    "PixelFormula",
-    "given_formula",
-    "input_formula",
-    "is_image",
-    "is_unlikely",
-    "may_be_image",
-    "noted_formula",
-    "per_channel",
-    "pixel_formula",
-    "pixel_table",
-    "raw_pixels",
-    "real_ends",
-    "real_pixels",
-    "whole_steps",
-]
-
 Vector = npt.NDArray[np.float64]
 Numbers = float | Sequence[float] | None  # one number, one per channel, or what is usual
 

@@ -15,8 +15,6 @@ from pmt.model import Confusion
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_confusions"]
-
 
 def plot_confusions(
     before: Confusion,

@@ -13,8 +13,6 @@ from pmt.train.costs.memory import PARTS
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw_parts", "part_style", "plot_memory"]
-
 # A plan tells some of the activations apart.
 _PLACES = (*PARTS, "kept", "query", "perturbed", "scratch")
 

@@ -16,8 +16,6 @@ from pmt.train.choose import Candidate, Selection
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_selection"]
-
 _LABELS = {
     "loss": "loss on the held-out images (nats)",
     "accuracy": "accuracy on the held-out images",

@@ -15,8 +15,6 @@ from pmt.sheets import Sheet
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_sheet"]
-
 _GAP = 0.06  # between tiles, as a share of a tile
 _INCHES = 0.75  # of a tile
 _MOST_TILES = 500  # of a row or a column: matplotlib draws at most 2^16 pixels

@@ -13,8 +13,6 @@ from pmt.profiling.step_memory import KINDS, StepMemory, Stretch
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_step_memory"]
-
 # Titles of more stretches are written aslant.
 _LEVEL_TITLES = 3
 # Narrower ones, as a share of the step, have none.

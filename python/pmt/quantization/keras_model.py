@@ -28,8 +28,6 @@ from pmt.quantization.quantized_model import (
     refuse_formula,
 )
 
-__all__ = ["from_keras"]
-
 
 def from_keras(
     model: Any,

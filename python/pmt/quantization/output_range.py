@@ -12,8 +12,6 @@ from pmt.model import Model
 from pmt.model.model import check_model
 from pmt.quantization.ranges import scale_and_zero_point
 
-__all__ = ["cover_logits", "widen_outputs"]
-
 Range = tuple[float, float]
 
 

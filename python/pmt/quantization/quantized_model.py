@@ -34,8 +34,6 @@ from pmt.quantization.float_forward import OpNoise, batch_size, float_logits, si
 from pmt.quantization.post_training import correct_biases, quantize, quantize_with_ranges
 from pmt.quantization.ranges import RangeMethod, activation_ranges, check_method
 
-__all__ = ["Accuracies", "QuantizedModel", "quantize_model"]
-
 Stages = Callable[[str], Callable[[int, int], None]]
 
 _REPORT_IMAGES = 64

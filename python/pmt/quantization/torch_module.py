@@ -28,8 +28,6 @@ from pmt.quantization.quantized_model import (
 )
 from pmt.quantization.ranges import RangeMethod, check_method
 
-__all__ = ["from_torch"]
-
 Shape = tuple[int, ...]
 
 

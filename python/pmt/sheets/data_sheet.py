@@ -24,8 +24,6 @@ from pmt.protocol import load_clean
 from pmt.protocol.data_source import BUNDLED, DataSource
 from pmt.sheets.sheet import Image, Sheet, corruption_sheet, dataset_sheet, stage_sheet
 
-__all__ = ["make_sheet"]
-
 _BESIDE = 8  # images as they are and behind an input stage
 
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from pmt.train.run.result import RunResult
 
-__all__ = ["PmtClassifier"]
-
 _OWN = ("model", "method", "threads")
 
 

@@ -20,8 +20,6 @@ from pmt.net.graph import Graph, Op, Tensor, check_graph
 from pmt.net.ops import CLAMPING_KINDS
 from pmt.net.pixels import input_formula
 
-__all__ = ["onnx_model"]
-
 _OPSET = 17
 _IR_VERSION = 8
 

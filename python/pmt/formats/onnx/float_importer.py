@@ -17,8 +17,6 @@ from pmt.net.float_graph import (
 )
 from pmt.net.pixels import MOST_PIXEL_CHANNELS, Numbers, PixelFormula, given_formula
 
-__all__ = ["read"]
-
 _NAMES = {bounds: name for name, bounds in ACTIVATION_BOUNDS.items()}
 
 

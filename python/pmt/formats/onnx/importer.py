@@ -21,8 +21,6 @@ from pmt.net.graph import Graph, Op, Tensor, is_layer
 from pmt.net.ops import JOINING_KINDS, KEEPING_KINDS
 from pmt.net.pixels import MOST_PIXEL_CHANNELS, Numbers, pixel_formula
 
-__all__ = ["read"]
-
 _LARGEST_BIAS = 2.0**31 - 1
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pmt.formats.onnx.file import FileModel, Node
 
-__all__ = ["input_order"]
-
 # Their axis 1 is the channels.
 _SPATIAL = ("Conv", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool")
 _LAYOUT_KEEPING = (

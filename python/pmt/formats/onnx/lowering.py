@@ -22,8 +22,6 @@ from pmt.formats.onnx.windows import MOST_ZEROS
 from pmt.net.graph import is_layer
 from pmt.net.pixels import PixelFormula
 
-__all__ = ["QUANTIZED_INPUTS", "graph_fields", "read_draft"]
-
 QUANTIZED_INPUTS = ("int8", "uint8")
 _INPUTS = ("float32", "float16", "float64", "bfloat16", *QUANTIZED_INPUTS)
 _SMALL_CONSTANT = 65_536

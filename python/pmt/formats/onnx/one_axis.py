@@ -10,8 +10,6 @@ import numpy as np
 from pmt.formats.onnx.call import Call, QuantizedConstant, Value
 from pmt.formats.onnx.draft import View
 
-__all__ = ["over_one_axis"]
-
 _ONE_EACH = ("kernel_shape", "strides", "dilations")
 
 

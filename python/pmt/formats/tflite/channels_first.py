@@ -16,8 +16,6 @@ from pmt.formats.layers import Unsupported
 from pmt.formats.tflite import windows
 from pmt.formats.tflite.network import Step
 
-__all__ = ["REMEDY", "converter"]
-
 REMEDY = "convert from a channels-last network, or end it with a mean or a dense layer"
 
 

@@ -21,8 +21,6 @@ from pmt.net.graph import Graph, Op, Tensor, check_graph
 from pmt.net.ops import padded_size
 from pmt.net.pixels import input_formula
 
-__all__ = ["tflite_model"]
-
 # Each operator's first version that takes int8, and the table of its options.
 _OPERATORS = {
     "CONV_2D": (3, "Conv2DOptions"),

@@ -35,8 +35,6 @@ from pmt.formats.tflite.windows import VALID
 from pmt.net.graph import FEATURES_ENTRY, Graph, is_layer
 from pmt.net.pixels import Numbers, PixelFormula, pixel_formula
 
-__all__ = ["RENAMING", "Lowered", "lower", "read"]
-
 _MOST_ENDS = 16  # operators dropped at either end
 # Operators after the logits or the embedding; an ARG_MAX may be cast.
 _ENDS = (

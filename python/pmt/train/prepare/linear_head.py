@@ -24,8 +24,6 @@ from pmt.protocol.copies import units_of
 from pmt.protocol.stratification import folds
 from pmt.quantization.output_range import widen_outputs
 
-__all__ = ["HeadWork", "has_linear_head", "head_macs", "head_op", "solve_head"]
-
 _FOLDS = 3
 _AT_ONCE = 1 << 22  # bytes of images whose features are computed, so that copies stay small
 
