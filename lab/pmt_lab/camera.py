@@ -17,8 +17,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.ndimage import convolve, convolve1d
 
-__all__ = ["FAULTS", "Camera", "decoded", "encoded"]
-
 Array = npt.NDArray[np.float64]
 
 _COLOR = np.array([[0, 1], [1, 2]])  # of the mosaic's pixels: red, green; green, blue

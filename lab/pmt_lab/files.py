@@ -14,16 +14,6 @@ from typing import Any
 
 import pmt
 
-__all__ = [
-    "counted",
-    "described",
-    "did_you_mean",
-    "origin",
-    "read_json",
-    "spread_json",
-    "write_text",
-]
-
 
 def write_text(path: str | Path, text: str) -> None:
     """Write a file, which is whole or as it was."""

@@ -15,15 +15,6 @@ from pmt_lab.benchmark.forward import random_images, training_step
 from pmt_lab.benchmark.rivals import Rival
 from pmt_lab.benchmark.timing import Machine, take_turns
 
-__all__ = [
-    "Agreement",
-    "EngineTime",
-    "StepComparison",
-    "compare_forwards",
-    "compare_steps",
-    "outputs_agree",
-]
-
 _PMT = "pmt"
 _CHECKED_IMAGES = 100
 

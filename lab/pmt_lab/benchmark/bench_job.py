@@ -28,8 +28,6 @@ from pmt_lab.benchmark.forward import (
 from pmt_lab.benchmark.rivals import open_rivals
 from pmt_lab.benchmark.timing import Machine
 
-__all__ = ["BenchJob", "BenchResult", "run_benchmark"]
-
 
 @dataclass(frozen=True)
 class BenchJob:

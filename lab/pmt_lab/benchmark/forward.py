@@ -16,19 +16,6 @@ from pmt.train.options import TrainingOptions
 from pmt.train.zo_trainer import ZOTrainer
 from pmt_lab.benchmark.timing import Machine, take_turns
 
-__all__ = [
-    "ForwardTime",
-    "OpTimes",
-    "StepTime",
-    "group_of",
-    "profile",
-    "random_images",
-    "time_forwards",
-    "time_steps",
-    "totals",
-    "training_step",
-]
-
 
 @dataclass(frozen=True)
 class ForwardTime:

@@ -16,8 +16,6 @@ from pmt.formats.tflite.exporter import tflite_model
 from pmt.model import Model
 from pmt_lab.files import did_you_mean
 
-__all__ = ["RIVALS", "Rival", "open_rivals"]
-
 RIVALS = ("onnxruntime", "litert", "torch")
 
 Array = npt.NDArray[np.generic]

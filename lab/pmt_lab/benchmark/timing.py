@@ -13,8 +13,6 @@ from typing import TypeVar
 
 from pmt import _core
 
-__all__ = ["Machine", "processor", "take_turns"]
-
 Name = TypeVar("Name", bound=Hashable)
 
 # Long against the clock, short enough to take turns often.

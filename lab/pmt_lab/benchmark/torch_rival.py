@@ -16,8 +16,6 @@ from pmt.baselines.backprop.networks import FloatNetwork, tensor_of, torch
 from pmt.model import Model
 from pmt_lab.benchmark.rivals import Array, Rival
 
-__all__ = ["MezoStep", "TorchFloat"]
-
 _EPSILON = 1e-3
 _LEARNING_RATE = 1e-6
 

@@ -15,24 +15,6 @@ from tabulate import tabulate
 from pmt_lab.files import did_you_mean, write_text
 from pmt_lab.plots.style import pyplot
 
-__all__ = [
-    "EXIT_BAD_INPUT",
-    "EXIT_FAILED",
-    "EXIT_INTERRUPTED",
-    "Output",
-    "add_number",
-    "add_plot",
-    "add_workers",
-    "check_file",
-    "check_plot",
-    "check_workers",
-    "complain",
-    "listed",
-    "one_of",
-    "table",
-    "whole",
-]
-
 EXIT_FAILED = 1  # the command itself worked: runs failed
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130  # after Ctrl-C or SIGTERM

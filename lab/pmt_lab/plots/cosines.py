@@ -14,8 +14,6 @@ from pmt_lab.studies.gradient_quality import GradientStudy, Quality
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw_cosines", "draw_dimensions", "plot_cosines"]
-
 
 def plot_cosines(
     study: GradientStudy, *, queries: int | None = None, ax: Axes | Sequence[Axes] | None = None

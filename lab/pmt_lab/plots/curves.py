@@ -14,8 +14,6 @@ from pmt_lab.report import Curve, Report, mean_curve
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_curves", "plot_report"]
-
 _MEASURES = {"loss": "loss on the {} (nats)", "accuracy": "accuracy on the {}"}
 _BANDS = ("interval", "range")
 # Axes that end at fewer times their first value may hold no label of 1, 2 or 5 times a power.

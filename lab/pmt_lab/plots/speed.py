@@ -17,8 +17,6 @@ from pmt_lab.plots.style import axes_of, line_style, pyplot
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_speed"]
-
 # Upper end of the axis of speeds, as a multiple of the peak, for its name above the line.
 _ABOVE_PEAK = 1.15
 

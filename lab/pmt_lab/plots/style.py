@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["axes_of", "line_style", "plain_text", "pyplot"]
-
 _SHEET = Path(__file__).with_name("lab.mplstyle")
 
 

@@ -13,8 +13,6 @@ from pmt import RunResult
 from pmt_lab.report.intervals import student_t
 from pmt_lab.report.runs import FinishedRun
 
-__all__ = ["Curve", "mean_curve", "results_curve"]
-
 Array = npt.NDArray[np.float64]
 Points = Sequence[tuple[float, float]]
 

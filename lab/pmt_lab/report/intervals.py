@@ -11,8 +11,6 @@ from scipy import stats
 
 from pmt.protocol import wilson_of_share
 
-__all__ = ["accuracy_interval", "difference_interval", "effective_images", "student_t"]
-
 Right = tuple[int, npt.NDArray[np.bool_]]
 _Z = float(stats.norm.ppf(0.975))
 

@@ -21,8 +21,6 @@ from pmt_lab.report.table import (
     name,
 )
 
-__all__ = ["FORMATS", "Report", "make_report", "number"]
-
 FORMATS = ("md", "tex", "csv")
 _METHOD = ("method", "preparation", "layers")
 _SHOWN_FAILURES = 3

@@ -17,19 +17,6 @@ from pmt_lab.files import origin, read_json, spread_json, write_text
 from pmt_lab.sweep import changed_options
 from pmt_lab.sweep.result import is_result, read_failures, read_result, unpack
 
-__all__ = [
-    "METRICS",
-    "FinishedRun",
-    "Found",
-    "chosen",
-    "gather_runs",
-    "in_order",
-    "keep_runs",
-    "run_record",
-    "shown",
-    "thinned",
-]
-
 Record = Mapping[str, Any]
 # Runs by hash, hashes of those that were begun, and the failed ones by hash.
 Files = tuple[dict[str, "FinishedRun"], list[str], dict[str, Record]]

@@ -13,8 +13,6 @@ from pmt_lab.files import did_you_mean
 from pmt_lab.report.intervals import accuracy_interval, difference_interval
 from pmt_lab.report.runs import METRICS, FinishedRun, shown
 
-__all__ = ["add_differences", "best", "cells_of", "default_rows", "higher_is_better", "name"]
-
 # Not every method goes with every one of these: a cell of a pair that no run has lacks none.
 _OF_A_METHOD = ("method", "preparation", "layers")
 _AXES = (*_OF_A_METHOD, "corruption", "severity")

@@ -20,8 +20,6 @@ from pmt_lab.reproduce.study import (
 )
 from pmt_lab.sweep import Grid
 
-__all__ = ["ALL_LAYERS", "SAME_LAYERS"]
-
 # Fewer coordinates are not better.
 _OF_A_STEP = Quantity(FORWARDS.unit, FORWARDS.tolerance, relative=True)
 # The paper's own method on all corruptions, of which one is needed.

@@ -12,8 +12,6 @@ from pmt_lab.reproduce.drawing import draw_sheet, plot_losses_of_lines
 from pmt_lab.reproduce.runs import Found, accuracy_row, find, grid_study
 from pmt_lab.reproduce.study import ACCURACY, Data, Quantity, Row, compared, published
 
-__all__ = ["STUDY"]
-
 _DEFAULT, _TENFOLD = "cifar10c_default", "cifar10c_default_tenfold"
 _BACKPROP, _PRINTED = "cifar10c_backprop", "cifar10c_paper_printed"
 _PAPER, _RATES = ("cifar10c_paper", "cifar10c_paper_seeds"), "cifar10c_paper_rates"

@@ -18,21 +18,6 @@ from pmt_lab.report import student_t
 from pmt_lab.reproduce.study import Context, Data, Interval, Row, Scale, beside, claim
 from pmt_lab.studies.gradient_quality import Quality, study_gradients
 
-__all__ = [
-    "GradientBatch",
-    "above_zero",
-    "beyond_chance",
-    "difference",
-    "gradient_batch",
-    "mean_cosine",
-    "mean_expected",
-    "mean_row",
-    "measured_cosines",
-    "series",
-    "turns",
-    "wins",
-]
-
 # The distribution shift of the paper's ablations (section 4.2.1).
 _CORRUPTION, _SEVERITY = "gaussian_noise", 5
 

@@ -29,18 +29,6 @@ from pmt_lab.reproduce.study import (
     projected,
 )
 
-__all__ = [
-    "BP_MEMORY",
-    "NETWORK",
-    "QUERIES",
-    "compute_rows",
-    "inference_peak_row",
-    "kilobytes",
-    "latency_rows",
-    "step_costs",
-    "training_costs",
-]
-
 NETWORK = "cifar10_mcunet"
 QUERIES = 50
 # Back-propagation is the same work and needs the same memory for everybody: only counts differ.

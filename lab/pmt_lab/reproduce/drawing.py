@@ -29,16 +29,6 @@ if TYPE_CHECKING:
     from pmt_lab.reproduce.runs import Found
     from pmt_lab.reproduce.study import Data
 
-__all__ = [
-    "draw_curves",
-    "draw_groups",
-    "draw_memory",
-    "draw_sheet",
-    "draw_study",
-    "draw_study_cosines",
-    "plot_losses_of_lines",
-]
-
 # An accuracy and its interval.
 Bar = tuple[float, tuple[float, float]]
 

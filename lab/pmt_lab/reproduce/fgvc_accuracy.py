@@ -12,8 +12,6 @@ from pmt_lab.reproduce.runs import Found, accuracy_row, find, measure_grids, rea
 from pmt_lab.reproduce.study import ACCURACY, Context, Data, Row, Scale, Study, not_run, published
 from pmt_lab.sweep import Grid
 
-__all__ = ["STUDY"]
-
 _NAME = "fgvc-accuracy"
 _GRIDS = ("fgvc", "fgvc_backprop")
 # Multiply-accumulates of the paper's method for an image, block B3 and the head, and its epochs.

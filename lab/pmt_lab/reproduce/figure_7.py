@@ -12,8 +12,6 @@ from pmt_lab.reproduce.drawing import draw_curves
 from pmt_lab.reproduce.runs import Found, find, grid_study, joined_reasons
 from pmt_lab.reproduce.study import LOSS, Data, Interval, Row, Study, beside, claim, not_run
 
-__all__ = ["ESTIMATORS", "LEARNING_RATE_SCALING", "loss_rows"]
-
 _CONDITIONS = (
     "Four pointwise convolutions, those of B2: of the blocks it alone has the dimensions that the "
     "paper's text gives for its block 1. 10 queries instead of 100, a sixtieth of the paper's "

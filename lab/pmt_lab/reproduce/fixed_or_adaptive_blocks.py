@@ -11,8 +11,6 @@ from pmt_lab.reproduce.drawing import draw_sheet
 from pmt_lab.reproduce.runs import Found, accuracy_row, find, grid_study
 from pmt_lab.reproduce.study import ACCURACY, Data, Row, claim, not_run, published
 
-__all__ = ["STUDY"]
-
 _BLOCKS = ("B1", "B2", "B3", "B4")
 _FAMILIES = {
     "noise": ("gaussian_noise", "shot_noise", "impulse_noise", "speckle_noise"),

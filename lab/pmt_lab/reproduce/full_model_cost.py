@@ -27,8 +27,6 @@ from pmt_lab.reproduce.study import (
     published,
 )
 
-__all__ = ["STUDY"]
-
 _OURS, _ALL = "BP-free", "BP-free, all layers"
 _FLOAT, _INT8 = "BP float32", "BP int8"
 # The table's "full model" are fourteen convolutions by its multiply-accumulates, and all

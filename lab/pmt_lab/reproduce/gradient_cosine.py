@@ -22,8 +22,6 @@ from pmt_lab.reproduce.cosines import (
 from pmt_lab.reproduce.drawing import draw_study, draw_study_cosines
 from pmt_lab.reproduce.study import Context, Data, Row, Scale, Study, beside, claim
 
-__all__ = ["STUDY"]
-
 # The figure is of perturbations "across the whole model"; mu and baseline are the paper's.
 _WEIGHT, _NODE = "weight+model_wise+mu1+clean", "node+model_wise+mu1+clean"
 _WEIGHT_ALONE, _NODE_ALONE = "weight+mu1+clean", "node+mu1+clean"

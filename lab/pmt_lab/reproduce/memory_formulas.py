@@ -25,8 +25,6 @@ from pmt_lab.reproduce.study import (
     not_run,
 )
 
-__all__ = ["STUDY"]
-
 _BATCHES = (1, 8)
 _SCALAR = 4  # bytes of a loss
 # A formula is of the largest terms alone.

@@ -26,8 +26,6 @@ from pmt_lab.reproduce.study import (
     published,
 )
 
-__all__ = ["STUDY"]
-
 _OURS, _SPARSE = "BP-free, all layers", "BP-free, block 3"
 _FLOAT, _INT8 = "BP float32, all layers", "BP int8, all layers"
 _METHODS = {

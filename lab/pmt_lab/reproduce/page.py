@@ -14,8 +14,6 @@ from pmt_lab.files import write_text
 from pmt_lab.reproduce import STUDIES, compared_rows, results
 from pmt_lab.reproduce.study import Row, Study, Verdict
 
-__all__ = ["TITLES", "page", "row_cells", "summary", "write_pages"]
-
 TITLES = ("", "ours", "95 % interval", "published", "difference", "unit", "verdict", "why")
 _ORDER: tuple[Verdict, ...] = (
     "reproduced",

@@ -15,8 +15,6 @@ from pmt_lab.reproduce import compared_rows, find_study
 from pmt_lab.reproduce import results as files
 from pmt_lab.reproduce.study import Context, Row, Scale, Study, Unfinished
 
-__all__ = ["Reproduction", "reproduce"]
-
 _SECONDS_BETWEEN_TRIES = 0.2
 
 

@@ -11,19 +11,6 @@ import pmt
 from pmt_lab.benchmark.timing import processor
 from pmt_lab.files import origin, read_json, spread_json, write_text
 
-__all__ = [
-    "joined",
-    "kept",
-    "load",
-    "path_of",
-    "record",
-    "results_folder",
-    "same_figures",
-    "save",
-    "settings_of",
-    "with_sources",
-]
-
 _REMEDY = "remove the file, and `pmt-lab reproduce` makes it again"
 _KEYS: dict[str, tuple[type, ...]] = {
     "study": (str,),

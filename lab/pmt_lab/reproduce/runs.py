@@ -29,19 +29,6 @@ from pmt_lab.reproduce.study import (
 )
 from pmt_lab.sweep import NO_ADAPTATION, Grid, Sweep, finished_results, open_sweep, read_grid
 
-__all__ = [
-    "GRIDS",
-    "Found",
-    "accuracy_row",
-    "cifar10_grid",
-    "find",
-    "grid_study",
-    "joined_reasons",
-    "measure_grids",
-    "read_study_grid",
-    "small",
-]
-
 GRIDS = Path(__file__).parent / "grids"
 
 _SMALL_MACS = 5 * 10**8

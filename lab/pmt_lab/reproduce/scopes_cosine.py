@@ -20,8 +20,6 @@ from pmt_lab.reproduce.cosines import (
 from pmt_lab.reproduce.drawing import draw_study_cosines
 from pmt_lab.reproduce.study import Context, Data, Row, Scale, Study, claim
 
-__all__ = ["STUDY"]
-
 _KINDS = {"weight": "weight", "node": "node", "by_dimension": "mixture"}
 # Settings of the paper, then those of the default.
 _SETTINGS = {"mu1+clean": "the paper's mu (1), clean baseline", "mu4": "mu 4"}

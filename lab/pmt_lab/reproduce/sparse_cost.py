@@ -27,8 +27,6 @@ from pmt_lab.reproduce.study import (
     published,
 )
 
-__all__ = ["STUDY"]
-
 _OURS, _FLOAT, _INT8 = "BP-free, block 3", "BP float32, block 3", "BP int8, block 3"
 _OTHER_BLOCK = "BP-free, block 2"
 _LAYERS = "B3"

@@ -16,8 +16,6 @@ from pmt_lab.reproduce.study import Row, Study
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["StoredStudy", "stored"]
-
 _SHOWN = ("", "ours", "95 % interval", "published", "unit", "verdict")
 # Columns of the conditions.
 _WIDTH = 88

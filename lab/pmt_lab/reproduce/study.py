@@ -13,31 +13,6 @@ from typing import Any, Literal
 
 from pmt.datasets.downloading import named
 
-__all__ = [
-    "ACCURACY",
-    "COMPUTE",
-    "FORWARDS",
-    "LOSS",
-    "MEMORY",
-    "Context",
-    "Data",
-    "Interval",
-    "Quantity",
-    "Row",
-    "Scale",
-    "Study",
-    "Unfinished",
-    "Verdict",
-    "at_least",
-    "beside",
-    "claim",
-    "compared",
-    "not_run",
-    "projected",
-    "published",
-    "verdict",
-]
-
 Scale = Literal["small", "full"]
 # The last one is that of a figure which the paper does not have.
 Verdict = Literal[

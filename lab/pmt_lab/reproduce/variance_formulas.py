@@ -16,8 +16,6 @@ from pmt_lab.reproduce.results import kept
 from pmt_lab.reproduce.study import Context, Data, Quantity, Row, Scale, Study, claim, compared
 from pmt_lab.studies.scope_variance import compare_scopes
 
-__all__ = ["STUDY"]
-
 _SQUARES = Quantity("|g|^2", 0.2, relative=True)
 # Images, and words of the estimators: where the formulas hold, what images of different gradients
 # do to them, and the paper's own mu and baseline.

@@ -13,17 +13,6 @@ import numpy.typing as npt
 from pmt.model import Model
 from pmt.train.options import TrainingOptions
 
-__all__ = [
-    "LayerMoments",
-    "expected_bias",
-    "expected_cosine",
-    "expected_error",
-    "layer_moments",
-    "paper_variance",
-    "pooled_moments",
-]
-
-
 _NODES = ("node_perturbation", "pooled_perturbation")
 
 

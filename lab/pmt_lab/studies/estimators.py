@@ -9,8 +9,6 @@ from pmt import _core
 from pmt.model import Model
 from pmt.train.options import PRESETS, TrainingOptions, preset
 
-__all__ = ["DEFAULT_ESTIMATORS", "WORDS", "estimator_options", "layer_trainers"]
-
 DEFAULT_ESTIMATORS = (
     "weight+mu1+clean",
     "weight+mu1",

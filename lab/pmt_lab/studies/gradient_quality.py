@@ -32,8 +32,6 @@ from pmt_lab.studies.estimators import (
     layer_trainers,
 )
 
-__all__ = ["QUERIES", "GradientStudy", "Quality", "study_gradients"]
-
 QUERIES = (4, 16, 64)
 _REMEDY = "remove the file, or choose another folder"
 

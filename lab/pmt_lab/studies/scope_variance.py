@@ -20,8 +20,6 @@ from pmt_lab.studies.error_theory import (
 )
 from pmt_lab.studies.estimators import estimator_options, layer_trainers
 
-__all__ = ["ScopeVariance", "compare_scopes"]
-
 
 @dataclass(frozen=True)
 class ScopeVariance:

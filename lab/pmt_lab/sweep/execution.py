@@ -21,8 +21,6 @@ from pmt_lab.sweep.images import at_size, checksums, load_split, pools
 from pmt_lab.sweep.result import failure_file, measure, read_result, write_result
 from pmt_lab.sweep.run_spec import RunSpec
 
-__all__ = ["Outcome", "execute"]
-
 Scores = dict[str, dict[str, Any]]
 
 

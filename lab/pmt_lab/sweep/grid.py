@@ -15,17 +15,6 @@ from pmt.protocol import PROTOCOLS
 from pmt.train.prepare import PREPARATIONS
 from pmt_lab.files import did_you_mean
 
-__all__ = [
-    "CLEAN",
-    "TABLES",
-    "_TYPES",
-    "Grid",
-    "GridError",
-    "MethodTable",
-    "Tuning",
-    "read_grid",
-]
-
 tomllib = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 
 # The corruption of a run on clean images.

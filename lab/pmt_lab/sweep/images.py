@@ -14,8 +14,6 @@ from pmt.datasets import Dataset
 from pmt.protocol import DataSource, ImagePool, Split, data_path, split
 from pmt_lab.sweep.grid import CLEAN
 
-__all__ = ["at_size", "checksum", "checksums", "load_split", "pools"]
-
 Pools = tuple[ImagePool, ImagePool]
 
 

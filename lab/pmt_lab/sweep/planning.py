@@ -22,8 +22,6 @@ from pmt_lab.sweep.grid import CLEAN, Grid, GridError, MethodTable
 from pmt_lab.sweep.images import checksums, load_split, pools
 from pmt_lab.sweep.run_spec import NO_ADAPTATION, RunSpec
 
-__all__ = ["Plan", "changed_options", "check_corruptions", "method_options", "plan", "shard"]
-
 # Options that the grid has elsewhere, for every method alike.
 _ELSEWHERE = {"seed": "[axes] seeds", "macs": "[budget] macs"}
 _AXES = ("layers", "preparation", "seed")

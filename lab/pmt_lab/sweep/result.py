@@ -16,18 +16,6 @@ from pmt.model import ImageScores, Model
 from pmt_lab.files import read_json, write_text
 from pmt_lab.sweep.images import at_size, checksum
 
-__all__ = [
-    "failure_file",
-    "finished_results",
-    "is_result",
-    "measure",
-    "pack",
-    "read_failures",
-    "read_result",
-    "unpack",
-    "write_result",
-]
-
 _RESULT = "result.json"
 _FAILED = ".failed"
 _REMEDY = "remove the file, and the sweep makes it again"

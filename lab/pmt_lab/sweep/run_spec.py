@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-__all__ = ["NO_ADAPTATION", "RunSpec", "fingerprint"]
-
 # The method that trains nothing: the model as it is, on the corrupted test images.
 NO_ADAPTATION = "no_adaptation"
 # Raise it when the meaning of an entry changes; old folders are then left alone, not mistaken.

@@ -22,8 +22,6 @@ from pmt_lab.sweep.planning import Plan, changed_options, check_corruptions, pla
 from pmt_lab.sweep.result import finished_results, read_result
 from pmt_lab.sweep.run_spec import RunSpec
 
-__all__ = ["Summary", "Sweep", "open_sweep", "run_all", "run_sweep"]
-
 _SECONDS_BETWEEN_LOOKS = 2.0
 _SECONDS_TO_CONNECT = 30
 
