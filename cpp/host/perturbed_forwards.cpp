@@ -1,7 +1,6 @@
 #include "host/perturbed_forwards.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <vector>
 
 #include "core/base/arithmetic.hpp"
@@ -45,11 +44,8 @@ class PerturbedForwards {
     const int32_t wanted = (4 * executor.workers + samples_.count - 1) / samples_.count;
     parts_ = executor.workers == 1 ? 1 : std::clamp(wanted, 1, perturbation_.queries);
     memory_ = measured_memory([this](Arena& arena) { take(arena); }, executor.workers);
-    const auto task = [](void* argument, int32_t index, int32_t worker) {
-      const PerturbedForwards& forwards = *static_cast<const PerturbedForwards*>(argument);
-      forwards.run_part(index / forwards.parts_, index % forwards.parts_, worker);
-    };
-    if (!executor.run(executor.context, samples_.count * parts_, task, this, true)) check({Code::cancelled});
+    const auto task = [this](int32_t index, int32_t worker) { run_part(index / parts_, index % parts_, worker); };
+    if (!executor.for_each(samples_.count * parts_, true, task)) check({Code::cancelled});
   }
 
  private:
@@ -153,10 +149,8 @@ class PerturbedForwards {
     }
     if (perturbation_.bias) {
       const int32_t* added = perturbation_.bias.of(query, sample);
-      using Limits = std::numeric_limits<int32_t>;
-      std::transform(own.bias, own.bias + channels(), added, memory.bias, [](int32_t b, int32_t p) {
-        return static_cast<int32_t>(std::clamp<int64_t>(int64_t{b} + p, Limits::min(), Limits::max()));
-      });
+      std::transform(own.bias, own.bias + channels(), added, memory.bias,
+                     [](int32_t b, int32_t p) { return saturated(int64_t{b} + p); });
       input.bias = memory.bias;
     }
     return input;

@@ -168,8 +168,7 @@ class Queries {
       if (options().train_bias != 0) {
         value += bias_mu(model(), layer, options(), c) * static_cast<int64_t>(workspace_.signs[c - begin]);
       }
-      value = value > INT32_MAX ? INT32_MAX : (value < INT32_MIN ? INT32_MIN : value);
-      workspace_.bias_tile[c - begin] = static_cast<int32_t>(value);
+      workspace_.bias_tile[c - begin] = saturated(value);
     }
   }
 
