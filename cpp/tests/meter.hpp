@@ -13,13 +13,11 @@ namespace pmt::tests {
 struct NetworkCase {
   NetworkCase(uint64_t seed, int32_t stages, int32_t count)
       : random(seed),
-        image(random_network(random, stages, Head::conv2d)),
-        model(opened(image)),
+        model(random_network(random, stages, Head::conv2d)),
         samples(random_samples(random, model, count)) {}
 
   RandomSource random;
-  AlignedBytes image;
-  Model model;
+  OwnedModel model;
   Samples samples;
 };
 

@@ -6,9 +6,9 @@
 #include "core/align/channel_reliability.hpp"
 #include "core/zo/layer.hpp"
 #include "reference/alignment.hpp"
-#include "tests/layer_inputs.hpp"
 #include "tests/meter.hpp"
 #include "tests/random_network.hpp"
+#include "tests/reference_network.hpp"
 #include "tests/shuffled_executor.hpp"
 #include "tests/simulated_kernels.hpp"
 

@@ -21,9 +21,8 @@ int64_t free_nodes(const reference::Image& nodes, const OpRecord& op) {
 // A random network with some of its layers under training.
 struct Setting {
   explicit Setting(RandomSource& random)
-      : image(random_network(random, random.integer(1, 5),
+      : model(random_network(random, random.integer(1, 5),
                              random.pick<Head>({Head::fully_connected, Head::conv2d, Head::pool}))),
-        model(opened(image)),
         options(random_options(random)) {
     std::vector<int32_t> layers;
     for (const int32_t layer : trainable_layers(model)) {
@@ -44,8 +43,7 @@ struct Setting {
     forward(trainer().network(), trainer().plan(), workspace, 1, 0, op + 1);
   }
 
-  AlignedBytes image;
-  Model model;
+  OwnedModel model;
   TrainerOptions options;
   Samples samples;
   std::unique_ptr<TrainingRun> run;

@@ -12,7 +12,7 @@ using namespace pmt::tests;
 namespace {
 
 struct Setting {
-  explicit Setting(uint64_t seed) : random(seed), image(random_dag(random, 6)), model(opened(image)) {
+  explicit Setting(uint64_t seed) : random(seed), model(random_dag(random, 6)) {
     samples = random_samples(random, model, 3);
     options.queries = 3;
     options.rounding = Rounding::stochastic;
@@ -24,8 +24,7 @@ struct Setting {
   }
 
   RandomSource random;
-  AlignedBytes image;
-  Model model;
+  OwnedModel model;
   Samples samples;
   TrainerOptions options;
 };

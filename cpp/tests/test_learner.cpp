@@ -22,7 +22,7 @@ using Frame = std::vector<int8_t>;
 // Frames that a network has learned, for it says their labels, and the same as a worse sensor sees them.
 struct World {
   explicit World(uint64_t seed, int32_t count = 80, bool has_stage = false)
-      : random(seed), image(random_bottlenecks(random, 3, has_stage)), model(opened(image)) {
+      : random(seed), model(random_bottlenecks(random, 3, has_stage)) {
     const Samples samples = random_samples(random, model, count);
     measure(samples);
     for (const std::vector<int8_t>& clean : samples.images) {
@@ -64,8 +64,7 @@ struct World {
   }
 
   RandomSource random;
-  AlignedBytes image;
-  Model model;
+  OwnedModel model;
   std::vector<ChannelStatistics> clean;
   std::vector<Frame> frames;
   std::vector<int32_t> labels;
@@ -90,8 +89,8 @@ struct Device {
       if (has_weights(world.model.op(i)) && (i % 2 == 0 || i + 1 == world.model.op_count())) layers.push_back(i);
     }
     LearnerSetup s = {};
-    s.image = world.image.data();
-    s.image_bytes = world.image.size();
+    s.image = world.model.image().data();
+    s.image_bytes = world.model.image().size();
     s.clean = world.clean.data();
     s.clean_count = static_cast<int32_t>(world.clean.size());
     s.kernels = &portable_kernels();
@@ -321,8 +320,8 @@ TEST_CASE("a learner learns the same from C") {
   Device device(world);
   const LearnerSetup as_in_cpp = device.setup(16, true);
   pmt_learner_setup setup = {};
-  setup.image = world.image.data();
-  setup.image_bytes = world.image.size();
+  setup.image = world.model.image().data();
+  setup.image_bytes = world.model.image().size();
   setup.clean = &world.clean[0].mean;
   setup.clean_count = static_cast<int32_t>(world.clean.size());
   std::vector<Frame> store(world.frames.size());

@@ -15,7 +15,7 @@ using namespace pmt::tests;
 namespace {
 
 struct Setting {
-  Setting(RandomSource& random, float diversity, bool weights) : image(random_dag(random, 6)), model(opened(image)) {
+  Setting(RandomSource& random, float diversity, bool weights) : model(random_dag(random, 6)) {
     samples = random_samples(random, model, 3);
     options.queries = 4;
     options.rounding = Rounding::stochastic;
@@ -30,8 +30,7 @@ struct Setting {
 
   TrainingRun run() const { return TrainingRun(model, options, trainable_layers(model), samples.count(), {}); }
 
-  AlignedBytes image;
-  Model model;
+  OwnedModel model;
   Samples samples;
   TrainerOptions options;
 };

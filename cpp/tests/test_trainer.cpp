@@ -20,8 +20,7 @@ namespace {
 
 // A network, random samples of it, and options.
 struct Setting {
-  Setting(RandomSource& random, AlignedBytes network)
-      : image(std::move(network)), model(opened(image)), options(random_options(random)) {
+  Setting(RandomSource& random, AlignedBytes network) : model(std::move(network)), options(random_options(random)) {
     layers = trainable_layers(model);
     samples = random_samples(random, model, random.integer(1, 5));
   }
@@ -38,8 +37,7 @@ struct Setting {
   TrainingRun run() const { return TrainingRun(model, options, layers, samples.count(), {}); }
   std::vector<int32_t> start() const { return run().parameters(); }
 
-  AlignedBytes image;
-  Model model;
+  OwnedModel model;
   TrainerOptions options;
   std::vector<int32_t> layers;
   Samples samples;
@@ -48,23 +46,17 @@ struct Setting {
 // conv2d -> fully_connected, as small as a network gets.
 struct SmallSetting {
   SmallSetting() {
-    ImageBuilder builder;
     RandomSource random(30);
-    builder.add_tensor({2, 2, 2});
-    builder.add_tensor({2, 2, 3});
-    builder.add_tensor({2, 2, 3});
-    builder.add_tensor({1, 1, 4});
+    ImageBuilder builder({{2, 2, 2}, {2, 2, 3}, {2, 2, 3}, {1, 1, 4}});
     builder.add_op(plain_op(OpKind::conv2d, 0, 1), random_linear_data(random, 3, 2));
     builder.add_op(plain_op(OpKind::reshape, 1, 2));
     builder.add_op(plain_op(OpKind::fully_connected, 2, 3), random_linear_data(random, 4, 12));
-    image = std::make_unique<AlignedBytes>(builder.build());
-    model = opened(*image);
+    model.take(builder.build());
     samples = random_samples(random, model, 3);
     options.queries = 4;
   }
 
-  std::unique_ptr<AlignedBytes> image;
-  Model model;
+  OwnedModel model;
   Samples samples;
   TrainerOptions options;
 };

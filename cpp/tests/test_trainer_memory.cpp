@@ -17,7 +17,7 @@ constexpr size_t guard_bytes = 4096;
 constexpr uint8_t guard = 0xC3;
 
 struct Setting {
-  explicit Setting(uint64_t seed) : random(seed), image(random_dag(random, 7)), model(opened(image)) {
+  explicit Setting(uint64_t seed) : random(seed), model(random_dag(random, 7)) {
     layers = trainable_layers(model);
     for (const int32_t index : layers) {
       const OpRecord& op = model.op(index);
@@ -36,8 +36,7 @@ struct Setting {
   }
 
   RandomSource random;
-  AlignedBytes image;
-  Model model;
+  OwnedModel model;
   Samples samples;
   TrainerOptions options;
   std::vector<int32_t> layers;
@@ -103,25 +102,22 @@ TEST_CASE("training writes nothing around its memory, nor to the image") {
       const size_t needed = trainer.bytes_needed();
       AlignedBytes memory(needed + 2 * guard_bytes, guard);
       REQUIRE(trainer.open(setup, memory.data() + guard_bytes, needed).ok());
-      const AlignedBytes image(setting.image);
+      const AlignedBytes image(setting.model.image());
       StepResult result = {};
       for (uint32_t step = 0; step < 2; ++step) {
         REQUIRE(trainer.step(step, 0.5f, 3, source_of(setting.samples), &result).ok());
       }
       CHECK(is_untouched(memory.data(), guard_bytes));
       CHECK(is_untouched(memory.data() + guard_bytes + needed, guard_bytes));
-      CHECK(std::equal(image.data(), image.data() + image.size(), setting.image.data()));
+      CHECK(std::equal(image.data(), image.data() + image.size(), setting.model.image().data()));
     }
   }
 }
 
 TEST_CASE("sums lie over what is alive where losses are all they need, else beside it") {
-  ImageBuilder builder;
-  builder.add_tensor({4, 4, 8});
-  builder.add_tensor({1, 1, 10});
+  ImageBuilder builder({{4, 4, 8}, {1, 1, 10}});
   builder.add_op(plain_op(OpKind::fully_connected, 0, 1), constant_data(1280, 10));
-  const AlignedBytes image = builder.build();
-  const Model model = opened(image);
+  const OwnedModel model(builder.build());
   TrainerOptions options;
   options.loss = Loss::function;  // no exact gradient of the head
   Machine device;

@@ -5,10 +5,9 @@
 #include "core/align/covariance_alignment.hpp"
 #include "core/align/window_statistics.hpp"
 #include "reference/alignment.hpp"
-#include "tests/layer_inputs.hpp"
-#include "tests/linear_case.hpp"
 #include "tests/meter.hpp"
 #include "tests/random_network.hpp"
+#include "tests/reference_network.hpp"
 #include "tests/shuffled_executor.hpp"
 #include "tests/simulated_kernels.hpp"
 

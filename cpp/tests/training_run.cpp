@@ -86,10 +86,13 @@ Status TrainingRun::train(const Samples& samples, int32_t steps, float learning_
   return {};
 }
 
-std::vector<int32_t> TrainingRun::parameters() const {
+std::vector<int32_t> parameters_of(const Trainer& trainer) {
   std::vector<int32_t> all;
-  for (const auto& weights : weights_) all.insert(all.end(), weights.begin(), weights.end());
-  for (const auto& biases : biases_) all.insert(all.end(), biases.begin(), biases.end());
+  for (int32_t i = 0; i < trainer.layer_count(); ++i) {
+    const Layer& layer = trainer.layer(i);
+    all.insert(all.end(), layer.weights, layer.weights + layer.weight_count);
+    all.insert(all.end(), layer.bias, layer.bias + layer.channels);
+  }
   return all;
 }
 

@@ -38,6 +38,9 @@ struct Machine {
 // The ops that a plan lets stream.
 std::vector<StreamedOps> streams_of(const Plan& plan, const Model& model);
 
+// Weights and biases of a trainer's layers, one after another.
+std::vector<int32_t> parameters_of(const Trainer& trainer);
+
 class TrainingRun {
  public:
   TrainingRun(const Model& model, const TrainerOptions& options, std::vector<int32_t> layers, int32_t batch,
@@ -48,8 +51,7 @@ class TrainingRun {
   // Steps with the whole of `samples`; the status of the first that fails.
   Status train(const Samples& samples, int32_t steps, float learning_rate);
 
-  // Weights and biases of all layers, one after another.
-  std::vector<int32_t> parameters() const;
+  std::vector<int32_t> parameters() const { return parameters_of(trainer_); }
 
  private:
   void pack(const Model& model, const Kernels& kernels);
