@@ -23,12 +23,12 @@ Status ReliabilityMeter::open(const StatisticsSetup& setup, void* memory, size_t
     if (in.channels > most_channels) most_channels = in.channels;
     if (element_count(in) > most_elements) most_elements = element_count(in);
   }
-  pairs_ = arena_.take<Pair>(workers());
+  pairs_ = arena().take<Pair>(workers());
   for (int32_t i = 0; i < workers(); ++i) {
-    const Pair pair = {arena_.take<int8_t>(most_elements), false, arena_.take<PairSums>(most_channels)};
-    if (arena_.fits()) pairs_[i] = pair;
+    const Pair pair = {arena().take<int8_t>(most_elements), false, arena().take<PairSums>(most_channels)};
+    if (arena().fits()) pairs_[i] = pair;
   }
-  return arena_.fits() ? Status{} : Status{Code::arena_too_small};
+  return arena().fits() ? Status{} : Status{Code::arena_too_small};
 }
 
 void ReliabilityMeter::add_sample(int32_t op, const Activations& memory, int32_t worker) {

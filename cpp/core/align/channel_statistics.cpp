@@ -107,8 +107,8 @@ void ChannelMeter::conclude(const Network& network, int32_t index, int64_t value
 Status StatisticsMeter::open(const StatisticsSetup& setup, void* memory, size_t bytes) {
   PMT_RETURN_IF_ERROR(open_forwards(setup, memory, bytes));
   meter_.take(widest_layer(*setup.model, setup.kernels->channel_multiple), workers(),
-              static_cast<size_t>(setup.kernels->alignment), arena_);
-  return arena_.fits() ? Status{} : Status{Code::arena_too_small};
+              static_cast<size_t>(setup.kernels->alignment), arena());
+  return arena().fits() ? Status{} : Status{Code::arena_too_small};
 }
 
 Status StatisticsMeter::measure(int32_t op, int32_t samples, const SampleSource& source, int32_t rounds,

@@ -62,8 +62,7 @@ class LayerForwards {
   const Network& network() const { return network_; }
   const Plan& plan() const { return plan_; }
   int32_t workers() const { return executor_.workers; }
-
-  Arena arena_;
+  Arena& arena() { return arena_; }
 
  private:
   struct Job {
@@ -79,6 +78,7 @@ class LayerForwards {
   bool resumes_at(int32_t op) const { return kept_ != nullptr && kept_->op > 0 && kept_->op <= op; }
   int8_t* kept_of(int32_t sample) const { return kept_->values + int64_t{sample} * kept_bytes_; }
 
+  Arena arena_;
   Executor executor_ = {};
   Network network_ = {};
   Plan plan_;

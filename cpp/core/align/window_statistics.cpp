@@ -133,13 +133,13 @@ Status WindowMeter::open(const StatisticsSetup& setup, void* memory, size_t byte
     if (in.channels > most_channels_) most_channels_ = in.channels;
     if (element_count(in) > most_elements) most_elements = element_count(in);
   }
-  sums_ = arena_.take<Sums>(workers());
+  sums_ = arena().take<Sums>(workers());
   for (int32_t i = 0; i < workers(); ++i) {
-    const Sums sums = {arena_.take<int64_t>(most_channels_), arena_.take<int64_t>(most_products_),
-                       arena_.take<int16_t>(most_elements)};
-    if (arena_.fits()) sums_[i] = sums;
+    const Sums sums = {arena().take<int64_t>(most_channels_), arena().take<int64_t>(most_products_),
+                       arena().take<int16_t>(most_elements)};
+    if (arena().fits()) sums_[i] = sums;
   }
-  return arena_.fits() ? Status{} : Status{Code::arena_too_small};
+  return arena().fits() ? Status{} : Status{Code::arena_too_small};
 }
 
 void WindowMeter::add_sample(const Measurement& measurement, const Activations& memory, int32_t worker) {
