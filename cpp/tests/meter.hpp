@@ -5,6 +5,8 @@
 
 #include "core/align/channel_statistics.hpp"
 #include "tests/random_network.hpp"
+#include "tests/shuffled_executor.hpp"
+#include "tests/simulated_kernels.hpp"
 #include "tests/training_run.hpp"
 
 namespace pmt::tests {
@@ -20,6 +22,18 @@ struct NetworkCase {
   OwnedModel model;
   Samples samples;
 };
+
+// Calls check(machine) for all kernels, on workers whose tasks come in any order.
+template <typename Check>
+void for_each_machine(uint64_t seed, const Check& check) {
+  for (const Kernels* kernels : tested_kernels()) {
+    CAPTURE(kernels->name);
+    ShuffledExecutor team(seed, 3);
+    Machine machine(team.executor());
+    machine.kernels = kernels;
+    check(machine);
+  }
+}
 
 // A layer's own copy of what an alignment writes.
 struct LayerCopy {

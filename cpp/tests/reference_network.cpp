@@ -61,17 +61,12 @@ reference::Image run_reference_op(const Model& model, int32_t index, const std::
   const reference::Image& input = tensors[op.input[0]];
   const TensorRecord& out = model.output_of(op);
   switch (op.kind) {
-    case OpKind::add: {
-      const TensorRecord& a = model.input_of(op, 0);
-      const TensorRecord& b = model.input_of(op, 1);
-      return reference::add({input, a.zero_point, a.scale}, {tensors[op.input[1]], b.zero_point, b.scale}, out.scale,
-                            {out.zero_point, op.clamp_min, op.clamp_max});
-    }
+    case OpKind::add:
     case OpKind::concatenation: {
-      const TensorRecord& a = model.input_of(op, 0);
-      const TensorRecord& b = model.input_of(op, 1);
-      return reference::concatenation({input, a.zero_point, a.scale}, {tensors[op.input[1]], b.zero_point, b.scale},
-                                      out.scale, {out.zero_point, op.clamp_min, op.clamp_max});
+      const auto join = op.kind == OpKind::add ? reference::add : reference::concatenation;
+      const TensorRecord &a = model.input_of(op, 0), &b = model.input_of(op, 1);
+      return join({input, a.zero_point, a.scale}, {tensors[op.input[1]], b.zero_point, b.scale}, out.scale,
+                  {out.zero_point, op.clamp_min, op.clamp_max});
     }
     case OpKind::average_pool:
       return reference::average_pool(input, window_of(op), shape_of(out), {op.clamp_min, op.clamp_max});

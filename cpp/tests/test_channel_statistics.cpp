@@ -8,7 +8,6 @@
 #include "tests/random_network.hpp"
 #include "tests/reference_network.hpp"
 #include "tests/shuffled_executor.hpp"
-#include "tests/simulated_kernels.hpp"
 #include "tests/training_run.hpp"
 
 using namespace pmt;
@@ -89,16 +88,12 @@ TEST_CASE("kernels, workers and their order do not change a bit") {
   for (uint64_t seed = 21; seed <= 26; ++seed) {
     const Case c(seed);
     Meter plain(c.model);
-    for (const Kernels* kernels : tested_kernels()) {
-      CAPTURE(kernels->name);
-      ShuffledExecutor team(seed, 3);
-      Machine machine(team.executor());
-      machine.kernels = kernels;
+    for_each_machine(seed, [&](const Machine& machine) {
       Meter meter(c.model, machine);
       for (const int32_t op : trainable_layers(c.model)) {
         CHECK(same(meter.measure(op, c.samples), plain.measure(op, c.samples)));
       }
-    }
+    });
   }
 }
 
