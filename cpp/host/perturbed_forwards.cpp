@@ -85,12 +85,12 @@ class PerturbedForwards {
 
   void run_queries(const Memory& memory, int32_t sample, int32_t first, int32_t count) const {
     const int32_t last = model_.op_count() - 1;
-    run_layer_of(memory, sample, first, op_images(memory, perturbation_.op, count));
+    run_layer_of(memory, sample, first, images_of(memory, perturbation_.op, count));
     for (int32_t i = perturbation_.op + 1; i < last; ++i) {
-      run_op(network_, i, op_images(memory, i, count), memory.scratch);
+      run_op(network_, i, images_of(memory, i, count), memory.scratch);
     }
     if (perturbation_.op < last) {
-      head_logits(network_, memory, op_images(memory, last, count), int8_logits_, memory.scratch);
+      head_logits(network_, memory, images_of(memory, last, count), int8_logits_, memory.scratch);
     }
     for (int32_t i = 0; i < count; ++i) {
       const int64_t row = int64_t{first + i} * samples_.count + sample;
@@ -98,19 +98,8 @@ class PerturbedForwards {
     }
   }
 
-  // A tensor that no query has made is the main pass's, the same for all.
-  OpImages op_images(const Memory& memory, int32_t index, int32_t count) const {
-    const OpRecord& op = model_.op(index);
-    OpImages images = {count, {nullptr, nullptr}, {0, 0}, nullptr, 0, op_shape(model_, op)};
-    for (int i = 0; i < 2; ++i) {
-      if (op.input[i] == no_tensor) continue;
-      const bool own = plan_.producer(op.input[i]) >= perturbation_.op;
-      images.input[i] = memory.tensor(plan_, own ? Pass::query : Pass::main, op.input[i], own ? count : 1);
-      images.input_stride[i] = own ? plan_.size(static_cast<int32_t>(op.input[i])) : 0;
-    }
-    images.output = memory.tensor(plan_, Pass::query, op.output, count);
-    images.output_stride = plan_.size(static_cast<int32_t>(op.output));
-    return images;
+  OpImages images_of(const Memory& memory, int32_t op, int32_t count) const {
+    return query_images(model_, plan_, memory, perturbation_.op, count, op);
   }
 
   void run_layer_of(const Memory& memory, int32_t sample, int32_t first, const OpImages& images) const {

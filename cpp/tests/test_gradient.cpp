@@ -121,7 +121,8 @@ TEST_CASE("a layer's gradient sums are those of the definition") {
         expected = reference.node_sums(index, 0, exact);
       } else {
         setting.run_to(0, layer.op - 1);
-        add_head_gradient(context, workspace, layer, {0, {setting.samples.labels[0]}}, sums.view());
+        head_gradient(context, workspace, {0, {setting.samples.labels[0]}}, workspace.head_gradient);
+        add_head_product(context, workspace, layer, workspace.head_gradient, sums.view());
         expected = reference.head_sums(index, 0);
       }
       if (setting.options.train_weights != 0) CHECK(sums.weights == whole(expected.weights));
