@@ -25,10 +25,13 @@ Status GradientPass::sum(const ChannelGroup& channels, GradientSums* sums) {
     if (counts_free_nodes()) gradients_.free_nodes(w) = 0;
     if (!gradients_.lies_in_gaps()) gradients_.clear(w, layer_, channels);
   }
-  memory_.setup.executor.for_each(shared_ ? 1 : samples_, false, [this](int32_t index, int32_t worker) {
-    Status& status = memory_.statuses[worker];
-    if (status.ok()) status = add_sample(index, worker);
-  });
+  const auto task = [](void* argument, int32_t index, int32_t worker) {
+    GradientPass& pass = *static_cast<GradientPass*>(argument);
+    Status& status = pass.memory_.statuses[worker];
+    if (status.ok()) status = pass.add_sample(index, worker);
+  };
+  const Executor& executor = memory_.setup.executor;
+  executor.run(executor.context, shared_ ? 1 : samples_, task, this, false);
   gradients_.join(layer_, channels);
   *sums = gradients_.joined(layer_, channels);
   is_first_group_ = false;

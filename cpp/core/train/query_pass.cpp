@@ -34,11 +34,13 @@ void QueryPass::begin(uint32_t step) {
 
 Status QueryPass::run(uint32_t step) {
   begin(step);
-  const auto task = [this](int32_t index, int32_t worker) {
-    Status& status = memory_.statuses[worker];
-    if (status.ok()) status = run_part({index / parts_, index % parts_, worker});
+  const auto task = [](void* argument, int32_t index, int32_t worker) {
+    QueryPass& pass = *static_cast<QueryPass*>(argument);
+    Status& status = pass.memory_.statuses[worker];
+    if (status.ok()) status = pass.run_part({index / pass.parts_, index % pass.parts_, worker});
   };
-  if (!memory_.setup.executor.for_each(samples_ * parts_, true, task)) return {Code::cancelled};
+  const Executor& executor = memory_.setup.executor;
+  if (!executor.run(executor.context, samples_ * parts_, task, this, true)) return {Code::cancelled};
   return first_error(memory_.statuses, memory_.workers());
 }
 
