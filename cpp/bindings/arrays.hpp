@@ -150,6 +150,17 @@ py::array_t<T> copy_array(const T* data, std::vector<py::ssize_t> shape) {
   return py::array_t<T>(shape, data);
 }
 
+inline py::bytes to_bytes(const std::vector<uint8_t>& data) {
+  return {reinterpret_cast<const char*>(data.data()), data.size()};
+}
+
+// The result of a call that needs no Python object.
+template <typename Call>
+auto without_gil(const Call& call) {
+  const py::gil_scoped_release release;
+  return call();
+}
+
 // Ctrl-C, asked from the calling thread while the GIL is released.
 inline bool interrupted() {
   const py::gil_scoped_acquire gil;

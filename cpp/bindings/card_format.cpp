@@ -10,6 +10,8 @@ namespace py = pybind11;
 
 namespace pmt::bindings {
 
+using namespace py::literals;
+
 // The structs of the card as NumPy types: Python packs and reads them, and knows no layout itself.
 void register_card_format(py::module_& m) {
   PYBIND11_NUMPY_DTYPE(CardSection, first, bytes);
@@ -21,14 +23,10 @@ void register_card_format(py::module_& m) {
   PYBIND11_NUMPY_DTYPE(ResultRecord, loss_sum, correct, changed);
   PYBIND11_NUMPY_DTYPE(ParameterRecord, weights_crc32, bias_crc32);
   PYBIND11_NUMPY_DTYPE(StreamedOps, begin, end, band);
-  py::dict types;
-  types["header"] = py::dtype::of<CardHeader>();
-  types["slot"] = py::dtype::of<StateHeader>();
-  types["step"] = py::dtype::of<StepRecord>();
-  types["result"] = py::dtype::of<ResultRecord>();
-  types["parameters"] = py::dtype::of<ParameterRecord>();
-  types["streams"] = py::dtype::of<StreamedOps>();
-  m.attr("CARD_TYPES") = types;
+  m.attr("CARD_TYPES") =
+      py::dict("header"_a = py::dtype::of<CardHeader>(), "slot"_a = py::dtype::of<StateHeader>(),
+               "step"_a = py::dtype::of<StepRecord>(), "result"_a = py::dtype::of<ResultRecord>(),
+               "parameters"_a = py::dtype::of<ParameterRecord>(), "streams"_a = py::dtype::of<StreamedOps>());
   m.attr("CARD_VERSION") = card_version;
   m.attr("CARD_MAGIC") = py::bytes(reinterpret_cast<const char*>(card_magic), sizeof card_magic);
   m.attr("SLOT_MAGIC") = state_magic;

@@ -13,51 +13,44 @@ namespace pmt::bindings {
 
 using host::DeviceMemory;
 using host::HostModel;
+using namespace py::literals;
 
 namespace {
 
-py::dict buffer(const DeviceMemory& memory, const Plan& plan, const char* pass, Pass where, int32_t tensor) {
+// Bytes of the plan, alive from op `first` to op `last`. The tensor is -1 where they are none's.
+struct Buffer {
+  const char* what;
+  Pass pass;
+  int32_t offset, bytes, first, last;
+  int32_t tensor = -1;
+  bool lines = false;
+};
+
+void add(py::list& list, const Buffer& buffer) {
+  list.append(py::dict("what"_a = buffer.what, "tensor"_a = buffer.tensor,
+                       "pass"_a = buffer.pass == Pass::main ? "main" : "query", "offset"_a = buffer.offset,
+                       "bytes"_a = buffer.bytes, "lines"_a = buffer.lines, "first"_a = buffer.first,
+                       "last"_a = buffer.last));
+}
+
+void add_tensor(py::list& list, const DeviceMemory& memory, Pass pass, int32_t tensor) {
+  const Plan& plan = memory.plan();
   const TensorRecord& record = memory.model().tensor(tensor);
+  const int32_t bytes = plan.size(tensor);
   int32_t first = 0, last = 0;
   plan.lifetime(tensor, &first, &last);
-  py::dict d;
-  d["what"] = memory.model().name(record.name);
-  d["tensor"] = tensor;
-  d["pass"] = pass;
-  d["offset"] = plan.offset(where, tensor);
-  d["bytes"] = plan.size(tensor);
-  d["lines"] = plan.size(tensor) < element_count(record);
-  d["first"] = first;
-  d["last"] = last;
-  return d;
+  add(list, {memory.model().name(record.name), pass, plan.offset(pass, tensor), bytes, first, last, tensor,
+             bytes < element_count(record)});
 }
 
-// A buffer that is not a tensor.
-void add_part(py::list& list, const char* what, const char* pass, int32_t offset, int32_t bytes, int32_t first,
-              int32_t last) {
-  py::dict d;
-  d["what"] = what;
-  d["tensor"] = -1;
-  d["pass"] = pass;
-  d["offset"] = offset;
-  d["bytes"] = bytes;
-  d["lines"] = false;
-  d["first"] = first;
-  d["last"] = last;
-  list.append(d);
-}
-
-void add_scratch(py::list& list, const Plan& plan, Pass where, int32_t op) {
+void add_scratch(py::list& list, const Plan& plan, Pass pass, int32_t op) {
   if (plan.segment_begin(op) != op || plan.scratch_size(op) == 0) return;
-  const char* pass = where == Pass::main ? "main" : "query";
-  add_part(list, "scratch", pass, plan.scratch_offset(where, op), plan.scratch_size(op), op, plan.segment_end(op));
+  add(list, {"scratch", pass, plan.scratch_offset(pass, op), plan.scratch_size(op), op, plan.segment_end(op)});
 }
 
 py::list main_plan(const DeviceMemory& memory) {
   py::list list;
-  for (int32_t t = 0; t < memory.model().tensor_count(); ++t) {
-    list.append(buffer(memory, memory.plan(), "main", Pass::main, t));
-  }
+  for (int32_t t = 0; t < memory.model().tensor_count(); ++t) add_tensor(list, memory, Pass::main, t);
   for (int32_t op = 0; op < memory.model().op_count(); ++op) add_scratch(list, memory.plan(), Pass::main, op);
   return list;
 }
@@ -68,17 +61,17 @@ py::list query_plan(DeviceMemory& memory, int32_t layer) {
   const Plan& plan = memory.plan();
   py::list list;
   for (int32_t t = 0; t < memory.model().tensor_count(); ++t) {
-    if (plan.kept(t, layer)) list.append(buffer(memory, plan, "main", Pass::main, t));
+    if (plan.kept(t, layer)) add_tensor(list, memory, Pass::main, t);
   }
   for (int32_t t = 0; t < memory.model().tensor_count(); ++t) {
-    if (plan.offset(Pass::query, t) >= 0) list.append(buffer(memory, plan, "query", Pass::query, t));
+    if (plan.offset(Pass::query, t) >= 0) add_tensor(list, memory, Pass::query, t);
   }
   for (int32_t op = plan.query_start(layer); op < memory.model().op_count(); ++op) {
     add_scratch(list, plan, Pass::query, op);
   }
   if (plan.tile_offset() >= 0) {
-    add_part(list, "perturbed weights", "query", plan.tile_offset(), plan.tile_size(), plan.query_start(layer),
-             plan.segment_end(layer));
+    add(list, {"perturbed weights", Pass::query, plan.tile_offset(), plan.tile_size(), plan.query_start(layer),
+               plan.segment_end(layer)});
   }
   return list;
 }

@@ -71,11 +71,8 @@ py::tuple solve_head(HostModel& model, int32_t op, const py::object& inputs_obje
   }
   data.folds = checked_folds(folds_object, count);
   data.fold_count = fold_count(data.folds);
-  host::HeadSolution found = {};
-  {
-    const py::gil_scoped_release release;
-    found = host::solve_head(model, op, data, strength, threads, interrupted);
-  }
+  const host::HeadSolution found =
+      without_gil([&] { return host::solve_head(model, op, data, strength, threads, interrupted); });
   return py::make_tuple(found.strength, found.macs, found.choice_macs);
 }
 

@@ -9,6 +9,7 @@ namespace pmt::bindings {
 namespace {
 
 using host::HostLearner;
+using namespace py::literals;
 
 // Calls of one learner wait for one another.
 class LearnerObject {
@@ -146,17 +147,13 @@ py::tuple plan_learner(const py::bytes& image, const py::object& clean, bool cho
   const auto setup =
       setup_of(image, clean, chooses_input, samples, held_out, keeps_confirmed, keeps_activations, epochs, "");
   const auto device = host::plan_learner(setup, arm_dsp_kernels());
-  py::dict parts;
-  parts["persistent"] = device.memory.persistent;
-  parts["predict"] = device.memory.predict;
-  parts["input"] = device.memory.input;
-  parts["align"] = device.memory.align;
-  parts["head"] = device.memory.head;
-  parts["epochs"] = device.memory.epochs;
-  parts["external"] = device.memory.external;
+  const LearnerMemory& memory = device.memory;
+  const py::dict parts("persistent"_a = memory.persistent, "predict"_a = memory.predict, "input"_a = memory.input,
+                       "align"_a = memory.align, "head"_a = memory.head, "epochs"_a = memory.epochs,
+                       "external"_a = memory.external);
   py::list streams;
   for (const StreamedOps& ops : device.streams) streams.append(py::make_tuple(ops.begin, ops.end, ops.band));
-  return py::make_tuple(parts, device.memory.needed(), streams);
+  return py::make_tuple(parts, memory.needed(), streams);
 }
 
 template <typename Value>
@@ -204,7 +201,7 @@ void register_learner(py::module_& m) {
                image = self.host().image_in_force();
                return Status{};
              });
-             return py::bytes(reinterpret_cast<const char*>(image.data()), image.size());
+             return to_bytes(image);
            })
       // The section of the stage in force; none where it is the image's.
       .def("stage_in_force",

@@ -15,6 +15,7 @@ namespace {
 
 using host::Access;
 using host::HostModel;
+using namespace py::literals;
 
 py::dict op_dict(const Model& model, int32_t index) {
   const OpRecord& op = model.op(index);
@@ -22,32 +23,18 @@ py::dict op_dict(const Model& model, int32_t index) {
   for (const uint32_t tensor : op.input) {
     if (tensor != no_tensor) inputs.append(tensor);
   }
-  py::dict d;
-  d["index"] = index;
-  d["kind"] = op.kind;
-  d["name"] = model.name(op.name);
-  d["inputs"] = py::tuple(inputs);
-  d["output"] = op.output;
-  d["kernel"] = py::make_tuple(op.kernel_h, op.kernel_w);
-  d["stride"] = py::make_tuple(op.stride_h, op.stride_w);
-  d["padding"] = py::make_tuple(op.pad_top, op.pad_left, op.pad_bottom, op.pad_right);
-  d["clamp"] = py::make_tuple(op.clamp_min, op.clamp_max);
-  d["weights"] = weight_count(model, op);
-  d["macs"] = mac_count(model, op);
-  return d;
+  return py::dict("index"_a = index, "kind"_a = op.kind, "name"_a = model.name(op.name), "inputs"_a = py::tuple(inputs),
+                  "output"_a = op.output, "kernel"_a = py::make_tuple(op.kernel_h, op.kernel_w),
+                  "stride"_a = py::make_tuple(op.stride_h, op.stride_w),
+                  "padding"_a = py::make_tuple(op.pad_top, op.pad_left, op.pad_bottom, op.pad_right),
+                  "clamp"_a = py::make_tuple(op.clamp_min, op.clamp_max), "weights"_a = weight_count(model, op),
+                  "macs"_a = mac_count(model, op));
 }
 
 py::dict tensor_dict(const Model& model, int32_t index) {
   const TensorRecord& t = model.tensor(index);
-  py::dict d;
-  d["index"] = index;
-  d["name"] = model.name(t.name);
-  d["height"] = t.height;
-  d["width"] = t.width;
-  d["channels"] = t.channels;
-  d["scale"] = t.scale;
-  d["zero_point"] = t.zero_point;
-  return d;
+  return py::dict("index"_a = index, "name"_a = model.name(t.name), "height"_a = t.height, "width"_a = t.width,
+                  "channels"_a = t.channels, "scale"_a = t.scale, "zero_point"_a = t.zero_point);
 }
 
 py::dict blocks(const Model& model) {
@@ -74,6 +61,21 @@ std::vector<py::ssize_t> weight_shape(const Model& model, const OpRecord& op) {
   if (op.kind == OpKind::fully_connected) return {out, element_count(model.input_of(op))};
   if (op.kind == OpKind::depthwise_conv2d) return {op.kernel_h, op.kernel_w, out};
   return {out, op.kernel_h, op.kernel_w, model.input_of(op).channels};
+}
+
+// The values of a layer's channels, as a function of the model and the op.
+template <typename T>
+auto channel_values(const T* (Model::*values)(const OpRecord&) const) {
+  return [values](const HostModel& host, int32_t op) {
+    const Access::Shared use(host.access());
+    const OpRecord& record = layer_record(host.model(), op);
+    return copy_array((host.model().*values)(record), {host.model().output_of(record).channels});
+  };
+}
+
+// For activations of a tensor's shape, one for each image.
+Int8Array activation_array(py::ssize_t images, const TensorRecord& t) {
+  return Int8Array(std::vector<py::ssize_t>{images, t.height, t.width, t.channels});
 }
 
 Int8Array weights(const HostModel& host, int32_t op) {
@@ -120,11 +122,9 @@ void set_weight_scales(HostModel& host, int32_t op, const py::object& object) {
 FloatArray logits(const HostModel& host, const py::object& object, int32_t threads, bool int8_logits) {
   const auto images = checked_images(object, host.model());
   FloatArray result({images.shape(0), static_cast<py::ssize_t>(host.model().classes())});
-  const int8_t* data = images.data();
-  float* out = result.mutable_data();
   const auto count = static_cast<int32_t>(images.shape(0));
   const py::gil_scoped_release release;
-  host::batch_logits(host, data, count, int8_logits, threads, interrupted, out);
+  host::batch_logits(host, images.data(), count, int8_logits, threads, interrupted, result.mutable_data());
   return result;
 }
 
@@ -134,14 +134,10 @@ Int8Array inputs(const HostModel& host, const py::object& object, int32_t op, in
     throw py::value_error("op " + std::to_string(op) + " must be 0.." + std::to_string(model.op_count() - 1));
   }
   const auto images = checked_images(object, model);
-  const TensorRecord& seen = model.input_of(model.op(op));
-  Int8Array result({images.shape(0), static_cast<py::ssize_t>(seen.height), static_cast<py::ssize_t>(seen.width),
-                    static_cast<py::ssize_t>(seen.channels)});
-  const int8_t* data = images.data();
-  int8_t* out = result.mutable_data();
+  Int8Array result = activation_array(images.shape(0), model.input_of(model.op(op)));
   const auto count = static_cast<int32_t>(images.shape(0));
   const py::gil_scoped_release release;
-  host::batch_inputs(host, data, count, op, threads, interrupted, out);
+  host::batch_inputs(host, images.data(), count, op, threads, interrupted, result.mutable_data());
   return result;
 }
 
@@ -158,16 +154,11 @@ py::bytes stage_bytes(const HostModel& host) {
 }
 
 Int8Array run_stage(const HostModel& host, const py::object& object, int32_t threads) {
-  const Model& model = host.model();
-  const TensorRecord& in = model.input();
-  const auto frames = checked_frames(object, model);
-  Int8Array result({frames.shape(0), static_cast<py::ssize_t>(in.height), static_cast<py::ssize_t>(in.width),
-                    static_cast<py::ssize_t>(in.channels)});
-  const uint8_t* data = frames.data();
-  int8_t* out = result.mutable_data();
+  const auto frames = checked_frames(object, host.model());
+  Int8Array result = activation_array(frames.shape(0), host.model().input());
   const auto count = static_cast<int32_t>(frames.shape(0));
   const py::gil_scoped_release release;
-  host::batch_input_stage(host, data, count, threads, interrupted, out);
+  host::batch_input_stage(host, frames.data(), count, threads, interrupted, result.mutable_data());
   return result;
 }
 
@@ -189,11 +180,6 @@ py::list activations(const HostModel& host, const py::object& object) {
 std::shared_ptr<HostModel> make_model(const py::bytes& image) {
   const std::string_view view = image;
   return std::make_shared<HostModel>(reinterpret_cast<const uint8_t*>(view.data()), view.size());
-}
-
-py::bytes image_bytes(const HostModel& host) {
-  const std::vector<uint8_t> image = host.image();
-  return py::bytes(reinterpret_cast<const char*>(image.data()), image.size());
 }
 
 void register_limits(py::module_& m) {
@@ -225,7 +211,8 @@ void register_model(py::module_& m) {
   register_limits(m);
   py::class_<HostModel, std::shared_ptr<HostModel>>(m, "Model", "A validated .pmt image with writable weights.")
       .def(py::init(&make_model), py::arg("image"))
-      .def("image", &image_bytes, "The image with its present weights.")
+      .def(
+          "image", [](const HostModel& h) { return to_bytes(h.image()); }, "The image with its present weights.")
       .def_property_readonly("op_count", [](const HostModel& h) { return h.model().op_count(); })
       .def_property_readonly("classes", [](const HostModel& h) { return h.model().classes(); })
       .def_property_readonly("input_shape",
@@ -256,22 +243,8 @@ void register_model(py::module_& m) {
       .def("metadata",
            [](const HostModel& h) { return std::string(h.model().metadata(), h.model().header().metadata.count); })
       .def("weights", &weights, py::arg("op"))
-      .def(
-          "bias",
-          [](const HostModel& h, int32_t op) {
-            const Access::Shared use(h.access());
-            const OpRecord& record = layer_record(h.model(), op);
-            return copy_array(h.model().bias(record), {h.model().output_of(record).channels});
-          },
-          py::arg("op"))
-      .def(
-          "weight_scales",
-          [](const HostModel& h, int32_t op) {
-            const Access::Shared use(h.access());
-            const OpRecord& record = layer_record(h.model(), op);
-            return copy_array(h.model().weight_scales(record), {h.model().output_of(record).channels});
-          },
-          py::arg("op"))
+      .def("bias", channel_values(&Model::bias), py::arg("op"))
+      .def("weight_scales", channel_values(&Model::weight_scales), py::arg("op"))
       .def("set_parameters", &set_parameters, py::arg("op"), py::arg("weights"), py::arg("bias"))
       .def("set_weight_scales", &set_weight_scales, py::arg("op"), py::arg("scales"))
       .def("logits", &logits, py::arg("images"), py::arg("threads") = 0, py::arg("int8_logits") = false)

@@ -27,11 +27,7 @@ double time_op(Profiler& profiler, int32_t op) {
 }
 
 py::tuple peak(int32_t threads) {
-  host::Peak peak = {};
-  {
-    const py::gil_scoped_release release;
-    peak = host::measure_peak(threads);
-  }
+  const host::Peak peak = without_gil([&] { return host::measure_peak(threads); });
   return py::make_tuple(peak.instruction, peak.gmacs);
 }
 

@@ -28,11 +28,8 @@ std::vector<std::pair<int64_t, int32_t>> select_layers(const std::shared_ptr<Hos
   }
   const int32_t batch = steps > 0 ? count / steps : 1;
   const host::TrialData trial = {taught.array(), rates.data(), steps, batch};
-  std::vector<CandidateScore> scores;
-  {
-    const py::gil_scoped_release release;
-    scores = host::select_layers(model, options, candidates, trial, held_out.array(), threads, interrupted);
-  }
+  const auto scores = without_gil(
+      [&] { return host::select_layers(model, options, candidates, trial, held_out.array(), threads, interrupted); });
   std::vector<std::pair<int64_t, int32_t>> result;
   for (const CandidateScore& score : scores) result.emplace_back(score.loss_sum, score.correct);
   return result;

@@ -25,6 +25,21 @@ std::unique_ptr<Statistics> make_statistics(const std::shared_ptr<HostModel>& mo
       new Statistics{images, {model, images.data(), static_cast<int32_t>(images.shape(0)), threads}});
 }
 
+// float32 (2, channels) of two members of each channel's.
+template <typename Channel>
+FloatArray to_rows(const std::vector<Channel>& channels, float Channel::*first, float Channel::*second) {
+  FloatArray result({py::ssize_t{2}, static_cast<py::ssize_t>(channels.size())});
+  for (py::ssize_t c = 0; c < result.shape(1); ++c) {
+    result.mutable_at(0, c) = channels[static_cast<size_t>(c)].*first;
+    result.mutable_at(1, c) = channels[static_cast<size_t>(c)].*second;
+  }
+  return result;
+}
+
+FloatArray to_rows(const std::vector<ChannelStatistics>& found) {
+  return to_rows(found, &ChannelStatistics::mean, &ChannelStatistics::deviation);
+}
+
 // float32 (2, channels): means, then deviations.
 std::vector<ChannelStatistics> checked_statistics(const Model& model, int32_t op, const py::object& object,
                                                   const char* name) {
@@ -48,18 +63,7 @@ std::vector<ChannelStatistics> checked_statistics(const Model& model, int32_t op
 FloatArray measure(Statistics& statistics, int32_t op, const py::object& guess_object, int32_t rounds) {
   HostStatistics& host = statistics.host;
   const auto guess = checked_statistics(host.model(), op, guess_object, "guess");
-  std::vector<ChannelStatistics> found;
-  {
-    const py::gil_scoped_release release;
-    found = host.measure(op, rounds, guess, interrupted);
-  }
-  const auto channels = static_cast<py::ssize_t>(found.size());
-  FloatArray result({py::ssize_t{2}, channels});
-  for (py::ssize_t c = 0; c < channels; ++c) {
-    result.mutable_at(0, c) = found[static_cast<size_t>(c)].mean;
-    result.mutable_at(1, c) = found[static_cast<size_t>(c)].deviation;
-  }
-  return result;
+  return to_rows(without_gil([&] { return host.measure(op, rounds, guess, interrupted); }));
 }
 
 void align(Statistics& statistics, int32_t op, const py::object& reference, const py::object& found) {
@@ -116,16 +120,9 @@ py::tuple measure_windows(Statistics& statistics, int32_t op, const py::object& 
   HostStatistics& host = statistics.host;
   const WindowGroups groups = checked_groups(host, op);
   const std::vector<float> centers = checked_values(centers_object, {input_channels(host, op)}, "centers");
-  HostStatistics::Windows found;
-  {
-    const py::gil_scoped_release release;
-    found = host.measure_windows(op, centers, interrupted);
-  }
-  FloatArray means(static_cast<py::ssize_t>(found.means.size()));
-  FloatArray values({py::ssize_t{groups.count}, py::ssize_t{groups.values()}});
-  std::copy(found.means.begin(), found.means.end(), means.mutable_data());
-  std::copy(found.values.begin(), found.values.end(), values.mutable_data());
-  return py::make_tuple(means, values);
+  const auto found = without_gil([&] { return host.measure_windows(op, centers, interrupted); });
+  return py::make_tuple(copy_array(found.means.data(), {input_channels(host, op)}),
+                        copy_array(found.values.data(), {groups.count, groups.values()}));
 }
 
 void align_covariances(Statistics& statistics, int32_t op, const py::tuple& reference, const py::tuple& found) {
@@ -158,17 +155,8 @@ FloatArray measure_reliability(Statistics& statistics, int32_t op) {
     throw py::value_error("images must be pairs, one and the same disturbed; got " +
                           std::to_string(statistics.images.shape(0)));
   }
-  std::vector<ChannelReliability> found;
-  {
-    const py::gil_scoped_release release;
-    found = host.measure_reliability(op, interrupted);
-  }
-  FloatArray result({py::ssize_t{2}, static_cast<py::ssize_t>(found.size())});
-  for (py::ssize_t c = 0; c < result.shape(1); ++c) {
-    result.mutable_at(0, c) = found[static_cast<size_t>(c)].mean;
-    result.mutable_at(1, c) = found[static_cast<size_t>(c)].correlation;
-  }
-  return result;
+  return to_rows(without_gil([&] { return host.measure_reliability(op, interrupted); }), &ChannelReliability::mean,
+                 &ChannelReliability::correlation);
 }
 
 void weigh_channels(Statistics& statistics, int32_t op, const py::object& object, float strength) {
@@ -227,12 +215,7 @@ FloatArray shrink_channels(const py::object& reference_object, const py::object&
   std::vector<ChannelStatistics> shrunk(static_cast<size_t>(channels));
   pmt::shrink_channels(static_cast<int32_t>(channels), reference.data(), {static_cast<int32_t>(groups), counts.data()},
                        all.data(), shrunk.data());
-  FloatArray result({py::ssize_t{2}, channels});
-  for (py::ssize_t c = 0; c < channels; ++c) {
-    result.mutable_at(0, c) = shrunk[static_cast<size_t>(c)].mean;
-    result.mutable_at(1, c) = shrunk[static_cast<size_t>(c)].deviation;
-  }
-  return result;
+  return to_rows(shrunk);
 }
 
 // float32 (groups of channels, values) of float32 (groups of images, groups of channels, values).

@@ -14,6 +14,7 @@ namespace {
 
 using host::HostModel;
 using host::HostTrainer;
+using namespace py::literals;
 
 std::string type_name(const py::object& object) { return py::str(py::type::of(object).attr("__name__")); }
 
@@ -105,28 +106,16 @@ py::dict step(HostTrainer& trainer, const py::object& images_object, const py::o
               float learning_rate) {
   const TrainingSamples checked_samples(images_object, labels_object, trainer.model());
   const host::SampleArray samples = checked_samples.array();
-  StepResult result = {};
-  {
-    const py::gil_scoped_release release;
-    result = trainer.step(step, learning_rate, samples, interrupted);
-  }
-  py::dict d;
-  d["loss"] = static_cast<double>(result.loss_sum) / loss_one / samples.count;
-  d["loss_sum"] = result.loss_sum;
-  d["correct"] = result.correct;
-  d["changed"] = result.changed;
-  return d;
+  const StepResult result = without_gil([&] { return trainer.step(step, learning_rate, samples, interrupted); });
+  return py::dict("loss"_a = static_cast<double>(result.loss_sum) / loss_one / samples.count,
+                  "loss_sum"_a = result.loss_sum, "correct"_a = result.correct, "changed"_a = result.changed);
 }
 
 py::tuple estimate(HostTrainer& host, const py::object& images_object, const py::object& labels_object, uint32_t step,
                    int32_t layer_index) {
   const TrainingSamples checked_samples(images_object, labels_object, host.model());
   const host::SampleArray samples = checked_samples.array();
-  HostTrainer::Gradient gradient;
-  {
-    const py::gil_scoped_release release;
-    gradient = host.estimate(step, layer_index, samples, interrupted);
-  }
+  const auto gradient = without_gil([&] { return host.estimate(step, layer_index, samples, interrupted); });
   return py::make_tuple(copy_array(gradient.weights.data(), {static_cast<py::ssize_t>(gradient.weights.size())}),
                         copy_array(gradient.bias.data(), {static_cast<py::ssize_t>(gradient.bias.size())}));
 }
@@ -138,11 +127,8 @@ Int64Array losses(HostTrainer& host, const py::object& logits_object, const py::
                           shape_text(logits));
   }
   const auto labels = checked_labels(labels_object, host.model(), logits.shape(0));
-  std::vector<int64_t> result;
-  {
-    const py::gil_scoped_release release;
-    result = host.losses(logits.data(), {nullptr, labels.data(), static_cast<int32_t>(logits.shape(0))});
-  }
+  const host::SampleArray samples = {nullptr, labels.data(), static_cast<int32_t>(logits.shape(0))};
+  const auto result = without_gil([&] { return host.losses(logits.data(), samples); });
   return copy_array(result.data(), {logits.shape(0)});
 }
 
@@ -159,16 +145,10 @@ void restore_surprisal(HostTrainer& host, const py::object& object) {
 py::list layer_list(const HostTrainer& host) {
   py::list list;
   for (const Layer& layer : host.layers()) {
-    py::dict d;
-    d["op"] = layer.op;
-    d["name"] = host.model().name(host.model().op(layer.op).name);
-    d["estimator"] = layer.estimator;
-    d["weights"] = layer.weight_count;
-    d["nodes"] = layer.node_count;
-    d["queries"] = layer.queries;
-    d["mu_weight"] = layer.mu_weight;
-    d["mu_node"] = layer.mu_node;
-    list.append(d);
+    const char* name = host.model().name(host.model().op(layer.op).name);
+    list.append(py::dict("op"_a = layer.op, "name"_a = name, "estimator"_a = layer.estimator,
+                         "weights"_a = layer.weight_count, "nodes"_a = layer.node_count, "queries"_a = layer.queries,
+                         "mu_weight"_a = layer.mu_weight, "mu_node"_a = layer.mu_node));
   }
   return list;
 }

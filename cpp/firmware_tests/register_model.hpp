@@ -49,4 +49,15 @@ class RegisterModel : public Peripheral {
   std::map<uint32_t, uint32_t> values_;
 };
 
+// A USART whose line takes what is sent at once.
+class SerialLine : public RegisterModel {
+ public:
+  SerialLine() : RegisterModel(0) { at(0x1C) = 0xC0; }  // TC and TXE
+  void write(uint32_t offset, uint32_t value) override {
+    if (offset == 0x28) sent += static_cast<char>(value);
+    RegisterModel::write(offset, value);
+  }
+  std::string sent;
+};
+
 }  // namespace pmt::test

@@ -10,21 +10,12 @@
 
 using namespace pmt::stm32;
 using pmt::test::RegisterModel;
+using pmt::test::SerialLine;
 using pmt::test::SimulatedBus;
 
 namespace {
 
 constexpr uint32_t port = 0x40020800;
-
-class Line : public RegisterModel {
- public:
-  Line() : RegisterModel(0) { at(0x1C) = 0xC0; }  // TC and TXE
-  void write(uint32_t offset, uint32_t value) override {
-    if (offset == 0x28) sent += static_cast<char>(value);
-    RegisterModel::write(offset, value);
-  }
-  std::string sent;
-};
 
 }  // namespace
 
@@ -65,7 +56,7 @@ TEST_CASE("what hangs between the supply and a pin is on when the pin is low") {
 
 TEST_CASE("the serial line runs at 115200 baud and ends lines as terminals do") {
   SimulatedBus bus;
-  Line line;
+  SerialLine line;
   bus.attach(0x40011000, 0x400, &line);
   open_usart(0x40011000, 108'000'000, 115200);
   CHECK(line.at(0x0C) == 938);  // 108 MHz / 938 = 115139: 0.05 % off
@@ -77,7 +68,7 @@ TEST_CASE("the serial line runs at 115200 baud and ends lines as terminals do") 
 
 TEST_CASE("a serial line receives once it is told to, and goes on after bytes that nobody took") {
   SimulatedBus bus;
-  Line line;
+  SerialLine line;
   bus.attach(0x40011000, 0x400, &line);
   open_usart(0x40011000, 108'000'000, 115200);
   start_receiving(0x40011000);
@@ -96,7 +87,7 @@ TEST_CASE("a serial line receives once it is told to, and goes on after bytes th
 
 TEST_CASE("a serial line that is not open, or is stuck, costs no time") {
   SimulatedBus bus;
-  Line line;
+  SerialLine line;
   bus.attach(0x40011000, 0x400, &line);
   send(0x40011000, "a fault before the line was opened\n");
   flush_usart(0x40011000);

@@ -86,12 +86,12 @@ TrainerSetup DeviceMemory::setup(int32_t batch, const Kernels& kernels) const {
   return setup;
 }
 
-std::vector<StreamedOps> DeviceMemory::segments() const {
-  std::vector<StreamedOps> segments;
-  for (int32_t op = 0; op < model().op_count(); op = plan_.segment_end(op) + 1) {
-    if (plan_.streams(op)) segments.push_back({op, plan_.segment_end(op), plan_.band(op)});
+std::vector<StreamedOps> streams_of(const Plan& plan, const Model& model) {
+  std::vector<StreamedOps> streams;
+  for (int32_t op = 0; op < model.op_count(); op = plan.segment_end(op) + 1) {
+    if (plan.streams(op)) streams.push_back({op, plan.segment_end(op), plan.band(op)});
   }
-  return segments;
+  return streams;
 }
 
 MemoryCount DeviceMemory::parts() const {

@@ -16,6 +16,9 @@ struct PlanMoment {
   int32_t layer, op;
 };
 
+// The ops that stream.
+std::vector<StreamedOps> streams_of(const Plan& plan, const Model& model);
+
 class DeviceMemory {
  public:
   // `streams` are the ops that stream; without them they are searched.
@@ -37,8 +40,7 @@ class DeviceMemory {
   MemoryCount parts() const;
   // The trainer's arena alone, with this machine's size of pointers.
   size_t arena_bytes() const { return trainer_.bytes_needed(); }
-  // The ops that stream.
-  std::vector<StreamedOps> segments() const;
+  std::vector<StreamedOps> segments() const { return streams_of(plan_, model()); }
 
  private:
   TrainerSetup setup(int32_t batch, const Kernels& kernels) const;

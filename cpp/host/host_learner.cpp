@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/input/input_stage.hpp"
+#include "host/device_memory.hpp"
 
 namespace pmt::host {
 namespace {
@@ -58,12 +59,7 @@ DeviceLearner plan_learner(const HostLearnerSetup& setup, const Kernels& kernels
   Learner learner;
   const AlignedMemory tables(Learner::table_bytes(core));  // that the plan is read from
   open_tables(learner, core, tables);
-  DeviceLearner device = {learner.device_need(), {}};
-  const Plan& plan = learner.plan();
-  for (int32_t op = 0; op < learner.model().op_count(); op = plan.segment_end(op) + 1) {
-    if (plan.streams(op)) device.streams.push_back({op, plan.segment_end(op), plan.band(op)});
-  }
-  return device;
+  return {learner.device_need(), streams_of(learner.plan(), learner.model())};
 }
 
 HostLearner::HostLearner(HostLearnerSetup setup) : setup_(std::move(setup)), image_(copied(setup_.image)) {

@@ -29,9 +29,8 @@ std::vector<uint8_t> HostModel::image() const {
 }
 
 LayerStorage HostModel::storage(int32_t op) {
-  const OpRecord& record = model_.op(op);
-  // The image is this object's own memory; Model only promises not to write through its view.
-  return {const_cast<int8_t*>(model_.weights(record)), const_cast<int32_t*>(model_.bias(record))};
+  const WritableLayer layer = writable_layer(op);
+  return {layer.weights, layer.bias};
 }
 
 std::vector<LayerStorage> HostModel::storage(const std::vector<int32_t>& layers) {
@@ -45,6 +44,7 @@ std::vector<LayerStorage> HostModel::storage(const std::vector<int32_t>& layers)
 
 WritableLayer HostModel::writable_layer(int32_t op) {
   const OpRecord& record = model_.op(op);
+  // The image is this object's own memory; Model only promises not to write through its view.
   return {const_cast<int8_t*>(model_.weights(record)), const_cast<int32_t*>(model_.bias(record)),
           const_cast<float*>(model_.weight_scales(record))};
 }

@@ -59,26 +59,15 @@ HostStatistics::Windows HostStatistics::measure_windows(int32_t op, const std::v
 
 void HostStatistics::align_covariances(int32_t op, const Windows& reference, const Windows& found) {
   const Access::Exclusive use(model_->access());
-  struct Job {
-    const Model& model;
-    int32_t op;
-    WindowStatistics reference, found;
-    WritableLayer layer;
-    AlignedMemory scratch;
-  };
   const WindowGroups groups = window_groups(model(), op);
+  const WindowStatistics wanted = {reference.means.data(), reference.values.data()};
+  const WindowStatistics present = {found.means.data(), found.values.data()};
+  const WritableLayer layer = model_->writable_layer(op);
   const Executor executor = team_->executor();
-  Job job = {model(),
-             op,
-             {reference.means.data(), reference.values.data()},
-             {found.means.data(), found.values.data()},
-             model_->writable_layer(op),
-             AlignedMemory(covariance_alignment_bytes(groups), executor.workers)};
-  const auto task = [](void* argument, int32_t group, int32_t worker) {
-    Job& j = *static_cast<Job*>(argument);
-    pmt::align_covariances(j.model, j.op, group, j.reference, j.found, j.layer, j.scratch.data(worker));
-  };
-  executor.run(executor.context, groups.count, task, &job, false);
+  const AlignedMemory scratch(covariance_alignment_bytes(groups), executor.workers);
+  executor.for_each(groups.count, false, [&](int32_t group, int32_t worker) {
+    pmt::align_covariances(model(), op, group, wanted, present, layer, scratch.data(worker));
+  });
   model_->rescale(op);
   changed(op);
 }

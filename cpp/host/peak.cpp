@@ -1,14 +1,9 @@
 #include <algorithm>
 #include <chrono>
 
+#include "host/kernels/kernel_choice.hpp"
 #include "host/profile.hpp"
 #include "host/team.hpp"
-
-#if defined(__x86_64__)
-#include <cpuid.h>
-#elif defined(__aarch64__) && defined(__linux__)
-#include <sys/auxv.h>
-#endif
 
 namespace pmt::host {
 namespace {
@@ -62,12 +57,6 @@ void run_sse2(int64_t turns) {
   }
 }
 
-// __builtin_cpu_supports() has no name for it in every compiler.
-bool has_avx_vnni() {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  return __builtin_cpu_supports("avx2") && __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & (1u << 4)) != 0;
-}
-
 Loop best_loop() {
   __builtin_cpu_init();
   if (__builtin_cpu_supports("avx512vnni")) return {"vpdpbusd zmm", 12 * 64, run_avx512_vnni};
@@ -95,16 +84,8 @@ void run_neon(int64_t turns) {
   for (int64_t i = 0; i < turns; ++i) asm volatile(PMT_EACH(PMT_SMLAL)::: PMT_NEON_REGISTERS);
 }
 
-bool has_dot() {
-#if defined(__linux__)
-  return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
-#else
-  return true;  // every 64-bit Apple silicon
-#endif
-}
-
 Loop best_loop() {
-  if (has_dot()) return {"sdot v.4s", 12 * 16, run_dot};
+  if (has_neon_dot()) return {"sdot v.4s", 12 * 16, run_dot};
   return {"smlal v.4s", 12 * 4, run_neon};
 }
 

@@ -1,7 +1,6 @@
 #include "host/perturbed_forwards.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <vector>
 
 #include "core/base/arithmetic.hpp"
@@ -45,11 +44,8 @@ class PerturbedForwards {
     const int32_t wanted = (4 * executor.workers + samples_.count - 1) / samples_.count;
     parts_ = executor.workers == 1 ? 1 : std::clamp(wanted, 1, perturbation_.queries);
     memory_ = measured_memory([this](Arena& arena) { take(arena); }, executor.workers);
-    const auto task = [](void* argument, int32_t index, int32_t worker) {
-      const PerturbedForwards& forwards = *static_cast<const PerturbedForwards*>(argument);
-      forwards.run_part(index / forwards.parts_, index % forwards.parts_, worker);
-    };
-    if (!executor.run(executor.context, samples_.count * parts_, task, this, true)) check({Code::cancelled});
+    const auto task = [this](int32_t index, int32_t worker) { run_part(index / parts_, index % parts_, worker); };
+    if (!executor.for_each(samples_.count * parts_, true, task)) check({Code::cancelled});
   }
 
  private:
@@ -89,12 +85,12 @@ class PerturbedForwards {
 
   void run_queries(const Memory& memory, int32_t sample, int32_t first, int32_t count) const {
     const int32_t last = model_.op_count() - 1;
-    run_layer_of(memory, sample, first, op_images(memory, perturbation_.op, count));
+    run_layer_of(memory, sample, first, images_of(memory, perturbation_.op, count));
     for (int32_t i = perturbation_.op + 1; i < last; ++i) {
-      run_op(network_, i, op_images(memory, i, count), memory.scratch);
+      run_op(network_, i, images_of(memory, i, count), memory.scratch);
     }
     if (perturbation_.op < last) {
-      head_logits(network_, memory, op_images(memory, last, count), int8_logits_, memory.scratch);
+      head_logits(network_, memory, images_of(memory, last, count), int8_logits_, memory.scratch);
     }
     for (int32_t i = 0; i < count; ++i) {
       const int64_t row = int64_t{first + i} * samples_.count + sample;
@@ -102,19 +98,8 @@ class PerturbedForwards {
     }
   }
 
-  // A tensor that no query has made is the main pass's, the same for all.
-  OpImages op_images(const Memory& memory, int32_t index, int32_t count) const {
-    const OpRecord& op = model_.op(index);
-    OpImages images = {count, {nullptr, nullptr}, {0, 0}, nullptr, 0, op_shape(model_, op)};
-    for (int i = 0; i < 2; ++i) {
-      if (op.input[i] == no_tensor) continue;
-      const bool own = plan_.producer(op.input[i]) >= perturbation_.op;
-      images.input[i] = memory.tensor(plan_, own ? Pass::query : Pass::main, op.input[i], own ? count : 1);
-      images.input_stride[i] = own ? plan_.size(static_cast<int32_t>(op.input[i])) : 0;
-    }
-    images.output = memory.tensor(plan_, Pass::query, op.output, count);
-    images.output_stride = plan_.size(static_cast<int32_t>(op.output));
-    return images;
+  OpImages images_of(const Memory& memory, int32_t op, int32_t count) const {
+    return query_images(model_, plan_, memory, perturbation_.op, count, op);
   }
 
   void run_layer_of(const Memory& memory, int32_t sample, int32_t first, const OpImages& images) const {
@@ -153,10 +138,8 @@ class PerturbedForwards {
     }
     if (perturbation_.bias) {
       const int32_t* added = perturbation_.bias.of(query, sample);
-      using Limits = std::numeric_limits<int32_t>;
-      std::transform(own.bias, own.bias + channels(), added, memory.bias, [](int32_t b, int32_t p) {
-        return static_cast<int32_t>(std::clamp<int64_t>(int64_t{b} + p, Limits::min(), Limits::max()));
-      });
+      std::transform(own.bias, own.bias + channels(), added, memory.bias,
+                     [](int32_t b, int32_t p) { return saturated(int64_t{b} + p); });
       input.bias = memory.bias;
     }
     return input;

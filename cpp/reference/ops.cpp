@@ -104,11 +104,6 @@ Sums conv2d_sums(const Image& input, int32_t input_zero, const ConvWeights& weig
   return sums;
 }
 
-Image conv2d(const Image& input, int32_t input_zero, const ConvWeights& weights, const Window& window,
-             const Requantization& to, const Shape& out) {
-  return requantize(conv2d_sums(input, input_zero, weights, window, out), to);
-}
-
 Sums depthwise_conv2d_sums(const Image& input, int32_t input_zero, const DepthwiseWeights& weights,
                            const Window& window, const Shape& out) {
   const int32_t multiplier = out.channels / shape_of(input).channels;
@@ -126,22 +121,9 @@ Sums depthwise_conv2d_sums(const Image& input, int32_t input_zero, const Depthwi
   return sums;
 }
 
-Image depthwise_conv2d(const Image& input, int32_t input_zero, const DepthwiseWeights& weights, const Window& window,
-                       const Requantization& to, const Shape& out) {
-  return requantize(depthwise_conv2d_sums(input, input_zero, weights, window, out), to);
-}
-
 Vector<int64_t> fully_connected_sums(const Image& input, int32_t input_zero, const DenseWeights& weights) {
   const Vector<int64_t> values = xt::cast<int64_t>(xt::flatten(input)) - input_zero;
   return xt::sum<int64_t>(values * weights, {1});
-}
-
-Image fully_connected(const Image& input, int32_t input_zero, const DenseWeights& weights, const Requantization& to) {
-  const Vector<int64_t> sums = fully_connected_sums(input, input_zero, weights);
-  const auto channels = static_cast<int32_t>(weights.shape(0));
-  Image output = make_image({1, 1, channels});
-  for (int32_t c = 0; c < channels; ++c) output(0, 0, c) = requantize(sums(c), to, c);
-  return output;
 }
 
 Vector<float> logits(const Image& input, int32_t input_zero, const DenseWeights& weights, const Vector<int32_t>& bias,

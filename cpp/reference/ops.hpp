@@ -48,24 +48,13 @@ Image concatenation(const Quantized& first, const Quantized& second, float outpu
 Sums conv2d_sums(const Image& input, int32_t input_zero, const ConvWeights& weights, const Window& window,
                  const Shape& out);
 
-// requantize(accumulators).
-Image conv2d(const Image& input, int32_t input_zero, const ConvWeights& weights, const Window& window,
-             const Requantization& to, const Shape& out);
-
 // Output channel c sees input channel c / multiplier alone, multiplier = outputs / inputs:
 // accumulator[y][x][c] = sum(patch(y, x)[..][c / multiplier] * weights[..][c]).
 Sums depthwise_conv2d_sums(const Image& input, int32_t input_zero, const DepthwiseWeights& weights,
                            const Window& window, const Shape& out);
 
-// requantize(accumulators).
-Image depthwise_conv2d(const Image& input, int32_t input_zero, const DepthwiseWeights& weights, const Window& window,
-                       const Requantization& to, const Shape& out);
-
 // accumulator[c] = sum((input - input_zero) * weights[c]), the input read in NHWC order.
 Vector<int64_t> fully_connected_sums(const Image& input, int32_t input_zero, const DenseWeights& weights);
-
-// out[c] = requantize(accumulator[c]).
-Image fully_connected(const Image& input, int32_t input_zero, const DenseWeights& weights, const Requantization& to);
 
 // Logits of a linear last op: (accumulator + bias) * scale, not rounded. `scales` are s_x * s_w.
 Vector<float> logits(const Image& input, int32_t input_zero, const DenseWeights& weights, const Vector<int32_t>& bias,

@@ -43,6 +43,16 @@ OpRecord window_op(OpKind kind, uint32_t input, uint32_t output, const Window& w
   return op;
 }
 
+OpRecord join_op(OpKind kind, uint32_t first, uint32_t second, uint32_t output) {
+  OpRecord op = plain_op(kind, first, output);
+  op.input[1] = second;
+  return op;
+}
+
+ImageBuilder::ImageBuilder(const std::vector<Tensor>& tensors) {
+  for (const Tensor& t : tensors) add_tensor({t.height, t.width, t.channels}, t.scale, t.zero_point);
+}
+
 Shape ImageBuilder::shape(uint32_t index) const {
   return {tensors_[index].height, tensors_[index].width, tensors_[index].channels};
 }
@@ -118,11 +128,10 @@ AlignedBytes ImageBuilder::build() const {
   return image;
 }
 
-Model opened(const AlignedBytes& image) {
-  Model model;
-  const Status status = model.open(image.data(), image.size());
+void OwnedModel::take(AlignedBytes image) {
+  image_ = std::move(image);
+  const Status status = open(image_.data(), image_.size());
   if (!status.ok()) throw std::runtime_error(message(status.code));
-  return model;
 }
 
 Status status_of(const AlignedBytes& image) {

@@ -25,8 +25,18 @@ OpRecord plain_op(OpKind kind, uint32_t input, uint32_t output);
 OpRecord window_op(OpKind kind, uint32_t input, uint32_t output, const Window& window, int32_t pad_bottom,
                    int32_t pad_right);
 
+// An op without window that reads two tensors.
+OpRecord join_op(OpKind kind, uint32_t first, uint32_t second, uint32_t output);
+
 class ImageBuilder {
  public:
+  struct Tensor {
+    int32_t height, width, channels;
+    float scale = 0.05f;
+    int32_t zero_point = 0;
+  };
+  explicit ImageBuilder(const std::vector<Tensor>& tensors = {});
+
   // Return the index of what they add. The first tensor is the network's input, the last op's
   // output its output.
   uint32_t add_tensor(const Shape& shape, float scale = 0.05f, int32_t zero_point = 0);
@@ -62,8 +72,20 @@ class ImageBuilder {
   std::vector<uint8_t> stage_;
 };
 
-// The model of a valid image, which must outlive it.
-Model opened(const AlignedBytes& image);
+// The model of a valid image, with the image.
+class OwnedModel : public Model {
+ public:
+  OwnedModel() = default;
+  explicit OwnedModel(AlignedBytes image) { take(std::move(image)); }
+  OwnedModel(const OwnedModel&) = delete;
+  OwnedModel& operator=(const OwnedModel&) = delete;
+
+  void take(AlignedBytes image);
+  const AlignedBytes& image() const { return image_; }
+
+ private:
+  AlignedBytes image_{0};
+};
 
 // What opening an image says.
 Status status_of(const AlignedBytes& image);

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/net/network.hpp"
 #include "reference/ops.hpp"
 #include "tests/simulated_kernels.hpp"
 
@@ -34,26 +35,28 @@ reference::Requantization random_requantization(RandomSource& random, const Line
   return to;
 }
 
-std::vector<int8_t> expected_image(const LinearCase& linear, const int8_t* values) {
+}  // namespace
+
+reference::Sums exact_sums(const LinearCase& linear, const int8_t* image) {
   const LinearShape& shape = linear.shape;
-  const reference::Image input = image_of(values, shape.in);
+  const reference::Image input = image_of(image, shape.in);
   const auto out = static_cast<size_t>(shape.out_channels), in = static_cast<size_t>(shape.in.channels);
   const auto kernel_h = static_cast<size_t>(shape.window.kernel_h),
              kernel_w = static_cast<size_t>(shape.window.kernel_w);
   if (shape.kind == OpKind::conv2d) {
     const auto weights = tensor_of<reference::ConvWeights>(linear.weights, {out, kernel_h, kernel_w, in});
-    return values_of(reference::conv2d(input, linear.input_zero, weights, shape.window, linear.to, linear.out));
+    return reference::conv2d_sums(input, linear.input_zero, weights, shape.window, linear.out);
   }
   if (shape.kind == OpKind::depthwise_conv2d) {
     const auto weights = tensor_of<reference::DepthwiseWeights>(linear.weights, {kernel_h, kernel_w, out});
-    return values_of(
-        reference::depthwise_conv2d(input, linear.input_zero, weights, shape.window, linear.to, linear.out));
+    return reference::depthwise_conv2d_sums(input, linear.input_zero, weights, shape.window, linear.out);
   }
   const auto weights = tensor_of<reference::DenseWeights>(linear.weights, {out, input.size()});
-  return values_of(reference::fully_connected(input, linear.input_zero, weights, linear.to));
+  const auto sums = reference::fully_connected_sums(input, linear.input_zero, weights);
+  return tensor_of<reference::Sums>(std::vector<int64_t>(sums.begin(), sums.end()), {1, 1, out});
 }
 
-bool packs(const Kernels& kernels) { return kernels.channel_multiple > 1; }
+namespace {
 
 size_t elements(const Shape& shape) {
   return static_cast<size_t>(shape.height) * static_cast<size_t>(shape.width) * static_cast<size_t>(shape.channels);
@@ -199,7 +202,8 @@ OpShape op_shape(const LinearCase& linear) {
 std::vector<int8_t> expected_output(const LinearCase& linear) {
   std::vector<int8_t> all;
   for (int32_t i = 0; i < linear.batch.images; ++i) {
-    const std::vector<int8_t> image = expected_image(linear, linear.input.data() + i * linear.batch.input_stride);
+    const std::vector<int8_t> image = values_of(
+        reference::requantize(exact_sums(linear, linear.input.data() + i * linear.batch.input_stride), linear.to));
     all.insert(all.end(), image.begin(), image.end());
   }
   return all;
@@ -275,8 +279,9 @@ std::vector<float> expected_logits(const LinearCase& linear) {
 
 AlignedBytes packed_weights(const Kernels& kernels, const LinearCase& linear, const int8_t* signs, int32_t mu) {
   const OpShape shape = op_shape(linear);
+  if (!packs(kernels)) return AlignedBytes(0);
   AlignedBytes packed(static_cast<size_t>(kernels.packed_bytes(shape)), 0x3C);
-  if (packs(kernels)) kernels.pack({shape, linear.input_zero, linear.weights.data(), signs, mu, packed.data()});
+  kernels.pack({shape, linear.input_zero, linear.weights.data(), signs, mu, packed.data()});
   return packed;
 }
 

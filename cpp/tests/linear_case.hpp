@@ -44,6 +44,9 @@ LinearCase with_images(RandomSource& random, const LinearCase& linear, int32_t i
 // The same with several images, which may lie apart or (a stride of 0) share their input.
 LinearCase random_linear_batch(RandomSource& random, const LinearShape& shape);
 
+// The exact sums of one image, before the requantization.
+reference::Sums exact_sums(const LinearCase& linear, const int8_t* image);
+
 // The outputs of all images, one after another.
 std::vector<int8_t> expected_output(const LinearCase& linear);
 

@@ -5,6 +5,8 @@
 
 #include "core/align/channel_statistics.hpp"
 #include "tests/random_network.hpp"
+#include "tests/shuffled_executor.hpp"
+#include "tests/simulated_kernels.hpp"
 #include "tests/training_run.hpp"
 
 namespace pmt::tests {
@@ -13,15 +15,25 @@ namespace pmt::tests {
 struct NetworkCase {
   NetworkCase(uint64_t seed, int32_t stages, int32_t count)
       : random(seed),
-        image(random_network(random, stages, Head::conv2d)),
-        model(opened(image)),
+        model(random_network(random, stages, Head::conv2d)),
         samples(random_samples(random, model, count)) {}
 
   RandomSource random;
-  AlignedBytes image;
-  Model model;
+  OwnedModel model;
   Samples samples;
 };
+
+// Calls check(machine) for all kernels, on workers whose tasks come in any order.
+template <typename Check>
+void for_each_machine(uint64_t seed, const Check& check) {
+  for (const Kernels* kernels : tested_kernels()) {
+    CAPTURE(kernels->name);
+    ShuffledExecutor team(seed, 3);
+    Machine machine(team.executor());
+    machine.kernels = kernels;
+    check(machine);
+  }
+}
 
 // A layer's own copy of what an alignment writes.
 struct LayerCopy {

@@ -20,17 +20,13 @@ class BottleneckWriter {
                           shape().width == builder_.shape(start).width && random_.chance(2);
     add_pointwise(residual ? builder_.shape(start).channels : random_.integer(1, 4));
     if (!residual) return;
-    OpRecord op = plain_op(OpKind::add, start, next(shape()));
-    op.input[1] = now_;
-    builder_.add_op(op);
-    now_ = op.output;
+    add(join_op(OpKind::add, start, now_, next(shape())));
   }
 
   void add_head() {
     const int32_t classes = random_.integer(2, 6);
     const int32_t elements = shape().height * shape().width * shape().channels;
-    const OpRecord op = plain_op(OpKind::fully_connected, now_, next({1, 1, classes}));
-    builder_.add_op(op, random_linear_data(random_, classes, elements));
+    add(plain_op(OpKind::fully_connected, now_, next({1, 1, classes})), elements);
   }
 
   // For frames of the input's size, as they are.
@@ -47,11 +43,18 @@ class BottleneckWriter {
     return builder_.add_tensor(shape, static_cast<float>(random_.real(0.03, 0.08)), random_.integer(-60, 60));
   }
 
+  void add(const OpRecord& op) {
+    builder_.add_op(op);
+    now_ = op.output;
+  }
+  void add(const OpRecord& op, int32_t taps) {
+    builder_.add_op(op, random_linear_data(random_, builder_.shape(op.output).channels, taps));
+    now_ = op.output;
+  }
+
   void add_pointwise(int32_t channels) {
     const Shape in = shape();
-    const OpRecord op = plain_op(OpKind::conv2d, now_, next({in.height, in.width, channels}));
-    builder_.add_op(op, random_linear_data(random_, channels, in.channels));
-    now_ = op.output;
+    add(plain_op(OpKind::conv2d, now_, next({in.height, in.width, channels})), in.channels);
   }
 
   // One axis: a window, its stride, the padding before and after, and the size of the output.
@@ -74,16 +77,13 @@ class BottleneckWriter {
     if (random_.chance(4)) {  // pools keep the quantization
       const uint32_t output = builder_.add_tensor(out, builder_.tensor(now_).scale, builder_.tensor(now_).zero_point);
       const OpKind kind = random_.chance(2) ? OpKind::max_pool : OpKind::average_pool;
-      builder_.add_op(window_op(kind, now_, output, window, y.after, x.after));
-      now_ = output;
+      add(window_op(kind, now_, output, window, y.after, x.after));
       return;
     }
     const bool depthwise = !random_.chance(4);
     const OpKind kind = depthwise ? OpKind::depthwise_conv2d : OpKind::conv2d;
-    const OpRecord op = window_op(kind, now_, next(out), window, y.after, x.after);
-    const int32_t taps = y.kernel * x.kernel * (depthwise ? 1 : in.channels);
-    builder_.add_op(op, random_linear_data(random_, out.channels, taps));
-    now_ = op.output;
+    add(window_op(kind, now_, next(out), window, y.after, x.after),
+        y.kernel * x.kernel * (depthwise ? 1 : in.channels));
   }
 
   RandomSource& random_;

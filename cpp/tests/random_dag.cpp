@@ -65,10 +65,8 @@ class DagWriter {
     for (const uint32_t tensor : tensors_) {
       if (same_shape(builder_.shape(tensor), builder_.shape(first))) partners.push_back(tensor);
     }
-    OpRecord op = plain_op(OpKind::add, first, no_tensor);
-    op.input[1] = random_.pick(partners);
-    op.output = next(builder_.shape(first));
-    builder_.add_op(op);
+    const uint32_t second = random_.pick(partners);
+    builder_.add_op(join_op(OpKind::add, first, second, next(builder_.shape(first))));
   }
 
   void add_concatenation() {
@@ -79,12 +77,10 @@ class DagWriter {
       const Shape& other = builder_.shape(tensor);
       if (other.height == shape.height && other.width == shape.width) partners.push_back(tensor);
     }
-    OpRecord op = plain_op(OpKind::concatenation, first, no_tensor);
-    op.input[1] = random_.pick(partners);
-    const int32_t channels = shape.channels + builder_.shape(op.input[1]).channels;
+    const uint32_t second = random_.pick(partners);
+    const int32_t channels = shape.channels + builder_.shape(second).channels;
     if (channels > most_joined) return;
-    op.output = next({shape.height, shape.width, channels});
-    builder_.add_op(op);
+    builder_.add_op(join_op(OpKind::concatenation, first, second, next({shape.height, shape.width, channels})));
   }
 
   RandomSource& random_;

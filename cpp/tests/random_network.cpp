@@ -64,11 +64,15 @@ class NetworkWriter {
     now_ = op.output;
   }
 
+  void add(const OpRecord& op) {
+    builder_.add_op(op);
+    now_ = op.output;
+  }
+
   // An op whose output is quantized as its input is.
   void add_copy(OpRecord op, const Shape& out) {
     op.output = builder_.add_tensor(out, builder_.tensor(now_).scale, builder_.tensor(now_).zero_point);
-    builder_.add_op(op);
-    now_ = op.output;
+    add(op);
   }
 
   Shape window_shape(OpRecord& op, int32_t stride) {
@@ -109,10 +113,7 @@ class NetworkWriter {
     const Shape around = shape();
     add_conv(random_.integer(2, 6), 1);
     add_conv(around.channels, 1);
-    OpRecord op = plain_op(OpKind::add, start, next(around));
-    op.input[1] = now_;
-    builder_.add_op(op);
-    now_ = op.output;
+    add(join_op(OpKind::add, start, now_, next(around)));
   }
 
   // The channels of a tensor, and those of a convolution of it.
@@ -122,15 +123,13 @@ class NetworkWriter {
     add_conv(random_.integer(2, 6), 1);
     Shape out = around;
     out.channels += shape().channels;
-    OpRecord op = plain_op(OpKind::concatenation, start, 0);
-    op.input[1] = now_;
+    OpRecord op = join_op(OpKind::concatenation, start, now_, 0);
     if (random_.chance(2)) {
       add_copy(op, out);
       return;
     }
     op.output = next(out);
-    builder_.add_op(op);
-    now_ = op.output;
+    add(op);
   }
 
   void add_pool(OpKind kind) {
@@ -154,11 +153,9 @@ class NetworkWriter {
     const Shape out = {1, 1, shape().channels};
     if (random_.chance(2)) {
       add_copy(plain_op(OpKind::mean, now_, 0), out);
-      return;
+    } else {
+      add(plain_op(OpKind::mean, now_, next(out)));
     }
-    const uint32_t output = next(out);
-    builder_.add_op(plain_op(OpKind::mean, now_, output));
-    now_ = output;
   }
 
   RandomSource& random_;

@@ -8,7 +8,6 @@
 #include "core/zo/loss.hpp"
 #include "reference/gradient.hpp"
 #include "reference/perturbation.hpp"
-#include "tests/linear_case.hpp"
 
 namespace pmt::tests {
 namespace {
@@ -59,13 +58,7 @@ ReferenceEstimate::ReferenceEstimate(const Trainer& trainer, const Samples& samp
       samples_(samples),
       step_(step),
       parameters_(parameters_of(model_)) {
-  for (const std::vector<int8_t>& image : samples.images) {
-    Tensors tensors(static_cast<size_t>(model_.tensor_count()));
-    const TensorRecord& in = model_.input();
-    tensors[model_.header().input_tensor] = image_of(image, {in.height, in.width, in.channels});
-    run_reference(model_, 0, parameters_, tensors);
-    clean_.push_back(std::move(tensors));
-  }
+  for (const std::vector<int8_t>& image : samples.images) clean_.push_back(run_reference(model_, parameters_, image));
 }
 
 std::vector<OpParameters> ReferenceEstimate::perturbed_parameters(const LayerRange& perturbed,

@@ -5,7 +5,6 @@
 
 #include "core/train/trainer.hpp"
 #include "tests/reference_network.hpp"
-#include "tests/training_run.hpp"
 
 namespace pmt::tests {
 

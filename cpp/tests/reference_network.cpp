@@ -2,12 +2,13 @@
 
 #include "core/net/network.hpp"
 #include "reference/ops.hpp"
-#include "tests/linear_case.hpp"
 
 namespace pmt::tests {
 namespace {
 
 Shape shape_of(const TensorRecord& tensor) { return {tensor.height, tensor.width, tensor.channels}; }
+
+}  // namespace
 
 LinearCase linear_case(const Model& model, const OpRecord& op, const OpParameters& parameters,
                        const reference::Image& input) {
@@ -29,6 +30,8 @@ LinearCase linear_case(const Model& model, const OpRecord& op, const OpParameter
   linear.to.range = {out.zero_point, op.clamp_min, op.clamp_max};
   return linear;
 }
+
+namespace {
 
 reference::Image run_mean(const Model& model, const OpRecord& op, const reference::Image& input) {
   const TensorRecord& in = model.input_of(op);
@@ -58,17 +61,12 @@ reference::Image run_reference_op(const Model& model, int32_t index, const std::
   const reference::Image& input = tensors[op.input[0]];
   const TensorRecord& out = model.output_of(op);
   switch (op.kind) {
-    case OpKind::add: {
-      const TensorRecord& a = model.input_of(op, 0);
-      const TensorRecord& b = model.input_of(op, 1);
-      return reference::add({input, a.zero_point, a.scale}, {tensors[op.input[1]], b.zero_point, b.scale}, out.scale,
-                            {out.zero_point, op.clamp_min, op.clamp_max});
-    }
+    case OpKind::add:
     case OpKind::concatenation: {
-      const TensorRecord& a = model.input_of(op, 0);
-      const TensorRecord& b = model.input_of(op, 1);
-      return reference::concatenation({input, a.zero_point, a.scale}, {tensors[op.input[1]], b.zero_point, b.scale},
-                                      out.scale, {out.zero_point, op.clamp_min, op.clamp_max});
+      const auto join = op.kind == OpKind::add ? reference::add : reference::concatenation;
+      const TensorRecord &a = model.input_of(op, 0), &b = model.input_of(op, 1);
+      return join({input, a.zero_point, a.scale}, {tensors[op.input[1]], b.zero_point, b.scale}, out.scale,
+                  {out.zero_point, op.clamp_min, op.clamp_max});
     }
     case OpKind::average_pool:
       return reference::average_pool(input, window_of(op), shape_of(out), {op.clamp_min, op.clamp_max});
@@ -85,11 +83,23 @@ reference::Image run_reference_op(const Model& model, int32_t index, const std::
   }
 }
 
-void run_reference(const Model& model, int32_t begin, const std::vector<OpParameters>& parameters,
-                   std::vector<reference::Image>& tensors) {
-  for (int32_t i = begin; i < model.op_count(); ++i) {
+std::vector<reference::Image> run_reference(const Model& model, const std::vector<OpParameters>& parameters,
+                                            const std::vector<int8_t>& image) {
+  std::vector<reference::Image> tensors(static_cast<size_t>(model.tensor_count()));
+  tensors[model.header().input_tensor] = image_of(image, shape_of(model.input()));
+  for (int32_t i = 0; i < model.op_count(); ++i) {
     tensors[model.op(i).output] = run_reference_op(model, i, parameters, tensors);
   }
+  return tensors;
+}
+
+std::vector<reference::Image> inputs_of(const Model& model, int32_t op, const Samples& samples) {
+  const std::vector<OpParameters> parameters = parameters_of(model);
+  std::vector<reference::Image> inputs;
+  for (const std::vector<int8_t>& image : samples.images) {
+    inputs.push_back(run_reference(model, parameters, image)[model.op(op).input[0]]);
+  }
+  return inputs;
 }
 
 std::vector<float> reference_logits(const Model& model, const std::vector<OpParameters>& parameters,

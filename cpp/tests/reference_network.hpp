@@ -5,6 +5,8 @@
 
 #include "core/image/model.hpp"
 #include "reference/tensors.hpp"
+#include "tests/linear_case.hpp"
+#include "tests/training_run.hpp"
 
 namespace pmt::tests {
 
@@ -16,12 +18,18 @@ struct OpParameters {
 
 std::vector<OpParameters> parameters_of(const Model& model);
 
+LinearCase linear_case(const Model& model, const OpRecord& op, const OpParameters& parameters,
+                       const reference::Image& input);
+
 reference::Image run_reference_op(const Model& model, int32_t index, const std::vector<OpParameters>& parameters,
                                   const std::vector<reference::Image>& tensors);
 
-// Runs ops begin .. end; tensors are by tensor index.
-void run_reference(const Model& model, int32_t begin, const std::vector<OpParameters>& parameters,
-                   std::vector<reference::Image>& tensors);
+// All tensors for an image, by tensor index.
+std::vector<reference::Image> run_reference(const Model& model, const std::vector<OpParameters>& parameters,
+                                            const std::vector<int8_t>& image);
+
+// The inputs of an op, one a sample.
+std::vector<reference::Image> inputs_of(const Model& model, int32_t op, const Samples& samples);
 
 // Logits of the last op from its input; its int8 output, scaled, where that is asked for or there
 // is not a linear head.

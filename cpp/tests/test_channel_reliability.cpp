@@ -6,11 +6,9 @@
 #include "core/align/channel_reliability.hpp"
 #include "core/zo/layer.hpp"
 #include "reference/alignment.hpp"
-#include "tests/layer_inputs.hpp"
 #include "tests/meter.hpp"
 #include "tests/random_network.hpp"
-#include "tests/shuffled_executor.hpp"
-#include "tests/simulated_kernels.hpp"
+#include "tests/reference_network.hpp"
 
 using namespace pmt;
 using namespace pmt::tests;
@@ -91,18 +89,14 @@ TEST_CASE("kernels, workers and their order do not change a bit of the reliabili
   for (uint64_t seed = 21; seed <= 26; ++seed) {
     const Case c(seed);
     OpenMeter<ReliabilityMeter> plain(c.model);
-    for (const Kernels* kernels : tested_kernels()) {
-      CAPTURE(kernels->name);
-      ShuffledExecutor team(seed, 3);
-      Machine machine(team.executor());
-      machine.kernels = kernels;
+    for_each_machine(seed, [&](const Machine& machine) {
       std::vector<int8_t> activations(static_cast<size_t>(c.samples.count() * kept_bytes(c.model)));
       KeptActivations kept = {activations.data(), c.samples.count()};
       OpenMeter<ReliabilityMeter> open(c.model, machine, &kept);
       for (const int32_t op : mixing_layers(c.model)) {
         CHECK(equal(measure(open, c.model, op, c.samples), measure(plain, c.model, op, c.samples)));
       }
-    }
+    });
   }
 }
 

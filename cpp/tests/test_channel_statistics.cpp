@@ -4,13 +4,10 @@
 
 #include "core/align/channel_statistics.hpp"
 #include "reference/alignment.hpp"
-#include "reference/ops.hpp"
-#include "tests/layer_inputs.hpp"
-#include "tests/linear_case.hpp"
 #include "tests/meter.hpp"
 #include "tests/random_network.hpp"
+#include "tests/reference_network.hpp"
 #include "tests/shuffled_executor.hpp"
-#include "tests/simulated_kernels.hpp"
 #include "tests/training_run.hpp"
 
 using namespace pmt;
@@ -40,36 +37,12 @@ class Meter {
   OpenMeter<StatisticsMeter> open_;
 };
 
-reference::Sums exact_sums(const Model& model, int32_t index, const reference::Image& input) {
-  const OpRecord& op = model.op(index);
-  const TensorRecord& in = model.input_of(op);
-  const TensorRecord& out = model.output_of(op);
-  const Shape shape = {out.height, out.width, out.channels};
-  const Window window = {op.kernel_h, op.kernel_w, op.stride_h, op.stride_w, op.pad_top, op.pad_left};
-  const std::vector<int8_t> weights(model.weights(op), model.weights(op) + weight_count(model, op));
-  const auto size = [](int32_t n) { return static_cast<size_t>(n); };
-  if (op.kind == OpKind::depthwise_conv2d) {
-    const auto of =
-        tensor_of<reference::DepthwiseWeights>(weights, {size(op.kernel_h), size(op.kernel_w), size(out.channels)});
-    return reference::depthwise_conv2d_sums(input, in.zero_point, of, window, shape);
-  }
-  if (op.kind == OpKind::conv2d) {
-    const auto of = tensor_of<reference::ConvWeights>(
-        weights, {size(out.channels), size(op.kernel_h), size(op.kernel_w), size(in.channels)});
-    return reference::conv2d_sums(input, in.zero_point, of, window, shape);
-  }
-  const auto of =
-      tensor_of<reference::DenseWeights>(weights, {size(out.channels), weights.size() / size(out.channels)});
-  const auto sums = reference::fully_connected_sums(input, in.zero_point, of);
-  reference::Sums one({1, 1, size(out.channels)});
-  std::copy(sums.begin(), sums.end(), one.begin());
-  return one;
-}
-
-std::vector<reference::Sums> exact_sums(const Model& model, int32_t index, const Samples& samples) {
+std::vector<reference::Sums> exact_sums(const Model& model, int32_t op, const Samples& samples) {
+  const OpParameters parameters = parameters_of(model)[static_cast<size_t>(op)];
   std::vector<reference::Sums> all;
-  for (const reference::Image& input : inputs_of(model, index, samples)) {
-    all.push_back(exact_sums(model, index, input));
+  for (const reference::Image& input : inputs_of(model, op, samples)) {
+    const LinearCase linear = linear_case(model, model.op(op), parameters, input);
+    all.push_back(exact_sums(linear, linear.input.data()));
   }
   return all;
 }
@@ -115,16 +88,12 @@ TEST_CASE("kernels, workers and their order do not change a bit") {
   for (uint64_t seed = 21; seed <= 26; ++seed) {
     const Case c(seed);
     Meter plain(c.model);
-    for (const Kernels* kernels : tested_kernels()) {
-      CAPTURE(kernels->name);
-      ShuffledExecutor team(seed, 3);
-      Machine machine(team.executor());
-      machine.kernels = kernels;
+    for_each_machine(seed, [&](const Machine& machine) {
       Meter meter(c.model, machine);
       for (const int32_t op : trainable_layers(c.model)) {
         CHECK(same(meter.measure(op, c.samples), plain.measure(op, c.samples)));
       }
-    }
+    });
   }
 }
 
@@ -205,13 +174,10 @@ TEST_CASE("an aligned layer has the reference's statistics, and its weights stay
 }
 
 TEST_CASE("gains are bounded, and constant or dead channels stay") {
-  ImageBuilder builder;
-  builder.add_tensor({1, 1, 1}, 0.5f);
-  builder.add_tensor({1, 1, 5}, 0.5f);
+  ImageBuilder builder({{1, 1, 1, 0.5f}, {1, 1, 5, 0.5f}});
   OpRecord op = window_op(OpKind::conv2d, 0, 1, {1, 1, 1, 1, 0, 0}, 0, 0);
   builder.add_op(op, {{4, 4, 4, 4, 4}, {10, 10, 10, 10, 10}, {0.25f, 0.25f, 0.25f, 1e-9f, 0.25f}});
-  const AlignedBytes image = builder.build();
-  const Model model = opened(image);
+  const OwnedModel model(builder.build());
   std::vector<int32_t> bias(5, 10);
   std::vector<float> scales = {0.25f, 0.25f, 0.25f, 1e-9f, 0.25f};
   const Statistics reference = {{1.0f, 2.0f}, {1.0f, 100.0f}, {1.0f, 0.0f}, {1.0f, 1.0f}, {1.0f, 1.0f}};

@@ -29,8 +29,7 @@ TEST_CASE("compact training changes the same bytes") {
   int32_t streamed = 0, layers_in_streams = 0;
   for (int i = 0; i < 300; ++i) {
     CAPTURE(i);
-    const AlignedBytes image = any_network(random);
-    const Model model = opened(image);
+    const OwnedModel model(any_network(random));
     TrainerOptions options = random_options(random);
     options.scope = random.chance(4) ? Scope::model_wise : Scope::layer_wise;
     std::vector<int32_t> layers;
@@ -55,12 +54,9 @@ TEST_CASE("compact training changes the same bytes") {
 
 TEST_CASE("the size of the weight tile does not change the bytes") {
   RandomSource random(72);
-  ImageBuilder builder;
-  builder.add_tensor({1, 1, 300});
-  builder.add_tensor({1, 1, 40});
+  ImageBuilder builder({{1, 1, 300}, {1, 1, 40}});
   builder.add_op(plain_op(OpKind::fully_connected, 0, 1), random_linear_data(random, 40, 300));
-  const AlignedBytes image = builder.build();
-  const Model model = opened(image);
+  const OwnedModel model(builder.build());
   TrainerOptions options;
   options.queries = 6;
   options.rule = EstimatorRule::weight;
@@ -84,8 +80,7 @@ TEST_CASE("a stream's tensors are those of its ops run one after another") {
   int32_t streamed = 0;
   for (int i = 0; i < 200; ++i) {
     CAPTURE(i);
-    const AlignedBytes image = random_bottlenecks(random, random.integer(1, 5));
-    const Model model = opened(image);
+    const OwnedModel model(random_bottlenecks(random, random.integer(1, 5)));
     Machine compact;
     compact.compact = true;
     const std::vector<int32_t> head = {model.op_count() - 1};
@@ -118,8 +113,7 @@ TEST_CASE("compact plans keep what every layer's queries read, and overlap nowhe
   int64_t compact_bytes = 0, usual_bytes = 0;
   for (int i = 0; i < 200; ++i) {
     CAPTURE(i);
-    const AlignedBytes image = any_network(random);
-    const Model model = opened(image);
+    const OwnedModel model(any_network(random));
     const std::vector<int32_t> layers = trainable_layers(model);
     std::vector<int32_t> nodes;
     for (size_t k = 0; k < layers.size(); ++k) nodes.push_back(random.integer(0, 1));
@@ -147,8 +141,7 @@ TEST_CASE("compact plans keep what every layer's queries read, and overlap nowhe
 
 TEST_CASE("what a card says of streams is checked") {
   RandomSource random(73);
-  const AlignedBytes image = random_bottlenecks(random, 3);
-  const Model model = opened(image);
+  const OwnedModel model(random_bottlenecks(random, 3));
   const std::vector<int32_t> layers = {model.op_count() - 1};
   const int32_t inputs = 0;
   const std::vector<int32_t> scratch(static_cast<size_t>(model.op_count()), 16);

@@ -25,13 +25,10 @@ using Vector = std::vector<int64_t>;
 // One fully connected layer: inputs * outputs weights, and no biases under training but where they are perturbed apart.
 struct LinearLoss {
   LinearLoss(int32_t inputs, int32_t outputs, TrainerOptions with) : options(with) {
-    ImageBuilder builder;
     RandomSource random(70);
-    builder.add_tensor({1, 1, inputs});
-    builder.add_tensor({1, 1, outputs});
+    ImageBuilder builder({{1, 1, inputs}, {1, 1, outputs}});
     builder.add_op(plain_op(OpKind::fully_connected, 0, 1), random_linear_data(random, outputs, inputs));
-    image = std::make_unique<AlignedBytes>(builder.build());
-    model = opened(*image);
+    model.take(builder.build());
     options.rule = EstimatorRule::weight;
     options.train_bias = options.separate_biases;
     run = std::make_unique<TrainingRun>(model, options, std::vector<int32_t>{0}, 64, Machine{});
@@ -74,8 +71,7 @@ struct LinearLoss {
     return sums;
   }
 
-  std::unique_ptr<AlignedBytes> image;
-  Model model;
+  OwnedModel model;
   TrainerOptions options;
   std::unique_ptr<TrainingRun> run;
   Vector gradient;
@@ -148,17 +144,13 @@ constexpr Window node_window = {3, 3, 1, 1, 0, 0};
 struct LinearNodeLoss {
   explicit LinearNodeLoss(int32_t queries) {
     RandomSource random(71);
-    ImageBuilder builder;
-    builder.add_tensor({6, 5, 3}, 0.05f, 4);
-    builder.add_tensor({4, 3, 6});
-    builder.add_tensor({1, 1, 5});
+    ImageBuilder builder({{6, 5, 3, 0.05f, 4}, {4, 3, 6}, {1, 1, 5}});
     OpRecord op = window_op(OpKind::conv2d, 0, 1, node_window, 0, 0);
     op.clamp_min = -30;
     op.clamp_max = 45;
     builder.add_op(op, random_linear_data(random, 6, 27));
     builder.add_op(plain_op(OpKind::fully_connected, 1, 2), random_linear_data(random, 5, 72));
-    image = std::make_unique<AlignedBytes>(builder.build());
-    model = opened(*image);
+    model.take(builder.build());
     options.queries = queries;
     options.rule = EstimatorRule::node;
     run = std::make_unique<TrainingRun>(model, options, std::vector<int32_t>{0}, 1, Machine{});
@@ -228,8 +220,7 @@ struct LinearNodeLoss {
     return slope_squares * patch_squares + xt::sum(xt::square(gradient))() - 2.0 * diagonal;
   }
 
-  std::unique_ptr<AlignedBytes> image;
-  Model model;
+  OwnedModel model;
   TrainerOptions options;
   std::unique_ptr<TrainingRun> run;
   reference::Image input, nodes;

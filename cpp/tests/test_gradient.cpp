@@ -21,9 +21,8 @@ int64_t free_nodes(const reference::Image& nodes, const OpRecord& op) {
 // A random network with some of its layers under training.
 struct Setting {
   explicit Setting(RandomSource& random)
-      : image(random_network(random, random.integer(1, 5),
+      : model(random_network(random, random.integer(1, 5),
                              random.pick<Head>({Head::fully_connected, Head::conv2d, Head::pool}))),
-        model(opened(image)),
         options(random_options(random)) {
     std::vector<int32_t> layers;
     for (const int32_t layer : trainable_layers(model)) {
@@ -44,8 +43,7 @@ struct Setting {
     forward(trainer().network(), trainer().plan(), workspace, 1, 0, op + 1);
   }
 
-  AlignedBytes image;
-  Model model;
+  OwnedModel model;
   TrainerOptions options;
   Samples samples;
   std::unique_ptr<TrainingRun> run;
@@ -123,7 +121,8 @@ TEST_CASE("a layer's gradient sums are those of the definition") {
         expected = reference.node_sums(index, 0, exact);
       } else {
         setting.run_to(0, layer.op - 1);
-        add_head_gradient(context, workspace, layer, {0, {setting.samples.labels[0]}}, sums.view());
+        head_gradient(context, workspace, {0, {setting.samples.labels[0]}}, workspace.head_gradient);
+        add_head_product(context, workspace, layer, workspace.head_gradient, sums.view());
         expected = reference.head_sums(index, 0);
       }
       if (setting.options.train_weights != 0) CHECK(sums.weights == whole(expected.weights));

@@ -41,17 +41,14 @@ struct Case {
     if (loss != Loss::cross_entropy) {
       for (int32_t i = 0; i < count * classes; ++i) targets.push_back(static_cast<float>(random.real(0.0, 1.0)));
     }
-    ImageBuilder builder;
-    builder.add_tensor({1, 1, features}, 0.02f, -100);
-    builder.add_tensor({1, 1, classes}, 0.1f, 0);
+    ImageBuilder builder({{1, 1, features, 0.02f, -100}, {1, 1, classes, 0.1f, 0}});
     LinearData data = {random.bytes(int64_t{classes} * features, -127, 127), {}, {}};
     for (int32_t k = 0; k < classes; ++k) {
       data.bias.push_back(random.integer(-500, 500));
       data.scales.push_back(static_cast<float>(random.real(0.001, 0.01)));
     }
     builder.add_op(plain_op(OpKind::fully_connected, 0, 1), data);
-    image = builder.build();
-    model = opened(image);
+    model.take(builder.build());
   }
   Case(const Case&) = delete;
   Case& operator=(const Case&) = delete;
@@ -80,8 +77,7 @@ struct Case {
   std::vector<int32_t> labels;
   std::vector<uint8_t> folds;
   std::vector<float> targets;
-  AlignedBytes image{0};
-  Model model;
+  OwnedModel model;
 };
 
 // A solver on memory of exactly the size that it asks for.
@@ -97,7 +93,9 @@ struct OpenSolver {
   HeadSolver solver;
 };
 
-std::vector<uint8_t> parameters(const Case& c) { return {c.image.data(), c.image.data() + c.image.size()}; }
+std::vector<uint8_t> parameters(const Case& c) {
+  return {c.model.image().data(), c.model.image().data() + c.model.image().size()};
+}
 
 // The objective on memory of its own, its features measured.
 struct OpenObjective {

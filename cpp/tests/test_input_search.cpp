@@ -150,17 +150,14 @@ TEST_CASE("a search in steps finds what its definition finds") {
   for (uint64_t seed = 0; seed < 400; ++seed) {
     World world(seed);
     RandomSource& random = world.random;
-    ImageBuilder builder;
-    builder.add_tensor({8, 8, 3});
-    builder.add_tensor({1, 1, 3});
+    ImageBuilder builder({{8, 8, 3}, {1, 1, 3}});
     builder.add_op(plain_op(OpKind::mean, 0, 1));
     Chain own;
     const int32_t side = random.pick<int32_t>({3, 8, 20});  // 3: too small for shrinkage
     if (side > 3 && random.chance(3)) own.push_back(input_bank[random.integer(0, input_bank_size - 1)]);
     if (random.chance(6)) own.push_back({FilterKind::tone_curve, 3, NoiseModel::constant, 0});
     builder.set_stage(side, side, own);
-    const AlignedBytes image = builder.build();
-    const Model model = opened(image);
+    const OwnedModel model(builder.build());
     const int32_t images = random.pick<int32_t>({29, 30, 77, 100, 101, 250, 300, 301, 500});
     AlignedBytes memory(1 << 14);
     Arena arena(memory.data(), memory.size());

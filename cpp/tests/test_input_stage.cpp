@@ -48,9 +48,7 @@ struct Size {
 
 // A network of one op behind a stage.
 AlignedBytes network(const Size& frame, const Size& input, int32_t channels, const std::vector<FilterRecord>& filters) {
-  ImageBuilder builder;
-  builder.add_tensor({input.height, input.width, channels});
-  builder.add_tensor({1, 1, channels});
+  ImageBuilder builder({{input.height, input.width, channels}, {1, 1, channels}});
   builder.add_op(plain_op(OpKind::mean, 0, 1));
   builder.set_stage(frame.height, frame.width, filters);
   return builder.build();
@@ -92,8 +90,7 @@ void compare(RandomSource& random, const Size& frame, const Size& input, int32_t
   CAPTURE(frame.height);
   CAPTURE(frame.width);
   CAPTURE(channels);
-  const AlignedBytes bytes = network(frame, input, channels, filters);
-  const Model model = opened(bytes);
+  const OwnedModel model(network(frame, input, channels, filters));
   const reference::Pixels image = random_pixels(random, frame.height, frame.width, channels);
   const std::vector<int8_t> found = run(model, image);
   CHECK(found == expected(image, input, filters));

@@ -11,23 +11,14 @@ using namespace pmt::tests;
 
 namespace {
 
-struct Setting {
-  explicit Setting(uint64_t seed) : random(seed), image(random_dag(random, 6)), model(opened(image)) {
+struct Setting : TrainingCase {
+  explicit Setting(uint64_t seed) : Setting(RandomSource(seed)) {}
+  explicit Setting(RandomSource random) : TrainingCase(random_dag(random, 6)) {
     samples = random_samples(random, model, 3);
     options.queries = 3;
     options.rounding = Rounding::stochastic;
     options.step = Step::normalized;
   }
-
-  TrainingRun run(const Executor& executor) const {
-    return TrainingRun(model, options, trainable_layers(model), samples.count(), executor);
-  }
-
-  RandomSource random;
-  AlignedBytes image;
-  Model model;
-  Samples samples;
-  TrainerOptions options;
 };
 
 // Reads samples until a given read, which fails as every later one does.
@@ -90,7 +81,7 @@ TEST_CASE("a step whose tasks stopped halfway is canceled, though every task was
 
 TEST_CASE("a stop that comes after the losses waits for the whole update") {
   const Setting setting(44);
-  TrainingRun whole = setting.run(sequential_executor());
+  TrainingRun whole = setting.run();
   REQUIRE(whole.train(setting.samples, 1, 0.7f).ok());
   bool wanted = false;
   Executor executor = sequential_executor();
@@ -133,7 +124,7 @@ TEST_CASE("a sample that cannot be read ends the step before any weight changes"
 TEST_CASE("a sample that cannot be read a second time is an error, not a wrong gradient") {
   Setting setting(42);
   setting.options.rule = EstimatorRule::node;
-  TrainingRun run = setting.run(sequential_executor());
+  TrainingRun run = setting.run();
   const std::vector<int32_t> before = run.parameters();
   FailingSource failing = {&setting.samples, 4};  // all three, then one of the last layer's gradient
   StepResult result = {};

@@ -22,7 +22,7 @@ using Frame = std::vector<int8_t>;
 // Frames that a network has learned, for it says their labels, and the same as a worse sensor sees them.
 struct World {
   explicit World(uint64_t seed, int32_t count = 80, bool has_stage = false)
-      : random(seed), image(random_bottlenecks(random, 3, has_stage)), model(opened(image)) {
+      : random(seed), model(random_bottlenecks(random, 3, has_stage)) {
     const Samples samples = random_samples(random, model, count);
     measure(samples);
     for (const std::vector<int8_t>& clean : samples.images) {
@@ -64,8 +64,7 @@ struct World {
   }
 
   RandomSource random;
-  AlignedBytes image;
-  Model model;
+  OwnedModel model;
   std::vector<ChannelStatistics> clean;
   std::vector<Frame> frames;
   std::vector<int32_t> labels;
@@ -90,8 +89,8 @@ struct Device {
       if (has_weights(world.model.op(i)) && (i % 2 == 0 || i + 1 == world.model.op_count())) layers.push_back(i);
     }
     LearnerSetup s = {};
-    s.image = world.image.data();
-    s.image_bytes = world.image.size();
+    s.image = world.model.image().data();
+    s.image_bytes = world.model.image().size();
     s.clean = world.clean.data();
     s.clean_count = static_cast<int32_t>(world.clean.size());
     s.kernels = &portable_kernels();
@@ -318,34 +317,22 @@ TEST_CASE("phases one by one reach what all of them reach") {
 
 TEST_CASE("a learner learns the same from C") {
   const World world(30);
-  Device device(world);
+  Device device(world), device_in_c(world);
   const LearnerSetup as_in_cpp = device.setup(16, true);
   pmt_learner_setup setup = {};
-  setup.image = world.image.data();
-  setup.image_bytes = world.image.size();
+  setup.image = world.model.image().data();
+  setup.image_bytes = world.model.image().size();
   setup.clean = &world.clean[0].mean;
   setup.clean_count = static_cast<int32_t>(world.clean.size());
-  std::vector<Frame> store(world.frames.size());
-  setup.frames = {&store,
-                  [](void* context, int32_t index, void* frame) {
-                    const Frame& stored = (*static_cast<std::vector<Frame>*>(context))[static_cast<size_t>(index)];
-                    std::memcpy(frame, stored.data(), stored.size());
-                    return 1;
-                  },
-                  [](void* context, int32_t index, const void* frame) {
-                    auto& all = *static_cast<std::vector<Frame>*>(context);
-                    Frame& stored = all[static_cast<size_t>(index)];
-                    std::memcpy(stored.data(), frame, stored.size());
-                    return 1;
-                  }};
-  for (Frame& frame : store) frame.resize(world.frames[0].size());
+  setup.frames = {&device_in_c, as_in_cpp.frames.read, as_in_cpp.frames.write};
   setup.samples = static_cast<int32_t>(world.frames.size());
   setup.held_out = 16;
-  setup.keeps_confirmed = 1;
+  setup.keeps_confirmed = true;
   setup.epochs = reinterpret_cast<const pmt_epochs*>(&as_in_cpp.epochs);
-  setup.keeps_activations = 1;
+  setup.keeps_activations = true;
   AlignedBytes object(pmt_learner_bytes()), tables(pmt_learner_table_bytes(&setup));
-  int status = 0, done = 0;
+  int status = 0;
+  bool done = false;
   pmt_learner* learner = pmt_learner_open(object.data(), &setup, tables.data(), tables.size(), &status);
   REQUIRE(std::strcmp(pmt_message(status), "the arena is smaller than the plan needs") == 0);
   AlignedBytes memory(pmt_learner_needed(learner)), external(pmt_learner_external_needed(learner));
@@ -359,7 +346,7 @@ TEST_CASE("a learner learns the same from C") {
   }
   REQUIRE(device.run(LearnerPhase::all).ok());
   REQUIRE(pmt_learner_begin(learner, PMT_PHASE_ALL) == 0);
-  while (done == 0) REQUIRE(pmt_learner_run(learner, 100, 0, &done) == 0);
+  while (!done) REQUIRE(pmt_learner_run(learner, 100, 0, &done) == 0);
   CHECK(pmt_learner_candidate(learner) == static_cast<pmt_state>(device.learner.candidate()));
   REQUIRE(pmt_learner_candidate(learner) != PMT_ORIGINAL);
   for (const pmt_state state : {PMT_ORIGINAL, PMT_ALIGNED, PMT_HEAD, PMT_HEAD_ALONE, PMT_TRAINED}) {
@@ -371,7 +358,7 @@ TEST_CASE("a learner learns the same from C") {
   }
   REQUIRE(device.learner.commit().ok());
   REQUIRE(pmt_learner_commit(learner) == 0);
-  CHECK(pmt_learner_on_trial(learner) == 1);
+  CHECK(pmt_learner_on_trial(learner));
   pmt_prediction prediction = {};
   std::copy(world.frames[5].begin(), world.frames[5].end(), pmt_learner_frame(learner));
   REQUIRE(pmt_learner_predict(learner, pmt_learner_frame(learner), &prediction) == 0);

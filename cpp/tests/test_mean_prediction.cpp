@@ -14,8 +14,8 @@ using namespace pmt::tests;
 
 namespace {
 
-struct Setting {
-  Setting(RandomSource& random, float diversity, bool weights) : image(random_dag(random, 6)), model(opened(image)) {
+struct Setting : TrainingCase {
+  Setting(RandomSource& random, float diversity, bool weights) : TrainingCase(random_dag(random, 6)) {
     samples = random_samples(random, model, 3);
     options.queries = 4;
     options.rounding = Rounding::stochastic;
@@ -27,13 +27,6 @@ struct Setting {
     options.diversity = diversity;
     options.train_weights = weights ? 1 : 0;
   }
-
-  TrainingRun run() const { return TrainingRun(model, options, trainable_layers(model), samples.count(), {}); }
-
-  AlignedBytes image;
-  Model model;
-  Samples samples;
-  TrainerOptions options;
 };
 
 void copy_parameters(const Trainer& from, const Trainer& to) {

@@ -17,11 +17,7 @@ namespace {
 
 // conv2d 4x4x2 -> 4x4x3, average_pool -> 2x2x3, fully_connected -> 5.
 AlignedBytes small_image() {
-  ImageBuilder builder;
-  builder.add_tensor({4, 4, 2});
-  builder.add_tensor({4, 4, 3}, 0.1f, -7);
-  builder.add_tensor({2, 2, 3}, 0.1f, -7);
-  builder.add_tensor({1, 1, 5});
+  ImageBuilder builder({{4, 4, 2}, {4, 4, 3, 0.1f, -7}, {2, 2, 3, 0.1f, -7}, {1, 1, 5}});
   builder.add_op(window_op(OpKind::conv2d, 0, 1, {3, 3, 1, 1, 1, 1}, 1, 1),
                  {std::vector<int8_t>(54, 3), {1, 2, 3}, {0.1f, 0.2f, 0.3f}});
   builder.add_op(window_op(OpKind::average_pool, 1, 2, {2, 2, 2, 2, 0, 0}, 0, 0));
@@ -57,8 +53,7 @@ uint32_t bits_of(float value) {
 }  // namespace
 
 TEST_CASE("a valid image opens and reads back") {
-  const AlignedBytes image = small_image();
-  const Model model = opened(image);
+  const OwnedModel model(small_image());
   CHECK(model.tensor_count() == 4);
   CHECK(model.op_count() == 3);
   CHECK(model.classes() == 5);
@@ -77,10 +72,7 @@ TEST_CASE("a valid image opens and reads back") {
 }
 
 TEST_CASE("names, blocks, metadata and shapes read back as they were written") {
-  ImageBuilder builder;
-  builder.add_tensor({6, 5, 2}, 0.25f, -3);
-  builder.add_tensor({3, 3, 4}, 0.5f, 7);
-  builder.add_tensor({1, 1, 4}, 0.5f, 7);
+  ImageBuilder builder({{6, 5, 2, 0.25f, -3}, {3, 3, 4, 0.5f, 7}, {1, 1, 4, 0.5f, 7}});
   builder.name_tensor(0, "image");
   builder.name_tensor(2, "scores");
   OpRecord conv = window_op(OpKind::conv2d, 0, 1, {2, 3, 2, 2, 0, 1}, 0, 1);
@@ -93,8 +85,7 @@ TEST_CASE("names, blocks, metadata and shapes read back as they were written") {
   builder.add_block({}, builder.add_name("empty"));
   builder.add_block({0}, builder.add_name("B1"));
   builder.set_metadata("{\"classes\": 4}");
-  const AlignedBytes image = builder.build();
-  const Model model = opened(image);
+  const OwnedModel model(builder.build());
   CHECK(std::string(model.name(model.input().name)) == "image");
   CHECK(std::string(model.name(model.output().name)) == "scores");
   CHECK(std::string(model.name(model.tensor(1).name)) == "x");
@@ -241,9 +232,7 @@ TEST_CASE("a tensor that no op makes may lie unused, but not be read") {
 }
 
 TEST_CASE("tensors too large for a plan are refused") {
-  ImageBuilder builder;
-  builder.add_tensor({4096, 4096, 8});
-  builder.add_tensor({4096, 4096, 8});
+  ImageBuilder builder({{4096, 4096, 8}, {4096, 4096, 8}});
   builder.add_op(plain_op(OpKind::reshape, 0, 1));
   const Status status = status_of(builder.build());
   CHECK(status.code == Code::tensor_shape);

@@ -21,9 +21,7 @@ Code code_of(OpKind kind, const Shape& in, const Shape& out) { return code_of(pl
 
 // A fully connected layer of two classes over every input, with the largest products there are.
 AlignedBytes widest_products(int32_t taps) {
-  ImageBuilder builder;
-  builder.add_tensor({1, 1, taps}, 0.05f, -128);
-  builder.add_tensor({1, 1, 2});
+  ImageBuilder builder({{1, 1, taps, 0.05f, -128}, {1, 1, 2}});
   LinearData data = constant_data(2 * static_cast<size_t>(taps), 2);
   for (int8_t& weight : data.weights) weight = -128;
   builder.add_op(plain_op(OpKind::fully_connected, 0, 1), data);
@@ -60,11 +58,9 @@ TEST_CASE("ops without a window have a kernel and stride of 1 and no padding") {
     CHECK(code_of(op, in, out) == Code::ok);
     return refused == fields;
   };
-  OpRecord add = plain_op(OpKind::add, 0, 1);
-  add.input[1] = 0;
   CHECK(codes(plain_op(OpKind::mean, 0, 1), {2, 3, 4}, {1, 1, 4}));
   CHECK(codes(plain_op(OpKind::reshape, 0, 1), {2, 3, 4}, {1, 1, 24}));
-  CHECK(codes(add, {2, 3, 4}, {2, 3, 4}));
+  CHECK(codes(join_op(OpKind::add, 0, 0, 1), {2, 3, 4}, {2, 3, 4}));
   CHECK(codes(plain_op(OpKind::pad, 0, 1), {2, 3, 4}, {2, 3, 4}));
 }
 
@@ -92,9 +88,7 @@ TEST_CASE("an addition joins equal shapes, not equal numbers of elements") {
     builder.add_tensor(second);
     builder.add_tensor({2, 3, 4});
     builder.add_op(plain_op(OpKind::reshape, 0, 1));
-    OpRecord op = plain_op(OpKind::add, 0, 2);
-    op.input[1] = 1;
-    builder.add_op(op);
+    builder.add_op(join_op(OpKind::add, 0, 1, 2));
     return status_of(builder.build()).code;
   };
   CHECK(code({2, 3, 4}) == Code::ok);
@@ -104,8 +98,7 @@ TEST_CASE("an addition joins equal shapes, not equal numbers of elements") {
 
 TEST_CASE("a layer whose accumulators could overflow is refused, the widest allowed one does not") {
   CHECK(status_of(widest_products(65536)).code == Code::op_geometry);
-  const AlignedBytes widest = widest_products(65535);
-  const Model model = opened(widest);
+  const OwnedModel model(widest_products(65535));
   Engine engine(model);
   const std::vector<int8_t> input(65535, 127);
   // -(255 * 128 * 65535) products of 0.05 * 0.1
@@ -115,9 +108,7 @@ TEST_CASE("a layer whose accumulators could overflow is refused, the widest allo
 
 TEST_CASE("a convolution over too many taps is refused") {
   const auto code = [](int32_t channels) {
-    ImageBuilder builder;
-    builder.add_tensor({2, 2, channels});
-    builder.add_tensor({1, 1, 1});
+    ImageBuilder builder({{2, 2, channels}, {1, 1, 1}});
     builder.add_op(window_op(OpKind::conv2d, 0, 1, {2, 2, 1, 1, 0, 0}, 0, 0),
                    constant_data(4 * static_cast<size_t>(channels), 1));
     return status_of(builder.build()).code;

@@ -1,7 +1,6 @@
 #include <doctest/doctest.h>
 
 #include "tests/engine.hpp"
-#include "tests/linear_case.hpp"
 #include "tests/random_network.hpp"
 #include "tests/reference_network.hpp"
 
@@ -10,16 +9,13 @@ using namespace pmt::tests;
 
 namespace {
 
-void compare(RandomSource& random, const AlignedBytes& image) {
-  const Model model = opened(image);
+void compare(RandomSource& random, AlignedBytes image) {
+  const OwnedModel model(std::move(image));
   Engine engine(model);
   const std::vector<OpParameters> parameters = parameters_of(model);
-  std::vector<reference::Image> tensors(static_cast<size_t>(model.tensor_count()));
-  const uint32_t input = model.header().input_tensor;
   const std::vector<int8_t> values = random.bytes(element_count(model.input()));
-  tensors[input] = image_of(values, {model.input().height, model.input().width, model.input().channels});
-  run_reference(model, 0, parameters, tensors);
-  std::copy(values.begin(), values.end(), engine.tensor(input));
+  const std::vector<reference::Image> tensors = run_reference(model, parameters, values);
+  std::copy(values.begin(), values.end(), engine.tensor(model.header().input_tensor));
   for (int32_t i = 0; i < model.op_count(); ++i) {
     CAPTURE(i);
     forward(engine.network(), engine.plan(), engine.activations(), 1, i, i + 1);
@@ -49,9 +45,7 @@ TEST_CASE("a linear head is the one whose window covers its input") {
     builder.add_tensor(in);
     builder.add_tensor(out);
     builder.add_op(window_op(kind, 0, 1, window, 0, 0), constant_data(4096, 64));
-    const AlignedBytes image = builder.build();
-    const Model model = opened(image);
-    return has_linear_head(model);
+    return has_linear_head(OwnedModel(builder.build()));
   };
   CHECK(with_head(OpKind::fully_connected, {1, 1, 1, 1, 0, 0}, {2, 2, 4}, {1, 1, 10}));
   CHECK(with_head(OpKind::conv2d, {1, 1, 1, 1, 0, 0}, {1, 1, 4}, {1, 1, 10}));
@@ -63,15 +57,12 @@ TEST_CASE("a linear head is the one whose window covers its input") {
 
 TEST_CASE("a head with a fused activation is none, as its logits are not linear") {
   const auto with_clamp = [](int32_t zero_point, int32_t clamp_min, int32_t clamp_max) {
-    ImageBuilder builder;
-    builder.add_tensor({1, 1, 4});
-    builder.add_tensor({1, 1, 10}, 0.05f, zero_point);
+    ImageBuilder builder({{1, 1, 4}, {1, 1, 10, 0.05f, zero_point}});
     OpRecord op = plain_op(OpKind::fully_connected, 0, 1);
     op.clamp_min = clamp_min;
     op.clamp_max = clamp_max;
     builder.add_op(op, constant_data(40, 10));
-    const AlignedBytes image = builder.build();
-    return has_linear_head(opened(image));
+    return has_linear_head(OwnedModel(builder.build()));
   };
   CHECK(with_clamp(-127, -128, 127));
   CHECK(!with_clamp(-128, -128, 127));

@@ -8,6 +8,7 @@
 #include "host/inference.hpp"
 #include "host/perturbed_forwards.hpp"
 #include "tests/random_dag.hpp"
+#include "tests/training_run.hpp"
 
 namespace pmt::tests {
 namespace {
@@ -21,6 +22,18 @@ std::vector<float> logits_of(const host::HostModel& model, const std::vector<int
   return logits;
 }
 
+struct Case {
+  explicit Case(RandomSource& random)
+      : image(random_dag(random, 6)),
+        host(image.data(), image.size()),
+        images(random.bytes(int64_t{samples} * element_count(model().input()))) {}
+  const Model& model() const { return host.model(); }
+
+  AlignedBytes image;
+  host::HostModel host;
+  std::vector<int8_t> images;
+};
+
 // The logits of the images with a layer that holds the sums.
 std::vector<float> changed_logits(const AlignedBytes& image, int32_t op, const int8_t* weights, const int32_t* bias,
                                   const std::vector<int8_t>& images) {
@@ -31,8 +44,7 @@ std::vector<float> changed_logits(const AlignedBytes& image, int32_t op, const i
     storage.weights[i] = static_cast<int8_t>(clamp(storage.weights[i] + weights[i], -127, 127));
   }
   for (int32_t c = 0; c < model.model().output_of(record).channels; ++c) {
-    const int64_t sum = int64_t{storage.bias[c]} + bias[c];
-    storage.bias[c] = static_cast<int32_t>(std::clamp<int64_t>(sum, INT32_MIN, INT32_MAX));
+    storage.bias[c] = saturated(int64_t{storage.bias[c]} + bias[c]);
   }
   model.repack(op);
   return logits_of(model, images);
@@ -43,26 +55,24 @@ std::vector<float> changed_logits(const AlignedBytes& image, int32_t op, const i
 TEST_CASE("a perturbed layer gives the logits of a model that holds the sums, for any number of threads") {
   for (uint64_t seed = 1; seed <= 12; ++seed) {
     RandomSource random(seed);
-    const AlignedBytes image = random_dag(random, 6);
-    const host::HostModel model(image.data(), image.size());
-    const std::vector<int8_t> images = random.bytes(int64_t{samples} * element_count(model.model().input()));
-    for (int32_t op = 0; op < model.model().op_count(); ++op) {
-      if (!has_weights(model.model().op(op))) continue;
-      const int32_t count = weight_count(model.model(), model.model().op(op));
-      const int32_t channels = model.model().output_of(model.model().op(op)).channels;
+    const Case c(random);
+    for (const int32_t op : trainable_layers(c.model())) {
+      const int32_t count = weight_count(c.model(), c.model().op(op));
+      const int32_t channels = c.model().output_of(c.model().op(op)).channels;
       const std::vector<int8_t> weights = random.bytes(int64_t{queries} * count);
       std::vector<int32_t> bias(static_cast<size_t>(queries * channels));
       for (int32_t& value : bias) value = random.integer(-3000, 3000);
       const host::LayerPerturbation perturbation = {op, queries, {weights.data(), count, 0}, {bias.data(), channels, 0},
                                                     {}, false};
-      const auto size = static_cast<size_t>(samples * model.model().classes());
+      const auto size = static_cast<size_t>(samples * c.model().classes());
       std::vector<float> found(queries * size), threaded(queries * size);
-      host::perturbed_logits(model, perturbation, {images.data(), nullptr, samples}, false, 1, never, found.data());
-      host::perturbed_logits(model, perturbation, {images.data(), nullptr, samples}, false, 3, never, threaded.data());
+      const host::SampleArray array = {c.images.data(), nullptr, samples};
+      host::perturbed_logits(c.host, perturbation, array, false, 1, never, found.data());
+      host::perturbed_logits(c.host, perturbation, array, false, 3, never, threaded.data());
       CHECK(found == threaded);
       for (const int32_t query : {0, 3, 6}) {
         const std::vector<float> wanted =
-            changed_logits(image, op, weights.data() + query * count, bias.data() + query * channels, images);
+            changed_logits(c.image, op, weights.data() + query * count, bias.data() + query * channels, c.images);
         CHECK(std::equal(wanted.begin(), wanted.end(), found.begin() + static_cast<std::ptrdiff_t>(query * size)));
       }
     }
@@ -71,12 +81,9 @@ TEST_CASE("a perturbed layer gives the logits of a model that holds the sums, fo
 
 TEST_CASE("moved nodes of a channel are those of every position, and each sample may have its own") {
   RandomSource random(5);
-  const AlignedBytes image = random_dag(random, 6);
-  const host::HostModel model(image.data(), image.size());
-  const std::vector<int8_t> images = random.bytes(int64_t{samples} * element_count(model.model().input()));
-  for (int32_t op = 0; op < model.model().op_count(); ++op) {
-    if (!has_weights(model.model().op(op))) continue;
-    const TensorRecord& out = model.model().output_of(model.model().op(op));
+  const Case c(random);
+  for (const int32_t op : trainable_layers(c.model())) {
+    const TensorRecord& out = c.model().output_of(c.model().op(op));
     const int32_t channels = out.channels, nodes = element_count(out), sets = queries * samples;
     const std::vector<int8_t> by_channel = random.bytes(int64_t{sets} * channels);
     std::vector<int8_t> by_node(static_cast<size_t>(sets * nodes));
@@ -88,9 +95,9 @@ TEST_CASE("moved nodes of a channel are those of every position, and each sample
       const std::vector<int8_t>& values = one ? by_channel : by_node;
       const int32_t each = one ? channels : nodes;
       std::vector<float>& found = logits[one ? 0 : 1];
-      found.resize(static_cast<size_t>(sets * model.model().classes()));
+      found.resize(static_cast<size_t>(sets * c.model().classes()));
       const host::LayerPerturbation perturbation = {op, queries, {}, {}, {values.data(), samples * each, each}, one};
-      host::perturbed_logits(model, perturbation, {images.data(), nullptr, samples}, false, 2, never, found.data());
+      host::perturbed_logits(c.host, perturbation, {c.images.data(), nullptr, samples}, false, 2, never, found.data());
     }
     CHECK(logits[0] == logits[1]);
   }

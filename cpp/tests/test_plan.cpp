@@ -15,11 +15,7 @@ namespace {
 
 // conv2d 4x4x3 -> 4x4x8, depthwise -> 4x4x8, fully_connected -> 10.
 AlignedBytes small_chain() {
-  ImageBuilder builder;
-  builder.add_tensor({4, 4, 3});
-  builder.add_tensor({4, 4, 8});
-  builder.add_tensor({4, 4, 8});
-  builder.add_tensor({1, 1, 10});
+  ImageBuilder builder({{4, 4, 3}, {4, 4, 8}, {4, 4, 8}, {1, 1, 10}});
   builder.add_op(plain_op(OpKind::conv2d, 0, 1), constant_data(24, 8));
   builder.add_op(plain_op(OpKind::depthwise_conv2d, 1, 2), constant_data(8, 8));
   builder.add_op(plain_op(OpKind::fully_connected, 2, 3), constant_data(1280, 10));
@@ -28,17 +24,10 @@ AlignedBytes small_chain() {
 
 // conv2d 4x4x4 -> 4x4x8, conv2d -> 4x4x4, add the input, mean.
 AlignedBytes residual_block() {
-  ImageBuilder builder;
-  builder.add_tensor({4, 4, 4});
-  builder.add_tensor({4, 4, 8});
-  builder.add_tensor({4, 4, 4});
-  builder.add_tensor({4, 4, 4});
-  builder.add_tensor({1, 1, 4});
+  ImageBuilder builder({{4, 4, 4}, {4, 4, 8}, {4, 4, 4}, {4, 4, 4}, {1, 1, 4}});
   builder.add_op(plain_op(OpKind::conv2d, 0, 1), constant_data(32, 8));
   builder.add_op(plain_op(OpKind::conv2d, 1, 2), constant_data(32, 4));
-  OpRecord add = plain_op(OpKind::add, 2, 3);
-  add.input[1] = 0;
-  builder.add_op(add);
+  builder.add_op(join_op(OpKind::add, 2, 0, 3));
   builder.add_op(plain_op(OpKind::mean, 3, 4));
   return builder.build();
 }
@@ -139,7 +128,7 @@ class StampedPass {
 // A network and its plan.
 struct Planned {
   explicit Planned(AlignedBytes network)
-      : image(std::move(network)), model(opened(image)), table(static_cast<size_t>(Plan::table_size(model))) {}
+      : model(std::move(network)), table(static_cast<size_t>(Plan::table_size(model))) {}
 
   void make(std::vector<int32_t> under_training, QueryMemory memory = QueryMemory::shared) {
     layers = std::move(under_training);
@@ -154,8 +143,7 @@ struct Planned {
     return all;
   }
 
-  AlignedBytes image;
-  Model model;
+  OwnedModel model;
   std::vector<int32_t> table, layers;
   Plan plan;
 };

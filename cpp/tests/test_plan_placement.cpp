@@ -60,8 +60,8 @@ std::vector<Buffer> kept_buffers(const Model& model, const Plan& plan, int32_t l
   return kept;
 }
 
-void check_placement(RandomSource& random, const AlignedBytes& image) {
-  const Model model = opened(image);
+void check_placement(RandomSource& random, AlignedBytes image) {
+  const OwnedModel model(std::move(image));
   std::vector<int32_t> layers, nodes;
   for (int32_t i = 0; i < model.op_count(); ++i) {
     if (!has_weights(model.op(i)) || random.chance(4)) continue;
@@ -92,13 +92,10 @@ TEST_CASE("every buffer of a compact plan has the lowest offset that larger ones
 }
 
 TEST_CASE("tensors that no op makes or reads have a place, and the table has room") {
-  ImageBuilder builder;
-  builder.add_tensor({4, 4, 4});
-  builder.add_tensor({1, 1, 4});
+  ImageBuilder builder({{4, 4, 4}, {1, 1, 4}});
   for (int i = 0; i < 40; ++i) builder.add_tensor({2, 2, 4});
   builder.add_op(plain_op(OpKind::mean, 0, 1));
-  const AlignedBytes image = builder.build();
-  const Model model = opened(image);
+  const OwnedModel model(builder.build());
   std::vector<int32_t> table(static_cast<size_t>(Plan::table_size(model)));
   Plan plan;
   const int32_t scratch = 0;

@@ -73,8 +73,7 @@ struct Trial {
 };
 
 struct Case {
-  explicit Case(uint32_t seed)
-      : random(seed), image(random_network(random, 3, Head::fully_connected)), model(opened(image)) {
+  explicit Case(uint32_t seed) : random(seed), model(random_network(random, 3, Head::fully_connected)) {
     options.queries = 3;
     options.mu_weight = options.mu_node = 2;
     options.baseline = Baseline::leave_one_out;
@@ -83,8 +82,7 @@ struct Case {
   Trial trial() { return Trial(model, options, random_samples(random, model, 4), random_samples(random, model, 6)); }
 
   RandomSource random;
-  AlignedBytes image;
-  Model model;
+  OwnedModel model;
   TrainerOptions options;
 };
 

@@ -18,11 +18,10 @@ using namespace pmt::tests;
 
 namespace {
 
-// A network, random samples of it, and options.
-struct Setting {
-  Setting(RandomSource& random, AlignedBytes network)
-      : image(std::move(network)), model(opened(image)), options(random_options(random)) {
-    layers = trainable_layers(model);
+// With random samples and options.
+struct Setting : TrainingCase {
+  Setting(RandomSource& random, AlignedBytes network) : TrainingCase(std::move(network)) {
+    options = random_options(random);
     samples = random_samples(random, model, random.integer(1, 5));
   }
   explicit Setting(RandomSource& random)
@@ -30,43 +29,26 @@ struct Setting {
                                        random.pick<Head>({Head::fully_connected, Head::conv2d, Head::pool}))) {}
 
   std::vector<int32_t> trained(const TrainerOptions& with, const Machine& machine) const {
-    TrainingRun run(model, with, layers, samples.count(), machine);
+    TrainingRun run(model, with, trainable_layers(model), samples.count(), machine);
     REQUIRE(run.train(samples, 3, 0.7f).ok());
     return run.parameters();
   }
 
-  TrainingRun run() const { return TrainingRun(model, options, layers, samples.count(), {}); }
   std::vector<int32_t> start() const { return run().parameters(); }
-
-  AlignedBytes image;
-  Model model;
-  TrainerOptions options;
-  std::vector<int32_t> layers;
-  Samples samples;
 };
 
 // conv2d -> fully_connected, as small as a network gets.
-struct SmallSetting {
+struct SmallSetting : TrainingCase {
   SmallSetting() {
-    ImageBuilder builder;
     RandomSource random(30);
-    builder.add_tensor({2, 2, 2});
-    builder.add_tensor({2, 2, 3});
-    builder.add_tensor({2, 2, 3});
-    builder.add_tensor({1, 1, 4});
+    ImageBuilder builder({{2, 2, 2}, {2, 2, 3}, {2, 2, 3}, {1, 1, 4}});
     builder.add_op(plain_op(OpKind::conv2d, 0, 1), random_linear_data(random, 3, 2));
     builder.add_op(plain_op(OpKind::reshape, 1, 2));
     builder.add_op(plain_op(OpKind::fully_connected, 2, 3), random_linear_data(random, 4, 12));
-    image = std::make_unique<AlignedBytes>(builder.build());
-    model = opened(*image);
+    model.take(builder.build());
     samples = random_samples(random, model, 3);
     options.queries = 4;
   }
-
-  std::unique_ptr<AlignedBytes> image;
-  Model model;
-  Samples samples;
-  TrainerOptions options;
 };
 
 }  // namespace
@@ -175,7 +157,7 @@ TEST_CASE("an estimate refuses a trainer that keeps no gradient of a whole layer
   const auto code = [&](bool compact, int32_t samples) {
     Machine machine;
     machine.compact = compact;
-    TrainingRun run(setting.model, setting.options, {0, 2}, 3, machine);
+    TrainingRun run = setting.run(machine);
     const std::vector<int32_t> before = run.parameters();
     const Status status = run.trainer().estimate(0, samples, source_of(setting.samples), 0);
     CHECK(run.parameters() == before);
@@ -204,7 +186,7 @@ TEST_CASE("a compact trainer refuses packed weights, which are not weights of ba
 
 TEST_CASE("a step reports the loss from before its update") {
   SmallSetting setting;
-  TrainingRun run(setting.model, setting.options, {0, 2}, 3, sequential_executor());
+  TrainingRun run = setting.run();
   const SampleSource source = source_of(setting.samples);
   StepResult first = {}, second = {}, third = {};
   const std::vector<int32_t> before = run.parameters();
@@ -248,7 +230,7 @@ TEST_CASE("open refuses setups that cannot work") {
 
 TEST_CASE("a step refuses bad samples and leaves every weight as it was") {
   SmallSetting setting;
-  TrainingRun run(setting.model, setting.options, {0, 2}, 3, sequential_executor());
+  TrainingRun run = setting.run();
   const std::vector<int32_t> before = run.parameters();
   StepResult result = {};
   const SampleSource source = source_of(setting.samples);

@@ -16,34 +16,26 @@ namespace {
 constexpr size_t guard_bytes = 4096;
 constexpr uint8_t guard = 0xC3;
 
-struct Setting {
-  explicit Setting(uint64_t seed) : random(seed), image(random_dag(random, 7)), model(opened(image)) {
-    layers = trainable_layers(model);
-    for (const int32_t index : layers) {
-      const OpRecord& op = model.op(index);
-      weights.emplace_back(model.weights(op), model.weights(op) + weight_count(model, op));
-      biases.emplace_back(model.bias(op), model.bias(op) + model.output_of(op).channels);
-    }
-    for (size_t i = 0; i < layers.size(); ++i) storage.push_back({weights[i].data(), biases[i].data()});
+struct Setting : TrainingCase {
+  explicit Setting(RandomSource random)
+      : TrainingCase(random_dag(random, 7)), layers(trainable_layers(model)), own(model, layers) {
     samples = random_samples(random, model, 3);
     options.queries = 3;
   }
 
   TrainerSetup setup(const Executor& executor) const {
-    return {
-        &model,  &portable_kernels(), &options, layers.data(), static_cast<int32_t>(layers.size()), storage.data(), 3,
-        executor};
+    return {&model,
+            &portable_kernels(),
+            &options,
+            layers.data(),
+            static_cast<int32_t>(layers.size()),
+            own.storage.data(),
+            3,
+            executor};
   }
 
-  RandomSource random;
-  AlignedBytes image;
-  Model model;
-  Samples samples;
-  TrainerOptions options;
   std::vector<int32_t> layers;
-  std::vector<std::vector<int8_t>> weights;
-  std::vector<std::vector<int32_t>> biases;
-  std::vector<LayerStorage> storage;
+  OwnParameters own;
 };
 
 bool is_untouched(const uint8_t* first, size_t count) {
@@ -53,7 +45,7 @@ bool is_untouched(const uint8_t* first, size_t count) {
 }  // namespace
 
 TEST_CASE("any smaller memory is refused, and not a byte beyond it is written") {
-  const Setting setting(50);
+  const Setting setting{RandomSource(50)};
   const TrainerSetup setup = setting.setup(sequential_executor());
   const size_t tables = Trainer::table_bytes(setting.model, setup.layer_count);
   Trainer measuring;
@@ -93,7 +85,7 @@ TEST_CASE("training writes nothing around its memory, nor to the image") {
   for (uint64_t seed = 51; seed < 61; ++seed) {
     for (const EstimatorRule rule : {EstimatorRule::by_dimension, EstimatorRule::weight, EstimatorRule::node}) {
       CAPTURE(seed);
-      Setting setting(seed);
+      Setting setting{RandomSource(seed)};
       setting.options.rule = rule;
       ShuffledExecutor executor(seed, 2);
       const TrainerSetup setup = setting.setup(executor.executor());
@@ -103,25 +95,22 @@ TEST_CASE("training writes nothing around its memory, nor to the image") {
       const size_t needed = trainer.bytes_needed();
       AlignedBytes memory(needed + 2 * guard_bytes, guard);
       REQUIRE(trainer.open(setup, memory.data() + guard_bytes, needed).ok());
-      const AlignedBytes image(setting.image);
+      const AlignedBytes image(setting.model.image());
       StepResult result = {};
       for (uint32_t step = 0; step < 2; ++step) {
         REQUIRE(trainer.step(step, 0.5f, 3, source_of(setting.samples), &result).ok());
       }
       CHECK(is_untouched(memory.data(), guard_bytes));
       CHECK(is_untouched(memory.data() + guard_bytes + needed, guard_bytes));
-      CHECK(std::equal(image.data(), image.data() + image.size(), setting.image.data()));
+      CHECK(std::equal(image.data(), image.data() + image.size(), setting.model.image().data()));
     }
   }
 }
 
 TEST_CASE("sums lie over what is alive where losses are all they need, else beside it") {
-  ImageBuilder builder;
-  builder.add_tensor({4, 4, 8});
-  builder.add_tensor({1, 1, 10});
+  ImageBuilder builder({{4, 4, 8}, {1, 1, 10}});
   builder.add_op(plain_op(OpKind::fully_connected, 0, 1), constant_data(1280, 10));
-  const AlignedBytes image = builder.build();
-  const Model model = opened(image);
+  const OwnedModel model(builder.build());
   TrainerOptions options;
   options.loss = Loss::function;  // no exact gradient of the head
   Machine device;

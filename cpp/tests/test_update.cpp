@@ -21,10 +21,8 @@ constexpr float output_scale = 0.05f;
 
 // A depthwise or an ordinary convolution of 6 output channels, the last one dead.
 AlignedBytes one_layer(RandomSource& random, OpKind kind) {
-  ImageBuilder builder;
   const int32_t in_channels = kind == OpKind::depthwise_conv2d ? 6 : 4;
-  builder.add_tensor({3, 3, in_channels}, input_scale);
-  builder.add_tensor({3, 3, 6}, output_scale);
+  ImageBuilder builder({{3, 3, in_channels, input_scale}, {3, 3, 6, output_scale}});
   const int32_t taps = kind == OpKind::depthwise_conv2d ? 9 : 9 * in_channels;
   LinearData data = {random.bytes(taps * 6, -127, 127), {}, {}};
   for (int32_t c = 0; c < 6; ++c) {
@@ -36,7 +34,7 @@ AlignedBytes one_layer(RandomSource& random, OpKind kind) {
 }
 
 struct LayerCase {
-  explicit LayerCase(RandomSource& random, OpKind kind) : image(one_layer(random, kind)), model(opened(image)) {
+  explicit LayerCase(RandomSource& random, OpKind kind) : model(one_layer(random, kind)) {
     const OpRecord& op = model.op(0);
     weights.assign(model.weights(op), model.weights(op) + weight_count(model, op));
     bias.assign(model.bias(op), model.bias(op) + 6);
@@ -54,8 +52,7 @@ struct LayerCase {
              options.mu_node};
   }
 
-  AlignedBytes image;
-  Model model;
+  OwnedModel model;
   TrainerOptions options;
   std::vector<int8_t> weights;
   std::vector<int32_t> bias;

@@ -5,12 +5,9 @@
 #include "core/align/covariance_alignment.hpp"
 #include "core/align/window_statistics.hpp"
 #include "reference/alignment.hpp"
-#include "tests/layer_inputs.hpp"
-#include "tests/linear_case.hpp"
 #include "tests/meter.hpp"
 #include "tests/random_network.hpp"
-#include "tests/shuffled_executor.hpp"
-#include "tests/simulated_kernels.hpp"
+#include "tests/reference_network.hpp"
 
 using namespace pmt;
 using namespace pmt::tests;
@@ -129,16 +126,12 @@ TEST_CASE("kernels, workers and their order do not change a bit of the windows")
   for (uint64_t seed = 21; seed <= 26; ++seed) {
     const Case c(seed);
     OpenMeter<WindowMeter> plain(c.model);
-    for (const Kernels* kernels : tested_kernels()) {
-      CAPTURE(kernels->name);
-      ShuffledExecutor team(seed, 3);
-      Machine machine(team.executor());
-      machine.kernels = kernels;
+    for_each_machine(seed, [&](const Machine& machine) {
       OpenMeter<WindowMeter> open(c.model, machine);
       for (const int32_t op : window_layers(c.model)) {
         CHECK(measure(open.meter(), c.model, op, c.samples) == measure(plain.meter(), c.model, op, c.samples));
       }
-    }
+    });
   }
 }
 

@@ -90,9 +90,8 @@ TEST_CASE("every buffer of a workspace has room for its users") {
   RandomSource random(60);
   for (int i = 0; i < 60; ++i) {
     CAPTURE(i);
-    const AlignedBytes image = random.chance(2) ? random_dag(random, random.integer(0, 6))
-                                                : random_network(random, random.integer(0, 4), Head::fully_connected);
-    const Model model = opened(image);
+    const OwnedModel model(random.chance(2) ? random_dag(random, random.integer(0, 6))
+                                            : random_network(random, random.integer(0, 4), Head::fully_connected));
     TrainerOptions options;
     options.queries = random.integer(1, 40);
     options.rule = random_rule(random);

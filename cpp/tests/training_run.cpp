@@ -34,19 +34,22 @@ std::vector<StreamedOps> streams_of(const Plan& plan, const Model& model) {
   return streams;
 }
 
+OwnParameters::OwnParameters(const Model& model, const std::vector<int32_t>& layers) {
+  for (const int32_t index : layers) {
+    const OpRecord& op = model.op(index);
+    weights.emplace_back(model.weights(op), model.weights(op) + weight_count(model, op));
+    biases.emplace_back(model.bias(op), model.bias(op) + model.output_of(op).channels);
+    storage.push_back({weights.back().data(), biases.back().data()});
+  }
+}
+
 TrainingRun::TrainingRun(const Model& model, const TrainerOptions& options, std::vector<int32_t> layers, int32_t batch,
                          const Machine& machine)
-    : layers_(std::move(layers)) {
-  for (const int32_t index : layers_) {
-    const OpRecord& op = model.op(index);
-    weights_.emplace_back(model.weights(op), model.weights(op) + weight_count(model, op));
-    biases_.emplace_back(model.bias(op), model.bias(op) + model.output_of(op).channels);
-  }
-  for (size_t i = 0; i < layers_.size(); ++i) storage_.push_back({weights_[i].data(), biases_[i].data()});
+    : layers_(std::move(layers)), own_(model, layers_) {
   const auto count = static_cast<int32_t>(layers_.size());
   pack(model, *machine.kernels);
-  TrainerSetup setup = {&model,          machine.kernels, &options,         layers_.data(), count,
-                        storage_.data(), batch,           machine.executor, packed_,        machine.query_bytes};
+  TrainerSetup setup = {&model, machine.kernels,  &options, layers_.data(),     count, own_.storage.data(),
+                        batch,  machine.executor, packed_,  machine.query_bytes};
   setup.compact = machine.compact;
   setup.sum_bytes = machine.sum_bytes;
   AlignedBytes tables(Trainer::table_bytes(model, count));
@@ -66,7 +69,7 @@ void TrainingRun::pack(const Model& model, const Kernels& kernels) {
   parameters_.resize(static_cast<size_t>(model.op_count()));
   bind_parameters(model, parameters_.data());
   for (size_t i = 0; i < layers_.size(); ++i) {
-    parameters_[static_cast<size_t>(layers_[i])] = {storage_[i].weights, storage_[i].bias};
+    parameters_[static_cast<size_t>(layers_[i])] = {own_.storage[i].weights, own_.storage[i].bias};
   }
   Network network = {&model, &kernels, parameters_.data(), nullptr};
   Arena measure;
@@ -86,10 +89,13 @@ Status TrainingRun::train(const Samples& samples, int32_t steps, float learning_
   return {};
 }
 
-std::vector<int32_t> TrainingRun::parameters() const {
+std::vector<int32_t> parameters_of(const Trainer& trainer) {
   std::vector<int32_t> all;
-  for (const auto& weights : weights_) all.insert(all.end(), weights.begin(), weights.end());
-  for (const auto& biases : biases_) all.insert(all.end(), biases.begin(), biases.end());
+  for (int32_t i = 0; i < trainer.layer_count(); ++i) {
+    const Layer& layer = trainer.layer(i);
+    all.insert(all.end(), layer.weights, layer.weights + layer.weight_count);
+    all.insert(all.end(), layer.bias, layer.bias + layer.channels);
+  }
   return all;
 }
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/train/trainer.hpp"
-#include "tests/aligned_bytes.hpp"
+#include "tests/image_builder.hpp"
 #include "tests/random_source.hpp"
 
 namespace pmt::tests {
@@ -38,6 +38,18 @@ struct Machine {
 // The ops that a plan lets stream.
 std::vector<StreamedOps> streams_of(const Plan& plan, const Model& model);
 
+// Weights and biases of a trainer's layers, one after another.
+std::vector<int32_t> parameters_of(const Trainer& trainer);
+
+// Copies of layers' weights and biases, for a trainer to change.
+struct OwnParameters {
+  OwnParameters(const Model& model, const std::vector<int32_t>& layers);
+
+  std::vector<std::vector<int8_t>> weights;
+  std::vector<std::vector<int32_t>> biases;
+  std::vector<LayerStorage> storage;
+};
+
 class TrainingRun {
  public:
   TrainingRun(const Model& model, const TrainerOptions& options, std::vector<int32_t> layers, int32_t batch,
@@ -48,16 +60,13 @@ class TrainingRun {
   // Steps with the whole of `samples`; the status of the first that fails.
   Status train(const Samples& samples, int32_t steps, float learning_rate);
 
-  // Weights and biases of all layers, one after another.
-  std::vector<int32_t> parameters() const;
+  std::vector<int32_t> parameters() const { return parameters_of(trainer_); }
 
  private:
   void pack(const Model& model, const Kernels& kernels);
 
   std::vector<int32_t> layers_;
-  std::vector<std::vector<int8_t>> weights_;
-  std::vector<std::vector<int32_t>> biases_;
-  std::vector<LayerStorage> storage_;
+  OwnParameters own_;
   std::vector<Parameters> parameters_;
   std::unique_ptr<AlignedBytes> packed_memory_;
   PackedLayer* packed_ = nullptr;
@@ -67,5 +76,19 @@ class TrainingRun {
 
 // Ops with weights.
 std::vector<int32_t> trainable_layers(const Model& model);
+
+// A network, all of whose layers are under training, samples of it, and options.
+struct TrainingCase {
+  TrainingCase() = default;
+  explicit TrainingCase(AlignedBytes image) : model(std::move(image)) {}
+
+  TrainingRun run(const Machine& machine = {}) const {
+    return TrainingRun(model, options, trainable_layers(model), samples.count(), machine);
+  }
+
+  OwnedModel model;
+  Samples samples;
+  TrainerOptions options;
+};
 
 }  // namespace pmt::tests

@@ -5,11 +5,6 @@
 
 namespace pmt {
 
-struct ReliabilityMeter::Job {
-  ReliabilityMeter* meter;
-  int32_t op;
-};
-
 bool mixes_channels(const Model& model, int32_t op) {
   if (op < 0 || op + 1 >= model.op_count()) return false;
   const OpRecord& record = model.op(op);
@@ -18,10 +13,8 @@ bool mixes_channels(const Model& model, int32_t op) {
 }
 
 Status ReliabilityMeter::open(const StatisticsSetup& setup, void* memory, size_t bytes) {
-  if (reinterpret_cast<uintptr_t>(memory) % image_alignment != 0) return {Code::arena_alignment};
   const Model& model = *setup.model;
-  arena_ = Arena(memory, bytes);
-  PMT_RETURN_IF_ERROR(forwards_.open(setup, arena_));
+  PMT_RETURN_IF_ERROR(open_forwards(setup, memory, bytes));
   int32_t most_channels = 0;
   int32_t most_elements = 0;
   for (int32_t i = 0; i < model.op_count(); ++i) {
@@ -30,18 +23,18 @@ Status ReliabilityMeter::open(const StatisticsSetup& setup, void* memory, size_t
     if (in.channels > most_channels) most_channels = in.channels;
     if (element_count(in) > most_elements) most_elements = element_count(in);
   }
-  pairs_ = arena_.take<Pair>(forwards_.workers());
-  for (int32_t i = 0; i < forwards_.workers(); ++i) {
-    const Pair pair = {arena_.take<int8_t>(most_elements), false, arena_.take<PairSums>(most_channels)};
-    if (arena_.fits()) pairs_[i] = pair;
+  pairs_ = arena().take<Pair>(workers());
+  for (int32_t i = 0; i < workers(); ++i) {
+    const Pair pair = {arena().take<int8_t>(most_elements), false, arena().take<PairSums>(most_channels)};
+    if (arena().fits()) pairs_[i] = pair;
   }
-  return arena_.fits() ? Status{} : Status{Code::arena_too_small};
+  return arena().fits() ? Status{} : Status{Code::arena_too_small};
 }
 
 void ReliabilityMeter::add_sample(int32_t op, const Activations& memory, int32_t worker) {
-  const OpRecord& record = forwards_.model().op(op);
-  const TensorRecord& in = forwards_.model().input_of(record);
-  const int8_t* input = memory.tensor(forwards_.plan(), Pass::main, record.input[0]);
+  const OpRecord& record = model().op(op);
+  const TensorRecord& in = model().input_of(record);
+  const int8_t* input = memory.tensor(plan(), Pass::main, record.input[0]);
   Pair& pair = pairs_[worker];
   pair.awaited = !pair.awaited;
   if (pair.awaited) {
@@ -66,7 +59,7 @@ void ReliabilityMeter::add_sample(int32_t op, const Activations& memory, int32_t
 void ReliabilityMeter::conclude(const TensorRecord& in, int64_t values, ChannelReliability* found) const {
   for (int32_t c = 0; c < in.channels; ++c) {
     PairSums total = {};
-    for (int32_t w = 0; w < forwards_.workers(); ++w) {
+    for (int32_t w = 0; w < workers(); ++w) {
       const PairSums& sums = pairs_[w].sums[c];
       total.first += sums.first;
       total.second += sums.second;
@@ -85,22 +78,18 @@ void ReliabilityMeter::conclude(const TensorRecord& in, int64_t values, ChannelR
 }
 
 Status ReliabilityMeter::measure(int32_t op, int32_t samples, const SampleSource& source, ChannelReliability* found) {
-  PMT_RETURN_IF_ERROR(forwards_.check(op));
-  const Model& model = forwards_.model();
+  PMT_RETURN_IF_ERROR(check(op));
+  const Model& model = this->model();
   if (!mixes_channels(model, op)) return {Code::layer_not_trainable, op};
   const TensorRecord& in = model.input_of(model.op(op));
   const int64_t values = int64_t{samples / 2} * in.height * in.width;
   if (samples < 2 || samples % 2 != 0 || values > most_values) return {Code::batch_size, op};
-  for (int32_t w = 0; w < forwards_.workers(); ++w) {
+  for (int32_t w = 0; w < workers(); ++w) {
     pairs_[w].awaited = false;
     for (int32_t c = 0; c < in.channels; ++c) pairs_[w].sums[c] = {};
   }
-  Job job = {this, op};
-  const auto visit = [](void* context, const Activations& memory, int32_t worker) {
-    const Job& j = *static_cast<Job*>(context);
-    j.meter->add_sample(j.op, memory, worker);
-  };
-  PMT_RETURN_IF_ERROR(forwards_.run(op, samples, source, visit, &job, 2));
+  const auto add = [&](const Activations& memory, int32_t worker) { add_sample(op, memory, worker); };
+  PMT_RETURN_IF_ERROR(run(op, samples, source, add, 2));
   conclude(in, values, found);
   return {};
 }

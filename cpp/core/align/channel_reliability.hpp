@@ -17,24 +17,19 @@ struct ChannelReliability {
 // not the last.
 bool mixes_channels(const Model& model, int32_t op);
 
-class ReliabilityMeter {
+class ReliabilityMeter : public LayerForwards {
  public:
   // Positions times pairs of a measurement: the products of their sums stay inside 64 bits.
   static constexpr int64_t most_values = int64_t{1} << 24;
 
-  // Enough memory for open() to tell the exact need through bytes_needed().
-  static size_t table_bytes(const Model& model) { return LayerForwards::table_bytes(model); }
-
   // `memory` must be 16-byte aligned and outlive the meter.
   Status open(const StatisticsSetup& setup, void* memory, size_t bytes);
-  size_t bytes_needed() const { return arena_.used(); }
 
   // Measures layer `op`, which mixes channels; one result an input channel. Samples are pairs: an image, then
   // the same image with the noise probe.
   Status measure(int32_t op, int32_t samples, const SampleSource& source, ChannelReliability* found);
 
  private:
-  struct Job;
   struct PairSums {
     int64_t first, second, first_squares, second_squares, products;
   };
@@ -48,8 +43,6 @@ class ReliabilityMeter {
   void add_sample(int32_t op, const Activations& memory, int32_t worker);
   void conclude(const TensorRecord& in, int64_t values, ChannelReliability* found) const;
 
-  Arena arena_;
-  LayerForwards forwards_;
   Pair* pairs_ = nullptr;  // [worker]
 };
 

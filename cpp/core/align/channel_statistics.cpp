@@ -4,20 +4,11 @@
 
 namespace pmt {
 
-struct StatisticsMeter::Job {
-  StatisticsMeter* meter;
-  int32_t op;
-};
-
 namespace {
 
 constexpr float steps_per_deviation = 8.0f;
 constexpr float narrowest_steps = 4.0f;  // the next deviation is at least this share of a step
 constexpr float largest_gain = 16.0f;
-
-int32_t saturated(int64_t value) {
-  return static_cast<int32_t>(value > INT32_MAX ? INT32_MAX : (value < INT32_MIN ? INT32_MIN : value));
-}
 
 float accumulator_scale(const Model& model, const OpRecord& op, int32_t channel) {
   return model.input_of(op).scale * model.weight_scales(op)[channel];
@@ -114,29 +105,25 @@ void ChannelMeter::conclude(const Network& network, int32_t index, int64_t value
 }
 
 Status StatisticsMeter::open(const StatisticsSetup& setup, void* memory, size_t bytes) {
-  if (reinterpret_cast<uintptr_t>(memory) % image_alignment != 0) return {Code::arena_alignment};
-  arena_ = Arena(memory, bytes);
-  PMT_RETURN_IF_ERROR(forwards_.open(setup, arena_));
-  meter_.take(widest_layer(*setup.model, setup.kernels->channel_multiple), forwards_.workers(),
-              static_cast<size_t>(setup.kernels->alignment), arena_);
-  return arena_.fits() ? Status{} : Status{Code::arena_too_small};
+  PMT_RETURN_IF_ERROR(open_forwards(setup, memory, bytes));
+  meter_.take(widest_layer(*setup.model, setup.kernels->channel_multiple), workers(),
+              static_cast<size_t>(setup.kernels->alignment), arena());
+  return arena().fits() ? Status{} : Status{Code::arena_too_small};
 }
 
 Status StatisticsMeter::measure(int32_t op, int32_t samples, const SampleSource& source, int32_t rounds,
                                 const ChannelStatistics* guess, ChannelStatistics* found) {
-  PMT_RETURN_IF_ERROR(forwards_.check(op));
-  const TensorRecord& out = forwards_.model().output_of(forwards_.model().op(op));
+  PMT_RETURN_IF_ERROR(check(op));
+  const TensorRecord& out = model().output_of(model().op(op));
   const int64_t values = int64_t{samples} * out.height * out.width;
   if (samples < 1 || rounds < 1 || values > most_measured_values) return {Code::batch_size, op};
-  Job job = {this, op};
-  const auto visit = [](void* context, const Activations& memory, int32_t worker) {
-    const Job& j = *static_cast<Job*>(context);
-    j.meter->meter_.add(j.meter->forwards_.network(), j.meter->forwards_.plan(), j.op, memory, worker);
+  const auto add = [&](const Activations& memory, int32_t worker) {
+    meter_.add(network(), plan(), op, memory, worker);
   };
   for (int32_t round = 0; round < rounds; ++round) {
-    meter_.begin(forwards_.network(), op, round == 0 ? guess : found, round == 0);
-    PMT_RETURN_IF_ERROR(forwards_.run(op, samples, source, visit, &job));
-    meter_.conclude(forwards_.network(), op, values, found);
+    meter_.begin(network(), op, round == 0 ? guess : found, round == 0);
+    PMT_RETURN_IF_ERROR(run(op, samples, source, add));
+    meter_.conclude(network(), op, values, found);
   }
   return {};
 }

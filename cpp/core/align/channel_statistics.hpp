@@ -41,14 +41,10 @@ class ChannelMeter {
 // Positions times samples of a measurement, at most: sums of squares stay inside 64 bits.
 constexpr int64_t most_measured_values = int64_t{1} << 24;
 
-class StatisticsMeter {
+class StatisticsMeter : public LayerForwards {
  public:
-  // Enough memory for open() to tell the exact need through bytes_needed().
-  static size_t table_bytes(const Model& model) { return LayerForwards::table_bytes(model); }
-
   // `memory` must be 16-byte aligned and outlive the meter.
   Status open(const StatisticsSetup& setup, void* memory, size_t bytes);
-  size_t bytes_needed() const { return arena_.used(); }
 
   // Measures layer `op`. Every round resolves its outputs in steps of an eighth of the guessed deviation, up to
   // 15.9 deviations from the guessed mean; its result is the next round's guess, at most 32 times as narrow.
@@ -57,10 +53,6 @@ class StatisticsMeter {
                  const ChannelStatistics* guess, ChannelStatistics* found);
 
  private:
-  struct Job;
-
-  Arena arena_;
-  LayerForwards forwards_;
   ChannelMeter meter_;
 };
 

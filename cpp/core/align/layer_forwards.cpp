@@ -35,15 +35,6 @@ void copy_activations(const Model& model, const Plan& plan, const Activations& m
   });
 }
 
-struct LayerForwards::Job {
-  LayerForwards* forwards;
-  const SampleSource* source;
-  int32_t op;
-  Visitor visit;
-  void* context;
-  int32_t consecutive;
-};
-
 size_t LayerForwards::table_bytes(const Model& model) {
   Arena measure;
   measure.take<Parameters>(model.op_count());
@@ -51,23 +42,25 @@ size_t LayerForwards::table_bytes(const Model& model) {
   return measure.used();
 }
 
-Status LayerForwards::open(const StatisticsSetup& setup, Arena& arena) {
+Status LayerForwards::open_forwards(const StatisticsSetup& setup, void* memory, size_t bytes) {
+  if (reinterpret_cast<uintptr_t>(memory) % image_alignment != 0) return {Code::arena_alignment};
+  arena_ = Arena(memory, bytes);
   executor_ = setup.executor;
   if (workers() < 1) return {Code::option_value};
   const Model& model = *setup.model;
-  auto* parameters = arena.take<Parameters>(model.op_count());
-  auto* plan_table = arena.take<int32_t>(Plan::table_size(model));
-  if (!arena.fits()) return {Code::arena_too_small};
+  auto* parameters = arena_.take<Parameters>(model.op_count());
+  auto* plan_table = arena_.take<int32_t>(Plan::table_size(model));
+  if (!arena_.fits()) return {Code::arena_too_small};
   bind_parameters(model, parameters);
   network_ = {setup.model, setup.kernels, parameters, setup.packed};
   plan_.make(model, nullptr, 0, QueryMemory::shared, plan_table);
   kept_ = setup.kept;
   kept_bytes_ = kept_ == nullptr ? 0 : kept_bytes(model);
-  activations_ = arena.take<Activations>(workers());
-  statuses_ = arena.take<Status>(workers());
+  activations_ = arena_.take<Activations>(workers());
+  statuses_ = arena_.take<Status>(workers());
   for (int32_t i = 0; i < workers(); ++i) {
-    const Activations memory = take_activations(arena, network_, plan_, 1);
-    if (arena.fits()) activations_[i] = memory;
+    const Activations activations = take_activations(arena_, network_, plan_, 1);
+    if (arena_.fits()) activations_[i] = activations;
   }
   return {};
 }
@@ -93,22 +86,18 @@ void LayerForwards::visit_sample(const Job& job, int32_t sample, int32_t worker)
   job.visit(job.context, memory, worker);
 }
 
-Status LayerForwards::run(int32_t op, int32_t samples, const SampleSource& source, Visitor visit, void* context,
-                          int32_t consecutive) {
-  if (samples % consecutive != 0) return {Code::batch_size, op};
-  if (kept_ != nullptr && samples != kept_->samples) return {Code::batch_size, op};
+Status LayerForwards::run(const Job& job, int32_t samples) {
+  if (samples % job.consecutive != 0) return {Code::batch_size, job.op};
+  if (kept_ != nullptr && samples != kept_->samples) return {Code::batch_size, job.op};
   for (int32_t w = 0; w < workers(); ++w) statuses_[w] = {};
-  Job job = {this, &source, op, visit, context, consecutive};
-  const auto task = [](void* argument, int32_t group, int32_t worker) {
-    const Job& j = *static_cast<Job*>(argument);
-    for (int32_t i = 0; i < j.consecutive && j.forwards->statuses_[worker].ok(); ++i) {
-      j.forwards->visit_sample(j, group * j.consecutive + i, worker);
+  const bool complete = executor_.for_each(samples / job.consecutive, true, [&](int32_t group, int32_t worker) {
+    for (int32_t i = 0; i < job.consecutive && statuses_[worker].ok(); ++i) {
+      visit_sample(job, group * job.consecutive + i, worker);
     }
-  };
-  const bool complete = executor_.run(executor_.context, samples / consecutive, task, &job, true);
+  });
   const Status status = complete ? first_error(statuses_, workers()) : Status{Code::cancelled};
   // Where it failed, some samples have come further than others.
-  if (kept_ != nullptr) kept_->op = status.ok() ? op : 0;
+  if (kept_ != nullptr) kept_->op = status.ok() ? job.op : 0;
   return status;
 }
 

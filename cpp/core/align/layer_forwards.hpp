@@ -32,23 +32,28 @@ struct StatisticsSetup {
   KeptActivations* kept = nullptr;
 };
 
+// The base of a meter, whose open() begins with open_forwards() and takes what else it needs from the same arena.
 class LayerForwards {
  public:
-  // Reads the layer's input from one sample's activations; may overwrite its output.
-  using Visitor = void (*)(void* context, const Activations& memory, int32_t worker);
-
-  // Enough memory for open() to tell the exact need through the arena.
+  // Enough memory for open() to tell the exact need through bytes_needed().
   static size_t table_bytes(const Model& model);
+  size_t bytes_needed() const { return arena_.used(); }
 
-  // Takes what it needs from `arena`, whose memory must outlive it. Succeeds where
-  // the arena holds no more than the tables, so that the caller can count the whole need: ask the arena whether
-  // it fits.
-  Status open(const StatisticsSetup& setup, Arena& arena);
+ protected:
+  // `memory` must be 16-byte aligned and outlive the meter. Succeeds where it holds no more than the tables, so that
+  // the meter can count the whole need: ask the arena whether it fits.
+  Status open_forwards(const StatisticsSetup& setup, void* memory, size_t bytes);
 
-  // Calls `visit` once a sample, on any worker of 0..workers()-1. One worker visits each group of `consecutive`
-  // samples in their order; `samples` is a multiple of it.
-  Status run(int32_t op, int32_t samples, const SampleSource& source, Visitor visit, void* context,
-             int32_t consecutive = 1);
+  // Calls visit(memory, worker) once a sample, on any worker of 0..workers()-1: it reads the layer's input from the
+  // sample's activations and may overwrite the layer's output. One worker job each group of `consecutive` samples
+  // in their order; `samples` is a multiple of it.
+  template <typename Visit>
+  Status run(int32_t op, int32_t samples, const SampleSource& source, const Visit& visit, int32_t consecutive = 1) {
+    const auto call = [](const void* context, const Activations& memory, int32_t worker) {
+      (*static_cast<const Visit*>(context))(memory, worker);
+    };
+    return run({&source, op, call, &visit, consecutive}, samples);
+  }
 
   // Whether `op` is a layer.
   Status check(int32_t op) const;
@@ -57,14 +62,23 @@ class LayerForwards {
   const Network& network() const { return network_; }
   const Plan& plan() const { return plan_; }
   int32_t workers() const { return executor_.workers; }
+  Arena& arena() { return arena_; }
 
  private:
-  struct Job;
+  struct Job {
+    const SampleSource* source;
+    int32_t op;
+    void (*visit)(const void* context, const Activations& memory, int32_t worker);
+    const void* context;
+    int32_t consecutive;
+  };
 
+  Status run(const Job& job, int32_t samples);
   void visit_sample(const Job& job, int32_t sample, int32_t worker);
   bool resumes_at(int32_t op) const { return kept_ != nullptr && kept_->op > 0 && kept_->op <= op; }
   int8_t* kept_of(int32_t sample) const { return kept_->values + int64_t{sample} * kept_bytes_; }
 
+  Arena arena_;
   Executor executor_ = {};
   Network network_ = {};
   Plan plan_;

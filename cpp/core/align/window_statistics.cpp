@@ -106,8 +106,7 @@ void window_covariance(const WindowGroups& groups, const float* values, float* m
   }
 }
 
-struct WindowMeter::Job {
-  WindowMeter* meter;
+struct WindowMeter::Measurement {
   int32_t op;
   WindowGroups groups;
   const float* centers;
@@ -120,10 +119,8 @@ int32_t center_of(float mean) { return round_half_even(clamp(mean, -128.0f, 127.
 }  // namespace
 
 Status WindowMeter::open(const StatisticsSetup& setup, void* memory, size_t bytes) {
-  if (reinterpret_cast<uintptr_t>(memory) % image_alignment != 0) return {Code::arena_alignment};
   const Model& model = *setup.model;
-  arena_ = Arena(memory, bytes);
-  PMT_RETURN_IF_ERROR(forwards_.open(setup, arena_));
+  PMT_RETURN_IF_ERROR(open_forwards(setup, memory, bytes));
   most_channels_ = 0;
   most_products_ = 0;
   int32_t most_elements = 0;
@@ -136,24 +133,24 @@ Status WindowMeter::open(const StatisticsSetup& setup, void* memory, size_t byte
     if (in.channels > most_channels_) most_channels_ = in.channels;
     if (element_count(in) > most_elements) most_elements = element_count(in);
   }
-  sums_ = arena_.take<Sums>(forwards_.workers());
-  for (int32_t i = 0; i < forwards_.workers(); ++i) {
-    const Sums sums = {arena_.take<int64_t>(most_channels_), arena_.take<int64_t>(most_products_),
-                       arena_.take<int16_t>(most_elements)};
-    if (arena_.fits()) sums_[i] = sums;
+  sums_ = arena().take<Sums>(workers());
+  for (int32_t i = 0; i < workers(); ++i) {
+    const Sums sums = {arena().take<int64_t>(most_channels_), arena().take<int64_t>(most_products_),
+                       arena().take<int16_t>(most_elements)};
+    if (arena().fits()) sums_[i] = sums;
   }
-  return arena_.fits() ? Status{} : Status{Code::arena_too_small};
+  return arena().fits() ? Status{} : Status{Code::arena_too_small};
 }
 
-void WindowMeter::add_sample(const Job& job, const Activations& memory, int32_t worker) {
-  const Model& model = forwards_.model();
-  const OpRecord& op = model.op(job.op);
+void WindowMeter::add_sample(const Measurement& measurement, const Activations& memory, int32_t worker) {
+  const Model& model = this->model();
+  const OpRecord& op = model.op(measurement.op);
   const TensorRecord& in = model.input_of(op);
-  const int8_t* input = memory.tensor(forwards_.plan(), Pass::main, op.input[0]);
+  const int8_t* input = memory.tensor(plan(), Pass::main, op.input[0]);
   const Sums& sums = sums_[worker];
   const int32_t positions = in.height * in.width;
   for (int32_t c = 0; c < in.channels; ++c) {
-    const int32_t center = center_of(job.centers[c]);
+    const int32_t center = center_of(measurement.centers[c]);
     int32_t sum = 0;
     for (int32_t p = 0; p < positions; ++p) {
       const int32_t value = input[p * in.channels + c] - center;
@@ -162,57 +159,54 @@ void WindowMeter::add_sample(const Job& job, const Activations& memory, int32_t 
     }
     sums.channels[c] += sum;
   }
-  add_products(job.groups, sums.map, in, sums.products);
+  add_products(measurement.groups, sums.map, in, sums.products);
 }
 
 // The difference of a mean and its center is a constant, whose products are in every sum.
-void WindowMeter::conclude(const Job& job, int32_t samples, float* means, float* values) const {
-  const TensorRecord& in = forwards_.model().input_of(forwards_.model().op(job.op));
+void WindowMeter::conclude(const Measurement& measurement, int32_t samples, float* means, float* values) const {
+  const TensorRecord& in = model().input_of(model().op(measurement.op));
   const float count = to_float(int64_t{samples} * in.height * in.width);
   const auto total = [this](auto sum_of_worker) {
     int64_t sum = 0;
-    for (int32_t w = 0; w < forwards_.workers(); ++w) sum += sum_of_worker(sums_[w]);
+    for (int32_t w = 0; w < workers(); ++w) sum += sum_of_worker(sums_[w]);
     return to_float(sum);
   };
   for (int32_t c = 0; c < in.channels; ++c) {
     means[c] = total([c](const Sums& sums) { return sums.channels[c]; }) / count;
   }
-  const int32_t channels = job.groups.channels;
-  for (int32_t g = 0; g < job.groups.count; ++g) {
-    for (int32_t v = 0; v < job.groups.values(); ++v) {
-      const Lag lag = lag_at(job.groups, v / (channels * channels));
+  const int32_t channels = measurement.groups.channels;
+  for (int32_t g = 0; g < measurement.groups.count; ++g) {
+    for (int32_t v = 0; v < measurement.groups.values(); ++v) {
+      const Lag lag = lag_at(measurement.groups, v / (channels * channels));
       const int32_t width = in.width - (lag.dx < 0 ? -lag.dx : lag.dx);
       const int32_t height = in.height - lag.dy;
       const float share = width > 0 && height > 0 ? to_float(height * width) / to_float(in.height * in.width) : 0.0f;
-      const int64_t index = int64_t{g} * job.groups.values() + v;
+      const int64_t index = int64_t{g} * measurement.groups.values() + v;
       const float product = total([index](const Sums& sums) { return sums.products[index]; }) / count;
-      const int32_t first = job.groups.count > 1 ? g : v / channels % channels;
-      const int32_t second = job.groups.count > 1 ? g : v % channels;
+      const int32_t first = measurement.groups.count > 1 ? g : v / channels % channels;
+      const int32_t second = measurement.groups.count > 1 ? g : v % channels;
       values[index] = product - share * means[first] * means[second];
     }
   }
-  for (int32_t c = 0; c < in.channels; ++c) means[c] += to_float(center_of(job.centers[c]));
+  for (int32_t c = 0; c < in.channels; ++c) means[c] += to_float(center_of(measurement.centers[c]));
 }
 
 Status WindowMeter::measure(int32_t op, int32_t samples, const SampleSource& source, const float* centers, float* means,
                             float* values) {
-  PMT_RETURN_IF_ERROR(forwards_.check(op));
-  const Model& model = forwards_.model();
+  PMT_RETURN_IF_ERROR(check(op));
+  const Model& model = this->model();
   const WindowGroups groups = window_groups(model, op);
   if (groups.count == 0) return {Code::layer_not_trainable, op};
   const TensorRecord& in = model.input_of(model.op(op));
   if (samples < 1 || int64_t{samples} * in.height * in.width > most_values) return {Code::batch_size, op};
-  for (int32_t w = 0; w < forwards_.workers(); ++w) {
+  for (int32_t w = 0; w < workers(); ++w) {
     for (int32_t c = 0; c < in.channels; ++c) sums_[w].channels[c] = 0;
     for (int64_t i = 0; i < int64_t{groups.count} * groups.values(); ++i) sums_[w].products[i] = 0;
   }
-  Job job = {this, op, groups, centers};
-  const auto visit = [](void* context, const Activations& memory, int32_t worker) {
-    const Job& j = *static_cast<Job*>(context);
-    j.meter->add_sample(j, memory, worker);
-  };
-  PMT_RETURN_IF_ERROR(forwards_.run(op, samples, source, visit, &job));
-  conclude(job, samples, means, values);
+  const Measurement measurement = {op, groups, centers};
+  const auto add = [&](const Activations& memory, int32_t worker) { add_sample(measurement, memory, worker); };
+  PMT_RETURN_IF_ERROR(run(op, samples, source, add));
+  conclude(measurement, samples, means, values);
   return {};
 }
 

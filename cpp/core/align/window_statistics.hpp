@@ -43,17 +43,13 @@ void add_products(const WindowGroups& groups, const int16_t* map, const TensorRe
 // from one group's values.
 void window_covariance(const WindowGroups& groups, const float* values, float* matrix);
 
-class WindowMeter {
+class WindowMeter : public LayerForwards {
  public:
   // Positions times samples of a measurement: their sums stay inside 64 bits.
   static constexpr int64_t most_values = int64_t{1} << 30;
 
-  // Enough memory for open() to tell the exact need through bytes_needed().
-  static size_t table_bytes(const Model& model) { return LayerForwards::table_bytes(model); }
-
   // `memory` must be 16-byte aligned and outlive the meter.
   Status open(const StatisticsSetup& setup, void* memory, size_t bytes);
-  size_t bytes_needed() const { return arena_.used(); }
 
   // Measures layer `op`, which has windows. `centers`, one a channel, are near the means, in int8 steps. They
   // are subtracted before values are multiplied; the rest of the mean is subtracted as if no position lay at a
@@ -62,7 +58,7 @@ class WindowMeter {
                  float* values);
 
  private:
-  struct Job;
+  struct Measurement;
   // One worker's sums.
   struct Sums {
     int64_t* channels;
@@ -70,11 +66,9 @@ class WindowMeter {
     int16_t* map;
   };
 
-  void add_sample(const Job& job, const Activations& memory, int32_t worker);
-  void conclude(const Job& job, int32_t samples, float* means, float* values) const;
+  void add_sample(const Measurement& measurement, const Activations& memory, int32_t worker);
+  void conclude(const Measurement& measurement, int32_t samples, float* means, float* values) const;
 
-  Arena arena_;
-  LayerForwards forwards_;
   int32_t most_channels_ = 0;
   int64_t most_products_ = 0;
   Sums* sums_ = nullptr;  // [worker]

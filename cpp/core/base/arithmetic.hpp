@@ -12,6 +12,11 @@ constexpr int32_t clamp(int32_t value, int32_t low, int32_t high) {
   return value < low ? low : (value > high ? high : value);
 }
 
+// The nearest int32.
+constexpr int32_t saturated(int64_t value) {
+  return static_cast<int32_t>(value > INT32_MAX ? INT32_MAX : (value < INT32_MIN ? INT32_MIN : value));
+}
+
 constexpr float absolute(float value) { return value < 0.0f ? -value : value; }
 
 constexpr float clamp(float value, float low, float high) { return value < low ? low : (value > high ? high : value); }

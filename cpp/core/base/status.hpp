@@ -3,59 +3,67 @@
 
 #include <cstdint>
 
+// The codes from 0 on, and their messages.
+#define PMT_STATUS_CODES(X)                                                                                     \
+  X(ok, "ok")                                                                                                   \
+  X(image_too_short, "the image is shorter than its header says")                                               \
+  X(image_magic, "not a .pmt image")                                                                            \
+  X(image_version, "a .pmt version that this core does not read")                                               \
+  X(image_checksum, "the checksum differs: the image is damaged")                                               \
+  X(image_layout, "a section lies outside the image, overlaps another or is misaligned")                        \
+  X(image_other, "not the image of this export: it is damaged, or of another export in the program")            \
+  X(image_alignment, "the image does not start at a 16-byte boundary")                                          \
+  X(tensor_shape, "a tensor dimension is below 1, or the tensors exceed 2^28 elements")                         \
+  X(tensor_quantization, "a tensor's scale must be 1e-12..1e6, its zero point int8")                            \
+  X(op_kind, "unknown kind of op, or one that the program was built without")                                   \
+  X(op_tensor, "a tensor is used before it is produced, or produced twice")                                     \
+  X(op_geometry, "sums may leave int32, or kernel, stride and padding do not give the output's shape")          \
+  X(op_data, "weights, bias or scales lie outside the data section or share bytes")                             \
+  X(op_quantization, "weight scales must be 1e-30..1e6, quantizations must agree")                              \
+  X(op_clamp, "clamp bounds must be int8, lower before upper")                                                  \
+  X(block_layer, "a block names an op that has no weights")                                                     \
+  X(input_stage, "a filter or a size of the input stage is outside its bounds")                                 \
+  X(name_range, "a name lies outside the name section")                                                         \
+  X(arena_alignment, "the arena does not start at a 16-byte boundary")                                          \
+  X(arena_too_small, "the arena is smaller than the plan needs")                                                \
+  X(option_queries, "queries must be 1..4096, at least 2 with leave-one-out")                                   \
+  X(option_seed, "XORShift32 needs a seed other than 0")                                                        \
+  X(option_learning_rate, "the learning rate must be finite and >= 0")                                          \
+  X(option_nothing_trained, "neither weights nor biases are trained")                                           \
+  X(option_pairs, "antithetic pairs need an even number of queries")                                            \
+  X(option_value, "an option has a value outside its range")                                                    \
+  X(option_loss, "the loss is a function of the host's: the option 'loss' and the function go together")        \
+  X(not_linked,                                                                                                 \
+    "the program was built without this loss, generator, estimator or input stage: export it again with them")  \
+  X(layer_not_trainable, "the op has no weights to train")                                                      \
+  X(layer_repeated, "layers must be ascending, each once, and at least one")                                    \
+  X(plan_streams, "ops that were chosen to stream cannot: they are of another model or training")               \
+  X(surprisal, "the mean prediction is damaged or of another training")                                         \
+  X(batch_size, "the batch is empty or larger than planned")                                                    \
+  X(estimate_compact,                                                                                           \
+    "estimate() needs a trainer opened with compact = false: one with true keeps no gradient of a whole layer") \
+  X(label_range, "a label is outside 0..classes-1, or missing")                                                 \
+  X(label_targets, "only squared_error and binary_cross_entropy take targets for labels")                       \
+  X(loss_function, "the loss function failed; the weights are as before the step")                              \
+  X(sample_unreadable, "a sample could not be read")                                                            \
+  X(cancelled, "cancelled; the weights are as before the step")                                                 \
+  X(learner_call, "the learner's state does not allow this call: see its documentation")                        \
+  X(learner_samples, "too few samples for this phase")                                                          \
+  X(learner_statistics, "the learner has no statistics of clean images that fit the model's layers")            \
+  X(learner_input, "filters are chosen where the model has an input stage and samples are its frames")          \
+  X(learner_filters, "the stored state has filters of its own: open it by a learner that chooses them")         \
+  X(learner_head, "the model's last layer is not a linear head")                                                \
+  X(learner_full, "there is no room for another sample")                                                        \
+  X(frame_store, "the frame store failed, or a frame in it has changed")                                        \
+  X(state_storage, "the storage of states failed")                                                              \
+  X(state_size, "a state of this model does not fit a slot of the storage")
+
 namespace pmt {
 
 enum class Code : int32_t {
-  ok = 0,
-  image_too_short,         // none, or fewer bytes than the header, or than the header says
-  image_magic,             // not a .pmt image
-  image_version,           // a version this core does not read
-  image_checksum,          // CRC-32 differs: the file is damaged
-  image_layout,            // a section lies outside the image, overlaps another or is misaligned
-  image_other,             // a sound image, but not the one that the program was exported with
-  image_alignment,         // the memory that holds the image is not 16-byte aligned
-  tensor_shape,            // a dimension is below 1, or all tensors together exceed 2^28 elements
-  tensor_quantization,     // a scale is outside its bounds, or a zero point outside int8
-  op_kind,                 // unknown op
-  op_tensor,               // an input is used before it is produced, or a tensor has two producers
-  op_geometry,             // kernel, stride or padding does not give the output's shape, or sums leave int32
-  op_data,                 // weights, bias or scales lie outside the data section or share bytes
-  op_quantization,         // a weight scale is outside its bounds, or quantizations must be equal
-  op_clamp,                // clamp bounds outside int8 or the wrong way round
-  block_layer,             // a block names an op that has no weights
-  input_stage,             // a filter or a size of the input stage is outside its bounds
-  name_range,              // a name lies outside the name section or is not terminated
-  arena_alignment,         // the arena does not start at a 16-byte boundary
-  arena_too_small,         // the memory handed over is smaller than the plan, or there is none
-  option_queries,          // leave-one-out needs two
-  option_seed,             // XORShift32 needs a seed other than 0
-  option_learning_rate,    // not finite or negative
-  option_nothing_trained,  // neither weights nor biases
-  option_pairs,            // antithetic pairs with odd queries
-  option_value,            // outside its own range; the index is the place in for_each_option()
-  option_loss,             // a loss function without the option that names it, or the other way round
-  not_linked,              // a loss, a generator, an estimator or an input stage that this program was built without
-  layer_not_trainable,     // the op has no weights
-  layer_repeated,          // the same layer twice, or layers not ascending
-  plan_streams,            // ops that are said to stream cannot
-  surprisal,               // a mean prediction that no step can have left
-  batch_size,              // batch below 1 or above what the plan was made for
-  estimate_compact,        // a compact trainer keeps no gradient of a whole layer
-  label_range,             // a label outside 0..classes-1
-  label_targets,           // targets for a loss that takes labels
-  loss_function,           // a loss of the host's own failed; weights are as before the step
-  sample_unreadable,       // the sample source failed
-  cancelled,               // the caller asked to stop; weights are as before the step
-  learner_call,            // a call that the learner's state does not allow: a phase runs, or a candidate is missing
-  learner_samples,         // too few samples for the phase
-  learner_statistics,      // alignment without statistics of clean images, or with those of other layers
-  learner_input,           // filters are to be chosen without an input stage, or without frames of the sensor
-  learner_filters,         // a state with filters of its own, in a learner that keeps the outputs of the image's
-  learner_head,            // the last layer is not a linear head
-  learner_full,            // there is no room for another sample
-  frame_store,             // a frame cannot be written or read
-  state_storage,           // the storage of states failed
-  state_size,              // a state does not fit its slot
+#define PMT_CODE(code, message) code,
+  PMT_STATUS_CODES(PMT_CODE)
+#undef PMT_CODE
 };
 
 struct Status {

@@ -1,4 +1,5 @@
-// Filters of the input stage. Each changes a frame in place and keeps a few rows in `scratch`, 16-byte aligned.
+// Filters of the input stage. Each changes a frame in place and keeps a few rows in `scratch`, 16-byte aligned: those
+// of NeighborRows, where nothing else is said.
 #pragma once
 
 #include "core/image/image_format.hpp"
@@ -9,7 +10,6 @@ namespace pmt {
 // A pixel's value that is the largest or smallest of its 3x3 window, and further than `threshold` from their median,
 // becomes the median: a switching median filter (Sun, Neuvo 1994). Channels are filtered alone.
 void switching_median(const Frame& frame, int32_t threshold, uint8_t* scratch);
-int64_t switching_median_bytes(const Frame& frame);
 
 // All overlapping 4x4 blocks are transformed, their coefficients shrunk, and the blocks averaged: sliding DCT
 // denoising (Yaroslavsky et al. 2001; Yu, Sapiro 2011) with the non-negative garrote, c - t^2 / c (Gao 1998). Colors
@@ -20,7 +20,6 @@ int64_t dct_shrinkage_bytes(const Frame& frame);
 
 // Adds `amount` sixteenths of the difference between a pixel and the binomial mean of its 3x3 window: unsharp masking.
 void sharpening(const Frame& frame, int32_t amount, uint8_t* scratch);
-int64_t sharpening_bytes(const Frame& frame);
 
 // Scales each channel about its mean to a standard deviation of `deviation` levels; one that varies by less than a
 // level stays.

@@ -53,4 +53,15 @@ class NeighborRows {
   int32_t loaded_ = 0;
 };
 
+// Gives each value of a frame the one that value(above, at, below) makes of it and its neighbors in the rows.
+template <typename Value>
+void filter_neighbors(const Frame& frame, uint8_t* memory, const Value& value) {
+  NeighborRows rows(frame, memory);
+  for (int32_t y = 0; y < frame.height; ++y) {
+    rows.advance();
+    uint8_t* out = frame.row(y);
+    for (int32_t i = 0; i < frame.row_bytes(); ++i) out[i] = value(rows[0] + i, rows[1] + i, rows[2] + i);
+  }
+}
+
 }  // namespace pmt

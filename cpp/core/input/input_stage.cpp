@@ -14,10 +14,8 @@ Frame frame_of(const Model& model, uint8_t* pixels) {
 
 // The filter that takes most decides, for a learner may choose any.
 int64_t filter_bytes(const Frame& frame) {
-  const int64_t each[] = {switching_median_bytes(frame), dct_shrinkage_bytes(frame), sharpening_bytes(frame)};
-  int64_t most = 0;
-  for (const int64_t bytes : each) most = most < bytes ? bytes : most;
-  return most;
+  const int64_t rows = NeighborRows::bytes(frame), shrinkage = dct_shrinkage_bytes(frame);
+  return rows < shrinkage ? shrinkage : rows;
 }
 
 void run_filter(const FilterRecord& filter, const Frame& frame, uint8_t* scratch) {

@@ -3,22 +3,14 @@
 
 namespace pmt {
 
-int64_t sharpening_bytes(const Frame& frame) { return NeighborRows::bytes(frame); }
-
 void sharpening(const Frame& frame, int32_t amount, uint8_t* scratch) {
-  NeighborRows rows(frame, scratch);
   const int32_t step = frame.channels;
-  for (int32_t y = 0; y < frame.height; ++y) {
-    rows.advance();
-    uint8_t* out = frame.row(y);
-    const uint8_t *above = rows[0], *row = rows[1], *below = rows[2];
-    for (int32_t i = 0; i < frame.row_bytes(); ++i) {
-      const int32_t beside = above[i] + below[i] + row[i - step] + row[i + step];
-      const int32_t across = above[i - step] + above[i + step] + below[i - step] + below[i + step];
-      const int32_t detail = 12 * row[i] - 2 * beside - across;  // sixteenths
-      out[i] = static_cast<uint8_t>(clamp(row[i] + ((amount * detail + 128) >> 8), 0, 255));
-    }
-  }
+  filter_neighbors(frame, scratch, [=](const uint8_t* above, const uint8_t* at, const uint8_t* below) {
+    const int32_t beside = *above + *below + at[-step] + at[step];
+    const int32_t across = above[-step] + above[step] + below[-step] + below[step];
+    const int32_t detail = 12 * *at - 2 * beside - across;  // sixteenths
+    return static_cast<uint8_t>(clamp(*at + ((amount * detail + 128) >> 8), 0, 255));
+  });
 }
 
 }  // namespace pmt

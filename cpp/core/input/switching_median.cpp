@@ -46,18 +46,10 @@ uint8_t switched(const uint8_t* above, const uint8_t* row, const uint8_t* below,
 
 }  // namespace
 
-int64_t switching_median_bytes(const Frame& frame) { return NeighborRows::bytes(frame); }
-
 void switching_median(const Frame& frame, int32_t threshold, uint8_t* scratch) {
-  NeighborRows rows(frame, scratch);
-  for (int32_t y = 0; y < frame.height; ++y) {
-    rows.advance();
-    uint8_t* out = frame.row(y);
-    const uint8_t *above = rows[0], *row = rows[1], *below = rows[2];
-    for (int32_t i = 0; i < frame.row_bytes(); ++i) {
-      out[i] = switched(above + i, row + i, below + i, frame.channels, threshold);
-    }
-  }
+  filter_neighbors(frame, scratch, [&](const uint8_t* above, const uint8_t* at, const uint8_t* below) {
+    return switched(above, at, below, frame.channels, threshold);
+  });
 }
 
 }  // namespace pmt

@@ -103,7 +103,7 @@ constexpr Function* of_op(OpKind kind, Function* function) {
 struct Kernels {
   const char* name;
 
-  // Bytes of a layer's packed weights; 0 where the kernels read the image's own layout.
+  // Bytes of a layer's packed weights, and what writes them; null where the kernels read the image's own layout.
   int64_t (*packed_bytes)(const OpShape& shape);
   void (*pack)(const PackArgs& args);
   // `bias` and `scales` are readable up to a multiple of this many channels.

@@ -158,41 +158,32 @@ void HeadObjective::add_feature(const Pass& pass, int32_t feature, int32_t count
 }
 
 Status HeadObjective::run(Pass& pass) {
-  struct Job {
-    HeadObjective* objective;
-    const Pass* pass;
-    int32_t count;
-  } job = {this, &pass, 0};
-  const auto by_sample = [](void* argument, int32_t task, int32_t worker) {
-    const Job& j = *static_cast<Job*>(argument);
-    const int32_t end = smaller(j.count, (task + 1) * samples_a_task);
-    const Scratch scratch = j.objective->scratch(worker);
-    for (int32_t i = task * samples_a_task; i < end; ++i) j.objective->add_sample(*j.pass, i, scratch);
+  int32_t next = 0, count = 0;
+  const auto by_sample = [&](int32_t task, int32_t worker) {
+    const int32_t end = smaller(count, (task + 1) * samples_a_task);
+    const Scratch memory = scratch(worker);
+    for (int32_t i = task * samples_a_task; i < end; ++i) add_sample(pass, i, memory);
   };
-  const auto by_feature = [](void* argument, int32_t task, int32_t worker) {
-    const Job& j = *static_cast<Job*>(argument);
-    const int32_t end = smaller(j.objective->features() + 1, (task + 1) * features_a_task);
-    float* column = j.objective->scratch(worker).row;
-    for (int32_t f = task * features_a_task; f < end; ++f) j.objective->add_feature(*j.pass, f, j.count, column);
+  const auto by_feature = [&](int32_t task, int32_t worker) {
+    const int32_t end = smaller(features() + 1, (task + 1) * features_a_task);
+    float* column = scratch(worker).row;
+    for (int32_t f = task * features_a_task; f < end; ++f) add_feature(pass, f, count, column);
   };
   const Executor& executor = setup_.executor;
   const int32_t values = pass.sum == Sum::factors ? head_factors : 1;  // a sample
   const int32_t products = pass.sum == Sum::gradient || pass.sum == Sum::curvature ? 2 : 1;
   const int64_t macs_a_sample = static_cast<int64_t>(setup_.features + 1) * setup_.classes * products;
-  int32_t next = 0;
   while (true) {
-    PMT_RETURN_IF_ERROR(read_block(pass.range, &next, &job.count));
-    if (job.count == 0) break;
-    if (!executor.run(executor.context, tasks_of(job.count, samples_a_task), by_sample, &job, true)) {
-      return {Code::cancelled};
-    }
+    PMT_RETURN_IF_ERROR(read_block(pass.range, &next, &count));
+    if (count == 0) break;
+    if (!executor.for_each(tasks_of(count, samples_a_task), true, by_sample)) return {Code::cancelled};
     if (pass.sum == Sum::gradient) {
-      executor.run(executor.context, tasks_of(setup_.features + 1, features_a_task), by_feature, &job, false);
+      executor.for_each(tasks_of(setup_.features + 1, features_a_task), false, by_feature);
     }
-    for (int32_t i = 0; i < job.count; ++i) {
+    for (int32_t i = 0; i < count; ++i) {
       for (int32_t v = 0; v < values; ++v) pass.sums[v].add(values_[i * head_factors + v]);
     }
-    macs_ += job.count * macs_a_sample;
+    macs_ += count * macs_a_sample;
   }
   return {};
 }

@@ -50,12 +50,7 @@ Status ChannelPhase::plan_layer(int32_t op) {
 
 void ChannelPhase::start(const LearnerParameters& parameters, int32_t images) {
   parameters_ = &parameters;
-  count_ = 0;
-  const LearnerSamples& all = *setup_.samples;
-  for (int32_t i = all.next(0, LearnerSamples::Use::alignment); i < all.count();
-       i = all.next(i + 1, LearnerSamples::Use::alignment)) {
-    samples_[count_++] = i;
-  }
+  count_ = setup_.samples->count(LearnerSamples::Use::alignment, samples_);
   for (int64_t i = 0; i < images; ++i) samples_[i] = samples_[i * count_ / images];
   count_ = images;
   groups_ = count_ < ImageGroups::usual ? count_ : ImageGroups::usual;

@@ -26,11 +26,7 @@ Status EpochPhase::open(const EpochSetup& setup, const Model& model, const Kerne
   needed_ = at + lists.used();
   on_device_ = trainer_.bytes_on_device() + device_bytes(lists);
   if (!status.ok() || !lists.fits()) return {Code::arena_too_small};
-  count_ = 0;
-  for (int32_t i = samples.next(0, LearnerSamples::Use::head); i < samples.count();
-       i = samples.next(i + 1, LearnerSamples::Use::head)) {
-    order_[count_++] = i;
-  }
+  count_ = samples.count(LearnerSamples::Use::head, order_);
   return {};
 }
 

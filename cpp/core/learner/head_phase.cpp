@@ -19,12 +19,8 @@ Status HeadPhase::open(const HeadPhaseSetup& setup, void* memory, size_t bytes) 
   rows_ = arena.take<int8_t>(int64_t{most} * features_);
   places_ = arena.take<int32_t>(MemoryPart::lists, most);
   folds_ = arena.take<uint8_t>(MemoryPart::lists, most);
-  count_ = 0;
-  for (int32_t i = all.next(0, LearnerSamples::Use::head); arena.fits() && i < all.count();
-       i = all.next(i + 1, LearnerSamples::Use::head)) {
-    places_[count_] = i;
-    folds_[count_++] = all[i].fold;
-  }
+  count_ = arena.fits() ? all.count(LearnerSamples::Use::head, places_) : 0;
+  for (int32_t i = 0; i < count_; ++i) folds_[i] = all[places_[i]].fold;
   const int32_t folds = count_ < 2 * head_folds ? 0 : head_folds;
   const HeadSamples samples = {{this, read_features}, arena.fits() ? count_ : most, folds_, folds, Loss::cross_entropy};
   const size_t taken = arena.used();

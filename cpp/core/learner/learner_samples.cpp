@@ -78,9 +78,11 @@ int32_t LearnerSamples::next(int32_t sample, Use use) const {
   return count_;
 }
 
-int32_t LearnerSamples::count(Use use) const {
+int32_t LearnerSamples::count(Use use, int32_t* list) const {
   int32_t found = 0;
-  for (int32_t i = next(0, use); i < count_; i = next(i + 1, use)) ++found;
+  for (int32_t i = next(0, use); i < count_; i = next(i + 1, use), ++found) {
+    if (list != nullptr) list[found] = i;
+  }
   return found;
 }
 

@@ -57,7 +57,8 @@ class LearnerSamples {
   // leave out copies. count() where there is none.
   enum class Use { held_out, alignment, head };
   int32_t next(int32_t sample, Use use) const;
-  int32_t count(Use use) const;
+  // How many there are, and which, where there is a list to write.
+  int32_t count(Use use, int32_t* list = nullptr) const;
 
  private:
   Status read_frame(int32_t sample, void* frame) const;

@@ -8,7 +8,7 @@ using namespace pmt;
 
 int code_of(const Status& status) { return static_cast<int>(status.code); }
 
-// All but frames and storage.
+// All but the storage.
 LearnerSetup core_setup(const pmt_learner_setup& setup) {
   LearnerSetup core = {};
   core.image = setup.image;
@@ -16,14 +16,15 @@ LearnerSetup core_setup(const pmt_learner_setup& setup) {
   core.clean = reinterpret_cast<const ChannelStatistics*>(setup.clean);
   core.clean_count = setup.clean_count;
   core.kernels = &device_kernels();
-  core.chooses_input = setup.chooses_input != 0;
+  core.frames = {setup.frames.context, setup.frames.read, setup.frames.write};
+  core.chooses_input = setup.chooses_input;
   core.samples = setup.samples;
   core.held_out = setup.held_out;
-  core.keeps_confirmed = setup.keeps_confirmed != 0;
+  core.keeps_confirmed = setup.keeps_confirmed;
   core.milliseconds = setup.milliseconds;
   core.clock = setup.clock;
   if (setup.epochs != nullptr) core.epochs = *reinterpret_cast<const EpochSetup*>(setup.epochs);
-  core.keeps_activations = setup.keeps_activations != 0;
+  core.keeps_activations = setup.keeps_activations;
   core.external = setup.external;
   core.external_bytes = setup.external_bytes;
   return core;
@@ -36,45 +37,12 @@ static_assert(sizeof(ChannelStatistics) == 2 * sizeof(float));
 
 }  // namespace
 
-// With the functions of C behind those of C++, whose results are bool.
 struct pmt_learner {
   // <new> has this one, but is not there on every board.
   static void* operator new(size_t, void* at) noexcept { return at; }
 
   Learner learner;
-  pmt_frames frames = {};
-  pmt_storage storage = {};
-  StateStorage states = {};
-
-  FrameStore frame_store() {
-    const auto read = [](void* context, int32_t index, void* frame) {
-      const pmt_frames& of = static_cast<pmt_learner*>(context)->frames;
-      return of.read(of.context, index, frame) != 0;
-    };
-    const auto write = [](void* context, int32_t index, const void* frame) {
-      const pmt_frames& of = static_cast<pmt_learner*>(context)->frames;
-      return of.write(of.context, index, frame) != 0;
-    };
-    FrameStore store = {this, nullptr, nullptr};
-    if (frames.read != nullptr) store.read = read;
-    if (frames.write != nullptr) store.write = write;
-    return store;
-  }
-  StateStorage state_storage() {
-    return {this, storage.slot_bytes,
-            [](void* context, int32_t slot, size_t at, void* to, size_t count) {
-              const pmt_storage& of = static_cast<pmt_learner*>(context)->storage;
-              return of.read(of.context, slot, at, to, count) != 0;
-            },
-            [](void* context, int32_t slot, size_t at, const void* from, size_t count) {
-              const pmt_storage& of = static_cast<pmt_learner*>(context)->storage;
-              return of.write(of.context, slot, at, from, count) != 0;
-            },
-            [](void* context, int32_t slot) {
-              const pmt_storage& of = static_cast<pmt_learner*>(context)->storage;
-              return of.erase(of.context, slot) != 0;
-            }};
-  }
+  StateStorage storage = {};
 };
 
 size_t pmt_learner_bytes() { return sizeof(pmt_learner); }
@@ -84,13 +52,11 @@ size_t pmt_learner_table_bytes(const pmt_learner_setup* setup) { return Learner:
 pmt_learner* pmt_learner_open(void* object, const pmt_learner_setup* setup, void* memory, size_t bytes, int* status) {
   // In the application's own memory: nothing is allocated.
   auto* self = new (object) pmt_learner();  // NOLINT(cppcoreguidelines-owning-memory)
-  self->frames = setup->frames;
   LearnerSetup core = core_setup(*setup);
-  core.frames = self->frame_store();
   if (setup->storage != nullptr) {
-    self->storage = *setup->storage;
-    self->states = self->state_storage();
-    core.storage = &self->states;
+    const pmt_storage& of = *setup->storage;
+    self->storage = {of.context, of.slot_bytes, of.read, of.write, of.erase};
+    core.storage = &self->storage;
   }
   *status = code_of(self->learner.open(core, memory, bytes));
   return self;
@@ -123,11 +89,9 @@ int pmt_learner_begin(pmt_learner* learner, pmt_phase phase) {
   return code_of(learner->learner.begin(static_cast<LearnerPhase>(phase)));
 }
 
-int pmt_learner_run(pmt_learner* learner, int32_t steps, uint32_t milliseconds, int* done) {
-  bool ended = false;
-  const Status status = learner->learner.run({steps, milliseconds}, &ended);
-  *done = ended ? 1 : 0;
-  return code_of(status);
+int pmt_learner_run(pmt_learner* learner, int32_t steps, uint32_t milliseconds, bool* done) {
+  *done = false;
+  return code_of(learner->learner.run({steps, milliseconds}, done));
 }
 
 int pmt_learner_cancel(pmt_learner* learner) { return code_of(learner->learner.cancel()); }
@@ -145,7 +109,7 @@ pmt_state pmt_learner_in_force(const pmt_learner* learner) {
   return static_cast<pmt_state>(learner->learner.in_force());
 }
 
-int pmt_learner_on_trial(const pmt_learner* learner) { return learner->learner.on_trial() ? 1 : 0; }
+bool pmt_learner_on_trial(const pmt_learner* learner) { return learner->learner.on_trial(); }
 
 int pmt_learner_commit(pmt_learner* learner) { return code_of(learner->learner.commit()); }
 

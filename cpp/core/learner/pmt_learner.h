@@ -4,6 +4,7 @@
 #define PMT_LEARNER_H
 
 /* C: NOLINTBEGIN(modernize-use-using, modernize-deprecated-headers) */
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,16 +27,16 @@ enum { PMT_TRAIN, PMT_HOLD_OUT, PMT_AUTOMATIC };
 
 typedef struct {
   void* context;
-  int (*read)(void* context, int32_t index, void* frame); /* 0: it failed */
-  int (*write)(void* context, int32_t index, const void* frame);
+  bool (*read)(void* context, int32_t index, void* frame); /* false: it failed */
+  bool (*write)(void* context, int32_t index, const void* frame);
 } pmt_frames;
 
 typedef struct {
   void* context;
   size_t slot_bytes;
-  int (*read)(void* context, int32_t slot, size_t at, void* to, size_t count); /* 0: it failed */
-  int (*write)(void* context, int32_t slot, size_t at, const void* from, size_t count);
-  int (*erase)(void* context, int32_t slot);
+  bool (*read)(void* context, int32_t slot, size_t at, void* to, size_t count); /* false: it failed */
+  bool (*write)(void* context, int32_t slot, size_t at, const void* from, size_t count);
+  bool (*erase)(void* context, int32_t slot);
 } pmt_storage;
 
 typedef struct {
@@ -44,14 +45,14 @@ typedef struct {
   const float* clean;  /* mean and deviation of each channel; null: no alignment */
   int32_t clean_count; /* channels */
   pmt_frames frames;
-  int chooses_input;
+  bool chooses_input;
   int32_t samples, held_out;
-  int keeps_confirmed;
+  bool keeps_confirmed;
   const pmt_storage* storage;            /* may be null */
   uint32_t (*milliseconds)(void* clock); /* may be null */
   void* clock;
   const pmt_epochs* epochs; /* may be null */
-  int keeps_activations;
+  bool keeps_activations;
   void* external; /* may be null */
   size_t external_bytes;
 } pmt_learner_setup;
@@ -83,12 +84,12 @@ int pmt_learner_predict(pmt_learner* learner, const int8_t* frame, pmt_predictio
 int pmt_learner_observe(pmt_learner* learner, const void* frame, int32_t label, pmt_role role);
 int pmt_learner_forget(pmt_learner* learner);
 int pmt_learner_begin(pmt_learner* learner, pmt_phase phase);
-int pmt_learner_run(pmt_learner* learner, int32_t steps, uint32_t milliseconds, int* done);
+int pmt_learner_run(pmt_learner* learner, int32_t steps, uint32_t milliseconds, bool* done);
 int pmt_learner_cancel(pmt_learner* learner);
 pmt_score pmt_learner_held_out(const pmt_learner* learner, pmt_state state);
 pmt_state pmt_learner_candidate(const pmt_learner* learner);
 pmt_state pmt_learner_in_force(const pmt_learner* learner);
-int pmt_learner_on_trial(const pmt_learner* learner);
+bool pmt_learner_on_trial(const pmt_learner* learner);
 int pmt_learner_commit(pmt_learner* learner);
 int pmt_learner_confirm(pmt_learner* learner);
 int pmt_learner_roll_back(pmt_learner* learner);

@@ -25,6 +25,24 @@ struct Activations {
   }
 };
 
+// Inputs and output of an op in queries from op `first` on, a number of them at once. A tensor that no query has made
+// is the main pass's, the same for all.
+inline OpImages query_images(const Model& model, const Plan& plan, const Activations& memory, int32_t first,
+                             int32_t count, int32_t index) {
+  const OpRecord& op = model.op(index);
+  OpImages images = {count, {nullptr, nullptr}, {0, 0}, nullptr, 0, op_shape(model, op)};
+  for (int i = 0; i < 2; ++i) {
+    if (op.input[i] == no_tensor) continue;
+    const bool own = plan.producer(op.input[i]) >= first;
+    images.input[i] =
+        own ? memory.tensor(plan, Pass::query, op.input[i], count) : memory.tensor(plan, Pass::main, op.input[i]);
+    images.input_stride[i] = own ? plan.size(static_cast<int32_t>(op.input[i])) : 0;
+  }
+  images.output = memory.tensor(plan, Pass::query, op.output, count);
+  images.output_stride = plan.size(static_cast<int32_t>(op.output));
+  return images;
+}
+
 // Scratch of the kernels for the op that needs most.
 int32_t kernel_scratch_bytes(const Network& network);
 

@@ -39,11 +39,7 @@ void run_linear(const Kernels& kernels, OpKind kind, const LinearArgs& args) {
 void bind_parameters(const Model& model, Parameters* parameters) {
   for (int32_t i = 0; i < model.op_count(); ++i) {
     const OpRecord& op = model.op(i);
-    if (has_weights(op)) {
-      parameters[i] = {model.weights(op), model.bias(op)};
-    } else {
-      parameters[i] = {nullptr, nullptr};
-    }
+    parameters[i] = has_weights(op) ? Parameters{model.weights(op), model.bias(op)} : Parameters{};
   }
 }
 

@@ -71,12 +71,9 @@ Status GradientPass::run_main(int32_t sample, int32_t worker, Target* target) {
 // The first group's update changes the logits: what they give for every sample is kept.
 void GradientPass::add_head(const ScoredSample& sample, int32_t worker, const GradientSums& sums) {
   const Workspace& workspace = memory_.workspaces[worker];
-  if (!memory_.setup.compact) {
-    add_head_gradient(memory_.context, workspace, layer_, sample, sums);
-    return;
-  }
-  int32_t* gradient = gradients_.head_gradient(sample.index);
-  if (is_first_group_) head_gradient(memory_.context, workspace, sample, gradient);
+  const bool compact = memory_.setup.compact;
+  int32_t* gradient = compact ? gradients_.head_gradient(sample.index) : workspace.head_gradient;
+  if (is_first_group_ || !compact) head_gradient(memory_.context, workspace, sample, gradient);
   add_head_product(memory_.context, workspace, layer_, gradient, sums);
 }
 

@@ -78,17 +78,14 @@ Status Trainer::update_layer(int32_t index, float learning_rate, int32_t samples
   GradientPass gradient(memory_, losses_, gradients_, index, samples, source);
   LayerUpdate update(memory_.context, layer, update_input(layer, learning_rate, samples));
   const int32_t at_once = channels_at_once(layer);
-  const auto group = [&](int32_t c) {
-    return ChannelGroup{c, c + at_once < layer.channels ? c + at_once : layer.channels};
-  };
   GradientSums sums = {};
   for (int32_t c = 0; update.needs_all_sums() && c < layer.channels; c += at_once) {
-    PMT_RETURN_IF_ERROR(gradient.sum(group(c), &sums));
+    PMT_RETURN_IF_ERROR(gradient.sum({c, c + at_once}, &sums));
     update.accumulate(sums);
   }
   const bool have_sums = update.needs_all_sums() && at_once == layer.channels;
   for (int32_t c = 0; c < layer.channels; c += at_once) {
-    if (!have_sums) PMT_RETURN_IF_ERROR(gradient.sum(group(c), &sums));
+    if (!have_sums) PMT_RETURN_IF_ERROR(gradient.sum({c, c + at_once}, &sums));
     *changed += update.apply(sums);
   }
   return {};

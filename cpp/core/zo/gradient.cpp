@@ -216,10 +216,4 @@ void add_head_product(const StepContext& context, const Workspace& workspace, co
   for (int32_t c = 0; c < sums.channels(layer); ++c) sums.bias[c] += gradient[sums.begin + c];
 }
 
-void add_head_gradient(const StepContext& context, const Workspace& workspace, const Layer& layer,
-                       const ScoredSample& sample, const GradientSums& sums) {
-  head_gradient(context, workspace, sample, workspace.head_gradient);
-  add_head_product(context, workspace, layer, workspace.head_gradient, sums);
-}
-
 }  // namespace pmt

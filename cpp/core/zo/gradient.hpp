@@ -94,8 +94,4 @@ void head_gradient(const StepContext& context, const Workspace& workspace, const
 void add_head_product(const StepContext& context, const Workspace& workspace, const Layer& layer,
                       const int32_t* gradient, const GradientSums& sums);
 
-// The two together.
-void add_head_gradient(const StepContext& context, const Workspace& workspace, const Layer& layer,
-                       const ScoredSample& sample, const GradientSums& sums);
-
 }  // namespace pmt

@@ -48,28 +48,14 @@ class Queries {
     return nullptr;
   }
 
+  StreamPlace place() const { return {Pass::query, first_op_}; }
   uint8_t* scratch(int32_t op) const { return workspace_.scratch_of(plan(), Pass::query, op); }
-
-  // A tensor that no query has made is the main pass's, the same for all.
-  OpImages op_images(const OpRecord& op) const {
-    OpImages images = {queries_.count, {nullptr, nullptr}, {0, 0}, nullptr, 0, op_shape(model(), op)};
-    for (int i = 0; i < 2; ++i) {
-      if (op.input[i] == no_tensor) continue;
-      const bool own = plan().producer(op.input[i]) >= first_op_;
-      images.input[i] = own ? workspace_.tensor(plan(), Pass::query, op.input[i], queries_.count)
-                            : workspace_.tensor(plan(), Pass::main, op.input[i]);
-      images.input_stride[i] = own ? plan().size(static_cast<int32_t>(op.input[i])) : 0;
-    }
-    images.output = workspace_.tensor(plan(), Pass::query, op.output, queries_.count);
-    images.output_stride = plan().size(static_cast<int32_t>(op.output));
-    return images;
-  }
 
   // Not inlined: its frame would lie on the stack under that of a segment.
   __attribute__((noinline)) void run_one(int32_t index) {
     const OpRecord& op = model().op(index);
     const Layer* layer = perturbed_layer(index);
-    const OpImages images = op_images(op);
+    const OpImages images = query_images(model(), plan(), workspace_, first_op_, queries_.count, index);
     const bool node = layer != nullptr && perturbs_nodes(*layer);
     const bool is_last = index == model().op_count() - 1;
     if (node && index == first_op_) {  // the clean output is in the main pass
@@ -91,13 +77,12 @@ class Queries {
   void run_segment(int32_t begin, int32_t end) {
     const Layer* layer = nullptr;
     for (int32_t i = begin; i <= end && layer == nullptr; ++i) layer = perturbed_layer(i);
-    const StreamPlace place = {Pass::query, first_op_};
     if (layer == nullptr) {
-      run_stream(model(), plan(), workspace_, place, begin, end,
+      run_stream(model(), plan(), workspace_, place(), begin, end,
                  [&](int32_t op, const OpImages& rows) { run_op(network(), op, rows, scratch(op)); });
     } else if (perturbs_nodes(*layer)) {
       NodeSigns signs = node_signs(*layer, 0);
-      run_stream(model(), plan(), workspace_, place, begin, end, [&](int32_t op, const OpImages& rows) {
+      run_stream(model(), plan(), workspace_, place(), begin, end, [&](int32_t op, const OpImages& rows) {
         run_op(network(), op, rows, scratch(op));
         if (op != layer->op) return;
         const Shape& out = rows.shape.out;
@@ -107,7 +92,7 @@ class Queries {
       Direction weights = direction(*layer, 0, Purpose::weight_signs);
       Direction biases = direction(*layer, 0, Purpose::bias_signs);
       const LayerInput perturbed = perturb_tile(*layer, model().op(layer->op), weights, biases, 0, layer->channels);
-      run_stream(model(), plan(), workspace_, place, begin, end, [&](int32_t op, const OpImages& rows) {
+      run_stream(model(), plan(), workspace_, place(), begin, end, [&](int32_t op, const OpImages& rows) {
         if (op == layer->op) {
           run_layer(network(), op, rows, perturbed, 0, layer->channels, scratch(op));
         } else {
@@ -168,8 +153,7 @@ class Queries {
       if (options().train_bias != 0) {
         value += bias_mu(model(), layer, options(), c) * static_cast<int64_t>(workspace_.signs[c - begin]);
       }
-      value = value > INT32_MAX ? INT32_MAX : (value < INT32_MIN ? INT32_MIN : value);
-      workspace_.bias_tile[c - begin] = static_cast<int32_t>(value);
+      workspace_.bias_tile[c - begin] = saturated(value);
     }
   }
 

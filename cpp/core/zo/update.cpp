@@ -186,8 +186,7 @@ int32_t LayerUpdate::update_weights(const GradientSums& sums, int32_t channel, f
 
 // A bias step is hundreds of times smaller than an output step: nearest rounding loses nothing.
 void LayerUpdate::update_bias(int32_t channel, float update) {
-  const int64_t bias = static_cast<int64_t>(layer_.bias[channel]) - round_saturating(update);
-  layer_.bias[channel] = static_cast<int32_t>(bias > INT32_MAX ? INT32_MAX : (bias < INT32_MIN ? INT32_MIN : bias));
+  layer_.bias[channel] = saturated(int64_t{layer_.bias[channel]} - round_saturating(update));
 }
 
 }  // namespace pmt

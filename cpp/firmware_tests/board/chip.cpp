@@ -41,11 +41,6 @@ void Chip::SysTick::write(uint32_t offset, uint32_t value) {
   if (offset == 0) enabled = (value & cortex_m::SYST_CSR_ENABLE) != 0;
 }
 
-void Chip::Usart::write(uint32_t offset, uint32_t value) {
-  if (offset == 0x28) chip.sent += static_cast<char>(value);
-  RegisterModel::write(offset, value);
-}
-
 void Chip::Watchdog::write(uint32_t offset, uint32_t value) {
   if (offset == 0 && value == 0xCCCC) runs = true;
   if (offset == 0 && (value == 0xAAAA || value == 0xCCCC)) fed = chip.milliseconds();

@@ -19,7 +19,7 @@ class Chip {
   // The flags of the last reset, as in RCC_CSR or RCC_RSR.
   explicit Chip(uint32_t reset_flags);
 
-  std::string sent;  // over the serial line
+  std::string& sent() { return usart_.sent; }
   int32_t led_changes = 0;
   uint32_t led() { return led_.level; }  // as written to BSRR
   void insert_card(bool is_in) {
@@ -40,11 +40,6 @@ class Chip {
     Chip& chip;
     bool enabled = false;
     uint32_t seen = 0;  // milliseconds
-  };
-  struct Usart : RegisterModel {
-    explicit Usart(Chip& chip) : RegisterModel(0), chip(chip) { at(0x1C) = 0xC0; }
-    void write(uint32_t offset, uint32_t value) override;
-    Chip& chip;
   };
   struct Watchdog : RegisterModel {
     explicit Watchdog(Chip& chip) : RegisterModel(0), chip(chip) {}
@@ -67,7 +62,7 @@ class Chip {
   std::unique_ptr<H7> h7_;
   RegisterModel debug_;
   SysTick systick_{*this};
-  Usart usart_{*this};
+  SerialLine usart_;
   Watchdog watchdog_{*this};
   Led led_{*this};
   uint32_t end_ = 0xFFFFFFFF;

@@ -37,7 +37,7 @@ std::string start_and_fail(uint32_t reset_flags) {
   Chip chip(reset_flags);
   board::init();
   fail(bus_fault);
-  return chip.sent;
+  return chip.sent();
 }
 
 }  // namespace
@@ -45,7 +45,7 @@ std::string start_and_fail(uint32_t reset_flags) {
 TEST_CASE("after power-on the watchdog runs, and stands still under a debugger") {
   Chip chip(power_on());
   board::init();
-  CHECK(chip.sent == banner("power-on"));
+  CHECK(chip.sent() == banner("power-on"));
   CHECK(chip.watchdog_runs());
   CHECK(chip.freezes() == (is_f7() ? 0x1000u : 0x40000u));
   CHECK((chip.reset_flags() & (is_f7() ? 1u << 24 : 1u << 16)) != 0);  // the flags are cleared
@@ -54,11 +54,11 @@ TEST_CASE("after power-on the watchdog runs, and stands still under a debugger")
 TEST_CASE("after a fault the LED blinks fast without an interrupt, and the watchdog resets the board") {
   Chip chip(power_on());
   board::init();
-  chip.sent.clear();
+  chip.sent().clear();
   chip.led_changes = 0;
   const uint32_t before = chip.milliseconds();
   fail(bus_fault);
-  CHECK(chip.sent == "error: " + described);
+  CHECK(chip.sent() == "error: " + described);
   CHECK(chip.milliseconds() - before > 4900);
   CHECK(chip.milliseconds() - before < 5300);
   CHECK(chip.led_changes >= 48);
@@ -69,12 +69,12 @@ TEST_CASE("the next start tells of the fault, once") {
   {
     Chip chip(by_watchdog());
     board::init();
-    CHECK(chip.sent == banner("the watchdog") + "last run: " + described);
+    CHECK(chip.sent() == banner("the watchdog") + "last run: " + described);
     CHECK(chip.watchdog_runs());
   }
   Chip chip(by_watchdog());
   board::init();
-  CHECK(chip.sent == banner("the watchdog"));
+  CHECK(chip.sent() == banner("the watchdog"));
 }
 
 TEST_CASE("faults end: after three restarts the board blinks, is not trained on, and waits for its button") {
@@ -85,15 +85,15 @@ TEST_CASE("faults end: after three restarts the board blinks, is not trained on,
     Chip chip(by_watchdog());
     chip.end_after(60'000);
     CHECK_THROWS_AS(board::init(), EndOfTest);
-    CHECK(chip.sent == banner("the watchdog") + "last run: " + described +
-                           "error: the watchdog had to restart the board 3 times: press its reset button to try "
-                           "again\r\nexit: 1\r\n");
+    CHECK(chip.sent() == banner("the watchdog") + "last run: " + described +
+                             "error: the watchdog had to restart the board 3 times: press its reset button to try "
+                             "again\r\nexit: 1\r\n");
     CHECK(!chip.watchdog_runs());
     CHECK(chip.led_changes >= 500);
   }
   Chip chip(by_button());
   board::init();
-  CHECK(chip.sent == banner("the reset pin"));
+  CHECK(chip.sent() == banner("the reset pin"));
   CHECK(chip.watchdog_runs());
 }
 
@@ -101,12 +101,12 @@ TEST_CASE("a fault before anything runs is kept, and resets the board as soon") 
   {
     Chip chip(power_on());
     fail(bus_fault);
-    CHECK(chip.sent.empty());
+    CHECK(chip.sent().empty());
     CHECK(chip.milliseconds() < 5300);
   }
   Chip chip(by_watchdog());
   board::init();
-  CHECK(chip.sent == banner("the watchdog") + "last run: " + described);
+  CHECK(chip.sent() == banner("the watchdog") + "last run: " + described);
 }
 
 TEST_CASE("the LED is off after the start, and its level is the board's") {

@@ -16,13 +16,9 @@
 #include "host/kernels/depthwise_quads.hpp"
 #include "host/kernels/gemm_block.hpp"
 #include "host/kernels/requantize_bounds.hpp"
+#include "host/kernels/target.hpp"
 
-#ifdef __clang__
-#pragma clang attribute push(__attribute__((target("avx2,avx512f,avx512bw,avx512vl,avx512vnni"))), apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx2,avx512f,avx512bw,avx512vl,avx512vnni")
-#endif
+PMT_BEGIN_TARGET("avx2,avx512f,avx512bw,avx512vl,avx512vnni")
 #include "host/kernels/depthwise_avx512_vnni.hpp"
 #include "host/kernels/table_x86.hpp"
 
@@ -33,11 +29,7 @@ Kernels make_table() { return LayerKernels<Avx512Vnni, DepthwiseAvx512Vnni>::in(
 
 }  // namespace
 }  // namespace pmt::host
-#ifdef __clang__
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+PMT_END_TARGET
 
 const pmt::Kernels& pmt::host::avx512_vnni_kernels() {
   static const Kernels table = make_table();

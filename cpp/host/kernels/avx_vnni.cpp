@@ -11,13 +11,9 @@
 #include "core/kernels/portable/portable.hpp"
 #include "host/kernels/gemm_block.hpp"
 #include "host/kernels/requantize_bounds.hpp"
+#include "host/kernels/target.hpp"
 
-#ifdef __clang__
-#pragma clang attribute push(__attribute__((target("avx2,avxvnni"))), apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx2,avxvnni")
-#endif
+PMT_BEGIN_TARGET("avx2,avxvnni")
 #include "host/kernels/isa_avx_vnni.hpp"
 #include "host/kernels/table_x86.hpp"
 
@@ -28,11 +24,7 @@ Kernels make_table() { return LayerKernels<AvxVnni, Depthwise<DepthwiseAvx2>>::i
 
 }  // namespace
 }  // namespace pmt::host
-#ifdef __clang__
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+PMT_END_TARGET
 
 const pmt::Kernels& pmt::host::avx_vnni_kernels() {
   static const Kernels table = make_table();

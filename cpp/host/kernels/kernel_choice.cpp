@@ -7,10 +7,9 @@
 
 #include "host/kernels/tables.hpp"
 
-#ifdef PMT_X86_KERNELS
+#ifdef __x86_64__
 #include <cpuid.h>
-#endif
-#if defined(PMT_NEON_KERNELS) && defined(__linux__)
+#elif defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
 #endif
 
@@ -33,15 +32,15 @@ bool has_avx512_vnni() {
 }
 #endif
 
-#ifdef PMT_AVX_VNNI_KERNELS
+}  // namespace
+
+#ifdef __x86_64__
 // CPUID leaf 7.1, EAX bit 4; __builtin_cpu_supports() has no name for it in every compiler.
 bool has_avx_vnni() {
   unsigned int a = 0, b = 0, c = 0, d = 0;
   return __builtin_cpu_supports("avx2") && __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & (1u << 4)) != 0;
 }
-#endif
-
-#ifdef PMT_NEON_KERNELS
+#elif defined(__aarch64__)
 bool has_neon_dot() {
 #ifdef __linux__
   constexpr unsigned long asimd_dot_product = 1ul << 20;  // HWCAP_ASIMDDP
@@ -51,8 +50,6 @@ bool has_neon_dot() {
 #endif
 }
 #endif
-
-}  // namespace
 
 std::string isa_problem(const std::string& wanted, const std::vector<std::string>& available) {
   const bool known = std::find(std::begin(known_names), std::end(known_names), wanted) != std::end(known_names);

@@ -11,12 +11,12 @@
 #include "host/kernels/gemm_block.hpp"
 #include "host/kernels/no_depthwise.hpp"
 #include "host/kernels/requantize_bounds.hpp"
+#include "host/kernels/target.hpp"
 
 #ifdef __clang__
-#pragma clang attribute push(__attribute__((target("dotprod"))), apply_to = function)
+PMT_BEGIN_TARGET("dotprod")
 #else
-#pragma GCC push_options
-#pragma GCC target("arch=armv8.2-a+dotprod")
+PMT_BEGIN_TARGET("arch=armv8.2-a+dotprod")
 #endif
 #include "host/kernels/isa_neon_dot.hpp"
 #include "host/kernels/layer_kernels.hpp"
@@ -28,11 +28,7 @@ Kernels make_table() { return LayerKernels<NeonDot, NoDepthwise>::in(portable_ke
 
 }  // namespace
 }  // namespace pmt::host
-#ifdef __clang__
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+PMT_END_TARGET
 
 const pmt::Kernels& pmt::host::neon_dot_kernels() {
   static const Kernels table = make_table();

@@ -15,6 +15,7 @@ struct PowerCut {};
 
 // The content of a block after a power cut in its write.
 enum class Torn { old_block, new_block, first_part, noise };
+inline const std::vector<Torn> all_torn = {Torn::old_block, Torn::new_block, Torn::first_part, Torn::noise};
 
 // A fault of a card in one transfer or, once it is stuck, in all.
 enum class TransferFault {

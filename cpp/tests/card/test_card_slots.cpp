@@ -95,7 +95,6 @@ class CountingRun {
   StateSlots slots_;
 };
 
-const std::vector<Torn> all_torn = {Torn::old_block, Torn::new_block, Torn::first_part, Torn::noise};
 constexpr int64_t writes_of_save = 6;  // the header is erased, then four blocks of payload, then the header
 
 // After whatever happened the board finds the last checkpoint that was safe, or the one whose header

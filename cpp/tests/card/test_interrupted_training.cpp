@@ -10,6 +10,7 @@
 #include "tests/card/simulated_card.hpp"
 #include "tests/card/training_card.hpp"
 #include "tests/random_network.hpp"
+#include "tests/training_run.hpp"
 
 using namespace pmt;
 using namespace pmt::tests;
@@ -52,15 +53,7 @@ struct Board {
     return session->report();
   }
 
-  std::vector<int32_t> parameters() const {
-    std::vector<int32_t> all;
-    for (int32_t i = 0; i < session->trainer().layer_count(); ++i) {
-      const Layer& layer = session->trainer().layer(i);
-      all.insert(all.end(), layer.weights, layer.weights + layer.weight_count);
-      all.insert(all.end(), layer.bias, layer.bias + layer.channels);
-    }
-    return all;
-  }
+  std::vector<int32_t> parameters() const { return parameters_of(session->trainer()); }
 
   RandomSource random = RandomSource(4);
   AlignedBytes image;
@@ -83,12 +76,6 @@ std::string last_line(const std::string& log) {
   const size_t end = log.size() - 1;
   return log.substr(log.rfind('\n', end - 1) + 1, end - log.rfind('\n', end - 1) - 1);
 }
-
-}  // namespace
-
-namespace {
-
-const std::vector<Torn> all_torn = {Torn::old_block, Torn::new_block, Torn::first_part, Torn::noise};
 
 // From a new card, with a cut in write number `first` and others at random until the end; how many.
 int32_t train_with_cuts(Board& board, int64_t first, int64_t writes) {

@@ -40,7 +40,7 @@ void TrainingCard::add(CardSection* section, const std::vector<uint8_t>& bytes) 
 
 TrainingCard::TrainingCard(const AlignedBytes& image, const TrainerOptions& options, int32_t steps,
                            int32_t save_interval, uint64_t seed) {
-  const Model model = opened(image);
+  const OwnedModel model(image);
   RandomSource random(seed);
   const std::vector<int32_t> layers = trainable_layers(model);
   const Samples samples = random_samples(random, model, sample_count);
@@ -88,11 +88,7 @@ TrainingCard::TrainingCard(const AlignedBytes& image, const TrainerOptions& opti
   header.ops = model.op_count();
   header.save_interval = save_interval;
   header.surprisal_values = run.trainer().prediction().count();
-  for (int32_t i = 0; i < run.trainer().layer_count(); ++i) {
-    const Layer& layer = run.trainer().layer(i);
-    expected.insert(expected.end(), layer.weights, layer.weights + layer.weight_count);
-    expected.insert(expected.end(), layer.bias, layer.bias + layer.channels);
-  }
+  expected = run.parameters();
 
   add_block(header.magic, 4);  // its place
   CardSection* sections[] = {&header.options,     &header.layer_list, &header.step_list,  &header.sample_list,

@@ -6,9 +6,6 @@
 namespace pmt {
 namespace {
 
-int64_t nothing_packed(const OpShape&) { return 0; }
-void pack_nothing(const PackArgs&) {}
-
 int32_t scratch_bytes(const OpShape& shape) {
   switch (shape.kind) {
     case OpKind::conv2d: return arm_dsp::conv2d_scratch_bytes(shape);
@@ -22,8 +19,8 @@ int32_t scratch_bytes(const OpShape& shape) {
 
 const Kernels& arm_dsp_kernels() {
   static constexpr Kernels table = {"arm_dsp",
-                                    nothing_packed,
-                                    pack_nothing,
+                                    nullptr,
+                                    nullptr,
                                     1,
                                     16,
                                     arm_dsp::conv2d,

@@ -1,17 +1,11 @@
 #include "core/kernels/portable/portable.hpp"
 
 namespace pmt {
-namespace {
-
-int64_t nothing_packed(const OpShape&) { return 0; }
-void pack_nothing(const PackArgs&) {}
-
-}  // namespace
 
 const Kernels& portable_kernels() {
   static constexpr Kernels table = {"portable",
-                                    nothing_packed,
-                                    pack_nothing,
+                                    nullptr,
+                                    nullptr,
                                     1,
                                     16,
                                     portable::conv2d,
