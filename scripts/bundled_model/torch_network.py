@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from pmt.net.graph import channel_axis, is_layer
-from pmt.quantization import FloatGraph, FloatOp, fold_batch_norm
+from pmt.quantization import FloatGraph, FloatOp
 
 
 class TorchNetwork(nn.Module):
@@ -109,19 +109,21 @@ def trained_graph(network: TorchNetwork) -> FloatGraph:
         weights = _from_torch(op, _array(layer.weight))
         if _key(op) in network.norms:
             norm = network.norms[_key(op)]
-            op.weights, op.bias = fold_batch_norm(
-                weights,
-                np.zeros(len(layer.weight), np.float32),
-                channel_axis=channel_axis(op.kind),
-                gamma=_array(norm.weight),
-                beta=_array(norm.bias),
-                mean=_array(norm.running_mean),
-                variance=_array(norm.running_var),
-                epsilon=norm.eps,
-            )
+            op.weights, op.bias = _with_norm(weights, channel_axis(op.kind), norm)
         else:
             op.weights, op.bias = weights, _array(layer.bias)
     return graph
+
+
+def _with_norm(
+    weights: npt.NDArray[np.float32], axis: int, norm: nn.BatchNorm2d
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """Fold the running statistics of a norm into weights, and return the bias that it makes."""
+    factor = _array(norm.weight).astype(np.float64)
+    factor /= np.sqrt(_array(norm.running_var).astype(np.float64) + norm.eps)
+    bias = _array(norm.bias) - _array(norm.running_mean) * factor
+    folded = np.moveaxis(np.moveaxis(weights, axis, -1) * factor, -1, axis)
+    return np.ascontiguousarray(folded, np.float32), bias.astype(np.float32)
 
 
 def _key(op: FloatOp) -> str:
