@@ -9,7 +9,7 @@ import litert_engine
 import numpy as np
 import pytest
 from cli_files import same_weights
-from networks import residual_network
+from networks import convolution_before_mean, residual_network
 from tflite_builder import TfliteBuilder
 
 import pmt
@@ -203,13 +203,33 @@ def test_a_wider_output_passes_what_takes_any_range(tmp_path, end):
     if end == "QUANTIZE":
         with pytest.raises(
             ValueError,
-            match="the output has a new range, which holds larger logits, and operators behind it "
-            "have the old one; convert without --into",
+            match="the head's output has a new range, which fits its logits, and operators behind "
+            "it have the old one; convert without --into",
         ):
             wider.save(new, into=path)
         return
     wider.save(new, into=path)
     assert pmt.load(new).to_graph().tensors == graph.tensors
+
+
+def test_new_ranges_before_and_behind_a_final_mean_go_back_into_the_file(tmp_path):
+    path, new = tmp_path / "net.tflite", tmp_path / "new.tflite"
+    convolution_before_mean(0.125).save(path)
+    model = pmt.load(path)
+    for same in (model, convolution_before_mean(0.125)):  # whose ops have other names
+        same.save(new, into=path)
+        assert new.read_bytes() == path.read_bytes()
+    before = model.to_graph().tensors
+    data = pmt.corruptions.corrupt(pmt.datasets.bundled("train").take(60), "fog", 5)
+    pmt.methods.trainer("preparation_only", layers="head").fit(model, data, progress=False)
+    model.save(new, into=path)
+    after = pmt.load(new).to_graph().tensors
+    assert after == model.to_graph().tensors
+    assert [a.scale > b.scale for a, b in zip(after, before, strict=True)][-3:] == [
+        False,
+        True,
+        True,
+    ]
 
 
 def test_other_quantization_is_named(resnet8_path, tmp_path):

@@ -9,7 +9,7 @@ import pytest
 
 import pmt
 from pmt.quantization import cover_logits
-from pmt.quantization.output_range import widen_outputs
+from pmt.quantization.output_range import fit_outputs
 
 MODEL = "fashion_mnist_dscnn"
 
@@ -55,17 +55,20 @@ def test_an_output_that_suffices_keeps_its_range():
         ((-1.0, 25.6), (12.8 + 1.125 * 25.6) / 255, -50),
         ((-25.6, 0.0), (1.125 * 25.6 + 12.7) / 255, 49),
         ((-30.0, 40.0), 1.125 * 70 / 255, -19),
+        ((-3.0, 3.4), 0.1, 0),  # a quarter
+        ((-3.0, 3.3), 1.125 * 6.3 / 255, -7),
+        ((0.0, 0.0), 0.1, 0),
     ],
 )
-def test_only_the_side_that_is_exceeded_grows_and_has_an_eighth_more_room(found, scale, zero_point):
+def test_a_range_changes_where_it_is_exceeded_or_hardly_used(found, scale, zero_point):
     model = with_output(pmt.load(MODEL), 0.1, 0)
-    widen_outputs(model, {model.core.output_tensor: found})
+    fit_outputs(model, {model.core.output_tensor: found})
     assert output_of(model) == (pytest.approx(scale, rel=1e-6), zero_point)
 
 
 def test_an_output_without_negative_logits_is_no_relu():
     model = with_output(pmt.load(MODEL), 0.1, -127)
-    widen_outputs(model, {model.core.output_tensor: (-0.1, 1000.0)})
+    fit_outputs(model, {model.core.output_tensor: (-0.1, 1000.0)})
     assert output_of(model)[1] == -127
     assert model.core.has_linear_head
 

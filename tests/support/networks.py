@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+import pmt
 from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.net.graph import Graph, Op, Tensor
@@ -203,3 +205,23 @@ def window_network() -> Model:
         Op("fully_connected", "head", (2,), 3, **layers[1]),
     ]
     return model_of(tensors, ops, {"head": [2], "all": [0, 2]}, formula=(0.0, 1.0))
+
+
+def convolution_before_mean(range_of_outputs: float = 2.0) -> Model:
+    """The bundled network with its head as a 1x1 convolution before the mean."""
+    graph = pmt.load("fashion_mnist_dscnn").to_graph()
+    dense, mean = graph.ops[-1], graph.ops[-2]
+    features = graph.tensors[mean.inputs[0]]
+    logits = graph.tensors[dense.output]
+    sides = {"height": features.height, "width": features.width}
+    # Single positions have larger ones, and may be cut.
+    logits = replace(logits, scale=range_of_outputs * logits.scale)
+    graph.tensors[-2:] = [replace(logits, name="map", **sides), logits]
+    weights = dense.weights.reshape(len(dense.weights), 1, 1, -1)
+    graph.ops[-2:] = [
+        replace(dense, kind="conv2d", inputs=mean.inputs, output=mean.output, weights=weights),
+        replace(mean, inputs=(mean.output,), output=dense.output),
+    ]
+    count = len(graph.ops)
+    graph.blocks = {"head": [count - 2]}
+    return Model.from_graph(graph)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from networks import convolution_before_mean
 
 import pmt
 from pmt import corruptions, datasets
@@ -371,3 +372,11 @@ def test_memory_of_a_board(model: pmt.Model) -> None:
     assert (sizes.persistent, sizes.predict) == (11424, 11168)
     assert (sizes.align, sizes.head, sizes.needed) == (26672, 53264, 64688)
     assert str(sizes).splitlines()[-1].split() == ["needed", "64,688"]
+
+
+def test_a_network_that_ends_in_a_mean_is_not_aligned():
+    images = pmt.datasets.bundled("train").images[:20]
+    model = pmt.statistics(convolution_before_mean(), images)
+    with pytest.raises(ValueError, match=r"the network ends in mean '.*', and a learner aligns"):
+        pmt.Learner(model, samples=20)
+    assert pmt.Learner(model, samples=0).predict(images).labels.shape == (20,)

@@ -186,6 +186,20 @@ def test_the_int8_output_holds_the_logits_of_a_solved_head(keep_best):
     assert whole.to_graph().tensors[-1].scale == 2 * pmt.load(MODEL).to_graph().tensors[-1].scale
 
 
+def test_the_int8_output_tells_small_logits_apart():
+    data = noisy(200)
+    model = with_output_range(pmt.load(MODEL), 40.0)
+    step = model.to_graph().tensors[-1].scale
+    solve_head(model, data)
+    logits, coarse = model.logits(data.images), model.logits(data.images, int8_logits=True)
+    fitted = model.to_graph().tensors[-1].scale
+    assert fitted < step / 20
+    assert np.abs(logits - coarse).max() <= 0.51 * fitted
+    kept = with_output_range(pmt.load(MODEL), 40.0)
+    solve_head(kept, data, loss="squared_error")  # whose targets may be larger than its outputs
+    assert kept.to_graph().tensors[-1].scale == step
+
+
 def test_a_run_with_a_wider_output_resumes(tmp_path):
     data, valid = noisy(150), noisy(100, "test", seed=1)
     trainer = pmt.ZOTrainer(options(layers="B1,head", queries=2, epochs=1))

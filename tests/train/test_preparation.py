@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from networks import convolution_before_mean
 
 import pmt
 from pmt import corruptions, datasets, methods
@@ -145,22 +146,7 @@ def test_a_network_that_ends_in_no_layer_says_why_its_head_is_not_trained(start)
 @pytest.mark.parametrize("range_of_outputs", [2.0, 0.125])
 def test_a_convolution_before_a_final_mean_is_a_head(range_of_outputs):
     """A 1x1 convolution and a mean are the linear layer of the mean features."""
-    graph = pmt.load("fashion_mnist_dscnn").to_graph()
-    dense, mean = graph.ops[-1], graph.ops[-2]
-    features = graph.tensors[mean.inputs[0]]
-    logits = graph.tensors[dense.output]
-    sides = {"height": features.height, "width": features.width}
-    # Single positions have larger ones, and may be cut.
-    logits = replace(logits, scale=range_of_outputs * logits.scale)
-    graph.tensors[-2:] = [replace(logits, name="map", **sides), logits]
-    weights = dense.weights.reshape(len(dense.weights), 1, 1, -1)
-    graph.ops[-2:] = [
-        replace(dense, kind="conv2d", inputs=mean.inputs, output=mean.output, weights=weights),
-        replace(mean, inputs=(mean.output,), output=dense.output),
-    ]
-    count = len(graph.ops)
-    graph.blocks = {"head": [count - 2]}
-    model = pmt.Model.from_graph(graph)
+    model = convolution_before_mean(range_of_outputs)
     shifted = pmt.corruptions.corrupt(
         pmt.datasets.bundled("train").take(400), "contrast", 4, seed=0
     )

@@ -1,4 +1,4 @@
-"""The range that a network's int8 output covers, when training has made its logits larger."""
+"""The range that a network's int8 output covers, when training has made its logits others."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
+from pmt import _core
 from pmt.model import Model
 from pmt.model.model import check_model
 from pmt.quantization.ranges import scale_and_zero_point
@@ -19,7 +21,8 @@ def cover_logits(model: Model, images: npt.NDArray[Any], *, threads: int = 0) ->
     """Return a copy of a model whose int8 output holds the logits of these images.
 
     pmt reads the sums of a linear last layer, and programs that run a ``.tflite`` or ``.onnx`` file
-    its int8 output, where a logit beyond the largest value is cut. Weights and logits stay equal.
+    its int8 output, where a logit beyond the largest value is cut, and small ones are equal.
+    Weights and logits stay as they are.
 
     Parameters
     ----------
@@ -47,30 +50,37 @@ def cover_logits(model: Model, images: npt.NDArray[Any], *, threads: int = 0) ->
             "pmt reads, too"
         )
     logits = model.logits(images, threads=threads)
-    wider = model.copy()
-    widen_outputs(wider, {model.core.output_tensor: (float(logits.min()), float(logits.max()))})
-    return wider
+    fitted = model.copy()
+    fit_outputs(fitted, {model.core.output_tensor: (float(logits.min()), float(logits.max()))})
+    return fitted
 
 
-def widen_outputs(model: Model, ranges: Mapping[int, Range]) -> None:
+def fit_outputs(model: Model, ranges: Mapping[int, Range], *, narrow: bool = True) -> None:
     """Let tensors, by index, hold values from a lowest to a highest, in place.
 
-    A tensor whose range suffices keeps it; one that grows has an eighth more room on that side.
+    A tensor keeps a range that suffices, unless it may be made narrower and the values use less
+    than a quarter of it. Another one has an eighth more room on the sides that change.
     """
     graph = model.to_graph()
     changed = False
     for index, (low, high) in ranges.items():
         tensor = graph.tensors[index]
-        ends = [tensor.scale * (end - tensor.zero_point) for end in (-128, 127)]
-        step = tensor.scale / 2  # what rounding reaches
-        if ends[0] - step <= low and high <= ends[1] + step:
+        ends = tuple(tensor.scale * (end - tensor.zero_point) for end in (-128, 127))
+        low, high = min(low, 0.0), max(high, 0.0)
+        if narrow and 0 < 4 * (high - low) < ends[1] - ends[0]:
+            found = 1.125 * low, 1.125 * high
+        else:
+            reach = tensor.scale / 2  # of rounding
+            found = (
+                ends[0] if low >= ends[0] - reach else 1.125 * low,
+                ends[1] if high <= ends[1] + reach else 1.125 * high,
+            )
+        if found == ends:
             continue
-        low = ends[0] if low >= ends[0] - step else 1.125 * low
-        high = ends[1] if high <= ends[1] + step else 1.125 * high
-        scale, zero_point = scale_and_zero_point(low, high)
+        scale, zero_point = scale_and_zero_point(*found)
+        scale = float(np.clip(scale, *_core.TENSOR_SCALES))
         # The core takes a zero point of -128 for that of a ReLU.
-        tensor = replace(tensor, scale=scale, zero_point=max(zero_point, -127))
-        graph.tensors[index] = tensor
+        graph.tensors[index] = replace(tensor, scale=scale, zero_point=max(zero_point, -127))
         changed = True
     if changed:
         model.core = Model.from_graph(graph).core

@@ -452,7 +452,7 @@ def plan_sizes(
 
 
 def learner_image(model: Model, samples: int) -> tuple[bytes, npt.NDArray[np.float32] | None]:
-    """Return a model's image without statistics, and these, (channels, 2), if there are any."""
+    """Return a model's image without statistics, and these, (channels, 2), if some are needed."""
     if not model.is_classifier:
         raise ValueError(
             f"the model gives {model.output_text}, and a learner tells classes apart, as does one "
@@ -463,7 +463,14 @@ def learner_image(model: Model, samples: int) -> tuple[bytes, npt.NDArray[np.flo
             f"the model gives {model.output_text}, and a learner tells classes apart: give a model "
             "of two classes or more, or only predict (samples=0, --inference)"
         )
-    statistics = stored_statistics(model)
+    statistics = stored_statistics(model) if samples > 0 else None
+    last = model.core.ops()[-1]
+    if statistics is not None and model.layers[-1].name != last["name"]:
+        raise ValueError(
+            f"the network ends in {last['kind']} {last['name']!r}, and a learner aligns networks "
+            "that end in a layer with weights: align this one here (`pmt align`, `pmt train`), or "
+            "end it in a mean before a linear layer, which is the same function"
+        )
     clean = None if statistics is None else _channels(model, statistics)
     return without_statistics(model).image(), clean
 

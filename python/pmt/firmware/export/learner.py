@@ -259,8 +259,6 @@ def export_learner(
     if choose_input:
         model = with_any_stage(model)
     image, clean = learner_image(model, samples)
-    if samples == 0:
-        clean = None
     check_kept_activations(clean, keeps_activations)
     epochs = epochs_of(model, options)
     keeps = (keeps_confirmed, keeps_activations)

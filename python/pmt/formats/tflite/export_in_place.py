@@ -21,7 +21,7 @@ from pmt.net.graph import Graph, Op, Tensor, is_layer
 
 _SHOWN = 6  # problems in one message
 # Operators that read logits, and whose output's range does not depend on theirs.
-_TAKE_ANY_RANGE = {"SOFTMAX", "LOG_SOFTMAX", "LOGISTIC", "TANH", "ARG_MAX", "DEQUANTIZE"}
+_TAKE_ANY_RANGE = {"SOFTMAX", "LOG_SOFTMAX", "LOGISTIC", "TANH", "ARG_MAX", "DEQUANTIZE", "MEAN"}
 
 
 def tflite_with_weights(graph: Graph, original: Path) -> bytes:
@@ -44,8 +44,9 @@ def tflite_with_weights(graph: Graph, original: Path) -> bytes:
     for old, new in zip(imported.graph.ops, graph.ops, strict=True):
         if is_layer(old):
             patch.layer(old, new, graph.tensors[new.inputs[0]].scale)
-    if _quantization(imported.graph.tensors[graph.output]) != (end := _output_range(graph)):
-        patch.output(*end)
+    for index in _head_outputs(graph):
+        if _quantization(imported.graph.tensors[index]) != _quantization(graph.tensors[index]):
+            patch.output(index, graph.tensors[index])
     content = patch.written()
     if patch.problems:
         raise ValueError(
@@ -63,10 +64,11 @@ def _differences(expected: Graph, found: Graph) -> Iterator[str]:
         if len(a) != len(b):
             yield f"it has {len(a)} {what}, the model {len(b)}"
             return
+    outputs = _head_outputs(found)
     for index, (one, other) in enumerate(zip(expected.tensors, found.tensors, strict=True)):
         if one.shape != other.shape:
             yield f"activation {index} is {one.shape}, the model's {other.shape}"
-        elif index != expected.output and _quantization(one) != _quantization(other):
+        elif index not in outputs and _quantization(one) != _quantization(other):
             yield (
                 f"activation {index} has scale and zero point {_quantization(one)}, the model's "
                 f"{_quantization(other)}"
@@ -81,6 +83,8 @@ def _differences(expected: Graph, found: Graph) -> Iterator[str]:
 
 def _op_difference(expected: Op, found: Op) -> str:
     for name in (*expected.base_fields(), "clamp"):
+        if name == "name" and not is_layer(expected):  # a file holds names of constants alone
+            continue
         a, b = getattr(expected, name), getattr(found, name)
         if a != b:
             return f"{name} {a!r}, the model {b!r}"
@@ -93,8 +97,10 @@ def _op_difference(expected: Op, found: Op) -> str:
     return ""
 
 
-def _output_range(graph: Graph) -> tuple[float, int]:
-    return _quantization(graph.tensors[graph.output])
+def _head_outputs(graph: Graph) -> set[int]:
+    """Return outputs whose range a solved head may change: also that before a final mean."""
+    last = graph.ops[-1]
+    return {graph.output, last.inputs[0]} if last.kind == "mean" else {graph.output}
 
 
 def _quantization(tensor: Tensor) -> tuple[float, int]:
@@ -119,8 +125,7 @@ class _Patch:
         self.content = original.read_bytes()
         self.problems: list[str] = []
         self._places = imported.layers
-        output = imported.file_tensors.get(imported.graph.output, -1)
-        self._outputs, self._behind = _renamed(read_file(original), output)
+        self._file, self._file_tensors = read_file(original), imported.file_tensors
         self._model: Any = tflite.Model.GetRootAs(self.content, 0)
         self._replacements: list[_Replacement] = []
         graph = self._model.Subgraphs(0)
@@ -129,7 +134,7 @@ class _Patch:
         found = (_scales_in(self._model, tensor) for tensor in read if tensor >= 0)
         self._uses = Counter(one._tab.Pos for one in found if one is not None)
         self._scales: dict[int, npt.NDArray[np.float32]] = {}  # new ones, by tensor
-        self._zero_point: int | None = None  # a new one of the output
+        self._zero_points: dict[int, int] = {}  # new ones of outputs
         self._readers = Counter(self._buffer(tensor) for tensor in read if tensor >= 0)
         entries = [self._model.Metadata(i) for i in range(self._model.MetadataLength())]
         self._readers.update(entry.Buffer() for entry in entries)
@@ -158,18 +163,19 @@ class _Patch:
             if place.bias >= 0:
                 self._rescale(place.bias, new, np.float32(input_scale) * _scales(new))
 
-    def output(self, scale: float, zero_point: int) -> None:
-        """Give the output another range, where operators behind it take any."""
+    def output(self, index: int, new: Tensor) -> None:
+        """Give an output of the head another range, where operators behind it take any."""
         tensors = range(self._model.Subgraphs(0).TensorsLength())
         tables = Counter(t._tab.Pos for t in (_scales_in(self._model, i) for i in tensors) if t)
-        own = [_scales_in(self._model, i) for i in self._outputs]
+        outputs, behind = _renamed(self._file, self._file_tensors.get(index, -1))
+        own = [_scales_in(self._model, i) for i in outputs]
         alone = own and all(table and tables[table._tab.Pos] == 1 for table in own)
-        if alone and self._behind <= _TAKE_ANY_RANGE:
-            self._scales.update((i, np.array([scale], np.float32)) for i in self._outputs)
-            self._zero_point = zero_point
+        if alone and behind <= _TAKE_ANY_RANGE:
+            self._scales.update((i, np.array([new.scale], np.float32)) for i in outputs)
+            self._zero_points.update((i, new.zero_point) for i in outputs)
         else:
             self.problems.append(
-                "the output has a new range, which holds larger logits, and operators behind it "
+                "the head's output has a new range, which fits its logits, and operators behind it "
                 "have the old one"
             )
 
@@ -203,8 +209,8 @@ class _Patch:
         model = type(self._model).GetRootAs(data, 0)  # its arrays are views of the data
         for tensor, scales in self._scales.items():
             _scales_in(model, tensor).ScaleAsNumpy()[:] = scales
-        for tensor in self._outputs if self._zero_point is not None else ():
-            _scales_in(model, tensor).ZeroPointAsNumpy()[:] = self._zero_point
+        for tensor, zero_point in self._zero_points.items():
+            _scales_in(model, tensor).ZeroPointAsNumpy()[:] = zero_point
         for new in self._replacements:
             group = [other for other in self._replacements if other.buffer == new.buffer]
             alike = all(other.after == new.after for other in group)

@@ -6,8 +6,8 @@ whose head fits its features is trained from a better start: linear probing, the
 et al. 2022, arXiv:2202.10054).
 
 The core's solver holds the head to the old one as strongly as cross-validation on the features
-favors, and writes it as int8 weights with scales of their own. The int8 output then holds the
-logits of all images that it was solved on.
+favors, and writes it as int8 weights with scales of their own. The int8 output then has a
+range for the logits of the images that it was solved on.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.protocol.copies import units_of
 from pmt.protocol.stratification import folds
-from pmt.quantization.output_range import widen_outputs
+from pmt.quantization.output_range import fit_outputs
 
 _FOLDS = 3
 _AT_ONCE = 1 << 22  # bytes of images whose features are computed, so that copies stay small
@@ -86,7 +86,8 @@ def solve_head(
 ) -> HeadWork:
     """Solve the head of a model in place; no other layer changes.
 
-    Where the logits of the images are beyond the range of the int8 output, that gets a wider one.
+    Where the logits of the images exceed the range of the int8 output, or use less than a quarter
+    of it, that gets another one.
 
     Parameters
     ----------
@@ -116,7 +117,9 @@ def solve_head(
     found, macs, choice_macs = _core.solve_head(
         model.core, op, features, labels, loss, in_folds, strength or 0.0, threads
     )
-    widen_outputs(model, _output_ranges(model, inputs))
+    # Targets may be larger than what a head makes of them, and must stay inside the range.
+    narrow = loss == "cross_entropy"
+    fit_outputs(model, _output_ranges(model, inputs), narrow=narrow)
     before = sum(int(one["macs"]) for one in model.core.ops()[:op])
     return HeadWork(found, macs + len(data) * before, choice_macs)
 
