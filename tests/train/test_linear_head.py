@@ -210,6 +210,22 @@ def test_a_run_with_a_wider_output_resumes(tmp_path):
     assert resumed.model.image() == whole.model.image()
 
 
+def test_a_model_that_was_interrupted_in_the_refit_resumes_its_run(tmp_path):
+    def stop(event):
+        if getattr(event, "record", {}).get("phase") == "refit":
+            raise KeyboardInterrupt
+
+    data = noisy(150)
+    trainer = pmt.ZOTrainer(options(layers="head", queries=2, epochs=1))
+    whole = trainer.fit(pmt.load(MODEL), data, progress=False)
+    assert whole.refit
+    model = pmt.load(MODEL)
+    with pytest.raises(KeyboardInterrupt):
+        trainer.fit(model, data, progress=False, out=tmp_path / "run", callbacks=[stop])
+    resumed = trainer.fit(model, data, progress=False, out=tmp_path / "run")
+    assert resumed.model.image() == whole.model.image()
+
+
 def test_solving_again_from_the_same_head_gives_the_same_bytes():
     first, second = pmt.load(MODEL), pmt.load(MODEL)
     work = solve_head(first, noisy(100))

@@ -220,10 +220,10 @@ class RunFolder:
         return bool(training["step"] > 0 or training.get("prepared"))
 
     def is_checkpoint(self, model: Model) -> bool:
-        """Whether a model is the one that was saved last, whatever its metadata says of steps."""
+        """Whether a model is the checkpoint or the best, whatever its metadata says of steps."""
         saved = [self.load_checkpoint()[0]]
-        if self.trained != self.checkpoint:
-            saved.append(Model(self.trained.read_bytes()))
+        if self.best.is_file():
+            saved.append(Model(self.best.read_bytes()))
         return any(_at_step(model, s.metadata["training"]).image() == s.image() for s in saved)
 
     def _save_model(self, model: Model, path: Path, training: dict[str, Any]) -> None:
