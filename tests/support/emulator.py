@@ -136,7 +136,7 @@ def _average_pool(
 
 
 def padded_windows(op: Op, values: Array) -> Array:
-    """What a max pool reads for each output: (N, out_h, out_w, C, kernel_h, kernel_w)."""
+    """Inputs of a max pool by output: (N, out_h, out_w, C, kernel_h, kernel_w)."""
     return windows(_pad(values.astype(np.float64), op.padding, -np.inf), op)
 
 

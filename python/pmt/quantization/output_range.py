@@ -12,9 +12,7 @@ import numpy.typing as npt
 from pmt import _core
 from pmt.model import Model
 from pmt.model.model import check_model
-from pmt.quantization.ranges import scale_and_zero_point
-
-Range = tuple[float, float]
+from pmt.quantization.ranges import Range, scale_and_zero_point
 
 
 def cover_logits(model: Model, images: npt.NDArray[Any], *, threads: int = 0) -> Model:
@@ -61,26 +59,32 @@ def fit_outputs(model: Model, ranges: Mapping[int, Range], *, narrow: bool = Tru
     A tensor keeps a range that suffices, unless it may be made narrower and the values use less
     than a quarter of it. Another one has an eighth more room on the sides that change.
     """
+    tensors = model.core.tensors()
+    found = {
+        i: _fitted(tensors[i], (min(low, 0.0), max(high, 0.0)), narrow)
+        for i, (low, high) in ranges.items()
+    }
+    if not any(found.values()):
+        return
     graph = model.to_graph()
-    changed = False
-    for index, (low, high) in ranges.items():
-        tensor = graph.tensors[index]
-        ends = tuple(tensor.scale * (end - tensor.zero_point) for end in (-128, 127))
-        low, high = min(low, 0.0), max(high, 0.0)
-        if narrow and 0 < 4 * (high - low) < ends[1] - ends[0]:
-            found = 1.125 * low, 1.125 * high
-        else:
-            reach = tensor.scale / 2  # of rounding
-            found = (
-                ends[0] if low >= ends[0] - reach else 1.125 * low,
-                ends[1] if high <= ends[1] + reach else 1.125 * high,
+    for index, bounds in found.items():
+        if bounds is not None:
+            scale, zero_point = scale_and_zero_point(*bounds)
+            graph.tensors[index] = replace(
+                graph.tensors[index],
+                scale=float(np.clip(scale, *_core.TENSOR_SCALES)),
+                zero_point=max(zero_point, -127),  # the core takes -128 for that of a ReLU
             )
-        if found == ends:
-            continue
-        scale, zero_point = scale_and_zero_point(*found)
-        scale = float(np.clip(scale, *_core.TENSOR_SCALES))
-        # The core takes a zero point of -128 for that of a ReLU.
-        graph.tensors[index] = replace(tensor, scale=scale, zero_point=max(zero_point, -127))
-        changed = True
-    if changed:
-        model.core = Model.from_graph(graph).core
+    model.core = Model.from_graph(graph).core
+
+
+def _fitted(tensor: Mapping[str, Any], values: Range, narrow: bool) -> Range | None:
+    """Return the range that a tensor gets for values around zero; None where its own suffices."""
+    scale, (low, high) = tensor["scale"], values
+    lowest, highest = (scale * (end - tensor["zero_point"]) for end in (-128, 127))
+    if narrow and 0 < 4 * (high - low) < highest - lowest:
+        return 1.125 * low, 1.125 * high
+    below, above = low < lowest - scale / 2, high > highest + scale / 2  # what rounding reaches
+    if not below and not above:
+        return None
+    return 1.125 * low if below else lowest, 1.125 * high if above else highest

@@ -469,7 +469,7 @@ def learner_image(model: Model, samples: int) -> tuple[bytes, npt.NDArray[np.flo
         raise ValueError(
             f"the network ends in {last['kind']} {last['name']!r}, and a learner aligns networks "
             "that end in a layer with weights: align this one here (`pmt align`, `pmt train`), or "
-            "end it in a mean before a linear layer, which is the same function"
+            "end it in a mean before a linear layer, the same function but for rounding"
         )
     clean = None if statistics is None else _channels(model, statistics)
     return without_statistics(model).image(), clean

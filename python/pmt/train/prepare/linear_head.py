@@ -86,8 +86,8 @@ def solve_head(
 ) -> HeadWork:
     """Solve the head of a model in place; no other layer changes.
 
-    Where the logits of the images exceed the range of the int8 output, or use less than a quarter
-    of it, that gets another one.
+    Where the logits of the images exceed the range of the int8 output, or by cross-entropy use less
+    than a quarter of it, that gets another one.
 
     Parameters
     ----------
@@ -171,7 +171,8 @@ def _features(model: Model, inputs: npt.NDArray[np.int8]) -> npt.NDArray[np.int8
 def _output_ranges(model: Model, inputs: npt.NDArray[np.int8]) -> dict[int, tuple[float, float]]:
     """Return the ranges of the head's output, and of the mean behind it, by their tensors."""
     op = head_op(model)
-    record, seen = model.core.ops()[op], model.core.tensors()[model.core.ops()[op]["inputs"][0]]
+    record = model.core.ops()[op]
+    seen = model.core.tensors()[record["inputs"][0]]
     weights = _head_weights(model).astype(np.float64)
     weights = weights.reshape(len(weights), -1)
     bias, units = model.core.bias(op), seen["scale"] * model.core.weight_scales(op).astype(float)

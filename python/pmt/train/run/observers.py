@@ -38,7 +38,7 @@ class State:
     """The model as it is before training, after a phase or after an epoch."""
 
     name: str  # `"start"`, the name of a phase, or `"epoch"`
-    # Of the images that are watched, `"valid"`, and of those `"held_out"`, if there are any.
+    # The watched images' by `"valid"`, the held-out ones' by `"held_out"`, if there are any.
     scores: dict[str, ImageScores]
     figures: dict[str, float]  # for its record: losses, accuracies, and what observers add
     phase: Phase | None = None  # the phase that led to it
