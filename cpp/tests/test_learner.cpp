@@ -432,6 +432,27 @@ TEST_CASE("a state that is rolled back gives its place to the one before") {
   }
 }
 
+TEST_CASE("a fifth of every class is held out, whether classes take turns or follow one another") {
+  const World world(3);
+  constexpr int32_t classes = 4, count = 80;
+  for (const bool in_turns : {true, false}) {
+    std::vector<int32_t> held_out(classes), labels(count);
+    LearnerSamples samples;
+    AlignedBytes memory(1 << 14);
+    Arena arena(memory.data(), memory.size());
+    samples.take(count, arena);
+    samples.open({}, world.model, false, count);
+    for (int32_t i = 0; i < count; ++i) {
+      Frame frame(world.frames[0].size());
+      frame[0] = static_cast<int8_t>(i);
+      const int32_t label = in_turns ? i % classes : i / (count / classes);
+      REQUIRE(samples.add(frame.data(), label, Role::automatic).ok());
+      held_out[static_cast<size_t>(label)] += samples[i].held_out;
+    }
+    CHECK(held_out == std::vector<int32_t>(classes, 4));
+  }
+}
+
 TEST_CASE("copies count once, and stay on one side") {
   const World world(3);
   Device device(world);

@@ -374,9 +374,16 @@ def test_memory_of_a_board(model: pmt.Model) -> None:
     assert str(sizes).splitlines()[-1].split() == ["needed", "64,688"]
 
 
-def test_a_network_that_ends_in_a_mean_is_not_aligned():
-    images = pmt.datasets.bundled("train").images[:20]
-    model = pmt.statistics(convolution_before_mean(), images)
-    with pytest.raises(ValueError, match=r"the network ends in mean '.*', and a learner aligns"):
-        pmt.Learner(model, samples=20)
-    assert pmt.Learner(model, samples=0).predict(images).labels.shape == (20,)
+def test_a_network_that_ends_in_a_mean_is_aligned(noisy: Dataset) -> None:
+    model = pmt.statistics(convolution_before_mean(), pmt.datasets.bundled("train").images[:100])
+    learner = pmt.Learner(model, samples=40)
+    learner.observe(noisy.images[:40], noisy.labels[:40], role="train")
+    with pytest.raises(ValueError, match="the model's last layer is not a linear head"):
+        learner.begin("head")
+    assert learner.learn() == "aligned"
+    learner.commit()
+    expected = model.copy()
+    align(expected, noisy.images[:40], windows=False, reliability=False)
+    logits = [net.predict(noisy.images[:9]) for net in (learner.model(), expected)]
+    np.testing.assert_array_equal(*logits)
+    assert not np.array_equal(logits[0], model.predict(noisy.images[:9]))

@@ -31,21 +31,26 @@ Status LearnerSamples::add(const void* frame, int32_t label, Role role) {
   if (role == Role::hold_out && !labeled) return {Code::label_range};
   const uint32_t crc = crc32(static_cast<const uint8_t*>(frame), frame_bytes_);
   SampleRecord record = {crc, label, count_, 0, 0, 0};
-  int32_t of_kind = 0, of_class = 0;  // before this: labeled ones, and those of its label to train on
+  int32_t labeled_ones = 1, held_ones = 0;    // with this one
+  int32_t trained_of_class = 0, held_of_class = 0;  // before it
   for (int32_t i = count_ - 1; i >= 0; --i) {
     const SampleRecord& earlier = records_[i];
     if (earlier.crc32 == crc) record.copy_of = i;
-    of_kind += earlier.label != no_label ? 1 : 0;
-    of_class += earlier.label == label && earlier.held_out == 0 ? 1 : 0;
+    labeled_ones += earlier.label != no_label ? 1 : 0;
+    held_ones += earlier.held_out;
+    if (earlier.label == label) (earlier.held_out != 0 ? held_of_class : trained_of_class) += 1;
   }
   const bool is_copy = record.copy_of != count_;
-  const bool chosen = role == Role::automatic && labeled && of_kind % held_out_every == held_out_every - 1;
+  // Classes that come in turns would be held out whole if only the position counted.
+  const bool is_due = held_ones < labeled_ones / held_out_every;
+  const bool has_others = trained_of_class > held_of_class * (held_out_every - 1);
+  const bool chosen = role == Role::automatic && labeled && is_due && has_others;
   record.held_out = role == Role::hold_out || (chosen && held_out_ < most_held_out_) ? 1 : 0;
   if (is_copy) record.held_out = records_[record.copy_of].held_out;
   const bool counts = record.held_out != 0 && !is_copy;
   if (counts && held_out_ == most_held_out_) return {Code::learner_full};
   // Folds are stratified: a class's samples take turns.
-  record.fold = is_copy ? records_[record.copy_of].fold : static_cast<uint8_t>(of_class % head_folds);
+  record.fold = is_copy ? records_[record.copy_of].fold : static_cast<uint8_t>(trained_of_class % head_folds);
   if (frames_.write != nullptr && !frames_.write(frames_.context, count_, frame)) return {Code::frame_store};
   records_[count_++] = record;
   held_out_ += counts ? 1 : 0;

@@ -18,7 +18,7 @@ struct FrameStore {
   bool (*write)(void* context, int32_t index, const void* frame);
 };
 
-// What a sample is for. Automatic: every fifth labeled one is held out.
+// The purpose of a sample. Automatic: a fifth of the labeled ones is held out, of every class about a fifth.
 PMT_WORDS(Role, train, hold_out, automatic)
 
 constexpr int32_t head_folds = 3;

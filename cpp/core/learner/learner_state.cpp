@@ -29,7 +29,7 @@ void LearnerParameters::take(const Model& model, int32_t heads, const TrainedLay
   filters_ = model.stage() == nullptr ? nullptr : arena.take<FilterChain>(MemoryPart::lists, 1);
   channels_ = arena.take<ChannelParameters>(MemoryPart::lists, model.op_count());
   for (int32_t i = 0; i < model.op_count() - 1; ++i) {
-    const int32_t channels = has_weights(model.op(i)) ? model.output_of(model.op(i)).channels : 0;
+    const int32_t channels = is_aligned_op(model, i) ? model.output_of(model.op(i)).channels : 0;
     const ChannelParameters taken = {arena.take<int32_t>(MemoryPart::biases, channels),
                                      arena.take<float>(MemoryPart::biases, channels)};
     if (arena.fits()) channels_[i] = channels > 0 ? taken : ChannelParameters{nullptr, nullptr};
@@ -166,6 +166,12 @@ bool LearnerParameters::is_sound(const Model& model, LearnerState state) const {
     }
   }
   return !has_head(state) || sound(head(state).weight_scales, model.classes());
+}
+
+bool is_aligned_op(const Model& model, int32_t op) {
+  int32_t last = model.op_count() - 1;
+  while (last > 0 && !has_weights(model.op(last))) --last;
+  return op < last && has_weights(model.op(op));
 }
 
 }  // namespace pmt

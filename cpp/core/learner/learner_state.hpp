@@ -96,9 +96,7 @@ struct StoredParameters {
   }
 };
 
-// Whether alignment changes an op: it is a layer, and not the last.
-inline bool is_aligned_op(const Model& model, int32_t op) {
-  return op < model.op_count() - 1 && has_weights(model.op(op));
-}
+// Whether alignment changes an op: it is a layer, and not the last one. Other ops may follow the last layer.
+bool is_aligned_op(const Model& model, int32_t op);
 
 }  // namespace pmt

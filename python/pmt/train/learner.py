@@ -212,7 +212,8 @@ class Learner:
         labels : array of int, shape (N,), optional
             Classes, -1 where one is not known; by default none is.
         role : {"automatic", "train", "hold_out"}
-            What they are for; every fifth labeled one is held out by ``"automatic"``.
+            What they are for; ``"automatic"`` holds out a fifth of the labeled ones, of every
+            class about a fifth.
 
         Raises
         ------
@@ -464,13 +465,6 @@ def learner_image(model: Model, samples: int) -> tuple[bytes, npt.NDArray[np.flo
             "of two classes or more, or only predict (samples=0, --inference)"
         )
     statistics = stored_statistics(model) if samples > 0 else None
-    last = model.core.ops()[-1]
-    if statistics is not None and model.layers[-1].name != last["name"]:
-        raise ValueError(
-            f"the network ends in {last['kind']} {last['name']!r}, and a learner aligns networks "
-            "that end in a layer with weights: align this one here (`pmt align`, `pmt train`), or "
-            "end it in a mean before a linear layer, the same function but for rounding"
-        )
     clean = None if statistics is None else _channels(model, statistics)
     return without_statistics(model).image(), clean
 
