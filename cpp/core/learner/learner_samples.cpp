@@ -31,7 +31,7 @@ Status LearnerSamples::add(const void* frame, int32_t label, Role role) {
   if (role == Role::hold_out && !labeled) return {Code::label_range};
   const uint32_t crc = crc32(static_cast<const uint8_t*>(frame), frame_bytes_);
   SampleRecord record = {crc, label, count_, 0, 0, 0};
-  int32_t labeled_ones = 1, held_ones = 0;    // with this one
+  int32_t labeled_ones = 1, held_ones = 0;          // with this one
   int32_t trained_of_class = 0, held_of_class = 0;  // before it
   for (int32_t i = count_ - 1; i >= 0; --i) {
     const SampleRecord& earlier = records_[i];
