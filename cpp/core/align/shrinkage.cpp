@@ -7,24 +7,35 @@ namespace {
 
 constexpr float window_caution = 2.0f;
 
-int64_t image_count(const ImageGroups& groups) {
-  int64_t count = 0;
-  for (int32_t g = 0; g < groups.count; ++g) count += groups.images[g];
-  return count;
-}
+// The share of all images that each group has.
+class GroupShares {
+ public:
+  explicit GroupShares(const ImageGroups& groups) : groups_(groups) {
+    int64_t count = 0;
+    for (int32_t g = 0; g < groups.count; ++g) count += groups.images[g];
+    images_ = to_float(count);
+  }
+  int32_t count() const { return groups_.count; }
+  float operator[](int32_t group) const { return to_float(groups_.images[group]) / images_; }
 
-// Mean of value(group) over the images, and the variance of that mean, from the scatter of the groups.
+ private:
+  const ImageGroups& groups_;
+  float images_;
+};
+
+// A value of each group, `stride` floats apart, over a divisor: its mean over the images, and the variance of that
+// mean, from the scatter of the groups.
 struct Pooled {
-  float mean, variance;
+  float mean = 0.0f, variance = 0.0f;
 
-  template <typename Value>
-  Pooled(const ImageGroups& groups, const Value& value) : mean(0.0f), variance(0.0f) {
-    const float images = to_float(image_count(groups));
-    const auto share = [&](int32_t g) { return to_float(groups.images[g]) / images; };
-    for (int32_t g = 0; g < groups.count; ++g) mean += share(g) * value(g);
-    if (groups.count < 2) return;
-    for (int32_t g = 0; g < groups.count; ++g) variance += share(g) * (value(g) - mean) * (value(g) - mean);
-    variance /= to_float(groups.count - 1);
+  Pooled(const GroupShares& shares, const float* values, int64_t stride, float divisor = 1.0f) {
+    for (int32_t g = 0; g < shares.count(); ++g) mean += shares[g] * (values[g * stride] / divisor);
+    if (shares.count() < 2) return;
+    for (int32_t g = 0; g < shares.count(); ++g) {
+      const float apart = values[g * stride] / divisor - mean;
+      variance += shares[g] * apart * apart;
+    }
+    variance /= to_float(shares.count() - 1);
   }
 };
 
@@ -56,17 +67,19 @@ float mean_variance(const WindowGroups& windows, const float* values) {
 
 void shrink_channels(int32_t channels, const ChannelStatistics* reference, const ImageGroups& groups,
                      const ChannelStatistics* found, ChannelStatistics* shrunk) {
+  const GroupShares shares(groups);
   Shrinkage means, deviations;
   for (int32_t c = 0; c < channels; ++c) {
-    const auto of = [&](int32_t g) -> const ChannelStatistics& { return found[g * channels + c]; };
-    const Pooled mean(groups, [&](int32_t g) { return of(g).mean; });
-    const Pooled deviation(groups, [&](int32_t g) { return of(g).deviation; });
+    const Pooled mean(shares, &found[c].mean, 2 * int64_t{channels});
+    const Pooled deviation(shares, &found[c].deviation, 2 * int64_t{channels});
     // The variance of all is the mean one, and what the groups' means differ by.
-    const Pooled square(groups, [&](int32_t g) {
-      const float apart = of(g).mean - mean.mean;
-      return of(g).deviation * of(g).deviation + apart * apart;
-    });
-    shrunk[c] = {mean.mean, square.mean > 0.0f ? __builtin_sqrtf(square.mean) : 0.0f};
+    float square = 0.0f;
+    for (int32_t g = 0; g < groups.count; ++g) {
+      const ChannelStatistics& of = found[g * channels + c];
+      const float apart = of.mean - mean.mean;
+      square += shares[g] * (of.deviation * of.deviation + apart * apart);
+    }
+    shrunk[c] = {mean.mean, square > 0.0f ? __builtin_sqrtf(square) : 0.0f};
     const float unit = reference[c].deviation;
     if (!(unit > 0.0f) || !(shrunk[c].deviation > 0.0f)) continue;
     means.add((mean.mean - reference[c].mean) / unit, mean.variance / (unit * unit));
@@ -82,30 +95,28 @@ void shrink_channels(int32_t channels, const ChannelStatistics* reference, const
 
 void shrink_windows(const WindowGroups& windows, const float* reference, const ImageGroups& groups, const float* found,
                     float* shrunk) {
+  const GroupShares shares(groups);
   const int32_t values = windows.values(), all = windows.count * values;
-  for (int32_t i = 0; i < all; ++i) {
-    shrunk[i] = Pooled(groups, [&](int32_t g) { return found[int64_t{g} * all + i]; }).mean;
-  }
+  for (int32_t i = 0; i < all; ++i) shrunk[i] = Pooled(shares, found + i, all).mean;
+  // Calls visit(value, known, now) for each value of the groups of channels that vary: their mean variances.
+  const auto for_varied = [&](const auto& visit) {
+    for (int32_t k = 0; k < windows.count; ++k) {
+      const float known = mean_variance(windows, reference + k * values);
+      const float now = mean_variance(windows, shrunk + k * values);
+      if (!(known > 0.0f) || !(now > 0.0f)) continue;
+      for (int32_t i = k * values; i < (k + 1) * values; ++i) visit(i, known, now);
+    }
+  };
   Shrinkage shrinkage;
-  for (int32_t k = 0; k < windows.count; ++k) {
-    const float known = mean_variance(windows, reference + k * values);
-    const float now = mean_variance(windows, shrunk + k * values);
-    if (!(known > 0.0f) || !(now > 0.0f)) continue;
-    for (int32_t i = k * values; i < (k + 1) * values; ++i) {
-      const Pooled relative(groups, [&](int32_t g) { return found[int64_t{g} * all + i] / now; });
-      shrinkage.add(relative.mean - reference[i] / known, relative.variance);
-    }
-  }
+  for_varied([&](int32_t i, float known, float now) {
+    const Pooled relative(shares, found + i, all, now);
+    shrinkage.add(relative.mean - reference[i] / known, relative.variance);
+  });
   const float factor = shrinkage.factor(groups, window_caution);
-  for (int32_t k = 0; k < windows.count; ++k) {
-    const float known = mean_variance(windows, reference + k * values);
-    const float now = mean_variance(windows, shrunk + k * values);
-    if (!(known > 0.0f) || !(now > 0.0f)) continue;
-    for (int32_t i = k * values; i < (k + 1) * values; ++i) {
-      const float clean = reference[i] / known;
-      shrunk[i] = now * (clean + factor * (shrunk[i] / now - clean));
-    }
-  }
+  for_varied([&](int32_t i, float known, float now) {
+    const float clean = reference[i] / known;
+    shrunk[i] = now * (clean + factor * (shrunk[i] / now - clean));
+  });
 }
 
 }  // namespace pmt
