@@ -35,7 +35,7 @@ class LearnerObject {
   std::mutex mutex_;
 };
 
-// Means and deviations of the channels, float32 (channels, 2).
+// Means and deviations of the channels, float32 (channels, 2); behind them the windows' floats, in pairs.
 std::vector<ChannelStatistics> checked_clean(const py::object& object) {
   std::vector<ChannelStatistics> clean;
   if (object.is_none()) return clean;
@@ -48,13 +48,14 @@ std::vector<ChannelStatistics> checked_clean(const py::object& object) {
 }
 
 // `epochs`: None, or options, layers, batch, epochs and learning rate.
-host::HostLearnerSetup setup_of(const py::bytes& image, const py::object& clean, bool chooses_input, int32_t samples,
-                                int32_t held_out, bool keeps_confirmed, bool keeps_activations,
-                                const py::object& epochs, const std::string& storage) {
+host::HostLearnerSetup setup_of(const py::bytes& image, const py::object& clean, bool aligns_windows,
+                                bool chooses_input, int32_t samples, int32_t held_out, bool keeps_confirmed,
+                                bool keeps_activations, const py::object& epochs, const std::string& storage) {
   const auto bytes = image.cast<std::string>();
   host::HostLearnerSetup setup = {};
   setup.image = {bytes.begin(), bytes.end()};
   setup.clean = checked_clean(clean);
+  setup.aligns_windows = aligns_windows;
   setup.chooses_input = chooses_input;
   setup.samples = samples;
   setup.held_out = held_out;
@@ -142,10 +143,11 @@ py::tuple scored(LearnerObject& self, LearnerState state) {
 }
 
 // Bytes by part, and (begin, end, band) of each run of ops that streams.
-py::tuple plan_learner(const py::bytes& image, const py::object& clean, bool chooses_input, int32_t samples,
-                       int32_t held_out, bool keeps_confirmed, bool keeps_activations, const py::object& epochs) {
-  const auto setup =
-      setup_of(image, clean, chooses_input, samples, held_out, keeps_confirmed, keeps_activations, epochs, "");
+py::tuple plan_learner(const py::bytes& image, const py::object& clean, bool aligns_windows, bool chooses_input,
+                       int32_t samples, int32_t held_out, bool keeps_confirmed, bool keeps_activations,
+                       const py::object& epochs) {
+  const auto setup = setup_of(image, clean, aligns_windows, chooses_input, samples, held_out, keeps_confirmed,
+                              keeps_activations, epochs, "");
   const auto device = host::plan_learner(setup, arm_dsp_kernels());
   const LearnerMemory& memory = device.memory;
   const py::dict parts("persistent"_a = memory.persistent, "predict"_a = memory.predict, "input"_a = memory.input,
@@ -169,15 +171,16 @@ auto call(Status (Learner::*change)()) {
 
 void register_learner(py::module_& m) {
   py::class_<LearnerObject>(m, "Learner")
-      .def(py::init([](const py::bytes& image, const py::object& clean, bool chooses_input, int32_t samples,
-                       int32_t held_out, bool keeps_confirmed, bool keeps_activations, const py::object& epochs,
-                       const std::string& storage) {
-             return std::make_unique<LearnerObject>(setup_of(image, clean, chooses_input, samples, held_out,
-                                                             keeps_confirmed, keeps_activations, epochs, storage));
+      .def(py::init([](const py::bytes& image, const py::object& clean, bool aligns_windows, bool chooses_input,
+                       int32_t samples, int32_t held_out, bool keeps_confirmed, bool keeps_activations,
+                       const py::object& epochs, const std::string& storage) {
+             return std::make_unique<LearnerObject>(setup_of(image, clean, aligns_windows, chooses_input, samples,
+                                                             held_out, keeps_confirmed, keeps_activations, epochs,
+                                                             storage));
            }),
-           py::arg("image"), py::arg("clean"), py::arg("chooses_input"), py::arg("samples"), py::arg("held_out"),
-           py::arg("keeps_confirmed"), py::arg("keeps_activations"), py::arg("epochs") = py::none(),
-           py::arg("storage") = "")
+           py::arg("image"), py::arg("clean"), py::arg("aligns_windows"), py::arg("chooses_input"), py::arg("samples"),
+           py::arg("held_out"), py::arg("keeps_confirmed"), py::arg("keeps_activations"),
+           py::arg("epochs") = py::none(), py::arg("storage") = "")
       .def("predict", &predict, py::arg("images"))
       .def("observe", &observe, py::arg("images"), py::arg("labels"), py::arg("role"))
       .def("forget", call(&Learner::forget))
@@ -222,8 +225,9 @@ void register_learner(py::module_& m) {
       .def_property_readonly("is_running", getter(&Learner::is_running))
       .def_property_readonly("steps", getter(&Learner::steps))
       .def_property_readonly("samples", getter(&Learner::sample_count));
-  m.def("plan_learner", &plan_learner, py::arg("image"), py::arg("clean"), py::arg("chooses_input"), py::arg("samples"),
-        py::arg("held_out"), py::arg("keeps_confirmed"), py::arg("keeps_activations"), py::arg("epochs") = py::none());
+  m.def("plan_learner", &plan_learner, py::arg("image"), py::arg("clean"), py::arg("aligns_windows"),
+        py::arg("chooses_input"), py::arg("samples"), py::arg("held_out"), py::arg("keeps_confirmed"),
+        py::arg("keeps_activations"), py::arg("epochs") = py::none());
   m.attr("LEARNER_STATES") = split(words<LearnerState>);
   m.attr("LEARNER_PHASES") = split(words<LearnerPhase>);
   m.attr("LEARNER_ROLES") = split(words<Role>);

@@ -40,6 +40,7 @@ LearnerSetup setup_of(const HostLearnerSetup& setup, const AlignedMemory& image,
   core.image_bytes = image.bytes();
   if (!setup.clean.empty()) core.clean = setup.clean.data();
   core.clean_count = static_cast<int32_t>(setup.clean.size());
+  core.aligns_windows = setup.aligns_windows;
   core.kernels = &kernels;
   core.chooses_input = setup.chooses_input;
   core.samples = setup.samples;
@@ -107,8 +108,8 @@ void HostLearner::open_storage() {
   if (!is_done()) check({Code::state_storage});
   Model model;
   host::check(model.open(image_.data(), image_.bytes()));
-  storage_ = {this, StateSlots::bytes_needed(LearnerParameters::largest(model, epochs_of(setup_).layers)), read_slot,
-              write_slot, erase_slot};
+  const size_t largest = LearnerParameters::largest(model, epochs_of(setup_).layers, setup_.aligns_windows);
+  storage_ = {this, StateSlots::bytes_needed(largest), read_slot, write_slot, erase_slot};
 }
 
 bool HostLearner::read_slot(void* context, int32_t slot, size_t at, void* to, size_t count) {

@@ -21,10 +21,11 @@ using Frame = std::vector<int8_t>;
 
 // Frames that a network has learned, for it says their labels, and the same as a worse sensor sees them.
 struct World {
-  explicit World(uint64_t seed, int32_t count = 80, bool has_stage = false)
-      : random(seed), model(random_bottlenecks(random, 3, has_stage)) {
+  explicit World(uint64_t seed, int32_t count = 80, bool has_stage = false, bool of_windows = false)
+      : random(seed), model(random_bottlenecks(random, 3, has_stage)), windows(of_windows) {
     const Samples samples = random_samples(random, model, count);
     measure(samples);
+    if (windows) measure_windows(samples);
     for (const std::vector<int8_t>& clean : samples.images) {
       Frame worse = clean;
       for (int8_t& value : worse) value = static_cast<int8_t>(std::clamp(value / 2 + 30, -128, 127));
@@ -41,6 +42,24 @@ struct World {
       REQUIRE(open.meter().measure(i, samples.count(), source_of(samples), 3, found.data(), found.data()).ok());
       clean.insert(clean.end(), found.begin(), found.end());
     }
+  }
+  void measure_windows(const Samples& samples) {
+    OpenMeter<WindowMeter> open(model);
+    std::vector<float> all;
+    for (int32_t i = 0; i < model.op_count(); ++i) {
+      if (!is_window_op(model, i)) continue;
+      const WindowGroups groups = window_groups(model, i);
+      const auto count = static_cast<size_t>(groups.count * groups.values());
+      const std::vector<float> centers(static_cast<size_t>(model.input_of(model.op(i)).channels));
+      std::vector<float> means(centers.size()), values(count);
+      const SampleSource source = source_of(samples);
+      REQUIRE(open.meter().measure(i, samples.count(), source, centers.data(), means.data(), values.data()).ok());
+      all.insert(all.end(), means.begin(), means.end());
+      all.insert(all.end(), values.begin(), values.end());
+    }
+    REQUIRE(!all.empty());
+    all.resize((all.size() + 1) / 2 * 2);
+    for (size_t i = 0; i < all.size(); i += 2) clean.push_back({all[i], all[i + 1]});
   }
   // The sensor's frame that its stage turns into an input.
   Frame pixels_of(const Frame& input) const {
@@ -65,7 +84,8 @@ struct World {
 
   RandomSource random;
   OwnedModel model;
-  std::vector<ChannelStatistics> clean;
+  bool windows;
+  std::vector<ChannelStatistics> clean;  // and the windows' floats, in pairs
   std::vector<Frame> frames;
   std::vector<int32_t> labels;
 };
@@ -93,6 +113,7 @@ struct Device {
     s.image_bytes = world.model.image().size();
     s.clean = world.clean.data();
     s.clean_count = static_cast<int32_t>(world.clean.size());
+    s.aligns_windows = world.windows;
     s.kernels = &portable_kernels();
     s.frames = {this,
                 [](void* context, int32_t index, void* frame) {
@@ -244,7 +265,7 @@ TEST_CASE("any slices give the same bytes, and predictions between them are thos
   for (uint64_t seed = 0; seed < 6; ++seed) {
     const bool has_stage = seed > 3;
     const int32_t slicings = has_stage ? 5 : 50, most_steps = has_stage ? 3000 : 150;
-    const World world(20 + seed, 40, has_stage);
+    const World world(20 + seed, 40, has_stage, seed % 2 == 1);
     CHECK(Device(world, 8, true, 1).opened.code == Code::arena_too_small);
     Device whole(world, 8);
     whole.observe_all(40);
@@ -274,7 +295,7 @@ TEST_CASE("with memory for activations alignment reads a frame for two layers, a
   for (uint64_t seed = 0; seed < 8; ++seed) {
     const bool has_stage = seed > 5;
     const LearnerPhase phase = has_stage ? LearnerPhase::input : LearnerPhase::align;
-    const World world(50 + seed, 40, has_stage);
+    const World world(50 + seed, 40, has_stage, seed % 2 == 1);
     Device without(world, 8), with(world, 8);
     CHECK(with.open_with_external(1).code == Code::arena_too_small);
     REQUIRE(with.open_with_external().ok());
@@ -317,7 +338,7 @@ TEST_CASE("phases one by one reach what all of them reach") {
 }
 
 TEST_CASE("a learner learns the same from C") {
-  const World world(30);
+  const World world(30, 80, false, true);
   Device device(world), device_in_c(world);
   const LearnerSetup as_in_cpp = device.setup(16, true);
   pmt_learner_setup setup = {};
@@ -331,6 +352,7 @@ TEST_CASE("a learner learns the same from C") {
   setup.keeps_confirmed = true;
   setup.epochs = reinterpret_cast<const pmt_epochs*>(&as_in_cpp.epochs);
   setup.keeps_activations = true;
+  setup.aligns_windows = true;
   AlignedBytes object(pmt_learner_bytes()), tables(pmt_learner_table_bytes(&setup));
   int status = 0;
   bool done = false;

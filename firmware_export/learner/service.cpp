@@ -29,7 +29,8 @@ uint32_t crc_of(const void* bytes, size_t count, uint32_t previous = 0) {
 }  // namespace
 
 bool Service::open(const ServiceSetup& setup, const board::Memory& arena) {
-  setup_ = setup;
+  chooses_input_ = setup.chooses_input;
+  frames_on_host_ = setup.frames_on_host;
   arena_ = arena;
   frames_ = arena.data + setup.learner_bytes;
   Model model;
@@ -46,6 +47,7 @@ bool Service::open(const ServiceSetup& setup, const board::Memory& arena) {
   core.image_bytes = setup.image.count;
   core.clean = setup.clean;
   core.clean_count = setup.clean_count;
+  core.aligns_windows = setup.aligns_windows;
   core.kernels = &device_kernels();
   core.frames = {this, read_frame, setup.frames_on_host ? nullptr : write_frame};
   core.chooses_input = setup.chooses_input;
@@ -59,7 +61,9 @@ bool Service::open(const ServiceSetup& setup, const board::Memory& arena) {
   core.external_bytes = setup.external_bytes;
   core.epochs = setup.epochs;
   const bool learns = linked::learning && setup.samples > 0;
-  if (learns) core.storage = setup.open_states(LearnerParameters::largest(model, setup.epochs.layers));
+  if (learns) {
+    core.storage = setup.open_states(LearnerParameters::largest(model, setup.epochs.layers, setup.aligns_windows));
+  }
   status = learner_.open(core, arena.data, setup.learner_bytes);
   if (!status.ok()) {
     reply(status);
@@ -77,7 +81,7 @@ bool Service::open(const ServiceSetup& setup, const board::Memory& arena) {
 
 bool Service::read_frame(void* context, int32_t index, void* frame) {
   const Service& self = *static_cast<const Service*>(context);
-  if (!self.setup_.frames_on_host) {
+  if (!self.frames_on_host_) {
     __builtin_memcpy(frame, self.frames_ + self.kept_bytes_ * static_cast<size_t>(index), self.kept_bytes_);
     return true;
   }
@@ -125,7 +129,7 @@ void Service::reply(const Status& status) const {
 
 // Runs the stage, unless samples are the sensor's frames.
 const void* Service::observed_frame() {
-  if (setup_.chooses_input) return learner_.sensor_frame();
+  if (chooses_input_) return learner_.sensor_frame();
   if (sensor_bytes_ > 0) (void)learner_.run_stage();
   return learner_.frame();
 }

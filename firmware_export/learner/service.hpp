@@ -12,6 +12,7 @@ struct ServiceSetup {
   ModelImage image;
   const ChannelStatistics* clean;
   int32_t clean_count;
+  bool aligns_windows;
   const StreamedOps* streams;
   int32_t stream_count;
   bool chooses_input;
@@ -53,7 +54,7 @@ class Service {
   static bool read_frame(void* context, int32_t index, void* frame);
   static bool write_frame(void* context, int32_t index, const void* frame);
 
-  ServiceSetup setup_ = {};
+  bool chooses_input_ = false, frames_on_host_ = false;
   board::Memory arena_ = {};
   uint8_t* frames_ = nullptr;
   size_t frame_bytes_ = 0;   // of the network's input

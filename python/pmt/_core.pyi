@@ -254,6 +254,7 @@ class Learner:
         self,
         image: bytes,
         clean: npt.NDArray[np.float32] | None,
+        aligns_windows: bool,
         chooses_input: bool,
         samples: int,
         held_out: int,
@@ -301,6 +302,7 @@ class Learner:
 def plan_learner(
     image: bytes,
     clean: npt.NDArray[np.float32] | None,
+    aligns_windows: bool,
     chooses_input: bool,
     samples: int,
     held_out: int,

@@ -84,6 +84,25 @@ def test_live_images_over_the_uart(model: pmt.Model, tmp_path: Path) -> None:
     assert 0 <= export.flash_used - flash < FIXED.code / 10
 
 
+@pytest.mark.parametrize("keeps", [False, True])
+def test_a_board_aligns_windows_as_the_host_does(
+    model: pmt.Model, tmp_path: Path, keeps: bool
+) -> None:
+    need_firmware_tools(EMULATOR)
+    out = tmp_path / "fw"
+    options = {"samples": 24, "windows": True, "keeps_activations": keeps, "frames": "host"}
+    export = export_learner(model, target=TARGET, like=LIKE, out=out, **options)
+    assert export.sizes.align > export.sizes.head
+    report = stream(out, noisy("train", 24), noisy("test", 5), labeled=False, steps=41, pipe=True)
+    assert (report.candidate, report.different) == ("aligned", [])
+    used, size = map(int, report.memory["arena"].split(" of "))
+    assert 0 <= size - used < 200  # the list of the samples is shorter
+    assert 0 <= export.ram_used - linked_sizes(out / "build" / "fw.elf").ram < 512
+    assert make(out).returncode == 0
+    flash = (out / "build" / "fw.bin").stat().st_size
+    assert 0 <= export.flash_used - flash < FIXED.code / 10
+
+
 def test_activations_that_external_memory_keeps(model: pmt.Model, tmp_path: Path) -> None:
     need_firmware_tools(EMULATOR)
     out = tmp_path / "fw"
@@ -332,7 +351,7 @@ def test_refusals(model: pmt.Model, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(command) == 2
     assert "--target is missing" in capsys.readouterr().err
     usual = ["export", "fashion_mnist_dscnn", "--target", TARGET, "--out", str(tmp_path / "d")]
-    for option in ("--choose-input", "--keep-activations"):
+    for option in ("--choose-input", "--keep-activations", "--windows"):
         assert main([*usual, option]) == 2
         assert capsys.readouterr().err == f"pmt: error: {option} needs --learner\n"
     assert main(["stream", str(tmp_path), "--data", "bundled"]) == 2

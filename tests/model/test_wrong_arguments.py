@@ -250,6 +250,10 @@ def test_arguments_of_another_type() -> None:
             f"images is list{DTYPE}; numpy.stack(images) makes one array of images of one shape",
         ),
         (
+            lambda: pmt.Learner(model, windows="no"),
+            "windows='no' must be True or False",
+        ),
+        (
             lambda: pmt.Learner(model, keeps_confirmed="no"),
             "keeps_confirmed='no' must be True or False",
         ),

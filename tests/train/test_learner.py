@@ -92,50 +92,44 @@ def test_epochs_go_on_from_the_best_state(model: pmt.Model, noisy: Dataset) -> N
         plain.begin("epochs")
 
 
-def test_without_labels_it_aligns_channels_as_align_does(model: pmt.Model, noisy: Dataset) -> None:
+@pytest.mark.parametrize("windows", [False, True])
+def test_without_labels_it_aligns_as_align_does(
+    model: pmt.Model, noisy: Dataset, windows: bool
+) -> None:
     twice = np.concatenate([noisy.images[:40], noisy.images[:7]])  # copies count once
-    learner = pmt.Learner(model, samples=47)
+    learner = pmt.Learner(model, windows=windows, samples=47)
     learner.observe(twice)
     assert learner.learn() == "aligned"
     learner.commit()
     expected = model.copy()
-    align(expected, twice, windows=False, reliability=False)
-    adapted = learner.model()
-    for layer in model.layers:
-        assert (adapted.core.bias(layer.index) == expected.core.bias(layer.index)).all()
-        scales = adapted.core.weight_scales(layer.index)
-        assert (scales == expected.core.weight_scales(layer.index)).all()
+    align(expected, twice, windows=windows, reliability=False)
+    assert learner.model().image() == without_statistics(expected).image()
 
 
-@pytest.fixture(scope="module")
-def chosen(model: pmt.Model, noisy: Dataset) -> pmt.Learner:
-    """A learner that has chosen a median without labels, told in slices."""
-    learner = pmt.Learner(model, choose_input=True, samples=40)
+@pytest.mark.parametrize("windows", [False, True])
+def test_a_learner_chooses_filters_as_the_preparation_does(
+    model: pmt.Model, noisy: Dataset, windows: bool
+) -> None:
+    learner = pmt.Learner(model, windows=windows, choose_input=True, samples=40)
     learner.observe(np.concatenate([noisy.images[:36], noisy.images[:4]]))  # copies count once
     before = learner.predict(noisy.images[:5]).logits
     learner.begin("input")
     while not learner.run(steps=997):
         assert (learner.predict(noisy.images[:5]).logits == before).all()
     learner.commit()
-    return learner
-
-
-def test_a_learner_chooses_filters_as_the_preparation_does(
-    model: pmt.Model, noisy: Dataset, chosen: pmt.Learner
-) -> None:
     expected = model.copy()
-    options = {"windows": False, "reliability": False}
+    options = {"windows": windows, "reliability": False}
     choice = choose_input_stage(expected, noisy.images[:36], **options)
-    adapted = chosen.model()
+    adapted = learner.model()
     assert choice.changed
     assert adapted.input_stage == choice.stage
     assert adapted.image() == without_statistics(expected).image()
-    labels = chosen.predict(noisy.images).labels
+    labels = learner.predict(noisy.images).labels
     assert labels.tolist() == adapted.predict(noisy.images).tolist()
 
 
 def test_chosen_filters_are_a_part_of_the_state(
-    model: pmt.Model, noisy: Dataset, chosen: pmt.Learner, tmp_path: Path
+    model: pmt.Model, noisy: Dataset, tmp_path: Path
 ) -> None:
     place = tmp_path / "states.bin"
     first = pmt.Learner(model, choose_input=True, samples=90, storage=place)
@@ -187,8 +181,9 @@ def test_a_storage_is_of_one_model_and_one_training(
     before = place.read_bytes()
     options = pmt.preset("default", layers="B2", epochs=1)
     others = "holds states of another model or of other layers"
-    with pytest.raises(ValueError, match=others):
-        pmt.Learner(model, storage=place, options=options)
+    for other in ({"options": options}, {"windows": True}):
+        with pytest.raises(ValueError, match=others):
+            pmt.Learner(model, storage=place, **other)
     assert pmt.Learner(model, samples=41, storage=place).checksum == first.checksum
     with pytest.raises(ValueError, match=others):
         pmt.Learner(pmt.load("cifar10_small"), storage=place)
@@ -259,6 +254,21 @@ def test_states_outlive_the_process(model: pmt.Model, noisy: Dataset, tmp_path: 
     assert (kept.predict(images).logits == aligned).all()
 
 
+def test_weights_of_windows_are_a_part_of_the_state(
+    model: pmt.Model, noisy: Dataset, tmp_path: Path
+) -> None:
+    given = {"windows": True, "samples": 60, "storage": tmp_path / "states"}
+    learner = pmt.Learner(model, **given)
+    learner.observe(noisy.images[:60], noisy.labels[:60])
+    assert learner.learn("align") == "aligned"
+    learner.commit()
+    aligned = learner.model()
+    assert (aligned.weights(1) != model.weights(1)).any()
+    assert pmt.Learner(model, **given).model().image() == aligned.image()
+    learner.roll_back()
+    assert learner.model().image() == without_statistics(model).image()
+
+
 def test_a_damaged_storage_is_the_original_model(model: pmt.Model, tmp_path: Path) -> None:
     place = tmp_path / "states.bin"
     place.write_bytes(bytes(range(256)) * 200)
@@ -313,6 +323,15 @@ def test_errors_name_the_rule(model: pmt.Model, noisy: Dataset) -> None:
             lambda: pmt.Learner(pmt.load("fashion_mnist_dscnn"), keeps_activations=True),
             r"^keeps_activations=True keeps what alignment reads, and the model holds no "
             r"statistics of clean images to align to; pmt.statistics\(model, images\) ",
+        ),
+        (
+            lambda: pmt.Learner(pmt.load("fashion_mnist_dscnn"), windows=True),
+            r"^windows=True aligns windows, and the model holds no statistics of those of clean "
+            r"images; pmt.statistics\(model, images\) ",
+        ),
+        (
+            lambda: pmt.Learner(model, samples=0, windows=True),
+            "^windows= cannot be given with samples=0, which learns nothing$",
         ),
         (
             lambda: pmt.Learner(model, samples=0, held_out=2),
@@ -372,6 +391,10 @@ def test_memory_of_a_board(model: pmt.Model) -> None:
     assert (sizes.persistent, sizes.predict) == (11424, 11168)
     assert (sizes.align, sizes.head, sizes.needed) == (26672, 53264, 64688)
     assert str(sizes).splitlines()[-1].split() == ["needed", "64,688"]
+    windows = pmt.Learner(
+        model, samples=100, held_out=25, keeps_confirmed=False, windows=True
+    ).sizes
+    assert (windows.persistent, windows.align, windows.needed) == (13792, 73008, 86800)
 
 
 def test_a_network_that_ends_in_a_mean_is_aligned(noisy: Dataset) -> None:

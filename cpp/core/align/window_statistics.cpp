@@ -106,107 +106,109 @@ void window_covariance(const WindowGroups& groups, const float* values, float* m
   }
 }
 
-struct WindowMeter::Measurement {
-  int32_t op;
-  WindowGroups groups;
-  const float* centers;
-};
-
 namespace {
 
 int32_t center_of(float mean) { return round_half_even(clamp(mean, -128.0f, 127.0f)); }
 
 }  // namespace
 
-Status WindowMeter::open(const StatisticsSetup& setup, void* memory, size_t bytes) {
-  const Model& model = *setup.model;
-  PMT_RETURN_IF_ERROR(open_forwards(setup, memory, bytes));
-  most_channels_ = 0;
-  most_products_ = 0;
-  int32_t most_elements = 0;
-  for (int32_t i = 0; i < model.op_count(); ++i) {
-    const WindowGroups groups = window_groups(model, i);
-    if (groups.count == 0) continue;
-    const TensorRecord& in = model.input_of(model.op(i));
-    const int64_t products = int64_t{groups.count} * groups.values();
-    if (products > most_products_) most_products_ = products;
-    if (in.channels > most_channels_) most_channels_ = in.channels;
-    if (element_count(in) > most_elements) most_elements = element_count(in);
-  }
-  sums_ = arena().take<Sums>(workers());
-  for (int32_t i = 0; i < workers(); ++i) {
-    const Sums sums = {arena().take<int64_t>(most_channels_), arena().take<int64_t>(most_products_),
-                       arena().take<int16_t>(most_elements)};
-    if (arena().fits()) sums_[i] = sums;
-  }
-  return arena().fits() ? Status{} : Status{Code::arena_too_small};
+WindowSums::Size WindowSums::larger(const Size& size, const Model& model, int32_t op) {
+  const WindowGroups groups = window_groups(model, op);
+  const TensorRecord& in = model.input_of(model.op(op));
+  const int32_t values = groups.count * groups.values();
+  return {in.channels > size.channels ? in.channels : size.channels,
+          element_count(in) > size.elements ? element_count(in) : size.elements,
+          values > size.values ? values : size.values};
 }
 
-void WindowMeter::add_sample(const Measurement& measurement, const Activations& memory, int32_t worker) {
-  const Model& model = this->model();
-  const OpRecord& op = model.op(measurement.op);
-  const TensorRecord& in = model.input_of(op);
-  const int8_t* input = memory.tensor(plan(), Pass::main, op.input[0]);
-  const Sums& sums = sums_[worker];
+void WindowSums::take(const Size& size, int32_t workers, Arena& arena) {
+  size_ = size;
+  workers_ = workers;
+  channels_ = arena.take<int64_t>(int64_t{workers} * size.channels);
+  products_ = arena.take<int64_t>(int64_t{workers} * size.values);
+  maps_ = arena.take<int16_t>(int64_t{workers} * size.elements);
+}
+
+void WindowSums::begin(const Model& model, int32_t op, const float* centers) {
+  model_ = &model;
+  op_ = op;
+  centers_ = centers;
+  for (int64_t i = 0; i < int64_t{workers_} * size_.channels; ++i) channels_[i] = 0;
+  for (int64_t i = 0; i < int64_t{workers_} * size_.values; ++i) products_[i] = 0;
+}
+
+void WindowSums::add(const int8_t* input, int32_t worker) {
+  const TensorRecord& in = model_->input_of(model_->op(op_));
+  int16_t* const map = maps_ + int64_t{worker} * size_.elements;
   const int32_t positions = in.height * in.width;
   for (int32_t c = 0; c < in.channels; ++c) {
-    const int32_t center = center_of(measurement.centers[c]);
+    const int32_t center = center_of(centers_[c]);
     int32_t sum = 0;
     for (int32_t p = 0; p < positions; ++p) {
       const int32_t value = input[p * in.channels + c] - center;
-      sums.map[p * in.channels + c] = static_cast<int16_t>(value);
+      map[p * in.channels + c] = static_cast<int16_t>(value);
       sum += value;
     }
-    sums.channels[c] += sum;
+    channels_[int64_t{worker} * size_.channels + c] += sum;
   }
-  add_products(measurement.groups, sums.map, in, sums.products);
+  add_products(window_groups(*model_, op_), map, in, products_ + int64_t{worker} * size_.values);
+}
+
+// Of all workers.
+float WindowSums::total(const int64_t* sums, int32_t stride) const {
+  int64_t sum = 0;
+  for (int64_t w = 0; w < workers_; ++w) sum += sums[w * stride];
+  return to_float(sum);
 }
 
 // The difference of a mean and its center is a constant, whose products are in every sum.
-void WindowMeter::conclude(const Measurement& measurement, int32_t samples, float* means, float* values) const {
-  const TensorRecord& in = model().input_of(model().op(measurement.op));
+void WindowSums::conclude(int32_t samples, float* means, float* values) const {
+  const TensorRecord& in = model_->input_of(model_->op(op_));
+  const WindowGroups groups = window_groups(*model_, op_);
   const float count = to_float(int64_t{samples} * in.height * in.width);
-  const auto total = [this](auto sum_of_worker) {
-    int64_t sum = 0;
-    for (int32_t w = 0; w < workers(); ++w) sum += sum_of_worker(sums_[w]);
-    return to_float(sum);
-  };
-  for (int32_t c = 0; c < in.channels; ++c) {
-    means[c] = total([c](const Sums& sums) { return sums.channels[c]; }) / count;
-  }
-  const int32_t channels = measurement.groups.channels;
-  for (int32_t g = 0; g < measurement.groups.count; ++g) {
-    for (int32_t v = 0; v < measurement.groups.values(); ++v) {
-      const Lag lag = lag_at(measurement.groups, v / (channels * channels));
+  for (int32_t c = 0; c < in.channels; ++c) means[c] = total(channels_ + c, size_.channels) / count;
+  const int32_t channels = groups.channels;
+  for (int32_t g = 0; g < groups.count; ++g) {
+    for (int32_t v = 0; v < groups.values(); ++v) {
+      const Lag lag = lag_at(groups, v / (channels * channels));
       const int32_t width = in.width - (lag.dx < 0 ? -lag.dx : lag.dx);
       const int32_t height = in.height - lag.dy;
       const float share = width > 0 && height > 0 ? to_float(height * width) / to_float(in.height * in.width) : 0.0f;
-      const int64_t index = int64_t{g} * measurement.groups.values() + v;
-      const float product = total([index](const Sums& sums) { return sums.products[index]; }) / count;
-      const int32_t first = measurement.groups.count > 1 ? g : v / channels % channels;
-      const int32_t second = measurement.groups.count > 1 ? g : v % channels;
+      const int64_t index = int64_t{g} * groups.values() + v;
+      const float product = total(products_ + index, size_.values) / count;
+      const int32_t first = groups.count > 1 ? g : v / channels % channels;
+      const int32_t second = groups.count > 1 ? g : v % channels;
       values[index] = product - share * means[first] * means[second];
     }
   }
-  for (int32_t c = 0; c < in.channels; ++c) means[c] += to_float(center_of(measurement.centers[c]));
+  for (int32_t c = 0; c < in.channels; ++c) means[c] += to_float(center_of(centers_[c]));
+}
+
+Status WindowMeter::open(const StatisticsSetup& setup, void* memory, size_t bytes) {
+  const Model& model = *setup.model;
+  PMT_RETURN_IF_ERROR(open_forwards(setup, memory, bytes));
+  WindowSums::Size size = {};
+  for (int32_t i = 0; i < model.op_count(); ++i) {
+    if (window_groups(model, i).count > 0) size = WindowSums::larger(size, model, i);
+  }
+  sums_.take(size, workers(), arena());
+  return arena().fits() ? Status{} : Status{Code::arena_too_small};
 }
 
 Status WindowMeter::measure(int32_t op, int32_t samples, const SampleSource& source, const float* centers, float* means,
                             float* values) {
   PMT_RETURN_IF_ERROR(check(op));
   const Model& model = this->model();
-  const WindowGroups groups = window_groups(model, op);
-  if (groups.count == 0) return {Code::layer_not_trainable, op};
-  const TensorRecord& in = model.input_of(model.op(op));
+  if (window_groups(model, op).count == 0) return {Code::layer_not_trainable, op};
+  const OpRecord& record = model.op(op);
+  const TensorRecord& in = model.input_of(record);
   if (samples < 1 || int64_t{samples} * in.height * in.width > most_values) return {Code::batch_size, op};
-  for (int32_t w = 0; w < workers(); ++w) {
-    for (int32_t c = 0; c < in.channels; ++c) sums_[w].channels[c] = 0;
-    for (int64_t i = 0; i < int64_t{groups.count} * groups.values(); ++i) sums_[w].products[i] = 0;
-  }
-  const Measurement measurement = {op, groups, centers};
-  const auto add = [&](const Activations& memory, int32_t worker) { add_sample(measurement, memory, worker); };
+  sums_.begin(model, op, centers);
+  const auto add = [&](const Activations& memory, int32_t worker) {
+    sums_.add(memory.tensor(plan(), Pass::main, record.input[0]), worker);
+  };
   PMT_RETURN_IF_ERROR(run(op, samples, source, add));
-  conclude(measurement, samples, means, values);
+  sums_.conclude(samples, means, values);
   return {};
 }
 

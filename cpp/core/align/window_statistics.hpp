@@ -43,6 +43,38 @@ void add_products(const WindowGroups& groups, const int16_t* map, const TensorRe
 // from one group's values.
 void window_covariance(const WindowGroups& groups, const float* values, float* matrix);
 
+// The measurement of one layer, on whatever forwards reach its input. It begins, adds samples on any workers, and
+// concludes.
+class WindowSums {
+ public:
+  // The most channels and elements of a layer's input, and the most values of all its groups.
+  struct Size {
+    int32_t channels, elements, values;
+  };
+  // Of the largest layer so far and of this one, which has windows.
+  static Size larger(const Size& size, const Model& model, int32_t op);
+  void take(const Size& size, int32_t workers, Arena& arena);
+
+  // `centers`, one a channel, are near the means, in int8 steps. They are subtracted before values are multiplied.
+  void begin(const Model& model, int32_t op, const float* centers);
+  void add(const int8_t* input, int32_t worker);
+  // The rest of the mean is subtracted as if no position lay at a border. `means` [channel] in int8 steps, `values`
+  // [group][groups.values()] in their squares.
+  void conclude(int32_t samples, float* means, float* values) const;
+
+ private:
+  float total(const int64_t* sums, int32_t stride) const;
+
+  Size size_ = {};
+  int32_t workers_ = 0;
+  int64_t* channels_ = nullptr;  // [worker][channel]
+  int64_t* products_ = nullptr;  // [worker][value]
+  int16_t* maps_ = nullptr;      // [worker][element]
+  const Model* model_ = nullptr;
+  int32_t op_ = 0;
+  const float* centers_ = nullptr;
+};
+
 class WindowMeter : public LayerForwards {
  public:
   // Positions times samples of a measurement: their sums stay inside 64 bits.
@@ -51,27 +83,12 @@ class WindowMeter : public LayerForwards {
   // `memory` must be 16-byte aligned and outlive the meter.
   Status open(const StatisticsSetup& setup, void* memory, size_t bytes);
 
-  // Measures layer `op`, which has windows. `centers`, one a channel, are near the means, in int8 steps. They
-  // are subtracted before values are multiplied; the rest of the mean is subtracted as if no position lay at a
-  // border. `means` [channel] in int8 steps, `values` [group][groups.values()] in their squares.
+  // Measures layer `op`, which has windows; see WindowSums.
   Status measure(int32_t op, int32_t samples, const SampleSource& source, const float* centers, float* means,
                  float* values);
 
  private:
-  struct Measurement;
-  // One worker's sums.
-  struct Sums {
-    int64_t* channels;
-    int64_t* products;
-    int16_t* map;
-  };
-
-  void add_sample(const Measurement& measurement, const Activations& memory, int32_t worker);
-  void conclude(const Measurement& measurement, int32_t samples, float* means, float* values) const;
-
-  int32_t most_channels_ = 0;
-  int64_t most_products_ = 0;
-  Sums* sums_ = nullptr;  // [worker]
+  WindowSums sums_;
 };
 
 }  // namespace pmt

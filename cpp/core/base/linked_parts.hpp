@@ -12,6 +12,6 @@ constexpr uint32_t estimators = ~0u;
 constexpr uint32_t losses = ~0u;
 constexpr uint32_t generators = ~0u;
 constexpr bool input_stage = true;
-constexpr bool input_search = true, learning = true, kept_activations = true;  // of a learner
+constexpr bool input_search = true, learning = true, kept_activations = true, windows = true;  // of a learner
 
 }  // namespace pmt::linked

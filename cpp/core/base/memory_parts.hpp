@@ -21,6 +21,8 @@ constexpr int32_t memory_part_count = static_cast<int32_t>(MemoryPart::buffers) 
 // theirs beside their definition; a compiler for 32 bits refuses a wrong one where it is taken of an arena.
 template <typename T>
 constexpr size_t size_on_device = sizeof(T);
+template <typename T>
+inline constexpr size_t size_on_device<T*> = 4;
 
 #ifdef PMT_COUNTS_MEMORY
 

@@ -40,11 +40,12 @@ Status ChannelPhase::plan_layer(int32_t op) {
   const Kernels& kernels = *predictor.network().kernels;
   const int32_t channels = model().output_of(model().op(op)).channels;
   const size_t activations = predictor.room() < left ? left : predictor.room();
-  Arena arena(memory_ + activations, activations < bytes_ ? bytes_ - activations : 0);
+  Arena arena(memory_ + activations, activations < bytes_ ? bytes_ - activations : 0), of_windows = arena;
+  if (aligns_windows(op)) windows_.take(model(), op, of_windows);
   meter_.take(round_up(channels, kernels.channel_multiple), 1, static_cast<size_t>(kernels.alignment), arena);
   found_ = arena.take<ChannelStatistics>(int64_t{ImageGroups::usual} * channels);
   shrunk_ = arena.take<ChannelStatistics>(channels);
-  lists_at_ = activations + arena.used();
+  lists_at_ = activations + (arena.used() < of_windows.used() ? of_windows.used() : arena.used());
   return {};
 }
 
@@ -56,32 +57,42 @@ void ChannelPhase::start(const LearnerParameters& parameters, int32_t images) {
   groups_ = count_ < ImageGroups::usual ? count_ : ImageGroups::usual;
   for (int32_t g = 0; g < groups_; ++g) images_[g] = (count_ - g + groups_ - 1) / groups_;
   clean_ = setup_.clean;
+  windows_.start(setup_.clean_windows);
+  part_ = Part::next;
   op_ = group_ = image_ = kept_op_ = 0;
 }
 
 Status ChannelPhase::step(bool* done) {
   while (op_ < model().op_count() && !is_aligned_op(model(), op_)) ++op_;
   *done = op_ == model().op_count();
-  return *done ? Status{} : measure_sample();
+  if (*done) return {};
+  if (part_ == Part::next) part_ = aligns_windows(op_) ? Part::windows : Part::channels;
+  if (!linked::windows || part_ != Part::correction) return measure_sample();
+  if (!windows_.align_group(model(), op_, parameters_->channels(op_))) part_ = Part::channels;
+  return {};
 }
 
 Status ChannelPhase::measure_sample() {
   const Predictor& predictor = *setup_.predictor;
-  const TensorRecord& out = model().output_of(model().op(op_));
-  const int64_t values = int64_t{images_[group_]} * out.height * out.width;
-  if (values > most_measured_values) return {Code::batch_size, op_};
+  const bool of_windows = linked::windows && part_ == Part::windows;
+  const OpRecord& op = model().op(op_);
+  const TensorRecord& map = of_windows ? model().input_of(op) : model().output_of(op);
+  const int64_t values = int64_t{images_[group_]} * map.height * map.width;
+  if (values > (of_windows ? WindowMeter::most_values : most_measured_values)) return {Code::batch_size, op_};
   if (image_ == 0) {
     if (group_ == 0) PMT_RETURN_IF_ERROR(plan_layer(op_));
-    meter_.begin(predictor.network(), op_, clean_, true);
+    of_windows ? windows_.begin(model(), op_) : meter_.begin(predictor.network(), op_, clean_, true);
   }
   const int32_t left = leaves_at(op_);
   if (left > kept_op()) PMT_RETURN_IF_ERROR(forward_sample(kept_op(), left, kept_op()));
   PMT_RETURN_IF_ERROR(forward_sample(left, op_, op_));
-  meter_.add(predictor.network(), predictor.plan(), op_, predictor.memory(), 0);
+  of_windows ? windows_.add(predictor.features())
+             : meter_.add(predictor.network(), predictor.plan(), op_, predictor.memory(), 0);
   if (++image_ < images_[group_]) return {};
   image_ = 0;
-  meter_.conclude(predictor.network(), op_, values, found_ + int64_t{group_} * out.channels);
-  if (++group_ == groups_) align();
+  of_windows ? windows_.conclude(model(), op_, group_, images_[group_])
+             : meter_.conclude(predictor.network(), op_, values, found_ + int64_t{group_} * map.channels);
+  if (++group_ == groups_) of_windows ? shrink_windows() : align();
   return {};
 }
 
@@ -110,13 +121,23 @@ Status ChannelPhase::forward_sample(int32_t begin, int32_t end, int32_t planned)
   return {};
 }
 
+void ChannelPhase::end_measurement(Part next) {
+  group_ = 0;
+  kept_op_ = keeps() ? op_ : 0;
+  part_ = next;
+}
+
+void ChannelPhase::shrink_windows() {
+  windows_.shrink(model(), op_, {groups_, images_});
+  end_measurement(Part::correction);
+}
+
 void ChannelPhase::align() {
   const int32_t channels = model().output_of(model().op(op_)).channels;
   shrink_channels(channels, clean_, {groups_, images_}, found_, shrunk_);
   align_layer(model(), op_, clean_, shrunk_, parameters_->channels(op_));
   clean_ += channels;
-  group_ = 0;
-  kept_op_ = keeps() ? op_ : 0;
+  end_measurement(Part::next);
   ++op_;
 }
 

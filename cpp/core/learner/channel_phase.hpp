@@ -1,17 +1,19 @@
-// Alignment of channels in steps: one image's forward up to one layer each.
+// Alignment of channels, and of windows before them, in steps: one image's forward up to one layer each, or a group of
+// channels whose windows are corrected.
 #pragma once
 
-#include "core/align/shrinkage.hpp"
 #include "core/base/linked.hpp"
 #include "core/learner/learner_samples.hpp"
 #include "core/learner/learner_state.hpp"
 #include "core/learner/predictor.hpp"
+#include "core/learner/window_alignment.hpp"
 
 namespace pmt {
 
 struct ChannelPhaseSetup {
   Predictor* predictor;            // whose passes end where the phase wants them to
   const ChannelStatistics* clean;  // of the layers but the last, one after another
+  const float* clean_windows;      // see WindowAlignment; null: only channels are aligned
   const LearnerSamples* samples;
   // Whether each forward goes on from where the last one stopped, with activations of the samples in external_bytes().
   bool keeps_activations;
@@ -36,9 +38,17 @@ class ChannelPhase {
   static constexpr int32_t fewest_samples = 2;  // one has no scatter
 
  private:
+  // Where the layer is: its windows are measured, then corrected; then its channels are measured and aligned.
+  enum class Part : int32_t { next, windows, correction, channels };
+
   const Model& model() const { return *setup_.predictor->network().model; }
   Status plan_layer(int32_t op);
+  bool aligns_windows(int32_t op) const {
+    return linked::windows && setup_.clean_windows != nullptr && is_window_op(model(), op);
+  }
   Status measure_sample();
+  void end_measurement(Part next);
+  void shrink_windows();
   Status forward_sample(int32_t begin, int32_t end, int32_t planned);
   int32_t leaves_at(int32_t op) const;
   // Known while compiling where that is not linked.
@@ -55,7 +65,9 @@ class ChannelPhase {
   ChannelStatistics* found_ = nullptr;        // [group][channel]
   ChannelStatistics* shrunk_ = nullptr;       // [channel]
   const ChannelStatistics* clean_ = nullptr;  // of the layer
-  int32_t images_[ImageGroups::usual] = {};   // of each group
+  WindowAlignment windows_;                   // of the layer
+  Part part_ = Part::next;
+  int32_t images_[ImageGroups::usual] = {};  // of each group
   int32_t count_ = 0, groups_ = 0;
   int32_t op_ = 0, group_ = 0, image_ = 0;
   int32_t kept_bytes_ = 0;  // of a sample

@@ -21,6 +21,15 @@ int32_t channel_count(const Model& model) {
   return count;
 }
 
+// Pairs of floats.
+int32_t window_pairs(const Model& model) {
+  int32_t floats = 0;
+  for (int32_t i = 0; i < model.op_count(); ++i) {
+    if (is_window_op(model, i)) floats += WindowAlignment::clean_floats(model, i);
+  }
+  return (floats + 1) / 2;
+}
+
 }  // namespace
 
 size_t Learner::table_bytes(const LearnerSetup& setup) {
@@ -34,7 +43,8 @@ size_t Learner::table_bytes(const LearnerSetup& setup) {
 }
 
 bool Learner::can_align() const {
-  return setup_.clean != nullptr && setup_.clean_count > 0 && setup_.clean_count == channel_count(model_);
+  const int32_t count = channel_count(model_) + (aligns_windows() ? window_pairs(model_) : 0);
+  return setup_.clean != nullptr && setup_.clean_count > 0 && setup_.clean_count == count;
 }
 
 Status Learner::open(const LearnerSetup& setup, void* memory, size_t bytes) {
@@ -61,8 +71,8 @@ Status Learner::open(const LearnerSetup& setup, void* memory, size_t bytes) {
 Status Learner::take_persistent(Arena& arena) {
   if (learns()) {
     overlay_ = arena.take<WritableLayer>(MemoryPart::lists, model_.op_count());
-    learned_.take(model_, 2, setup_.epochs.layers, arena);
-    if (setup_.keeps_confirmed) confirmed_.take(model_, 1, setup_.epochs.layers, arena);
+    learned_.take(model_, 2, setup_.epochs.layers, aligns_windows(), arena);
+    if (setup_.keeps_confirmed) confirmed_.take(model_, 1, setup_.epochs.layers, aligns_windows(), arena);
     samples_.take(setup_.samples, arena);
     for (int32_t*& losses : losses_) losses = arena.take<int32_t>(MemoryPart::tables, setup_.held_out);
   }
@@ -104,7 +114,10 @@ Status Learner::measure_phases() {
   if (!can_align()) return {};
   auto* const kept = static_cast<int8_t*>(setup_.external);
   const bool keeps = setup_.keeps_activations;
-  const Status status = channels_.open({&predictor_, setup_.clean, &samples_, keeps, kept}, phase_, phase_bytes_);
+  const ChannelStatistics* const behind = setup_.clean + channel_count(model_);
+  const float* const windows = aligns_windows() ? reinterpret_cast<const float*>(behind) : nullptr;
+  const Status status =
+      channels_.open({&predictor_, setup_.clean, windows, &samples_, keeps, kept}, phase_, phase_bytes_);
   if (!status.ok() && status.code != Code::arena_too_small) return status;
   Arena external;
   external.take<int8_t>(channels_.external_bytes());
@@ -119,12 +132,12 @@ Status Learner::measure_phases() {
 
 HeadPhaseSetup Learner::head_setup(LearnerState state) const { return {&predictor_, &samples_, learned_.head(state)}; }
 
-// The trained layers decide the size of a slot, and so where the second one begins.
+// The trained layers and windows decide the size of a slot, and so where the second one begins.
 uint32_t Learner::identity() const {
   const TrainedLayers& layers = setup_.epochs.layers;
   const auto* ops = reinterpret_cast<const uint8_t*>(layers.ops);
   const size_t bytes = layers.count > 0 ? sizeof(int32_t) * static_cast<size_t>(layers.count) : 0;
-  return crc32(ops, bytes, model_.header().crc32);
+  return crc32(ops, bytes, aligns_windows() ? ~model_.header().crc32 : model_.header().crc32);
 }
 
 Status Learner::open_state() {

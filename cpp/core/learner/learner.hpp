@@ -12,7 +12,7 @@
 
 namespace pmt {
 
-// The choice of filters before the network, with alignment behind them; alignment of channels; neither takes labels.
+// The choice of filters before the network, with alignment behind them; alignment; neither takes labels.
 // The head of the aligned model, or of the original where alignment was not kept; the head of the original; epochs of
 // perturbed forwards from the candidate on; all of them.
 PMT_WORDS(LearnerPhase, input, align, head, head_alone, epochs, all)
@@ -23,6 +23,9 @@ struct LearnerSetup {
   // Of each channel of the layers but the last, one after another; null: no alignment.
   const ChannelStatistics* clean;
   int32_t clean_count;
+  // Whether windows are aligned, too, by weights in memory. Behind the channels' `clean` has the windows' floats, as
+  // WindowAlignment takes them, and one more where they are odd; `clean_count` counts pairs.
+  bool aligns_windows;
   const Kernels* kernels;  // that do not pack
   FrameStore frames;
   // Whether alignment keeps activations of its samples in slower memory, such as SDRAM: it takes two forwards a sample
@@ -167,6 +170,7 @@ class Learner {
   bool learns() const { return linked::learning && setup_.samples > 0; }
   bool has_storage() const { return linked::learning && setup_.storage != nullptr; }
   bool has_epochs() const { return linked::estimators != 0 && setup_.epochs.layers.count > 0; }
+  bool aligns_windows() const { return linked::windows && setup_.aligns_windows; }
   bool chooses_input() const { return linked::input_search && setup_.chooses_input; }
   bool has_images() const;
   bool has_images_to_choose() const;

@@ -1,16 +1,36 @@
 #include "core/learner/learner_state.hpp"
 
+#include "core/align/window_statistics.hpp"
 #include "core/image/model_checks.hpp"
 #include "core/train/device_setup.hpp"
 
 namespace pmt {
 namespace {
 
-// Weights, biases and weight scales of a head, or the latter two of a layer's channels.
-constexpr int32_t head_parts = 3, channel_parts = 2;
+constexpr int32_t layer_parts = 3;
 
 size_t channel_bytes(const Model& model, int32_t op) {
   return sizeof(int32_t) * static_cast<size_t>(model.output_of(model.op(op)).channels);
+}
+
+size_t weight_bytes(const Model& model, int32_t op) { return static_cast<size_t>(weight_count(model, model.op(op))); }
+
+// Weights, where they are kept, too.
+void copy_layer(const Model& model, int32_t op, const WritableLayer& to) {
+  const OpRecord& record = model.op(op);
+  if (to.weights != nullptr) __builtin_memcpy(to.weights, model.weights(record), weight_bytes(model, op));
+  __builtin_memcpy(to.bias, model.bias(record), channel_bytes(model, op));
+  __builtin_memcpy(to.weight_scales, model.weight_scales(record), channel_bytes(model, op));
+}
+
+// Weights, where they are kept, biases and weight scales: none, and the index less all of them, behind these.
+StatePart layer_part(const Model& model, int32_t op, const WritableLayer& layer, int32_t* index) {
+  *index += layer.weights == nullptr ? 1 : 0;
+  if (*index == 0) return {reinterpret_cast<uint8_t*>(layer.weights), weight_bytes(model, op)};
+  if (*index == 1) return {reinterpret_cast<uint8_t*>(layer.bias), channel_bytes(model, op)};
+  if (*index == 2) return {reinterpret_cast<uint8_t*>(layer.weight_scales), channel_bytes(model, op)};
+  *index -= layer_parts;
+  return {nullptr, 0};
 }
 
 }  // namespace
@@ -23,7 +43,8 @@ bool LearnerParameters::has_head(LearnerState state) const {
   return based(state) == LearnerState::head || based(state) == LearnerState::head_alone;
 }
 
-void LearnerParameters::take(const Model& model, int32_t heads, const TrainedLayers& layers, Arena& arena) {
+void LearnerParameters::take(const Model& model, int32_t heads, const TrainedLayers& layers, bool windows,
+                             Arena& arena) {
   two_heads_ = heads > 1;
   layers_ = layers;
   filters_ = model.stage() == nullptr ? nullptr : arena.take<FilterChain>(MemoryPart::lists, 1);
@@ -33,6 +54,12 @@ void LearnerParameters::take(const Model& model, int32_t heads, const TrainedLay
     const ChannelParameters taken = {arena.take<int32_t>(MemoryPart::biases, channels),
                                      arena.take<float>(MemoryPart::biases, channels)};
     if (arena.fits()) channels_[i] = channels > 0 ? taken : ChannelParameters{nullptr, nullptr};
+  }
+  weights_ = windows ? arena.take<int8_t*>(MemoryPart::lists, model.op_count()) : nullptr;
+  for (int32_t i = 0; windows && i < model.op_count(); ++i) {
+    const int32_t weights = is_window_op(model, i) ? weight_count(model, model.op(i)) : 0;
+    int8_t* const taken = arena.take<int8_t>(MemoryPart::weights, weights);
+    if (arena.fits()) weights_[i] = weights > 0 ? taken : nullptr;
   }
   const OpRecord& last = model.op(model.op_count() - 1);
   for (int32_t i = 0; i < heads; ++i) {
@@ -52,18 +79,13 @@ void LearnerParameters::take(const Model& model, int32_t heads, const TrainedLay
 void LearnerParameters::reset_channels(const Model& model) {
   if (filters_ != nullptr) *filters_ = model.filters();
   for (int32_t i = 0; i < model.op_count() - 1; ++i) {
-    if (!is_aligned_op(model, i)) continue;
-    __builtin_memcpy(channels_[i].bias, model.bias(model.op(i)), channel_bytes(model, i));
-    __builtin_memcpy(channels_[i].weight_scales, model.weight_scales(model.op(i)), channel_bytes(model, i));
+    if (is_aligned_op(model, i)) copy_layer(model, i, channels(i));
   }
 }
 
 void LearnerParameters::reset_head(const Model& model, LearnerState state) {
   const int32_t last = model.op_count() - 1;
-  const OpRecord& op = model.op(last);
-  const WritableLayer& layer = head(state);
-  copy_parameters(model, op, {layer.weights, layer.bias});
-  __builtin_memcpy(layer.weight_scales, model.weight_scales(op), channel_bytes(model, last));
+  copy_layer(model, last, head(state));
 }
 
 void LearnerParameters::reset_trained(const Model& model, LearnerState base) {
@@ -91,10 +113,10 @@ StatePart LearnerParameters::trained_part(const Model& model, int32_t index) con
   const int32_t op = layers_.ops[index / 2];
   const LayerStorage& layer = trained_[index / 2];
   if (index % 2 == 1) return {reinterpret_cast<uint8_t*>(layer.bias), channel_bytes(model, op)};
-  return {reinterpret_cast<uint8_t*>(layer.weights), static_cast<size_t>(weight_count(model, model.op(op)))};
+  return {reinterpret_cast<uint8_t*>(layer.weights), weight_bytes(model, op)};
 }
 
-// Filters, then biases and weight scales, layer by layer; none, and the index less all of them, behind these.
+// Filters, then weights, biases and weight scales, layer by layer; none, and the index less all of them, behind these.
 StatePart LearnerParameters::channel_part(const Model& model, int32_t* index) const {
   if (filters_ != nullptr) {
     if (*index == 0) return {reinterpret_cast<uint8_t*>(filters_), sizeof *filters_};
@@ -102,40 +124,30 @@ StatePart LearnerParameters::channel_part(const Model& model, int32_t* index) co
   }
   for (int32_t i = 0; i < model.op_count() - 1; ++i) {
     if (!is_aligned_op(model, i)) continue;
-    if (*index < channel_parts) {
-      void* from = *index == 0 ? static_cast<void*>(channels_[i].bias) : channels_[i].weight_scales;
-      return {static_cast<uint8_t*>(from), channel_bytes(model, i)};
-    }
-    *index -= channel_parts;
+    const StatePart part = layer_part(model, i, channels(i), index);
+    if (part.bytes != nullptr) return part;
   }
   return {nullptr, 0};
 }
 
 StatePart LearnerParameters::part(const Model& model, LearnerState state, int32_t index) const {
-  const StatePart channels = is_aligned(state) ? channel_part(model, &index) : StatePart{nullptr, 0};
-  if (channels.bytes != nullptr) return channels;
-  if (!has_head(state) || index >= head_parts) {
-    return state == LearnerState::trained ? trained_part(model, has_head(state) ? index - head_parts : index)
-                                          : StatePart{nullptr, 0};
+  StatePart found = {nullptr, 0};
+  if (is_aligned(state)) found = channel_part(model, &index);
+  if (found.bytes == nullptr && has_head(state)) {
+    found = layer_part(model, model.op_count() - 1, head(state), &index);
   }
-  const int32_t last = model.op_count() - 1;
-  const WritableLayer& layer = head(state);
-  if (index == 0) {
-    return {reinterpret_cast<uint8_t*>(layer.weights), static_cast<size_t>(weight_count(model, model.op(last)))};
-  }
-  void* from = index == 1 ? static_cast<void*>(layer.bias) : layer.weight_scales;
-  return {static_cast<uint8_t*>(from), channel_bytes(model, last)};
+  return found.bytes == nullptr && state == LearnerState::trained ? trained_part(model, index) : found;
 }
 
-size_t LearnerParameters::largest(const Model& model, const TrainedLayers& layers) {
+size_t LearnerParameters::largest(const Model& model, const TrainedLayers& layers, bool windows) {
   const int32_t last = model.op_count() - 1;
-  size_t sum = static_cast<size_t>(weight_count(model, model.op(last)));
-  if (model.stage() != nullptr) sum += sizeof(FilterChain);
+  size_t sum = model.stage() != nullptr ? sizeof(FilterChain) : 0;
   for (int32_t i = 0; i <= last; ++i) {
-    if (i == last || is_aligned_op(model, i)) sum += channel_parts * channel_bytes(model, i);
+    if (i == last || (windows && is_window_op(model, i))) sum += weight_bytes(model, i);
+    if (i == last || is_aligned_op(model, i)) sum += 2 * channel_bytes(model, i);
   }
   for (int32_t i = 0; i < layers.count; ++i) {
-    sum += static_cast<size_t>(weight_count(model, model.op(layers.ops[i]))) + channel_bytes(model, layers.ops[i]);
+    sum += weight_bytes(model, layers.ops[i]) + channel_bytes(model, layers.ops[i]);
   }
   return sum;
 }
@@ -172,6 +184,10 @@ bool is_aligned_op(const Model& model, int32_t op) {
   int32_t last = model.op_count() - 1;
   while (last > 0 && !has_weights(model.op(last))) --last;
   return op < last && has_weights(model.op(op));
+}
+
+bool is_window_op(const Model& model, int32_t op) {
+  return linked::windows && is_aligned_op(model, op) && window_groups(model, op).count > 0;
 }
 
 }  // namespace pmt

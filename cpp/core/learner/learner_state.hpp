@@ -27,12 +27,13 @@ struct TrainedLayers {
   int32_t count;
 };
 
-// Filters of the input stage, where there is one, and biases and weight scales of all layers but the last; heads, and
-// trained layers: of every state that differs from the image's.
+// Filters of the input stage, where there is one, biases and weight scales of all layers but the last, and weights of
+// those whose windows are aligned; heads, and trained layers: of every state that differs from the image's.
 class LearnerParameters {
  public:
-  // `heads`: 2 where head and head_alone are both kept, 1 where either takes the same place.
-  void take(const Model& model, int32_t heads, const TrainedLayers& layers, Arena& arena);
+  // `heads`: 2 where head and head_alone are both kept, 1 where either takes the same place. `windows`: whether these
+  // are aligned.
+  void take(const Model& model, int32_t heads, const TrainedLayers& layers, bool windows, Arena& arena);
 
   void reset_channels(const Model& model);
   // The filters that channels are aligned behind.
@@ -51,14 +52,17 @@ class LearnerParameters {
   // Writes the entries of an overlay, one an op, that make the model this state.
   void fill(const Model& model, LearnerState state, WritableLayer* overlay) const;
 
-  WritableLayer channels(int32_t op) const { return {nullptr, channels_[op].bias, channels_[op].weight_scales}; }
+  WritableLayer channels(int32_t op) const {
+    int8_t* const weights = linked::windows && weights_ != nullptr ? weights_[op] : nullptr;
+    return {weights, channels_[op].bias, channels_[op].weight_scales};
+  }
   const WritableLayer& head(LearnerState state) const { return heads_[head_index(state)]; }
   const LayerStorage* trained() const { return trained_; }
 
   // What a state is made of: its parts in order, bytes null at the end.
   StatePart part(const Model& model, LearnerState state, int32_t index) const;
   // Of the state that takes most: aligned channels and a head.
-  static size_t largest(const Model& model, const TrainedLayers& layers);
+  static size_t largest(const Model& model, const TrainedLayers& layers, bool windows);
   // Whether all filters and weight scales are inside their bounds, as in a sound image.
   bool is_sound(const Model& model, LearnerState state) const;
   bool has_other_filters(const Model& model, LearnerState state) const;
@@ -74,6 +78,7 @@ class LearnerParameters {
 
   FilterChain* filters_ = nullptr;         // null without an input stage
   ChannelParameters* channels_ = nullptr;  // one an op; null in ops that are not aligned
+  int8_t** weights_ = nullptr;             // the same of ops whose windows are aligned; null where none are
   WritableLayer heads_[2] = {};
   bool two_heads_ = false;
   TrainedLayers layers_ = {};
@@ -98,5 +103,7 @@ struct StoredParameters {
 
 // Whether alignment changes an op: it is a layer, and not the last one. Other ops may follow the last layer.
 bool is_aligned_op(const Model& model, int32_t op);
+// Whether it has windows, which alignment may change as well.
+bool is_window_op(const Model& model, int32_t op);
 
 }  // namespace pmt

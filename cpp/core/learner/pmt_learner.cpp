@@ -15,6 +15,7 @@ LearnerSetup core_setup(const pmt_learner_setup& setup) {
   core.image_bytes = setup.image_bytes;
   core.clean = reinterpret_cast<const ChannelStatistics*>(setup.clean);
   core.clean_count = setup.clean_count;
+  core.aligns_windows = setup.aligns_windows;
   core.kernels = &device_kernels();
   core.frames = {setup.frames.context, setup.frames.read, setup.frames.write};
   core.chooses_input = setup.chooses_input;

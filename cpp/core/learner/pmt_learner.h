@@ -43,7 +43,7 @@ typedef struct {
   const uint8_t* image;
   size_t image_bytes;
   const float* clean;  /* mean and deviation of each channel; null: no alignment */
-  int32_t clean_count; /* channels */
+  int32_t clean_count; /* channels, or pairs of floats where windows are aligned */
   pmt_frames frames;
   bool chooses_input;
   int32_t samples, held_out;
@@ -55,6 +55,7 @@ typedef struct {
   bool keeps_activations;
   void* external; /* may be null */
   size_t external_bytes;
+  bool aligns_windows;
 } pmt_learner_setup;
 
 typedef struct {

@@ -61,8 +61,8 @@ _OF_INFERENCE = {
     *("input_mean", "input_std"),
 }
 _OF_A_LEARNER = _OF_INFERENCE | {
-    *("learner", "held_out", "samples", "frames", "states", "choose_input", "keep_confirmed"),
-    *("keep_activations", "preset", "method"),
+    *("learner", "held_out", "samples", "frames", "states", "windows", "choose_input"),
+    *("keep_confirmed", "keep_activations", "preset", "method"),
 }
 
 
@@ -175,6 +175,11 @@ def _add_learner(parser: argparse.ArgumentParser) -> None:
         "STM32F746's flash (default: %(default)s)",
     )
     group.add_argument(
+        "--windows",
+        action="store_true",
+        help="align windows on the board too, not only channels, with their layers' weights in RAM",
+    )
+    group.add_argument(
         "--choose-input",
         action="store_true",
         help="choose filters before the network on the board, from frames of the camera's size",
@@ -225,8 +230,8 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         output.text(str(learner))
         output.figures(learner.to_json())
         return 0
-    named = ("choose_input", "keep_confirmed", "keep_activations", "frames", "states", "samples")
-    for option in named:
+    named = ("windows", "choose_input", "keep_confirmed", "keep_activations", "frames", "states")
+    for option in (*named, "samples"):
         if getattr(arguments, option) != arguments.default_of(option):
             raise ValueError(f"{flag(option)} needs --learner")
     lock = None
@@ -263,6 +268,7 @@ def _exported_learner(arguments: argparse.Namespace) -> LearnerExport:
         target=arguments.target,
         like=arguments.like,
         out=arguments.out,
+        windows=arguments.windows,
         choose_input=arguments.choose_input,
         samples=0 if arguments.inference else arguments.samples or SAMPLES,
         held_out=arguments.held_out,

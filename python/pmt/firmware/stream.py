@@ -20,7 +20,6 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
@@ -31,13 +30,9 @@ from pmt.errors import MissingFileError
 from pmt.firmware.board.memory import need_programs, run_make
 from pmt.firmware.export.folder import LEARNER_FILE
 from pmt.model import Model
-from pmt.train.learner import LearnedPredictions, Learner
+from pmt.train.learner import LearnedPredictions, Learner, read_clean
 from pmt.train.options import TrainingOptions
-from pmt.train.prepare.clean_statistics import (
-    CleanStatistics,
-    aligned_layers,
-    with_statistics,
-)
+from pmt.train.prepare.clean_statistics import with_statistics
 
 __all__ = [
     "INSTRUCTION_NS",
@@ -278,6 +273,7 @@ class _Session:
         chosen = export["options"]
         self._host = Learner(
             model,
+            windows=bool(export["windows"]),
             choose_input=bool(export["chooses_input"]),
             samples=self._samples,
             held_out=int(export["held_out"]),
@@ -429,14 +425,11 @@ def read_model(folder: str | Path) -> tuple[Model, dict[str, Any]]:
     place = Path(folder)
     export = _read_export(place)
     model = Model((place / "model" / "model.pmt").read_bytes())
-    values = np.frombuffer((place / "model" / "clean.bin").read_bytes(), "<f4").reshape(-1, 2)
-    if not len(values):
-        return model, export
-    channels, first = {}, 0
-    for index, name in aligned_layers(model).items():
-        last = first + len(model.core.bias(index))
-        channels[name], first = values[first:last].T.copy(), last
-    return with_statistics(model, CleanStatistics(1, channels)), export
+    export.setdefault("windows", False)  # of an earlier export, which aligns channels alone
+    clean = (place / "model" / "clean.bin").read_bytes()
+    if clean:
+        model = with_statistics(model, read_clean(model, clean, bool(export["windows"])))
+    return model, export
 
 
 @contextmanager

@@ -6,6 +6,7 @@ samples held out, and keeps the best one. All of it is slices of forward passes.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -33,10 +34,12 @@ from pmt.net.image import read_stage
 from pmt.train.options import TrainingOptions, check_options
 from pmt.train.prepare.clean_statistics import (
     CleanStatistics,
+    WindowStatistics,
     aligned_layers,
     check_some,
     prepared_images,
     stored_statistics,
+    window_layers,
     without_statistics,
 )
 from pmt.train.prepare.input_choice import with_any_stage
@@ -124,6 +127,9 @@ class Learner:
     model : Model
         A model; with statistics of clean images, which ``pmt statistics`` adds, it can be aligned.
         It does not change.
+    windows : bool
+        Align windows before the channels, as :func:`pmt.align` does: their layers' weights stand in
+        RAM. The model holds statistics of windows.
     choose_input : bool
         Choose filters before the network, too: samples are frames of the model's
         :attr:`pmt.Model.image_shape`, as the camera gives them. The model holds statistics.
@@ -141,8 +147,8 @@ class Learner:
         Epochs of perturbed forwards, as the phase ``"epochs"``: which layers, how many epochs, and
         how; by default there are none. A preparation is another phase's.
     storage : str or path, optional
-        File that holds states beyond this process, made where it is missing; of one model, and of
-        the same layers to train.
+        File that holds states beyond this process, made where it is missing; of one model, of the
+        same layers to train, and with or without windows.
 
     Raises
     ------
@@ -156,6 +162,7 @@ class Learner:
         self,
         model: Model,
         *,
+        windows: bool = False,
         choose_input: bool = False,
         samples: int = 256,
         held_out: int | None = None,
@@ -165,6 +172,7 @@ class Learner:
         storage: str | os.PathLike[str] | None = None,
     ) -> None:
         check_model(model)
+        checked_flag("windows", windows)
         checked_flag("choose_input", choose_input)
         checked_flag("keeps_confirmed", keeps_confirmed)
         checked_flag("keeps_activations", keeps_activations)
@@ -174,18 +182,19 @@ class Learner:
             choose_input,
             options=options,
             storage=storage,
+            windows=windows or None,
             keeps_activations=keeps_activations or None,
         )
         if choose_input:
             model = with_any_stage(model)
         self._model = without_statistics(model)
         self._takes_frames = choose_input
-        image, clean = learner_image(model, samples)
+        image, clean = learner_image(model, samples, windows)
         check_kept_activations(clean, keeps_activations)
         place = "" if storage is None else str(checked_path("storage", storage))
         epochs = epochs_of(model, options)
         keeps = (keeps_confirmed, keeps_activations)
-        sizes = (image, clean, choose_input, samples, held_out, *keeps, epochs)
+        sizes = (image, clean, windows, choose_input, samples, held_out, *keeps, epochs)
         self._place = place
         with self._storing():
             self._core = _core.Learner(*sizes, place)
@@ -240,9 +249,9 @@ class Learner:
         Parameters
         ----------
         phase : {"all", "input", "align", "head", "head_alone", "epochs"}
-            The choice of filters, with alignment behind them; alignment of channels; neither takes
-            labels. The head of the aligned model; that of the
-            original; epochs from the candidate on, where options name some; all of them.
+            The choice of filters, with alignment behind them; alignment; neither takes labels. The
+            head of the aligned model; that of the original; epochs from the candidate on, where
+            options name some; all of them.
 
         Raises
         ------
@@ -437,6 +446,7 @@ def check_kept_activations(clean: object, keeps_activations: bool) -> None:
 def plan_sizes(
     image: bytes,
     clean: Any,
+    aligns_windows: bool,
     chooses_input: bool,
     samples: int,
     held_out: int,
@@ -447,13 +457,15 @@ def plan_sizes(
     """Count a learner's memory on a device."""
     keeps = (keeps_confirmed, keeps_activations)
     parts, needed, streams = _core.plan_learner(
-        image, clean, chooses_input, samples, held_out, *keeps, epochs
+        image, clean, aligns_windows, chooses_input, samples, held_out, *keeps, epochs
     )
     return LearnerSizes(**parts, needed=needed, streams=tuple(streams))
 
 
-def learner_image(model: Model, samples: int) -> tuple[bytes, npt.NDArray[np.float32] | None]:
-    """Return a model's image without statistics, and these, (channels, 2), if some are needed."""
+def learner_image(
+    model: Model, samples: int, windows: bool = False
+) -> tuple[bytes, npt.NDArray[np.float32] | None]:
+    """Return a model's image without statistics, and these, in pairs, if some are needed."""
     if not model.is_classifier:
         raise ValueError(
             f"the model gives {model.output_text}, and a learner tells classes apart, as does one "
@@ -465,10 +477,44 @@ def learner_image(model: Model, samples: int) -> tuple[bytes, npt.NDArray[np.flo
             "of two classes or more, or only predict (samples=0, --inference)"
         )
     statistics = stored_statistics(model) if samples > 0 else None
-    clean = None if statistics is None else _channels(model, statistics)
+    if windows and (statistics is None or not _has_windows(model, statistics)):
+        raise ValueError(
+            "windows=True aligns windows, and the model holds no statistics of those of clean "
+            "images; pmt.statistics(model, images) (pmt statistics) adds them, or leave it out"
+        )
+    clean = None if statistics is None else _clean(model, statistics, windows)
     return without_statistics(model).image(), clean
 
 
-def _channels(model: Model, statistics: CleanStatistics) -> npt.NDArray[np.float32]:
-    layers = [statistics.channels[name].T for name in aligned_layers(model).values()]
-    return np.ascontiguousarray(np.concatenate(layers), np.float32)
+def _has_windows(model: Model, statistics: CleanStatistics) -> bool:
+    names = aligned_layers(model)
+    return statistics.windows.keys() >= {names[index] for index in window_layers(model)}
+
+
+def _clean(model: Model, statistics: CleanStatistics, windows: bool) -> npt.NDArray[np.float32]:
+    """Return means and deviations of the channels, and behind them those of the windows."""
+    names = aligned_layers(model)
+    parts = [statistics.channels[name].T.ravel() for name in names.values()]
+    if windows:
+        for index in window_layers(model):
+            parts += [values.ravel() for values in statistics.windows[names[index]]]
+    values = np.concatenate(parts, dtype=np.float32)
+    return np.pad(values, (0, len(values) % 2)).reshape(-1, 2)
+
+
+def read_clean(model: Model, clean: bytes, windows: bool) -> CleanStatistics:
+    """Return the statistics that :func:`learner_image` has made these bytes of."""
+    values, at = np.frombuffer(clean, "<f4"), 0
+
+    def taken(*shape: int) -> npt.NDArray[np.float32]:
+        nonlocal at
+        at += math.prod(shape)
+        return values[at - math.prod(shape) : at].reshape(shape)
+
+    names = aligned_layers(model)
+    channels = {name: taken(len(model.core.bias(i)), 2).T.copy() for i, name in names.items()}
+    found = {}
+    for index, shape in window_layers(model).items() if windows else ():
+        inputs = model.core.tensors()[model.core.ops()[index]["inputs"][0]]
+        found[names[index]] = WindowStatistics(taken(inputs["channels"]), taken(*shape))
+    return CleanStatistics(1, channels, found)

@@ -45,14 +45,15 @@ STATES = ("card", "flash")
 SAMPLES = 64  # where no other number is given
 # Memory of the program at most, beside arena and model, on the boards that come with pmt; tests
 # hold what is linked to it.
-FIXED = FixedMemory(stack=4096, variables=3456, code=122 * 1024)
+FIXED = FixedMemory(stack=4096, variables=3456, code=130 * 1024)
 # Bytes of code at least, of parts that a learner may be without.
-_EPOCHS_CODE, _STAGE_CODE, _SEARCH_CODE, _LEARNING_CODE, _KEPT_CODE = (
+_EPOCHS_CODE, _STAGE_CODE, _SEARCH_CODE, _LEARNING_CODE, _KEPT_CODE, _WINDOWS_CODE = (
     19_500,
     9_500,
     4_500,
     29_548,
     1_024,
+    8_192,
 )
 
 
@@ -80,6 +81,8 @@ class LearnerExport:
         The project's folder.
     target : str
         The board.
+    windows : bool
+        Whether it aligns windows, too.
     chooses_input : bool
         Whether it chooses filters before the network.
     samples, held_out : int
@@ -104,6 +107,7 @@ class LearnerExport:
 
     path: Path
     target: str
+    windows: bool
     chooses_input: bool
     samples: int
     held_out: int
@@ -176,6 +180,7 @@ def export_learner(
     target: str,
     out: str | Path,
     like: str | None = None,
+    windows: bool = False,
     choose_input: bool = False,
     samples: int = SAMPLES,
     held_out: int | None = None,
@@ -197,6 +202,9 @@ def export_learner(
     target, like, out, ram, flash, force
         As :func:`pmt.firmware.export.export`; a target that is linked and has a serial line to
         read from.
+    windows : bool
+        Align windows before the channels, as in ``pmt.Learner``: it takes RAM for their layers'
+        weights, and flash for the windows of clean images.
     choose_input : bool
         Choose filters before the network on the board, as in ``pmt.Learner``: it keeps frames of
         the sensor's size.
@@ -232,7 +240,7 @@ def export_learner(
         As :func:`pmt.firmware.export.export`.
     """
     check_model(model)
-    flags = {"choose_input": choose_input, "keeps_confirmed": keeps_confirmed}
+    flags = {"windows": windows, "choose_input": choose_input, "keeps_confirmed": keeps_confirmed}
     flags |= {"keeps_activations": keeps_activations, "force": force}
     for name, flag in flags.items():
         checked_flag(name, flag)
@@ -247,6 +255,7 @@ def export_learner(
         held_out,
         choose_input,
         options=options,
+        windows=windows or None,
         keeps_activations=keeps_activations or None,
     )
     if frames is not None and frames not in FRAMES:
@@ -258,11 +267,11 @@ def export_learner(
     place = checked_out(out, force=force, learner=True)
     if choose_input:
         model = with_any_stage(model)
-    image, clean = learner_image(model, samples)
+    image, clean = learner_image(model, samples, windows)
     check_kept_activations(clean, keeps_activations)
     epochs = epochs_of(model, options)
     keeps = (keeps_confirmed, keeps_activations)
-    sizes = plan_sizes(image, clean, choose_input, samples, held_out, *keeps, epochs)
+    sizes = plan_sizes(image, clean, windows, choose_input, samples, held_out, *keeps, epochs)
     _check_external(board, sizes.external, keeps_activations)
     budgets = {"ram": board.ram.bytes, "flash": board.flash.bytes}
     for name, given in (("ram", ram), ("flash", flash)):
@@ -275,6 +284,7 @@ def export_learner(
         input_search=choose_input,
         learning=samples > 0,
         kept_activations=sizes.external > 0,
+        windows=windows,
     )
     all_frames = samples * math.prod(model.image_shape if choose_input else model.input_shape)
     left = budgets["ram"] - sizes.needed - FIXED.stack - FIXED.variables
@@ -282,6 +292,7 @@ def export_learner(
     report = LearnerExport(
         path=place,
         target=board.name,
+        windows=windows,
         chooses_input=choose_input,
         samples=samples,
         held_out=held_out,
@@ -314,6 +325,7 @@ def _code_bytes(parts: LinkedParts) -> int:
         (not parts.input_search, _SEARCH_CODE),
         (not parts.learning, _LEARNING_CODE),
         (not parts.kept_activations, _KEPT_CODE),
+        (not parts.windows, _WINDOWS_CODE),
     ]
     return FIXED.code - parts.saved_bytes() - sum(size for out, size in left_out if out)
 
@@ -396,6 +408,7 @@ def _project(report: LearnerExport, board: Target, image: bytes, clean: bytes) -
         **layout.stream_values(report.sizes.streams),
         "CLEAN": "clean" if clean else "nullptr",
         "CLEAN_COUNT": len(clean) // 8,
+        "ALIGNS_WINDOWS": str(report.windows).lower(),
         "CHOOSES_INPUT": str(report.chooses_input).lower(),
         "SAMPLES": report.samples,
         "HELD_OUT": report.held_out,

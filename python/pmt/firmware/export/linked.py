@@ -25,15 +25,16 @@ class LinkedParts:
 
     bits: dict[str, int]  # of each set of `cpp/core/base/linked_parts.hpp` the bits of its parts
     input_stage: bool = True  # whether the model has filters before the network
-    # Whether a learner chooses them; whether it learns at all; whether it keeps activations.
+    # Whether a learner chooses them; whether it learns; keeps activations; aligns windows.
     input_search: bool = False
     learning: bool = False
     kept_activations: bool = False
+    windows: bool = False
 
     def header(self) -> bytes:
         """Return the file of the core that lists the parts."""
         lines = [f"constexpr uint32_t {name} = {bits:#x};" for name, bits in self.bits.items()]
-        for name in ("input_stage", "input_search", "learning", "kept_activations"):
+        for name in ("input_stage", "input_search", "learning", "kept_activations", "windows"):
             lines.append(f"constexpr bool {name} = {str(getattr(self, name)).lower()};")
         body = "\n".join(lines)
         return (
@@ -59,6 +60,7 @@ def linked_parts(
     input_search: bool = False,
     learning: bool = False,
     kept_activations: bool = False,
+    windows: bool = False,
 ) -> LinkedParts:
     """Return the parts that a model and trainings of layers use.
 
@@ -69,4 +71,5 @@ def linked_parts(
     for options, layers in trainings:
         for name, found in _core.parts_of_training(model, options, layers).items():
             bits[name] |= found
-    return LinkedParts(bits, bool(model.stage()), input_search, learning, kept_activations)
+    stage = bool(model.stage())
+    return LinkedParts(bits, stage, input_search, learning, kept_activations, windows)
