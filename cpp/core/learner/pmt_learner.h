@@ -55,7 +55,7 @@ typedef struct {
   bool keeps_activations;
   void* external; /* may be null */
   size_t external_bytes;
-  bool aligns_windows;
+  bool aligns_windows; /* what `clean` then has: see LearnerSetup */
 } pmt_learner_setup;
 
 typedef struct {
