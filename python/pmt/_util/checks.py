@@ -52,10 +52,25 @@ def checked_array(argument: str, value: object) -> npt.NDArray[Any]:
     try:
         return np.asarray(value)
     except (TypeError, ValueError, RuntimeError) as error:
+        calls = tensor_calls(value)
+        rule = f"give {argument}{calls}" if calls else "must be an array, or rows of equal length"
         raise TypeError(
-            f"{argument} is {kind_of(value)}, of which NumPy makes no array: must be an array, or "
-            "rows of equal length"
+            f"{argument} is {kind_of(value)}, of which NumPy makes no array: {rule}"
         ) from error
+
+
+def tensor_calls(value: object) -> str:
+    """Return the calls that make a tensor of torch one that NumPy reads; empty where it does."""
+    if not type(value).__module__.startswith("torch") or not hasattr(value, "requires_grad"):
+        return ""
+    tensor: Any = value
+    calls = {
+        ".detach()": tensor.requires_grad,
+        ".cpu()": tensor.device.type != "cpu",
+        ".to_dense()": tensor.layout is not getattr(sys.modules["torch"], "strided", None),
+        ".float()": str(tensor.dtype) == "torch.bfloat16",
+    }
+    return "".join(call for call, is_needed in calls.items() if is_needed)
 
 
 def warn_of_argument(warning: Warning) -> None:
