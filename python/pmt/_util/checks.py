@@ -8,7 +8,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -100,11 +100,16 @@ def checked_word(argument: str, value: object, words: Iterable[str]) -> str:
     return value
 
 
+def is_iterable(value: object) -> TypeGuard[Iterable[Any]]:
+    """Whether a value has items; an array without axes only looks as if it had."""
+    return isinstance(value, Iterable) and getattr(value, "ndim", 1) != 0
+
+
 def checked_names(argument: str, names: object) -> tuple[str, ...]:
     """Return a sequence of names as a tuple, or raise a TypeError that names `argument`."""
     if isinstance(names, str):
         raise TypeError(f"{argument}={names!r} must be a sequence of names, not one text")
-    if not isinstance(names, Iterable) or getattr(names, "ndim", 1) == 0:
+    if not is_iterable(names):
         raise TypeError(f"{argument}={names!r} must be a sequence of names")
     checked = tuple(names)
     for name in checked:

@@ -148,8 +148,8 @@ def _value(text: str, number: int) -> Any:
         return json.loads(text)
     except json.JSONDecodeError:
         raise ValueError(
-            f"line {number}: {_shown(text)} is not a number, string in double quotes or array on one "
-            "line; Python 3.11, or tomli, reads all of TOML"
+            f"line {number}: {_shown(text)} is not a number, string in double quotes or array on "
+            "one line; Python 3.11, or tomli, reads all of TOML"
         ) from None
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.checks import checked_array, checked_limit, checked_size, kind_of
+from pmt._util.checks import checked_array, checked_limit, checked_size, is_iterable, kind_of
 from pmt.datasets.arrays import (
     IMAGE_CHANNELS,
     as_float32,
@@ -397,7 +397,7 @@ def from_stream(
     reader = SampleReader(name, features, channels_first, checked_size(size))
     # A network of torch is callable, and no source.
     pairs = source() if callable(source) and not hasattr(source, "forward") else source
-    if not isinstance(pairs, Iterable):
+    if not is_iterable(pairs):
         raise TypeError(
             f"source is {kind_of(source)}: must be pairs (input, label), or a callable that "
             "returns an iterable of them"
