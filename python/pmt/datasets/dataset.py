@@ -98,7 +98,8 @@ class Dataset:
     def __post_init__(self) -> None:
         """Check everything, then freeze the arrays."""
         images = checked_images(self.images)
-        if self.class_names == () and are_missing(self.labels, len(images)):
+        no_names = isinstance(self.class_names, tuple) and not self.class_names
+        if no_names and are_missing(self.labels, len(images)):
             class_names: tuple[str, ...] = ()
             labels = self.labels
         else:
