@@ -438,7 +438,7 @@ def _rows(reader: SampleReader, pair: object) -> tuple[npt.NDArray[Any], npt.NDA
 def _samples(data: Any, limit: int) -> Iterator[Any]:
     """Yield the samples of a Dataset, of which some are chosen, or of an iterable."""
     if hasattr(type(data), "__iter__") or not hasattr(data, "__len__"):
-        by_index = hasattr(data, "__getitem__") and not isinstance(data, Iterable)
+        by_index = hasattr(data, "__getitem__") and getattr(data, "ndim", 1) > 0
         if not is_iterable(data) and not by_index:
             raise TypeError(
                 f"data is {kind_of(data)}: must be a Dataset or DataLoader of torch, whose samples "

@@ -199,7 +199,7 @@ class Layers:
         layers = {one.name: one.index for one in self.layers}
         if isinstance(layer, str) and layer in layers:
             return layers[layer]
-        if not isinstance(layer, str) and layer in layers.values():
+        if isinstance(layer, (int, np.integer)) and layer in layers.values():
             return int(layer)
         if isinstance(layer, str) and layer in self.blocks:
             members = [name for name, index in layers.items() if index in self.blocks[layer]]
