@@ -53,7 +53,7 @@ _OF_OP = {
 _OF_GRAPH = {
     **dict.fromkeys(("input", "output"), _INTEGER),
     **dict.fromkeys(("input_mean", "input_std"), _NUMBERS),
-    **dict.fromkeys(("blocks", "metadata"), _instance((Mapping,), "a dict")),
+    "blocks": _instance((Mapping,), "a dict"),
 }
 
 

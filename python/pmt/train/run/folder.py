@@ -379,7 +379,7 @@ def _environment() -> dict[str, Any]:
 
 
 def _training(checkpoint: Model) -> dict[str, Any]:
-    """Return what a checkpoint says of its run; refuse another model."""
+    """Return the entry of a checkpoint that names its step; a ValueError says there is none."""
     check_model(checkpoint, "checkpoint")
     if "training" not in checkpoint.metadata:
         raise ValueError(
