@@ -15,6 +15,8 @@ import pmt
 from pmt import corruptions, datasets, methods, plots, protocol, sheets
 from pmt.datasets import Dataset
 from pmt.firmware.board.profile import profile_board, profile_methods
+from pmt.firmware.monitor import TrainingLog, follow
+from pmt.firmware.stream import emulated_board, read_model
 from pmt.net.graph import with_new_head
 from pmt.train import choose
 
@@ -103,6 +105,13 @@ def fit(**changes: Any) -> Any:
         (lambda: profile_board(MODEL, None, "stm32f746g-disco"),
          "profiles is None: must be a list of what "
          "pmt.profiling.profile.profile_method(model, method) returns"),
+        (lambda: pmt.callbacks.EarlyStopping(monitor=None),
+         "monitor is None: must be the name of a figure of an epoch, as held_out_loss"),
+        (lambda: read_model(None), "folder is None: must be text or a path"),
+        (lambda: next(follow(None, TrainingLog())),
+         "lines is None: must be lines of text, as of an open file"),
+        (lambda: next(follow(["x"], None)),
+         "log is None: must be a pmt.firmware.monitor.TrainingLog"),
         (lambda: with_new_head(None, 3),
          "graph is None: must be a pmt.net.graph.Graph; model.to_graph() returns one"),
     ],
@@ -175,6 +184,11 @@ def test_a_choice_on_fewer_images_than_a_batch_takes_them_all(tmp_path: Path) ->
     with pytest.warns(pmt.errors.OptionWarning, match=expected):
         found = choose.select(MODEL, DATA, DATA, options=options, candidates=["B1", "head"])
     assert all(candidate.macs > 0 for candidate in found.candidates)
+
+
+def test_a_board_is_emulated_from_a_folder_given_as_text(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="is no learner's project"):
+        emulated_board(str(tmp_path)).__enter__()
 
 
 def test_image_files_are_read_at_one_side_or_two(tmp_path: Path) -> None:
