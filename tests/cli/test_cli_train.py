@@ -76,6 +76,24 @@ def test_a_budget_is_told_with_what_it_has_room_for(files, tmp_path, capsys):
     )
 
 
+def test_filters_that_no_tflite_holds_are_told_where_the_run_ends(tmp_path, capsys):
+    """They are those of the bundled network, which the noise calls for; `pmt align` says so too."""
+    model, out = tmp_path / "start.pmt", tmp_path / "run"
+    clean = pmt.datasets.bundled("test").take(64).images
+    pmt.statistics(pmt.load("fashion_mnist_dscnn"), clean).save(model)
+    noise = ["--data", "bundled", "--corruption", "impulse_noise", "--corruption-seed", "7"]
+    options = ["--limit", "150", "--valid-limit", "20", "--epochs", "1", "--queries", "2"]
+    held = r"only \.pmt and \.h files hold the filters before the network \(switching_.* \d+\); "
+    assert main(["train", str(model), *noise, *options, "--layers", "head", "--out", str(out)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(f"{held}for other formats train with .* align\\+head", lines[-2])
+    assert lines[-1].startswith("the model is ")
+    aligned = str(tmp_path / "aligned.pmt")
+    assert main(["align", str(model), *noise, "--images", "150", "--out", aligned]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(f"{held}for other formats align with --no-input", lines[1])
+
+
 def test_one_is_singular(files, tmp_path, capsys):
     model, data = map(str, files)
     sizes = ("--epochs", "1", "--batch", "60")

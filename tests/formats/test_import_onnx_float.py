@@ -214,6 +214,34 @@ def test_outputs_are_those_of_onnx_runtime(name: str, tmp_path: Path) -> None:
         check(net.save(tmp_path / "net.onnx", NETWORKS[name](net)))
 
 
+def normalized_weights(net: Network) -> str:
+    """Weights of unit length that are cut, split and bounded, as some exporters leave them."""
+    stored = net.weights(8, 3, 3, 3)
+    length = net.add("ReduceL2", [stored], axes=[1, 2, 3], keepdims=1)
+    length = net.add("Max", [length, net.add("Abs", [net.constant(-1e-3)])])
+    length = net.add("Expand", [length, net.constant([8, 3, 3, 3], np.int64)])
+    bounds = [net.constant(-0.5), "", net.constant(0.4)]
+    weights = net.add("Clip", [net.add("Div", [stored, length]), bounds[0], bounds[2]])
+    weights = net.add("Clip", [weights, bounds[1], bounds[2]])
+    positive = net.add("Greater", [weights, net.constant(0.1)])
+    weights = net.add("Where", [positive, weights, net.add("Neg", [weights])])
+    net.add("Split", [weights], output="first")
+    net.nodes[-1].output.append("second")
+    return net.add("Conv", [net.add("Conv", ["x", "second"]), square(net)])
+
+
+def square(net: Network) -> str:
+    """1x1 weights that a product of matrices makes."""
+    product = net.add("MatMul", [net.weights(6, 5), net.weights(5, 4)])
+    return net.add("Unsqueeze", [product, net.constant([2, 3], np.int64)])
+
+
+def test_subgraphs_of_constants_are_computed(tmp_path: Path) -> None:
+    net = Network()
+    path = net.save(tmp_path / "net.onnx", net.head(normalized_weights(net), 6 * 36))
+    assert kinds(check(path)) == ["conv2d", "conv2d", "fully_connected"]
+
+
 def test_batch_norm_constants_and_clippings_leave_layers_alone(tmp_path: Path) -> None:
     found = {}
     for name in (

@@ -249,6 +249,46 @@ def test_constants_do_not_grow_beyond_the_file(tmp_path: Path) -> None:
     assert "(Concat): it makes a constant of 131072 values, the whole file has 65536" in found
 
 
+@pytest.mark.parametrize(
+    ("build", "count"),
+    [
+        (lambda net, x: net.add("Expand", [x, net.constant([2**20, 2**20], np.int64)]), 2**40),
+        (lambda net, x: net.add("Tile", [x, net.constant([2**20], np.int64)]), 2**20),
+        (lambda net, x: net.add("MatMul", [net.weights(999, 1), net.weights(1, 999)]), 998001),
+    ],
+)
+def test_what_is_computed_of_constants_is_bounded(build, count: int, tmp_path: Path) -> None:
+    found = saved(
+        tmp_path, lambda net: net.add("Add", [small(net), build(net, net.constant([1.0]))])
+    )
+    refused(found, f"it makes a constant of {count} values, the whole file has 65536: fold const")
+
+
+def test_constants_do_not_grow_by_number(tmp_path: Path) -> None:
+    def build(net: Network) -> str:
+        x = net.add("ConstantOfShape", [net.constant([60_000], np.int64)])
+        for _ in range(20):
+            x = net.add("Neg", [x])
+        return net.add("Add", [small(net), x])
+
+    refused(saved(tmp_path, build), "constants are computed of more than 16 times the values of")
+
+
+def test_constants_that_are_not_computed_say_so(tmp_path: Path) -> None:
+    def build(net: Network) -> str:
+        draw = net.add("RandomNormal", [], shape=[4])
+        kernel = net.add("Conv", [net.weights(4, 3, 5, 5), net.weights(3, 3, 3, 3)])
+        once = net.add("Conv", ["x", kernel])
+        return net.add("Add", [net.head(once, 4 * 36), draw])
+
+    found = refused(saved(tmp_path, build), "2 things are not supported")
+    assert "- node 'n0' (RandomNormal): this operator is not supported: replace it" in found
+    assert (
+        "- node 'n1' (Conv): it reads constants alone, of which it is not computed: fold "
+        "constants before the export" in found
+    )
+
+
 def test_many_groups_are_not_written_out(tmp_path: Path) -> None:
     def build(net: Network) -> str:
         return net.add("GlobalAveragePool", [net.conv(net.conv("x", 3, 256), 256, 512, group=128)])

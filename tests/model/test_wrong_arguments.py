@@ -383,6 +383,25 @@ def test_what_numpy_makes_no_array_of() -> None:
         )
 
 
+def test_a_tensor_that_numpy_cannot_read_says_how_it_can() -> None:
+    torch = pytest.importorskip("torch")
+    model, pixels = residual_network(), torch.from_numpy(PIXELS.copy())
+    trained = torch.zeros(2, requires_grad=True)
+    narrow = pixels.bfloat16()
+    trainer = pmt.ZOTrainer(layers="head")
+    for call, expected in (
+        (lambda: trainer.fit(model, PIXELS, trained), "y is Tensor.*array: give y.detach()"),
+        (lambda: model.evaluate(narrow, [0, 1]), "x is Tensor.*array: give x.float()"),
+        (lambda: model.evaluate(PIXELS, narrow.requires_grad_()), "give y.detach().float()"),
+        (lambda: model.evaluate(torch.eye(3).to_sparse(), [0]), "give x.to_dense()"),
+        (lambda: model.predict(narrow), "; numpy.asarray(images.detach().float()) makes one"),
+        (lambda: model.predict(pixels), "; numpy.asarray(images) makes one"),
+    ):
+        with pytest.raises(TypeError) as caught:
+            call()
+        assert re.search(f"{re.escape(expected)}$".replace(r"\.\*", ".*"), str(caught.value))
+
+
 GRAPH = residual_network().to_graph()
 FLOAT_GRAPH = "a pmt.quantization.FloatGraph; pmt.quantization.dequantize(graph) makes one"
 

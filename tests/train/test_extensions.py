@@ -312,7 +312,7 @@ def test_config_names_what_is_the_users_and_a_resume_needs_it(tmp_path):
         trainer(optimizer=Momentum()).fit(
             residual_network(), data(), out=tmp_path / "run", source=SOURCE
         )
-    assert str(caught.value).endswith("what it began with: estimator: there Signs, here none")
+    assert str(caught.value).endswith("by pmt.load(out): estimator: there Signs, here none")
     with pytest.raises(ValueError, match="trains with") as caught:
         resume_run(tmp_path / "run")
     assert str(caught.value) == (

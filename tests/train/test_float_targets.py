@@ -69,6 +69,17 @@ def test_targets_outside_of_the_range_are_refused() -> None:
         fitted(model, Dataset.with_targets(images, [0, 1, -0.5, 1]), loss="binary_cross_entropy")
 
 
+def test_an_output_too_wide_for_any_target_is_refused() -> None:
+    model = scaled(1e5)
+    expected = (
+        "data set 'targets' holds targets from 0 to 3: loss='squared_error' takes outputs of at "
+        "most 262144 from end to end, and this model's is -1.28e+06 to 1.27e+06; scale the "
+        "targets, and quantize a model for them"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
+        fitted(model, Dataset.with_targets(pixels(model, 4), [0, 1, 2, 3]))
+
+
 def test_a_network_of_one_output_learns_labels_0_and_1() -> None:
     model = smooth_network(classes=1)
     images = pixels(model, 24)
@@ -126,6 +137,21 @@ def test_the_command_line_trains_on_targets_of_a_file(
     assert "accuracy" not in records
     assert "correct" not in records
     assert main(["show", str(tmp_path / "data.npz"), "--out", str(tmp_path / "sheet.png")]) == 0
+
+
+def test_the_command_line_refuses_a_loss_before_it_remarks_on_the_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = smooth_network(classes=1)
+    model.save(tmp_path / "one.pmt")
+    images = pixels(model, 12)
+    save_npz(Dataset.from_arrays(images, np.arange(12) % 2), tmp_path / "data.npz")
+    files = ["train", str(tmp_path / "one.pmt"), "--data", str(tmp_path / "data.npz")]
+    assert main([*files, "--out", str(tmp_path / "run")]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    # Not even of the batch, which is larger than these images.
+    assert printed.err.startswith("pmt: error: loss='cross_entropy' compares outputs with each ot")
 
 
 @pytest.mark.parametrize("classes", [1, 3])

@@ -139,6 +139,13 @@ def test_no_character_of_a_line_steers_a_terminal():
     assert parse_plain_toml(line) == tomli.loads(line) == {text: text}
 
 
+@pytest.mark.parametrize("line", ["[a b{}", "{}", "key = {}", "[t]\nkey = 1\n[t.{}]"])
+def test_a_long_line_is_shortened_in_the_error_of_the_plain_reader(line):
+    with pytest.raises(ValueError, match=r"^line \d: .*x\.\.\. is not ") as caught:
+        parse_plain_toml(line.format("x" * 10**6))
+    assert len(str(caught.value)) < 300
+
+
 def test_what_toml_cannot_hold_is_named():
     told = r"^data='caf\\udce9' is not UTF-8 text; rename the file$"
     with pytest.raises(ValueError, match=told):

@@ -8,7 +8,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -52,10 +52,25 @@ def checked_array(argument: str, value: object) -> npt.NDArray[Any]:
     try:
         return np.asarray(value)
     except (TypeError, ValueError, RuntimeError) as error:
+        calls = tensor_calls(value)
+        rule = f"give {argument}{calls}" if calls else "must be an array, or rows of equal length"
         raise TypeError(
-            f"{argument} is {kind_of(value)}, of which NumPy makes no array: must be an array, or "
-            "rows of equal length"
+            f"{argument} is {kind_of(value)}, of which NumPy makes no array: {rule}"
         ) from error
+
+
+def tensor_calls(value: object) -> str:
+    """Return the calls that make a tensor of torch one that NumPy reads; empty where it does."""
+    if not type(value).__module__.startswith("torch") or not hasattr(value, "requires_grad"):
+        return ""
+    tensor: Any = value
+    calls = {
+        ".detach()": tensor.requires_grad,
+        ".cpu()": tensor.device.type != "cpu",
+        ".to_dense()": tensor.layout is not getattr(sys.modules["torch"], "strided", None),
+        ".float()": str(tensor.dtype) == "torch.bfloat16",
+    }
+    return "".join(call for call, is_needed in calls.items() if is_needed)
 
 
 def warn_of_argument(warning: Warning) -> None:
@@ -85,11 +100,16 @@ def checked_word(argument: str, value: object, words: Iterable[str]) -> str:
     return value
 
 
+def is_iterable(value: object) -> TypeGuard[Iterable[Any]]:
+    """Whether a value has items; an array without axes only looks as if it had."""
+    return isinstance(value, Iterable) and getattr(value, "ndim", 1) != 0
+
+
 def checked_names(argument: str, names: object) -> tuple[str, ...]:
     """Return a sequence of names as a tuple, or raise a TypeError that names `argument`."""
     if isinstance(names, str):
         raise TypeError(f"{argument}={names!r} must be a sequence of names, not one text")
-    if not isinstance(names, Iterable) or getattr(names, "ndim", 1) == 0:
+    if not is_iterable(names):
         raise TypeError(f"{argument}={names!r} must be a sequence of names")
     checked = tuple(names)
     for name in checked:

@@ -16,6 +16,7 @@ from pmt.errors import FileError
 REMEDY = "correct it"
 _MAX_DEPTH = 64
 _MAX_INTEGER = 2**64
+_MOST_SHOWN = 80  # characters of a line, in an error
 _TOO_DEEP = f"it is nested more than {_MAX_DEPTH} deep"
 _NOT_FINITE = {"Infinity": "inf", "-Infinity": "-inf", "NaN": "nan"}
 _COMMENT = re.compile(r"""^((?:[^"#]|"(?:[^"\\]|\\.)*")*)#.*$""")
@@ -121,17 +122,21 @@ def parse_plain_toml(text: str) -> dict[str, Any]:
             continue
         if line.startswith("["):
             if not re.fullmatch(r"\[[A-Za-z0-9_-]+\]", line):
-                raise ValueError(f"line {number}: {line} is not a table of one level")
+                raise ValueError(f"line {number}: {_shown(line)} is not a table of one level")
             table = tables.setdefault(line[1:-1], {})
             if not isinstance(table, dict):
-                raise ValueError(f"line {number}: {line} is a value already")
+                raise ValueError(f"line {number}: {_shown(line)} is a value already")
             continue
         entry = _ENTRY.fullmatch(line)
         if not entry:
-            raise ValueError(f"line {number}: {line} is not `key = value`")
+            raise ValueError(f"line {number}: {_shown(line)} is not `key = value`")
         key, value = entry.groups()
         table[_value(key, number) if key.startswith('"') else key] = _value(value, number)
     return tables
+
+
+def _shown(text: str) -> str:
+    return printable(text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}...")
 
 
 def _value(text: str, number: int) -> Any:
@@ -143,8 +148,8 @@ def _value(text: str, number: int) -> Any:
         return json.loads(text)
     except json.JSONDecodeError:
         raise ValueError(
-            f"line {number}: {text} is not a number, string in double quotes or array on one line; "
-            "Python 3.11, or tomli, reads all of TOML"
+            f"line {number}: {_shown(text)} is not a number, string in double quotes or array on "
+            "one line; Python 3.11, or tomli, reads all of TOML"
         ) from None
 
 

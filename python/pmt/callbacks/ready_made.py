@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pmt._util.checks import checked_integer
+from pmt._util.checks import check_type, checked_integer
 from pmt._util.extras import import_extra
 from pmt.callbacks.events import Callback, EpochEnd, Event, PhaseEnd, StepEnd
 
@@ -25,7 +25,7 @@ class EarlyStopping(Callback):
     Raises
     ------
     TypeError
-        If ``patience`` is not an integer.
+        If ``patience`` is not an integer, or ``monitor`` is not text.
     ValueError
         If ``patience`` is below 1; at the end of the first epoch, if the epoch has no such figure.
     """
@@ -34,6 +34,7 @@ class EarlyStopping(Callback):
         self.patience = checked_integer("patience", patience)
         if self.patience < 1:
             raise ValueError(f"patience={patience} must be 1 or more epochs")
+        check_type("monitor", monitor, str, "the name of a figure of an epoch, as held_out_loss")
         self.monitor = monitor
         self._least = float("inf")
         self._waited = 0

@@ -18,6 +18,7 @@ from pmt.cli.arguments import (
     load_model,
 )
 from pmt.cli.output import Output, checked_model_out
+from pmt.formats.writing import note_on_filters
 from pmt.train.prepare import InputChoice, align_model
 from pmt.train.prepare.input_choice import LIKELY_TRIALS
 
@@ -81,6 +82,8 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     model.save(path)
     if done.choice is not None and len(done.choice.trials) > 1:
         output.text(f"input stage: {_stage_text(done.choice)}")
+        for note in note_on_filters(model.input_stage, "align with --no-input"):
+            output.text(note)
     layers, images = done.alignment.layers, done.alignment.images
     output.text(
         f"{counted(layers, 'layer')} aligned to "

@@ -103,10 +103,13 @@ def _opened(arguments: argparse.Namespace) -> Adaptation:
         valid_limit=arguments.valid_limit or 0,
         importer=importer_options(arguments),
     )
-    if not run.data.is_labeled and "preparation" not in given_options(arguments):
+    if run.data.is_labeled:
+        return run
+    if "preparation" not in given_options(arguments):
         preparation = getattr(run.trainer.options, "preparation", "none")
         if preparation != without_head(preparation):
             run.trainer.set_params(preparation=without_head(preparation))
+    run.trainer.check_data(run.model, run.data)
     return run
 
 
@@ -160,5 +163,7 @@ def _report(done: AdaptationResult, output: Output) -> None:
     )
     if verdict := done.result.verdict():
         output.text(verdict)
+    for note in done.run.trainer.preparation.notes_on_formats(done.result.model):
+        output.text(note)
     output.text(f"the model is {done.run.folder.trained}")
     output.figures(done.to_json())

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util import atomic_file
-from pmt._util.checks import check_type, checked_path
+from pmt._util.checks import check_callable, check_type, checked_path
 from pmt.corruptions.apply import corrupt, split_seed
 from pmt.corruptions.catalog import SEVERITIES, Images, checked_constants
 from pmt.datasets.array_files import map_npy, write_npy
@@ -139,6 +139,7 @@ class ArrayWriter:
         OSError
             If the disk is full; no partial file is left.
         """
+        check_callable("progress", progress)
         self._begin()
         path = self.folder / f"{name}.npy"
         write_npy(path, self.shape, self._parts(name, progress))

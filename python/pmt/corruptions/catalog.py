@@ -81,9 +81,9 @@ def names() -> tuple[str, ...]:
 
 def checked_constants(constants: str) -> str:
     """Return whose constants to take, or raise ValueError."""
-    if constants not in CONSTANTS:
+    if not isinstance(constants, str) or constants not in CONSTANTS:
         raise ValueError(
-            f"constants={constants!r}: no such constants{did_you_mean(constants, CONSTANTS)}"
+            f"constants={constants!r}: no such constants{did_you_mean(str(constants), CONSTANTS)}"
         )
     return constants
 

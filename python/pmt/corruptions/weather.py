@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.checks import checked_path
 from pmt._util.extras import import_extra
 from pmt.corruptions.blur import trail
 from pmt.corruptions.catalog import (
@@ -127,7 +128,7 @@ def find_overlays(folder: str | os.PathLike[str] | None = None) -> Path:
 
 def _folder(folder: str | os.PathLike[str] | None) -> Path:
     if folder is not None:
-        return Path(folder)
+        return checked_path("overlays", folder)
     data = os.environ.get(VARIABLE)
     if not data:
         raise MissingFileError(

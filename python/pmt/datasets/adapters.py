@@ -12,7 +12,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.checks import checked_array, checked_limit, checked_size, kind_of
+from pmt._util.checks import (
+    checked_array,
+    checked_flag,
+    checked_limit,
+    checked_size,
+    is_iterable,
+    kind_of,
+)
 from pmt.datasets.arrays import (
     IMAGE_CHANNELS,
     as_float32,
@@ -45,7 +52,10 @@ class SampleReader:
     size: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
-        """Check that only images are resized, and note that no picture was seen."""
+        """Check the flags and that only images are resized, and note that no picture was seen."""
+        self.features = checked_flag("features", self.features)
+        if self.channels_first is not None and not isinstance(self.channels_first, bool):
+            raise TypeError(f"channels_first={self.channels_first!r} must be True, False or None")
         if self.features and self.size is not None:
             raise ValueError(
                 f"size={self.size}: images are resized, features are not; leave one of both out"
@@ -397,7 +407,7 @@ def from_stream(
     reader = SampleReader(name, features, channels_first, checked_size(size))
     # A network of torch is callable, and no source.
     pairs = source() if callable(source) and not hasattr(source, "forward") else source
-    if not isinstance(pairs, Iterable):
+    if not is_iterable(pairs):
         raise TypeError(
             f"source is {kind_of(source)}: must be pairs (input, label), or a callable that "
             "returns an iterable of them"
@@ -428,7 +438,8 @@ def _rows(reader: SampleReader, pair: object) -> tuple[npt.NDArray[Any], npt.NDA
 def _samples(data: Any, limit: int) -> Iterator[Any]:
     """Yield the samples of a Dataset, of which some are chosen, or of an iterable."""
     if hasattr(type(data), "__iter__") or not hasattr(data, "__len__"):
-        if not isinstance(data, Iterable) and not hasattr(data, "__getitem__"):
+        by_index = hasattr(data, "__getitem__") and getattr(data, "ndim", 1) > 0
+        if not is_iterable(data) and not by_index:
             raise TypeError(
                 f"data is {kind_of(data)}: must be a Dataset or DataLoader of torch, whose samples "
                 "are pairs (input, label)"

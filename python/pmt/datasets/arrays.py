@@ -138,6 +138,10 @@ def label_array(y: npt.ArrayLike) -> npt.NDArray[Any]:
             f"y is {array.dtype}: must be integers, the number of each image's class; "
             f"{_remedy_of_labels(np.asarray(y))}"
         )
+    if array.ndim != 1:
+        raise ValueError(
+            f"y has shape {array.shape}: must be (N,), the number of each image's class"
+        )
     return array
 
 

@@ -19,6 +19,7 @@ from pmt._util.checks import (
     checked_integer,
     checked_seed,
     checked_size,
+    is_iterable,
     kind_of,
 )
 from pmt._util.text import counted
@@ -97,7 +98,8 @@ class Dataset:
     def __post_init__(self) -> None:
         """Check everything, then freeze the arrays."""
         images = checked_images(self.images)
-        if self.class_names == () and are_missing(self.labels, len(images)):
+        no_names = isinstance(self.class_names, tuple) and not self.class_names
+        if no_names and are_missing(self.labels, len(images)):
             class_names: tuple[str, ...] = ()
             labels = self.labels
         else:
@@ -493,7 +495,7 @@ def concatenate(parts: Iterable[Dataset]) -> Dataset:
     ValueError
         If there is no data set, or two do not go together.
     """
-    if not isinstance(parts, Iterable) or isinstance(parts, str | Dataset):
+    if not is_iterable(parts) or isinstance(parts, str | Dataset):
         raise TypeError(f"parts is {kind_of(parts)}: must be a list of data sets")
     found = list(parts)
     for part in found:

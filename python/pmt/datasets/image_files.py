@@ -12,6 +12,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.checks import checked_size
 from pmt._util.processes import thread_count
 from pmt._util.progress import ProgressLine
 from pmt._util.text import counted
@@ -219,7 +220,7 @@ class ImageFiles:
         ModuleNotFoundError
             If Pillow is not installed.
         """
-        images = decode_files(self.folder, self.paths, Fit(size, crop), threads)
+        images = decode_files(self.folder, self.paths, Fit(checked_size(size), crop), threads)
         groups = None if self.groups is None else np.array(self.groups)
         return Dataset(images, self.labels, self.class_names, self.name, groups)
 

@@ -215,7 +215,7 @@ def find(
 def _found(
     path: Path, split: str, class_names: Sequence[str] | None, labels: str, groups: str | None
 ) -> Dataset | ImageFiles:
-    if labels not in LABELS:
+    if not isinstance(labels, str) or labels not in LABELS:
         raise ValueError(f"labels={labels!r} must be 'fine' or 'coarse'")
     if path.is_dir() and has_cifar(path):
         return read_cifar(path, split, class_names, labels)

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from pmt._util.checks import check_type, is_iterable, kind_of
+
 __all__ = ["TrainingLog", "follow"]
 
 _RECENT = 10  # steps that the expected time is judged by
@@ -234,6 +236,9 @@ def follow(lines: Iterable[str], log: TrainingLog, *, to_verdict: bool = False) 
     to_verdict : bool
         Stop at the verdict, which ends a run: for a port, which never ends.
     """
+    check_type("log", log, TrainingLog, "a pmt.firmware.monitor.TrainingLog")
+    if not is_iterable(lines) or isinstance(lines, str | bytes):
+        raise TypeError(f"lines is {kind_of(lines)}: must be lines of text, as of an open file")
     for line in lines:
         yield log.read(line)
         if to_verdict and log.verdict is not None:

@@ -23,6 +23,7 @@ from typing import IO, Any, Protocol
 import numpy.typing as npt
 
 from pmt import _core
+from pmt._util.checks import checked_path
 from pmt._util.extras import import_extra
 from pmt._util.text import counted, table
 from pmt.datasets import Dataset
@@ -231,7 +232,7 @@ def stream(
         If the folder is no learner, a label is none of the model's classes, a program is missing,
         or the board does not answer.
     """
-    place = Path(folder)
+    place = checked_path("folder", folder)
     model, export = read_model(place)
     session = _Session(model, export, progress or (lambda text: None))
     test = _labeled(model, test, "test")
@@ -422,7 +423,7 @@ def _read_export(place: Path) -> dict[str, Any]:
 
 def read_model(folder: str | Path) -> tuple[Model, dict[str, Any]]:
     """Return the model of a learner's project, with its statistics, and its learner.json."""
-    place = Path(folder)
+    place = checked_path("folder", folder)
     export = _read_export(place)
     model = Model((place / "model" / "model.pmt").read_bytes())
     export.setdefault("windows", False)  # of an earlier export, which aligns channels alone
@@ -434,13 +435,14 @@ def read_model(folder: str | Path) -> tuple[Model, dict[str, Any]]:
 
 @contextmanager
 def emulated_board(
-    folder: Path,
+    folder: str | Path,
     *,
     pipe: bool = False,
     counts: bool = False,
     new_card: bool = True,
 ) -> Iterator[_Line]:
     """Build a project, run it under QEMU, and connect to its UART, or to a pipe in its place."""
+    folder = checked_path("folder", folder)
     export = _read_export(folder)
     machine = str(export.get("machine", ""))
     if not machine:

@@ -21,6 +21,7 @@ from pmt.errors import ExistingFileError
 from pmt.formats.c_array import c_header
 from pmt.net.graph import Graph, Op, check_is_graph
 from pmt.net.image import build_image
+from pmt.net.input_stage import InputStage
 
 __all__ = ["SUFFIXES", "check_destination", "write"]
 
@@ -143,6 +144,14 @@ def _without_stage(graph: Graph, path: Path) -> Graph:
             "(--preparation align+head, --no-input)"
         )
     return replace(graph, stage=None)
+
+
+def note_on_filters(stage: InputStage | None, remedy: str) -> list[str]:
+    """Return, as one line or none, which files hold a model's filters, and a remedy for others."""
+    if stage is None or not stage.filters:
+        return []
+    held = f"only .pmt and .h files hold the filters before the network ({stage})"
+    return [f"{held}; for other formats {remedy}"]
 
 
 def check_destination(path: str | Path, *, replace: bool) -> None:

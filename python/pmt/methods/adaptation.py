@@ -313,5 +313,7 @@ def _with_data(
     if valid is not None and not is_measured(model, valid):
         valid = None
     data = trainer.training_data(model, data)
+    if data.is_labeled:  # of other images the caller may still change the preparation
+        trainer.check_data(model, model.match_classes(data))
     trainer = trainer.fitted_to(data)
     return Adaptation(folder, model, trainer, {**source, "data_crc32": crc}, data, valid)

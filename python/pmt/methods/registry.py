@@ -13,7 +13,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from pmt._util.checks import check_type, checked_names, checked_word
+from pmt._util.checks import check_type, checked_names, checked_word, kind_of
 from pmt.methods.catalog import BACKPROP, UNTRAINED, ZEROTH_ORDER, Kind, Method
 from pmt.train.extensions import Estimator, Optimizer
 from pmt.train.option_fields import warn_without_effect
@@ -118,6 +118,8 @@ def _kind_of(
 ) -> Kind:
     """Return the kind of a user's method: one of its own unless it has only options."""
     if trainer is not None:
+        if not isinstance(trainer, type) or not issubclass(trainer, Trainer):
+            raise TypeError(f"trainer is {kind_of(trainer)}: must be a subclass of pmt's Trainer")
         if estimator is not None or optimizer is not None or preset != "default":
             raise ValueError(
                 f"trainer={trainer.__name__} goes without estimator, optimizer and preset: they "

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
-from pmt._util.checks import kind_of, refuse_mask
+from pmt._util.checks import kind_of, refuse_mask, tensor_calls
 from pmt._util.text import counted
 from pmt.datasets import Dataset
 from pmt.net.graph import Tensor
@@ -211,7 +211,7 @@ def array_remedy(images: object) -> str:
     if isinstance(images, str):
         return "; pmt.datasets.load(path) reads files"
     if hasattr(images, "__array__"):
-        return "; numpy.asarray(images) makes one"
+        return f"; numpy.asarray(images{tensor_calls(images)}) makes one"
     return ""
 
 

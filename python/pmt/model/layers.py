@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt._core import DEAD_CHANNEL_SCALE
+from pmt._util.checks import is_iterable
 from pmt._util.text import nearest, shortened
 from pmt.errors import OptionError
 from pmt.net.image import build_image, read_graph, read_stage
@@ -93,9 +94,9 @@ class Layers:
         """
         if isinstance(layers, str):
             wanted: list[str | int] = [part.strip() for part in layers.split(",") if part.strip()]
-        elif isinstance(layers, (int, np.integer)):
+        elif isinstance(layers, (int, np.integer)) and not isinstance(layers, bool):
             wanted = [int(layers)]
-        elif isinstance(layers, Iterable):
+        elif is_iterable(layers) and not isinstance(layers, bytes):
             wanted = list(layers)
         else:
             raise TypeError(
@@ -198,7 +199,7 @@ class Layers:
         layers = {one.name: one.index for one in self.layers}
         if isinstance(layer, str) and layer in layers:
             return layers[layer]
-        if not isinstance(layer, str) and layer in layers.values():
+        if isinstance(layer, (int, np.integer)) and layer in layers.values():
             return int(layer)
         if isinstance(layer, str) and layer in self.blocks:
             members = [name for name, index in layers.items() if index in self.blocks[layer]]

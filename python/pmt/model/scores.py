@@ -12,7 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
-from pmt._util.checks import checked_array, checked_flag, checked_integer, checked_names, kind_of
+from pmt._util.checks import (
+    checked_array,
+    checked_flag,
+    checked_integer,
+    checked_names,
+    checked_range,
+    kind_of,
+)
 from pmt._util.frames import data_frame
 from pmt._util.plots import one_axes, plain_text
 from pmt._util.processes import thread_count
@@ -169,7 +176,16 @@ class Confusion:
         cls, dataset: Dataset, predicted: npt.NDArray[np.int64], model: Model
     ) -> Confusion:
         """Count the labels of a data set against a model's predictions, shape (N,)."""
-        classes = model.told_classes
+        classes, dataset = model.told_classes, Dataset.of(dataset, "dataset")
+        predicted = checked_array("predicted", predicted)
+        if predicted.dtype.kind not in "iu" or predicted.shape != dataset.labels.shape:
+            raise TypeError(
+                f"predicted is {predicted.dtype} of shape {predicted.shape}: must be an integer "
+                "for each image, as model.predict(images) returns"
+            )
+        if min(predicted.min(), 0) < 0 or predicted.max() >= classes:
+            wrong = predicted.min() if predicted.min() < 0 else predicted.max()
+            raise ValueError(f"predicted holds {wrong}: must be 0 to {classes - 1}")
         pairs = np.bincount(dataset.labels * classes + predicted, minlength=classes * classes)
         matrix = pairs.reshape(classes, classes).astype(np.int64)
         return cls(matrix, _class_names(dataset.class_names, model.class_names, classes))
@@ -194,6 +210,7 @@ class Confusion:
 
     def most_frequent_errors(self, count: int = _SHOWN_ERRORS) -> list[tuple[int, int, int]]:
         """Return the most frequent errors, at most ``count``: (label, predicted class, images)."""
+        count = checked_range("count", count, 0, 2**31 - 1)
         errors = self._errors()
         order = np.argsort(-errors, axis=None, kind="stable")[:count]
         found = (np.unravel_index(i, errors.shape) for i in order)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from pmt._core import MOST_CHANNELS
 from pmt._util.checks import check_type, checked_integer
 from pmt.errors import OptionError
+from pmt.net.graph_types import check_types
 from pmt.net.input_stage import InputStage, check_stage
 from pmt.net.ops import DEFINITIONS, LAYER_KINDS, BaseOp, OpKind, Pair, Shape
 
@@ -176,11 +177,12 @@ def with_new_head(graph: Graph, classes: int) -> Graph:
     Raises
     ------
     TypeError
-        If ``classes`` is not an integer.
+        If ``graph`` is no graph, or ``classes`` is not an integer.
     ValueError
         If ``classes`` is out of range, or the network does not end in a layer that gives a logit
         for each class.
     """
+    check_is_graph(graph)
     count = checked_integer("classes", classes)
     if not 1 <= count <= MOST_CHANNELS:
         raise OptionError("classes", f" {count}: must be 1..{MOST_CHANNELS}")
@@ -220,10 +222,14 @@ def check_graph(graph: Graph) -> None:
 
     Raises
     ------
+    TypeError
+        If it is no graph, or a field is of another type.
     ValueError
         At the first contradiction: shapes, dtypes, indices, order of ops, quantization. The
         message starts with the op, tensor or block it is about.
     """
+    check_is_graph(graph)
+    check_types(graph, Tensor, Op)
     for index, tensor in enumerate(graph.tensors):
         _check_tensor(index, tensor)
     _check_input(graph)

@@ -50,15 +50,17 @@ class Filter:
 
     def __post_init__(self) -> None:
         """Check the parameters."""
-        if self.name not in FILTERS:
-            raise ValueError(f"filter {self.name!r} is unknown{did_you_mean(self.name, FILTERS)}")
+        if not isinstance(self.name, str) or self.name not in FILTERS:
+            raise ValueError(
+                f"filter {self.name!r} is unknown{did_you_mean(str(self.name), FILTERS)}"
+            )
         low, high = _core.FILTER_STRENGTHS[self.name]
         strength = checked_range(f"strength of {self.name}", self.strength, low, high)
         if strength == 0 and low < 0:
             raise ValueError(f"strength of {self.name}=0 changes nothing: leave the filter out")
         object.__setattr__(self, "strength", strength)
         models = NOISE_MODELS if self.name == _WITH_NOISE else NOISE_MODELS[:1]
-        if self.noise not in models:
+        if not isinstance(self.noise, str) or self.noise not in models:
             raise ValueError(f"noise={self.noise!r} of {self.name}: use {' or '.join(models)}")
 
     def __str__(self) -> str:

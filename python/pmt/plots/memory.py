@@ -52,7 +52,9 @@ def plot_memory(
             f"profiles is {kind_of(profiles)}: must be a list of what "
             "pmt.profiling.profile.profile_method(model, method) returns"
         )
-    for limit in limits if isinstance(limits, Sequence) else [limits]:
+    if not isinstance(limits, Sequence) or isinstance(limits, str):
+        raise TypeError(f"limits={limits!r} must be a sequence of sizes in KB")
+    for limit in limits:
         checked_range("limits", limit, 1, 2**31 - 1)
     own = ax is None
     ax = one_axes(ax, 9, 0.4 * len(profiles) + 1.6)

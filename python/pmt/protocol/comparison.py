@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
-from pmt._util.checks import check_type, checked_integer
+from pmt._util.checks import check_type, checked_integer, checked_names
 from pmt._util.frames import data_frame
 from pmt._util.text import counted, html_table, table
 from pmt.datasets import Dataset
@@ -207,6 +207,8 @@ class Comparison:
         ValueError
             If there are fewer than two images, or not the same number for both.
         """
+        for argument, scores in (("a", a), ("b", b)):
+            check_type(argument, scores, ImageScores, "what model.score_images(data) returns")
         if len(a.losses) != len(b.losses) or len(a.losses) < 2:
             raise ValueError(
                 f"the scores are of {len(a.losses)} and {len(b.losses)} images: a comparison "
@@ -400,6 +402,8 @@ def evaluate_model(
     check_model(model)
     if against is not None:
         check_model(against, "against")
+        if len(checked_names("names", names)) != 2:
+            raise ValueError(f"names={names!r} must be two, of model and against")
     check_source(source, "source")
     data = source.load(split, model, limit=limit)
     model.check_scored(data)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
-from pmt._util.checks import checked_names
+from pmt._util.checks import check_type, checked_names
 from pmt.corruptions import ArrayWriter
 from pmt.corruptions import names as known_names
 from pmt.corruptions.apply import unavailable
@@ -38,12 +38,14 @@ class CorruptedCopies:
     def __init__(
         self, data: Dataset, writer: ArrayWriter, names: tuple[str, ...] | Literal["all"]
     ) -> None:
-        self.data = data
+        self.data = Dataset.of(data, "data")
+        check_type("writer", writer, ArrayWriter, "a pmt.corruptions.ArrayWriter")
         self._writer = writer
-        wanted = known_names() if names == "all" else checked_names("names", names)
+        takes_all = isinstance(names, str) and names == "all"
+        wanted = known_names() if takes_all else checked_names("names", names)
         self.already_there = [name for name in wanted if writer.is_whole(name)]
         missing = [name for name in wanted if name not in self.already_there]
-        self.left_out = unavailable(missing) if names == "all" else {}
+        self.left_out = unavailable(missing) if takes_all else {}
         self.missing = [name for name in missing if name not in self.left_out]
         self.names = tuple(name for name in wanted if name not in self.left_out)
         self.made: list[dict[str, Any]] = []

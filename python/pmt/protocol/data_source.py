@@ -13,7 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import corruptions, datasets
-from pmt._util.checks import checked_limit, checked_path, checked_size, checked_split, kind_of
+from pmt._util.checks import (
+    check_type,
+    checked_limit,
+    checked_path,
+    checked_size,
+    checked_split,
+    kind_of,
+)
 from pmt._util.text import counted, split_names
 from pmt.datasets import Dataset
 from pmt.datasets.array_files import has_idx
@@ -167,6 +174,7 @@ class DataSource:
     @classmethod
     def from_config(cls, source: Mapping[str, Any]) -> DataSource:
         """Read the source that a run folder holds."""
+        check_type("source", source, Mapping, "a dict, as to_config() returns")
         return cls(**{name: source[name] for name in cls.__dataclass_fields__ if name in source})
 
     def to_config(self) -> dict[str, Any]:
@@ -247,6 +255,7 @@ class DataSource:
         self, model: Model, *, limit: int = 0, valid_limit: int = 0
     ) -> tuple[Dataset, Dataset | None]:
         """Read the train and the test split; no test split where the data has only one part."""
+        check_model(model)
         limit, valid_limit = checked_limit(limit), checked_limit(valid_limit)
         train, test = self._read("train", model), self._read("test", model)
         only_one = len(train) == len(test) and checksum(train) == checksum(test)
@@ -270,6 +279,7 @@ class DataSource:
         FileNotFoundError, ValueError, ImportError
             As :meth:`load`.
         """
+        check_model(model)
         folder = self.stored(split)
         stored = clean = None
         if folder is not None:

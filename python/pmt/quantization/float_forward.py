@@ -285,7 +285,7 @@ def integer_activations(graph: Graph, images: npt.NDArray[np.uint8]) -> list[npt
         One per tensor of the graph, ``(N, H, W, C)`` each; the input is among them.
     """
     check_type("images", images, np.ndarray, "an array of images (N, H, W, C)")
-    if not len(images):
+    if not images.size:
         raise ValueError(f"images has shape {images.shape}: must hold at least one image")
     model = Model.from_graph(graph)
     per_image = [model.core.activations(image) for image in model.prepare(images)]

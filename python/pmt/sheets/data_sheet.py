@@ -22,7 +22,14 @@ from pmt.model import Model
 from pmt.model.model import check_model
 from pmt.protocol import load_clean
 from pmt.protocol.data_source import BUNDLED, DataSource
-from pmt.sheets.sheet import Image, Sheet, corruption_sheet, dataset_sheet, stage_sheet
+from pmt.sheets.sheet import (
+    Image,
+    Sheet,
+    checked_severities,
+    corruption_sheet,
+    dataset_sheet,
+    stage_sheet,
+)
 
 _BESIDE = 8  # images as they are and behind an input stage
 
@@ -88,9 +95,7 @@ def make_sheet(
     checked_path("data", data)
     if corruptions is not None and corruptions != "all":
         corruptions = checked_names("corruptions", corruptions)
-    if not isinstance(severities, Sequence) or isinstance(severities, str):
-        raise TypeError(f"severities={severities!r} must be a sequence of 1..5")
-    severities = tuple(checked_range("severities", one, 1, 5) for one in severities)
+    severities = checked_severities(severities)
     if images is not None:
         images = checked_range("images", images, 1, 2**31 - 1)
     check_callable("progress", progress)

@@ -8,7 +8,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.checks import check_callable, check_type, checked_integer, checked_names, kind_of
+from pmt._util.checks import (
+    check_callable,
+    check_type,
+    checked_integer,
+    checked_names,
+    checked_range,
+    kind_of,
+)
 from pmt._util.text import counted
 from pmt.datasets.dataset import Dataset
 from pmt.model import Model
@@ -80,6 +87,13 @@ class Sheet:
 Corrupted = Callable[[str, int], Sequence[Image]]
 
 
+def checked_severities(severities: object) -> tuple[int, ...]:
+    """Return severities of corruptions as a tuple, or raise a TypeError or ValueError."""
+    if not isinstance(severities, Sequence) or isinstance(severities, str):
+        raise TypeError(f"severities={severities!r} must be a sequence of 1..5")
+    return tuple(checked_range("severities", one, 1, 5) for one in severities)
+
+
 def corruption_sheet(
     corrupted: Corrupted,
     names: Sequence[str],
@@ -115,6 +129,7 @@ def corruption_sheet(
             f"corrupted is {kind_of(corrupted)}: must be a callable corrupted(name, severity)"
         )
     names, captions = checked_names("names", names), checked_names("captions", captions)
+    severities = checked_severities(severities)
     rows = []
     for number, name in enumerate(names):
         columns = [] if originals is None else [originals]

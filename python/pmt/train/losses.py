@@ -123,14 +123,18 @@ def _check_range(loss: str, data: Dataset, model: Model) -> None:
     if loss == BINARY and not 0 <= low <= high <= 1:
         raise ValueError(f"{found}: loss={loss!r} takes probabilities, 0 to 1")
     least, most = _core.target_range(model.core)
-    if loss == "squared_error" and not least <= low <= high <= most:
-        output = model.core.tensors()[model.core.output_tensor]
-        ends = [output["scale"] * (end - output["zero_point"]) for end in (-128, 127)]
-        raise ValueError(
-            f"{found}: loss={loss!r} has a gradient from {least:g} to {most:g} with this model, "
-            f"whose output is {ends[0]:g} to {ends[1]:g}; scale the targets, and quantize a model "
-            "for them"
-        )
+    if loss != "squared_error" or least <= low <= high <= most:
+        return
+    output = model.core.tensors()[model.core.output_tensor]
+    ends = [output["scale"] * (end - output["zero_point"]) for end in (-128, 127)]
+    span = f"{ends[0]:g} to {ends[1]:g}"
+    rule = f"has a gradient from {least:g} to {most:g} with this model, whose output is {span}"
+    if least > most:
+        widest = 2 * (ends[1] - least)
+        rule = f"takes outputs of at most {widest:g} from end to end, and this model's is {span}"
+    raise ValueError(
+        f"{found}: loss={loss!r} {rule}; scale the targets, and quantize a model for them"
+    )
 
 
 def _takers(but: str = "") -> str:

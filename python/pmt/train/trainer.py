@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util import atomic_file
-from pmt._util.checks import check_type
+from pmt._util.checks import check_type, checked_integer
 from pmt._util.processes import thread_count
 from pmt._util.text import counted
 from pmt.callbacks import CallbackLike
@@ -135,6 +135,7 @@ class Trainer(ABC):
         ValueError
             If the others do not fill a batch.
         """
+        data = Dataset.of(data, "data")
         if not self.chooses_state:
             return np.empty(0, np.int64)
         found = held_out_indices(self.options, data)
@@ -161,6 +162,7 @@ class Trainer(ABC):
         OptionWarning
             If the batch is smaller.
         """
+        data = Dataset.of(data, "data")
         parts = held_out is None and self.chooses_state
         count = len(data) - (len(held_out_indices(self.options, data)) if parts else 0)
         batch = self.options.batch
@@ -179,12 +181,14 @@ class Trainer(ABC):
 
     def schedule(self, model: Model, samples: int, *, pixels: bool = True) -> Schedule:
         """Return the schedule of a run on this many samples: pixels of images, or other inputs."""
+        samples = checked_integer("samples", samples)
         macs = self.cost(model).macs if self.options.macs > 0 else None
         before = self.preparation.cost(model, samples, pixels=pixels).macs
         return Schedule(self.options, samples, macs, before)
 
     def schedule_on(self, model: Model, data: Dataset) -> Schedule:
         """Return the schedule of :meth:`fit` on a data set, of which a part may be held out."""
+        data = Dataset.of(data, "data")
         trained = len(data) - self.held_out_images(data)
         return self.schedule(model, trained, pixels=data.has_pixels)
 

@@ -105,7 +105,7 @@ def published_scheme(model: Model, name: str) -> UpdateScheme:
     ValueError
         If the name is unknown, or the network does not have 42 convolutions.
     """
-    if name not in PUBLISHED:
+    if not isinstance(name, str) or name not in PUBLISHED:
         raise ValueError(f"scheme={name!r} is unknown; choose one of {', '.join(PUBLISHED)}")
     layers = convolutions(model)
     if len(layers) != _CONVOLUTIONS:

@@ -314,6 +314,8 @@ def choose_scheme(
     if method not in METHODS:
         near = did_you_mean(method, METHODS)
         raise OptionError("method", f" {method!r} is unknown{near}")
+    if split is not None:
+        check_type("split", split, SplitChoice, "a pmt.protocol.SplitChoice, or None")
     images = (split or SplitChoice()).of(data, model)
     if method == "mcutrain":
         options = training or BackpropOptions(epochs=1, batch=64, learning_rate=0.01)

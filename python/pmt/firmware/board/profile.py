@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pmt._util.checks import checked_names, kind_of
 from pmt.firmware.board.instructions import KERNELS, Instructions, count_instructions
 from pmt.firmware.board.memory import (
     BoardMemory,
@@ -15,6 +16,7 @@ from pmt.firmware.board.memory import (
 from pmt.firmware.export.report import Latency, project_latency
 from pmt.firmware.export.target import Target, find_target
 from pmt.model import Model
+from pmt.model.model import check_model
 from pmt.profiling.profile import (
     METHODS,
     Profile,
@@ -145,11 +147,14 @@ def profile_methods(
     OSError
         If the scheme cannot be read, or firmware is not built.
     """
+    check_model(model)
+    takes_all = isinstance(against, str) and against == "all"
+    others = METHODS if takes_all else checked_names("against", against)
     first = profile_method(
         model, method, layers=layers, batch=batch, queries=queries, scheme=scheme
     )
     profiles, left_out = [first], {}
-    for name in METHODS if against == "all" else against:
+    for name in others:
         if name == method:
             continue
         try:
@@ -163,7 +168,7 @@ def profile_methods(
                 scheme=scheme if other.own_layers else None,
             )
         except ValueError as error:
-            if against != "all":
+            if not takes_all:
                 raise
             left_out[name] = str(error)
         else:
@@ -180,6 +185,12 @@ def profile_board(
     With ``link`` the firmware of the methods that fit is built, with the errors of
     :func:`pmt.firmware.board.memory.with_linked`.
     """
+    check_model(model)
+    if not isinstance(profiles, Sequence) or not all(isinstance(p, Profile) for p in profiles):
+        raise TypeError(
+            f"profiles is {kind_of(profiles)}: must be a list of what "
+            "pmt.profiling.profile.profile_method(model, method) returns"
+        )
     board = find_target(target)
     rows = [board_memory(model, one, board) for one in profiles]
     if link:

@@ -1,12 +1,10 @@
-"""Nodes that compute value by value, look at values in another way, or read constants alone.
+"""Nodes that compute value by value, or look at values in another way.
 
-That is additions, normalizations and clippings; reshapes, transpositions and the softmax; and
-shapes, paddings and rearranged weights, computed at once.
+That is additions, normalizations and clippings; reshapes, transpositions, the softmax and shapes.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -15,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt.formats.layers import Unsupported
-from pmt.formats.onnx.call import Call, Value, memory_view
+from pmt.formats.onnx.call import Call, QuantizedConstant, Value, memory_view
 from pmt.formats.onnx.draft import View, flattened, image_view, reshaped, transposed
 from pmt.formats.onnx.file import MAX_RANK
 
@@ -23,7 +21,7 @@ Array = npt.NDArray[Any]
 Vector = npt.NDArray[np.float64]
 
 # Data types by their numbers in ONNX.
-_FLOATS = (1, 10, 11, 16)
+FLOATS = (1, 10, 11, 16)
 
 
 def addition(call: Call) -> View:
@@ -230,7 +228,7 @@ def _by_channel(view: View, constant: Vector) -> Vector:
 def cast(call: Call) -> View:
     """Convert Cast between floats, which changes nothing here."""
     to = call.attribute("to", 1)
-    if to not in _FLOATS:
+    if to not in FLOATS:
         raise Unsupported(f"it casts an activation to data type {to}", "only floats are supported")
     return call.view()
 
@@ -366,109 +364,14 @@ def hard_sigmoid(call: Call) -> View:
     return replace(_clipped(call, call.view(), low, high), dropped=left_out(call).dropped)
 
 
-def fold(call: Call) -> Array:
-    """Compute a node whose inputs are constants, as the reference of ONNX does.
-
-    Unsupported is raised if it contradicts itself, or its result would be far larger than the file.
-    """
-    given = call.values[: len(call.node.inputs)]
-    arrays = [value if isinstance(value, np.ndarray) else np.zeros(0) for value in given]
-    try:
-        with np.errstate(all="ignore"):
-            _require_room(call, arrays)
-            result = _computed(call, arrays)
-    except Unsupported:
-        raise
-    except Exception as error:  # the reference raises nearly anything
-        raise Unsupported(
-            f"its constants contradict each other: {error}", "the file is damaged, export again"
-        ) from None
-    if result.ndim > MAX_RANK or result.dtype.kind not in "fiub":
-        raise Unsupported("its constants have too many axes", "the file is damaged, export again")
-    return result
-
-
-def _require_room(call: Call, arrays: list[Array]) -> None:
-    count = _SIZES[call.node.kind](call, arrays) if call.node.kind in _SIZES else 0
-    if count > call.budget:
-        raise Unsupported(
-            f"it makes a constant of {count} values, the whole file has {call.budget}",
-            "fold constants before the export",
-        )
-
-
-def _computed(call: Call, arrays: list[Array]) -> Array:
-    if call.node.kind == "Dropout":  # of any opset, whatever its attributes
-        return arrays[0]
-    from onnx import AttributeProto, helper, numpy_helper
-    from onnx.reference import ReferenceEvaluator
-
-    names = [f"x{place}" if name else "" for place, name in enumerate(call.node.inputs)]
-    node = helper.make_node(call.node.kind, names, ["y"])
-    for name, value in call.node.attributes.items():
-        if name == "to" and value in _FLOATS:
-            value = 1  # floats of any width are float32 here
-        if isinstance(value, np.ndarray):
-            value = numpy_helper.from_array(value)
-        if value is not None:
-            kind = AttributeProto.INTS if value == [] else None  # which nothing else would say
-            node.attribute.append(helper.make_attribute(name, value, attr_type=kind))
-    given = {name: array for name, array in zip(names, arrays, strict=True) if name}
-    read, made = (list(map(helper.make_empty_tensor_value_info, ends)) for ends in (given, "y"))
-    opsets = [helper.make_opsetid("", call.opset)]
-    model = helper.make_model(helper.make_graph([node], "", read, made), opset_imports=opsets)
-    (result,) = ReferenceEvaluator(model).run(None, given)
-    return np.asarray(result)
-
-
 def shape_of(call: Call) -> Array:
     """Compute Shape, of an activation too; a batch of open size counts as 1."""
     value = call.values[0]
-    shape = value.shape if isinstance(value, View | np.ndarray) else ()
+    if isinstance(value, QuantizedConstant):
+        value = value.values
+    shape = value.shape if value is not None else ()
     return np.array(shape, np.int64)[call.attribute("start", 0) : call.attribute("end", MAX_RANK)]
 
-
-def _gathered(call: Call, inputs: list[Array]) -> int:
-    values, indices = inputs
-    return int(indices.size * values.size // max(1, values.shape[call.attribute("axis", 0)]))
-
-
-def _stored(call: Call, _inputs: list[Array]) -> int:
-    values = [call.node.attributes.get(f"value{kind}") for kind in _VALUES]
-    if all(value is None for value in values):
-        raise Unsupported("its value is not a tensor or number", "export with dense constants")
-    return 0
-
-
-def _reshaped(_call: Call, inputs: list[Array]) -> int:
-    return math.prod(target_shape(inputs[0].shape, [int(n) for n in inputs[1].ravel()[:9]], False))
-
-
-def _counted(_call: Call, inputs: list[Array]) -> int:
-    start, limit, step = (float(value.ravel()[0]) for value in inputs)
-    return math.ceil((limit - start) / step)
-
-
-_VALUES = ("", "_float", "_int", "_floats", "_ints")
-# Nodes that are computed if their inputs are constants; and how many values those have that may
-# have more than their inputs.
-FOLDED = (
-    *("Add", "Cast", "Concat", "Constant", "ConstantOfShape", "Div", "Dropout", "Exp", "Flatten"),
-    *("Gather", "Identity", "Mul", "Neg", "Pow", "Range", "Reciprocal", "Reshape", "Slice", "Sqrt"),
-    *("Squeeze", "Sub", "Transpose", "Unsqueeze"),
-)
-_SIZES: dict[str, Callable[[Call, list[Array]], int]] = {
-    **dict.fromkeys(
-        ("Add", "Div", "Mul", "Pow", "Sub"),
-        lambda _call, inputs: math.prod(np.broadcast_shapes(*(value.shape for value in inputs))),
-    ),
-    "Concat": lambda _call, inputs: sum(value.size for value in inputs),
-    "Constant": _stored,
-    "ConstantOfShape": lambda _call, inputs: math.prod(int(size) for size in inputs[0].ravel()),
-    "Gather": _gathered,
-    "Range": _counted,
-    "Reshape": _reshaped,
-}
 
 CONVERTERS: dict[str, Callable[[Call], Value]] = {
     "Add": addition,

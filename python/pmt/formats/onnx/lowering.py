@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,8 @@ from pmt.formats.layers import NO_STATE, Unsupported, layer_blocks
 from pmt.formats.onnx import elementwise, windows
 from pmt.formats.onnx.call import Call, QuantizedConstant, Value, dequantize, moved, quantize
 from pmt.formats.onnx.draft import Draft, View, clean, image_view
-from pmt.formats.onnx.elementwise import FOLDED, fold
 from pmt.formats.onnx.file import FileModel, Node, read_file
+from pmt.formats.onnx.folding import BEFORE_EXPORT, FOLDED, fold
 from pmt.formats.onnx.input_order import input_order
 from pmt.formats.onnx.windows import MOST_ZEROS
 from pmt.net.graph import is_layer
@@ -26,6 +27,7 @@ QUANTIZED_INPUTS = ("int8", "uint8")
 _INPUTS = ("float32", "float16", "float64", "bfloat16", *QUANTIZED_INPUTS)
 _SMALL_CONSTANT = 65_536
 _SMALL_LAYERS = 2**20
+_MOST_COPIES = 16  # of the file, as constants that are computed
 _RENAMING = (
     *("Identity", "Cast", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Dropout"),
 )
@@ -134,6 +136,7 @@ class _Lowering:
         self._problems = model.problems
         self._values: dict[str, Value | None] = dict(model.constants)  # None: not converted
         self._budget = max(_SMALL_CONSTANT, model.size)
+        self._room = _MOST_COPIES * self._budget
         # Room for the zeros of groups and dilations, and for small layers that ops become.
         most = MOST_ZEROS * model.size // (1 if quantized else 4)
         self.draft = Draft(quantized, most + _SMALL_LAYERS)
@@ -176,13 +179,10 @@ class _Lowering:
         # Converters may look at three inputs, whether or not the node has them.
         filled = values + [None] * max(0, 3 - len(values))
         call = Call(node, filled, self.draft, self._model.opset, self._budget)
-        result: Value | None = None
+        results: Sequence[Value | None] = ()
         try:
-            constant = not failed and not any(isinstance(value, View) for value in values)
-            if constant and (
-                node.kind in FOLDED or any(isinstance(value, QuantizedConstant) for value in values)
-            ):
-                result = _folded(call)
+            if not failed and _reads_constants(call):
+                results = self._folded(call)
             elif convert is None:
                 remedy = _REMEDIES.get(node.kind, _ELSE)
                 raise Unsupported("this operator is not supported", remedy)
@@ -191,13 +191,24 @@ class _Lowering:
                 first = values[0]
                 # What is left out may have had other axes, as the class that ArgMax gives.
                 named_only = isinstance(first, View) and first.dropped and node.kind in _RENAMING
-                result = first if named_only else convert(call)
+                results = [first if named_only else convert(call)]
         except Unsupported as problem:
             self._problems.add(problem, node.kind, node.name)
-            result = self._stand_in(node, values)
-        for index, name in enumerate(node.outputs):
+            results = [self._stand_in(node, values)]
+        for name, result in zip_longest(node.outputs, results[: len(node.outputs)]):
             if name:
-                self._values[name] = self._read_alike(result, name, values) if not index else None
+                self._values[name] = self._read_alike(result, name, values)
+
+    def _folded(self, call: Call) -> Sequence[Value]:
+        """Compute a node of constants; all that the file asks for have bounded sizes together."""
+        results = _computed(call)
+        self._room -= sum(result.size for result in results if isinstance(result, np.ndarray))
+        if self._room < 0:
+            raise Unsupported(
+                f"constants are computed of more than {_MOST_COPIES} times the values of the file",
+                BEFORE_EXPORT,
+            )
+        return results
 
     def _is_at_end(self, node: Node) -> bool:
         """Whether nothing that computes stands between a node and the output."""
@@ -249,10 +260,20 @@ class _Lowering:
         return value.tensor
 
 
-def _folded(call: Call) -> Value:
+def _reads_constants(call: Call) -> bool:
+    """Whether a node is to be computed at once: all that it reads is known."""
+    inputs = call.values[: len(call.node.inputs)]
+    if call.node.kind == "Shape" or any(isinstance(value, View) for value in inputs):
+        return False
+    return call.node.kind in FOLDED or any(value is not None for value in inputs)
+
+
+def _computed(call: Call) -> Sequence[Value]:
     kind, first = call.node.kind, call.values[0] if call.values else None
     if isinstance(first, QuantizedConstant) and kind not in ("QuantizeLinear", "Add", "Mul"):
-        return moved(call, first)
+        return [moved(call, first)]
     if kind in ("QuantizeLinear", "DequantizeLinear"):
-        return _CONVERTERS[kind](call)
+        return [_CONVERTERS[kind](call)]
+    if kind not in FOLDED:
+        raise Unsupported("it reads constants alone, of which it is not computed", BEFORE_EXPORT)
     return fold(call)

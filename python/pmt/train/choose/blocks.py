@@ -12,7 +12,9 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt._util.checks import (
+    check_type,
     checked_candidates,
+    checked_flag,
     checked_integer,
     checked_names,
     checked_path,
@@ -133,7 +135,12 @@ def select(
         names = list(checked_names("candidates", candidates))
     trainers = _trainers(model, names, options, seeds, threads)
     checked_word("criterion", criterion, CRITERIA)
+    progress = checked_flag("progress", progress)
     train, held_out = Dataset.of(train, "train"), Dataset.of(held_out, "held_out")
+    batch = trainers[0][1].fitted_to(train).options.batch
+    if batch != options.batch:
+        options = options.replace(batch=batch)
+        trainers = _trainers(model, names, options, seeds, threads)
     if len(held_out) < 2:
         raise ValueError("held_out has 1 image: a choice needs at least 2, better 100 or more")
     start = model.score_images(held_out, threads=threads)
@@ -190,6 +197,8 @@ def select_block(
     if criterion not in CRITERIA:
         near = did_you_mean(criterion, CRITERIA)
         raise OptionError("criterion", f" {criterion!r} is unknown{near}")
+    if split is not None:
+        check_type("split", split, SplitChoice, "a pmt.protocol.SplitChoice, or None")
     names = default_candidates(model) if candidates is None else candidates
     options = options or TrainingOptions(epochs=1)
     images = (split or SplitChoice()).of(data, model)

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt.datasets import Dataset
+from pmt.formats.writing import note_on_filters
 from pmt.model import Model
 from pmt.model.layers import copy_parameters
 from pmt.net.input_stage import InputStage
@@ -169,6 +170,13 @@ class Preparation:
             return f"the network ends in {op['kind']} {op['name']!r}, not in a layer with weights"
         trained = head in model.select_layers(self.options.layers)
         return "it is not linear" if trained else "it is not among the trained layers"
+
+    def notes_on_formats(self, model: Model) -> list[str]:
+        """Return, as one line or none, which files cannot hold the filters of a trained model."""
+        remedy = "train a model without filters"
+        if "input" in self.name:
+            remedy = f"train with the preparation {self.name.removeprefix('input+')}"
+        return note_on_filters(model.input_stage, remedy)
 
     def admit(self, model: Model, size: tuple[int, int] | None) -> None:
         """Let a model take images of a size, see :func:`admit`, where filters are chosen."""

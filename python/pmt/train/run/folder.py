@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt._util import atomic_file
-from pmt._util.checks import checked_path
+from pmt._util.checks import checked_integer, checked_names, checked_path
 from pmt._util.folder_lock import FolderLock
 from pmt._util.places import check_place
 from pmt._util.text import html_table
@@ -33,6 +33,7 @@ from pmt.datasets.array_files import npz_bytes
 from pmt.errors import ExistingFileError, FileError, FolderBusyError, MissingFileError
 from pmt.model import Model
 from pmt.model.loading import BEST, CHECKPOINT, DONE, run_model
+from pmt.model.model import check_model
 from pmt.train.run.config import RunConfig
 from pmt.train.run.metrics import Metrics
 from pmt.train.training_data import with_classes
@@ -203,6 +204,7 @@ class RunFolder:
     def name_classes(self, names: tuple[str, ...]) -> None:
         """Give the model that the folder's name stands for the names of the classes it learned."""
         self.check_there()
+        names = checked_names("names", names)
         path = self.best if self.best.is_file() else self.checkpoint
         with_classes(Model(path.read_bytes()), names).save(path)
 
@@ -216,7 +218,7 @@ class RunFolder:
     @staticmethod
     def is_prepared(checkpoint: Model) -> bool:
         """Whether a run continues from the checkpoint without its preparation."""
-        training = checkpoint.metadata["training"]
+        training = _training(checkpoint)
         return bool(training["step"] > 0 or training.get("prepared"))
 
     def is_checkpoint(self, model: Model) -> bool:
@@ -234,7 +236,7 @@ class RunFolder:
 
     def load_state(self, checkpoint: Model) -> dict[str, npt.NDArray[Any]]:
         """Return the state that was saved with a checkpoint; a ValueError says it is damaged."""
-        training = checkpoint.metadata["training"]
+        training = _training(checkpoint)
         if not training.get("state"):
             return {}
         path = self._state_file(training["step"])
@@ -347,9 +349,10 @@ class RunFolder:
 
         A ValueError says that a line is damaged, or a step before has no record.
         """
+        step = checked_integer("step", step)
         kept = [r for r in self._metrics.new() if r["step"] < step]
         recorded = [r["step"] for r in kept if r["kind"] == "step"]
-        if recorded != list(range(step)):
+        if len(recorded) != max(step, 0) or recorded != list(range(step)):
             raise ValueError(
                 f"{self.metrics}: holds records of {len(recorded)} steps, the checkpoint is of "
                 f"step {step}; the run cannot be resumed"
@@ -375,7 +378,19 @@ def _environment() -> dict[str, Any]:
     }
 
 
+def _training(checkpoint: Model) -> dict[str, Any]:
+    """Return the entry of a checkpoint that names its step; a ValueError says there is none."""
+    check_model(checkpoint, "checkpoint")
+    if "training" not in checkpoint.metadata:
+        raise ValueError(
+            "checkpoint is a model without a step: must be what load_checkpoint() returns first"
+        )
+    training: dict[str, Any] = checkpoint.metadata["training"]
+    return training
+
+
 def _at_step(model: Model, training: dict[str, Any]) -> Model:
+    check_model(model)
     graph = model.to_graph()
     graph.metadata = {**graph.metadata, "training": training}
     return Model.from_graph(graph)

@@ -163,6 +163,7 @@ class Run:
             notes += note_without_choice(self.data, self.trainer.options)
         elif self.images.held_out_was_split_off:
             notes += note_on_rare_classes(self.images.data, self.trainer.options)
+        notes += self.preparation.notes_on_formats(self.model)
         return RunResult(
             self.model,
             cast("list[StateRecord]", self.history.of_kind("epoch")),

@@ -7,7 +7,7 @@ Here are the observers that only report; others are in ``keep_best.py``, ``head.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.checks import kind_of
+from pmt._util.checks import is_iterable, kind_of
 from pmt._util.progress import ProgressLine
 from pmt._util.text import counted
 from pmt.callbacks import CallbackLike, Event, StopTraining
@@ -111,7 +111,7 @@ def check_progress(progress: object) -> None:
 
 def checked_callbacks(callbacks: object) -> Sequence[CallbackLike]:
     """Return callbacks as a sequence, or raise a TypeError."""
-    found: list[Any] = list(callbacks) if isinstance(callbacks, Iterable) else [None]
+    found: list[Any] = list(callbacks) if is_iterable(callbacks) else [None]
     if not all(map(callable, found)):
         raise TypeError(
             f"callbacks={callbacks!r} must be a list of callables; a single one is given as "

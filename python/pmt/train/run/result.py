@@ -122,7 +122,8 @@ class RunResult:
     held_out : int
         Training images that were held out to choose it.
     notes : list of str
-        Phases that the options name and that were left out, and why; and why no state is chosen.
+        Phases that the options name and that were left out, and why; why no state is chosen; and
+        which files cannot hold the filters that the model has got.
     folder : pathlib.Path or None
         The run folder.
     """

@@ -104,7 +104,8 @@ class FolderStore(MemoryStore):
         if differences:
             raise OtherRunError(
                 f"out={str(folder.path)!r} holds a run with other options or data; choose another "
-                f"folder, or give what it began with: {'; '.join(differences)}"
+                f"folder, give what it began with, or read its model by pmt.load(out): "
+                f"{'; '.join(differences)}"
             )
 
     def resume(self, run: Run) -> None:
