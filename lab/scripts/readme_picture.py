@@ -91,14 +91,7 @@ METHODS = (
         "vermilion",
         up=-36,
     ),
-    Method(
-        "pmt, block 2,\nunprepared: ",
-        "cifar10c_default",
-        "default",
-        OURS,
-        "green",
-        up=-22,
-    ),
+    Method("pmt, block 2,\nunprepared: ", "cifar10c_default", "default", OURS, "green", up=-22),
     Method(
         "unprepared, ten times the work: ",
         "cifar10c_default_tenfold",

@@ -96,11 +96,7 @@ class Trainer:
         learning_rate: float,
     ) -> dict[str, Any]: ...
     def estimate(
-        self,
-        images: npt.NDArray[np.int8],
-        labels: npt.NDArray[np.int64],
-        step: int,
-        layer: int,
+        self, images: npt.NDArray[np.int8], labels: npt.NDArray[np.int64], step: int, layer: int
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]: ...
     def losses(
         self, logits: npt.NDArray[np.float32], labels: npt.NDArray[np.int64]

@@ -81,11 +81,7 @@ class FileError(PmtError, ValueError):
     """
 
     def __init__(
-        self,
-        path: str,
-        problems: str | Iterable[str] = (),
-        message: str = "",
-        rule: str = "",
+        self, path: str, problems: str | Iterable[str] = (), message: str = "", rule: str = ""
     ) -> None:
         self.path = path
         self.problems = (problems,) if isinstance(problems, str) else tuple(problems)

@@ -70,11 +70,7 @@ def train(
         peak, decay = recipe.learning_rate, recipe.weight_decay
         optimizer: Any = torch.optim.AdamW(network.parameters(), peak, weight_decay=decay)
         cycle = torch.optim.lr_scheduler.OneCycleLR(
-            optimizer,
-            peak,
-            epochs=recipe.epochs,
-            steps_per_epoch=steps,
-            pct_start=recipe.warm_up,
+            optimizer, peak, epochs=recipe.epochs, steps_per_epoch=steps, pct_start=recipe.warm_up
         )
     else:
         optimizer = torch.optim.SGD(_groups(network, recipe), momentum=0.9, nesterov=True)

@@ -51,11 +51,7 @@ def test_channels_of_the_largest_weights():
 def test_masks_cover_the_chosen_input_channels():
     model = chain()
     scheme = UpdateScheme(
-        (
-            LayerUpdate(0, 1, True, (1,)),
-            LayerUpdate(1, 2, False, (0, 7)),
-            LayerUpdate(3, 0, True),
-        )
+        (LayerUpdate(0, 1, True, (1,)), LayerUpdate(1, 2, False, (0, 7)), LayerUpdate(3, 0, True))
     )
     masks = weight_masks(model, scheme)
     conv, depth = masks[0].reshape(8, 3, 3, 2), masks[1].reshape(3, 3, 8)

@@ -39,10 +39,7 @@ def test_every_page_with_output_is_run_by_a_test() -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_shows_what_its_examples_print(
-    page: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     if page.endswith("exporters.md"):
         pytest.importorskip("tflite")

@@ -65,10 +65,7 @@ def test_images_and_labels_may_be_two_arguments(model: pmt.Model) -> None:
             r"; give y\.astype\(int\), or for float targets use Dataset\.with_targets\(x, y\)$",
         ),
         (Y > 4, r"y is bool: must be integers, .*; give y\.astype\(int\) for two classes$"),
-        (
-            np.where(np.arange(40) == 3, np.nan, Y),
-            r"y\[3\] is NaN: leave out images without one$",
-        ),
+        (np.where(np.arange(40) == 3, np.nan, Y), r"y\[3\] is NaN: leave out images without one$"),
         (Y + 0.5, r"; for float targets use Dataset\.with_targets\(x, y\)$"),
         (
             np.full((40, 10), 0.5, np.float32),

@@ -145,8 +145,7 @@ def test_a_ramp_is_mirrored_at_its_ends(repeat_edge: bool, expected: list[float]
 
 
 @pytest.mark.parametrize(
-    ("constants", "sides"),
-    [("cifar10", [30, 28, 27, 24, 20]), ("imagenet", [19, 16, 12, 9, 8])],
+    ("constants", "sides"), [("cifar10", [30, 28, 27, 24, 20]), ("imagenet", [19, 16, 12, 9, 8])]
 )
 @pytest.mark.parametrize("channels", [1, 3])
 def test_pixelate_is_pillows_box_filter_twice(

@@ -10,14 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pmt.datasets import (
-    Dataset,
-    adapters,
-    bundled,
-    from_hugging_face,
-    from_stream,
-    from_torch,
-)
+from pmt.datasets import Dataset, adapters, bundled, from_hugging_face, from_stream, from_torch
 
 SOME = bundled("train").take(60)
 

@@ -48,11 +48,7 @@ FIRST = "images must be (N, H, W, C), channels last; use x.transpose(0, 2, 3, 1)
 @pytest.mark.parametrize(
     ("x", "error", "message"),
     [
-        (
-            np.zeros((6, 3, 32, 32), np.uint8),
-            ValueError,
-            f"x has shape (6, 3, 32, 32): {FIRST}",
-        ),
+        (np.zeros((6, 3, 32, 32), np.uint8), ValueError, f"x has shape (6, 3, 32, 32): {FIRST}"),
         (np.zeros((6, 1, 28, 28), np.uint8), ValueError, f"x has shape (6, 1, 28, 28): {FIRST}"),
         (np.zeros((6, 3, 32, 32)), ValueError, f"x has shape (6, 3, 32, 32): {FIRST}"),
         (

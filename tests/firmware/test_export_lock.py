@@ -223,8 +223,7 @@ def test_a_lock_of_a_later_version(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
-    [([], "MODEL is missing"), (["cifar10_small"], "--target is missing")],
+    ("arguments", "message"), [([], "MODEL is missing"), (["cifar10_small"], "--target is missing")]
 )
 def test_without_a_lock_everything_is_needed(
     tmp_path: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]

@@ -8,12 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from firmware_tools import (
-    TARGET,
-    check_marks,
-    emulate,
-    random_dataset,
-)
+from firmware_tools import TARGET, check_marks, emulate, random_dataset
 from networks import residual_network
 
 import pmt
@@ -52,13 +47,7 @@ def check_same_bytes(
     assert ok
     assert data.has_targets != any("accuracy" in line for line in log)
     check_marks(log, report.arena_bytes, report.stack_bytes)
-    task = make_task(
-        model,
-        dataset=data,
-        options=options,
-        steps=5,
-        inferences=0,
-    )
+    task = make_task(model, dataset=data, options=options, steps=5, inferences=0)
     expected = compute_expected(task)
     assert pmt.load(folder / "build" / "card.img").image() == expected.image
     assert expected.image != task.model.image()
@@ -82,11 +71,7 @@ def check_same_bytes(
             {"weight_perturbation"},
             "-O2",
         ),
-        (
-            {"rule": "weight", "pairs": "antithetic"},
-            {"weight_perturbation"},
-            "-O2",
-        ),
+        ({"rule": "weight", "pairs": "antithetic"}, {"weight_perturbation"}, "-O2"),
         (
             {
                 "rule": "by_dimension",
@@ -101,26 +86,13 @@ def check_same_bytes(
             {"weight_perturbation", "node_perturbation", "closed_form"},
             "-O2",
         ),
+        ({"scope": "model_wise", "rule": "weight"}, {"weight_perturbation"}, "-O1"),
         (
-            {"scope": "model_wise", "rule": "weight"},
-            {"weight_perturbation"},
-            "-O1",
-        ),
-        (
-            {
-                "rule": "node",
-                "learning_rate": 3.0,
-                "bias_rate": 4.0,
-                "head_rate": 0.5,
-            },
+            {"rule": "node", "learning_rate": 3.0, "bias_rate": 4.0, "head_rate": 0.5},
             {"node_perturbation", "closed_form"},
             "-O2",
         ),
-        (
-            {"rule": "pooled", "batch": 1},
-            {"pooled_perturbation", "closed_form"},
-            "-O2",
-        ),
+        ({"rule": "pooled", "batch": 1}, {"pooled_perturbation", "closed_form"}, "-O2"),
         (
             {"rule": "weight", "sharing": "batch", "learning_rate": 3.0, "preparation": "align"},
             {"weight_perturbation"},

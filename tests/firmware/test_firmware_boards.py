@@ -72,10 +72,7 @@ def disco(tmp_path_factory: pytest.TempPathFactory, firmware_objects: Path) -> P
 
 @pytest.mark.parametrize(
     ("board", "ram_origin", "ram_end"),
-    [
-        ("stm32f746g-disco", 0x20010000, 0x20050000),
-        ("stm32h7b3i-dk", 0x24000000, 0x24100000),
-    ],
+    [("stm32f746g-disco", 0x20010000, 0x20050000), ("stm32h7b3i-dk", 0x24000000, 0x24100000)],
 )
 def test_a_board_builds_within_its_regions(tmp_path, firmware_objects, board, ram_origin, ram_end):
     folder = project(tmp_path / "fw", firmware_objects, board)

@@ -8,13 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from firmware_tools import (
-    TARGET,
-    emulate,
-    make,
-    random_dataset,
-    small_export,
-)
+from firmware_tools import TARGET, emulate, make, random_dataset, small_export
 from networks import residual_network
 
 import pmt
@@ -150,10 +144,7 @@ NO_CARD = "this is not a card of pmt export, or of another version, or its heade
             lambda card: with_header(card, steps=6),
             "a section does not have the size its counts give",
         ),
-        (
-            lambda card: with_header(card, first_slot=2),
-            "a section lies outside the card",
-        ),
+        (lambda card: with_header(card, first_slot=2), "a section lies outside the card"),
         (
             lambda card: with_header(card, slot_blocks=1),
             "the slots of the checkpoints lie outside the card",

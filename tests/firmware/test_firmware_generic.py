@@ -81,9 +81,7 @@ def test_it_needs_the_functions_of_the_board_and_no_others(folder: Path) -> None
     assert not {name for name in missing if name.startswith("operator ")}
 
 
-def test_the_documents_list_what_it_takes_of_a_c_library(
-    tmp_path: Path,
-) -> None:
+def test_the_documents_list_what_it_takes_of_a_c_library(tmp_path: Path) -> None:
     """Compiled for a processor with an FPU and for one without."""
     need_firmware_tools("make")
     text = (Path(__file__).parents[2] / "docs" / "guides" / "firmware.md").read_text()

@@ -5,14 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from firmware_tools import (
-    TARGET,
-    check_linked,
-    emulate,
-    make,
-    random_dataset,
-    share_objects,
-)
+from firmware_tools import TARGET, check_linked, emulate, make, random_dataset, share_objects
 from networks import residual_network
 from tflite_networks import GENERATED, generated
 from tiny_training_builder import FAMILY, saved

@@ -8,14 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from firmware_tools import (
-    EMULATOR,
-    SMALL,
-    emulate,
-    make,
-    random_dataset,
-    small_export,
-)
+from firmware_tools import EMULATOR, SMALL, emulate, make, random_dataset, small_export
 from networks import residual_network
 from required import need_tools
 

@@ -31,12 +31,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         out=folder,
         dataset=random_dataset(model, 9),
         options=pmt.preset(
-            "default",
-            batch=3,
-            queries=24,
-            loss="entropy",
-            diversity=0.5,
-            preparation="align",
+            "default", batch=3, queries=24, loss="entropy", diversity=0.5, preparation="align"
         ),
         steps=STEPS,
         save_interval=2,

@@ -149,11 +149,7 @@ def test_a_wrong_file_is_refused_with_the_entry(tmp_path, old, new, message):
             'chip = "stm32f746zet6"\n[flash]\norigin = 0x0800_0000\nbytes = 0x10_0000',
             r"and the flash of stm32f746zet6 is 0x8000000 to 0x8080000",
         ),
-        (
-            "f746g",
-            'chip = "stm32f767zit6"\n[flash]\norigin = 0x0800_0000\nbytes = 0x20_0000',
-            "",
-        ),
+        ("f746g", 'chip = "stm32f767zit6"\n[flash]\norigin = 0x0800_0000\nbytes = 0x20_0000', ""),
         ("h7b3i", "[ram]\norigin = 0x3000_0000\nbytes = 0x2_0000", ""),
         (
             "h7b3i",

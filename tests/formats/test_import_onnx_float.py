@@ -327,11 +327,7 @@ def test_normalization_is_joined_with_the_formula_of_pixels(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [
-        ("input_std", (1.0, 0.0, 1.0)),
-        ("input_std", (1.0, -1.0, 1.0)),
-        ("input_mean", (1.0,)),
-    ],
+    [("input_std", (1.0, 0.0, 1.0)), ("input_std", (1.0, -1.0, 1.0)), ("input_mean", (1.0,))],
 )
 def test_wrong_formulas(option: str, value: tuple[float, ...], tmp_path: Path) -> None:
     net = Network()

@@ -105,10 +105,7 @@ PARTS: dict[str, tuple[Part, list[str]]] = {
         ["max_pool", "add"],
     ),
     "relu after conv": (lambda b, x: b.activate("RELU", b.conv(x, 5)), ["conv2d"]),
-    "relu6 after add": (
-        lambda b, x: b.activate("RELU6", b.add(x, x)),
-        ["add"],
-    ),
+    "relu6 after add": (lambda b, x: b.activate("RELU6", b.add(x, x)), ["add"]),
     "relu_n1_to_1 requantizing": (
         lambda b, x: b.activate("RELU_N1_TO_1", x, requantize=True),
         ["depthwise_conv2d"],

@@ -99,10 +99,7 @@ def convolution(b: TfliteBuilder, x: int, y: int, **weights: Any) -> None:
             {"scales": [1.0, 0.0]},
             "1 of its 2 weight scales are not positive and finite, such as 0.0",
         ),
-        (
-            {"scales": [np.inf]},
-            "1 of its 1 weight scales are not positive and finite, such as inf",
-        ),
+        ({"scales": [np.inf]}, "1 of its 1 weight scales are not positive and finite, such as inf"),
         ({"scales": [1.0] * 3}, "3 weight scales for 2 output channels"),
         ({"bias": np.array([1, 2], np.int64)}, "its bias is not a constant of INT32"),
         ({"bias": np.array([1, 2, 3], np.int32)}, "3 biases for 2 output channels"),

@@ -272,11 +272,7 @@ TARGETS = {
     "card_sealed": Target(
         "card.img", read_card, lambda: [_payloads()], lambda p: pack_blocks(p, 0)
     ),
-    "tflite": Target(
-        "net.tflite",
-        lambda path: build_image(tflite.read(path)),
-        _tflite_networks,
-    ),
+    "tflite": Target("net.tflite", lambda path: build_image(tflite.read(path)), _tflite_networks),
     "tiny_training_archive": Target(
         "net.pkl",
         _read_tiny_training,

@@ -30,12 +30,7 @@ def exact(text: str) -> str:
     ("layer", "shape", "text", "blocks"),
     [
         ("stem", (8, 8, 8), "8x8x8 features", {"B1": [0], "all": [0]}),
-        (
-            "sum",
-            (8, 8, 8),
-            "8x8x8 features",
-            {"B1": [0, 1], "B2": [2, 3], "all": [0, 1, 2, 3]},
-        ),
+        ("sum", (8, 8, 8), "8x8x8 features", {"B1": [0, 1], "B2": [2, 3], "all": [0, 1, 2, 3]}),
         (
             6,
             (1, 1, 8),

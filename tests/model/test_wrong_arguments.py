@@ -228,10 +228,7 @@ def test_arguments_of_another_type() -> None:
             lambda: pmt.Model.from_graph(3),
             "graph is 3: must be a pmt.net.graph.Graph; model.to_graph() returns one",
         ),
-        (
-            lambda: model.logits(PIXELS, int8_logits="no"),
-            "int8_logits='no' must be True or False",
-        ),
+        (lambda: model.logits(PIXELS, int8_logits="no"), "int8_logits='no' must be True or False"),
         (lambda: pmt.Engine(model, int8_logits=1), "int8_logits=1 must be True or False"),
         (lambda: pmt.Engine(model, seed=1.5), "seed=1.5 must be an integer"),
         (lambda: engine.random("head", 1.5), "step=1.5 must be an integer"),

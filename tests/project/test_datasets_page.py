@@ -21,9 +21,7 @@ def test_arrays_of_ones_own() -> None:
     assert names["label"] == 0
 
 
-def test_an_adapter_takes_a_loader_to_a_trained_model(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_an_adapter_takes_a_loader_to_a_trained_model(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("torch")
     program = PROGRAMS[1]
     assert len(program.splitlines()) <= 30

@@ -8,16 +8,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = (
-    "cpp",
-    "python",
-    "firmware_export",
-    "scripts",
-    "notebooks",
-    "tests",
-    "lab",
-    "docs",
-)
+FOLDERS = ("cpp", "python", "firmware_export", "scripts", "notebooks", "tests", "lab", "docs")
 SUFFIXES = {".py", ".pyi", ".cpp", ".hpp", ".S", ".in", ".sh", ".cmake", ".txt", ".md"}
 SOURCES = sorted(
     path.relative_to(ROOT)

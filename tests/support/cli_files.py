@@ -33,8 +33,7 @@ def write_data(folder: Path, *, train: int = 60, test: int = 20, size: int = 8) 
     for seed, (split, count) in enumerate((("train", train), ("test", test))):
         images = pixels(model, count, seed=seed)
         save_npz(
-            Dataset(images, labels(model, count, seed=seed), names, "random"),
-            path / f"{split}.npz",
+            Dataset(images, labels(model, count, seed=seed), names, "random"), path / f"{split}.npz"
         )
     return path
 

@@ -9,21 +9,12 @@ from networks import CONV, DEPTH, HEAD, chain, residual_network
 
 import pmt
 from pmt import _core
-from pmt.baselines.backprop.cost import (
-    Arithmetic,
-    backward_memory,
-    backward_work,
-)
+from pmt.baselines.backprop.cost import Arithmetic, backward_memory, backward_work
 from pmt.baselines.backprop.scheme import LayerUpdate, UpdateScheme
 from pmt.baselines.sparse_update.contribution import layer_memory, scheme_memory
 from pmt.baselines.sparse_update.options import PUBLISHED, published_scheme
 from pmt.model import Model
-from pmt.train.costs.memory import (
-    arena_bytes,
-    inference_moments,
-    peak_moment,
-    zeroth_order_memory,
-)
+from pmt.train.costs.memory import arena_bytes, inference_moments, peak_moment, zeroth_order_memory
 from pmt.train.costs.work import device_restarts, zeroth_order_work
 
 

@@ -254,11 +254,7 @@ def _nan(logits: np.ndarray, labels: Any) -> np.ndarray:
             r"loss <lambda> must return a loss for each query and sample, shape \(\d, 1\) for "
             r"logits \(\d, 1, 4\); got \(\d, 1, 4\)",
         ),
-        (
-            lambda z, y: "no",
-            TypeError,
-            r"loss <lambda> must return an array of numbers; got str",
-        ),
+        (lambda z, y: "no", TypeError, r"loss <lambda> must return an array of numbers; got str"),
         (lambda z, y: 1 // 0, ZeroDivisionError, r"integer division or modulo by zero"),
     ],
     ids=["nan", "shape", "type", "exception"],

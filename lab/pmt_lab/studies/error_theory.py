@@ -95,10 +95,7 @@ def layer_moments(
 
 
 def pooled_moments(
-    model: Model,
-    images: npt.NDArray[np.int8],
-    labels: npt.NDArray[np.int64],
-    layer: int,
+    model: Model, images: npt.NDArray[np.int8], labels: npt.NDArray[np.int64], layer: int
 ) -> LayerMoments:
     """Return the moments of the part of a layer's gradient that pooled node perturbation estimates.
 

@@ -12,12 +12,7 @@ from pmt import _core
 from pmt._util.processes import thread_count
 from pmt.datasets import Dataset
 from pmt.model import Model
-from pmt_lab.studies.error_theory import (
-    LayerMoments,
-    expected_error,
-    layer_moments,
-    paper_variance,
-)
+from pmt_lab.studies.error_theory import LayerMoments, expected_error, layer_moments, paper_variance
 from pmt_lab.studies.estimators import estimator_options, layer_trainers
 
 

@@ -25,11 +25,7 @@ _INTEGER = re.compile(r"[+-]?(?:0x[0-9a-fA-F_]+|[0-9][0-9_]*)")
 
 
 def parse_json(
-    text: str | bytes,
-    what: object,
-    remedy: str = REMEDY,
-    *,
-    finite: bool = True,
+    text: str | bytes, what: object, remedy: str = REMEDY, *, finite: bool = True
 ) -> Any:
     """Return the value of a JSON text.
 

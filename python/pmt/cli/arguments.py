@@ -288,9 +288,7 @@ def data_source(arguments: argparse.Namespace) -> DataSource:
 def add_plot(parser: argparse._ActionsContainer, drawn: str) -> None:
     """Add the file of a plot; :func:`pmt.cli.output.check_plot` checks it before the work."""
     parser.add_argument(
-        "--plot",
-        metavar="FILE",
-        help=f"draw {drawn}: .png, .svg or .pdf; needs matplotlib",
+        "--plot", metavar="FILE", help=f"draw {drawn}: .png, .svg or .pdf; needs matplotlib"
     )
 
 
@@ -423,9 +421,7 @@ def add_layers(parser: argparse.ArgumentParser) -> None:
     """Add the choice of the trained layers."""
     group = parser.add_mutually_exclusive_group()
     group.add_argument(
-        "--layers",
-        metavar=_OPTIONS["layers"].metavar,
-        help=option_help(_OPTIONS["layers"]),
+        "--layers", metavar=_OPTIONS["layers"].metavar, help=option_help(_OPTIONS["layers"])
     )
     group.add_argument("--block", metavar="N", type=_block, help="short for --layers BN")
 

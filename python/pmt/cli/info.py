@@ -6,14 +6,7 @@ import argparse
 from typing import Any
 
 from pmt._util.text import counted, table
-from pmt.cli.arguments import (
-    add_layers,
-    add_model,
-    add_rule,
-    integer,
-    load_model,
-    training_options,
-)
+from pmt.cli.arguments import add_layers, add_model, add_rule, integer, load_model, training_options
 from pmt.cli.output import Output
 from pmt.model import Model
 from pmt.net.pixels import input_formula, is_image, real_pixels

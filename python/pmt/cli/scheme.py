@@ -62,10 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="learning rate (default: 0.01)",
     )
     add_integer(
-        group,
-        "--stride N",
-        "try only every N-th number of last layers for the biases",
-        default=1,
+        group, "--stride N", "try only every N-th number of last layers for the biases", default=1
     )
     group.add_argument(
         "--cache",

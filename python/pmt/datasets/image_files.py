@@ -187,11 +187,7 @@ class ImageFiles:
         )
 
     def read(
-        self,
-        *,
-        size: tuple[int, int] | None = None,
-        crop: float | None = None,
-        threads: int = 0,
+        self, *, size: tuple[int, int] | None = None, crop: float | None = None, threads: int = 0
     ) -> Dataset:
         """Decode all files, straight to the size wanted.
 

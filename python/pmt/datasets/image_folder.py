@@ -34,11 +34,7 @@ def sub_folders(folder: Path) -> list[Path]:
 
 
 def list_image_folder(
-    folder: Path,
-    split: str,
-    class_names: Sequence[str] | None = None,
-    *,
-    grouped: bool = False,
+    folder: Path, split: str, class_names: Sequence[str] | None = None, *, grouped: bool = False
 ) -> ImageFiles:
     """List the images of one split; the names of the sub-folders are the classes.
 

@@ -33,11 +33,7 @@ from pmt.firmware.export.folder import LEARNER_FILE
 from pmt.model import Model
 from pmt.train.learner import LearnedPredictions, Learner
 from pmt.train.options import TrainingOptions
-from pmt.train.prepare.clean_statistics import (
-    CleanStatistics,
-    aligned_layers,
-    with_statistics,
-)
+from pmt.train.prepare.clean_statistics import CleanStatistics, aligned_layers, with_statistics
 
 __all__ = [
     "INSTRUCTION_NS",
@@ -81,11 +77,7 @@ class Board:
         self.log: list[str] = []
 
     def ask(
-        self,
-        command: str,
-        option: int = 0,
-        number: int = 0,
-        frame: npt.NDArray[Any] | None = None,
+        self, command: str, option: int = 0, number: int = 0, frame: npt.NDArray[Any] | None = None
     ) -> str:
         """Send a request; return the reply, a line."""
         request = struct.pack("<BcBBi", _START, command.encode(), option, 0, number)
@@ -441,11 +433,7 @@ def read_model(folder: str | Path) -> tuple[Model, dict[str, Any]]:
 
 @contextmanager
 def emulated_board(
-    folder: Path,
-    *,
-    pipe: bool = False,
-    counts: bool = False,
-    new_card: bool = True,
+    folder: Path, *, pipe: bool = False, counts: bool = False, new_card: bool = True
 ) -> Iterator[_Line]:
     """Build a project, run it under QEMU, and connect to its UART, or to a pipe in its place."""
     export = _read_export(folder)

@@ -24,11 +24,7 @@ from pmt.train.schedule import RunOptions
 from pmt.train.trainer import Trainer
 from pmt.train.zo_trainer import ZOTrainer
 
-METHODS: dict[str, Method] = {
-    **UNTRAINED,
-    **ZEROTH_ORDER,
-    **BACKPROP,
-}
+METHODS: dict[str, Method] = {**UNTRAINED, **ZEROTH_ORDER, **BACKPROP}
 
 # Kinds of trainers, as run folders name them.
 KINDS = {method.kind.name: method.kind for method in METHODS.values()}

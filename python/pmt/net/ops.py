@@ -169,10 +169,7 @@ _POOL: dict[str, Any] = {
 DEFINITIONS: dict[OpKind, OpDefinition] = {
     "conv2d": _CONVOLUTION,
     "depthwise_conv2d": _CONVOLUTION,
-    "fully_connected": OpDefinition(
-        lambda op, sources, target: (1, 1, target[2]),
-        activated=True,
-    ),
+    "fully_connected": OpDefinition(lambda op, sources, target: (1, 1, target[2]), activated=True),
     "add": OpDefinition(
         lambda op, sources, target: sources[0],
         lambda op, sources: sources[0] + sources[1],
@@ -197,11 +194,7 @@ DEFINITIONS: dict[OpKind, OpDefinition] = {
         by_channel=True,
     ),
     "reshape": OpDefinition(
-        _reshaped,
-        lambda op, sources: sources[0],
-        keeps_quantization=True,
-        clamps=False,
-        moves=True,
+        _reshaped, lambda op, sources: sources[0], keeps_quantization=True, clamps=False, moves=True
     ),
     "concatenation": OpDefinition(
         _joined,

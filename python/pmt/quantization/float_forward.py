@@ -11,13 +11,7 @@ import numpy.typing as npt
 
 from pmt._util.checks import check_callable, check_type, kind_of
 from pmt.model import Model
-from pmt.net.float_graph import (
-    FloatGraph,
-    FloatOp,
-    check_images,
-    check_is_float,
-    check_same_ops,
-)
+from pmt.net.float_graph import FloatGraph, FloatOp, check_images, check_is_float, check_same_ops
 from pmt.net.graph import Graph, Tensor
 from pmt.net.ops import DEFINITIONS, BaseOp, OpKind, taps
 

@@ -235,10 +235,7 @@ def quantize_model(
         equalized = equalization.equalize(graph, data.images, progress=stages("peaks"))
     floating = graph if equalized is None else equalized.graph
     measured = activation_ranges(
-        floating,
-        data.images,
-        method=ranges,
-        progress=stages(f"ranges ({ranges})"),
+        floating, data.images, method=ranges, progress=stages(f"ranges ({ranges})")
     )
     result = quantize_with_ranges(floating, measured)
     if bias_correction:

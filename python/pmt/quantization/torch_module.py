@@ -128,11 +128,7 @@ def from_torch(
     graph = for_inputs(graph, data, given, "calibration")
     names = names_of_logits(class_names, graph, data)
     result = quantize(
-        graph,
-        data.images,
-        ranges=ranges,
-        equalize=equalize,
-        bias_correction=bias_correction,
+        graph, data.images, ranges=ranges, equalize=equalize, bias_correction=bias_correction
     )
     result.metadata = {
         **result.metadata,

@@ -3,14 +3,7 @@
 from __future__ import annotations
 
 from pmt.sheets.data_sheet import make_sheet
-from pmt.sheets.sheet import (
-    Group,
-    Row,
-    Sheet,
-    corruption_sheet,
-    dataset_sheet,
-    stage_sheet,
-)
+from pmt.sheets.sheet import Group, Row, Sheet, corruption_sheet, dataset_sheet, stage_sheet
 
 __all__ = [
     "Group",

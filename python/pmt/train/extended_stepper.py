@@ -220,11 +220,7 @@ class _CoreEstimator:
         self.macs = sum(one.macs for one in work)
 
     def __call__(
-        self,
-        engine: Engine,
-        images: npt.NDArray[np.int8],
-        labels: npt.NDArray[np.int64],
-        step: int,
+        self, engine: Engine, images: npt.NDArray[np.int8], labels: npt.NDArray[np.int64], step: int
     ) -> Mapping[str, npt.NDArray[Any]]:
         gradients = {}
         for layer, trainer in self.trainers.items():

@@ -38,11 +38,7 @@ class Estimator(Protocol):
     """
 
     def __call__(
-        self,
-        engine: Engine,
-        images: npt.NDArray[np.int8],
-        labels: npt.NDArray[np.int64],
-        step: int,
+        self, engine: Engine, images: npt.NDArray[np.int8], labels: npt.NDArray[np.int64], step: int
     ) -> Mapping[str, npt.NDArray[Any]]:
         """Return the gradient of the mean loss by the stored integers.
 
@@ -111,9 +107,7 @@ def check_extensions(
     own = "estimator" if estimator is not None else "optimizer" if optimizer is not None else ""
     wanted: dict[str, tuple[Any, str]] = {}
     if own:
-        wanted = {
-            "loss": ("cross_entropy", "is for the built-in estimators and updates"),
-        }
+        wanted = {"loss": ("cross_entropy", "is for the built-in estimators and updates")}
     if estimator is not None:
         wanted["gradient_norm_scaling"] = ("none", "counts the built-in estimators' queries")
     elif optimizer is not None:

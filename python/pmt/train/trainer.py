@@ -37,11 +37,7 @@ from pmt.train.run.observers import Progress, check_progress, checked_callbacks
 from pmt.train.run.result import RunResult
 from pmt.train.schedule import RunOptions, Schedule
 from pmt.train.stepper import Stepper
-from pmt.train.training_data import (
-    checked_training_data,
-    measured_images,
-    warning_of_classes,
-)
+from pmt.train.training_data import checked_training_data, measured_images, warning_of_classes
 
 __all__ = ["Progress", "Trainer"]
 

@@ -97,10 +97,7 @@ class Instructions:
 
 
 def count_instructions(
-    model: Model,
-    *,
-    kernels: Sequence[str] = KERNELS[:1],
-    options: TrainingOptions | None = None,
+    model: Model, *, kernels: Sequence[str] = KERNELS[:1], options: TrainingOptions | None = None
 ) -> tuple[Instructions, ...]:
     """Build the core for a Cortex-M7 with the model, and count in QEMU, for each set of kernels.
 

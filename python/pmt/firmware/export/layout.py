@@ -47,11 +47,7 @@ def source_files(target: Target, *, learner: bool = False) -> dict[str, bytes]:
 
 
 def build_files(
-    target: Target,
-    values: Mapping[str, object],
-    *,
-    selects: bool = False,
-    learner: bool = False,
+    target: Target, values: Mapping[str, object], *, selects: bool = False, learner: bool = False
 ) -> dict[str, bytes]:
     """Return the application, the files that build it, and the README, filled in."""
     parts = ["project", "firmware" if target.linked else "library"]

@@ -313,11 +313,7 @@ class PlannedSizes:
 
 
 def planned_arena(
-    target: Target,
-    model: _core.Model,
-    options: _core.Options,
-    layers: Sequence[int],
-    batch: int,
+    target: Target, model: _core.Model, options: _core.Options, layers: Sequence[int], batch: int
 ) -> int:
     """Return the bytes of a target's arena, with the kernels that its processor has."""
     training = (model, options, layers, batch)
@@ -325,11 +321,7 @@ def planned_arena(
 
 
 def planned_sizes(
-    target: Target,
-    model: Model,
-    options: _core.Options,
-    layers: Sequence[int],
-    batch: int,
+    target: Target, model: Model, options: _core.Options, layers: Sequence[int], batch: int
 ) -> PlannedSizes:
     """Plan a training: arena and model are those that an export writes.
 

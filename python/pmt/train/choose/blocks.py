@@ -220,11 +220,7 @@ class _Trial:
 
 
 def _trainers(
-    model: Model,
-    names: Sequence[str],
-    options: TrainingOptions,
-    seeds: int,
-    threads: int,
+    model: Model, names: Sequence[str], options: TrainingOptions, seeds: int, threads: int
 ) -> list[tuple[str, ZOTrainer]]:
     """Return the trainer of each trial run, with its candidate's name."""
     checked_candidates(names)

@@ -80,10 +80,7 @@ PARTS = {
 
 
 def arena_bytes(
-    model: _core.Model,
-    options: _core.Options,
-    layers: Sequence[int],
-    batch: int,
+    model: _core.Model, options: _core.Options, layers: Sequence[int], batch: int
 ) -> int:
     """Return the exact size of the target's arena, a multiple of 16 bytes.
 
@@ -97,10 +94,7 @@ def arena_bytes(
 
 
 def portable_arena_excess(
-    model: _core.Model,
-    options: _core.Options,
-    layers: Sequence[int],
-    batch: int,
+    model: _core.Model, options: _core.Options, layers: Sequence[int], batch: int
 ) -> int:
     """Return the bytes beyond :func:`arena_bytes` on a processor without Arm's DSP extension.
 
@@ -114,11 +108,7 @@ def portable_arena_excess(
 
 
 def zeroth_order_memory(
-    model: Model,
-    options: _core.Options,
-    layers: Sequence[int],
-    *,
-    batch: int = 1,
+    model: Model, options: _core.Options, layers: Sequence[int], *, batch: int = 1
 ) -> Memory:
     """Count the peak memory of a step, in parts that add up to :func:`arena_bytes`, to the byte.
 

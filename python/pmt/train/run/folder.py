@@ -168,11 +168,7 @@ class RunFolder:
                 stray.unlink()
 
     def save_checkpoint(
-        self,
-        model: Model,
-        *,
-        step: int,
-        state: Mapping[str, npt.NDArray[Any]] | None = None,
+        self, model: Model, *, step: int, state: Mapping[str, npt.NDArray[Any]] | None = None
     ) -> None:
         """Write the model as it is after ``step`` steps; a crash leaves the last checkpoint.
 
