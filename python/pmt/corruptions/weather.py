@@ -10,8 +10,8 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from pmt._util.arrays import Array, DoubleArray, Uint8Array
 from pmt._util.extras import import_extra
 from pmt.corruptions.blur import trail
 from pmt.corruptions.catalog import (
@@ -215,7 +215,7 @@ def _pillow() -> Any:
 FIRST_WIBBLE = 100.0
 
 
-def plasma_fractal(size: int, decay: float, generators: Generators) -> npt.NDArray[np.float64]:
+def plasma_fractal(size: int, decay: float, generators: Generators) -> DoubleArray:
     """Make one height map a generator; the maps wrap around at their edges.
 
     The random amplitude is the square of a "wibble" that starts at 100 and is divided by `decay`
@@ -237,9 +237,7 @@ def plasma_fractal(size: int, decay: float, generators: Generators) -> npt.NDArr
     return heights
 
 
-def _refine(
-    heights: npt.NDArray[np.float64], step: int, displacement: npt.NDArray[np.float64]
-) -> None:
+def _refine(heights: DoubleArray, step: int, displacement: DoubleArray) -> None:
     """Halve the grid in place: centers of the squares first, then the middles of their sides."""
     half = step // 2
     corners = heights[:, ::step, ::step]
@@ -288,10 +286,10 @@ FARTHEST = 20
 RELIEF = ((-2, -1, 0), (-1, 1, 1), (0, 1, 2))
 LEAST_MUD = 0.8
 
-Layers = npt.NDArray[np.float64]
-Bytes = npt.NDArray[np.uint8]
+Layers = DoubleArray
+Bytes = Uint8Array
 # float64, or int64 where sums must be exact.
-Numbers = npt.NDArray[Any]
+Numbers = Array
 
 
 class Spatter(NamedTuple):

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util import safe_pickle
+from pmt._util.arrays import Int64Array, Uint8Array
 from pmt._util.text import counted
 from pmt.datasets.arrays import names_for
 from pmt.datasets.catalog import CIFAR10_CLASSES, CIFAR100_CLASSES, CIFAR100_COARSE_CLASSES
@@ -68,7 +69,7 @@ CIFAR100 = Variety(
     "test",
 )
 
-Batch = tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]
+Batch = tuple[Int64Array, Uint8Array]
 
 
 class Archive(NamedTuple):
@@ -128,7 +129,7 @@ def _numbered_files(folder: Path, stem: str, suffix: str, remedy: str) -> list[P
     return files
 
 
-def _planes_to_images(planes: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+def _planes_to_images(planes: Uint8Array) -> Uint8Array:
     """Turn rows of 1,024 red, 1,024 green and 1,024 blue bytes into frozen (N, 32, 32, 3)."""
     images = np.ascontiguousarray(planes.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
     images.flags.writeable = False

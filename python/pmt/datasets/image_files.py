@@ -12,6 +12,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.arrays import Int64Array, Uint8Array
 from pmt._util.processes import thread_count
 from pmt._util.progress import ProgressLine
 from pmt._util.text import counted
@@ -26,9 +27,7 @@ MEMORY_INFO = Path("/proc/meminfo")
 Result = TypeVar("Result")
 
 
-def decode_files(
-    folder: Path, paths: Sequence[Path], fit: Fit, threads: int = 0
-) -> npt.NDArray[np.uint8]:
+def decode_files(folder: Path, paths: Sequence[Path], fit: Fit, threads: int = 0) -> Uint8Array:
     """Decode all files into one read-only array.
 
     The array is uint8 of shape (N, H, W, C), with C = 1 if every image is gray, else 3. Without a
@@ -162,7 +161,7 @@ class ImageFiles:
 
     folder: Path
     paths: tuple[Path, ...]
-    labels: npt.NDArray[np.int64]
+    labels: Int64Array
     class_names: tuple[str, ...]
     name: str
     groups: tuple[str, ...] | None = None

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from pmt._util.arrays import Int64Array
 from pmt._util.checks import (
     SPLITS,
     check_type,
@@ -179,7 +179,7 @@ def image_files(
     return found
 
 
-def chosen_indices(count: int, limit: int) -> npt.NDArray[np.int64]:
+def chosen_indices(count: int, limit: int) -> Int64Array:
     """Return which of `count` images a limit chooses: always the same, in order; 0 takes all."""
     limit = checked_limit(limit)
     if limit == 0 or limit >= count:

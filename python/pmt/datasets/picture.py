@@ -9,11 +9,11 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from pmt._util.arrays import Uint8Array
 from pmt._util.extras import import_extra
 
-Pixels = npt.NDArray[np.uint8]
+Pixels = Uint8Array
 GRAY_MODES = ("1", "L", "LA", "La")
 WIDE_MODES = ("I", "F")
 MOST_CHANNELS = 4  # of an array that Pillow resizes
@@ -78,7 +78,7 @@ def pillow() -> ModuleType:
     return module
 
 
-def decoded(path: Path, fit: Fit) -> npt.NDArray[np.uint8]:
+def decoded(path: Path, fit: Fit) -> Uint8Array:
     """Decode a file, turn it as its EXIF data says, crop and resize it.
 
     The result is uint8 of shape (H, W, C), C = 1 or 3. Palettes, CMYK and transparency become RGB
@@ -105,7 +105,7 @@ def decoded(path: Path, fit: Fit) -> npt.NDArray[np.uint8]:
         ) from None
 
 
-def fitted_picture(picture: Any, fit: Fit) -> npt.NDArray[np.uint8]:
+def fitted_picture(picture: Any, fit: Fit) -> Uint8Array:
     """Return the pixels of a picture of Pillow, as `decoded` returns those of a file."""
     return _upright(pillow(), picture, fit)
 
@@ -123,9 +123,7 @@ def upright_size(path: Path) -> tuple[int, int] | None:
         return None
 
 
-def resized(
-    images: npt.NDArray[np.uint8], fit: Fit, source: str = "the array"
-) -> npt.NDArray[np.uint8]:
+def resized(images: Uint8Array, fit: Fit, source: str = "the array") -> Uint8Array:
     """Crop and resize images in memory as :func:`decoded` does.
 
     They are uint8 of shape (N, H, W, C); the result is read-only. `source` names them in errors.
@@ -163,7 +161,7 @@ def _too_large(module: ModuleType) -> UndecodableError:
     )
 
 
-def _upright(module: ModuleType, picture: Any, fit: Fit) -> npt.NDArray[np.uint8]:
+def _upright(module: ModuleType, picture: Any, fit: Fit) -> Uint8Array:
     size = _upright_size(picture)
     if picture.format == "JPEG" and fit.size is not None:
         _shrink_while_decoding(picture, fit, fit.region(size))
@@ -204,7 +202,7 @@ def _shrink_while_decoding(picture: Any, fit: Fit, region: Box) -> None:
         picture.draft(None, tuple(math.ceil(side / shrink) for side in picture.size))
 
 
-def _fitted(module: ModuleType, picture: Any, fit: Fit, region: Box) -> npt.NDArray[np.uint8]:
+def _fitted(module: ModuleType, picture: Any, fit: Fit, region: Box) -> Uint8Array:
     whole = region == (0, 0, *picture.size)
     if fit.size is not None and not (whole and picture.size == fit.size[::-1]):
         picture = _resampled(picture, fit.size, region, module.Resampling.BILINEAR)

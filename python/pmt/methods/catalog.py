@@ -7,10 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from pmt import _core
+from pmt._util.arrays import Int8Array, Int64Array
 from pmt._util.text import html_table
 from pmt.baselines.backprop.options import PRESETS
 from pmt.model import Model
@@ -321,11 +319,7 @@ class _Unchanged(Stepper):
         self.threads = threads
 
     def step(
-        self,
-        images: npt.NDArray[np.int8],
-        labels: npt.NDArray[np.int64],
-        step: int,
-        learning_rate: float,
+        self, images: Int8Array, labels: Int64Array, step: int, learning_rate: float
     ) -> dict[str, Any]:
         losses, correct = _core.cross_entropy(self.model.core.logits(images, self.threads), labels)
         self.steps_taken += 1

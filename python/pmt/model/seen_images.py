@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from pmt._util.arrays import BoolArray
 from pmt._util.text import counted
 from pmt.datasets import Dataset
 from pmt.net.graph import SEEN_IMAGES
@@ -27,7 +27,7 @@ def range_of_images(data: Dataset, first: int, count: int) -> dict[str, int]:
     return {"first": first, "count": len(images), "crc32": zlib.crc32(images.data)}
 
 
-def seen_images(metadata: Mapping[str, Any], data: Dataset) -> npt.NDArray[np.bool_]:
+def seen_images(metadata: Mapping[str, Any], data: Dataset) -> BoolArray:
     """Find the images of a data set that a network was trained on: bool (N,), true where it was.
 
     They are found where the data set, at its own size, holds a whole range at its place: the

@@ -10,9 +10,9 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from pmt._core import MOST_CHANNELS
+from pmt._util.arrays import FloatArray, Int8Array, Int32Array
 from pmt._util.checks import check_type, checked_integer
 from pmt.errors import OptionError
 from pmt.net.input_stage import InputStage, check_stage
@@ -76,9 +76,9 @@ class Op(BaseOp):
     """
 
     clamp: Pair = (-128, 127)
-    weights: npt.NDArray[np.int8] | None = None
-    bias: npt.NDArray[np.int32] | None = None
-    weight_scales: npt.NDArray[np.float32] | None = None
+    weights: Int8Array | None = None
+    bias: Int32Array | None = None
+    weight_scales: FloatArray | None = None
 
 
 Requirement = Callable[[bool, str], None]

@@ -15,8 +15,8 @@ from itertools import pairwise
 from typing import Any, get_args
 
 import numpy as np
-import numpy.typing as npt
 
+from pmt._util.arrays import Array
 from pmt._util.parsing import parse_json
 from pmt.net.graph import Graph, Op, Tensor, check_graph, is_layer, weight_shape
 from pmt.net.input_stage import FILTERS, NOISE_MODELS, Filter, InputStage
@@ -193,7 +193,7 @@ def _metadata_json(metadata: dict[str, Any]) -> bytes:
         ) from None
 
 
-def _append(data: bytearray, array: npt.NDArray[Any], dtype: str) -> int:
+def _append(data: bytearray, array: Array, dtype: str) -> int:
     """Append an array to the data section at the next aligned offset; return that offset."""
     offset = len(data)
     data += np.ascontiguousarray(array, dtype=dtype).tobytes()
@@ -350,7 +350,7 @@ def _unpack_op(record: tuple[Any, ...], names: bytes, tensors: list[Tensor], dat
     return op
 
 
-def _array(data: bytes, offset: int, dtype: str, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+def _array(data: bytes, offset: int, dtype: str, shape: tuple[int, ...]) -> Array:
     count = math.prod(shape)
     if count < 1 or offset % ALIGNMENT or offset + count * np.dtype(dtype).itemsize > len(data):
         raise ValueError(f"an array of shape {shape} at {offset} does not fit the data section")

@@ -12,7 +12,8 @@ from functools import reduce
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
+
+from pmt._util.arrays import Array
 
 # In the order of the image format, which counts them from 1.
 OpKind = Literal[
@@ -30,7 +31,6 @@ OpKind = Literal[
 Shape = tuple[int, int, int]  # height, width, channels
 Pair = tuple[int, int]  # rows, columns
 Padding = tuple[int, int, int, int]  # top, left, bottom, right
-Array = npt.NDArray[Any]
 
 
 @dataclass

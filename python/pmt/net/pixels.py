@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from pmt._util.arrays import DoubleArray, Int8Array
 from pmt._util.checks import warn_of_argument
 from pmt.errors import OptionWarning
 from pmt.net.graph import Graph, Tensor
 from pmt.net.ops import Shape
 
-Vector = npt.NDArray[np.float64]
+Vector = DoubleArray
 Numbers = float | Sequence[float] | None  # one number, one per channel, or what is usual
 
 # Means and spreads that networks are trained with: pixels as 0..1, -1..1, 0..255 and -128..127,
@@ -46,12 +46,12 @@ class PixelFormula:
     assumed: bool = False
 
 
-def pixel_table(formula: PixelFormula, scale: float, zero_point: int) -> npt.NDArray[np.int8]:
+def pixel_table(formula: PixelFormula, scale: float, zero_point: int) -> Int8Array:
     """Return the int8 input of every pixel 0..255: int8 (channels, 256)."""
     pixels = np.arange(256, dtype=np.float64)
     mean, std = np.array(formula.mean)[:, None], np.array(formula.std)[:, None]
     steps = np.rint((pixels - mean) / std / scale) + zero_point
-    table: npt.NDArray[np.int8] = np.clip(steps, -128, 127).astype(np.int8)
+    table: Int8Array = np.clip(steps, -128, 127).astype(np.int8)
     return table
 
 

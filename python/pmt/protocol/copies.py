@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.arrays import Int64Array
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import image_digests
 
@@ -12,7 +13,7 @@ from pmt.datasets.dataset import image_digests
 # copies.
 MOST_SHARED = 0.1
 
-_Indices = npt.NDArray[np.int64]
+_Indices = Int64Array
 
 
 def count_shared(part: Dataset, other: Dataset) -> int:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util import atomic_file
+from pmt._util.arrays import Int64Array
 from pmt._util.checks import check_type
 from pmt._util.processes import thread_count
 from pmt._util.text import counted
@@ -121,7 +122,7 @@ class Trainer(ABC):
         """Return how many of its training images a run holds out, see :meth:`held_out_indices`."""
         return len(self.held_out_indices(data))
 
-    def held_out_indices(self, data: Dataset) -> npt.NDArray[np.int64]:
+    def held_out_indices(self, data: Dataset) -> Int64Array:
         """Return which of its training images a run holds out to choose its best state.
 
         None where they have no class labels, by which states are compared.

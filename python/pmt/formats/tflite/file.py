@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from pmt._util.arrays import Array, FloatArray, Int64Array
 from pmt._util.extras import import_extra
 from pmt.formats.reading import require_file
 
@@ -88,10 +88,10 @@ class FileTensor:
     shape: tuple[int, ...]
     signature: tuple[int, ...]
     dtype: str
-    scales: npt.NDArray[np.float32]
-    zero_points: npt.NDArray[np.int64]
+    scales: FloatArray
+    zero_points: Int64Array
     quantized_dimension: int
-    data: npt.NDArray[Any] | None
+    data: Array | None
     storage: str = ""
     is_unsigned: bool = False
 
@@ -273,7 +273,7 @@ def _as_int8(tensor: FileTensor) -> FileTensor:
 
 def _values(
     model: Any, tensor: Any, dtype: str, shape: tuple[int, ...]
-) -> tuple[npt.NDArray[Any] | None, str]:
+) -> tuple[Array | None, str]:
     """Return the values of a constant, and how they are kept if not as a plain array.
 
     They are views of the file, so that shared ones cost nothing.

@@ -8,9 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
+from pmt._util.arrays import Int64Array
 from pmt.formats.layers import NO_STATE, Unsupported
 from pmt.formats.tflite.file import CONVERT_INT8, FileModel, FileOp, FileTensor
 from pmt.net.graph import Op, Tensor
@@ -146,7 +144,7 @@ class Network:
     ops: list[Op] = field(default_factory=list)
     index: dict[int, int] = field(default_factory=dict)
     shapes: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    sizes: dict[int, npt.NDArray[np.int64]] = field(default_factory=dict)
+    sizes: dict[int, Int64Array] = field(default_factory=dict)
     absorbed: dict[int, Padding] = field(default_factory=dict)
     channels_first: dict[int, set[int]] = field(default_factory=dict)
     layers: dict[str, StoredLayer] = field(default_factory=dict)

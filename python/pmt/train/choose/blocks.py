@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pmt import _core
+from pmt._util.arrays import DoubleArray
 from pmt._util.checks import (
     checked_candidates,
     checked_integer,
@@ -354,7 +354,7 @@ def _chosen(
     )
 
 
-def _compared(scores: ImageScores, criterion: str) -> npt.NDArray[np.float64]:
+def _compared(scores: ImageScores, criterion: str) -> DoubleArray:
     return scores.losses if criterion == "loss" else np.where(scores.correct, 0.0, 1.0)
 
 

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pmt import _core
+from pmt._util.arrays import Int32Array, Uint8Array
 from pmt._util.checks import check_callable, checked_flag, kind_of, refuse_mask
 from pmt.datasets import Dataset
 from pmt.model import Model
@@ -91,7 +91,7 @@ class InputChoice:
 
 def choose_input_stage(
     model: Model,
-    images: npt.NDArray[np.uint8],
+    images: Uint8Array,
     reference: CleanStatistics | None = None,
     *,
     windows: bool = True,
@@ -179,17 +179,14 @@ class _Aligned(NamedTuple):
 
     model: Model
     work: Alignment
-    disagreements: npt.NDArray[np.int32]  # of its predictions, fixed-point
+    disagreements: Int32Array  # of its predictions, fixed-point
     entropy: int  # the same of the images alone, summed
     forwards: int
     macs: int
 
 
 def _aligned(
-    candidate: Model,
-    images: npt.NDArray[np.uint8],
-    reference: CleanStatistics | None,
-    options: dict[str, Any],
+    candidate: Model, images: Uint8Array, reference: CleanStatistics | None, options: dict[str, Any]
 ) -> _Aligned:
     threads = options["threads"]
     inputs = candidate.prepare(images, threads=threads)

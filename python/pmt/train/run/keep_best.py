@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
+from pmt._util.arrays import Array, Int64Array
 from pmt._util.text import counted
 from pmt.datasets import Dataset
 from pmt.model import ImageScores
@@ -69,7 +70,7 @@ def held_out_count(options: object, samples: int) -> int:
     return count if count >= _FEWEST else 0
 
 
-def held_out_indices(options: Any, data: Dataset) -> npt.NDArray[np.int64]:
+def held_out_indices(options: Any, data: Dataset) -> Int64Array:
     """Return which of its training images a run holds out, ascending.
 
     None where they are few, or have no class labels, by which states are compared.
@@ -88,7 +89,7 @@ def _with_labels(options: object, data: Dataset) -> Dataset:
     return replace(data, labels=data.labels[:, 0].astype(np.int64), class_names=("0", "1"))
 
 
-def _chosen(data: Dataset, count: int, seed: int) -> npt.NDArray[np.int64]:
+def _chosen(data: Dataset, count: int, seed: int) -> Int64Array:
     return hold_out(data.labels, count, stratified_order(data.labels, seed), units_of(data))
 
 
@@ -236,7 +237,7 @@ class KeepBest(Observer):
         state.worse &= state.phase is None or not state.phase.from_start
         self.scored.add(scores, state.better)
 
-    def state(self) -> dict[str, npt.NDArray[Any]]:
+    def state(self) -> dict[str, Array]:
         """Return the scores of the first and the best state."""
         if self.scored.start is None or self.scored.best is None:
             return {}
