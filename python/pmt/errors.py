@@ -36,12 +36,8 @@ class PmtError(Exception):
 class _OptionMessage:
     """A message about options, which Python and the command line call by different names.
 
-    Python reads ``held_out 0: ...`` where the command line says ``--held-out 0: ...``.
-
-    Parameters
-    ----------
-    *parts : str
-        Name of an option, text, name of another option, text, and so on.
+    Python reads ``held_out 0: ...`` where the command line says ``--held-out 0: ...``. The parts
+    are the name of an option, text, the name of another option, text, and so on.
     """
 
     def __init__(self, *parts: str) -> None:

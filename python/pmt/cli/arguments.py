@@ -118,10 +118,7 @@ def add_integer(
     otherwise: str = "",
     within: tuple[int, int | None] = (1, None),
 ) -> None:
-    """Add a whole number, such as ``--images N``.
-
-    Its help ends with the default, or with what `otherwise` calls that.
-    """
+    """Add a whole number, as ``--images N``; its help ends with `otherwise`, or the default."""
     name, metavar = name.split()
     text += f" (default: {otherwise or default})"
     kind = integer(*within)
@@ -478,10 +475,7 @@ def add_training_options(
     without: Sequence[str] = (),
     defaults: Mapping[str, Any] | None = None,
 ) -> None:
-    """Add the preset and every option of the trainer; unset ones are the preset's.
-
-    Those in ``defaults`` have the command's own default, whatever the preset.
-    """
+    """Add the preset and its options; those in ``defaults`` have the command's own default."""
     own = defaults or {}
     group = parser.add_argument_group("training")
     group.add_argument(

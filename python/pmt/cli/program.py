@@ -190,10 +190,7 @@ def describe(error: BaseException, arguments: Container[str] = ()) -> str:
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are one line.
-
-    ``--help`` shows the flags in ``basic``, if any are given, and ``--help-all`` all of them.
-    """
+    """An argument parser of one-line errors; ``--help`` shows the flags in ``basic``, if any."""
 
     def __init__(self, *args: Any, basic: Sequence[str] | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -213,10 +210,7 @@ class Parser(argparse.ArgumentParser):
         raise SystemExit(EXIT_BAD_INPUT)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse; a flag that the command does not have is refused first, and by its name.
-
-        What else is left over is refused by the command, which can say where its help is.
-        """
+        """Parse; an unknown flag is refused first, by its name, and the rest by the command."""
         self._refuse_unknown_flags(sys.argv[1:] if args is None else args)
         found, left = super().parse_known_args(args, namespace)
         if left and not self._subparsers:

@@ -211,10 +211,7 @@ def _checked_targets(targets: FloatArray, images: int, classes: int) -> FloatArr
 
 
 def checked_labels(labels: object, images: int, classes: int) -> Array:
-    """Return the labels of ``images`` images, or raise an error.
-
-    Classes, 0 to classes - 1, as int64; or float32 targets, one for each class.
-    """
+    """Return labels of ``images`` images, int64 classes or float32 targets, or raise an error."""
     refuse_mask("labels", labels)
     if isinstance(labels, np.ndarray) and labels.dtype == np.float32:
         return _checked_targets(labels, images, classes)

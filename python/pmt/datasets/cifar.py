@@ -73,10 +73,7 @@ Batch = tuple[Int64Array, Uint8Array]
 
 
 class Archive(NamedTuple):
-    """The binary or the python layout: how one file is read, to labels and planes.
-
-    Labels are int64 (N,), planes uint8 (N, 3072).
-    """
+    """The binary or python layout: a file gives labels, int64 (N,), and planes, uint8 (N, 3072)."""
 
     name: str
     suffix: str

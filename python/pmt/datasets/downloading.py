@@ -48,10 +48,7 @@ def data_folder() -> Path:
 
 
 def named(path: str | os.PathLike[str]) -> Path:
-    """Return the path itself, or the place of the downloaded data set that it names.
-
-    What exists under the path, seen from the working directory, goes before a name.
-    """
+    """Return the path itself, if it is there, or the place of the downloaded set that it names."""
     place = checked_path("path", path)
     return data_folder() / place if str(path) in CATALOG and not place.exists() else place
 
@@ -231,10 +228,7 @@ def _fetched(pooch: ModuleType, folder: Path, file: RemoteFile, source: Source) 
 
 
 def _unpack(pooch: ModuleType, archive: Path) -> None:
-    """Replace an archive, whose SHA-256 is the published one, by its contents beside it.
-
-    They appear whole or not at all.
-    """
+    """Replace an archive, its SHA-256 checked, by its contents beside it, whole or not at all."""
     aside = archive.with_name(f".{archive.name}.unpacked")
     _log.info("%s is unpacked", archive)
     try:

@@ -69,10 +69,7 @@ def decode_files(folder: Path, paths: Sequence[Path], fit: Fit, threads: int = 0
 
 
 def _in_threads(call: Callable[[int], Result], count: int, threads: int) -> list[Result]:
-    """Return the results of a function for 0 to count - 1, with a progress line.
-
-    Where the system starts no threads, all calls are in this one.
-    """
+    """Return a function's results for 0 to count - 1; in this thread where no other starts."""
     results: list[Result] = []
     pool = ThreadPoolExecutor(min(threads, count), thread_name_prefix="pmt-decode")
     blocks = [range(start, min(start + BLOCK, count)) for start in range(0, count, BLOCK)]
@@ -96,10 +93,7 @@ def _in_threads(call: Callable[[int], Result], count: int, threads: int) -> list
 
 
 def common_size(paths: Sequence[Path]) -> tuple[int, int] | None:
-    """Return height and width of images, by the heads of those that can be read.
-
-    None where they differ, or none can be read.
-    """
+    """Return height and width of images, by the heads that can be read; None where they differ."""
     sizes = (upright_size(path) for path in paths)
     known = (size for size in sizes if size is not None)
     first = next(known, None)

@@ -148,10 +148,7 @@ def read_found(found: Dataset | ImageFiles, fit: Fit, limit: int = 0, threads: i
 
 
 def fitted(data: Dataset, fit: Fit) -> Dataset:
-    """Return a data set with its images cropped and resized; itself where nothing changes.
-
-    Inputs that are not pixels do not change.
-    """
+    """Return a data set with its images cropped and resized; itself where that changes nothing."""
     if not data.has_pixels:
         return data
     images = resized(data.images, fit, f"data set {data.name!r}")

@@ -191,10 +191,7 @@ def _upright_size(picture: Any) -> tuple[int, int]:
 
 
 def _shrink_while_decoding(picture: Any, fit: Fit, region: Box) -> None:
-    """Let the JPEG decoder halve the image, which costs nearly nothing.
-
-    Twice the size wanted is left, so that the smooth resize has something to smooth.
-    """
+    """Let the JPEG decoder halve the image, nearly for free; twice the size wanted is left."""
     assert fit.size is not None
     left, top, right, bottom = region
     shrink = min((bottom - top) / fit.size[0], (right - left) / fit.size[1]) / 2
@@ -210,10 +207,7 @@ def _fitted(module: ModuleType, picture: Any, fit: Fit, region: Box) -> Uint8Arr
 
 
 def _resampled(picture: Any, size: tuple[int, int], region: Box, method: Any) -> Any:
-    """Resample rows first, then columns, as an input stage does.
-
-    Pillow chooses the order by the sizes, some versions otherwise than others.
-    """
+    """Resample rows first, then columns, as an input stage; Pillow's order depends on the sizes."""
     left, top, right, bottom = region
     rows = picture.resize((size[1], picture.height), method, (left, 0, right, picture.height))
     return rows.resize(size[::-1], method, (0, top, size[1], bottom))

@@ -164,10 +164,7 @@ def kernel_extent(kernel: Pair, dilation: Pair) -> Pair:
 
 
 def same_sides(size: int, kernel: int, stride: int) -> Pair:
-    """Return how many rows SAME adds before and after, for ``ceil(size / stride)`` outputs.
-
-    The odd one goes after.
-    """
+    """Return the rows that SAME adds before and after, the odd one after."""
     total = max(0, (-(-size // stride) - 1) * stride + kernel - size)
     return total // 2, total - total // 2
 

@@ -27,16 +27,10 @@ from pmt.train.trainer import Trainer
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of trainer.
+    """A kind of trainer: its ``name`` in a run folder's ``config.toml``, and its class.
 
-    Attributes
-    ----------
-    name : str
-        As in a run folder's ``config.toml``.
-    trainer : str or type
-        Its class, or where that is, ``"module:Class"``; imported when it is needed.
-    chooses_layers : bool
-        Whether it chooses what it trains, instead of being told ``layers``.
+    ``trainer`` is the class or where it is, ``"module:Class"``, imported when it is needed.
+    ``chooses_layers`` says that it chooses what it trains, instead of being told ``layers``.
     """
 
     name: str
@@ -274,20 +268,8 @@ class NoAdaptationOptions(Options):
 class NoAdaptation(Trainer):
     """Measures the model on the held-out data, prepared at most, and takes no step.
 
-    Parameters
-    ----------
-    options : NoAdaptationOptions, optional
-        The preparation; other methods' names are taken and do nothing, so that methods can be
-        swapped.
-    threads : int
-        Threads of the evaluation.
-    **changes
-        Options that differ.
-
-    Raises
-    ------
-    ValueError
-        If an option is unknown.
+    Options are those of the preparation; other methods' names are taken and do nothing, so that
+    methods can be swapped.
     """
 
     name = "no_adaptation"

@@ -99,10 +99,7 @@ def _quantized(core: _core.Model, inputs: FloatArray) -> Int8Array:
 
 
 def check_range(core: _core.Model, data: Dataset) -> None:
-    """Warn where float inputs do not fit, see :func:`check_floats`.
-
-    Or where they are pixels, and the model seems to read none.
-    """
+    """Warn where floats do not fit, see :func:`check_floats`, or are pixels that none reads."""
     if data.images.dtype == np.uint8:
         _warn_of_other_inputs(core, data.name)
     check_floats(core, data.images, data.name, stacklevel=4)
@@ -177,10 +174,7 @@ def _warn_of_pixels(core: _core.Model, name: str, inputs: FloatArray, stacklevel
 
 
 def images_in_shape(images: Array, expected: tuple[int, int, int]) -> Array:
-    """Return images of a model's (height, width, channels); gray ones may lack the last axis.
-
-    A ValueError says that they have another shape.
-    """
+    """Return images of a model's shape, or raise a ValueError; gray ones may lack the last axis."""
     if images.ndim == 4 and images.shape[1:] == expected:
         return images
     if images.ndim == 3 and (*images.shape[1:], 1) == expected:

@@ -19,10 +19,7 @@ from pmt.net.graph import SEEN_IMAGES
 
 
 def range_of_images(data: Dataset, first: int, count: int) -> dict[str, int]:
-    """Return a range of a data set's images, at their own size, for a model's metadata.
-
-    That is ``first``, ``count``, and ``crc32``, the CRC-32 of the images' bytes.
-    """
+    """Return ``first``, ``count`` and ``crc32`` of a range of images, at their own size."""
     images = np.ascontiguousarray(data.images[first : first + count])
     return {"first": first, "count": len(images), "crc32": zlib.crc32(images.data)}
 

@@ -104,10 +104,7 @@ def check_calibration(graph: FloatGraph, images: Array) -> None:
 
 
 def check_images(graph: FloatGraph, images: Array) -> None:
-    """Raise ValueError if images do not have the network's input shape, or another dtype.
-
-    That is uint8, or float32 where the network reads no pixels.
-    """
+    """Raise ValueError unless images are uint8, float32 if no pixels, of the network's shape."""
     check_is_float(graph)
     refuse_mask("images", images)
     check_type("images", images, np.ndarray, "an array of images (N, H, W, C)")

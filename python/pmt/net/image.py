@@ -46,23 +46,10 @@ _KINDS: tuple[OpKind, ...] = get_args(OpKind)
 
 
 def build_image(graph: Graph) -> bytes:
-    """Write a graph as a ``.pmt`` image.
+    """Write a graph as a ``.pmt`` image; a layer without bias gets one of zeros.
 
-    Parameters
-    ----------
-    graph : Graph
-        A consistent graph. A layer without bias gets a bias of zeros.
-
-    Returns
-    -------
-    bytes
-        The image. Equal graphs give equal bytes: metadata keys are sorted, padding is zero.
-
-    Raises
-    ------
-    ValueError
-        If the graph contradicts itself (the message names the op), its metadata is not JSON, or
-        the image would pass 2 GiB.
+    Equal graphs give equal bytes: metadata keys are sorted, padding is zero. A ValueError says that
+    the graph contradicts itself, and where, its metadata is not JSON, or the image above 2 GiB.
     """
     check_graph(graph)
     names = _Names()
@@ -88,23 +75,11 @@ def build_image(graph: Graph) -> bytes:
 
 
 def read_graph(image: bytes) -> Graph:
-    """Read a ``.pmt`` image back into a graph: the inverse of :func:`build_image`.
+    """Read a whole ``.pmt`` image back into a graph: the inverse of :func:`build_image`.
 
-    Parameters
-    ----------
-    image : bytes
-        The whole image.
-
-    Returns
-    -------
-    Graph
-        With its own copies of the weights. Scales are the stored float32 values.
-
-    Raises
-    ------
-    ValueError
-        If the image is truncated, has another magic or version, a wrong CRC-32, or records that
-        contradict each other.
+    The weights are copies, the scales the stored float32 values. A ValueError says that the image
+    is truncated, of another magic or version, its CRC-32 wrong, or that records contradict each
+    other.
     """
     sections, header = _open(image)
     metadata = read_metadata(sections["metadata"])

@@ -85,20 +85,12 @@ def pixel_formula(
 ) -> PixelFormula:
     """Return how pixels become the first of a network's activations.
 
-    Parameters
-    ----------
-    tensors : sequence of Tensor
-        All activations, the input first.
-    mean, std : float or sequence of float, optional
-        What a user says of the file's real input, (pixel - mean) / std; with one of them, the other
-        is mean 0 or std 255. With neither, the usual formula whose range the input has, else
-        pixel - 128: assumed, if the input can be an image.
-    factor, offset : float or array (channels,)
-        The file computes input * factor + offset before the first activation.
-    note : str or bytes
-        Note of pmt in the file, see :func:`noted_formula`.
-    stored : str
-        Type of the file's input; ``"uint8"`` holds the pixels themselves.
+    ``mean`` and ``std`` are what a user says of the file's real input, (pixel - mean) / std; with
+    one of them, the other is mean 0 or std 255. With neither, it is the usual formula whose range
+    the input has, else pixel - 128: assumed, if the input can be an image. The file computes input
+    * ``factor`` + ``offset``, numbers or one a channel, before the first activation. ``note`` is
+    that of pmt in the file, see :func:`noted_formula`; ``stored`` the type of the file's input,
+    where ``"uint8"`` holds the pixels themselves.
     """
     source = tensors[0]
     channels = min(source.channels, MOST_PIXEL_CHANNELS)

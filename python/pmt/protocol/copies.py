@@ -29,10 +29,7 @@ def first_of_copies(data: Dataset) -> _Indices:
 
 
 def units_of(data: Dataset) -> _Indices:
-    """Number the images so that equal ones, and those of one group, have one number.
-
-    Two images that are linked by others have one number, too.
-    """
+    """Number the images: equal ones, those of a group, and what these link have one number."""
     units = _numbered(image_digests(data))
     if data.groups is None:
         return units

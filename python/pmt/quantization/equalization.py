@@ -250,10 +250,7 @@ def _by_input(op: FloatOp, channels: int) -> FloatArray:
 
 
 def _least_factors(graph: FloatGraph, pair: Pair, intervals: dict[int, Interval]) -> DoubleArray:
-    """Least factor of every channel that keeps its activation's bounds out of reach.
-
-    Infinite where a channel may reach a bound as it is, and so must not be scaled.
-    """
+    """Least factors that keep the activation's bounds out of reach; infinite where one is not."""
     op = graph.ops[pair.first]
     reach = intervals[op.output]
     return np.maximum(

@@ -109,10 +109,7 @@ def _observe(graph: FloatGraph, observers: list[Extremes], index: int, values: F
 
 
 def scale_and_zero_point(low: float, high: float) -> tuple[float, int]:
-    """Spread [low, high], which holds zero, over -128..127; zero is met exactly.
-
-    ValueError is raised if the range is too narrow or too wide for a float32 scale.
-    """
+    """Spread [low, high] over -128..127, zero met exactly; ValueError if no float32 scale does."""
     if high == low:
         return 1.0, 0
     # At the float32 precision of the file, so that a saved network is the same network.

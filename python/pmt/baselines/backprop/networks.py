@@ -52,10 +52,7 @@ _EXACT_IN_FLOAT32 = 2**24
 
 
 def sums(op: BaseOp, x: Any, weights: Any) -> Any:
-    """Sum the products of a layer's inputs and weights, without bias; padding counts as zero.
-
-    The weights are in the layout of :class:`pmt.net.graph.Op`.
-    """
+    """Sum products of inputs and weights, laid out as an op's, without bias; padding is zero."""
     if op.kind == "fully_connected":
         return (x.flatten(1) @ weights.T)[:, None, None, :]
     depthwise = op.kind == "depthwise_conv2d"
@@ -114,10 +111,7 @@ def pooled_maximum(op: BaseOp, x: Any) -> Any:
 
 
 def sample_weight_gradients(op: Op, x: Any, gradient: Any) -> Any:
-    """Correlate a layer's centered input with the gradient by its accumulators, sample by sample.
-
-    Returns (N, *weights), with weights in the layout of :class:`pmt.net.graph.Op`.
-    """
+    """Correlate a layer's centered input with the gradient by its accumulators: (N, *weights)."""
     assert op.weights is not None
     found = []
     with torch.enable_grad():
@@ -183,11 +177,7 @@ def round_weights(weights: Any) -> Any:
 
 
 def quantize(real: Any, low: int, high: int) -> Any:
-    """Round to the nearest, halves to even, and clip.
-
-    The gradient passes where the rounded value lies in ``low..high``, both bounds included, and is
-    zero where it was clipped.
-    """
+    """Round to the nearest, halves to even, and clip; the gradient is zero where it was clipped."""
     return _Quantize.apply(real, low, high)
 
 

@@ -22,10 +22,7 @@ def top_channels(scores: npt.ArrayLike, count: int) -> tuple[int, ...]:
 
 
 def largest_channels(model: Model, op: int, count: int) -> tuple[int, ...]:
-    """Return the input channels whose int8 weights have the largest Euclidean norm, ascending.
-
-    MCUTrain's rule. A depthwise layer's channels are its own; of equal norms the first are taken.
-    """
+    """Return the input channels of the largest Euclidean norm of int8 weights, MCUTrain's rule."""
     weights = by_input_channel(model, op, model.core.weights(op)).astype(np.int64)
     return top_channels(np.square(weights).sum(axis=(0, 2)), count)
 
@@ -84,10 +81,7 @@ _RATIOS = (1.0, 0.5, 0.25, 0.125)
 
 @dataclass(frozen=True)
 class Budgets:
-    """Limits of the backward pass: bytes that the update adds, and MACs for one image.
-
-    The bytes are those of :mod:`pmt.baselines.sparse_update.contribution`.
-    """
+    """Limits of a backward pass: bytes, as :func:`scheme_memory` counts, and MACs for one image."""
 
     memory: int
     macs: int
@@ -100,10 +94,7 @@ class Budgets:
 
 
 def inspected_layers(model: Model, count: int) -> list[int]:
-    """Return the last ``count`` layers before the head: only theirs are scored.
-
-    Six blocks of three layers in the publication, so that scoring needs little memory itself.
-    """
+    """Return the last ``count`` layers before the head: to score them takes little memory."""
     if count < 1:
         raise ValueError(f"inspect={count!r} must be 1 layer or more")
     head = head_layer(model)

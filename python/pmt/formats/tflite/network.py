@@ -181,10 +181,7 @@ class Network:
         self.shapes[file_tensor] = shape
 
     def reserve(self, weights: int) -> None:
-        """Count the weights of a layer before they are made.
-
-        Unsupported is raised if they pass what a file of this size may unpack to.
-        """
+        """Count weights before they are made; Unsupported if the file may not unpack to them."""
         self.weights_left -= weights
         if self.weights_left < 0:
             raise Unsupported(
@@ -254,10 +251,7 @@ class Step:
         return None if values is None else [int(n) for n in values.ravel()]
 
     def source(self, position: int = 0) -> int:
-        """Return the tensor of the graph that an input is.
-
-        Unsupported is raised unless it is an activation that an earlier operator has written.
-        """
+        """Return the tensor of the graph that an input is; Unsupported if no operator wrote it."""
         if position >= len(self.op.inputs) or self.op.inputs[position] < 0:
             raise Unsupported(f"input {position} is missing", "the file is damaged")
         tensor = self.op.inputs[position]

@@ -110,10 +110,7 @@ def portable_arena_excess(
 def zeroth_order_memory(
     model: Model, options: _core.Options, layers: Sequence[int], *, batch: int = 1
 ) -> Memory:
-    """Count the peak memory of a step, in parts that add up to :func:`arena_bytes`, to the byte.
-
-    Arguments are those of :func:`arena_bytes`.
-    """
+    """Count the peak memory of a step, in parts whose sum is :func:`arena_bytes`, to the byte."""
     device = _core.DeviceMemory(model.core, options, layers, batch)
     parts = device.parts()
     peak = peak_moment(device, layers)

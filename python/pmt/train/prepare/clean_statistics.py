@@ -246,10 +246,7 @@ def without_statistics(model: Model) -> Model:
 
 
 def stored_statistics(model: Model) -> CleanStatistics | None:
-    """Return the statistics that a model holds, or None.
-
-    A ValueError says that they are damaged, or are not of this model's layers.
-    """
+    """Return a model's statistics, or None; ValueError if damaged, or not of its layers."""
     stored: dict[str, Any] | None = model.metadata.get(STATISTICS_KEY)
     if stored is None:
         return None

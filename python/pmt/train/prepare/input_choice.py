@@ -241,10 +241,7 @@ def admit(model: Model, size: tuple[int, int] | None) -> None:
 
 
 def choice_cost(model: Model, images: int, *, windows: bool = True) -> Cost:
-    """Count the least work of a choice on some images: the bank, and the best of it.
-
-    Noise probes, which are taken where there is noise, come on top.
-    """
+    """Count the least work of a choice: the bank, and the best of it; noise probes come on top."""
     counts = [images]
     if images >= _core.INPUT_FEWEST_IMAGES:
         counts = [min(images, _core.INPUT_BANK_IMAGES)] * (_core.INPUT_BANK_SIZE + 1)

@@ -71,10 +71,7 @@ def held_out_count(options: object, samples: int) -> int:
 
 
 def held_out_indices(options: Any, data: Dataset) -> Int64Array:
-    """Return which of its training images a run holds out, ascending.
-
-    None where they are few, or have no class labels, by which states are compared.
-    """
+    """Return the images that a run holds out, ascending; None if few, or without class labels."""
     data = _with_labels(options, data)
     count = held_out_count(options, len(data)) if data.has_class_labels else 0
     found = _chosen(data, count, options.seed) if count else np.empty(0, np.int64)
@@ -154,10 +151,7 @@ def note_on_rare_classes(data: Dataset, options: object) -> list[str]:
 
 
 def part(data: Dataset, count: int, seed: int) -> tuple[Dataset, Dataset]:
-    """Part ``count`` images from the others, of each class its share.
-
-    Returns the others, and those held out, each in the order that they had.
-    """
+    """Part ``count`` images from the others, of each class its share: both in their old order."""
     return parted(data, _chosen(data, count, seed))
 
 
@@ -206,10 +200,7 @@ class BestState:
 
 
 class KeepBest(Observer):
-    """Judges each state on the held-out images: whether it is kept.
-
-    With ``backtrack``, a run goes back to the best state from one that is worse.
-    """
+    """Judges each state on held-out images; with ``backtrack``, a run leaves a worse one again."""
 
     arrays = ("held_out_losses", "held_out_correct")
 
