@@ -20,20 +20,11 @@ from pmt_lab.studies.estimators import estimator_options, layer_trainers
 class ScopeVariance:
     """Summed squared error of all layers' weight gradients, over their summed squared norm.
 
-    Attributes
-    ----------
-    estimator : {"weight", "node"}
-        Perturbed quantity.
-    scope : {"model_wise", "layer_wise"}
-        All layers in each of Q queries, or each layer in Q / L queries of its own.
-    queries : int
-        Queries of each layer, or of all at once.
-    measured, measured_error : float
-        Mean over the repeats, and its standard error.
-    expected : float
-        Value of theory, with the images' scatter, and for nodes with the chain rule to the weights.
-    printed : float
-        The paper's formula; that for nodes is about the nodes' own gradients.
+    ``estimator`` is "weight" or "node", what is perturbed; ``scope`` "model_wise", all layers in
+    each of Q queries, or "layer_wise", each layer in Q / L queries of its own. ``measured`` is the
+    mean over the repeats, beside its standard error; ``expected`` the value of theory, with the
+    images' scatter, and for nodes with the chain rule to the weights; ``printed`` the paper's
+    formula, which for nodes is about the nodes' own gradients.
     """
 
     estimator: str

@@ -25,13 +25,7 @@ _CHUNK = 256
 
 
 def read_result(folder: Path) -> dict[str, Any] | None:
-    """Return a run's result; None if it has none yet.
-
-    Raises
-    ------
-    ValueError
-        If the file is damaged.
-    """
+    """Return a run's result; None if it has none yet, a ValueError if the file is damaged."""
     path = folder / _RESULT
     if not path.is_file():
         return None
@@ -96,13 +90,7 @@ def pack(right: npt.NDArray[np.bool_]) -> str:
 
 
 def unpack(text: str, n: int) -> npt.NDArray[np.bool_]:
-    """Return the ``n`` booleans that :func:`pack` packed.
-
-    Raises
-    ------
-    ValueError
-        If the text holds another number of them.
-    """
+    """Return the ``n`` booleans that :func:`pack` packed; a ValueError tells of another number."""
     packed = np.frombuffer(base64.b64decode(text, validate=True), np.uint8)
     if len(packed) != (n + 7) // 8:
         raise ValueError(f"{len(packed)} bytes do not hold {n} bits")

@@ -96,6 +96,7 @@ def _summary(found: ModelInfo) -> str:
     model, options, memory = found.model, found.options, found.memory
     layers = model.layers
     height, width, channels = model.input_shape
+    stage = model.input_stage
     trained = "all layers" if len(found.layers) == len(layers) else f"layers {options.layers}"
     lines = [
         f"{counted(len(layers), 'layer')}, "
@@ -103,7 +104,7 @@ def _summary(found: ModelInfo) -> str:
         f"{sum(layer.biases for layer in layers):,} int32 biases, {model.macs:,} MACs per image, "
         f"{model.output_text}",
         f"input     {height}x{width}x{channels}: {_input_text(model)}",
-        *_stage_lines(model),
+        *([] if stage is None else [f"stage     {stage.size[0]}x{stage.size[1]}: {stage}"]),
         f"image     {len(model.image()):,} bytes as .pmt",
         f"inference {memory.inference_activations:,} bytes of activations alive at once",
         f"training  {memory.training_activations:,} bytes of activations, "
@@ -112,12 +113,6 @@ def _summary(found: ModelInfo) -> str:
         "device)",
     ]
     return "\n".join(lines)
-
-
-def _stage_lines(model: Model) -> list[str]:
-    """Return the input stage as no line or one."""
-    stage = model.input_stage
-    return [] if stage is None else [f"stage     {stage.size[0]}x{stage.size[1]}: {stage}"]
 
 
 def _input_text(model: Model) -> str:

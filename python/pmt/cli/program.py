@@ -12,7 +12,6 @@ import threading
 import warnings
 from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -242,10 +241,6 @@ class Parser(argparse.ArgumentParser):
         with self._shortened():
             return super().format_help()
 
-    def format_help_all(self) -> str:
-        """Return the help with every option."""
-        return super().format_help()
-
     @contextmanager
     def _shortened(self) -> Iterator[None]:
         """Hide all but the basic options, and say in the end how many there are."""
@@ -273,8 +268,7 @@ class _HelpAll(argparse.Action):
     """Prints the help with every option."""
 
     def __call__(self, parser: argparse.ArgumentParser, *others: object) -> None:
-        assert isinstance(parser, Parser)
-        put(parser.format_help_all(), sys.stdout)
+        put(argparse.ArgumentParser.format_help(parser), sys.stdout)
         parser.exit()
 
 
@@ -282,13 +276,11 @@ class Help(argparse.HelpFormatter):
     """Help as wide as the terminal: paragraphs are filled, blocks that are indented stay."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        wrap = partial(textwrap.fill, width=width, break_on_hyphens=False)
-        parts = (part if _is_block(part) else wrap(part) for part in text.split("\n\n"))
+        parts = text.split("\n\n")
+        for i, part in enumerate(parts):
+            if not any(line.startswith(" ") for line in part.splitlines()):
+                parts[i] = textwrap.fill(part, width, break_on_hyphens=False)
         return "\n\n".join(parts)
-
-
-def _is_block(paragraph: str) -> bool:
-    return any(line.startswith(" ") for line in paragraph.splitlines())
 
 
 def make_parser() -> Parser:

@@ -189,17 +189,14 @@ def _unpickled(path: Path) -> Any:
         content = safe_pickle.load(data, safe_pickle.array_globals(_UINT8), encoding="bytes")
         if not isinstance(content, dict):
             return content
-        return {_text(key): _materialized(value) for key, value in content.items()}
+        texts = (key.decode("latin1") if isinstance(key, bytes) else key for key in content)
+        return dict(zip(texts, map(_materialized, content.values()), strict=True))
     except safe_pickle.RefusedError as error:
         raise damaged(path, f"the pickle is refused: {error}", _PICKLE_REMEDY) from None
     # A damaged pickle makes pickle raise nearly anything: all of it means the same to the user.
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
         raise damaged(path, f"not a readable pickle ({reason})", _PICKLE_REMEDY) from None
-
-
-def _text(key: Any) -> Any:
-    return key.decode("latin1") if isinstance(key, bytes) else key
 
 
 def _materialized(value: Any) -> Any:

@@ -72,17 +72,15 @@ def located(path: str | os.PathLike[str]) -> Path:
 def refuse_unfinished(folder: Path) -> None:
     """Raise a ValueError for the folder of a download that has not brought a data set yet."""
     is_ours = folder.parent == data_folder()
+    if folder.name not in CATALOG:
+        return
     # Files that a download keeps for itself have names with a dot.
-    if folder.name not in CATALOG or not (is_ours or _holds_only_hidden(folder)):
+    if not is_ours and not all(entry.name.startswith(".") for entry in folder.iterdir()):
         return
     command = f"pmt download {folder.name}" + (
         "" if is_ours else f" --root {shlex.quote(str(folder.parent))}"
     )
     raise damaged(folder, "the download is not complete", f"`{command}` continues it")
-
-
-def _holds_only_hidden(folder: Path) -> bool:
-    return all(entry.name.startswith(".") for entry in folder.iterdir())
 
 
 def bundled(split: str = "train") -> Dataset:

@@ -186,13 +186,7 @@ def _kept_array(what: str, value: object) -> Array:
 
 
 def restore(name: str, extension: Any, state: Mapping[str, Array]) -> None:
-    """Give an extension a state of :func:`state_of`, and check that it has taken it.
-
-    Raises
-    ------
-    ValueError
-        If its state is another one then.
-    """
+    """Give an extension a state of :func:`state_of`; a ValueError says that it has another then."""
     extension.load_state({key[len(name) + 1 :]: array for key, array in state.items()})
     taken = state_of(name, extension)
     for key in sorted({*state, *taken}):

@@ -20,7 +20,7 @@ from pmt._util.extras import import_extra
 from pmt.model import Model
 from pmt.model.model import check_model
 from pmt.net.float_graph import FloatGraph, FloatOp
-from pmt.net.graph import Graph, Op, Tensor
+from pmt.net.graph import Graph, Op
 from pmt.net.ops import BaseOp
 from pmt.quantization.post_training import dequantize
 
@@ -455,7 +455,7 @@ class IntegerNetwork(_Network):
         count = source.height * source.width
         total = (x.double() + source.zero_point).sum((1, 2), keepdim=True)
         real = total.float() / count
-        if _same_quantization(source, target):
+        if source.is_quantized_as(target.scale, target.zero_point):
             return quantize(real, *op.clamp) - target.zero_point
         ratio = float(np.float32(source.scale) / np.float32(target.scale))
         low, high = (bound - target.zero_point for bound in op.clamp)
@@ -463,10 +463,6 @@ class IntegerNetwork(_Network):
 
     def _buffer(self, kind: str, index: int) -> Any:
         return getattr(self, f"{kind}_scales{index}")
-
-
-def _same_quantization(a: Tensor, b: Tensor) -> bool:
-    return a.scale == b.scale and a.zero_point == b.zero_point
 
 
 class FloatNetwork(_Network):
