@@ -9,8 +9,6 @@ output is put between its two lines:
     <!-- end of table -->
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import io

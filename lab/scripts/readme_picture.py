@@ -7,8 +7,6 @@ Accuracies are means of the paper's twelve corruptions, which weigh alike. Metho
 corruption has not been run yet are left out.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass

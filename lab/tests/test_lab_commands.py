@@ -1,7 +1,5 @@
 """Each command is one public function: called as a notebook calls it, it gives the same figures."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 
 import pytest

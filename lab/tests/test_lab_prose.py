@@ -5,8 +5,6 @@ right are those of tables; whole numbers are settings. The tables of another sec
 lab count where the paragraph links to it. Whole numbers and powers of ten in prose are not read.
 """
 
-from __future__ import annotations
-
 import ast
 import operator
 import re

@@ -1,7 +1,5 @@
 """Tables of the lab's pages come from the runs that are kept with them."""
 
-from __future__ import annotations
-
 import re
 import runpy
 from pathlib import Path

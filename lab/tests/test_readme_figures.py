@@ -1,7 +1,5 @@
 """README's numbers and picture come from the versioned results."""
 
-from __future__ import annotations
-
 import re
 import runpy
 from pathlib import Path

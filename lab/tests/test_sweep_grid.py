@@ -1,7 +1,5 @@
 """Grid files, those of the documents too, and the runs they become: all errors, stable hashes."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import json

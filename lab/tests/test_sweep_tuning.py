@@ -1,7 +1,5 @@
 """Starts and learning rates of a sweep: the same for every method, and no test image has a say."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -5,8 +5,6 @@ model to, so they must be new to it. Crops are the exception that proves how muc
 enlarged, they are as smooth as a blurred image, and a network that saw them stands blur.
 """
 
-from __future__ import annotations
-
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Sparse back-propagation on small networks: scores by hand, training, resuming, contributions."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

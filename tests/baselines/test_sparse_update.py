@@ -1,7 +1,5 @@
 """Schemes of sparse back-propagation: channels, the knapsack, TinyTrain's choice."""
 
-from __future__ import annotations
-
 import itertools
 import json
 

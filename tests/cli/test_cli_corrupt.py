@@ -1,7 +1,5 @@
 """pmt corrupt: the layout it writes, what it makes again, and how it stops."""
 
-from __future__ import annotations
-
 import argparse
 import errno
 import io

@@ -1,7 +1,5 @@
 """Every command on every kind of unusable file: one line that names the file, and no traceback."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`pmt demo`: an adaptation that needs no file."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`pmt doctor`: the facts for a report of a problem."""
 
-from __future__ import annotations
-
 import json
 import re
 from importlib import metadata

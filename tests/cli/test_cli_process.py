@@ -1,8 +1,6 @@
 """The command as a process: streams closed, full or left by their reader, names that would steer a
 terminal, and the signals that end it."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import signal

@@ -1,7 +1,5 @@
 """pmt show: what stands where in a contact sheet."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

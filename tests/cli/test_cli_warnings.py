@@ -1,7 +1,5 @@
 """Warnings as the program prints them: one line each, on standard error."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 After a change of the output: PMT_UPDATE_GOLDEN=1 pytest tests/cli/test_documents.py.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

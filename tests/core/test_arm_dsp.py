@@ -1,7 +1,5 @@
 """The arm_dsp kernels' assembly, run on an emulated Cortex-M7, and compiled for other cores."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """First calls of users of other libraries: images and labels apart, other names, other files."""
 
-from __future__ import annotations
-
 import errno
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The core, compiled for a Cortex-M7: no warnings, heap, C++ run-time or double."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

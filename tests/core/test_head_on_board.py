@@ -1,7 +1,5 @@
 """The exact head on an emulated Cortex-M7: the bytes of the host."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A step's memory is taken once: training does not grow."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Threads are taken where they are free: not by every worker of a process pool."""
 
-from __future__ import annotations
-
 import multiprocessing
 import threading
 from concurrent.futures import ProcessPoolExecutor

@@ -1,7 +1,5 @@
 """Pixels from release to release, data sets, wrong arguments, and speed."""
 
-from __future__ import annotations
-
 import time
 import zlib
 from collections.abc import Callable

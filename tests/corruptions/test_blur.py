@@ -1,7 +1,5 @@
 """Defocus, gaussian, glass, motion and zoom blur: slow definitions, the published programs."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from corruption_inputs import constants_of, made_images

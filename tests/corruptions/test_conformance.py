@@ -1,7 +1,5 @@
 """Every corruption that the catalog declares passes these checks."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Brightness, contrast, saturate, elastic transform, pixelate, JPEG: slow definitions."""
 
-from __future__ import annotations
-
 import colorsys
 import io
 import sys

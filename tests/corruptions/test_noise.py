@@ -1,7 +1,5 @@
 """Gaussian, shot, impulse and speckle noise: closed-form statistics."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from corruption_inputs import flat

@@ -1,7 +1,5 @@
 """Spatter: its steps against OpenCV's own results and slow definitions, and the two liquids."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from corruption_inputs import constants_of

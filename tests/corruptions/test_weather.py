@@ -1,7 +1,5 @@
 """Snow, frost and fog: slow definitions, and what frost says where it has no overlays."""
 
-from __future__ import annotations
-
 import zlib
 from pathlib import Path
 

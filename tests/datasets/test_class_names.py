@@ -1,7 +1,5 @@
 """Classes matched by name: a data set in another order than the model is read as the model is."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

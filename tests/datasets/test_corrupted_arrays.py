@@ -1,7 +1,5 @@
 """Folders laid out as CIFAR-10-C: reading published ones and damaged ones, and which is taken."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The Dataset itself: what it accepts, what it refuses, and its parts."""
 
-from __future__ import annotations
-
 import re
 import zlib
 from pathlib import Path

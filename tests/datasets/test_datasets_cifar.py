@@ -1,7 +1,5 @@
 """CIFAR-10 and CIFAR-100 in their two official layouts, fine and coarse, whole and damaged."""
 
-from __future__ import annotations
-
 import os
 import pickle
 from pathlib import Path

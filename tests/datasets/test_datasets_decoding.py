@@ -1,7 +1,5 @@
 """Decoding image files: kinds of pixels, sizes, crops, threads, and what cannot be decoded."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """Downloads, from a server on this machine; nothing here touches the network."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

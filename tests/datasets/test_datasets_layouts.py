@@ -1,7 +1,5 @@
 """idx files, npz files and image folders, whole and damaged, and the detection of layouts."""
 
-from __future__ import annotations
-
 import gzip
 import sys
 import zipfile

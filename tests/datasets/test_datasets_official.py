@@ -1,7 +1,5 @@
 """The official layouts of image data sets: small made copies, whole and damaged."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Real photographs, 128 x 128, as image folders and in the official layouts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import ModuleType
 

@@ -1,7 +1,5 @@
 """Groups of near copies, from a file's array or from folders, up to what is held out."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

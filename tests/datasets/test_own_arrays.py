@@ -1,7 +1,5 @@
 """Data sets of a caller's own arrays: rules, parts, iteration and joining."""
 
-from __future__ import annotations
-
 import re
 import zipfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The card as the host reads it back."""
 
-from __future__ import annotations
-
 import zlib
 from pathlib import Path
 

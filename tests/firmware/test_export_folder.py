@@ -1,7 +1,5 @@
 """An export replaces files that an earlier one wrote, all of them or none."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """``pmt.lock``: an export can be made again, byte for byte."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

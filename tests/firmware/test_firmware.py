@@ -1,7 +1,5 @@
 """The emulated Cortex-M7 trains the bytes that the host trains."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

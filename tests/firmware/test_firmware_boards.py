@@ -1,7 +1,5 @@
 """Every board's project builds; what the boards do not have cannot be reached."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Exported folders build with CMake, as their READMEs say, and what is built verifies."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Firmware of other compilers and flags: Clang, and GCC with link-time optimization."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Messages of the board when something is not as it should be."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

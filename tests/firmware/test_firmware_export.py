@@ -1,7 +1,5 @@
 """The exported folder, without the tools that build it."""
 
-from __future__ import annotations
-
 import dataclasses
 import filecmp
 import json

@@ -4,8 +4,6 @@ None of these systems is installed here; what they would compile besides the cor
 which are checked against declarations of the functions that they call.
 """
 
-from __future__ import annotations
-
 import configparser
 import json
 import re

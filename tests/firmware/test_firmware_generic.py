@@ -1,7 +1,5 @@
 """The library for any board: its host port trains the same bytes."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Firmware that trains MCUNet takes the memory that was planned, and no more."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

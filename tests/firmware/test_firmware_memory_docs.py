@@ -1,7 +1,5 @@
 """The memory in docs/guides/firmware.md is what is planned and linked; its marks are QEMU's."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every model that comes with pmt or is imported in tests becomes firmware that verifies."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Processors that are not target train the same bytes: Cortex-M4, Cortex-M33 and RISC-V."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from dataclasses import dataclass

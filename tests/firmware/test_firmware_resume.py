@@ -1,7 +1,5 @@
 """Training that is interrupted goes on from the card, and ends with the bytes it would have had."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """The emulated board finds out which block to train as the host does, and then trains it."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`make verify` reads a board's serial line until the board says how it ended."""
 
-from __future__ import annotations
-
 import os
 import tty
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every file of the firmware is part of a program that some target builds."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """The driver of SD cards in SPI mode against the card that QEMU emulates on its lm3s6965evb."""
 
-from __future__ import annotations
-
 import os
 import struct
 import subprocess

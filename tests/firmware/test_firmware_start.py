@@ -1,7 +1,5 @@
 """How firmware starts: behind a boot loader, and again after a fault."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A board that learns by itself: emulated, over its UART, byte for byte the learner of the host."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A firmware links the parts of the core that its model and options use, and no others."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Targets and the TOML files that describe them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

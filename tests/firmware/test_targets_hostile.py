@@ -1,7 +1,5 @@
 """A target's file is data: none of its values runs anything, and every number has a range."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

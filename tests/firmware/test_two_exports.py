@@ -1,7 +1,5 @@
 """Two exports in one program: each trains its own network."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

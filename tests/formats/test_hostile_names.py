@@ -1,7 +1,5 @@
 """Names that a model's file chose for its layers, in the files that are made from it."""
 
-from __future__ import annotations
-
 import zipfile
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Float ONNX networks: what we compute of them against ONNX Runtime."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """int8 ONNX networks in QDQ form: ours, and those of ONNX Runtime's quantizer."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """ONNX files that are damaged, hostile, or beyond what an int8 classifier can be."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

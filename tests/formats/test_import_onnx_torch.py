@@ -1,7 +1,5 @@
 """Exports of torch: the classical families of networks, our float forward against torch's."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 

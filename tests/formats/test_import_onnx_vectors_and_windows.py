@@ -1,7 +1,5 @@
 """ONNX inputs that are no images: vectors, windows of a length, and more than four channels."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

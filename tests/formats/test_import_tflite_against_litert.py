@@ -1,7 +1,5 @@
 """Every supported operator, and whole networks, against LiteRT's reference kernels."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

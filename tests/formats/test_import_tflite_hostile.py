@@ -1,7 +1,5 @@
 """Damaged and hostile .tflite files: one ValueError, and no allocation beyond the file's class."""
 
-from __future__ import annotations
-
 import tracemalloc
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Refusals of the .tflite importer: one message, every problem, its operator and a remedy."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

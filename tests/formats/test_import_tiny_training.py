@@ -1,7 +1,5 @@
 """Archives of tiny-training: MCUNet, and the family against the formulas of its simulation."""
 
-from __future__ import annotations
-
 import csv
 import zlib
 from pathlib import Path

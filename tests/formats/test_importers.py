@@ -1,7 +1,5 @@
 """Reading a model: what every importer that is registered promises, and which one is chosen."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """How pixels become the input of an imported network: by its range, by options, or by a guess."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import replace
 from pathlib import Path

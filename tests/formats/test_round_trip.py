@@ -1,7 +1,5 @@
 """Whatever pmt writes, pmt reads: the same bytes are computed after every format."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 A reader may return, or raise a ValueError that names the file. Anything else is a finding.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

@@ -1,7 +1,5 @@
 """Methods by name: what they are, what they cost, and that they learn."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re

@@ -1,7 +1,5 @@
 """Methods that a user registers: by name in Python and on the command line."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import sys
 

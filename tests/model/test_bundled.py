@@ -1,7 +1,5 @@
 """The bundled models and images: complete, consistent, and as good as their cards say."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from importlib import resources

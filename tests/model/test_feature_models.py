@@ -1,7 +1,5 @@
 """Models that end in features: parts of a network, files, and what needs classes."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

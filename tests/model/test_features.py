@@ -1,7 +1,5 @@
 """Inputs that are not images: what a model makes of float32 and int8 arrays, from array to run."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

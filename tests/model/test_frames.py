@@ -1,7 +1,5 @@
 """Results as data frames of pandas."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

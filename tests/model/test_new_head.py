@@ -1,7 +1,5 @@
 """Models with a new last layer, for other classes than the file has."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

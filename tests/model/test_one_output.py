@@ -1,7 +1,5 @@
 """A model with one output: it tells label 0 from 1 by its sign."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Arguments of a wrong kind: one error that names the rule, and the remedy for the case."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

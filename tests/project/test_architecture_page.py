@@ -1,7 +1,5 @@
 """The page of the tree: every file and folder that docs/architecture.md names is there."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

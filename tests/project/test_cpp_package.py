@@ -1,7 +1,5 @@
 """The C++ core as a CMake package: the example finds, links and runs it, to the bytes of Python."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """docs/guides/datasets.md as a reader runs it: own arrays, and those of other libraries."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """docs/guides/embeddings.md as a reader runs it: features of clean images, a loss on embeddings."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

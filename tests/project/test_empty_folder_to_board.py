@@ -1,7 +1,5 @@
 """The page from an empty folder to a board shows what its script types, and where it ended."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

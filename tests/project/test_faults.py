@@ -1,7 +1,5 @@
 """Everything that writes, killed, on a full disk and side by side: a round of `make faults`."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

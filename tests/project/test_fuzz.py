@@ -1,7 +1,5 @@
 """The rule of fuzzing, on seeds, on some hundred mutations of each, and on all findings so far."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Files of released versions, which every later one reads: tests/kept/VERSION."""
 
-from __future__ import annotations
-
 import shutil
 import zlib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A keyword spotter with MLPerf Tiny's operators: from its .tflite through training, and back."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

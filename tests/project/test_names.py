@@ -1,7 +1,5 @@
 """Names are there after ``import pmt``: those that a page prints, and the public ones alone."""
 
-from __future__ import annotations
-
 import importlib
 import re
 import subprocess

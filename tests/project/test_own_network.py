@@ -1,7 +1,5 @@
 """docs/tutorials/own_network.md as a reader runs it: torch, int8, adapted, LiteRT."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The source distribution builds, and its wheel works with NumPy and filelock alone."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The Python programs of the pages run, each page's in order and in one namespace."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

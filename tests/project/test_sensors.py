@@ -1,7 +1,5 @@
 """docs/guides/sensors.md as a reader runs it: windows of a motion sensor, a drift, the command."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

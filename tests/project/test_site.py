@@ -1,7 +1,5 @@
 """The documentation site: it builds without a warning, offline, and has every page and name."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Rules of the source tree that no linter knows; the arrows are in test_architecture.py."""
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

@@ -1,7 +1,5 @@
 """Workers of pytest-xdist: which files come first, and that a test that measures runs alone."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

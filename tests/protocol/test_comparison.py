@@ -1,7 +1,5 @@
 """Two models on the same images: differences and their intervals."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

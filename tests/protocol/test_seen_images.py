@@ -1,7 +1,5 @@
 """Images that a network was trained on are not those that it adapts to and is chosen on."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """``pmt.from_keras``: a float network of Keras becomes an int8 model in one call."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

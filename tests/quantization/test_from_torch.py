@@ -1,7 +1,5 @@
 """``pmt.from_torch``: a float network in memory becomes an int8 model in one call."""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

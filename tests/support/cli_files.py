@@ -1,7 +1,5 @@
 """A small model and small data sets on disk, and ways to run the command on them."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

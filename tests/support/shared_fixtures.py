@@ -1,7 +1,5 @@
 """Fixtures that the tests of pmt and of the lab share."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 from collections.abc import Iterator

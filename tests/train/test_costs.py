@@ -1,7 +1,5 @@
 """Work and memory against figures counted by hand, and against the paper's."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

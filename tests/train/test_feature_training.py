@@ -1,7 +1,5 @@
 """Training of models that end in features: float targets, custom losses, refusals."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

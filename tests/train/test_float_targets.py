@@ -1,7 +1,5 @@
 """Training on targets: of any size that the output can express, of one output, from files."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from pathlib import Path

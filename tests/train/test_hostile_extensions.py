@@ -1,7 +1,5 @@
 """Extensions that wrap around, lose a mask, change the history, or keep what no file holds."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The best state of a run: how it is chosen, kept and resumed, and the steps back to it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

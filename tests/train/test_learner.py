@@ -1,7 +1,5 @@
 """`pmt.Learner`: what runs on a board, on this machine."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

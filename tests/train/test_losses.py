@@ -1,7 +1,5 @@
 """Losses by their option, of data without labels, of float targets, and of a user's own."""
 
-from __future__ import annotations
-
 import re
 from itertools import pairwise
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Training on images that lie in a file: the same bytes as of arrays, in little memory."""
 
-from __future__ import annotations
-
 import tracemalloc
 from pathlib import Path
 

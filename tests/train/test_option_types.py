@@ -1,7 +1,5 @@
 """Options as keyword arguments: type checkers know their names and types."""
 
-from __future__ import annotations
-
 import dataclasses
 import subprocess
 import sys

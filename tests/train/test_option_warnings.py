@@ -1,7 +1,5 @@
 """An option that was given and does nothing is named, once, with the rules under which it acts."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

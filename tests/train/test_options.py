@@ -1,7 +1,5 @@
 """Options, declared once: each goes the whole way and back, and is refused alike everywhere."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

@@ -1,7 +1,5 @@
 """A result: its table and its plot; a run folder in a few rows."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Selection by trial runs: what it chooses, how sure it says it is, resuming, command line."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """`pmt.sklearn`: what scikit-learn's own tools do with a classifier of pmt's."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

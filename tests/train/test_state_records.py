@@ -1,7 +1,5 @@
 """The records of a run have the keys and types that editors are told."""
 
-from __future__ import annotations
-
 from typing import get_type_hints
 
 import pmt

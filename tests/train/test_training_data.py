@@ -1,7 +1,5 @@
 """Warnings and errors of fit and evaluate about images that do not go with model or valid."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

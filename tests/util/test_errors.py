@@ -1,7 +1,5 @@
 """Errors that a program may want to handle are of one base, and still the built-in kinds."""
 
-from __future__ import annotations
-
 import pickle
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Pointers of Git LFS: the commonest accident with a clone, told as what it is."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

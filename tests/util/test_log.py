@@ -1,7 +1,5 @@
 """The log of pmt: records where a user looks for them, and nothing configured."""
 
-from __future__ import annotations
-
 import logging
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Untrusted JSON and TOML: read, or refused in one line that names the file and what helps."""
 
-from __future__ import annotations
-
 import json
 import math
 import sys

@@ -1,7 +1,5 @@
 """Places that cannot be written: read-only, links to themselves, and a removed working folder."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

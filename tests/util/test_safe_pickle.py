@@ -1,7 +1,5 @@
 """The restricted unpickler: what it makes, what it refuses, and that nothing of a file runs."""
 
-from __future__ import annotations
-
 import os
 import pickle
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Words of messages: numbers with their nouns, and the remedy for an unknown name."""
 
-from __future__ import annotations
-
 import pytest
 
 from pmt._util.text import c_text, counted, did_you_mean, nearest

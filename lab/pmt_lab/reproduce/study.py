@@ -61,7 +61,7 @@ FORWARDS = Quantity("forwards", 0.01, relative=True, better="lower")
 
 @dataclass(frozen=True)
 class Row:
-    """One figure of a study, ``what``, beside the published one, None where there is none.
+    """One figure of a study beside the published one, None where there is none.
 
     ``theirs`` may say in words what a figure shows. ``verdict`` is ``"reproduced"``, ``"better"``,
     ``"not reproduced"`` or ``"not run"``: see :func:`verdict`; ``"lower bound"``: see

@@ -29,7 +29,7 @@ def first_of_copies(data: Dataset) -> _Indices:
 
 
 def units_of(data: Dataset) -> _Indices:
-    """Number the images: equal ones, those of a group, and what these link have one number."""
+    """Number the images: equal ones, those of a group, and those linked by them have one number."""
     units = _numbered(image_digests(data))
     if data.groups is None:
         return units
