@@ -5,8 +5,6 @@ Each is also the built-in error that its name suggests: ``except ValueError`` ca
 they do in NumPy and scikit-learn.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 __all__ = [

@@ -1,7 +1,5 @@
 """Other engines that run the same network in the same process."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Shared parts of the commands: output, exit codes, arguments and their checks."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

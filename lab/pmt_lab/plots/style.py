@@ -1,7 +1,5 @@
 """The look of the lab's plots: a style sheet of matplotlib, and axes that have it."""
 
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
 from typing import Any

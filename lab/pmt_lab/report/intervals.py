@@ -1,7 +1,5 @@
 """Intervals of means: over test images, over seeds, and of differences."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

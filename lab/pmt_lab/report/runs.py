@@ -1,7 +1,5 @@
 """Finished runs of sweeps, from their folders and from files without weights."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Runs of a sweep as a pivot table with intervals, and its rows compared with one of them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Work, memory and latency of training methods on the paper's network, as its tables show them."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

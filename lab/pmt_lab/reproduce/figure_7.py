@@ -1,7 +1,5 @@
 """Figure 7: scalings of the learning rate, and estimators of the gradient, on four layers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The pages of reproductions: every study's rows as Markdown, from the versioned results only."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence

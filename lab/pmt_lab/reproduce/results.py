@@ -1,7 +1,5 @@
 """The measurements of a study, as one JSON file that is versioned with the code."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The sweeps of studies: their grids, their runs as compact JSON, and rows of accuracy."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass

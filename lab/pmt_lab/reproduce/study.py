@@ -1,7 +1,5 @@
 """A study: one table or figure of the paper, measured again and compared with the published one."""
 
-from __future__ import annotations
-
 import importlib
 import math
 import sys

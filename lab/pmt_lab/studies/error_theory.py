@@ -1,7 +1,5 @@
 """Theory of a gradient estimate's error, and the moments of a layer that it needs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

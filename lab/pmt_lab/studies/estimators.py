@@ -1,7 +1,5 @@
 """Estimators of a study: by name, words joined by plus signs; and the trainers that run them."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Layer-wise against model-wise perturbation at equal cost: the paper's table of variances."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

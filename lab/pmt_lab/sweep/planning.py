@@ -1,7 +1,5 @@
 """From a grid to its runs, everything checked before the first one starts."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import zlib

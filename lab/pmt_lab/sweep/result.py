@@ -1,7 +1,5 @@
 """``result.json``, the result of a finished run of a sweep, and ``HASH.failed`` of a failed one."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Callable, Iterable, Mapping

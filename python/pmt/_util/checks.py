@@ -1,7 +1,5 @@
 """Checks of arguments that many share."""
 
-from __future__ import annotations
-
 import operator
 import os
 import sys

@@ -1,7 +1,5 @@
 """Modules that are imported when they are named, so that ``import pmt`` stays quick."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable, Mapping
 from typing import Any

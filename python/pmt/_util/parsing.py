@@ -1,7 +1,5 @@
 """JSON and TOML that others wrote, read within limits and with one form of error; TOML written."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import math

@@ -1,7 +1,5 @@
 """Paths to which nothing can be written: below files, in read-only or removed folders, in loops."""
 
-from __future__ import annotations
-
 import errno
 import os
 from pathlib import Path

@@ -5,8 +5,6 @@ stand-ins that the caller allows by name: no NumPy object is built from the file
 everything is checked first, and any other name is refused.
 """
 
-from __future__ import annotations
-
 import io
 import math
 import pickle

@@ -1,7 +1,5 @@
 """Words for people: counts, names that were meant, tables, and untrusted text made safe."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Arguments that commands share, and the typed values that they stand for."""
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import inspect

@@ -1,7 +1,5 @@
 """``pmt info``: describe a model, and the cost of training it."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The program: commands, exit codes, one line for each error, and the signals that end it."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import signal

@@ -1,7 +1,5 @@
 """``pmt quantize``: a float ONNX network and a folder of images become an int8 model."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

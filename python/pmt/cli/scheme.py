@@ -1,7 +1,5 @@
 """``pmt scheme``: choose the updated parts of sparse back-propagation, by the data."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Applying a corruption to images or to a data set, reproducibly."""
 
-from __future__ import annotations
-
 import functools
 import os
 import zlib

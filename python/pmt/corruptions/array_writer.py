@@ -1,7 +1,5 @@
 """Writing corrupted images as CIFAR-10-C publishes them, one array a corruption."""
 
-from __future__ import annotations
-
 import errno
 import os
 import shutil

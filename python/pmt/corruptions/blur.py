@@ -1,7 +1,5 @@
 """Blur: defocus, Gaussian, glass, motion and zoom."""
 
-from __future__ import annotations
-
 import functools
 import math
 

@@ -5,8 +5,6 @@ common corruptions and perturbations", ICLR 2019; their scripts make_cifar_c.py,
 32x32, and make_imagenet_c.py, for 224x224. Lengths are in pixels of those images.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

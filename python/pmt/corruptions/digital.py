@@ -1,7 +1,5 @@
 """Noise, and digital: brightness, contrast, saturation, pixels, JPEG, elastic transform."""
 
-from __future__ import annotations
-
 import io
 from typing import NamedTuple
 

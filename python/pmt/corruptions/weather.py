@@ -1,7 +1,5 @@
 """Weather: snow, frost, fog and spatter."""
 
-from __future__ import annotations
-
 import functools
 import math
 import os

@@ -12,8 +12,6 @@ Nilsback and A. Zisserman, "Automated Flower Classification over a Large Number 
 and https://www.robots.ox.ac.uk/~vgg/data/flowers/102/ (8,189 images of 102 flowers).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple

@@ -3,8 +3,6 @@
 Source of the idx format: http://yann.lecun.com/exdb/mnist, "File formats for this dataset".
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import math

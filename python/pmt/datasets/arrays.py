@@ -1,7 +1,5 @@
 """Arrays of a data set: checks of images, labels, class names and indices; arrays in files."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path

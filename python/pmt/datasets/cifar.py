@@ -5,8 +5,6 @@ Source of the formats: https://www.cs.toronto.edu/~kriz/cifar.html.
 CIFAR-10 has one label byte; CIFAR-100 two, first the coarse one, then the fine one.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Places of data sets: the one of the package, and those fetched: resumed, checked, unpacked."""
 
-from __future__ import annotations
-
 import http.client
 import logging
 import os

@@ -1,7 +1,5 @@
 """Folders of images: a folder a class, in folders of the splits or not."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path

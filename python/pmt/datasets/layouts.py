@@ -1,7 +1,5 @@
 """Finding out which layout a data set on disk has, and reading it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """One image file or array, turned upright, cropped and resized to a network's input."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from pathlib import Path

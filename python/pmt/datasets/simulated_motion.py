@@ -1,7 +1,5 @@
 """Windows of a simulated motion sensor: a small data set that holds no images."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

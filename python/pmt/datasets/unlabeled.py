@@ -1,7 +1,5 @@
 """Images without labels, from any files, for a trained model to name."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path

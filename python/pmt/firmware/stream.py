@@ -4,8 +4,6 @@ A request is a start byte, a letter, an option, a number and, where it brings on
 CRC-32 behind it; a reply is a line: ``docs/guides/learner.md``.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import socket

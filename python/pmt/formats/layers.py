@@ -4,8 +4,6 @@ Image ops have neither groups nor dilation. The zeros cost multiplications, and 
 them as any other weight: a trained network is a dense one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Every method of pmt: its principle, its source, its trainer, and the options that make it."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """DeepZero: the gradient of the loss one weight at a time, on the public engine."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The methods by name, their trainers, and the modules that register more."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import os

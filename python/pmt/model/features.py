@@ -1,7 +1,5 @@
 """Models that end in features: a map, or an embedding, instead of a logit for each class."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Images and other inputs become a network's int8 input."""
 
-from __future__ import annotations
-
 import dataclasses
 import warnings
 

@@ -1,7 +1,5 @@
 """The layers of a model: how they are chosen; their weights, biases and scales; their tables."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 

@@ -4,8 +4,6 @@ On them the network is nearly right, whatever else is done to it: they can neith
 show which state of it is better on others.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Mapping
 from typing import Any

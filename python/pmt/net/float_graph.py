@@ -1,7 +1,5 @@
 """A float network as Python data, its checks, and the folding of a batch norm into a layer."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal

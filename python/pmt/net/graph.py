@@ -1,7 +1,5 @@
 """An int8 network as Python data, a new last layer for it, and checks that it is consistent."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Mapping

@@ -4,8 +4,6 @@ The layout is defined by ``cpp/core/image/image_format.hpp``; this is its writer
 tools.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import reprlib

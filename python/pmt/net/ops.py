@@ -3,8 +3,6 @@
 An op is added here, as a definition of ``cpp/core/ops``, and in the tables of the formats.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields

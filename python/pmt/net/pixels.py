@@ -1,7 +1,5 @@
 """How pixels become a network's int8 input: its formula, and evidence from a file's ranges."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Work and memory of each method on a model, counted."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The contents of memory during a training step of one image, operation by operation."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any

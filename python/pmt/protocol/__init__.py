@@ -1,7 +1,5 @@
 """Protocols of evaluation: which images adapt, choose and test, and how sure a figure is."""
 
-from __future__ import annotations
-
 from pmt.protocol.comparison import (
     Comparison,
     EvaluationReport,

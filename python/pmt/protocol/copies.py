@@ -1,7 +1,5 @@
 """Copies: images with equal pixels, and near copies of one group, which stay on one side."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

@@ -1,7 +1,5 @@
 """Corrupted copies of a data set on disk, by the name of the data set."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from pathlib import Path

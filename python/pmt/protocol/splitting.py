@@ -1,7 +1,5 @@
 """Splits: the images that adapt a model, those that choose between models, those that test."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass
 from functools import cached_property

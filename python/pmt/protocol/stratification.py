@@ -1,7 +1,5 @@
 """Images held out of training, and folds: by the share of each class, copies on one side."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

@@ -1,7 +1,5 @@
 """The float network's forward pass, and the noise that quantization adds to it, op by op."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 

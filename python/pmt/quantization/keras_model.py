@@ -1,7 +1,5 @@
 """Quantization from memory: a float network of Keras and calibration images become a model."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import tempfile

@@ -1,7 +1,5 @@
 """The range that a network's int8 output covers, when training has made its logits others."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

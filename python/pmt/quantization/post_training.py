@@ -1,7 +1,5 @@
 """Post-training quantization of a float network, correction of its biases, and the way back."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Quantization from files: a float ONNX network and calibration images become a model."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import os

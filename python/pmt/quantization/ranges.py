@@ -1,7 +1,5 @@
 """The range of every activation over calibration images."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Literal, get_args

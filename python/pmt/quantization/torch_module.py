@@ -1,7 +1,5 @@
 """Quantization from memory: a float network of torch and calibration images become a model."""
 
-from __future__ import annotations
-
 import inspect
 import tempfile
 import warnings

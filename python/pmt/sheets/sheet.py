@@ -1,7 +1,5 @@
 """Contact sheets of data sets and of corruptions: rows of images with a label, under headings."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 

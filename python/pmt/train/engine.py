@@ -1,7 +1,5 @@
 """The public engine: losses of many perturbations of a layer, for custom estimators."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from typing import Any

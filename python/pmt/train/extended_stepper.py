@@ -1,7 +1,5 @@
 """Steps with an estimator or an optimizer of the user's own, on pmt's engine."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping
 from typing import Any

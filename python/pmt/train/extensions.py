@@ -1,7 +1,5 @@
 """Custom estimators and optimizers: their interface, and their names in run folders."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Protocol
 

@@ -1,7 +1,5 @@
 """Samples and learning rate of each step, as functions of the seed and the step."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 from typing import Any, ClassVar, Protocol

@@ -1,7 +1,5 @@
 """Steppers: the interface of a training run to its trainer, and the core's trainer behind it."""
 
-from __future__ import annotations
-
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping

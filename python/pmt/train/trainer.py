@@ -1,7 +1,5 @@
 """Trainers: options, the cost of a step, and runs."""
 
-from __future__ import annotations
-
 import inspect
 import warnings
 from abc import ABC, abstractmethod

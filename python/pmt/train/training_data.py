@@ -1,7 +1,5 @@
 """The images of a run: data sets of the caller's arguments, their use, and their classes."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """The gradient that zeroth-order estimators estimate, by back-propagation."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

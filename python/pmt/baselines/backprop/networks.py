@@ -5,8 +5,6 @@ have the shape (N, height, width, channels). Values of the int8 network are *cen
 activation is ``q - zero_point``, so that zero stands for zero.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial

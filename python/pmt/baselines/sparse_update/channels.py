@@ -1,7 +1,5 @@
 """Choices of channels by their weights, and of layers and channels by potentials (TinyTrain)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Instructions that a model's ops and a training step take on a Cortex-M7, counted by QEMU."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass

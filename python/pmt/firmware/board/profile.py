@@ -1,7 +1,5 @@
 """Memory and work of methods on a model and on a board, side by side; nothing is trained."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal

@@ -3,8 +3,6 @@
 ``cpp/core/card/card_format.hpp`` defines the layout, ``docs/guides/card.md`` tells it.
 """
 
-from __future__ import annotations
-
 import zlib
 from dataclasses import dataclass
 

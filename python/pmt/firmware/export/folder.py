@@ -1,7 +1,5 @@
 """The folder that an export writes, whole or over nothing but its own, and its ``pmt.lock``."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """The files of an exported project: sources, build files, and how each build system wants them."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """The exported project: all that a board's firmware is built from, of a model or of files."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Memory and time of a firmware on its board, and the summary of an export."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The training task of a target: model, options, layers, steps, samples; or a choice of layers."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass

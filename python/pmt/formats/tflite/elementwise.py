@@ -4,8 +4,6 @@ Converters compute the shape of a RESHAPE from that of its input where the batch
 STRIDED_SLICE, PACK and others). For one image all of it is known and is worked out here.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial

@@ -5,8 +5,6 @@ the bytes of weights, biases, their scales and the output's range that training 
 replaced.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path

@@ -4,8 +4,6 @@ What no operator says in one step takes several: padding that is neither VALID n
 before the layer, a clamp that no fused activation makes is a MINIMUM or MAXIMUM after it.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

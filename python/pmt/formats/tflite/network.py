@@ -1,7 +1,5 @@
 """The graph under construction while a ``.tflite`` file is read, operator by operator."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """TFLite operators with windows or weights: layers, pools, MEAN, REDUCE_MAX, PAD."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace

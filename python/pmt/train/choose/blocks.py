@@ -1,7 +1,5 @@
 """Choosing trained layers by trial runs, with forward passes only (section 3.3 of the paper)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Memory of a method on a device, by part; zeroth-order training's as the core counts it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any

@@ -1,7 +1,5 @@
 """Multiply-accumulates of a method, counted by purpose."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

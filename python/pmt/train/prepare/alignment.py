@@ -24,8 +24,6 @@ much: that much of the distance to the clean statistics is left alone (James and
 All take forward passes only, no labels and no perturbations.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

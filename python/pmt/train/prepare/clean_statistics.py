@@ -4,8 +4,6 @@ For every layer but the last, mean and deviation of each channel before its acti
 with a spatial window also the covariances of the layer's input at every distance inside it.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 from collections.abc import Callable

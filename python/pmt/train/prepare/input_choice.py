@@ -11,8 +11,6 @@ Which candidates, and in which order, the core says that a board has, too:
 ``cpp/core/learn/input_search.hpp``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple

@@ -10,8 +10,6 @@ favors, and writes it as int8 weights with scales of their own. The int8 output 
 range for the logits of the images that it was solved on.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
