@@ -170,7 +170,7 @@ def test_the_last_layers_before_the_head_are_inspected():
         inspected_layers(residual_network(), 0)
 
 
-def test_every_name_of_the_package_is_there() -> None:
+def test_every_name_of_the_package_is_there():
     from pmt.baselines import sparse_update
 
     assert all(getattr(sparse_update, name) for name in sparse_update.__all__)

@@ -68,7 +68,7 @@ def code(objects: list[Path]) -> str:
     return run("arm-none-eabi-objdump", "-d", "--no-show-raw-insn", *objects)
 
 
-def test_needs_nothing_but_copies_and_integer_helpers(undefined: set[str]) -> None:
+def test_needs_nothing_but_copies_and_integer_helpers(undefined):
     assert undefined <= RUN_TIME
 
 
@@ -82,29 +82,29 @@ def test_needs_nothing_but_copies_and_integer_helpers(undefined: set[str]) -> No
         ("libm", r"^(expf?|logf?|powf?|sqrtf?|lrintf?|roundf?|rintf?|floorf?)$"),
     ],
 )
-def test_does_not_call(undefined: set[str], what: str, pattern: str) -> None:
+def test_does_not_call(undefined, what, pattern):
     found = sorted(symbol for symbol in undefined if re.search(pattern, symbol))
     assert found == [], f"the core calls {what}"
 
 
-def test_has_no_static_constructor(objects: list[Path]) -> None:
+def test_has_no_static_constructor(objects):
     assert ".init_array" not in run("arm-none-eabi-objdump", "-h", *objects)
 
 
-def test_computes_in_single_precision(code: str) -> None:
+def test_computes_in_single_precision(code):
     assert re.findall(r"\bv\w+(?:\.\w+)*\.f64\b", code) == []
     assert "vmul.f32" in code  # the pattern's counterpart does occur
 
 
-def test_does_not_fuse_multiply_and_add(code: str) -> None:
+def test_does_not_fuse_multiply_and_add(code):
     assert re.findall(r"\bvf?n?m(?:la|ls|a|s)\.f32\b", code) == []
 
 
-def test_takes_a_square_root_with_one_instruction(code: str) -> None:
+def test_takes_a_square_root_with_one_instruction(code):
     assert "vsqrt.f32" in code
 
 
-def test_flash_of_the_core_stays_small(objects: list[Path]) -> None:
+def test_flash_of_the_core_stays_small(objects):
     total = run("arm-none-eabi-size", "-t", *objects).splitlines()[-1].split()
     text, data, bss = (int(value) for value in total[:3])
     assert text < 128 * 1024  # all of it, two sets of kernels; a firmware links what it calls

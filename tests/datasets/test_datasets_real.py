@@ -43,7 +43,7 @@ def sampled(
     return folders
 
 
-def test_food_as_an_image_folder(food: Path) -> None:
+def test_food_as_an_image_folder(food):
     train, test = load(food), load(food, split="test", size=64)
     assert train.images.shape == (600, 128, 128, 3)
     assert test.images.shape == (400, 64, 64, 3)
@@ -56,7 +56,7 @@ def test_food_as_an_image_folder(food: Path) -> None:
     assert abs(train.images[..., 0].mean() - train.images[..., 2].mean()) > 20
 
 
-def test_food_in_the_layout_of_food_101(food: Path, tmp_path: Path) -> None:
+def test_food_in_the_layout_of_food_101(food, tmp_path):
     """The same images through the official lists give the same pixels."""
     files = image_files(food)
     (tmp_path / "meta").mkdir()
@@ -77,9 +77,7 @@ def test_food_in_the_layout_of_food_101(food: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "classes", "images"), [("cars", 196, (620, 195)), ("birds", 100, (300, 291))]
 )
-def test_samples_of_the_large_sets(
-    sampled: dict[str, Path], name: str, classes: int, images: tuple[int, int]
-) -> None:
+def test_samples_of_the_large_sets(sampled, name, classes, images):
     for split, count in zip(("train", "test"), images, strict=True):
         files = image_files(sampled[name], split=split)
         assert len(files) == count

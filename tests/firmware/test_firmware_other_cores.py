@@ -60,7 +60,7 @@ CORES = {
 
 
 @pytest.mark.parametrize("name", CORES)
-def test_the_library_trains_the_same_bytes(tmp_path: Path, name: str) -> None:
+def test_the_library_trains_the_same_bytes(tmp_path, name):
     core = CORES[name]
     packages = "gcc-arm-none-eabi gcc-riscv64-unknown-elf qemu-system-arm qemu-user-static make"
     need_tools(core.prefix + "g++", core.run[0], "make", packages=packages)
@@ -94,7 +94,7 @@ def test_the_library_trains_the_same_bytes(tmp_path: Path, name: str) -> None:
     assert log.returncode == 0
 
 
-def test_a_target_file_makes_firmware_for_a_cortex_m4(tmp_path: Path) -> None:
+def test_a_target_file_makes_firmware_for_a_cortex_m4(tmp_path):
     target = tmp_path / "cortex-m4.toml"
     target.write_text(CORTEX_M4)
     model = residual_network()

@@ -53,7 +53,7 @@ def run(elf: Path, *arguments: str) -> list[str]:
 
 
 @pytest.mark.parametrize("size", [1 << 20, 4 << 30], ids=["addressed by bytes", "by blocks"])
-def test_blocks_are_read_and_written(firmware: Path, tmp_path: Path, size: int) -> None:
+def test_blocks_are_read_and_written(firmware, tmp_path, size):
     card = tmp_path / "card.img"
     block = struct.pack("<128I", *(0x01010101 * i for i in range(128)))
     with card.open("wb") as file:
@@ -72,6 +72,6 @@ def test_blocks_are_read_and_written(firmware: Path, tmp_path: Path, size: int) 
     assert not any(content[6 * 512 :])
 
 
-def test_an_empty_slot(firmware: Path) -> None:
+def test_an_empty_slot(firmware):
     log = run(firmware)
     assert log[:3] == ["open: 1", "blocks: 0", "read: 1"]

@@ -139,7 +139,7 @@ def behind(tmp_path_factory: pytest.TempPathFactory, firmware_objects: Path) -> 
     return project(folder / "fw", str(target), firmware_objects)
 
 
-def test_firmware_behind_a_boot_loader_trains(behind: Path) -> None:
+def test_firmware_behind_a_boot_loader_trains(behind):
     done = make(behind)
     assert done.returncode == 0, done.stdout
     status, log = start_by_loader(behind)
@@ -147,16 +147,14 @@ def test_firmware_behind_a_boot_loader_trains(behind: Path) -> None:
     assert log[-1] == "verify: ok (5 steps, 6 layers, 16 activations)"
 
 
-def test_exceptions_come_to_the_firmware_and_not_to_its_boot_loader(behind: Path) -> None:
+def test_exceptions_come_to_the_firmware_and_not_to_its_boot_loader(behind):
     status, log = start_by_loader(built(behind, TICKS_AND_A_FAULT))
     assert status == 1, log
     assert log[:2] == ["interrupts come", "time goes on without them"]
     assert re.fullmatch(f"error: {FAULT}", log[2]), log
 
 
-def test_vectors_that_no_processor_takes_do_not_link(
-    tmp_path: Path, firmware_objects: Path
-) -> None:
+def test_vectors_that_no_processor_takes_do_not_link(tmp_path, firmware_objects):
     target = tmp_path / "odd.toml"
     target.write_text(BEHIND_A_LOADER)
     folder = project(tmp_path / "fw", str(target), firmware_objects)
@@ -170,7 +168,7 @@ def test_vectors_that_no_processor_takes_do_not_link(
     assert reason in done.stdout
 
 
-def test_a_fault_outlives_the_reset(tmp_path: Path, firmware_objects: Path) -> None:
+def test_a_fault_outlives_the_reset(tmp_path, firmware_objects):
     folder = built(project(tmp_path / "fw", TARGET, firmware_objects), FAULTS)
     run = make(folder, "qemu")
     assert run.returncode == 0, run.stdout

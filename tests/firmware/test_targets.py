@@ -229,9 +229,7 @@ def test_the_plain_reader_knows_a_hash_in_a_string():
         ([], False),
     ],
 )
-def test_which_processors_have_kernels_of_their_own(
-    tmp_path: Path, flags: list[str], dsp: bool
-) -> None:
+def test_which_processors_have_kernels_of_their_own(tmp_path, flags, dsp):
     file = tmp_path / "board.toml"
     wiring = 'supply = "ldo"\ncrystal_hz = 0\n'
     file.write_text(f'board = "stm32f746g-disco"\n{wiring}flags = {flags}\n')

@@ -2,7 +2,6 @@
 
 import dataclasses
 import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,7 +35,7 @@ def fitted(model: pmt.Model, data: Any, **changes: Any) -> pmt.RunResult:
 
 @pytest.mark.parametrize("factor", [1.0, 30.0, 1000.0])
 @pytest.mark.parametrize("end", [-128, 127])
-def test_every_target_of_the_output_trains(factor: float, end: int) -> None:
+def test_every_target_of_the_output_trains(factor, end):
     model = scaled(factor)
     images = pixels(model, 8)
     target = np.full((8, 1), 0.1 * factor * end, np.float32)
@@ -49,7 +48,7 @@ def test_every_target_of_the_output_trains(factor: float, end: int) -> None:
     assert result.epochs[0]["changed"] > 0
 
 
-def test_targets_outside_of_the_range_are_refused() -> None:
+def test_targets_outside_of_the_range_are_refused():
     model = scaled(10.0)
     images = pixels(model, 4)
     expected = (
@@ -67,7 +66,7 @@ def test_targets_outside_of_the_range_are_refused() -> None:
         fitted(model, Dataset.with_targets(images, [0, 1, -0.5, 1]), loss="binary_cross_entropy")
 
 
-def test_a_network_of_one_output_learns_labels_0_and_1() -> None:
+def test_a_network_of_one_output_learns_labels_0_and_1():
     model = smooth_network(classes=1)
     images = pixels(model, 24)
     logits = model.logits(images)[:, 0]
@@ -83,7 +82,7 @@ def test_a_network_of_one_output_learns_labels_0_and_1() -> None:
 
 
 @pytest.mark.parametrize("loss", ["cross_entropy", "entropy"])
-def test_one_output_is_not_compared_with_others(loss: str) -> None:
+def test_one_output_is_not_compared_with_others(loss):
     model = smooth_network(classes=1)
     expected = (
         f"loss='{loss}' compares outputs with each other, and the model has one; use "
@@ -93,7 +92,7 @@ def test_one_output_is_not_compared_with_others(loss: str) -> None:
         fitted(model, (pixels(model, 8), np.zeros(8, int)), loss=loss)
 
 
-def test_equal_labels_are_told() -> None:
+def test_equal_labels_are_told():
     model = smooth_network(classes=1)
     expected = (
         "all 8 targets of data set 'data' are equal: training teaches the model a constant; add "
@@ -104,9 +103,7 @@ def test_equal_labels_are_told() -> None:
 
 
 @pytest.mark.parametrize(("kind", "classes"), [("targets", 1), ("targets", 3), ("labels", 1)])
-def test_the_command_line_trains_on_targets_of_a_file(
-    kind: str, classes: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_line_trains_on_targets_of_a_file(kind, classes, tmp_path, capsys):
     model = smooth_network(classes=classes)
     model.save(tmp_path / "one.pmt")
     images, values = pixels(model, 24), np.arange(24) % 2
@@ -127,7 +124,7 @@ def test_the_command_line_trains_on_targets_of_a_file(
 
 
 @pytest.mark.parametrize("classes", [1, 3])
-def test_the_command_line_exports_targets_of_a_file(classes: int, tmp_path: Path) -> None:
+def test_the_command_line_exports_targets_of_a_file(classes, tmp_path):
     model = smooth_network(classes=classes)
     model.save(tmp_path / "one.pmt")
     images = pixels(model, 12)
