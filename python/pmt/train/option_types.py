@@ -1,5 +1,7 @@
 """Names and types of options as keyword arguments, for type checkers and editors."""
 
+from __future__ import annotations
+
 from typing import TypedDict
 
 from pmt.train.losses import LossFunction
