@@ -15,8 +15,6 @@ one. The same machine, torch and thread count give the same bytes again; another
 a float sum otherwise and end a little elsewhere.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ A mutant that no test notices is a rule that no test asserts, or a change withou
 They are changed in copies, in build/mutants.
 """
 
-from __future__ import annotations
-
 import ast
 import io
 import os

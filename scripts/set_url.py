@@ -6,8 +6,6 @@ Links and pictures of README.md become absolute, and pyproject.toml gets the pro
 files are changed in place: take a copy, such as an unpacked source distribution.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

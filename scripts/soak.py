@@ -4,8 +4,6 @@
 process, and compares it with one that was never stopped. Linux only.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import resource
 import sys

@@ -25,70 +25,62 @@ std::string name_of(const py::object& function) {
 // A Python callable as the loss: called with the logits of a block of queries of a sample, under the GIL.
 class PythonLoss {
  public:
-  PythonLoss(py::object function, int32_t classes);
+  PythonLoss(py::object function, int32_t classes)
+      : function_(std::move(function)), name_(name_of(function_)), classes_(classes) {}
 
   // function(logits (rows, 1, classes), labels of the sample) -> losses (rows, 1).
-  void write(const host::LogitBlock& block, int32_t* losses) const;
+  void write(const host::LogitBlock& block, int32_t* losses) const {
+    const py::gil_scoped_acquire gil;
+    const FloatArray logits(std::vector<py::ssize_t>{block.rows, 1, classes_}, block.logits);
+    const py::object returned = function_(logits, labels(block));
+    check_real(returned);
+    const auto values = py::array_t<double, py::array::c_style | py::array::forcecast>::ensure(returned);
+    if (!values) {
+      throw py::type_error("loss " + name_ + " must return an array of numbers; got " + type_name(returned));
+    }
+    if (values.ndim() != 2 || values.shape(0) != block.rows || values.shape(1) != 1) {
+      throw py::value_error("loss " + name_ + " must return a loss for each query and sample, shape (" +
+                            std::to_string(block.rows) + ", 1) for logits " + shape_text(logits) + "; got " +
+                            shape_text(values));
+    }
+    for (int32_t i = 0; i < block.rows; ++i) losses[i] = fixed(values.data()[i]);
+  }
 
  private:
-  py::object labels(const host::LogitBlock& block) const;
-  void check_real(const py::object& returned) const;
-  int32_t fixed(double loss) const;
+  // The label of one sample: (1,), targets (1, classes), or None.
+  py::object labels(const host::LogitBlock& block) const {
+    const host::SampleArray& all = *block.samples;
+    if (all.targets != nullptr) {
+      const float* own = all.targets + static_cast<ptrdiff_t>(block.sample) * classes_;
+      return FloatArray(std::vector<py::ssize_t>{1, classes_}, own);
+    }
+    if (all.labels == nullptr || all.labels[block.sample] == no_label) return py::none();
+    return Int64Array(1, all.labels + block.sample);
+  }
+
+  // A mask and an imaginary part would be lost without a word.
+  void check_real(const py::object& returned) const {
+    if (py::module_::import("numpy").attr("ma").attr("isMaskedArray")(returned).cast<bool>()) {
+      throw py::type_error("loss " + name_ + " returned a masked array, whose mask counts for nothing; fill it");
+    }
+    const auto array = py::array::ensure(returned);
+    if (array && array.dtype().kind() == 'c') {
+      throw py::type_error("loss " + name_ + " must return real numbers; got complex ones");
+    }
+  }
+
+  int32_t fixed(double loss) const {
+    if (!std::isfinite(loss)) {
+      throw py::value_error("loss " + name_ + " returned " + std::string(py::str(py::float_(loss))) +
+                            "; every loss must be a finite number, and counts as -1024 to 1024");
+    }
+    return fixed_loss(static_cast<float>(loss));
+  }
 
   py::object function_;
   std::string name_;
   int32_t classes_;
 };
-
-PythonLoss::PythonLoss(py::object function, int32_t classes)
-    : function_(std::move(function)), name_(name_of(function_)), classes_(classes) {}
-
-void PythonLoss::write(const host::LogitBlock& block, int32_t* losses) const {
-  const py::gil_scoped_acquire gil;
-  const FloatArray logits(std::vector<py::ssize_t>{block.rows, 1, classes_}, block.logits);
-  const py::object returned = function_(logits, labels(block));
-  check_real(returned);
-  const auto values = py::array_t<double, py::array::c_style | py::array::forcecast>::ensure(returned);
-  if (!values) {
-    throw py::type_error("loss " + name_ + " must return an array of numbers; got " + type_name(returned));
-  }
-  if (values.ndim() != 2 || values.shape(0) != block.rows || values.shape(1) != 1) {
-    throw py::value_error("loss " + name_ + " must return a loss for each query and sample, shape (" +
-                          std::to_string(block.rows) + ", 1) for logits " + shape_text(logits) + "; got " +
-                          shape_text(values));
-  }
-  for (int32_t i = 0; i < block.rows; ++i) losses[i] = fixed(values.data()[i]);
-}
-
-// The label of one sample: (1,), targets (1, classes), or None.
-py::object PythonLoss::labels(const host::LogitBlock& block) const {
-  const host::SampleArray& all = *block.samples;
-  if (all.targets != nullptr) {
-    const float* own = all.targets + static_cast<ptrdiff_t>(block.sample) * classes_;
-    return FloatArray(std::vector<py::ssize_t>{1, classes_}, own);
-  }
-  if (all.labels == nullptr || all.labels[block.sample] == no_label) return py::none();
-  return Int64Array(1, all.labels + block.sample);
-}
-
-// A mask and an imaginary part would be lost without a word.
-void PythonLoss::check_real(const py::object& returned) const {
-  if (py::module_::import("numpy").attr("ma").attr("isMaskedArray")(returned).cast<bool>()) {
-    throw py::type_error("loss " + name_ + " returned a masked array, whose mask counts for nothing; fill it");
-  }
-  const auto array = py::array::ensure(returned);
-  if (array && array.dtype().kind() == 'c') {
-    throw py::type_error("loss " + name_ + " must return real numbers; got complex ones");
-  }
-}
-
-int32_t PythonLoss::fixed(double loss) const {
-  if (!std::isfinite(loss)) {
-    throw py::value_error("loss " + name_ + " returned " + std::string(py::str(py::float_(loss))) +
-                          "; every loss must be a finite number, and counts as -1024 to 1024");
-  }
-  return fixed_loss(static_cast<float>(loss));
-}
 
 // A trainer whose loss is a Python callable, unless that is None.
 std::unique_ptr<HostTrainer> make_trainer(std::shared_ptr<HostModel> model, const TrainerOptions& options,

@@ -1,7 +1,5 @@
 """``python -m pmt_lab`` is ``pmt-lab``."""
 
-from __future__ import annotations
-
 import sys
 
 from pmt_lab.cli import main

@@ -9,8 +9,6 @@ some pixels are stuck. The mosaic is filled by bilinear interpolation, white bal
 bits of sRGB. None of this is one of the corruptions of CIFAR-10-C.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

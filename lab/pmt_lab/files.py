@@ -1,7 +1,5 @@
 """Files that are whole or as they were, where kept figures come from, and words of messages."""
 
-from __future__ import annotations
-
 import datetime
 import difflib
 import json

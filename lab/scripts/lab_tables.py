@@ -9,8 +9,6 @@ output is put between its two lines:
     <!-- end of table -->
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import io
@@ -41,10 +39,7 @@ def main() -> None:
 def filled(text: str) -> str:
     """Return a page with the tables that its blocks name.
 
-    Raises
-    ------
-    ValueError
-        If a block is left open or closed twice, or `pmt-lab report` refuses it.
+    A ValueError says that a block is left open or closed twice, or `pmt-lab report` refuses it.
     """
     lines: list[str] = []
     block = ""

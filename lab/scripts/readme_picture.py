@@ -7,8 +7,6 @@ Accuracies are means of the paper's twelve corruptions, which weigh alike. Metho
 corruption has not been run yet are left out.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -91,14 +89,7 @@ METHODS = (
         "vermilion",
         up=-36,
     ),
-    Method(
-        "pmt, block 2,\nunprepared: ",
-        "cifar10c_default",
-        "default",
-        OURS,
-        "green",
-        up=-22,
-    ),
+    Method("pmt, block 2,\nunprepared: ", "cifar10c_default", "default", OURS, "green", up=-22),
     Method(
         "unprepared, ten times the work: ",
         "cifar10c_default_tenfold",

@@ -7,8 +7,6 @@ that show those results, which takes seconds; texts are those of the source, and
 stay. Pictures are light, and the same bytes as long as they show the same.
 """
 
-from __future__ import annotations
-
 import argparse
 import base64
 import io

@@ -1,7 +1,5 @@
 """Where oneDNN's headers are installed: the comparison builds, and both compute the same layers."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Other engines on the same network. Their outputs show that they were given the same network."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The simulated camera: what it adds is what its parameters say."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The study of gradient quality: exact gradients, theory against measurement."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from networks import labels, pixels, residual_network, smooth_network

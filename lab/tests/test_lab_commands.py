@@ -1,7 +1,5 @@
 """Each command is one public function: called as a notebook calls it, it gives the same figures."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 
 import pytest
@@ -18,7 +16,7 @@ from pmt_lab.sweep import run_sweep
 
 
 @pytest.fixture
-def model(tmp_path) -> str:
+def model(tmp_path):
     return str(write_model(tmp_path))
 
 

@@ -1,7 +1,5 @@
 """Plots of the lab: what they show, and how they look."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -5,8 +5,6 @@ right are those of tables; whole numbers are settings. The tables of another sec
 lab count where the paragraph links to it. Whole numbers and powers of ten in prose are not read.
 """
 
-from __future__ import annotations
-
 import ast
 import operator
 import re
@@ -91,7 +89,7 @@ def linked(paragraph: str, parts: dict[str, str]) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_decimals_stand_in_a_table_or_follow_from_one(page: Path) -> None:
+def test_decimals_stand_in_a_table_or_follow_from_one(page):
     text = page.read_text()
     found = list(sections(text))
     parts = {anchor: whole for anchor, _, whole in found}
@@ -114,7 +112,7 @@ def test_decimals_stand_in_a_table_or_follow_from_one(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_what_follows_from_a_table_is_computed_right(page: Path) -> None:
+def test_what_follows_from_a_table_is_computed_right(page):
     for comment in _COMMENT.findall(prose(page.read_text())):
         for figure, formula in derived(comment):
             places = len(figure.partition(".")[2])
@@ -123,7 +121,7 @@ def test_what_follows_from_a_table_is_computed_right(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_the_cells_of_tables_are_whole(page: Path) -> None:
+def test_the_cells_of_tables_are_whole(page):
     """A stroke ends a cell, in code too, unless a backslash stands before it."""
     cut, columns = [], 0
     for line in _FENCE.sub("", page.read_text()).splitlines():
@@ -133,7 +131,7 @@ def test_the_cells_of_tables_are_whole(page: Path) -> None:
     assert cut == []
 
 
-def test_a_figure_from_nowhere_is_found() -> None:
+def test_a_figure_from_nowhere_is_found():
     page = (
         "# A\n\n## One sign\n\nIt gains 0.18.\n\n| 1.445 |\n\n## Two\n\n0.7..1.6\n\n```\n2.5\n```"
     )

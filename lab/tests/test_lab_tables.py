@@ -1,7 +1,5 @@
 """Tables of the lab's pages come from the runs that are kept with them."""
 
-from __future__ import annotations
-
 import re
 import runpy
 from pathlib import Path
@@ -18,12 +16,12 @@ PAGES = ("choices.md", "preparation.md", "results.md")
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_the_tables_are_made_from_what_is_kept(name: str) -> None:
+def test_the_tables_are_made_from_what_is_kept(name):
     page = (LAB / name).read_text(encoding="utf-8")
     assert SCRIPT["filled"](page) == page, f"run `python scripts/lab_tables.py pages/{name}`"
 
 
-def test_every_file_has_its_table() -> None:
+def test_every_file_has_its_table():
     pages = "".join((LAB / name).read_text(encoding="utf-8") for name in PAGES)
     lines = re.findall(r"^<!-- table: (.*) -->$", pages, re.MULTILINE)
     named = {word for line in lines for word in line.split() if word.endswith(".json")}
@@ -32,7 +30,7 @@ def test_every_file_has_its_table() -> None:
     assert named == kept
 
 
-def test_a_block_is_filled_with_what_the_report_prints() -> None:
+def test_a_block_is_filled_with_what_the_report_prints():
     filled = SCRIPT["filled"](f"before\n\n{BLOCK}\nold\n{END}\n\nafter\n").splitlines()
     assert filled[:5] == ["before", "", BLOCK, "", "**test accuracy in %**"]
     assert any(
@@ -51,12 +49,12 @@ def test_a_block_is_filled_with_what_the_report_prints() -> None:
         (END, f"{END} ends no block: add <!-- table: FILE.json [OPTIONS] -->"),
     ],
 )
-def test_blocks_that_are_not_closed(page: str, error: str) -> None:
+def test_blocks_that_are_not_closed(page, error):
     with pytest.raises(ValueError, match=f"^{re.escape(error)}$"):
         SCRIPT["filled"](page)
 
 
-def test_what_the_report_refuses() -> None:
+def test_what_the_report_refuses():
     message = r"^table: sweeps/none\.json: pmt-lab: error: .*: no such folder or file"
     with pytest.raises(ValueError, match=message):
         SCRIPT["filled"](f"<!-- table: sweeps/none.json -->\n{END}\n")

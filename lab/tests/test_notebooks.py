@@ -1,7 +1,5 @@
 """The notebooks run from top to bottom, and print what was committed."""
 
-from __future__ import annotations
-
 import ast
 import base64
 import importlib

@@ -1,7 +1,5 @@
 """Sweeps and reports have the methods that a user registers."""
 
-from __future__ import annotations
-
 from cli_files import write_data, write_model
 from lab_files import program
 from sweep_files import GRID

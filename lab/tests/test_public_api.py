@@ -1,7 +1,5 @@
 """The lab uses pmt as any researcher would: what it imports is public and in the reference."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import re

@@ -1,7 +1,5 @@
 """README's numbers and picture come from the versioned results."""
 
-from __future__ import annotations
-
 import re
 import runpy
 from pathlib import Path
@@ -48,18 +46,18 @@ def picture() -> dict[str, Any]:
         ("paper", {"method": "paper"}, "it has {:.0f} % with all of its forwards"),
     ],
 )
-def test_accuracies_are_those_of_the_results(grid: str, axes: dict[str, str], text: str) -> None:
+def test_accuracies_are_those_of_the_results(grid, axes, text):
     pytest.importorskip("matplotlib")
     found = find(results.load("cifar10c-accuracy")["data"], f"cifar10c_{grid}", **axes)
     assert text.format(picture()["mean_of"]("accuracy", found)) in README
 
 
-def test_the_published_accuracy_is_the_papers() -> None:
+def test_the_published_accuracy_is_the_papers():
     paper = published("cifar10c-accuracy")
     assert f"whose published accuracy is {np.mean(paper['bp_free']):.0f} %" in README
 
 
-def test_the_picture_is_drawn_from_the_results(tmp_path: Path) -> None:
+def test_the_picture_is_drawn_from_the_results(tmp_path):
     pytest.importorskip("matplotlib")
     ax = picture()["draw"](results.load("cifar10c-accuracy")["data"])
     texts = [text.get_text() for text in ax.texts]
@@ -70,9 +68,7 @@ def test_the_picture_is_drawn_from_the_results(tmp_path: Path) -> None:
     ax.figure.clear()
 
 
-def test_the_demo_prints_what_readme_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_demo_prints_what_readme_says(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["demo"]) == 0
     printed = capsys.readouterr().out

@@ -1,7 +1,5 @@
 """Tables and curves of sweeps, from folders and kept files whose figures are known."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

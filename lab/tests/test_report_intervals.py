@@ -1,7 +1,5 @@
 """Intervals of means: formulas against simulation and against published quantiles."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

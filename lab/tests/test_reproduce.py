@@ -1,7 +1,5 @@
 """Studies of the paper: verdicts, rows, results as files, small runs, and their page."""
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import replace

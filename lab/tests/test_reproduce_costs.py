@@ -1,7 +1,5 @@
 """Studies of memory and multiply-accumulates: what is counted now is what the page shows."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Studies of gradient estimates: small ones measured, and what their figures are taken to say."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

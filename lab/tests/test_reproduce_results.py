@@ -1,7 +1,5 @@
 """Results of studies as files: measured, written, read, damaged, joined, and never lost."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A study's versioned result, as notebooks show it."""
 
-from __future__ import annotations
-
 import pytest
 from study_data import grid_data, run_record
 

@@ -1,7 +1,5 @@
 """A sweep's runs, in processes and on a cluster: nothing is lost or done twice."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

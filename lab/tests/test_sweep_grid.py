@@ -1,7 +1,5 @@
 """Grid files, those of the documents too, and the runs they become: all errors, stable hashes."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import json
@@ -373,7 +371,7 @@ def options_of(path: Path, options: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "name", [name for name in DECLARED if name not in ("layers", "seed", "macs")]
 )
-def test_every_option_goes_through_a_grid(name: str, tmp_path: Path) -> None:
+def test_every_option_goes_through_a_grid(name, tmp_path):
     option = DECLARED[name]
     wanted = {**NEEDS.get(name, {}), name: another(option.values, option.default)}
     found = options_of(tmp_path / "grid.toml", wanted)

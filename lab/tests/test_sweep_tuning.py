@@ -1,7 +1,5 @@
 """Starts and learning rates of a sweep: the same for every method, and no test image has a say."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex
@@ -399,11 +397,7 @@ FACTORS = "must be a list of two or more distinct numbers > 0, for example [0.1,
         ),
         ("seed = -1", {}, "[tuning] seed = -1 must be 0..2^32-1"),
         ("seed = 1.5", {}, "[tuning] seed = 1.5 must be a whole number"),
-        (
-            'corruption = "fogg"',
-            {},
-            "[tuning] corruption = 'fogg' is unknown; did you mean 'fog'?",
-        ),
+        ('corruption = "fogg"', {}, "[tuning] corruption = 'fogg' is unknown; did you mean 'fog'?"),
         (
             "",
             {

@@ -5,8 +5,6 @@ Each is also the built-in error that its name suggests: ``except ValueError`` ca
 they do in NumPy and scikit-learn.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 __all__ = [
@@ -36,12 +34,8 @@ class PmtError(Exception):
 class _OptionMessage:
     """A message about options, which Python and the command line call by different names.
 
-    Python reads ``held_out 0: ...`` where the command line says ``--held-out 0: ...``.
-
-    Parameters
-    ----------
-    *parts : str
-        Name of an option, text, name of another option, text, and so on.
+    Python reads ``held_out 0: ...`` where the command line says ``--held-out 0: ...``. The parts
+    are the name of an option, text, the name of another option, text, and so on.
     """
 
     def __init__(self, *parts: str) -> None:
@@ -81,11 +75,7 @@ class FileError(PmtError, ValueError):
     """
 
     def __init__(
-        self,
-        path: str,
-        problems: str | Iterable[str] = (),
-        message: str = "",
-        rule: str = "",
+        self, path: str, problems: str | Iterable[str] = (), message: str = "", rule: str = ""
     ) -> None:
         self.path = path
         self.problems = (problems,) if isinstance(problems, str) else tuple(problems)

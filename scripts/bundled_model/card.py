@@ -1,7 +1,5 @@
 """The metadata inside a bundled model, and the card beside it."""
 
-from __future__ import annotations
-
 import json
 import textwrap
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The official images: those to train on, those held out of training, and those to test with."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 from pathlib import Path

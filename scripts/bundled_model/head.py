@@ -1,7 +1,5 @@
 """A linear head on the frozen int8 features of a network, fitted in float and quantized."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

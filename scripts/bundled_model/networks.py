@@ -1,7 +1,5 @@
 """The two networks that start from random weights, as float graphs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """A float graph as a torch module with batch norm, and back."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from typing import Literal
 

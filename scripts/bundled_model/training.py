@@ -5,8 +5,6 @@ model to, so they must be new to it. Crops are the exception that proves how muc
 enlarged, they are as smooth as a blurred image, and a network that saw them stands blur.
 """
 
-from __future__ import annotations
-
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -70,11 +68,7 @@ def train(
         peak, decay = recipe.learning_rate, recipe.weight_decay
         optimizer: Any = torch.optim.AdamW(network.parameters(), peak, weight_decay=decay)
         cycle = torch.optim.lr_scheduler.OneCycleLR(
-            optimizer,
-            peak,
-            epochs=recipe.epochs,
-            steps_per_epoch=steps,
-            pct_start=recipe.warm_up,
+            optimizer, peak, epochs=recipe.epochs, steps_per_epoch=steps, pct_start=recipe.warm_up
         )
     else:
         optimizer = torch.optim.SGD(_groups(network, recipe), momentum=0.9, nesterov=True)

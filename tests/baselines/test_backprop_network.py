@@ -1,7 +1,5 @@
 """The int8 network in torch: the core's bytes forward, the straight-through gradient backward."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from drawn_graphs import drawn_graph, random_images

@@ -1,7 +1,5 @@
 """Rounding of updates to whole weight steps; NumPy alone."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Training by back-propagation: updates, run loop, costs."""
 
-from __future__ import annotations
-
 import doctest
 import importlib
 import subprocess

@@ -1,18 +1,10 @@
 """Sparse back-propagation on small networks: scores by hand, training, resuming, contributions."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
 import pytest
-from networks import (
-    bright_dataset,
-    pixels,
-    random_dataset,
-    residual_network,
-    smooth_network,
-)
+from networks import bright_dataset, pixels, random_dataset, residual_network, smooth_network
 from toy_trainer import Stop, stop_at
 from trained_weights import weight_masks
 
@@ -23,11 +15,7 @@ torch = pytest.importorskip("torch")
 from pmt.baselines.backprop import BackpropOptions, IntegerNetwork  # noqa: E402
 from pmt.baselines.backprop.scheme import LayerUpdate, UpdateScheme  # noqa: E402
 from pmt.baselines.sparse_update.channels import channel_potentials  # noqa: E402
-from pmt.baselines.sparse_update.contribution import (  # noqa: E402
-    Contributions,
-    analyze,
-    scheme_memory,
-)
+from pmt.baselines.sparse_update.contribution import Contributions, analyze, scheme_memory  # noqa: E402
 from pmt.baselines.sparse_update.options import MCUTrainOptions, TinyTrainOptions  # noqa: E402
 from pmt.baselines.sparse_update.trainer import (  # noqa: E402
     MCUTrainTrainer,
@@ -90,11 +78,7 @@ def test_potentials_need_images():
 def test_mcutrain_changes_what_its_scheme_says(tmp_path):
     model = residual_network()
     path = scheme_file(
-        tmp_path,
-        model,
-        LayerUpdate(2, 4, True),
-        LayerUpdate(5, 0, True),
-        LayerUpdate(7, 8, False),
+        tmp_path, model, LayerUpdate(2, 4, True), LayerUpdate(5, 0, True), LayerUpdate(7, 8, False)
     )
     before = model.copy()
     trainer = MCUTrainTrainer(scheme=str(path), epochs=4, batch=10, learning_rate=0.05, threads=1)

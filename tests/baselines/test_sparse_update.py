@@ -1,7 +1,5 @@
 """Schemes of sparse back-propagation: channels, the knapsack, TinyTrain's choice."""
 
-from __future__ import annotations
-
 import itertools
 import json
 
@@ -51,11 +49,7 @@ def test_channels_of_the_largest_weights():
 def test_masks_cover_the_chosen_input_channels():
     model = chain()
     scheme = UpdateScheme(
-        (
-            LayerUpdate(0, 1, True, (1,)),
-            LayerUpdate(1, 2, False, (0, 7)),
-            LayerUpdate(3, 0, True),
-        )
+        (LayerUpdate(0, 1, True, (1,)), LayerUpdate(1, 2, False, (0, 7)), LayerUpdate(3, 0, True))
     )
     masks = weight_masks(model, scheme)
     conv, depth = masks[0].reshape(8, 3, 3, 2), masks[1].reshape(3, 3, 8)
@@ -176,7 +170,7 @@ def test_the_last_layers_before_the_head_are_inspected():
         inspected_layers(residual_network(), 0)
 
 
-def test_every_name_of_the_package_is_there() -> None:
+def test_every_name_of_the_package_is_there():
     from pmt.baselines import sparse_update
 
     assert all(getattr(sparse_update, name) for name in sparse_update.__all__)

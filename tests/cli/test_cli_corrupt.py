@@ -1,7 +1,5 @@
 """pmt corrupt: the layout it writes, what it makes again, and how it stops."""
 
-from __future__ import annotations
-
 import argparse
 import errno
 import io
@@ -34,7 +32,7 @@ NAMES = ("contrast", "shot_noise")
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> Path:
+def data(tmp_path):
     return write_data(tmp_path, train=12, test=7)
 
 
@@ -144,10 +142,7 @@ def test_whole_arrays_are_not_made_again_and_damaged_ones_are(data, tmp_path, ca
     ("more", "message"),
     [
         (["--seed", "1"], "seed is 0 there, 1 here"),
-        (
-            ["--split", "train"],
-            "split is 'test' there, 'train' here; images is 7 there, 12 here",
-        ),
+        (["--split", "train"], "split is 'test' there, 'train' here; images is 7 there, 12 here"),
         (["--constants", "imagenet"], "constants is 'cifar10' there, 'imagenet' here"),
         (["--limit", "6"], "images is 7 there, 6 here"),
     ],
@@ -222,10 +217,7 @@ def test_all_leaves_out_frost_without_its_photographs(data, tmp_path, capsys, mo
     )
     assert main([*command, "--name", "all"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[:2] == [
-        f"1 test image 8x8x3 of {data}, 5 severities, seed 0",
-        f"left out: {why}",
-    ]
+    assert lines[:2] == [f"1 test image 8x8x3 of {data}, 5 severities, seed 0", f"left out: {why}"]
     assert lines[-1] == f"18 arrays and labels.npy, 0.0 MB, in {out}"
     assert json.loads(figures.read_text())["left_out"] == {"frost": why}
     made = {path.stem for path in out.glob("*.npy")}
@@ -315,10 +307,7 @@ def test_ctrl_c_leaves_whole_files_and_the_same_command_goes_on(data, tmp_path):
         time.sleep(0.005)
     process.send_signal(signal.SIGINT)
     _, error = process.communicate(timeout=30)
-    assert (process.returncode, error) == (
-        130,
-        "pmt: interrupted; the same command continues\n",
-    )
+    assert (process.returncode, error) == (130, "pmt: interrupted; the same command continues\n")
     left = files(out)
     assert not [name for name in left if name.endswith(".part")]
     assert "gaussian_noise.npy" not in left

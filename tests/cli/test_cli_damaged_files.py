@@ -1,7 +1,5 @@
 """Every command on every kind of unusable file: one line that names the file, and no traceback."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -91,7 +89,7 @@ DAMAGES: dict[str, Callable[[Path, bytes], None]] = {
 
 
 @pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory, mcunet_path: Path) -> dict[str, bytes]:
+def sound(tmp_path_factory, mcunet_path):
     """A sound file of each kind, by its suffix."""
     folder = tmp_path_factory.mktemp("sound")
     model = residual_network()

@@ -1,10 +1,7 @@
 """`pmt demo`: an adaptation that needs no file."""
 
-from __future__ import annotations
-
 import json
 import re
-from pathlib import Path
 
 import pytest
 
@@ -12,9 +9,7 @@ import pmt
 from pmt.cli import main
 
 
-def test_demo_adapts_without_a_file_and_leaves_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_demo_adapts_without_a_file_and_leaves_none(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["demo", "--json", "-"]) == 0
     printed = capsys.readouterr()
@@ -29,9 +24,7 @@ def test_demo_adapts_without_a_file_and_leaves_none(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_demo_keeps_its_run_in_a_new_folder_alone(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_demo_keeps_its_run_in_a_new_folder_alone(tmp_path, capsys):
     out = tmp_path / "demo"
     assert main(["demo", "--out", str(out)]) == 0
     assert pmt.RunFolder(out).done

@@ -1,7 +1,5 @@
 """The documents show what the program prints."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from pathlib import Path

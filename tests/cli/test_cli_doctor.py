@@ -1,21 +1,15 @@
 """`pmt doctor`: the facts for a report of a problem."""
 
-from __future__ import annotations
-
 import json
 import re
 from importlib import metadata
-
-import pytest
 
 import pmt
 from pmt import _core
 from pmt.cli import doctor, main
 
 
-def test_doctor_names_versions_kernels_packages_and_programs(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_doctor_names_versions_kernels_packages_and_programs(capsys):
     assert main(["doctor", "--json", "-"]) == 0
     printed = capsys.readouterr()
     figures = json.loads(printed.out)
@@ -28,9 +22,7 @@ def test_doctor_names_versions_kernels_packages_and_programs(
     assert not {"dev", "test", "docs"} & set(figures["extras"])
 
 
-def test_what_is_missing_has_its_remedy_and_a_damaged_model_is_an_error(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_missing_has_its_remedy_and_a_damaged_model_is_an_error(capsys, monkeypatch):
     def missing(package: str) -> str:
         raise metadata.PackageNotFoundError(package)
 

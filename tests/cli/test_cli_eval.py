@@ -1,7 +1,5 @@
 """``pmt eval``: by class, the confusion matrix, and another model on the same images."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

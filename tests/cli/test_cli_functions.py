@@ -1,7 +1,5 @@
 """Each command is one public function: called as a notebook calls it, it gives the same figures."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -23,12 +21,12 @@ from pmt.train.prepare import align_model, store_statistics
 
 
 @pytest.fixture
-def model(tmp_path) -> str:
+def model(tmp_path):
     return str(write_model(tmp_path))
 
 
 @pytest.fixture
-def data(tmp_path) -> str:
+def data(tmp_path):
     return str(write_data(tmp_path))
 
 

@@ -1,7 +1,5 @@
 """``pmt predict``: the table, JSON, names of another data set, bad input."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,8 +1,6 @@
 """The command as a process: streams closed, full or left by their reader, names that would steer a
 terminal, and the signals that end it."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import signal
@@ -44,7 +42,7 @@ def shell(line: str, *, buffered: bool = True) -> tuple[int, str, str]:
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+def model(tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "net.pmt"
     residual_network().save(path)
     return str(path)

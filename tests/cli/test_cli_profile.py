@@ -1,7 +1,5 @@
 """``pmt profile`` as a program: what methods take, on a model and on a board."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

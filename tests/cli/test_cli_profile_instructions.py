@@ -1,7 +1,5 @@
 """``pmt profile --instructions``: counts from QEMU."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``pmt quantize``, with a reader of ONNX that gives a network of our own."""
 
-from __future__ import annotations
-
 import json
 import sys
 from types import ModuleType

@@ -1,7 +1,5 @@
 """``pmt scheme`` as a program."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

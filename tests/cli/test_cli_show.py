@@ -1,7 +1,5 @@
 """pmt show: what stands where in a contact sheet."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os
@@ -20,12 +18,7 @@ from pmt._util import atomic_file
 from pmt.cli import main
 from pmt.corruptions import corrupt, names
 from pmt.datasets import Dataset, load, load_corrupted, save_npz
-from pmt.sheets import (
-    corruption_sheet,
-    dataset_sheet,
-    make_sheet,
-    stage_sheet,
-)
+from pmt.sheets import corruption_sheet, dataset_sheet, make_sheet, stage_sheet
 
 
 def made(labels=(0, 1, 1, 0, 2), side=8, channels=3) -> Dataset:
@@ -120,8 +113,7 @@ def test_without_names_all_corruptions_are_shown(tmp_path, capsys, drawn, monkey
     write_overlays(tmp_path / "frost")
     monkeypatch.setenv("PMT_DATA", str(tmp_path))
     monkeypatch.setattr(
-        "pmt.sheets.data_sheet.corrupt",
-        lambda images, *arguments, **options: images,
+        "pmt.sheets.data_sheet.corrupt", lambda images, *arguments, **options: images
     )
     data = write_data(tmp_path)
     assert main(["show", str(data), "--corruptions", "--out", str(tmp_path / "s.png")]) == 0

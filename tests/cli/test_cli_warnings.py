@@ -1,10 +1,7 @@
 """Warnings as the program prints them: one line each, on standard error."""
 
-from __future__ import annotations
-
 import re
 import warnings
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +14,7 @@ from pmt.datasets import load, save_npz
 
 
 @pytest.fixture(autouse=True)
-def shown() -> Iterator[None]:
+def shown():
     """Warnings are shown, as outside of tests, and no errors."""
     with warnings.catch_warnings():
         warnings.simplefilter("always")
@@ -31,9 +28,7 @@ def images_of(folder: Path, count: int = 2) -> None:
         pillow.new("L", (28, 28), 50 * number).save(folder / f"{number}.png")
 
 
-def test_a_warning_is_one_line_and_the_command_goes_on(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_warning_is_one_line_and_the_command_goes_on(tmp_path, capsys):
     images_of(tmp_path / "cat")
     images_of(tmp_path / "dog")
     assert main(["eval", "fashion_mnist_dscnn", "--data", str(tmp_path)]) == 0
@@ -46,7 +41,7 @@ def test_a_warning_is_one_line_and_the_command_goes_on(
     )
 
 
-def test_a_limit_of_one_class_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_limit_of_one_class_alone(tmp_path, capsys):
     data = pmt.datasets.bundled("train")
     save_npz(data[data.labels == 2], tmp_path / "some.npz")
     command = ["train", "fashion_mnist_dscnn", "--data", str(tmp_path / "some.npz")]
@@ -70,7 +65,7 @@ def test_a_limit_of_one_class_alone(tmp_path: Path, capsys: pytest.CaptureFixtur
     )
 
 
-def test_classes_that_are_sheets_of_images(tmp_path: Path) -> None:
+def test_classes_that_are_sheets_of_images(tmp_path):
     images_of(tmp_path / "cifar10", 3)
     np.savez(tmp_path / "cifar10" / "labels.npz", test=np.zeros(3))
     message = (
@@ -82,7 +77,7 @@ def test_classes_that_are_sheets_of_images(tmp_path: Path) -> None:
         assert len(load(tmp_path)) == 3
 
 
-def test_classes_without_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_classes_without_images(tmp_path, capsys):
     images_of(tmp_path / "dog")
     for name in ("fog/1", "fog/2", "fog/3", "fog/4"):
         (tmp_path / name).mkdir(parents=True)
@@ -103,7 +98,7 @@ def test_classes_without_images(tmp_path: Path, capsys: pytest.CaptureFixture[st
     )
 
 
-def test_other_classes_than_the_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_classes_than_the_models(tmp_path, capsys):
     names = tuple(f"animal {number}" for number in range(10))
     animals = replace(pmt.datasets.bundled("train").take(40), class_names=names, name="animals")
     save_npz(animals, tmp_path / "animals.npz")
@@ -131,7 +126,7 @@ def test_other_classes_than_the_models(tmp_path: Path, capsys: pytest.CaptureFix
     assert note in printed.out.splitlines()
 
 
-def test_a_new_head_that_is_not_trained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_new_head_that_is_not_trained(tmp_path, capsys):
     few = pmt.datasets.bundled("train").take(400)
     five = few.subset(np.flatnonzero(few.labels < 5))
     save_npz(replace(five, class_names=tuple("abcde")), tmp_path / "five.npz")

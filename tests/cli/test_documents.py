@@ -3,8 +3,6 @@
 After a change of the output: PMT_UPDATE_GOLDEN=1 pytest tests/cli/test_documents.py.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -30,7 +28,7 @@ ELSEWHERE = {
 }
 
 
-def test_every_page_with_output_is_run_by_a_test() -> None:
+def test_every_page_with_output_is_run_by_a_test():
     pages = [ROOT / "README.md", *own_pages()]
     shown = {str(page.relative_to(ROOT)) for page in pages if examples(page)}
     assert shown == {*PAGES, *ELSEWHERE}
@@ -38,12 +36,7 @@ def test_every_page_with_output_is_run_by_a_test() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page_shows_what_its_examples_print(
-    page: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_page_shows_what_its_examples_print(page, tmp_path, monkeypatch, capsys):
     if page.endswith("exporters.md"):
         pytest.importorskip("tflite")
     if page.endswith(("learner.md", "costs.md")):
@@ -79,9 +72,7 @@ def check_made_page(folder: Path, text: str, capsys: pytest.CaptureFixture[str])
     return page.read_text()
 
 
-def test_times_may_differ_and_figures_may_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_times_may_differ_and_figures_may_not(tmp_path, monkeypatch, capsys):
     monkeypatch.delenv("PMT_UPDATE_GOLDEN", raising=False)
     current = PAGE.replace("VERSION", pmt.__version__)
     assert check_made_page(tmp_path, current, capsys) == current
@@ -94,9 +85,7 @@ def test_times_may_differ_and_figures_may_not(
             check_made_page(tmp_path, stale, capsys)
 
 
-def test_a_page_is_brought_up_to_date(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_page_is_brought_up_to_date(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("PMT_UPDATE_GOLDEN", "1")
     stale = PAGE.replace("2 images in", "3 images in").replace("[--plan]", "[--plot]")
     assert check_made_page(tmp_path, stale, capsys) == (
@@ -104,7 +93,7 @@ def test_a_page_is_brought_up_to_date(
     )
 
 
-def test_masks_hide_times_alone() -> None:
+def test_masks_hide_times_alone():
     row = "    1      1.7467     0.4170     1.4363    0.4640      5,217         16,000"
     assert masked(f"{row}        0.7") == f"{row} #"
     assert masked("contrast              69,104      0.0") == "contrast #"

@@ -1,7 +1,5 @@
 """Where torch is installed: its forward pass and its gradients against ours."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,9 +1,5 @@
 """The arm_dsp kernels' assembly, run on an emulated Cortex-M7, and compiled for other cores."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 from firmware_tools import COMPILER, CORE, FLAGS, need_firmware_tools, run_on_cortex_m7, succeed
 
@@ -14,13 +10,13 @@ OTHERS = {
 }
 
 
-def test_the_assembly_computes_what_the_portable_kernels_do(tmp_path: Path) -> None:
+def test_the_assembly_computes_what_the_portable_kernels_do(tmp_path):
     log = run_on_cortex_m7("arm_dsp_comparison.cpp", ("base", "kernels"), tmp_path)
     assert log == "equal in 1706 cases\n"
 
 
 @pytest.mark.parametrize("core", OTHERS)
-def test_the_kernels_compile_for_other_cores(core: str, tmp_path: Path) -> None:
+def test_the_kernels_compile_for_other_cores(core, tmp_path):
     """With the DSP extension they are the device's kernels; without it the portable ones are."""
     need_firmware_tools("arm-none-eabi-objdump")
     text = ""

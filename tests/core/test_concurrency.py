@@ -1,7 +1,5 @@
 """Calls from several threads at once, and in forked processes: refused or right, never a crash."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import threading

@@ -1,10 +1,7 @@
 """First calls of users of other libraries: images and labels apart, other names, other files."""
 
-from __future__ import annotations
-
 import errno
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +16,7 @@ X, Y = TRAIN.images, TRAIN.labels
 
 
 @pytest.fixture
-def model() -> pmt.Model:
+def model():
     return pmt.load("fashion_mnist_dscnn")
 
 
@@ -28,7 +25,7 @@ def trainer(**options: object) -> pmt.ZOTrainer:
 
 
 @pytest.mark.filterwarnings("ignore:training images have equal pixels")
-def test_images_and_labels_may_be_two_arguments(model: pmt.Model) -> None:
+def test_images_and_labels_may_be_two_arguments(model):
     assert model.evaluate(X, Y) == model.evaluate(TRAIN) == model.evaluate((X, Y))
     assert (model.confusion(X, Y).matrix == model.confusion(TRAIN).matrix).all()
     assert (model.score_images(X, Y).losses == model.score_images(TRAIN).losses).all()
@@ -65,10 +62,7 @@ def test_images_and_labels_may_be_two_arguments(model: pmt.Model) -> None:
             r"; give y\.astype\(int\), or for float targets use Dataset\.with_targets\(x, y\)$",
         ),
         (Y > 4, r"y is bool: must be integers, .*; give y\.astype\(int\) for two classes$"),
-        (
-            np.where(np.arange(40) == 3, np.nan, Y),
-            r"y\[3\] is NaN: leave out images without one$",
-        ),
+        (np.where(np.arange(40) == 3, np.nan, Y), r"y\[3\] is NaN: leave out images without one$"),
         (Y + 0.5, r"; for float targets use Dataset\.with_targets\(x, y\)$"),
         (
             np.full((40, 10), 0.5, np.float32),
@@ -78,9 +72,7 @@ def test_images_and_labels_may_be_two_arguments(model: pmt.Model) -> None:
         (Y.astype(str), r"; number names with class_names, y = numpy\.unique"),
     ],
 )
-def test_labels_of_another_kind_are_told_what_they_are(
-    model: pmt.Model, labels: np.ndarray, message: str
-) -> None:
+def test_labels_of_another_kind_are_told_what_they_are(model, labels, message):
     with pytest.raises((TypeError, ValueError), match=message):
         model.evaluate(X, labels)
 
@@ -97,7 +89,7 @@ def test_labels_of_another_kind_are_told_what_they_are(
         ("momentum", "here it is examples/momentum.py, on pmt.Engine"),
     ],
 )
-def test_arguments_of_other_libraries_are_known(name: str, remedy: str) -> None:
+def test_arguments_of_other_libraries_are_known(name, remedy):
     with pytest.raises(ValueError, match=re.escape(f"option {name!r} is unknown; {remedy}")):
         pmt.ZOTrainer(**{name: 1})
 
@@ -111,19 +103,19 @@ def test_arguments_of_other_libraries_are_known(name: str, remedy: str) -> None:
         ("net.pb", "tf.lite.TFLiteConverter with full-integer quantization"),
     ],
 )
-def test_files_of_other_libraries_are_told_the_way(file: str, way: str) -> None:
+def test_files_of_other_libraries_are_told_the_way(file, way):
     known = "readable are .pmt, .tflite, .onnx and .pkl; "
     with pytest.raises(ValueError, match=re.escape(known + way)):
         pmt.load(file)
 
 
-def test_a_split_may_follow_the_folder(tmp_path: Path) -> None:
+def test_a_split_may_follow_the_folder(tmp_path):
     pmt.datasets.save_npz(TRAIN, tmp_path / "test.npz")
     pmt.datasets.save_npz(TRAIN[:30], tmp_path / "train.npz")
     assert len(pmt.datasets.load(tmp_path, "test")) == 40
 
 
-def test_only_a_full_disk_is_told_to_be_emptied() -> None:
+def test_only_a_full_disk_is_told_to_be_emptied():
     remedies = {code: write_remedy(OSError(code, "")) for code in (errno.ENOSPC, errno.EACCES)}
     assert remedies == {
         errno.ENOSPC: "free some space or choose another folder",
@@ -132,7 +124,7 @@ def test_only_a_full_disk_is_told_to_be_emptied() -> None:
     assert write_remedy(OSError(errno.EIO, "")) == "choose another folder"
 
 
-def test_a_callback_has_a_method_for_each_kind_of_event(model: pmt.Model) -> None:
+def test_a_callback_has_a_method_for_each_kind_of_event(model):
     class Seen(Callback):
         def __init__(self) -> None:
             self.names: list[str] = []

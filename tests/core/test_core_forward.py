@@ -1,7 +1,5 @@
 """The core's forward pass against the NumPy emulation, tensor by tensor."""
 
-from __future__ import annotations
-
 import emulator
 import numpy as np
 import pytest

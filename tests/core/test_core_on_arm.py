@@ -1,7 +1,5 @@
 """The core, compiled for a Cortex-M7: no warnings, heap, C++ run-time or double."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -34,7 +32,7 @@ def run(*command: str | Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def objects(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def objects(tmp_path_factory):
     need_firmware_tools("arm-none-eabi-nm", "arm-none-eabi-objdump")
     folder = tmp_path_factory.mktemp("core")
     sources = sorted((CPP / "core").rglob("*.cpp"))
@@ -53,7 +51,7 @@ def objects(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 @pytest.fixture(scope="module")
-def undefined(objects: list[Path]) -> set[str]:
+def undefined(objects):
     """Symbols that the core needs and does not define."""
     needed, defined = set(), set()
     for line in run("arm-none-eabi-nm", *objects).splitlines():
@@ -66,11 +64,11 @@ def undefined(objects: list[Path]) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def code(objects: list[Path]) -> str:
+def code(objects):
     return run("arm-none-eabi-objdump", "-d", "--no-show-raw-insn", *objects)
 
 
-def test_needs_nothing_but_copies_and_integer_helpers(undefined: set[str]) -> None:
+def test_needs_nothing_but_copies_and_integer_helpers(undefined):
     assert undefined <= RUN_TIME
 
 
@@ -84,29 +82,29 @@ def test_needs_nothing_but_copies_and_integer_helpers(undefined: set[str]) -> No
         ("libm", r"^(expf?|logf?|powf?|sqrtf?|lrintf?|roundf?|rintf?|floorf?)$"),
     ],
 )
-def test_does_not_call(undefined: set[str], what: str, pattern: str) -> None:
+def test_does_not_call(undefined, what, pattern):
     found = sorted(symbol for symbol in undefined if re.search(pattern, symbol))
     assert found == [], f"the core calls {what}"
 
 
-def test_has_no_static_constructor(objects: list[Path]) -> None:
+def test_has_no_static_constructor(objects):
     assert ".init_array" not in run("arm-none-eabi-objdump", "-h", *objects)
 
 
-def test_computes_in_single_precision(code: str) -> None:
+def test_computes_in_single_precision(code):
     assert re.findall(r"\bv\w+(?:\.\w+)*\.f64\b", code) == []
     assert "vmul.f32" in code  # the pattern's counterpart does occur
 
 
-def test_does_not_fuse_multiply_and_add(code: str) -> None:
+def test_does_not_fuse_multiply_and_add(code):
     assert re.findall(r"\bvf?n?m(?:la|ls|a|s)\.f32\b", code) == []
 
 
-def test_takes_a_square_root_with_one_instruction(code: str) -> None:
+def test_takes_a_square_root_with_one_instruction(code):
     assert "vsqrt.f32" in code
 
 
-def test_flash_of_the_core_stays_small(objects: list[Path]) -> None:
+def test_flash_of_the_core_stays_small(objects):
     total = run("arm-none-eabi-size", "-t", *objects).splitlines()[-1].split()
     text, data, bss = (int(value) for value in total[:3])
     assert text < 128 * 1024  # all of it, two sets of kernels; a firmware links what it calls

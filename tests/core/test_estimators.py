@@ -5,8 +5,6 @@ exact gradient is a matrix product, so the theory of random-direction estimates 
 rounding noise of an int8 network.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

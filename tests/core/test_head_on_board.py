@@ -1,10 +1,7 @@
 """The exact head on an emulated Cortex-M7: the bytes of the host."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 from firmware_tools import run_on_cortex_m7
@@ -28,7 +25,7 @@ def array(kind: str, name: str, values: Iterable[int]) -> str:
     return f"alignas(16) {kind} {name}[] = {{{', '.join(map(str, values))}}};\n"
 
 
-def test_a_board_solves_the_head_to_the_bytes_of_the_host(tmp_path: Path) -> None:
+def test_a_board_solves_the_head_to_the_bytes_of_the_host(tmp_path):
     model = pmt.load("fashion_mnist_dscnn")
     foggy = corruptions.corrupt(datasets.bundled("train").take(SAMPLES), "fog", 5, seed=0)
     inputs = model.core.inputs(model.prepare(foggy.images), model.core.op_count - 1)[:, 0, 0]

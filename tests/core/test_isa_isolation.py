@@ -4,8 +4,6 @@ An inline function in two translation units is one function after linking. Were 
 for AVX-512 the one that stays, a processor without it would stop at an illegal instruction.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

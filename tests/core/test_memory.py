@@ -1,7 +1,5 @@
 """A step's memory is taken once: training does not grow."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +16,7 @@ def _resident_bytes() -> int:
 
 
 @pytest.mark.skipif(not STATM.exists(), reason="reads Linux's /proc")
-def test_a_thousand_steps_take_no_more_memory_than_a_hundred() -> None:
+def test_a_thousand_steps_take_no_more_memory_than_a_hundred():
     model = residual_network()
     rng = np.random.default_rng(0)
     images = rng.integers(-128, 128, (4, *model.input_shape), dtype=np.int8)

@@ -1,7 +1,5 @@
 """Same seed, same bytes: whatever the threads, or the moment of an interruption."""
 
-from __future__ import annotations
-
 import os
 import platform
 import subprocess

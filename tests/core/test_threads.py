@@ -1,7 +1,5 @@
 """Threads are taken where they are free: not by every worker of a process pool."""
 
-from __future__ import annotations
-
 import multiprocessing
 import threading
 from concurrent.futures import ProcessPoolExecutor
@@ -22,9 +20,7 @@ def _in_a_worker(start: int) -> tuple[int, int, float]:
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_a_worker_of_a_process_pool_uses_one_thread(
-    method: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_of_a_process_pool_uses_one_thread(method, monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     model = pmt.load("fashion_mnist_dscnn")
     here = model.logits(pmt.datasets.bundled("test").take(4).images, threads=2)
@@ -33,13 +29,13 @@ def test_a_worker_of_a_process_pool_uses_one_thread(
     assert results == [(1, 1, float(here.sum()))] * 2
 
 
-def test_omp_num_threads_decides_in_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_omp_num_threads_decides_in_a_worker(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         assert pool.submit(thread_count, 0).result(timeout=120) == 0
 
 
-def test_as_asked_elsewhere() -> None:
+def test_as_asked_elsewhere():
     assert thread_count(0) == 0
     assert thread_count(3) == 3
     with pytest.raises(ValueError, match=r"^threads must be 0 \(all\) or more; got -1$"):
@@ -48,9 +44,7 @@ def test_as_asked_elsewhere() -> None:
 
 @pytest.mark.parametrize("allowed", [0, 1, 2])
 @pytest.mark.parametrize("asked", [0, 3])
-def test_one_works_where_the_system_starts_no_more(
-    allowed: int, asked: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_works_where_the_system_starts_no_more(allowed, asked, monkeypatch):
     """OpenMP would end the process; a container that limits processes refuses Python too."""
     left = allowed
 

@@ -1,7 +1,5 @@
 """What a step keeps for the next, updates of biases alone, and rounding."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from networks import bright_dataset, random_dataset, residual_network

@@ -1,9 +1,3 @@
-from __future__ import annotations
-
-from collections.abc import Iterator
-from pathlib import Path
-
-import numpy as np
 import pytest
 from frost_overlays import write_overlays
 
@@ -11,7 +5,7 @@ import pmt
 
 
 @pytest.fixture(scope="module")
-def frost_in_the_data_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def frost_in_the_data_folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
     write_overlays(folder / "frost")
     with pytest.MonkeyPatch.context() as patch:
@@ -20,5 +14,5 @@ def frost_in_the_data_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 
 @pytest.fixture(scope="module")
-def photographs(cifar10_dir: Path) -> np.ndarray:
+def photographs(cifar10_dir):
     return pmt.datasets.load(cifar10_dir, split="test").images[:150]

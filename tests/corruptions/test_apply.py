@@ -1,11 +1,8 @@
 """Pixels from release to release, data sets, wrong arguments, and speed."""
 
-from __future__ import annotations
-
 import time
 import zlib
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,7 +25,7 @@ PUBLISHED = (
 )  # fmt: skip
 
 
-def test_the_published_names_come_first_in_the_published_order() -> None:
+def test_the_published_names_come_first_in_the_published_order():
     assert names()[: len(PUBLISHED)] == PUBLISHED
 
 
@@ -56,13 +53,13 @@ GOLDEN = {
 
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_the_pixels_stay_the_same_from_release_to_release(name: str) -> None:
+def test_the_pixels_stay_the_same_from_release_to_release(name):
     for constants, crc in zip(("cifar10", "imagenet"), GOLDEN[name], strict=True):
         pixels = corrupt(made_images(8, 9, 14), name, 3, seed=7, constants=constants)
         assert zlib.crc32(pixels.tobytes()) == crc
 
 
-def test_a_data_set_keeps_its_labels_and_its_own_pixels() -> None:
+def test_a_data_set_keeps_its_labels_and_its_own_pixels():
     images = made_images(8, 9, 14)
     dataset = Dataset(images=images, labels=np.arange(8) % 2, class_names=("a", "b"), name="made")
     noisy = corrupt(dataset, "gaussian_noise", 2)
@@ -74,7 +71,7 @@ def test_a_data_set_keeps_its_labels_and_its_own_pixels() -> None:
     np.testing.assert_array_equal(part.images, noisy.images[[5, 2]])
 
 
-def test_a_data_set_passes_the_constants_on() -> None:
+def test_a_data_set_passes_the_constants_on():
     images = np.arange(4 * 64 * 3).reshape(4, 8, 8, 3).astype(np.uint8)
     dataset = pmt.datasets.Dataset(
         images=images, labels=np.zeros(4, np.int64), class_names=("a",), name="made"
@@ -108,9 +105,7 @@ def test_a_data_set_passes_the_constants_on() -> None:
         ("jpeg_compression", 5, -0.5, 0.5),
     ],
 )
-def test_what_a_corruption_does_to_the_mean(
-    name: str, severity: int, least: float, most: float, photographs: np.ndarray, shared: Path
-) -> None:
+def test_what_a_corruption_does_to_the_mean(name, severity, least, most, photographs, shared):
     result = corrupt(photographs, name, severity, overlays=shared / "data" / "frost")
     assert least < result.mean() - photographs.mean() < most
 
@@ -136,9 +131,7 @@ IMAGE = np.zeros((1, 4, 4, 3), np.uint8)
         ((IMAGE[..., :2], "fog", 1), ValueError, r"images has shape \(1, 4, 4, 2\)"),
     ],
 )
-def test_wrong_arguments(
-    arguments: tuple[object, ...], error: type[Exception], message: str
-) -> None:
+def test_wrong_arguments(arguments, error, message):
     with pytest.raises(error, match=message):
         corrupt(*arguments)  # type: ignore[call-overload]
 
@@ -163,7 +156,7 @@ def test_wrong_arguments(
         ),
     ],
 )
-def test_wrong_options(options: dict[str, object], error: type[Exception], message: str) -> None:
+def test_wrong_options(options, error, message):
     with pytest.raises(error, match=message):
         corrupt(IMAGE, "fog", 1, **options)  # type: ignore[call-overload]
 
@@ -176,7 +169,7 @@ def test_wrong_options(options: dict[str, object], error: type[Exception], messa
         "contrast", "pixelate", "jpeg_compression", "fog", "frost", "speckle_noise", "saturate",
     ],
 )  # fmt: skip
-def test_two_thousand_images_a_second(name: str) -> None:
+def test_two_thousand_images_a_second(name):
     # 2,000 a second are 0.25 s here. In yardsticks, because a machine's neighbors make it slower
     # by half: one is 0.095 s on a quiet Xeon of 2.5 GHz.
     images = flat(100, count=500)

@@ -1,7 +1,5 @@
 """Defocus, gaussian, glass, motion and zoom blur: slow definitions, the published programs."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from corruption_inputs import constants_of, made_images
@@ -26,7 +24,7 @@ def generators(seeds: range) -> list[np.random.Generator]:
     ("severity", "center", "beside"),
     [(1, 215, 9), (2, 112, 28), (3, 82, 29), (4, 63, 29), (5, 40, 24)],
 )
-def test_gaussian_blur_of_a_point(severity: int, center: int, beside: int) -> None:
+def test_gaussian_blur_of_a_point(severity, center, beside):
     # The literals are those of scipy.ndimage.gaussian_filter, mode "nearest", truncate 4.
     image = np.zeros((1, 15, 15, 1), np.uint8)
     image[0, 7, 7] = 255
@@ -36,7 +34,7 @@ def test_gaussian_blur_of_a_point(severity: int, center: int, beside: int) -> No
     np.testing.assert_array_equal(blurred, blurred[::-1])
 
 
-def test_gaussian_blur_keeps_what_is_flat_up_to_the_border() -> None:
+def test_gaussian_blur_keeps_what_is_flat_up_to_the_border():
     blurred = corrupt(np.full((1, 5, 7, 3), 200, np.uint8), "gaussian_blur", 5)
     assert set(np.unique(blurred)) <= {199, 200}
 
@@ -56,9 +54,7 @@ def test_gaussian_blur_keeps_what_is_flat_up_to_the_border() -> None:
         ("imagenet", 3, 2, 2, 2, 113),
     ],
 )
-def test_defocus_blur_of_a_point(
-    constants: str, severity: int, center: int, beside: int, diagonal: int, lit: int
-) -> None:
+def test_defocus_blur_of_a_point(constants, severity, center, beside, diagonal, lit):
     blurred = corrupt(point(), "defocus_blur", severity, constants=constants)[0, :, :, 0]
     assert blurred[16, 16] == center
     assert blurred[16, 15] == blurred[17, 16] == beside
@@ -66,7 +62,7 @@ def test_defocus_blur_of_a_point(
     assert np.count_nonzero(blurred) == lit
 
 
-def test_the_disks_of_defocus_blur() -> None:
+def test_the_disks_of_defocus_blur():
     for constant in constants_of("defocus_blur"):
         kernel = disk(*constant)
         assert kernel.shape == ((21, 21) if constant[0] == 10.0 else (17, 17))
@@ -80,7 +76,7 @@ def test_the_disks_of_defocus_blur() -> None:
 
 
 @pytest.mark.parametrize(("constants", "severity"), [("cifar10", 3), ("imagenet", 1)])
-def test_defocus_blur_pixel_by_pixel(constants: str, severity: int) -> None:
+def test_defocus_blur_pixel_by_pixel(constants, severity):
     images = made_images(count=1, height=9, width=12)
     kernel = disk(*CATALOG["defocus_blur"].constants[constants][severity - 1])
     mirrored = np.pad(images[0] / 255.0, ((8, 8), (8, 8), (0, 0)), mode="reflect")
@@ -103,9 +99,7 @@ def test_defocus_blur_pixel_by_pixel(constants: str, severity: int) -> None:
         ((1.5, 4, 2), (8, 12)),
     ],
 )
-def test_glass_blur_copies_pixel_after_pixel(
-    constant: tuple[float, int, int], shape: tuple[int, int]
-) -> None:
+def test_glass_blur_copies_pixel_after_pixel(constant, shape):
     deviation, reach, passes = constant
     images = made_images(2, *shape)
     displaced = (gaussian_blur(images, deviation, []) * 255).astype(np.uint8)
@@ -123,7 +117,7 @@ def test_glass_blur_copies_pixel_after_pixel(
     )
 
 
-def test_glass_blur_takes_from_above_and_from_the_left_alone() -> None:
+def test_glass_blur_takes_from_above_and_from_the_left_alone():
     images = np.zeros((200, 32, 32, 1), np.uint8)
     images[:, 10, 10] = 255
     # A blur of 0.05 pixels is none at all.
@@ -132,7 +126,7 @@ def test_glass_blur_takes_from_above_and_from_the_left_alone() -> None:
     np.testing.assert_allclose(lit[10:12, 10:12], 0.25, atol=0.1)
 
 
-def test_motion_blur_is_that_of_imagemagick() -> None:
+def test_motion_blur_is_that_of_imagemagick():
     # convert -motion-blur 6x1+30 and 2x1.5-100 of ImageMagick 6.9.11.
     y, x = np.indices((5, 7))
     image = ((y * 67 + x * 41 + y * x * 29) % 256).astype(np.uint8)[None, :, :, None]
@@ -162,14 +156,14 @@ def test_motion_blur_is_that_of_imagemagick() -> None:
         (5, [70, 64, 50, 34, 19, 9, 3, 1]),
     ],
 )
-def test_a_point_leaves_half_a_gaussian_behind(severity: int, tail: list[int]) -> None:
+def test_a_point_leaves_half_a_gaussian_behind(severity, tail):
     radius, deviation = constants_of("motion_blur")[severity - 1]
     blurred = trail(point(), radius, deviation, [0.0])[0, :, :, 0]
     assert blurred[16, 16:8:-1].tolist() == tail
     assert np.count_nonzero(blurred) == np.count_nonzero(blurred[16, :17])
 
 
-def test_motion_blur_goes_at_most_45_degrees_up_or_down() -> None:
+def test_motion_blur_goes_at_most_45_degrees_up_or_down():
     images = np.repeat(point(), 60, axis=0)
     blurred = motion_blur(images, (9, 2.5), generators(range(60)))[..., 0] / 255.0
     weight = blurred.sum(axis=(1, 2))
@@ -181,7 +175,7 @@ def test_motion_blur_goes_at_most_45_degrees_up_or_down() -> None:
     assert rows.max() > 0.8
 
 
-def test_the_factors_of_zoom_blur_are_those_of_arange() -> None:
+def test_the_factors_of_zoom_blur_are_those_of_arange():
     counts = [len(np.arange(1, *each)) for each in constants_of("zoom_blur")]
     assert counts == [7, 12, 16, 21, 26, 12, 16, 11, 13, 11]
 
@@ -198,7 +192,7 @@ def center_enlarged(image: np.ndarray, factor: float) -> np.ndarray:
 
 
 @pytest.mark.parametrize("side", [1, 6, 32])
-def test_zoom_blur_is_the_mean_of_scipys_zooms(side: int) -> None:
+def test_zoom_blur_is_the_mean_of_scipys_zooms(side):
     images = made_images(2, side, side)
     for constant in constants_of("zoom_blur"):
         factors = np.arange(1, *constant)
@@ -208,7 +202,7 @@ def test_zoom_blur_is_the_mean_of_scipys_zooms(side: int) -> None:
             np.testing.assert_allclose(blurred, total / (len(factors) + 1), atol=1e-6)
 
 
-def test_zoom_blur_keeps_the_center_and_moves_the_border_outwards() -> None:
+def test_zoom_blur_keeps_the_center_and_moves_the_border_outwards():
     images = np.zeros((1, 33, 33, 1), np.uint8)
     images[0, 15:18] = 255
     blurred = corrupt(images, "zoom_blur", 5)[0, :, :, 0]
@@ -219,7 +213,7 @@ def test_zoom_blur_keeps_the_center_and_moves_the_border_outwards() -> None:
 
 @pytest.mark.parametrize("name", ["defocus_blur", "motion_blur", "zoom_blur"])
 @pytest.mark.parametrize("severity", [1, 3, 5])
-def test_what_is_flat_stays_to_the_last_level(name: str, severity: int) -> None:
+def test_what_is_flat_stays_to_the_last_level(name, severity):
     levels = np.arange(256, dtype=np.uint8)[:, None, None, None]
     images = np.broadcast_to(levels, (256, 5, 7, 1)).copy()
     np.testing.assert_array_equal(corrupt(images, name, severity), images)

@@ -1,9 +1,6 @@
 """Every corruption that the catalog declares passes these checks."""
 
-from __future__ import annotations
-
 import itertools
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,7 +20,7 @@ def batch() -> np.ndarray:
     return made_images(8, 9, 14)
 
 
-def test_every_name_is_declared_once_and_has_a_constant_for_each_severity() -> None:
+def test_every_name_is_declared_once_and_has_a_constant_for_each_severity():
     assert sorted(names()) == sorted(CATALOG)
     assert SEVERITIES == (1, 2, 3, 4, 5)
     for corruption in CATALOG.values():
@@ -43,16 +40,14 @@ def test_every_name_is_declared_once_and_has_a_constant_for_each_severity() -> N
     ),
     value=st.integers(0, 255),
 )
-def test_any_shape_comes_back_as_uint8_of_that_shape(
-    name: str, severity: int, constants: str, shape: tuple[int, int, int, int], value: int
-) -> None:
+def test_any_shape_comes_back_as_uint8_of_that_shape(name, severity, constants, shape, value):
     result = corrupt(np.full(shape, value, np.uint8), name, severity, constants=constants)
     assert result.shape == shape
     assert result.dtype == np.uint8
 
 
 @every_corruption
-def test_small_and_narrow_images_of_one_channel(name: str) -> None:
+def test_small_and_narrow_images_of_one_channel(name):
     for height, width, severity in itertools.product((1, 2, 5), (1, 3, 40), (1, 5)):
         images = np.zeros((2, height, width, 1), np.uint8)
         assert corrupt(images, name, severity).shape == images.shape
@@ -61,9 +56,7 @@ def test_small_and_narrow_images_of_one_channel(name: str) -> None:
 @every_corruption
 @both_constants
 @pytest.mark.parametrize("channels", [1, 3])
-def test_pixels_are_uint8_or_finite_shares_of_full_scale(
-    name: str, constants: str, channels: int
-) -> None:
+def test_pixels_are_uint8_or_finite_shares_of_full_scale(name, constants, channels):
     images = made_images(2, 32, 32, channels)
     corruption = CATALOG[name]
     overlays = {}
@@ -79,7 +72,7 @@ def test_pixels_are_uint8_or_finite_shares_of_full_scale(
 
 
 @every_corruption
-def test_the_images_given_stay_as_they_are(name: str) -> None:
+def test_the_images_given_stay_as_they_are(name):
     images = batch()
     corrupt(images, name, 5)
     np.testing.assert_array_equal(images, batch())
@@ -87,9 +80,7 @@ def test_the_images_given_stay_as_they_are(name: str) -> None:
 
 @every_corruption
 @both_constants
-def test_an_image_does_not_depend_on_its_batch(
-    name: str, constants: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_image_does_not_depend_on_its_batch(name, constants, monkeypatch):
     images = batch()
     whole = corrupt(images, name, 5, seed=3, constants=constants)
     part = corrupt(images[[6, 1]], name, 5, seed=3, indices=[6, 1], constants=constants)
@@ -104,7 +95,7 @@ def test_an_image_does_not_depend_on_its_batch(
 
 
 @every_corruption
-def test_the_seed_and_the_index_alone_make_random_pixels(name: str) -> None:
+def test_the_seed_and_the_index_alone_make_random_pixels(name):
     image = np.repeat(batch()[:1], 2, axis=0)
     whole = corrupt(image, name, 5)
     np.testing.assert_array_equal(corrupt(image, name, 5), whole)
@@ -127,9 +118,7 @@ STEPS = {
 
 
 @every_corruption
-def test_the_mean_squared_error_grows_with_the_severity(
-    name: str, photographs: np.ndarray, shared: Path
-) -> None:
+def test_the_mean_squared_error_grows_with_the_severity(name, photographs, shared):
     clean = photographs.astype(np.float64)
     frost = shared / "data" / "frost"
     errors = [

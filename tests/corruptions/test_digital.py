@@ -1,7 +1,5 @@
 """Brightness, contrast, saturate, elastic transform, pixelate, JPEG: slow definitions."""
 
-from __future__ import annotations
-
 import colorsys
 import io
 import sys
@@ -22,9 +20,7 @@ from pmt.corruptions.digital import Elastic, elastic_transform
     ("severity", "dark", "light"),
     [(1, 25, 175), (2, 50, 150), (3, 60, 140), (4, 70, 130), (5, 85, 115)],
 )
-def test_contrast_pulls_toward_the_mean_of_each_channel(
-    severity: int, dark: int, light: int
-) -> None:
+def test_contrast_pulls_toward_the_mean_of_each_channel(severity, dark, light):
     images = flat(0, count=2, side=4)
     images[0, :2] = 200
     images[1, ..., 1] = 90
@@ -45,9 +41,7 @@ def test_contrast_pulls_toward_the_mean_of_each_channel(
         ("saturate", 5, 2.5, 0.2, 0),
     ],
 )
-def test_it_agrees_with_the_way_through_hsv(
-    name: str, severity: int, scale: float, shift: float, increase: float
-) -> None:
+def test_it_agrees_with_the_way_through_hsv(name, severity, scale, shift, increase):
     images = made_images(8, 9, 14)
     images[0, 0, :2] = [[0], [90]]
     result = corrupt(images, name, severity)
@@ -61,13 +55,13 @@ def test_it_agrees_with_the_way_through_hsv(
     assert (result > expected - 1 - 1e-6).all()
 
 
-def test_brightness_of_gray_adds_to_the_value() -> None:
+def test_brightness_of_gray_adds_to_the_value():
     assert corrupt(flat(10, channels=1), "brightness", 4).max() == 61
     assert corrupt(flat(10, channels=1), "brightness", 4).min() == 61
     assert corrupt(flat(250, channels=1), "brightness", 5).min() == 255
 
 
-def test_saturate_leaves_one_channel_alone() -> None:
+def test_saturate_leaves_one_channel_alone():
     image = np.full((1, 4, 4, 1), 51, np.uint8)
     assert abs(int(corrupt(image, "saturate", 5)[0, 0, 0, 0]) - 51) <= 1
 
@@ -102,9 +96,7 @@ def elastic_by_definition(image: np.ndarray, constants: Elastic, seed: int) -> n
 
 @pytest.mark.parametrize("constants", constants_of("elastic_transform"))
 @pytest.mark.parametrize("shape", [(32, 32, 3), (21, 40, 1)])
-def test_elastic_transform_is_its_definition(
-    constants: Elastic, shape: tuple[int, int, int]
-) -> None:
+def test_elastic_transform_is_its_definition(constants, shape):
     images = made_images(2, *shape)
     result = elastic_transform(images, constants, [np.random.default_rng(seed) for seed in (8, 9)])
     for image, bent, seed in zip(images, result, (8, 9), strict=True):
@@ -112,7 +104,7 @@ def test_elastic_transform_is_its_definition(
         np.testing.assert_allclose(bent, expected, atol=1e-8)
 
 
-def test_elastic_transform_at_severity_1_is_affine() -> None:
+def test_elastic_transform_at_severity_1_is_affine():
     y, x = np.indices((32, 32))
     planes = np.repeat((3 * x + 4 * y).astype(np.uint8)[None, :, :, None], 20, axis=0)
     bent = corrupt(planes, "elastic_transform", 1).astype(np.int64)
@@ -124,7 +116,7 @@ def test_elastic_transform_at_severity_1_is_affine() -> None:
     assert np.abs(np.diff(stronger[:, 8:24, 8:24], 2, axis=1)).max() > 3
 
 
-def test_elastic_transform_keeps_what_is_flat() -> None:
+def test_elastic_transform_keeps_what_is_flat():
     for value in (0, 1, 37, 128, 254, 255):
         bent = corrupt(np.full((3, 32, 32, 3), value, np.uint8), "elastic_transform", 5)
         assert np.abs(bent.astype(np.int64) - value).max() <= (0 if value in (0, 255) else 1)
@@ -137,7 +129,7 @@ def test_elastic_transform_keeps_what_is_flat() -> None:
         (False, [1.0, 2.0, 1.5, 1.0, 0.5, 0.0, 0.5, 1.0, 2.0, 1.5, 1.0, 0.0]),
     ],
 )
-def test_a_ramp_is_mirrored_at_its_ends(repeat_edge: bool, expected: list[float]) -> None:
+def test_a_ramp_is_mirrored_at_its_ends(repeat_edge, expected):
     ramp = np.arange(3.0).reshape(1, 1, 3, 1)
     x = np.array([-3.0, -2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 2.5, 3.0, 4.0])
     found = bilinear(ramp, np.zeros((1, 1, 12)), x.reshape(1, 1, 12), repeat_edge=repeat_edge)
@@ -145,13 +137,10 @@ def test_a_ramp_is_mirrored_at_its_ends(repeat_edge: bool, expected: list[float]
 
 
 @pytest.mark.parametrize(
-    ("constants", "sides"),
-    [("cifar10", [30, 28, 27, 24, 20]), ("imagenet", [19, 16, 12, 9, 8])],
+    ("constants", "sides"), [("cifar10", [30, 28, 27, 24, 20]), ("imagenet", [19, 16, 12, 9, 8])]
 )
 @pytest.mark.parametrize("channels", [1, 3])
-def test_pixelate_is_pillows_box_filter_twice(
-    constants: str, sides: list[int], channels: int
-) -> None:
+def test_pixelate_is_pillows_box_filter_twice(constants, sides, channels):
     images = made_images(2, 32, 32, channels)
     for severity, side in enumerate(sides, start=1):
         result = corrupt(images, "pixelate", severity, constants=constants)
@@ -162,7 +151,7 @@ def test_pixelate_is_pillows_box_filter_twice(
             np.testing.assert_array_equal(coarse.squeeze(), expected)
 
 
-def test_pixelate_makes_blocks() -> None:
+def test_pixelate_makes_blocks():
     images = np.arange(64, dtype=np.uint8).reshape(1, 8, 8, 1)
     # A quarter of 8 pixels: blocks of 4x4, whose means are 13.5, 17.5, 45.5 and 49.5.
     coarse = corrupt(images, "pixelate", 5, constants="imagenet")[0, :, :, 0]
@@ -175,7 +164,7 @@ def test_pixelate_makes_blocks() -> None:
     [("cifar10", [80, 65, 58, 50, 40]), ("imagenet", [25, 18, 15, 10, 7])],
 )
 @pytest.mark.parametrize("channels", [1, 3])
-def test_jpeg_compression_is_pillows(constants: str, qualities: list[int], channels: int) -> None:
+def test_jpeg_compression_is_pillows(constants, qualities, channels):
     images = made_images(2, 19, 27, channels)
     for severity, quality in enumerate(qualities, start=1):
         result = corrupt(images, "jpeg_compression", severity, constants=constants)
@@ -194,9 +183,7 @@ def test_jpeg_compression_is_pillows(constants: str, qualities: list[int], chann
         ("spatter", "SciPy", "scipy.ndimage"),
     ],
 )
-def test_what_is_missing_is_named_with_how_to_install_it(
-    name: str, package: str, module: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_missing_is_named_with_how_to_install_it(name, package, module, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ModuleNotFoundError) as error:
         corrupt(made_images(), name, 5)

@@ -1,7 +1,5 @@
 """Gaussian, shot, impulse and speckle noise: closed-form statistics."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from corruption_inputs import flat
@@ -12,7 +10,7 @@ from pmt.corruptions import corrupt
 @pytest.mark.parametrize(
     ("severity", "deviation"), [(1, 10.2), (2, 15.3), (3, 20.4), (4, 22.95), (5, 25.5)]
 )
-def test_gaussian_noise_has_its_deviation(severity: int, deviation: float) -> None:
+def test_gaussian_noise_has_its_deviation(severity, deviation):
     noisy = corrupt(flat(128), "gaussian_noise", severity).astype(np.float64)
     # Truncation takes half a gray level off the mean and adds 1/12 to the variance.
     assert noisy.mean() == pytest.approx(127.5, abs=4 * deviation / np.sqrt(noisy.size))
@@ -29,9 +27,7 @@ def test_gaussian_noise_has_its_deviation(severity: int, deviation: float) -> No
         (5, 50, 101.547, 521.165),
     ],
 )
-def test_shot_noise_has_the_moments_of_counts(
-    severity: int, photons: int, mean: float, variance: float
-) -> None:
+def test_shot_noise_has_the_moments_of_counts(severity, photons, mean, variance):
     # 102 is 0.4 of full scale. The literals are sums over the Poisson distribution of mean
     # 0.4 photons, each count truncated to its gray level: near 255^2 * 0.4 / photons.
     noisy = corrupt(flat(102), "shot_noise", severity).astype(np.float64)
@@ -44,7 +40,7 @@ def test_shot_noise_has_the_moments_of_counts(
 @pytest.mark.parametrize(
     ("severity", "amount"), [(1, 0.01), (2, 0.02), (3, 0.03), (4, 0.05), (5, 0.07)]
 )
-def test_impulse_noise_is_half_salt_half_pepper(severity: int, amount: float) -> None:
+def test_impulse_noise_is_half_salt_half_pepper(severity, amount):
     noisy = corrupt(flat(77), "impulse_noise", severity)
     assert set(np.unique(noisy)) == {0, 77, 255}
     error = 4 * np.sqrt(amount / 2 / noisy.size)
@@ -57,7 +53,7 @@ def test_impulse_noise_is_half_salt_half_pepper(severity: int, amount: float) ->
 @pytest.mark.parametrize(
     ("severity", "deviation"), [(1, 6.0), (2, 10.0), (3, 12.0), (4, 16.0), (5, 20.0)]
 )
-def test_speckle_noise_grows_with_the_value(severity: int, deviation: float) -> None:
+def test_speckle_noise_grows_with_the_value(severity, deviation):
     noisy = corrupt(np.full((40, 32, 32, 3), 100, np.uint8), "speckle_noise", severity)
     assert noisy.mean() == pytest.approx(99.5, abs=4 * deviation / np.sqrt(noisy.size))
     assert noisy.var() == pytest.approx(deviation**2 + 1 / 12, rel=0.02)

@@ -1,7 +1,5 @@
 """Spatter: its steps against OpenCV's own results and slow definitions, and the two liquids."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from corruption_inputs import constants_of
@@ -34,7 +32,7 @@ WEAK_AND_STRONG = [
 ]
 
 
-def test_edges_are_those_of_opencv() -> None:
+def test_edges_are_those_of_opencv():
     y, x = np.indices((12, 24))
     waves = np.abs((x * x * 3 + y * y * 5 + x * y * 7) // 3 % 400 - 200)
     layer = (waves * (24 - x + y) // 60).astype(np.uint8)
@@ -47,7 +45,7 @@ def test_edges_are_those_of_opencv() -> None:
     assert drawn(weak) == [*WEAK_AND_STRONG[:-1], "#.##....##...##..#..#..#"]
 
 
-def test_the_edge_of_a_disk_is_one_pixel_wide() -> None:
+def test_the_edge_of_a_disk_is_one_pixel_wide():
     y, x = np.indices((11, 11))
     layer = np.where((x - 5) ** 2 + (y - 5) ** 2 < 14, 200, 0).astype(np.uint8)
     assert drawn(canny_edges(layer[None], 50, 150, ndimage)[0]) == [
@@ -65,7 +63,7 @@ def test_the_edge_of_a_disk_is_one_pixel_wide() -> None:
     ]
 
 
-def test_distances_are_those_of_opencv() -> None:
+def test_distances_are_those_of_opencv():
     marked = np.zeros((2, 5, 6), bool)
     marked[0, 1, 1] = marked[0, 4, 5] = True
     distance = chamfer_distance(marked)
@@ -81,7 +79,7 @@ def test_distances_are_those_of_opencv() -> None:
 
 
 @pytest.mark.parametrize("shape", [(9, 14), (1, 5), (6, 1), (23, 23)])
-def test_distances_are_the_shortest_chamfer_ways(shape: tuple[int, int]) -> None:
+def test_distances_are_the_shortest_chamfer_ways(shape):
     marked = np.random.default_rng(1).random((4, *shape)) < 0.06
     marked[:, 0, 0] = True
     distance = chamfer_distance(marked)
@@ -96,14 +94,14 @@ def test_distances_are_the_shortest_chamfer_ways(shape: tuple[int, int]) -> None
             assert found[y, x] == pytest.approx(ways.min(), abs=1e-3)
 
 
-def test_levels_are_spread_as_by_opencv() -> None:
+def test_levels_are_spread_as_by_opencv():
     layers = np.array([[[3, 3, 3, 3], [3, 5, 5, 9], [9, 9, 20, 20]], [[20] * 4] * 3], np.uint8)
     spread = _equalized(layers)
     assert spread[0].tolist() == [[0, 0, 0, 0], [0, 73, 73, 182], [182, 182, 255, 255]]
     assert spread[1].tolist() == [[20] * 4] * 3
 
 
-def test_the_relief_is_that_of_opencv() -> None:
+def test_the_relief_is_that_of_opencv():
     layers = np.array([[[10, 200, 30, 40], [50, 60, 70, 250], [90, 100, 0, 120]]])
     relief = np.clip(_correlated(layers, RELIEF), 0, 255)
     assert relief[0].tolist() == [[10, 255, 250, 40], [0, 0, 70, 255], [90, 50, 255, 120]]
@@ -118,7 +116,7 @@ def liquid(constants: Spatter, seed: int, shape: tuple[int, int] = (32, 32)) -> 
 
 
 @pytest.mark.parametrize("constants", constants_of("spatter"))
-def test_liquid_is_where_the_noise_is_high(constants: Spatter) -> None:
+def test_liquid_is_where_the_noise_is_high(constants):
     images = np.full((6, 32, 32, 3), 100, np.uint8)
     result = spatter(images, constants, [np.random.default_rng(seed) for seed in range(6)])
     changed = np.abs(result - 100 / 255).max(axis=3) > 1e-9
@@ -137,7 +135,7 @@ def test_liquid_is_where_the_noise_is_high(constants: Spatter) -> None:
 
 
 @pytest.mark.parametrize("severity", [1, 2, 3])
-def test_water_adds_pale_turquoise(severity: int) -> None:
+def test_water_adds_pale_turquoise(severity):
     wet = corrupt(np.zeros((30, 32, 32, 3), np.uint8), "spatter", severity).astype(np.int64)
     # In each image the brightest drop adds half of (175, 238, 238).
     assert (wet.max(axis=(1, 2)) == [87, 119, 119]).all()
@@ -146,7 +144,7 @@ def test_water_adds_pale_turquoise(severity: int) -> None:
 
 
 @pytest.mark.parametrize("severity", [4, 5])
-def test_mud_covers_with_brown(severity: int) -> None:
+def test_mud_covers_with_brown(severity):
     muddy = corrupt(np.full((30, 32, 32, 3), 255, np.uint8), "spatter", severity)
     covered = muddy[(muddy < 255).all(axis=3)].astype(np.int64)
     # From 80 % to all of it is mud, and the rest white.
@@ -155,7 +153,7 @@ def test_mud_covers_with_brown(severity: int) -> None:
     assert 0.005 < len(covered) / 30 / 1024 < 0.08
 
 
-def test_one_channel_gets_the_luma_of_the_liquid() -> None:
+def test_one_channel_gets_the_luma_of_the_liquid():
     gray = np.zeros((10, 32, 32, 1), np.uint8)
     color = np.zeros((10, 32, 32, 3), np.uint8)
     for severity in (2, 5):
@@ -164,7 +162,7 @@ def test_one_channel_gets_the_luma_of_the_liquid() -> None:
         assert np.abs(wet - expected).max() < 2
 
 
-def test_dry_images_stay() -> None:
+def test_dry_images_stay():
     dry = Spatter(0.0, 0.01, 1.0, 0.9, 0.5, is_mud=False)
     images = np.full((3, 9, 9, 3), 40, np.uint8)
     for constants in (dry, dry._replace(is_mud=True)):

@@ -1,9 +1,6 @@
 """Snow, frost and fog: slow definitions, and what frost says where it has no overlays."""
 
-from __future__ import annotations
-
 import zlib
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,7 +17,7 @@ from pmt.corruptions.weather import Frost, Snow, frost, plasma_fractal, read_ove
 @pytest.mark.parametrize(
     ("severity", "lowest"), [(1, 212.5), (2, 170), (3, 145.71), (4, 127.5), (5, 102)]
 )
-def test_fog_on_white_spans_its_density(severity: int, lowest: float) -> None:
+def test_fog_on_white_spans_its_density(severity, lowest):
     foggy = corrupt(flat(255, count=5), "fog", severity)
     for image in foggy:
         assert int(image.min()) in (int(lowest), int(lowest) - 1)
@@ -28,11 +25,11 @@ def test_fog_on_white_spans_its_density(severity: int, lowest: float) -> None:
         np.testing.assert_array_equal(image[..., 0], image[..., 2])
 
 
-def test_fog_leaves_a_black_image_black() -> None:
+def test_fog_leaves_a_black_image_black():
     assert corrupt(flat(0, count=2), "fog", 5).max() == 0
 
 
-def test_fog_is_smoother_with_a_larger_decay() -> None:
+def test_fog_is_smoother_with_a_larger_decay():
     generators = [np.random.default_rng(seed) for seed in range(50)]
     maps = [plasma_fractal(32, decay, generators) for decay in (1.75, 2.0, 2.5, 3.0)]
     steps = [float(np.abs(np.diff(each, axis=1)).mean()) for each in maps]
@@ -70,7 +67,7 @@ def point_by_point_plasma(size: int, decay: float, draws: np.ndarray) -> np.ndar
 
 
 @pytest.mark.parametrize("size", [2, 4, 16])
-def test_plasma_is_diamond_square_point_by_point(size: int) -> None:
+def test_plasma_is_diamond_square_point_by_point(size):
     maps = plasma_fractal(size, 2.0, [np.random.default_rng(seed) for seed in (1, 2)])
     for seed, heights in zip((1, 2), maps, strict=True):
         draws = 2 * np.random.default_rng(seed).random(size * size - 1) - 1
@@ -101,7 +98,7 @@ def snow_by_definition(image: np.ndarray, constants: Snow, seed: int) -> np.ndar
 
 
 @pytest.mark.parametrize("constants", constants_of("snow"))
-def test_snow_is_its_definition(constants: Snow) -> None:
+def test_snow_is_its_definition(constants):
     images = made_images()
     result = snow(images, constants, [np.random.default_rng(seed) for seed in (5, 6)])
     for image, snowy, seed in zip(images, result, (5, 6), strict=True):
@@ -112,7 +109,7 @@ def test_snow_is_its_definition(constants: Snow) -> None:
     ("severity", "floor", "flakes"),
     [(1, 6, 2.1), (2, 12, 6.4), (3, 12, 8.6), (4, 19, 12.4), (5, 25, 20.0)],
 )
-def test_snow_on_black_is_symmetric_and_bright(severity: int, floor: int, flakes: float) -> None:
+def test_snow_on_black_is_symmetric_and_bright(severity, floor, flakes):
     snowy = corrupt(np.zeros((40, 32, 32, 3), np.uint8), "snow", severity)
     np.testing.assert_array_equal(snowy, snowy[:, ::-1, ::-1])
     np.testing.assert_array_equal(snowy[..., 0], snowy[..., 2])
@@ -128,7 +125,7 @@ def made_overlays() -> tuple[np.ndarray, ...]:
 @pytest.mark.parametrize(
     "constants", [Frost(0.75, 0.45, 1), Frost(1.0, 0.3, 1), Frost(0.9, 0.4, 2)]
 )
-def test_frost_adds_a_part_of_an_overlay(constants: Frost) -> None:
+def test_frost_adds_a_part_of_an_overlay(constants):
     images = made_images(2, 20, 25)
     overlays = made_overlays()
     result = frost(
@@ -147,7 +144,7 @@ def test_frost_adds_a_part_of_an_overlay(constants: Frost) -> None:
         np.testing.assert_array_equal(frosted, np.clip(mixed, 0, 255).astype(np.uint8))
 
 
-def test_frost_uses_five_overlays_and_many_parts_of_them() -> None:
+def test_frost_uses_five_overlays_and_many_parts_of_them():
     images = np.zeros((400, 8, 8, 3), np.uint8)
     overlays = tuple(np.full((40, 40, 3), 40 * number, np.uint8) for number in range(1, 6))
     generators = [np.random.default_rng(seed) for seed in range(400)]
@@ -161,7 +158,7 @@ def test_frost_uses_five_overlays_and_many_parts_of_them() -> None:
     assert len({each.tobytes() for each in frosted}) > 150
 
 
-def test_frost_enlarges_an_overlay_that_does_not_cover_the_image() -> None:
+def test_frost_enlarges_an_overlay_that_does_not_cover_the_image():
     images = np.zeros((1, 50, 20, 1), np.uint8)
     overlay = np.zeros((25, 30, 3), np.uint8)
     overlay[:, :15] = 100
@@ -171,9 +168,7 @@ def test_frost_enlarges_an_overlay_that_does_not_cover_the_image() -> None:
     assert set(np.unique(frosted)) <= {0, 25, 75, 100}
 
 
-def test_frost_is_found_in_the_folder_or_in_the_data_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_frost_is_found_in_the_folder_or_in_the_data_folder(tmp_path, monkeypatch):
     write_overlays(tmp_path / "frost")
     images = made_images()
     monkeypatch.delenv("PMT_DATA", raising=False)
@@ -186,9 +181,7 @@ def test_frost_is_found_in_the_folder_or_in_the_data_folder(
     assert corrupt(np.zeros((1, 8, 8, 3), np.uint8), "frost", 5).max() == 57
 
 
-def test_frost_without_overlays_says_where_to_get_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_frost_without_overlays_says_where_to_get_them(tmp_path, monkeypatch):
     images = made_images()
     monkeypatch.delenv("PMT_DATA", raising=False)
     with pytest.raises(FileNotFoundError) as nowhere:
@@ -211,7 +204,7 @@ def test_frost_without_overlays_says_where_to_get_them(
     )
 
 
-def test_frost_names_overlays_that_do_not_decode(tmp_path: Path) -> None:
+def test_frost_names_overlays_that_do_not_decode(tmp_path):
     write_overlays(tmp_path / "frost")
     for name in ("frost1.png", "frost4.jpg"):
         path = tmp_path / "frost" / name
@@ -222,7 +215,7 @@ def test_frost_names_overlays_that_do_not_decode(tmp_path: Path) -> None:
         corrupt(made_images(), "frost", 1, overlays=tmp_path / "frost")
 
 
-def test_frost_on_the_published_overlays(shared: Path) -> None:
+def test_frost_on_the_published_overlays(shared):
     folder = shared / "data" / "frost"
     # With this seed the three images get the three PNG files, which every decoder agrees on.
     images = made_images(count=3)

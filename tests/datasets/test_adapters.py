@@ -10,14 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pmt.datasets import (
-    Dataset,
-    adapters,
-    bundled,
-    from_hugging_face,
-    from_stream,
-    from_torch,
-)
+from pmt.datasets import Dataset, adapters, bundled, from_hugging_face, from_stream, from_torch
 
 SOME = bundled("train").take(60)
 
@@ -32,12 +25,12 @@ def assert_same(data: Dataset, expected: Dataset = SOME) -> None:
     np.testing.assert_array_equal(data.labels, expected.labels)
 
 
-def test_float_pixels_of_0_to_1_become_uint8() -> None:
+def test_float_pixels_of_0_to_1_become_uint8():
     assert_same(from_stream((x / np.float32(255), y) for x, y in batches()))
     assert_same(from_stream((x[..., 0] / 255, y) for x, y in batches()))
 
 
-def test_a_limit_ends_an_endless_generator() -> None:
+def test_a_limit_ends_an_endless_generator():
     taken: list[int] = []
 
     def endless() -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -50,7 +43,7 @@ def test_a_limit_ends_an_endless_generator() -> None:
     assert taken == [0, 1]
 
 
-def test_features_stay_float_and_channels_become_last() -> None:
+def test_features_stay_float_and_channels_become_last():
     x = np.arange(2 * 5 * 3, dtype=np.float64).reshape(2, 5, 3)
     data = from_stream([(x, [0, 1])], features=True)
     assert repr(data) == "Dataset('stream', 2 float32 inputs 1x5x3, 2 classes)"
@@ -58,12 +51,12 @@ def test_features_stay_float_and_channels_become_last() -> None:
     np.testing.assert_array_equal(turned.images, data.images)
 
 
-def test_a_limit_is_a_number_of_images() -> None:
+def test_a_limit_is_a_number_of_images():
     with pytest.raises(ValueError, match=r"^limit=-1 must be 0 \(all\) or more$"):
         from_stream(batches(), limit=-1)
 
 
-def test_more_than_the_free_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_than_the_free_memory_is_refused(monkeypatch):
     monkeypatch.setattr(adapters, "free_memory", lambda: 30_000)
     message = (
         "stream: 50 inputs take 0.0 GB, and joining them as much again, but 0.0 GB of memory are "
@@ -115,7 +108,7 @@ def pictures(*modes: str) -> Rows:
     return Rows(rows, img=Image(), kind=ClassLabel(["cat", "dog"]))
 
 
-def test_columns_are_found_by_their_types() -> None:
+def test_columns_are_found_by_their_types():
     data = from_hugging_face(pictures(*6 * ["RGB"]))
     assert repr(data) == "Dataset('hugging-face', 6 images 8x9x3, 2 classes)"
     assert data.class_names == ("cat", "dog")
@@ -123,20 +116,20 @@ def test_columns_are_found_by_their_types() -> None:
     assert data.images[:, 0, 0, 0].tolist() == [0, 1, 2, 3, 4, 5]
 
 
-def test_gray_pictures_stay_gray_unless_one_is_colored() -> None:
+def test_gray_pictures_stay_gray_unless_one_is_colored():
     assert from_hugging_face(pictures("L", "L")).images.shape == (2, 8, 9, 1)
     mixed = from_hugging_face(pictures("L", "L", "RGB"))
     assert mixed.images.shape == (3, 8, 9, 3)
     assert mixed.images[1].tolist() == np.full((8, 9, 3), 1).tolist()
 
 
-def test_pictures_are_resized_and_chosen() -> None:
+def test_pictures_are_resized_and_chosen():
     data = from_hugging_face(pictures(*9 * ["L"]), limit=4, size=(5, 6))
     assert data.images.shape == (4, 5, 6, 1)
     assert len(set(data.images[:, 0, 0, 0].tolist())) == 4
 
 
-def test_columns_of_numbers_are_features() -> None:
+def test_columns_of_numbers_are_features():
     rows = Rows([{"window": [[0.5, 1.0]] * 7, "label": i} for i in range(3)], window=0, label=0)
     data = from_hugging_face(rows, image="window", features=True)
     assert repr(data) == "Dataset('hugging-face', 3 float32 inputs 1x7x2, 3 classes)"
@@ -161,14 +154,12 @@ def test_columns_of_numbers_are_features() -> None:
         ),
     ],
 )
-def test_rows_that_break_a_rule_are_refused(
-    given: Any, error: type[Exception], message: str
-) -> None:
+def test_rows_that_break_a_rule_are_refused(given, error, message):
     with pytest.raises(error, match=f"^{re.escape(message)}$"):
         from_hugging_face(given)
 
 
-def test_an_unknown_column_is_refused() -> None:
+def test_an_unknown_column_is_refused():
     message = r"^label = 'y': is not a column; choose one of img, kind$"
     with pytest.raises(ValueError, match=message):
         from_hugging_face(pictures("L"), label="y")
@@ -188,7 +179,7 @@ class ListOfPairs:
         return self.items[index]
 
 
-def test_arrays_of_a_torch_data_set_are_height_width_channels() -> None:
+def test_arrays_of_a_torch_data_set_are_height_width_channels():
     items = ListOfPairs([(image, label) for image, label in SOME], list(SOME.class_names))
     data = from_torch(items)
     assert_same(data)
@@ -200,12 +191,12 @@ def test_arrays_of_a_torch_data_set_are_height_width_channels() -> None:
     assert renamed.class_names == tuple("abcdefghij")
 
 
-def test_names_that_do_not_fit_the_labels_are_left_out() -> None:
+def test_names_that_do_not_fit_the_labels_are_left_out():
     items = ListOfPairs([(image, label) for image, label in SOME], ["two", "names"])
     assert from_torch(items).class_names == tuple(map(str, range(10)))
 
 
-def test_features_are_not_resized() -> None:
+def test_features_are_not_resized():
     message = r"^size=\(8, 8\): images are resized, features are not; leave one of both out$"
     with pytest.raises(ValueError, match=message):
         from_torch(ListOfPairs([], []), features=True, size=8)
@@ -220,7 +211,7 @@ def tensors(divisor: int = 1) -> Any:
 
 
 @pytest.mark.parametrize("divisor", [1, 255])
-def test_tensors_of_torch_are_channels_height_width(divisor: int) -> None:
+def test_tensors_of_torch_are_channels_height_width(divisor):
     torch = pytest.importorskip("torch")
     data = tensors(divisor)
     assert_same(from_torch(data))
@@ -231,7 +222,7 @@ def test_tensors_of_torch_are_channels_height_width(divisor: int) -> None:
     assert_same(from_torch(torch.utils.data.Subset(data, [5, 3])), SOME[[5, 3]])
 
 
-def test_iterable_data_sets_of_torch_give_their_first_images() -> None:
+def test_iterable_data_sets_of_torch_give_their_first_images():
     torch = pytest.importorskip("torch")
 
     class Stream(torch.utils.data.IterableDataset):  # type: ignore[misc, name-defined]
@@ -241,7 +232,7 @@ def test_iterable_data_sets_of_torch_give_their_first_images() -> None:
     assert_same(from_torch(Stream(), limit=7), SOME[:7])
 
 
-def test_windows_of_torch_become_channels_last() -> None:
+def test_windows_of_torch_become_channels_last():
     torch = pytest.importorskip("torch")
     windows = torch.arange(2 * 3 * 5.0).reshape(2, 3, 5)
     data = from_torch(torch.utils.data.TensorDataset(windows, torch.arange(2)), features=True)
@@ -249,7 +240,7 @@ def test_windows_of_torch_become_channels_last() -> None:
     np.testing.assert_array_equal(data.images[:, 0], windows.permute(0, 2, 1).numpy())
 
 
-def test_tensors_with_channels_last_are_refused() -> None:
+def test_tensors_with_channels_last_are_refused():
     torch = pytest.importorskip("torch")
     wrong = torch.utils.data.TensorDataset(torch.tensor(SOME.images), torch.tensor(SOME.labels))
     message = (
@@ -267,7 +258,7 @@ def stream() -> Iterator[tuple[np.ndarray, int]]:
     return ((image, label) for image, label in itertools.cycle(SOME))
 
 
-def test_samples_and_batches_of_a_stream_give_the_same_data_set() -> None:
+def test_samples_and_batches_of_a_stream_give_the_same_data_set():
     for source in (batches(), batches, itertools.islice(stream(), 60)):
         assert_same(from_stream(source))
     assert_same(from_stream(stream, limit=70), SOME + SOME[:10])
@@ -275,7 +266,7 @@ def test_samples_and_batches_of_a_stream_give_the_same_data_set() -> None:
     assert repr(from_stream(batches)) == "Dataset('stream', 60 images 28x28x1, 10 classes)"
 
 
-def test_a_stream_that_breaks_off_is_begun_anew() -> None:
+def test_a_stream_that_breaks_off_is_begun_anew():
     def broken() -> Iterator[Any]:
         yield from itertools.islice(stream(), 33)
         raise OSError("the camera is gone")
@@ -285,7 +276,7 @@ def test_a_stream_that_breaks_off_is_begun_anew() -> None:
     assert_same(from_stream(broken, limit=33), SOME[:33])
 
 
-def test_labels_of_a_stream_may_be_targets_or_missing() -> None:
+def test_labels_of_a_stream_may_be_targets_or_missing():
     rows = np.arange(12, dtype=np.float64).reshape(6, 2)
     single = from_stream(zip(SOME.images, rows, strict=False))
     assert single.labels.tolist() == rows.tolist()
@@ -298,7 +289,7 @@ def test_labels_of_a_stream_may_be_targets_or_missing() -> None:
 
 @pytest.mark.parametrize("label", [70000, np.uint64(2**64 - 1)])
 @pytest.mark.parametrize("batch", [1, 5])
-def test_a_label_of_no_model_ends_a_stream_where_it_comes(label: int, batch: int) -> None:
+def test_a_label_of_no_model_ends_a_stream_where_it_comes(label, batch):
     came = []
 
     def bad() -> Iterator[Any]:
@@ -317,12 +308,12 @@ def test_a_label_of_no_model_ends_a_stream_where_it_comes(label: int, batch: int
     assert len(came) == 6 // batch + 1
 
 
-def test_labels_of_a_stream_are_integers_of_any_kind() -> None:
+def test_labels_of_a_stream_are_integers_of_any_kind():
     labels = [np.uint64(3), 4, np.int8(2)]
     assert from_stream(zip(SOME.images, labels, strict=False)).labels.tolist() == [3, 4, 2]
 
 
-def test_class_names_are_checked_before_a_stream_is_read() -> None:
+def test_class_names_are_checked_before_a_stream_is_read():
     for names, came in ((["a", "a"], 0), (["a", "b"], 2)):
         source = iter([(SOME.images[0], 1), (SOME.images[1], 2), (SOME.images[2], 0)])
         with pytest.raises(ValueError, match=r"twice or blank|sample 1: label 2 is out of range"):
@@ -330,7 +321,7 @@ def test_class_names_are_checked_before_a_stream_is_read() -> None:
         assert len(list(source)) == 3 - came
 
 
-def test_inputs_of_a_stream_may_be_floats_or_pictures() -> None:
+def test_inputs_of_a_stream_may_be_floats_or_pictures():
     pillow = pytest.importorskip("PIL.Image")
     windows = np.random.default_rng(0).normal(size=(9, 4, 2))
     data = from_stream(zip(windows, range(9), strict=True), features=True)
@@ -388,8 +379,6 @@ def test_inputs_of_a_stream_may_be_floats_or_pictures() -> None:
          "x.transpose(0, 2, 3, 1)"),
     ],
 )  # fmt: skip
-def test_samples_of_a_stream_that_break_a_rule_are_refused(
-    source: Any, error: type[Exception], message: str
-) -> None:
+def test_samples_of_a_stream_that_break_a_rule_are_refused(source, error, message):
     with pytest.raises(error, match=f"^{re.escape(message)}$"):
         from_stream(source)

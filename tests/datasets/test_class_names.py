@@ -1,9 +1,6 @@
 """Classes matched by name: a data set in another order than the model is read as the model is."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -92,7 +89,7 @@ def test_a_few_of_the_classes_are_matched_too():
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     image = pytest.importorskip("PIL.Image")
     for number, (pixels, label) in enumerate(TEST.take(60)):
         place = tmp_path / "clothes" / as_folder(TEST.class_names[label])

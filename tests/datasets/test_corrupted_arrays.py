@@ -1,9 +1,6 @@
 """Folders laid out as CIFAR-10-C: reading published ones and damaged ones, and which is taken."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,7 +20,7 @@ from pmt.datasets.corrupted_arrays import find_corrupted
 
 
 @pytest.mark.parametrize("severity", [1, 3, 5])
-def test_a_severity_is_a_fifth_of_the_array(tmp_path: Path, severity: int) -> None:
+def test_a_severity_is_a_fifth_of_the_array(tmp_path, severity):
     data = load_corrupted(write_published(tmp_path / "CIFAR-10-C"), "fog", severity)
     assert data.images.shape == (3, 32, 32, 3)
     assert data.images[:, 0, 0, 0].tolist() == [10 * severity + image for image in range(3)]
@@ -32,7 +29,7 @@ def test_a_severity_is_a_fifth_of_the_array(tmp_path: Path, severity: int) -> No
     assert data.name == f"CIFAR-10-C-fog-{severity}"
 
 
-def test_images_are_mapped_not_read(tmp_path: Path) -> None:
+def test_images_are_mapped_not_read(tmp_path):
     data = load_corrupted(write_published(tmp_path / "c"), "fog", 2)
     owner = data.images
     while not isinstance(owner, np.memmap):
@@ -41,7 +38,7 @@ def test_images_are_mapped_not_read(tmp_path: Path) -> None:
     assert owner.shape == (15, 32, 32, 3)
 
 
-def test_class_names_follow_the_data(tmp_path: Path) -> None:
+def test_class_names_follow_the_data(tmp_path):
     assert (
         load_corrupted(write_published(tmp_path / "CIFAR-100-C"), "fog", 1).class_names
         == CIFAR100_CLASSES
@@ -58,7 +55,7 @@ def test_class_names_follow_the_data(tmp_path: Path) -> None:
     assert load_corrupted(ten, "fog", 1, class_names=names).class_names == names
 
 
-def test_which_folder_stands_for_a_split(tmp_path: Path) -> None:
+def test_which_folder_stands_for_a_split(tmp_path):
     write_binary(tmp_path / "cifar-10-batches-bin")
     assert find_corrupted(tmp_path, "test") is None
     ten = write_published(tmp_path / "CIFAR-10-C")
@@ -77,13 +74,13 @@ def test_which_folder_stands_for_a_split(tmp_path: Path) -> None:
     assert find_corrupted(tmp_path, "test") == own
 
 
-def test_arrays_of_another_data_set_do_not_stand_for_it(tmp_path: Path) -> None:
+def test_arrays_of_another_data_set_do_not_stand_for_it(tmp_path):
     write_binary(tmp_path / "cifar-10-batches-bin")
     write_published(tmp_path / "CIFAR-100-C")
     assert find_corrupted(tmp_path, "test") is None
 
 
-def test_clean_reading_of_corrupted_arrays_says_how(tmp_path: Path) -> None:
+def test_clean_reading_of_corrupted_arrays_says_how(tmp_path):
     folder = write_published(tmp_path / "CIFAR-10-C")
     with pytest.raises(ValueError, match=r"holds only corrupted images .*; choose some with -"):
         load(folder, split="test")
@@ -120,7 +117,7 @@ def test_clean_reading_of_corrupted_arrays_says_how(tmp_path: Path) -> None:
         ("labels", np.full(15, -1), "label -1 is below 0"),
     ],
 )
-def test_wrong_arrays(tmp_path: Path, name: str, array: np.ndarray, message: str) -> None:
+def test_wrong_arrays(tmp_path, name, array, message):
     folder = write_published(tmp_path / "c")
     np.save(folder / f"{name}.npy", array)
     with pytest.raises(ValueError, match=message):
@@ -137,7 +134,7 @@ def test_wrong_arrays(tmp_path: Path, name: str, array: np.ndarray, message: str
         (lambda data: b"PK\x03\x04" + data, "fog.npy: not a .npy file"),
     ],
 )
-def test_damaged_files(tmp_path: Path, change, message: str) -> None:
+def test_damaged_files(tmp_path, change, message):
     folder = write_published(tmp_path / "c")
     path = folder / "fog.npy"
     path.write_bytes(change(path.read_bytes()))
@@ -147,9 +144,7 @@ def test_damaged_files(tmp_path: Path, change, message: str) -> None:
 
 @given(position=st.integers(0, 127), value=st.integers(0, 255))
 @settings(max_examples=150, deadline=None)
-def test_any_damage_of_the_header_is_one_clear_error(
-    tmp_path_factory: pytest.TempPathFactory, position: int, value: int
-) -> None:
+def test_any_damage_of_the_header_is_one_clear_error(tmp_path_factory, position, value):
     folder = tmp_path_factory.getbasetemp() / "damage"
     if not folder.exists():
         write_published(folder)
@@ -181,7 +176,7 @@ def test_any_damage_of_the_header_is_one_clear_error(
         ),
     ],
 )  # fmt: skip
-def test_damaged_manifests(tmp_path: Path, text: str) -> None:
+def test_damaged_manifests(tmp_path, text):
     folder = write_published(tmp_path / "c")
     (folder / "manifest.json").write_text(text)
     with pytest.raises(ValueError, match=r"manifest.json: (not a|is not) .*; delete the folder"):

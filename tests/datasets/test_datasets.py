@@ -1,11 +1,7 @@
 """The Dataset itself: what it accepts, what it refuses, and its parts."""
 
-from __future__ import annotations
-
 import re
 import zlib
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +24,7 @@ def contents(dataset: Dataset) -> list[int]:
     return [int(value) for value in dataset.images[:, 0, 0, 0]]
 
 
-def test_it_keeps_what_it_was_given_with_int64_labels() -> None:
+def test_it_keeps_what_it_was_given_with_int64_labels():
     dataset = Dataset(
         images=np.zeros((2, 4, 5, 3), np.uint8),
         labels=np.array([1, 0], np.uint8),
@@ -42,7 +38,7 @@ def test_it_keeps_what_it_was_given_with_int64_labels() -> None:
     assert repr(dataset) == "Dataset('pets', 2 images 4x5x3, 2 classes)"
 
 
-def test_arrays_are_immutable_and_free_of_the_callers() -> None:
+def test_arrays_are_immutable_and_free_of_the_callers():
     images, labels = np.zeros((2, 1, 1, 1), np.uint8), np.zeros(2, np.int64)
     dataset = Dataset(images=images, labels=labels, class_names=("a",), name="x")
     images[0], labels[0] = 9, 5
@@ -82,19 +78,17 @@ LABELS = np.array([0, 1])
         (IMAGES, LABELS, ("a", 1), TypeError, "class_names holds 1: every name must be text"),
     ],
 )
-def test_wrong_contents_are_refused(
-    images: object, labels: object, names: object, error: type[Exception], message: str
-) -> None:
+def test_wrong_contents_are_refused(images, labels, names, error, message):
     with pytest.raises(error, match=message):
         Dataset(images=images, labels=labels, class_names=tuple(names), name="x")  # type: ignore
 
 
-def test_one_text_is_no_sequence_of_names() -> None:
+def test_one_text_is_no_sequence_of_names():
     with pytest.raises(TypeError, match="class_names='ab' must be a sequence of names"):
         Dataset(images=IMAGES, labels=LABELS, class_names="ab", name="x")  # type: ignore[arg-type]
 
 
-def test_subset_follows_the_indices_in_their_order() -> None:
+def test_subset_follows_the_indices_in_their_order():
     part = made().subset([7, 0, 7])
     assert contents(part) == [7, 0, 7]
     assert part.labels.tolist() == [1, 0, 1]
@@ -112,12 +106,12 @@ def test_subset_follows_the_indices_in_their_order() -> None:
         ([0.5], TypeError, "indices is float64"),
     ],
 )
-def test_wrong_indices_are_refused(indices: object, error: type[Exception], message: str) -> None:
+def test_wrong_indices_are_refused(indices, error, message):
     with pytest.raises(error, match=message):
         made().subset(indices)  # type: ignore[arg-type]
 
 
-def test_take_gives_the_first_images_and_checks_the_number() -> None:
+def test_take_gives_the_first_images_and_checks_the_number():
     assert contents(made().take(3)) == [0, 1, 2]
     for wrong in (0, 11, -1):
         with pytest.raises(ValueError, match=f"n={wrong} must be 1 to 10"):
@@ -126,7 +120,7 @@ def test_take_gives_the_first_images_and_checks_the_number() -> None:
         made().take(1.5)  # type: ignore[arg-type]
 
 
-def test_shuffled_depends_on_the_seed_alone() -> None:
+def test_shuffled_depends_on_the_seed_alone():
     assert contents(made().shuffled(1)) == contents(made().shuffled(1))
     assert contents(made().shuffled(1)) != contents(made().shuffled(2))
     assert sorted(contents(made().shuffled(1))) == list(range(10))
@@ -135,7 +129,7 @@ def test_shuffled_depends_on_the_seed_alone() -> None:
 
 
 @given(count=st.integers(2, 60), fraction=st.floats(0.01, 0.99), seed=st.integers(0, 2**40))
-def test_split_parts_the_images_without_loss(count: int, fraction: float, seed: int) -> None:
+def test_split_parts_the_images_without_loss(count, fraction, seed):
     dataset = made(count)
     if round(fraction * count) in (0, count):
         with pytest.raises(ValueError, match="leaves one part"):
@@ -148,14 +142,12 @@ def test_split_parts_the_images_without_loss(count: int, fraction: float, seed: 
 
 
 @pytest.mark.parametrize("fraction", [0.0, 1.0, -0.5, float("nan")])
-def test_split_refuses_a_fraction_out_of_range(fraction: float) -> None:
+def test_split_refuses_a_fraction_out_of_range(fraction):
     with pytest.raises(ValueError, match="must be above 0 and below 1"):
         made().split(fraction, 0)
 
 
-def test_bundled_images_are_fashion_mnist_or_a_clear_error(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_bundled_images_are_fashion_mnist_or_a_clear_error(monkeypatch, tmp_path):
     from pmt.datasets import FASHION_MNIST_CLASSES, downloading, save_npz
 
     monkeypatch.setattr(downloading.resources, "files", lambda package: tmp_path)
@@ -169,7 +161,7 @@ def test_bundled_images_are_fashion_mnist_or_a_clear_error(
 
 
 @given(st.integers(1, 300), st.integers(1, 9), st.integers(0, 99))
-def test_the_checksum_is_of_the_labels_and_the_images_behind_them(count, side, seed) -> None:
+def test_the_checksum_is_of_the_labels_and_the_images_behind_them(count, side, seed):
     rng = np.random.default_rng(seed)
     images = rng.integers(0, 256, (count, side, 3, 1)).astype(np.uint8)
     labels = rng.integers(0, 2, count)
@@ -179,7 +171,7 @@ def test_the_checksum_is_of_the_labels_and_the_images_behind_them(count, side, s
     assert checksums(data) == (zlib.crc32(images.tobytes()), zlib.crc32(written))
 
 
-def test_checksums_are_kept(monkeypatch) -> None:
+def test_checksums_are_kept(monkeypatch):
     read = []
 
     def crc32(content, *start):
@@ -215,7 +207,7 @@ def test_float_targets_are_kept_as_they_are():
         Dataset(IMAGES, targets, ("wet",), "weather")
 
 
-def test_targets_are_float_rows_whatever_their_shape() -> None:
+def test_targets_are_float_rows_whatever_their_shape():
     images = np.zeros((3, 4, 4), np.uint8)
     data = Dataset.with_targets(images, np.arange(24).reshape(3, 2, 2, 2))
     assert repr(data) == "Dataset('targets', 3 images 4x4x1, 8 targets)"
@@ -245,6 +237,6 @@ def test_targets_are_float_rows_whatever_their_shape() -> None:
         ),
     ],
 )
-def test_what_is_no_target_is_refused(y: Any, error: type[Exception], message: str) -> None:
+def test_what_is_no_target_is_refused(y, error, message):
     with pytest.raises(error, match=f"^{re.escape(message)}$"):
         Dataset.with_targets(np.zeros((2, 4, 4), np.uint8), y)

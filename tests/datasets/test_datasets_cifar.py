@@ -1,7 +1,5 @@
 """CIFAR-10 and CIFAR-100 in their two official layouts, fine and coarse, whole and damaged."""
 
-from __future__ import annotations
-
 import os
 import pickle
 from pathlib import Path
@@ -40,7 +38,7 @@ def write_python_100(folder: Path) -> Path:
     return folder
 
 
-def test_binary_layout(tmp_path: Path) -> None:
+def test_binary_layout(tmp_path):
     write_binary(tmp_path)
     train, test = load(tmp_path), load(tmp_path, split="test")
     assert train.labels.tolist() == [3, 0, 9]
@@ -52,13 +50,13 @@ def test_binary_layout(tmp_path: Path) -> None:
     assert_the_record(test.images[0])
 
 
-def test_the_parent_folder_will_do(tmp_path: Path) -> None:
+def test_the_parent_folder_will_do(tmp_path):
     write_binary(tmp_path / "cifar-10-batches-bin")
     assert load(tmp_path, split="test").labels.tolist() == [5]
 
 
 @pytest.mark.parametrize("protocol", [0, 1, 2, 3, 4, 5])
-def test_python_layout_of_any_pickle_protocol(tmp_path: Path, protocol: int) -> None:
+def test_python_layout_of_any_pickle_protocol(tmp_path, protocol):
     write_python(tmp_path / "cifar-10-batches-py", protocol)
     train, test = load(tmp_path), load(tmp_path, split="test")
     assert train.labels.tolist() == [3, 0]
@@ -68,7 +66,7 @@ def test_python_layout_of_any_pickle_protocol(tmp_path: Path, protocol: int) -> 
     assert_the_record(test.images[0])
 
 
-def test_python_layout_as_python_2_wrote_it(tmp_path: Path) -> None:
+def test_python_layout_as_python_2_wrote_it(tmp_path):
     write_python(tmp_path)
     array = (
         b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(I0\ntS'b'\ntR"
@@ -83,7 +81,7 @@ def test_python_layout_as_python_2_wrote_it(tmp_path: Path) -> None:
     assert_the_record(train.images[0])
 
 
-def test_class_names_can_be_replaced(tmp_path: Path) -> None:
+def test_class_names_can_be_replaced(tmp_path):
     write_binary(tmp_path)
     names = tuple(f"class {i}" for i in range(10))
     assert load(tmp_path, class_names=names).class_names == names
@@ -105,13 +103,13 @@ def test_class_names_can_be_replaced(tmp_path: Path) -> None:
          "record 0 has fine label 100, out of range 0 to 99"),
     ],
 )  # fmt: skip
-def test_damaged_binary_files(tmp_path: Path, write, name, content: bytes, message: str) -> None:
+def test_damaged_binary_files(tmp_path, write, name, content, message):
     (write(tmp_path) / name).write_bytes(content)
     with pytest.raises(ValueError, match=f"{name}: {message}"):
         load(tmp_path)
 
 
-def test_missing_files_of_a_split(tmp_path: Path) -> None:
+def test_missing_files_of_a_split(tmp_path):
     write_binary(tmp_path)
     (tmp_path / "test_batch.bin").unlink()
     with pytest.raises(FileNotFoundError, match=r"test_batch.bin: .*no test split; download"):
@@ -131,7 +129,7 @@ class Hostile:
         return os.mkdir, (str(self.path),)
 
 
-def test_a_hostile_pickle_is_refused_and_runs_nothing(tmp_path: Path) -> None:
+def test_a_hostile_pickle_is_refused_and_runs_nothing(tmp_path):
     folder = write_python(tmp_path / "data")
     content = pickle.dumps({"data": Hostile(tmp_path / "made"), "labels": [1]})
     (folder / "data_batch_1").write_bytes(content)
@@ -159,13 +157,13 @@ def test_a_hostile_pickle_is_refused_and_runs_nothing(tmp_path: Path) -> None:
         (pickle.dumps({"data": ROW, "labels": [1]}).replace(b"M\x00\x0c", b"M\x01\x0c"), "3073"),
     ],
 )
-def test_damaged_pickles(tmp_path: Path, content: bytes, message: str) -> None:
+def test_damaged_pickles(tmp_path, content, message):
     (write_python(tmp_path) / "data_batch_1").write_bytes(content)
     with pytest.raises(ValueError, match=rf"data_batch_1: .*{message}"):
         load(tmp_path)
 
 
-def test_every_truncation_of_a_pickle_is_one_clear_error(tmp_path: Path) -> None:
+def test_every_truncation_of_a_pickle_is_one_clear_error(tmp_path):
     path = write_python(tmp_path) / "data_batch_1"
     whole = path.read_bytes()
     for length in (*range(0, 200, 7), 3000, len(whole) - 1):
@@ -174,7 +172,7 @@ def test_every_truncation_of_a_pickle_is_one_clear_error(tmp_path: Path) -> None
             load(tmp_path)
 
 
-def test_flipped_bits_of_a_pickle_never_escape_as_another_error(tmp_path: Path) -> None:
+def test_flipped_bits_of_a_pickle_never_escape_as_another_error(tmp_path):
     path = write_python(tmp_path) / "data_batch_1"
     whole = path.read_bytes()
     generator = np.random.default_rng(0)
@@ -193,7 +191,7 @@ WRITERS = pytest.mark.parametrize(
 )
 
 
-def test_the_official_class_names() -> None:
+def test_the_official_class_names():
     assert len(CIFAR100_CLASSES) == 100
     assert CIFAR100_CLASSES[:3] == ("apple", "aquarium_fish", "baby")
     assert CIFAR100_CLASSES[57:60] == ("pear", "pickup_truck", "pine_tree")
@@ -205,7 +203,7 @@ def test_the_official_class_names() -> None:
 
 
 @WRITERS
-def test_fine_labels_are_the_default(tmp_path: Path, write, official: str) -> None:
+def test_fine_labels_are_the_default(tmp_path, write, official):
     write(tmp_path / official)
     for folder in (tmp_path, tmp_path / official):
         train, test = load(folder), load(folder, split="test")
@@ -219,7 +217,7 @@ def test_fine_labels_are_the_default(tmp_path: Path, write, official: str) -> No
 
 
 @WRITERS
-def test_coarse_labels_are_an_option(tmp_path: Path, write, official: str) -> None:
+def test_coarse_labels_are_an_option(tmp_path, write, official):
     data = load(write(tmp_path / official), labels="coarse")
     assert data.name == "cifar100-coarse"
     assert data.labels.tolist() == [1, 18]
@@ -227,7 +225,7 @@ def test_coarse_labels_are_an_option(tmp_path: Path, write, official: str) -> No
     assert_the_record(data.images[0])
 
 
-def test_a_damaged_coarse_label(tmp_path: Path) -> None:
+def test_a_damaged_coarse_label(tmp_path):
     (write_binary_100(tmp_path) / "train.bin").write_bytes(b"\x14\x00" + RECORD)
     assert load(tmp_path).labels.tolist() == [0]
     with pytest.raises(ValueError, match="record 0 has coarse label 20, out of range 0 to 19"):
@@ -243,19 +241,19 @@ def test_a_damaged_coarse_label(tmp_path: Path) -> None:
         ("train", {"data": ROW, "fine_labels": 1}, "train: fine_labels is not a list of integers"),
     ],
 )
-def test_pickles_with_other_entries(tmp_path: Path, name, content: object, message: str) -> None:
+def test_pickles_with_other_entries(tmp_path, name, content, message):
     write_python_100(tmp_path).joinpath(name).write_bytes(pickle.dumps(content))
     with pytest.raises(ValueError, match=rf"{message}.*; download cifar-100-python.tar.gz again"):
         load(tmp_path)
 
 
-def test_a_missing_split(tmp_path: Path) -> None:
+def test_a_missing_split(tmp_path):
     (write_python_100(tmp_path) / "test").unlink()
     with pytest.raises(FileNotFoundError, match=r"test: no such file, so there is no test split"):
         load(tmp_path, split="test")
 
 
-def test_coarse_labels_elsewhere_are_refused(tmp_path: Path) -> None:
+def test_coarse_labels_elsewhere_are_refused(tmp_path):
     write_binary(tmp_path / "b")
     with pytest.raises(
         ValueError, match=r"labels='coarse': .* CIFAR-10, which has only fine labels"
@@ -268,7 +266,7 @@ def test_coarse_labels_elsewhere_are_refused(tmp_path: Path) -> None:
         load(tmp_path, labels="rough")
 
 
-def test_a_parent_of_both_data_sets_is_ambiguous(tmp_path: Path) -> None:
+def test_a_parent_of_both_data_sets_is_ambiguous(tmp_path):
     write_python(tmp_path / "cifar-10-batches-py")
     write_binary_100(tmp_path / "cifar-100-binary")
     with pytest.raises(
@@ -279,7 +277,7 @@ def test_a_parent_of_both_data_sets_is_ambiguous(tmp_path: Path) -> None:
     assert load(tmp_path / "cifar-100-binary").labels.tolist() == [91, 8]
 
 
-def test_the_official_files(cifar10_dir: Path) -> None:
+def test_the_official_files(cifar10_dir):
     train, test = load(cifar10_dir), load(cifar10_dir, split="test")
     assert train.images.shape == (50000, 32, 32, 3)
     assert np.bincount(train.labels).tolist() == [5000] * 10

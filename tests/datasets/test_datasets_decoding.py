@@ -1,7 +1,5 @@
 """Decoding image files: kinds of pixels, sizes, crops, threads, and what cannot be decoded."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys
@@ -45,7 +43,7 @@ def corners(image: np.ndarray) -> list[list[int]]:
 
 @pytest.mark.parametrize("mode", ["RGB", "RGBA", "P", "CMYK"])
 @pytest.mark.parametrize("suffix", [".png", ".jpg", ".webp", ".gif", ".tif", ".bmp", ".ppm"])
-def test_every_kind_of_color_becomes_rgb(tmp_path: Path, mode: str, suffix: str) -> None:
+def test_every_kind_of_color_becomes_rgb(tmp_path, mode, suffix):
     can_hold = {
         ".png": ("RGB", "RGBA", "P"),
         ".jpg": ("RGB", "CMYK"),
@@ -62,7 +60,7 @@ def test_every_kind_of_color_becomes_rgb(tmp_path: Path, mode: str, suffix: str)
 
 
 @pytest.mark.parametrize("mode", ["L", "LA", "1"])
-def test_gray_stays_one_channel_unless_another_image_has_color(tmp_path: Path, mode: str) -> None:
+def test_gray_stays_one_channel_unless_another_image_has_color(tmp_path, mode):
     gray = Image.fromarray(np.array([[0, 255, 0], [255, 0, 255]], np.uint8)).convert(mode)
     assert one(tmp_path, gray)[..., 0].tolist() == [[[0, 255, 0], [255, 0, 255]]]
     images = one(tmp_path, Image.new("RGB", (3, 2), RED), "b.png")
@@ -70,13 +68,13 @@ def test_gray_stays_one_channel_unless_another_image_has_color(tmp_path: Path, m
     assert images[0, 0].tolist() == [[0, 0, 0], [255, 255, 255], [0, 0, 0]]
 
 
-def test_transparency_is_dropped(tmp_path: Path) -> None:
+def test_transparency_is_dropped(tmp_path):
     assert one(tmp_path, Image.new("RGBA", (2, 2), (1, 2, 3, 0)))[0, 0, 0].tolist() == [1, 2, 3]
 
 
 @pytest.mark.parametrize("suffix", [".jpg", ".png", ".webp", ".tif"])
 @pytest.mark.parametrize("orientation", range(1, 9))
-def test_exif_turns_the_image_upright(tmp_path: Path, suffix: str, orientation: int) -> None:
+def test_exif_turns_the_image_upright(tmp_path, suffix, orientation):
     # As a camera stores it: the upright picture, transposed the other way round.
     inverse = {
         2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -100,7 +98,7 @@ def test_exif_turns_the_image_upright(tmp_path: Path, suffix: str, orientation: 
     assert corners(small) == [list(RED), list(GREEN), list(BLUE), [0, 0, 0]]
 
 
-def test_crop_takes_the_middle_in_the_shape_wanted(tmp_path: Path) -> None:
+def test_crop_takes_the_middle_in_the_shape_wanted(tmp_path):
     picture = Image.new("RGB", (40, 20), RED)
     picture.paste(GREEN, (10, 0, 30, 20))
     picture.paste(BLUE, (15, 5, 25, 15))
@@ -117,7 +115,7 @@ def test_crop_takes_the_middle_in_the_shape_wanted(tmp_path: Path) -> None:
     assert wide[2, [0, 19]].tolist() == [list(RED), list(RED)]
 
 
-def test_crop_applies_to_arrays_too(tmp_path: Path) -> None:
+def test_crop_applies_to_arrays_too(tmp_path):
     images = np.zeros((2, 8, 8, 1), np.uint8)
     images[:, 2:6, 2:6] = 200
     np.savez(tmp_path / "a.npz", images=images, labels=[0, 1])
@@ -136,15 +134,13 @@ def test_crop_applies_to_arrays_too(tmp_path: Path) -> None:
         ({"threads": -1}, ValueError, "threads must be 0"),
     ],
 )
-def test_bad_options(
-    tmp_path: Path, options: dict[str, object], error: type[Exception], message: str
-) -> None:
+def test_bad_options(tmp_path, options, error, message):
     one(tmp_path, quarters())
     with pytest.raises(error, match=message):
         load(tmp_path / "data", **options)  # type: ignore[arg-type]
 
 
-def test_the_jpeg_shortcut_changes_little(tmp_path: Path) -> None:
+def test_the_jpeg_shortcut_changes_little(tmp_path):
     """The decoder halves a large JPEG; the result stays near that of a full decode."""
     y, x = np.mgrid[0:600, 0:800]
     pixels = np.stack([128 + 100 * np.sin(x / 37), 128 + 100 * np.cos(y / 23), x / 4], -1)
@@ -168,7 +164,7 @@ def many(folder: Path, count: int) -> Path:
     return folder
 
 
-def test_any_number_of_threads_gives_the_same(tmp_path: Path) -> None:
+def test_any_number_of_threads_gives_the_same(tmp_path):
     many(tmp_path, 50)
     alone = load(tmp_path, threads=1, size=3)
     together = load(tmp_path, threads=4, size=3)
@@ -178,7 +174,7 @@ def test_any_number_of_threads_gives_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("allowed", [0, 1])
-def test_images_are_decoded_where_no_thread_starts(allowed, tmp_path, monkeypatch) -> None:
+def test_images_are_decoded_where_no_thread_starts(allowed, tmp_path, monkeypatch):
     many(tmp_path, 50)
     there = load(tmp_path, threads=1, size=3)
     real, starts = threading.Thread.start, iter(range(allowed))
@@ -193,7 +189,7 @@ def test_images_are_decoded_where_no_thread_starts(allowed, tmp_path, monkeypatc
     np.testing.assert_array_equal(load(tmp_path, threads=4, size=3).images, there.images)
 
 
-def test_all_problems_in_one_error(tmp_path: Path) -> None:
+def test_all_problems_in_one_error(tmp_path):
     many(tmp_path, 50)
     for number in range(0, 36, 3):
         (tmp_path / "class0" / f"{number:03d}.png").write_bytes(b"no image")
@@ -208,7 +204,7 @@ def test_all_problems_in_one_error(tmp_path: Path) -> None:
     assert "convert it to 8 bits" in text
 
 
-def test_empty_and_unlisted_class_folders_in_one_error(tmp_path: Path) -> None:
+def test_empty_and_unlisted_class_folders_in_one_error(tmp_path):
     many(tmp_path, 3)
     for name in ("empty1", "empty2"):
         (tmp_path / name).mkdir()
@@ -218,9 +214,7 @@ def test_empty_and_unlisted_class_folders_in_one_error(tmp_path: Path) -> None:
         load(tmp_path, class_names=("class0", "class1", "class2", "class3"))
 
 
-def test_a_decompression_bomb_is_told_from_an_image(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_decompression_bomb_is_told_from_an_image(tmp_path, monkeypatch):
     many(tmp_path, 2)
     for limit in (20, 10):  # 24 pixels: Pillow warns above its limit, and refuses above twice it
         monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", limit)
@@ -230,7 +224,7 @@ def test_a_decompression_bomb_is_told_from_an_image(
     assert len(load(tmp_path)) == 2
 
 
-def test_more_images_than_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_images_than_memory(tmp_path, monkeypatch):
     many(tmp_path, 3)
     told = tmp_path / "meminfo"
     told.write_text("MemTotal: 9 kB\nMemAvailable:       3000 kB\n")
@@ -242,7 +236,7 @@ def test_more_images_than_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert MODULE.free_memory() is None
 
 
-def test_interrupted_decoding_ends_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_decoding_ends_at_once(tmp_path, monkeypatch):
     files = image_files(many(tmp_path, 150))
     begun = []
 
@@ -264,7 +258,7 @@ def test_interrupted_decoding_ends_at_once(tmp_path: Path, monkeypatch: pytest.M
     assert not [t for t in threading.enumerate() if t.name.startswith("pmt-decode")]
 
 
-def test_without_pillow_no_file_is_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pillow_no_file_is_touched(tmp_path, monkeypatch):
     files = image_files(many(tmp_path, 2))
     assert files.labels.tolist() == [0, 1]
     monkeypatch.setitem(sys.modules, "PIL", None)
@@ -272,7 +266,7 @@ def test_without_pillow_no_file_is_touched(tmp_path: Path, monkeypatch: pytest.M
         files.read()
 
 
-def test_truncated_and_flipped_images_never_escape_as_another_error(tmp_path: Path) -> None:
+def test_truncated_and_flipped_images_never_escape_as_another_error(tmp_path):
     generator = np.random.default_rng(0)
     noise = Image.fromarray(generator.integers(0, 256, (24, 24, 3), np.uint8))
     for suffix in (".jpg", ".png", ".webp", ".gif", ".tif", ".bmp"):

@@ -1,7 +1,5 @@
 """Downloads, from a server on this machine; nothing here touches the network."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json
@@ -9,7 +7,6 @@ import logging
 import re
 import sys
 import tarfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -40,13 +37,13 @@ def noise(size: int) -> bytes:
 
 
 @pytest.fixture(autouse=True)
-def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def data(tmp_path, monkeypatch):
     monkeypatch.setenv("PMT_DATA", str(tmp_path / "data"))
     return tmp_path / "data"
 
 
 @pytest.fixture
-def server() -> Iterator[DataServer]:
+def server():
     with data_server() as running:
         yield running
 
@@ -70,7 +67,7 @@ def offer(
     monkeypatch.setitem(CATALOG, "made", Source("Made", "none", remote, note))
 
 
-def test_the_catalog_names_every_file_with_its_hash() -> None:
+def test_the_catalog_names_every_file_with_its_hash():
     for name, source in CATALOG.items():
         assert name == name.lower()
         assert source.files
@@ -82,9 +79,7 @@ def test_the_catalog_names_every_file_with_its_hash() -> None:
     assert CATALOG["cifar10"].files[0].name == "cifar-10-binary.tar.gz"
 
 
-def test_fetched_unpacked_and_loaded_by_name(
-    monkeypatch: pytest.MonkeyPatch, server: DataServer, data: Path
-) -> None:
+def test_fetched_unpacked_and_loaded_by_name(monkeypatch, server, data):
     offer(monkeypatch, server, {"made.tar.gz": cifar_archive(), "readme.txt": b"about"})
     assert download("made") == data / "made"
     assert sorted(p.name for p in (data / "made").iterdir()) == [
@@ -103,12 +98,7 @@ def test_fetched_unpacked_and_loaded_by_name(
     assert len(server.ranges) == 3
 
 
-def test_a_connection_that_breaks_is_resumed(
-    monkeypatch: pytest.MonkeyPatch,
-    server: DataServer,
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_connection_that_breaks_is_resumed(monkeypatch, server, tmp_path, caplog):
     caplog.set_level(logging.INFO, "pmt")
     content = noise(100_000)
     offer(monkeypatch, server, {"a.txt": content})
@@ -124,9 +114,7 @@ def test_a_connection_that_breaks_is_resumed(
     ]
 
 
-def test_what_an_interrupted_download_left_is_taken_up_later(
-    monkeypatch: pytest.MonkeyPatch, server: DataServer, data: Path
-) -> None:
+def test_what_an_interrupted_download_left_is_taken_up_later(monkeypatch, server, data):
     content = noise(100_000)
     offer(monkeypatch, server, {"a.txt": content})
     server.breaks_after = [40_000, 0]
@@ -140,9 +128,7 @@ def test_what_an_interrupted_download_left_is_taken_up_later(
     assert [path.name for path in (folder / "notes").iterdir()] == ["a.txt"]
 
 
-def test_a_server_without_ranges_starts_again(
-    monkeypatch: pytest.MonkeyPatch, server: DataServer, data: Path
-) -> None:
+def test_a_server_without_ranges_starts_again(monkeypatch, server, data):
     content = noise(50_000)
     offer(monkeypatch, server, {"a.txt": content})
     server.knows_ranges = False
@@ -155,9 +141,7 @@ def test_a_server_without_ranges_starts_again(
     assert server.ranges == ["bytes=10000-", None]
 
 
-def test_another_file_than_the_published_one_is_refused(
-    monkeypatch: pytest.MonkeyPatch, server: DataServer, data: Path
-) -> None:
+def test_another_file_than_the_published_one_is_refused(monkeypatch, server, data):
     offer(monkeypatch, server, {"a.txt": b"published"})
     server.files["a.txt"] = b"something else, and longer"
     digest = hashlib.sha256(b"published").hexdigest()
@@ -167,9 +151,7 @@ def test_another_file_than_the_published_one_is_refused(
     assert list((data / "made" / "notes").iterdir()) == []
 
 
-def test_what_is_unpacked_joins_what_is_there_or_leaves_it(
-    monkeypatch: pytest.MonkeyPatch, server: DataServer, data: Path
-) -> None:
+def test_what_is_unpacked_joins_what_is_there_or_leaves_it(monkeypatch, server, data):
     offer(monkeypatch, server, {"made.tar.gz": cifar_archive()})
     place = data / "made" / "cifar-10-batches-bin"
     place.mkdir(parents=True)
@@ -193,9 +175,7 @@ def test_what_is_unpacked_joins_what_is_there_or_leaves_it(
     assert names == {".pmt-download", "cifar-10-batches-bin"}
 
 
-def test_a_file_put_there_by_hand_is_taken(
-    monkeypatch: pytest.MonkeyPatch, server: DataServer, data: Path
-) -> None:
+def test_a_file_put_there_by_hand_is_taken(monkeypatch, server, data):
     offer(monkeypatch, server, {"made.tar.gz": cifar_archive()})
     server.files = {}
     with pytest.raises(OSError, match=r"made.tar.gz: could not be fetched \(HTTP 404 Not Found\)"):
@@ -205,9 +185,7 @@ def test_a_file_put_there_by_hand_is_taken(
     assert load("made").labels.tolist() == [3]
 
 
-def test_offline_the_error_says_what_to_put_where(
-    monkeypatch: pytest.MonkeyPatch, server: DataServer, data: Path
-) -> None:
+def test_offline_the_error_says_what_to_put_where(monkeypatch, server, data):
     offer(monkeypatch, server, {"a.txt": b"x"}, note="a mirror has it")
     closed = CATALOG["made"].files[0]._replace(url="http://127.0.0.1:9/a.txt")
     monkeypatch.setitem(CATALOG, "made", CATALOG["made"]._replace(files=(closed,)))
@@ -218,9 +196,7 @@ def test_offline_the_error_says_what_to_put_where(
     assert str(caught.value).endswith(f"1 bytes, SHA-256 {closed.sha256}; a mirror has it")
 
 
-def test_a_download_that_did_not_end_is_no_unknown_layout(
-    monkeypatch: pytest.MonkeyPatch, server: DataServer, data: Path
-) -> None:
+def test_a_download_that_did_not_end_is_no_unknown_layout(monkeypatch, server, data):
     offer(monkeypatch, server, {"made.tar.gz": cifar_archive()})
     server.files = {}
     other = data / "other root"
@@ -239,7 +215,7 @@ def test_a_download_that_did_not_end_is_no_unknown_layout(
         load(other / "made")
 
 
-def test_no_space(monkeypatch: pytest.MonkeyPatch, server: DataServer) -> None:
+def test_no_space(monkeypatch, server):
     offer(monkeypatch, server, {"a.txt": b"x"})
     huge = CATALOG["made"].files[0]._replace(size=10**18)
     monkeypatch.setitem(CATALOG, "made", CATALOG["made"]._replace(files=(huge,)))
@@ -248,7 +224,7 @@ def test_no_space(monkeypatch: pytest.MonkeyPatch, server: DataServer) -> None:
     assert server.ranges == []
 
 
-def test_unknown_names_and_names_not_yet_fetched(data: Path) -> None:
+def test_unknown_names_and_names_not_yet_fetched(data):
     with pytest.raises(
         ValueError, match=r"name='cifar-10': no such data set to download; did you mean 'cifar10'"
     ):
@@ -258,9 +234,7 @@ def test_unknown_names_and_names_not_yet_fetched(data: Path) -> None:
     assert data_folder() == data
 
 
-def test_a_folder_of_that_name_goes_before_the_data_folder(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_folder_of_that_name_goes_before_the_data_folder(monkeypatch, tmp_path):
     (tmp_path / "cifar10").mkdir()
     (tmp_path / "cifar10" / "test_batch.bin").write_bytes(RECORD)
     monkeypatch.chdir(tmp_path)
@@ -277,9 +251,7 @@ def test_a_folder_of_that_name_goes_before_the_data_folder(
         ("win32", {"PMT_DATA": "~/data"}, "/home/me/data"),
     ],
 )
-def test_the_data_folder_of_each_platform(
-    monkeypatch: pytest.MonkeyPatch, platform: str, variables: dict[str, str], expected: str
-) -> None:
+def test_the_data_folder_of_each_platform(monkeypatch, platform, variables, expected):
     for name in ("PMT_DATA", "XDG_CACHE_HOME", "LOCALAPPDATA"):
         monkeypatch.delenv(name, raising=False)
     for name, value in {**variables, "HOME": "/home/me"}.items():
@@ -288,18 +260,14 @@ def test_the_data_folder_of_each_platform(
     assert data_folder() == Path(expected)
 
 
-def test_without_pooch_the_error_names_the_extra(
-    monkeypatch: pytest.MonkeyPatch, server: DataServer
-) -> None:
+def test_without_pooch_the_error_names_the_extra(monkeypatch, server):
     offer(monkeypatch, server, {"a.txt": b"x"})
     monkeypatch.setitem(sys.modules, "pooch", None)
     with pytest.raises(ModuleNotFoundError, match=r'pooch: pip install "poor-mans-training\[data'):
         download("made")
 
 
-def test_the_command_fetches_and_evaluates_by_name(
-    monkeypatch: pytest.MonkeyPatch, server: DataServer, data: Path, capsys: pytest.CaptureFixture
-) -> None:
+def test_the_command_fetches_and_evaluates_by_name(monkeypatch, server, data, capsys):
     offer(monkeypatch, server, {"made.tar.gz": cifar_archive()})
     assert main(["download", "made", "--json", "-"]) == 0
     figures = json.loads(capsys.readouterr().out)
@@ -313,7 +281,7 @@ def test_the_command_fetches_and_evaluates_by_name(
     assert "NAME 'nothing' is unknown; choose one of cifar10" in capsys.readouterr().err
 
 
-def test_the_command_lists_what_there_is(capsys: pytest.CaptureFixture) -> None:
+def test_the_command_lists_what_there_is(capsys):
     assert main(["download"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 1 + len(CATALOG)

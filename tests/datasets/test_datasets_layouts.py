@@ -1,7 +1,5 @@
 """idx files, npz files and image folders, whole and damaged, and the detection of layouts."""
 
-from __future__ import annotations
-
 import gzip
 import sys
 import zipfile
@@ -33,7 +31,7 @@ def write_idx(folder: Path) -> Path:
     return folder
 
 
-def test_idx_files_compressed_and_plain(tmp_path: Path) -> None:
+def test_idx_files_compressed_and_plain(tmp_path):
     train, test = load(write_idx(tmp_path)), load(tmp_path, split="test")
     np.testing.assert_array_equal(train.images, GRAY[..., None])
     assert train.labels.tolist() == [7, 2]
@@ -53,13 +51,13 @@ def test_idx_files_compressed_and_plain(tmp_path: Path) -> None:
         ("t10k-labels-idx1-ubyte", idx_labels([1, 2]), "2 labels for 1 image"),
     ],
 )
-def test_damaged_idx_files(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+def test_damaged_idx_files(tmp_path, name, content, message):
     (write_idx(tmp_path) / name).write_bytes(content)
     with pytest.raises(ValueError, match=rf"{message}"):
         load(tmp_path, split="test")
 
 
-def test_damaged_gzip_missing_file_and_label_without_name(tmp_path: Path) -> None:
+def test_damaged_gzip_missing_file_and_label_without_name(tmp_path):
     path = write_idx(tmp_path) / "train-images-idx3-ubyte.gz"
     whole = path.read_bytes()
     for damaged in (whole[:-9], b"no gzip", whole[:12] + b"\xff\xff" + whole[14:]):
@@ -79,7 +77,7 @@ def made() -> Dataset:
     return Dataset(images=images, labels=np.arange(5) % 3, class_names=("ä", "b", "c"), name="made")
 
 
-def test_saved_npz_comes_back_whole_and_always_as_the_same_bytes(tmp_path: Path) -> None:
+def test_saved_npz_comes_back_whole_and_always_as_the_same_bytes(tmp_path):
     save_npz(made(), tmp_path / "one.npz")
     save_npz(made(), str(tmp_path / "two.npz"))
     back = load(tmp_path / "one.npz")
@@ -91,9 +89,7 @@ def test_saved_npz_comes_back_whole_and_always_as_the_same_bytes(tmp_path: Path)
         assert {entry.date_time for entry in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
 
 
-def test_a_save_that_fails_leaves_the_old_file_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_save_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
     path = tmp_path / "data.npz"
     save_npz(made(), path)
     before = path.read_bytes()
@@ -115,7 +111,7 @@ def test_a_save_that_fails_leaves_the_old_file_and_nothing_else(
         save_npz(made(), tmp_path / "data.zip")
 
 
-def test_npz_folder_with_splits_and_gray_images(tmp_path: Path) -> None:
+def test_npz_folder_with_splits_and_gray_images(tmp_path):
     np.savez(tmp_path / "train.npz", images=GRAY, labels=np.array([1, 0], np.uint8))
     train = load(tmp_path)
     assert train.images.shape == (2, 3, 4, 1)
@@ -161,13 +157,13 @@ def test_npz_folder_with_splits_and_gray_images(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_damaged_npz_arrays(tmp_path: Path, arrays: dict[str, object], message: str) -> None:
+def test_damaged_npz_arrays(tmp_path, arrays, message):
     np.savez(tmp_path / "data.npz", **arrays)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=rf"data.npz: .*{message}"):
         load(tmp_path / "data.npz")
 
 
-def test_truncated_and_flipped_npz_files(tmp_path: Path) -> None:
+def test_truncated_and_flipped_npz_files(tmp_path):
     path = tmp_path / "data.npz"
     save_npz(made(), path)
     whole = path.read_bytes()
@@ -206,7 +202,7 @@ def write_folder(root: Path) -> Path:
     return root
 
 
-def test_image_folder_with_splits(tmp_path: Path) -> None:
+def test_image_folder_with_splits(tmp_path):
     train, test = load(write_folder(tmp_path)), load(tmp_path, split="test")
     assert train.images.shape == (3, 4, 5, 3)
     assert train.images[:, 0, 0].tolist() == [[10, 20, 30], [40, 50, 60], [70, 70, 70]]
@@ -216,7 +212,7 @@ def test_image_folder_with_splits(tmp_path: Path) -> None:
     assert test.labels.tolist() == [1]
 
 
-def test_image_folder_without_splits_of_gray_images(tmp_path: Path) -> None:
+def test_image_folder_without_splits_of_gray_images(tmp_path):
     write_image(tmp_path / "a" / "x.png", 5)
     write_image(tmp_path / "b" / "x.png", 6)
     for split in ("train", "test"):
@@ -226,7 +222,7 @@ def test_image_folder_without_splits_of_gray_images(tmp_path: Path) -> None:
         assert dataset.labels.tolist() == [1, 0]
 
 
-def test_sizes_must_agree_unless_one_is_given(tmp_path: Path) -> None:
+def test_sizes_must_agree_unless_one_is_given(tmp_path):
     write_folder(tmp_path)
     write_image(tmp_path / "train" / "dog" / "3.png", (9, 9, 9), size=8)
     with pytest.raises(ValueError, match=r"3.png: is 8x9 .* but 1.png is 4x5; give one size"):
@@ -236,7 +232,7 @@ def test_sizes_must_agree_unless_one_is_given(tmp_path: Path) -> None:
     assert resized.images[3].reshape(-1, 3).tolist() == [[9, 9, 9]] * 12
 
 
-def test_size_applies_to_every_layout(tmp_path: Path) -> None:
+def test_size_applies_to_every_layout(tmp_path):
     assert load(write_idx(tmp_path), size=8).images.shape == (2, 8, 8, 1)
     for wrong in (0, (1, 2, 3)):
         with pytest.raises(ValueError, match="size="):
@@ -249,7 +245,7 @@ def test_size_applies_to_every_layout(tmp_path: Path) -> None:
         load(tmp_path / "many.npz", size=8)
 
 
-def test_damaged_image_folders(tmp_path: Path) -> None:
+def test_damaged_image_folders(tmp_path):
     from PIL import Image
 
     write_folder(tmp_path)
@@ -270,7 +266,7 @@ def test_damaged_image_folders(tmp_path: Path) -> None:
         load(tmp_path, class_names=("cat", "dog", "emu", "fox"))
 
 
-def test_missing_split_folder(tmp_path: Path) -> None:
+def test_missing_split_folder(tmp_path):
     write_image(tmp_path / "train" / "a" / "x.png", 5)
     with pytest.raises(FileNotFoundError, match="test: no such folder, so there is no test split"):
         load(tmp_path, split="test")
@@ -279,16 +275,14 @@ def test_missing_split_folder(tmp_path: Path) -> None:
         load(tmp_path, split="test")
 
 
-def test_without_pillow_the_error_names_the_extra(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_pillow_the_error_names_the_extra(tmp_path, monkeypatch):
     write_folder(tmp_path)
     monkeypatch.setitem(sys.modules, "PIL", None)
     with pytest.raises(ModuleNotFoundError, match=r'pip install "poor-mans-training\[data\]"'):
         load(tmp_path)
 
 
-def test_unknown_paths_splits_and_layouts(tmp_path: Path) -> None:
+def test_unknown_paths_splits_and_layouts(tmp_path):
     with pytest.raises(FileNotFoundError, match="nowhere: no such file or folder"):
         load(tmp_path / "nowhere")
     with pytest.raises(ValueError, match="no data set found in this folder; give one of: CIFAR-10"):

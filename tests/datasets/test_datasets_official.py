@@ -1,10 +1,6 @@
 """The official layouts of image data sets: small made copies, whole and damaged."""
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -44,9 +40,7 @@ def told(data: Dataset) -> tuple[list[int], list[int]]:
         ("flowers", ([1, 4, 3], [76, 0, 101]), ([5, 2], [1, 0]), FLOWERS102_CLASSES),
     ],
 )
-def test_images_labels_and_names(
-    tmp_path: Path, name: str, train: object, test: object, class_names: tuple[str, ...]
-) -> None:
+def test_images_labels_and_names(tmp_path, name, train, test, class_names):
     WRITERS[name](tmp_path)
     data = load(tmp_path)
     assert data.images.shape[1:] == (16, 24, 3)
@@ -55,13 +49,13 @@ def test_images_labels_and_names(
     assert data.class_names == class_names
 
 
-def test_there_are_102_flowers() -> None:
+def test_there_are_102_flowers():
     assert len(set(FLOWERS102_CLASSES)) == 102
     assert FLOWERS102_CLASSES[76] == "passion flower"
     assert FLOWERS102_CLASSES[101] == "blackberry lily"
 
 
-def test_cars(tmp_path: Path) -> None:
+def test_cars(tmp_path):
     write_cars(tmp_path)
     train = load(tmp_path)
     assert train.labels.tolist() == [0, 1]
@@ -69,7 +63,7 @@ def test_cars(tmp_path: Path) -> None:
     assert load(tmp_path, split="test").labels.tolist() == [1, 0]
 
 
-def test_cars_as_a_mirror_packs_them(tmp_path: Path) -> None:
+def test_cars_as_a_mirror_packs_them(tmp_path):
     write_cars(tmp_path)
     (tmp_path / "cars_train").rename(tmp_path / "inner")
     (tmp_path / "cars_train").mkdir()
@@ -87,14 +81,12 @@ def test_cars_as_a_mirror_packs_them(tmp_path: Path) -> None:
     ("name", "writer"),
     [("CUB_200_2011", write_cub), ("flowers-102", write_flowers), ("food-101", write_food)],
 )
-def test_the_parent_folder_will_do(
-    tmp_path: Path, name: str, writer: Callable[[Path], Path]
-) -> None:
+def test_the_parent_folder_will_do(tmp_path, name, writer):
     writer(tmp_path / name)
     assert len(load(tmp_path)) >= 2
 
 
-def test_a_limit_decodes_only_what_it_chooses(tmp_path: Path) -> None:
+def test_a_limit_decodes_only_what_it_chooses(tmp_path):
     write_food(tmp_path)
     files = image_files(tmp_path)
     assert len(files) == 3
@@ -114,14 +106,14 @@ def test_a_limit_decodes_only_what_it_chooses(tmp_path: Path) -> None:
     assert files.subset([2, 0]).labels.tolist() == [0, 0]
 
 
-def test_other_class_names(tmp_path: Path) -> None:
+def test_other_class_names(tmp_path):
     write_pets(tmp_path)
     assert load(tmp_path, class_names=("cat", "dog")).class_names == ("cat", "dog")
     with pytest.raises(ValueError, match="has 2 classes, class_names has 3"):
         load(tmp_path, class_names=("cat", "dog", "eel"))
 
 
-def test_arrays_are_not_image_files(tmp_path: Path) -> None:
+def test_arrays_are_not_image_files(tmp_path):
     np.savez(tmp_path / "one.npz", images=np.zeros((1, 2, 2), np.uint8), labels=[0])
     with pytest.raises(ValueError, match="has arrays and not image files; use"):
         image_files(tmp_path / "one.npz")
@@ -150,7 +142,7 @@ def test_arrays_are_not_image_files(tmp_path: Path) -> None:
         ("pets", "annotations/trainval.txt", "a_1 4 1 1\n", "annotations: no image of breed 3"),
     ],
 )
-def test_damaged_lists(tmp_path: Path, name: str, path: str, content: str, message: str) -> None:
+def test_damaged_lists(tmp_path, name, path, content, message):
     (WRITERS[name](tmp_path) / path).write_text(content)
     with pytest.raises(ValueError, match=message):
         load(tmp_path)
@@ -167,15 +159,13 @@ def test_damaged_lists(tmp_path: Path, name: str, path: str, content: str, messa
         ("setid.mat", {"trnid": np.array([[0]]), "valid": np.array([[1]])}, "lists image 0"),
     ],
 )
-def test_damaged_mat_files(
-    tmp_path: Path, path: str, content: dict[str, np.ndarray], message: str
-) -> None:
+def test_damaged_mat_files(tmp_path, path, content, message):
     savemat(write_flowers(tmp_path) / path, content)
     with pytest.raises(ValueError, match=message):
         load(tmp_path)
 
 
-def test_truncated_mat_files_are_one_clear_error(tmp_path: Path) -> None:
+def test_truncated_mat_files_are_one_clear_error(tmp_path):
     path = write_cars(tmp_path) / "devkit" / "cars_train_annos.mat"
     savemat(path, {"annotations": loadmat(path)["annotations"]}, do_compression=True)
     whole = path.read_bytes()
@@ -189,9 +179,7 @@ def test_truncated_mat_files_are_one_clear_error(tmp_path: Path) -> None:
         assert "cars_train_annos.mat: " in problem
 
 
-def test_without_scipy_the_error_names_the_extra(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_scipy_the_error_names_the_extra(tmp_path, monkeypatch):
     write_flowers(tmp_path)
     for name in ("scipy", "scipy.io"):
         monkeypatch.setitem(sys.modules, name, None)
@@ -199,7 +187,7 @@ def test_without_scipy_the_error_names_the_extra(
         load(tmp_path)
 
 
-def test_cars_without_fields_or_files(tmp_path: Path) -> None:
+def test_cars_without_fields_or_files(tmp_path):
     devkit = write_cars(tmp_path) / "devkit"
     savemat(devkit / "cars_train_annos.mat", {"annotations": np.array([[1, 2]])})
     with pytest.raises(ValueError, match="its annotations have no field 'fname'"):
@@ -209,7 +197,7 @@ def test_cars_without_fields_or_files(tmp_path: Path) -> None:
         load(tmp_path, split="test")
 
 
-def test_missing_files_of_a_split(tmp_path: Path) -> None:
+def test_missing_files_of_a_split(tmp_path):
     (write_flowers(tmp_path / "f") / "setid.mat").unlink()
     with pytest.raises(FileNotFoundError, match=r"setid.mat: no such file"):
         load(tmp_path / "f")
@@ -218,7 +206,7 @@ def test_missing_files_of_a_split(tmp_path: Path) -> None:
         load(tmp_path / "p", split="test")
 
 
-def test_ten_missing_images_are_named_and_the_others_counted(tmp_path: Path) -> None:
+def test_ten_missing_images_are_named_and_the_others_counted(tmp_path):
     write_food(tmp_path)
     keys = [f"waffles/{number}" for number in range(100, 125)]
     (tmp_path / "meta" / "train.txt").write_text("\n".join(["apple_pie/0", *keys]))
@@ -230,6 +218,6 @@ def test_ten_missing_images_are_named_and_the_others_counted(tmp_path: Path) -> 
     )
 
 
-def test_an_image_that_the_lists_leave_out_is_left_out(tmp_path: Path) -> None:
+def test_an_image_that_the_lists_leave_out_is_left_out(tmp_path):
     write_image(write_pets(tmp_path) / "images" / "Abyssinian_99.jpg", 5)
     assert len(load(tmp_path)) == 3

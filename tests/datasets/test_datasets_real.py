@@ -1,10 +1,5 @@
 """Real photographs, 128 x 128, as image folders and in the official layouts."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from types import ModuleType
-
 import numpy as np
 import pytest
 
@@ -14,16 +9,14 @@ PACKS = {"cars": "cars196_128", "birds": "cub100_128", "food": "food10_60_40_128
 
 
 @pytest.fixture(scope="module")
-def food(shared: Path, unpack: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def food(shared, unpack, tmp_path_factory):
     folder = tmp_path_factory.mktemp("real") / "food10"
     unpack.image_folder(shared / "data" / "fgvc" / f"{PACKS['food']}.npz", folder)
     return folder
 
 
 @pytest.fixture(scope="module")
-def sampled(
-    shared: Path, unpack: ModuleType, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, Path]:
+def sampled(shared, unpack, tmp_path_factory):
     """Every tenth image of the large packs."""
     folders = {}
     for name in ("cars", "birds"):
@@ -45,7 +38,7 @@ def sampled(
     return folders
 
 
-def test_food_as_an_image_folder(food: Path) -> None:
+def test_food_as_an_image_folder(food):
     train, test = load(food), load(food, split="test", size=64)
     assert train.images.shape == (600, 128, 128, 3)
     assert test.images.shape == (400, 64, 64, 3)
@@ -58,7 +51,7 @@ def test_food_as_an_image_folder(food: Path) -> None:
     assert abs(train.images[..., 0].mean() - train.images[..., 2].mean()) > 20
 
 
-def test_food_in_the_layout_of_food_101(food: Path, tmp_path: Path) -> None:
+def test_food_in_the_layout_of_food_101(food, tmp_path):
     """The same images through the official lists give the same pixels."""
     files = image_files(food)
     (tmp_path / "meta").mkdir()
@@ -79,9 +72,7 @@ def test_food_in_the_layout_of_food_101(food: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "classes", "images"), [("cars", 196, (620, 195)), ("birds", 100, (300, 291))]
 )
-def test_samples_of_the_large_sets(
-    sampled: dict[str, Path], name: str, classes: int, images: tuple[int, int]
-) -> None:
+def test_samples_of_the_large_sets(sampled, name, classes, images):
     for split, count in zip(("train", "test"), images, strict=True):
         files = image_files(sampled[name], split=split)
         assert len(files) == count

@@ -1,7 +1,5 @@
 """Groups of near copies, from a file's array or from folders, up to what is held out."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +21,7 @@ def write(path: Path, **arrays: object) -> Path:
     return path
 
 
-def test_an_array_of_the_file(tmp_path: Path) -> None:
+def test_an_array_of_the_file(tmp_path):
     path = write(tmp_path / "a.npz", groups=np.arange(12) // 3, subject=list("aabbccddeeff"))
     assert load(path).groups.tolist() == [str(n) for n in (0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3)]
     assert load(path, groups="subject").groups.tolist() == list("aabbccddeeff")
@@ -31,7 +29,7 @@ def test_an_array_of_the_file(tmp_path: Path) -> None:
     assert load(write(tmp_path / "b.npz")).groups is None
 
 
-def test_they_are_written_and_read_again(tmp_path: Path) -> None:
+def test_they_are_written_and_read_again(tmp_path):
     data = Dataset.from_arrays(IMAGES, LABELS, groups=["", *"aabbccddeef"])
     save_npz(data, tmp_path / "a.npz")
     assert load(tmp_path / "a.npz").groups.tolist() == ["", *"aabbccddeef"]
@@ -56,7 +54,7 @@ def test_they_are_written_and_read_again(tmp_path: Path) -> None:
         ({}, "folder", r"groups 'folder': .*a\.npz has no such array \(others: none\)"),
     ],
 )
-def test_arrays_that_are_none(arrays, groups, message, tmp_path: Path) -> None:
+def test_arrays_that_are_none(arrays, groups, message, tmp_path):
     with pytest.raises(ValueError, match=message):
         load(write(tmp_path / "a.npz", **arrays), groups=groups)
 
@@ -70,7 +68,7 @@ def image_folder(root: Path) -> Path:
     return root
 
 
-def test_folders_in_the_folders_of_classes(tmp_path: Path) -> None:
+def test_folders_in_the_folders_of_classes(tmp_path):
     data = load(image_folder(tmp_path / "data"), groups="folder")
     assert data.groups.tolist() == ["", "video1", "video1", "video2", "", "video1", "video3"]
     assert data.labels.tolist() == [0, 0, 0, 0, 1, 1, 1]
@@ -78,7 +76,7 @@ def test_folders_in_the_folders_of_classes(tmp_path: Path) -> None:
     assert (len(flat), flat.groups) == (2, None)
 
 
-def test_folders_without_an_image_of_their_own(tmp_path: Path) -> None:
+def test_folders_without_an_image_of_their_own(tmp_path):
     root = image_folder(tmp_path / "data")
     (root / "dog" / "6.png").unlink()
     with pytest.raises(ValueError, match="are groups of its images, give 'folder' as groups"):
@@ -86,7 +84,7 @@ def test_folders_without_an_image_of_their_own(tmp_path: Path) -> None:
     assert load(root, groups="folder").groups.tolist()[-2:] == ["video1", "video3"]
 
 
-def test_other_layouts_have_none(tmp_path: Path, cifar10_dir: Path) -> None:
+def test_other_layouts_have_none(tmp_path, cifar10_dir):
     for name in ("folder", "subject"):
         with pytest.raises(ValueError, match=rf"groups '{name}': .* has none; they are an array"):
             load(cifar10_dir, groups=name)
@@ -102,7 +100,7 @@ def source_of(run: Path) -> dict[str, object]:
     return pmt.RunFolder(run).config().source
 
 
-def test_the_command_line_holds_whole_groups_out(tmp_path: Path, capsys) -> None:
+def test_the_command_line_holds_whole_groups_out(tmp_path, capsys):
     rng = np.random.default_rng(0)
     images = rng.integers(0, 256, (120, 28, 28, 1)).astype(np.uint8)
     labels, subject = np.arange(120) % 10, np.arange(120) // 20

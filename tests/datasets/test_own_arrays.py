@@ -1,10 +1,7 @@
 """Data sets of a caller's own arrays: rules, parts, iteration and joining."""
 
-from __future__ import annotations
-
 import re
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -34,7 +31,7 @@ def made() -> Dataset:
         (np.zeros((6, 1, 128, 6), np.float32), "6 float32 inputs 1x128x6"),
     ],
 )
-def test_arrays_become_a_data_set(x: np.ndarray, shown: str) -> None:
+def test_arrays_become_a_data_set(x, shown):
     data = Dataset.from_arrays(x, LABELS, name="mine")
     assert repr(data) == f"Dataset('mine', {shown}, 3 classes)"
     assert data.labels.tolist() == LABELS
@@ -48,11 +45,7 @@ FIRST = "images must be (N, H, W, C), channels last; use x.transpose(0, 2, 3, 1)
 @pytest.mark.parametrize(
     ("x", "error", "message"),
     [
-        (
-            np.zeros((6, 3, 32, 32), np.uint8),
-            ValueError,
-            f"x has shape (6, 3, 32, 32): {FIRST}",
-        ),
+        (np.zeros((6, 3, 32, 32), np.uint8), ValueError, f"x has shape (6, 3, 32, 32): {FIRST}"),
         (np.zeros((6, 1, 28, 28), np.uint8), ValueError, f"x has shape (6, 1, 28, 28): {FIRST}"),
         (np.zeros((6, 3, 32, 32)), ValueError, f"x has shape (6, 3, 32, 32): {FIRST}"),
         (
@@ -81,9 +74,7 @@ FIRST = "images must be (N, H, W, C), channels last; use x.transpose(0, 2, 3, 1)
         ),
     ],
 )
-def test_arrays_that_break_a_rule_are_refused(
-    x: np.ndarray, error: type[Exception], message: str
-) -> None:
+def test_arrays_that_break_a_rule_are_refused(x, error, message):
     with pytest.raises(error, match=f"^{re.escape(message)}$"):
         Dataset.from_arrays(x, LABELS)
 
@@ -113,14 +104,12 @@ def test_arrays_that_break_a_rule_are_refused(
         ),
     ],
 )
-def test_labels_that_break_a_rule_are_refused(
-    y: object, error: type[Exception], message: str
-) -> None:
+def test_labels_that_break_a_rule_are_refused(y, error, message):
     with pytest.raises(error, match=f"^{re.escape(message)}$"):
         Dataset.from_arrays(GRAY, y)  # type: ignore[arg-type]
 
 
-def test_numbers_that_float32_cannot_hold_are_refused() -> None:
+def test_numbers_that_float32_cannot_hold_are_refused():
     for argument, make in (
         ("x", lambda: Dataset.from_arrays([[1.0, -1e300]], [0])),
         ("y", lambda: Dataset.with_targets([[1.0]], [-1e300])),
@@ -133,7 +122,7 @@ def test_numbers_that_float32_cannot_hold_are_refused() -> None:
             make()
 
 
-def test_class_names_must_be_names_of_all_classes() -> None:
+def test_class_names_must_be_names_of_all_classes():
     named = Dataset.from_arrays(GRAY, LABELS, class_names=["a", "b", "c"])
     assert named.class_names == ("a", "b", "c")
     with pytest.raises(ValueError, match=r"y: label 2 is out of range 0 to 1 of the 2 class names"):
@@ -142,12 +131,12 @@ def test_class_names_must_be_names_of_all_classes() -> None:
         Dataset.from_arrays(GRAY, LABELS, class_names="abc")
 
 
-def test_labels_of_one_column_are_taken_as_keras_has_them() -> None:
+def test_labels_of_one_column_are_taken_as_keras_has_them():
     assert Dataset.from_arrays(GRAY, np.array(LABELS)[:, None]).labels.tolist() == LABELS
 
 
 @given(first=st.integers(-8, 8), last=st.integers(-8, 8), step=st.sampled_from([-2, -1, 1, 2, 3]))
-def test_a_slice_is_that_of_the_arrays(first: int, last: int, step: int) -> None:
+def test_a_slice_is_that_of_the_arrays(first, last, step):
     data, part = made(), slice(first, last, step)
     if len(GRAY[part]) == 0:
         with pytest.raises(ValueError, match=r"of 6 images is empty: a data set holds at least"):
@@ -157,12 +146,12 @@ def test_a_slice_is_that_of_the_arrays(first: int, last: int, step: int) -> None
     np.testing.assert_array_equal(data[part].images[..., 0], GRAY[part])
 
 
-def test_a_slice_copies_nothing() -> None:
+def test_a_slice_copies_nothing():
     data = made()
     assert np.shares_memory(data[2:4].images, data.images)
 
 
-def test_an_index_gives_an_image_and_its_label() -> None:
+def test_an_index_gives_an_image_and_its_label():
     image, label = made()[4]
     assert label == 1
     np.testing.assert_array_equal(image[..., 0], GRAY[4])
@@ -171,12 +160,12 @@ def test_an_index_gives_an_image_and_its_label() -> None:
         made()[6]
 
 
-def test_indices_choose_as_subset_does() -> None:
+def test_indices_choose_as_subset_does():
     assert made()[[5, 0]].labels.tolist() == [2, 0]
     assert made()[np.array([1, 1])].labels.tolist() == [1, 1]
 
 
-def test_a_mask_takes_the_images_where_it_is_true() -> None:
+def test_a_mask_takes_the_images_where_it_is_true():
     data = made()
     assert data[data.labels == 1].labels.tolist() == [1, 1]
     with pytest.raises(ValueError, match=r"^mask has shape \(2,\): must be \(6,\), one Boolean an"):
@@ -185,13 +174,13 @@ def test_a_mask_takes_the_images_where_it_is_true() -> None:
         data[data.labels == 9]
 
 
-def test_iteration_gives_each_image_with_its_label_once() -> None:
+def test_iteration_gives_each_image_with_its_label_once():
     pairs = list(made())
     assert [label for _, label in pairs] == LABELS
     np.testing.assert_array_equal(np.stack([image for image, _ in pairs])[..., 0], GRAY)
 
 
-def test_resize_stretches_images() -> None:
+def test_resize_stretches_images():
     data = Dataset.from_arrays(np.full((2, 4, 6, 3), 77, np.uint8), [0, 1])
     assert repr(data.resize(8, 3)) == "Dataset('arrays', 2 images 8x3x3, 2 classes)"
     assert set(data.resize(8, 3).images.ravel().tolist()) == {77}
@@ -223,14 +212,12 @@ def test_resize_stretches_images() -> None:
         ),
     ],
 )
-def test_resize_refuses_what_is_no_image(
-    x: np.ndarray, size: tuple[int, int], error: type[Exception], message: str
-) -> None:
+def test_resize_refuses_what_is_no_image(x, size, error, message):
     with pytest.raises(error, match=f"^{re.escape(message)}$"):
         Dataset.from_arrays(x, [0, 1]).resize(*size)
 
 
-def test_joined_data_sets_follow_one_another() -> None:
+def test_joined_data_sets_follow_one_another():
     joined = made() + made()[:2] + made()[[5]]
     assert joined.labels.tolist() == [*LABELS, 0, 1, 2]
     assert joined.name == "arrays"
@@ -238,7 +225,7 @@ def test_joined_data_sets_follow_one_another() -> None:
     assert concatenate([made()]).labels.tolist() == LABELS
 
 
-def test_names_that_go_on_are_taken_from_the_longest() -> None:
+def test_names_that_go_on_are_taken_from_the_longest():
     few = Dataset.from_arrays(GRAY[:2], [0, 1])
     assert (few + made()).class_names == ("0", "1", "2")
 
@@ -258,19 +245,19 @@ def test_names_that_go_on_are_taken_from_the_longest() -> None:
         ),
     ],
 )
-def test_data_sets_that_differ_are_not_joined(other: Dataset, message: str) -> None:
+def test_data_sets_that_differ_are_not_joined(other, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         made() + other
 
 
-def test_joining_needs_data_sets() -> None:
+def test_joining_needs_data_sets():
     with pytest.raises(ValueError, match=r"^parts is empty: give at least one data set$"):
         concatenate([])
     with pytest.raises(TypeError, match=r"Dataset.* does not support ufuncs"):
         made() + GRAY  # type: ignore[operator]
 
 
-def test_a_pair_of_arrays_stands_for_a_data_set() -> None:
+def test_a_pair_of_arrays_stands_for_a_data_set():
     data = made()
     assert Dataset.of(data) is data
     pair = Dataset.of((GRAY, LABELS), "valid")
@@ -284,7 +271,7 @@ def test_a_pair_of_arrays_stands_for_a_data_set() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.* in valid are also in data")
-def test_pairs_of_arrays_are_evaluated_corrupted_and_trained_on() -> None:
+def test_pairs_of_arrays_are_evaluated_corrupted_and_trained_on():
     model, data = pmt.load("fashion_mnist_dscnn"), pmt.datasets.bundled("test").take(60)
     pair = (data.images[..., 0], data.labels)
     assert model.evaluate(pair) == model.evaluate(data)
@@ -299,7 +286,7 @@ def test_pairs_of_arrays_are_evaluated_corrupted_and_trained_on() -> None:
     assert models[0].image() == models[1].image()
 
 
-def test_images_without_labels_are_indexed_iterated_over_and_joined() -> None:
+def test_images_without_labels_are_indexed_iterated_over_and_joined():
     bare = Dataset.unlabeled(made().images, "camera")
     image, label = bare[-1]
     assert (image.shape, label) == ((4, 4, 1), -1)
@@ -309,7 +296,7 @@ def test_images_without_labels_are_indexed_iterated_over_and_joined() -> None:
     assert repr(windows) == "Dataset('motion', 3 float32 inputs 1x128x6, no labels)"
 
 
-def test_float_targets_are_indexed_iterated_over_and_joined() -> None:
+def test_float_targets_are_indexed_iterated_over_and_joined():
     targets = np.arange(12, dtype=np.float32).reshape(6, 2)
     data = Dataset(made().images, targets, ("wet", "warm"), "weather")
     np.testing.assert_array_equal(data[1][1], [2.0, 3.0])
@@ -317,7 +304,7 @@ def test_float_targets_are_indexed_iterated_over_and_joined() -> None:
     np.testing.assert_array_equal((data[:1] + data).labels, targets[[0, 0, 1, 2, 3, 4, 5]])
 
 
-def test_only_labels_of_one_kind_are_joined() -> None:
+def test_only_labels_of_one_kind_are_joined():
     bare = Dataset.unlabeled(made().images, "camera")
     expected = (
         "'arrays' has class labels, 'camera' no labels: joined data sets have one kind of labels; "
@@ -333,7 +320,7 @@ def test_only_labels_of_one_kind_are_joined() -> None:
         wide + narrow
 
 
-def test_targets_of_a_file_are_those_that_were_saved(tmp_path: Path) -> None:
+def test_targets_of_a_file_are_those_that_were_saved(tmp_path):
     targets = np.arange(12, dtype=np.float32).reshape(6, 2)
     save_npz(Dataset.with_targets(made().images, targets, name="heat"), tmp_path / "heat.npz")
     found = pmt.datasets.load(tmp_path / "heat.npz")
@@ -355,15 +342,13 @@ def test_targets_of_a_file_are_those_that_were_saved(tmp_path: Path) -> None:
          "targets under the name 'targets'"),
     ],
 )  # fmt: skip
-def test_what_no_targets_of_a_file_are(
-    tmp_path: Path, arrays: dict[str, np.ndarray], problem: str
-) -> None:
+def test_what_no_targets_of_a_file_are(tmp_path, arrays, problem):
     np.savez(tmp_path / "x.npz", images=made().images, **arrays)
     with pytest.raises(ValueError, match=re.escape(problem)):
         pmt.datasets.load(tmp_path / "x.npz")
 
 
-def test_what_has_no_labels_is_not_saved(tmp_path: Path) -> None:
+def test_what_has_no_labels_is_not_saved(tmp_path):
     expected = (
         "data set 'camera' has no labels, which such a file holds; save its arrays with numpy.savez"
     )
@@ -373,7 +358,7 @@ def test_what_has_no_labels_is_not_saved(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
-def test_an_array_that_is_twice_in_a_file(tmp_path: Path) -> None:
+def test_an_array_that_is_twice_in_a_file(tmp_path):
     path = tmp_path / "x.npz"
     np.savez(path, images=made().images, labels=made().labels)
     with zipfile.ZipFile(path, "a") as archive, archive.open("labels.npy", "w") as file:

@@ -6,8 +6,6 @@ Faults are drawn at random. A finding is printed with its seed; `--job`, `--chec
 show it again. Linux and gcc are needed.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import random

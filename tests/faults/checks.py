@@ -1,7 +1,5 @@
 """Three promises of everything that writes: after a kill, on a full disk, and side by side."""
 
-from __future__ import annotations
-
 import random
 import shutil
 from collections.abc import Callable

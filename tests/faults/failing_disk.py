@@ -1,7 +1,5 @@
 """A folder whose disk fails at a change of our choice, and processes that meet the failure."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal

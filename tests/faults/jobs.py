@@ -1,7 +1,5 @@
 """Everything that pmt writes, on small networks: a job each."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The card as the host reads it back."""
 
-from __future__ import annotations
-
 import zlib
 from pathlib import Path
 
@@ -26,7 +24,7 @@ from pmt.model.card import (
 
 
 @pytest.fixture(scope="module")
-def exported(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+def exported(tmp_path_factory):
     folder = tmp_path_factory.mktemp("export") / "fw"
     model = residual_network()
     options = pmt.preset(
@@ -68,7 +66,7 @@ def written(path: Path, card: bytes) -> Path:
     return path
 
 
-def test_a_new_card(tmp_path: Path, exported: bytes) -> None:
+def test_a_new_card(tmp_path, exported):
     contents = read_card(written(tmp_path / "card.img", exported))
     assert (contents.steps, contents.samples, contents.steps_done) == (5, 9, 0)
     assert contents.checkpoints == ()
@@ -76,7 +74,7 @@ def test_a_new_card(tmp_path: Path, exported: bytes) -> None:
     assert contents.model.image() == residual_network().image()
 
 
-def test_the_header_is_what_was_exported(exported: bytes) -> None:
+def test_the_header_is_what_was_exported(exported):
     header = CardHeader.unpack(exported)
     assert len(exported) == header.blocks * BLOCK
     assert (header.batch, header.steps, header.layers, header.ops) == (3, 5, 2, 8)
@@ -86,7 +84,7 @@ def test_the_header_is_what_was_exported(exported: bytes) -> None:
     assert header.sections["layer_list"] == (2, 8)
 
 
-def test_the_newest_checkpoint_is_the_model(tmp_path: Path, exported: bytes) -> None:
+def test_the_newest_checkpoint_is_the_model(tmp_path, exported):
     card = with_checkpoint(with_checkpoint(exported, 0, 1, 3), 1, 2, 5)
     path = written(tmp_path / "card.img", card + b"the rest of an SD card")
     contents = read_card(path)
@@ -96,7 +94,7 @@ def test_the_newest_checkpoint_is_the_model(tmp_path: Path, exported: bytes) -> 
     assert contents.checkpoints[1].model.image() == trained_model(1).image()
 
 
-def test_a_torn_checkpoint_leaves_the_one_before(tmp_path: Path, exported: bytes) -> None:
+def test_a_torn_checkpoint_leaves_the_one_before(tmp_path, exported):
     card = bytearray(with_checkpoint(with_checkpoint(exported, 0, 1, 3), 1, 2, 5))
     header = CardHeader.unpack(card)
     torn = header.first_slot + header.slot_blocks + 2
@@ -109,7 +107,7 @@ def test_a_torn_checkpoint_leaves_the_one_before(tmp_path: Path, exported: bytes
         read_card(written(tmp_path / "card.img", bytes(card)))
 
 
-def test_blocks_of_two_checkpoints_are_none(tmp_path: Path, exported: bytes) -> None:
+def test_blocks_of_two_checkpoints_are_none(tmp_path, exported):
     card = bytearray(with_checkpoint(with_checkpoint(exported, 0, 1, 3), 1, 2, 5))
     header = CardHeader.unpack(card)
     last = header.first_slot + header.slot_blocks - 1
@@ -150,16 +148,14 @@ def with_short_model(card: bytes) -> bytes:
         ),
     ],
 )
-def test_what_is_no_card_is_refused(
-    tmp_path: Path, exported: bytes, damage: object, message: str
-) -> None:
+def test_what_is_no_card_is_refused(tmp_path, exported, damage, message):
     path = written(tmp_path / "card.img", damage(exported))
     with pytest.raises(ValueError, match=message) as raised:
         read_card(path)
     assert str(raised.value).startswith(str(path))
 
 
-def test_every_flipped_bit_of_the_needed_blocks_is_found(tmp_path: Path, exported: bytes) -> None:
+def test_every_flipped_bit_of_the_needed_blocks_is_found(tmp_path, exported):
     header = CardHeader.unpack(exported)
     first, size = header.sections["model"]
     rng = np.random.default_rng(3)
@@ -170,15 +166,13 @@ def test_every_flipped_bit_of_the_needed_blocks_is_found(tmp_path: Path, exporte
             read_card(written(tmp_path / "card.img", bytes(card)))
 
 
-def test_a_card_without_checkpoints_is_no_trained_model(tmp_path: Path, exported: bytes) -> None:
+def test_a_card_without_checkpoints_is_no_trained_model(tmp_path, exported):
     path = written(tmp_path / "card.img", exported)
     with pytest.raises(ValueError, match="the card holds no checkpoint; the board writes them"):
         pmt.load(path)
 
 
-def test_the_only_checkpoint_is_damaged(
-    tmp_path: Path, exported: bytes, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_only_checkpoint_is_damaged(tmp_path, exported, capsys):
     card = bytearray(with_checkpoint(exported, 0, 1, 3))
     block = CardHeader.unpack(card).first_slot + 1
     card[block * BLOCK + 40 : block * BLOCK + 48] = b"damaged!"
@@ -191,16 +185,14 @@ def test_the_only_checkpoint_is_damaged(
         )
 
 
-def test_convert_reads_the_trained_model(
-    tmp_path: Path, exported: bytes, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_convert_reads_the_trained_model(tmp_path, exported, capsys):
     path = written(tmp_path / "card.img", with_checkpoint(exported, 1, 7, 4))
     assert main(["convert", str(path), str(tmp_path / "model.pmt")]) == 0
     assert pmt.load(tmp_path / "model.pmt").image() == trained_model(7).image()
     assert f"{tmp_path / 'model.pmt'}: a .pmt image, 2,864 bytes" in capsys.readouterr().out
 
 
-def test_blocks() -> None:
+def test_blocks():
     payload = bytes(range(256)) * 4
     blocks = pack_blocks(payload, first=7)
     assert len(blocks) == 3 * BLOCK

@@ -1,7 +1,5 @@
 """An export replaces files that an earlier one wrote, all of them or none."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -40,7 +38,7 @@ def refused(out: Path, force: bool = False, **files: str) -> str:
     return str(error.value)
 
 
-def test_an_export_is_replaced_and_nothing_is_left_beside(tmp_path: Path) -> None:
+def test_an_export_is_replaced_and_nothing_is_left_beside(tmp_path):
     write(tmp_path / "fw", Makefile="old", core_gone="x")
     write(tmp_path / "fw", Makefile="new")
     assert contents(tmp_path / "fw") == {"Makefile": "new"}
@@ -48,7 +46,7 @@ def test_an_export_is_replaced_and_nothing_is_left_beside(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("force", [False, True])
-def test_what_no_export_wrote_is_kept_and_the_build_removed(tmp_path: Path, force: bool) -> None:
+def test_what_no_export_wrote_is_kept_and_the_build_removed(tmp_path, force):
     out = tmp_path / "fw"
     write(out, Makefile="old", core_a="x")
     (out / "notes.txt").write_text("mine")
@@ -67,7 +65,7 @@ def test_what_no_export_wrote_is_kept_and_the_build_removed(tmp_path: Path, forc
 
 
 @pytest.mark.parametrize("force", [False, True])
-def test_a_folder_that_no_export_wrote_is_left_alone(tmp_path: Path, force: bool) -> None:
+def test_a_folder_that_no_export_wrote_is_left_alone(tmp_path, force):
     out = tmp_path / "fw"
     out.mkdir()
     (out / "letter.txt").write_text("dear")
@@ -81,7 +79,7 @@ def test_a_folder_that_no_export_wrote_is_left_alone(tmp_path: Path, force: bool
     assert "is not an earlier export" in refused(out / "letter.txt", force)
 
 
-def test_changed_files_are_replaced_by_force_alone(tmp_path: Path) -> None:
+def test_changed_files_are_replaced_by_force_alone(tmp_path):
     out = tmp_path / "fw"
     write(out, Makefile="old", core_a="x", core_b="y", core_c="z")
     (out / "Makefile").write_text("mine")
@@ -97,9 +95,7 @@ def test_changed_files_are_replaced_by_force_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("force", [False, True])
 @pytest.mark.parametrize(("mine", "new"), [("a", "a"), ("a", "a_b"), ("a/b", "a")])
-def test_a_file_of_the_users_in_the_way_is_named(
-    tmp_path: Path, force: bool, mine: str, new: str
-) -> None:
+def test_a_file_of_the_users_in_the_way_is_named(tmp_path, force, mine, new):
     out = tmp_path / "fw"
     write(out, Makefile="old")
     (out / mine).parent.mkdir(exist_ok=True)
@@ -111,9 +107,7 @@ def test_a_file_of_the_users_in_the_way_is_named(
 
 
 @pytest.mark.parametrize("force", [False, True])
-def test_places_of_more_than_a_project_are_refused(
-    tmp_path: Path, force: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_places_of_more_than_a_project_are_refused(tmp_path, force, monkeypatch):
     home, here = tmp_path / "users" / "me", tmp_path / "work" / "here"
     for folder in (home, here):
         write(folder, Makefile="old")  # even with a manifest
@@ -131,7 +125,7 @@ def test_places_of_more_than_a_project_are_refused(
         check_folder(Path("/"), force)
 
 
-def test_a_link_stays_one(tmp_path: Path) -> None:
+def test_a_link_stays_one(tmp_path):
     (tmp_path / "real").mkdir()
     (tmp_path / "fw").symlink_to("real")
     (tmp_path / "next").symlink_to("later")
@@ -163,7 +157,7 @@ write_folder(Path(sys.argv[1]), {"Makefile": b"new"})
 
 
 @pytest.mark.parametrize("at", [1, 2])
-def test_an_export_killed_at_a_rename_is_taken_back_by_the_next(tmp_path: Path, at: int) -> None:
+def test_an_export_killed_at_a_rename_is_taken_back_by_the_next(tmp_path, at):
     out = tmp_path / "fw"
     write(out, Makefile="old", app_main="mine")
     killed = subprocess.run([sys.executable, "-c", KILLED, str(out), str(at)], check=False)
@@ -174,7 +168,7 @@ def test_an_export_killed_at_a_rename_is_taken_back_by_the_next(tmp_path: Path, 
     assert [path.name for path in tmp_path.iterdir()] == ["fw"]
 
 
-def test_strays_of_dead_processes_are_removed_and_no_others(tmp_path: Path) -> None:
+def test_strays_of_dead_processes_are_removed_and_no_others(tmp_path):
     out, here = tmp_path / "fw", machine_tag()
     kept = [
         f".fw.0.{here}.{os.getppid()}.part",
@@ -189,7 +183,7 @@ def test_strays_of_dead_processes_are_removed_and_no_others(tmp_path: Path) -> N
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*kept, "fw"])
 
 
-def test_folders_that_are_empty_and_the_rights_of_the_folder_are_kept(tmp_path: Path) -> None:
+def test_folders_that_are_empty_and_the_rights_of_the_folder_are_kept(tmp_path):
     out = tmp_path / "fw"
     write(out, Makefile="old")
     out.chmod(0o700)
@@ -200,7 +194,7 @@ def test_folders_that_are_empty_and_the_rights_of_the_folder_are_kept(tmp_path: 
     assert out.stat().st_mode & 0o777 == 0o700
 
 
-def test_what_a_crash_of_the_machine_hid_is_brought_back(tmp_path: Path) -> None:
+def test_what_a_crash_of_the_machine_hid_is_brought_back(tmp_path):
     write(tmp_path / "fw", Makefile="old")
     (tmp_path / "fw").rename(tmp_path / ".fw.0.00000000.1.old")  # before the restart
     check_folder(tmp_path / "fw", False)
@@ -208,9 +202,7 @@ def test_what_a_crash_of_the_machine_hid_is_brought_back(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
-def test_a_failure_between_the_renames_leaves_the_old_export(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
-) -> None:
+def test_a_failure_between_the_renames_leaves_the_old_export(tmp_path, monkeypatch, error):
     write(tmp_path / "fw", Makefile="old")
     rename = Path.rename
 
@@ -227,7 +219,7 @@ def test_a_failure_between_the_renames_leaves_the_old_export(
     assert [path.name for path in tmp_path.iterdir()] == ["fw"]
 
 
-def test_a_full_disk_leaves_the_old_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_the_old_export(tmp_path, monkeypatch):
     write(tmp_path / "fw", Makefile="old", card_img="old")
     write_bytes = Path.write_bytes
 

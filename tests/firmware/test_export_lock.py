@@ -1,7 +1,5 @@
 """``pmt.lock``: an export can be made again, byte for byte."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
@@ -23,7 +21,7 @@ NOISE = ["--corruption", "gaussian_noise", "--severity", "2", "--limit", "40"]
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made(tmp_path_factory):
     """A folder with model.pmt, data/ and the export fw/."""
     folder = tmp_path_factory.mktemp("lock")
     model, data = write_model(folder), write_data(folder)
@@ -40,7 +38,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_the_folder_is_made_again_byte_for_byte(made: Path, tmp_path: Path) -> None:
+def test_the_folder_is_made_again_byte_for_byte(made, tmp_path):
     assert main(["export", "--from", str(made / "fw/pmt.lock"), "--out", str(tmp_path / "b")]) == 0
     first, second = contents(made / "fw"), contents(tmp_path / "b")
     assert first.keys() == second.keys()
@@ -48,7 +46,7 @@ def test_the_folder_is_made_again_byte_for_byte(made: Path, tmp_path: Path) -> N
     assert len(first) > 80
 
 
-def test_a_run_is_made_again(tmp_path: Path) -> None:
+def test_a_run_is_made_again(tmp_path):
     model, data = write_model(tmp_path), write_data(tmp_path)
     run = tmp_path / "run"
     training = ["--layers", "B2", "--queries", "4", "--batch", "5", "--epochs", "1"]
@@ -64,7 +62,7 @@ def test_a_run_is_made_again(tmp_path: Path) -> None:
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
 
 
-def test_the_lock_says_what_was_exported(made: Path) -> None:
+def test_the_lock_says_what_was_exported(made):
     lock = json.loads((made / "fw" / "pmt.lock").read_text())
     assert (lock["version"], lock["pmt"]) == (1, pmt.__version__)
     arguments = lock["arguments"]
@@ -77,7 +75,7 @@ def test_the_lock_says_what_was_exported(made: Path) -> None:
     assert not any(name.startswith("app/") for name in lock["files"])
 
 
-def test_inputs_may_be_elsewhere(made: Path, tmp_path: Path) -> None:
+def test_inputs_may_be_elsewhere(made, tmp_path):
     model = write_model(tmp_path)
     data = shutil.copytree(made / "data", tmp_path / "images")
     lock = ["--from", str(made / "fw" / "pmt.lock"), "--out", str(tmp_path / "b")]
@@ -91,9 +89,7 @@ def refused(arguments: list[str], out: Path, capsys: pytest.CaptureFixture[str])
     return capsys.readouterr().err
 
 
-def test_another_model_is_named(
-    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_another_model_is_named(made, tmp_path, capsys):
     residual_network(seed=8).save(tmp_path / "other.pmt")
     lock = ["--from", str(made / "fw" / "pmt.lock")]
     error = refused([str(tmp_path / "other.pmt"), *lock], tmp_path / "b", capsys)
@@ -104,9 +100,7 @@ def test_another_model_is_named(
     )
 
 
-def test_other_images_are_named(
-    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_other_images_are_named(made, tmp_path, capsys):
     data = shutil.copytree(made / "data", tmp_path / "data")
     with np.load(data / "train.npz") as arrays:
         changed = dict(arrays)
@@ -125,9 +119,7 @@ def changed_lock(made: Path, path: Path, **changes: object) -> Path:
     return path
 
 
-def test_a_file_that_would_differ_is_named(
-    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_that_would_differ_is_named(made, tmp_path, capsys):
     files = read_lock(made / "fw" / "pmt.lock").files
     other = {**files, "core/zo/layer.cpp": "0" * 64, "core/gone.cpp": "0" * 64}
     lock = changed_lock(made, tmp_path / "pmt.lock", files=other, pmt="0.0.9")
@@ -140,9 +132,7 @@ def test_a_file_that_would_differ_is_named(
     assert [path.name for path in tmp_path.iterdir()] == ["pmt.lock"]
 
 
-def test_other_options_are_refused(
-    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_other_options_are_refused(made, tmp_path, capsys):
     lock = ["--from", str(made / "fw" / "pmt.lock"), "--queries", "7"]
     error = refused(lock, tmp_path / "b", capsys)
     assert error.startswith(
@@ -150,9 +140,7 @@ def test_other_options_are_refused(
     )
 
 
-def test_other_steps_than_a_card_holds_are_refused(
-    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_other_steps_than_a_card_holds_are_refused(made, tmp_path, capsys):
     arguments = json.loads((made / "fw" / "pmt.lock").read_text())["arguments"]
     lock = changed_lock(made, tmp_path / "pmt.lock", arguments={**arguments, "steps": 2**63})
     error = refused(["--from", str(lock)], tmp_path / "b", capsys)
@@ -165,7 +153,7 @@ def test_other_steps_than_a_card_holds_are_refused(
 @pytest.mark.parametrize(
     "change", [{"mu_weight": 2}, {"rounding": "nearest"}, {"pairs": "antithetic"}]
 )
-def test_the_lock_knows_every_option(change: dict[str, object]) -> None:
+def test_the_lock_knows_every_option(change):
     """Also those that leave steps, layers and their settings as they are."""
     options = pmt.preset("default", batch=3, queries=4, preparation="align")
     first, other = (
@@ -206,34 +194,27 @@ def test_the_lock_knows_every_option(change: dict[str, object]) -> None:
         ('{"version": 1}', "this is not a pmt.lock of `pmt export`"),
     ],
 )
-def test_what_is_no_lock(
-    tmp_path: Path, text: str, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_no_lock(tmp_path, text, message, capsys):
     (tmp_path / "pmt.lock").write_text(text)
     error = refused(["--from", str(tmp_path / "pmt.lock")], tmp_path / "b", capsys)
     assert error.startswith(f"pmt: error: {tmp_path / 'pmt.lock'}: {message}")
 
 
-def test_a_lock_of_a_later_version(
-    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_lock_of_a_later_version(made, tmp_path, capsys):
     lock = changed_lock(made, tmp_path / "pmt.lock", version=2, pmt="9.0")
     error = refused(["--from", str(lock)], tmp_path / "b", capsys)
     assert "the lock has version 2, this pmt reads 1; it was written by pmt 9.0" in error
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
-    [([], "MODEL is missing"), (["cifar10_small"], "--target is missing")],
+    ("arguments", "message"), [([], "MODEL is missing"), (["cifar10_small"], "--target is missing")]
 )
-def test_without_a_lock_everything_is_needed(
-    tmp_path: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_a_lock_everything_is_needed(tmp_path, arguments, message, capsys):
     error = refused(arguments, tmp_path / "b", capsys)
     assert error == f"pmt: error: {message}; see `pmt export --help`\n"
 
 
-def test_python_makes_an_export_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_python_makes_an_export_again(tmp_path, capsys):
     small_export(tmp_path / "a")
     lock = read_lock(tmp_path / "a" / "pmt.lock")
     assert lock.arguments is None

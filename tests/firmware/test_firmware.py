@@ -1,19 +1,12 @@
 """The emulated Cortex-M7 trains the bytes that the host trains."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from firmware_tools import (
-    TARGET,
-    check_marks,
-    emulate,
-    random_dataset,
-)
+from firmware_tools import TARGET, check_marks, emulate, random_dataset
 from networks import residual_network
 
 import pmt
@@ -52,13 +45,7 @@ def check_same_bytes(
     assert ok
     assert data.has_targets != any("accuracy" in line for line in log)
     check_marks(log, report.arena_bytes, report.stack_bytes)
-    task = make_task(
-        model,
-        dataset=data,
-        options=options,
-        steps=5,
-        inferences=0,
-    )
+    task = make_task(model, dataset=data, options=options, steps=5, inferences=0)
     expected = compute_expected(task)
     assert pmt.load(folder / "build" / "card.img").image() == expected.image
     assert expected.image != task.model.image()
@@ -82,11 +69,7 @@ def check_same_bytes(
             {"weight_perturbation"},
             "-O2",
         ),
-        (
-            {"rule": "weight", "pairs": "antithetic"},
-            {"weight_perturbation"},
-            "-O2",
-        ),
+        ({"rule": "weight", "pairs": "antithetic"}, {"weight_perturbation"}, "-O2"),
         (
             {
                 "rule": "by_dimension",
@@ -101,26 +84,13 @@ def check_same_bytes(
             {"weight_perturbation", "node_perturbation", "closed_form"},
             "-O2",
         ),
+        ({"scope": "model_wise", "rule": "weight"}, {"weight_perturbation"}, "-O1"),
         (
-            {"scope": "model_wise", "rule": "weight"},
-            {"weight_perturbation"},
-            "-O1",
-        ),
-        (
-            {
-                "rule": "node",
-                "learning_rate": 3.0,
-                "bias_rate": 4.0,
-                "head_rate": 0.5,
-            },
+            {"rule": "node", "learning_rate": 3.0, "bias_rate": 4.0, "head_rate": 0.5},
             {"node_perturbation", "closed_form"},
             "-O2",
         ),
-        (
-            {"rule": "pooled", "batch": 1},
-            {"pooled_perturbation", "closed_form"},
-            "-O2",
-        ),
+        ({"rule": "pooled", "batch": 1}, {"pooled_perturbation", "closed_form"}, "-O2"),
         (
             {"rule": "weight", "sharing": "batch", "learning_rate": 3.0, "preparation": "align"},
             {"weight_perturbation"},
@@ -128,9 +98,7 @@ def check_same_bytes(
         ),
     ],
 )
-def test_every_kind_of_step_gives_the_same_bytes(
-    tmp_path: Path, changes: dict[str, Any], estimators: set[str], optimize: str
-) -> None:
+def test_every_kind_of_step_gives_the_same_bytes(tmp_path, changes, estimators, optimize):
     # Random data teach little: the measured scaling would leave hardly a step to compare.
     base = {"batch": 3, "queries": 6, "learning_rate": 0.3, "gradient_norm_scaling": "none"}
     options = pmt.preset("default", **{**base, **changes})
@@ -149,7 +117,7 @@ def test_every_kind_of_step_gives_the_same_bytes(
     ],
     ids=lambda changes: changes["loss"],
 )
-def test_every_loss_gives_the_same_bytes(tmp_path: Path, changes: dict[str, Any]) -> None:
+def test_every_loss_gives_the_same_bytes(tmp_path, changes):
     options = pmt.preset("default", batch=3, queries=6, learning_rate=0.6, **changes)
     model = residual_network()
     data = random_dataset(model, 12)
@@ -171,7 +139,7 @@ def with_large_outputs(model: pmt.Model) -> pmt.Model:
 
 @pytest.mark.parametrize("loss", ["squared_error", "binary_cross_entropy"])
 @pytest.mark.parametrize("batch", [1, 3])
-def test_targets_give_the_same_bytes(tmp_path: Path, loss: str, batch: int) -> None:
+def test_targets_give_the_same_bytes(tmp_path, loss, batch):
     options = pmt.preset(
         "default", batch=batch, queries=6, learning_rate=0.6, loss=loss, preparation="none"
     )
@@ -190,9 +158,7 @@ def test_targets_give_the_same_bytes(tmp_path: Path, loss: str, batch: int) -> N
         ("paper", {"node_perturbation", "weight_perturbation", "closed_form"}),
     ],
 )
-def test_the_bundled_network_gives_the_same_bytes(
-    tmp_path: Path, preset: str, estimators: set[str]
-) -> None:
+def test_the_bundled_network_gives_the_same_bytes(tmp_path, preset, estimators):
     model = pmt.load("fashion_mnist_dscnn")
     data = pmt.corruptions.corrupt(
         pmt.datasets.bundled("train").take(40), "gaussian_noise", severity=5, seed=1
@@ -210,13 +176,8 @@ def test_the_bundled_network_gives_the_same_bytes(
     ],
 )
 def test_layers_of_resnet8_give_the_same_bytes(
-    tmp_path: Path,
-    resnet8_path: Path,
-    cifar10_dir: Path,
-    preset: str,
-    changes: dict[str, Any],
-    estimators: list[str],
-) -> None:
+    tmp_path, resnet8_path, cifar10_dir, preset, changes, estimators
+):
     model = pmt.load(resnet8_path)
     data = pmt.datasets.load(cifar10_dir, split="test").take(40)
     options = pmt.preset(preset, layers="B4,head", batch=2, queries=4, **changes)
@@ -225,9 +186,7 @@ def test_layers_of_resnet8_give_the_same_bytes(
 
 
 @pytest.mark.parametrize("rule", ["pooled", "by_dimension"])
-def test_biases_alone_give_the_same_bytes_with_the_weights_in_flash(
-    tmp_path: Path, rule: str
-) -> None:
+def test_biases_alone_give_the_same_bytes_with_the_weights_in_flash(tmp_path, rule):
     model = residual_network()
     data = random_dataset(model, 12)
     options = pmt.preset(
@@ -250,7 +209,7 @@ def test_biases_alone_give_the_same_bytes_with_the_weights_in_flash(
 
 
 @pytest.mark.parametrize("changes", [{}, {"loss": "entropy", "diversity": 1.5}])
-def test_a_run_goes_on_where_the_host_stopped(tmp_path: Path, changes: dict[str, Any]) -> None:
+def test_a_run_goes_on_where_the_host_stopped(tmp_path, changes):
     options = pmt.preset("default", batch=4, epochs=2, queries=5, seed=9, **changes)
     data = random_dataset(residual_network(), 16)
     trainer = pmt.ZOTrainer(options)

@@ -1,7 +1,5 @@
 """Every board's project builds; what the boards do not have cannot be reached."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -49,7 +47,7 @@ int main() {
 
 
 @pytest.fixture(autouse=True)
-def _tools() -> None:
+def _tools():
     need_firmware_tools(EMULATOR, "make")
 
 
@@ -61,7 +59,7 @@ def project(out: Path, firmware_objects: Path, target: str, like: str | None = N
 
 
 @pytest.fixture(scope="module")
-def disco(tmp_path_factory: pytest.TempPathFactory, firmware_objects: Path) -> Path:
+def disco(tmp_path_factory, firmware_objects):
     """A project of a real board, built; and a source of which there is no object yet."""
     folder = project(tmp_path_factory.mktemp("disco") / "fw", firmware_objects, BOARDS[0])
     built = make(folder)
@@ -72,10 +70,7 @@ def disco(tmp_path_factory: pytest.TempPathFactory, firmware_objects: Path) -> P
 
 @pytest.mark.parametrize(
     ("board", "ram_origin", "ram_end"),
-    [
-        ("stm32f746g-disco", 0x20010000, 0x20050000),
-        ("stm32h7b3i-dk", 0x24000000, 0x24100000),
-    ],
+    [("stm32f746g-disco", 0x20010000, 0x20050000), ("stm32h7b3i-dk", 0x24000000, 0x24100000)],
 )
 def test_a_board_builds_within_its_regions(tmp_path, firmware_objects, board, ram_origin, ram_end):
     folder = project(tmp_path / "fw", firmware_objects, board)

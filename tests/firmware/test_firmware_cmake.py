@@ -1,7 +1,5 @@
 """Exported folders build with CMake, as their READMEs say, and what is built verifies."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from pathlib import Path
@@ -25,7 +23,7 @@ def run(folder: Path, *command: str) -> str:
     return succeed(*command, folder=folder, path=str(Path(sys.executable).parent))
 
 
-def test_the_preset_builds_firmware_that_verifies(tmp_path: Path) -> None:
+def test_the_preset_builds_firmware_that_verifies(tmp_path):
     need_firmware_tools(EMULATOR)
     out = tmp_path / "fw"
     small_export(out, like="stm32f746g-disco")
@@ -39,7 +37,7 @@ def test_the_preset_builds_firmware_that_verifies(tmp_path: Path) -> None:
     assert log[-1] == "verify: ok (5 steps, 6 layers, 16 activations)"
 
 
-def test_the_library_builds_with_the_bundled_model_and_the_hosts_port(tmp_path: Path) -> None:
+def test_the_library_builds_with_the_bundled_model_and_the_hosts_port(tmp_path):
     need_tools("g++", packages="g++")
     model = pmt.load("fashion_mnist_dscnn")
     out = tmp_path / "fw"

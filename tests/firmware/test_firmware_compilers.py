@@ -1,7 +1,5 @@
 """Firmware of other compilers and flags: Clang, and GCC with link-time optimization."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path
@@ -31,9 +29,7 @@ def marks(log: str, what: str) -> tuple[int, int]:
     ],
     ids=["lto", "small lto", "fast lto", "clang", "small clang"],
 )
-def test_they_train_the_same_bytes(
-    arguments: tuple[str, ...], most_stack: int, tmp_path: Path
-) -> None:
+def test_they_train_the_same_bytes(arguments, most_stack, tmp_path):
     need_firmware_tools("qemu-system-arm", "make")
     if "CXX" in arguments[0]:
         need_tools("clang++-14", packages="clang-14")
@@ -47,7 +43,7 @@ def test_they_train_the_same_bytes(
     assert planned - 16 <= arena <= planned
 
 
-def test_only_what_is_called_is_linked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_what_is_called_is_linked(tmp_path, monkeypatch):
     """The run-time's names for Clang take no flash in a program of GCC."""
     need_firmware_tools("make")
     monkeypatch.setenv("CXX", "the-compiler-of-the-host")

@@ -1,20 +1,12 @@
 """Messages of the board when something is not as it should be."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from firmware_tools import (
-    TARGET,
-    emulate,
-    make,
-    random_dataset,
-    small_export,
-)
+from firmware_tools import TARGET, emulate, make, random_dataset, small_export
 from networks import residual_network
 
 import pmt
@@ -27,7 +19,7 @@ OPTIONS = pmt.preset("default", batch=3, queries=4, preparation="align")
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def project(tmp_path_factory):
     folder = tmp_path_factory.mktemp("firmware") / "fw"
     small_export(folder, options=OPTIONS)
     return folder
@@ -56,11 +48,11 @@ def log_with(project: Path, card: bytes) -> tuple[bool, list[str]]:
     return ok, log
 
 
-def test_the_rebuilt_card_is_the_exported_one(project: Path) -> None:
+def test_the_rebuilt_card_is_the_exported_one(project):
     assert make_card(lambda expected: expected) == (project / "card.img").read_bytes()
 
 
-def test_a_flipped_weight_is_named(project: Path) -> None:
+def test_a_flipped_weight_is_named(project):
     def flip(expected: Expected) -> Expected:
         weights, bias = expected.parameters[3][2]
         expected.parameters[3][2] = (weights ^ 1, bias)
@@ -75,7 +67,7 @@ def test_a_flipped_weight_is_named(project: Path) -> None:
     assert int(device, 16) ^ int(host, 16) == 1
 
 
-def test_only_the_first_difference_is_named(project: Path) -> None:
+def test_only_the_first_difference_is_named(project):
     def flip(expected: Expected) -> Expected:
         for step in (1, 4):
             weights, bias = expected.parameters[step][5]
@@ -92,7 +84,7 @@ def test_only_the_first_difference_is_named(project: Path) -> None:
     assert log[-1].startswith("verify: step 1 layer head biases differ (device crc ")
 
 
-def test_a_different_activation_is_named(project: Path) -> None:
+def test_a_different_activation_is_named(project):
     def flip(expected: Expected) -> Expected:
         expected.activations[1][4] ^= 1
         return expected
@@ -102,7 +94,7 @@ def test_a_different_activation_is_named(project: Path) -> None:
     assert verdict.startswith("verify: inference 1 op sum activation differs (device crc ")
 
 
-def test_a_different_loss_is_named(project: Path) -> None:
+def test_a_different_loss_is_named(project):
     sums = []
 
     def change(expected: Expected) -> Expected:
@@ -150,26 +142,21 @@ NO_CARD = "this is not a card of pmt export, or of another version, or its heade
             lambda card: with_header(card, steps=6),
             "a section does not have the size its counts give",
         ),
-        (
-            lambda card: with_header(card, first_slot=2),
-            "a section lies outside the card",
-        ),
+        (lambda card: with_header(card, first_slot=2), "a section lies outside the card"),
         (
             lambda card: with_header(card, slot_blocks=1),
             "the slots of the checkpoints lie outside the card",
         ),
     ],
 )
-def test_a_damaged_card_is_refused(
-    project: Path, damage: Callable[[bytes], bytes], message: str
-) -> None:
+def test_a_damaged_card_is_refused(project, damage, message):
     ok, verdict = run_with(project, damage((project / "card.img").read_bytes()))
     assert not ok
     assert verdict == f"verify: card: {message}"
 
 
 @pytest.mark.parametrize("section", ["options", "step_list", "sample_list", "parameters"])
-def test_a_damaged_block_is_named(project: Path, section: str) -> None:
+def test_a_damaged_block_is_named(project, section):
     card = (project / "card.img").read_bytes()
     block = first_block(card, section)
     ok, verdict = run_with(project, flip(card, 512 * block + 7))
@@ -179,7 +166,7 @@ def test_a_damaged_block_is_named(project: Path, section: str) -> None:
     )
 
 
-def test_streams_of_another_training_are_refused(project: Path) -> None:
+def test_streams_of_another_training_are_refused(project):
     card = (project / "card.img").read_bytes()
     section = CardHeader.unpack(card).sections["streams"]
     stream = pack_records("streams", [(6, 7, 1)])  # into the head
@@ -191,7 +178,7 @@ def test_streams_of_another_training_are_refused(project: Path) -> None:
     assert verdict.startswith("verify: trainer: ops that were chosen to stream cannot: they are of")
 
 
-def test_a_card_of_another_model_is_refused(project: Path, tmp_path: Path) -> None:
+def test_a_card_of_another_model_is_refused(project, tmp_path):
     model = residual_network(seed=5)
     data = random_dataset(model, 9)
     export(model, target=TARGET, out=tmp_path / "other", dataset=data, options=OPTIONS)
@@ -204,7 +191,7 @@ def exported(folder: Path, **budgets: int) -> pmt.firmware.export.ExportReport:
     return small_export(folder, options=OPTIONS, **budgets)
 
 
-def test_an_arena_that_is_too_small_says_how_much_it_takes(tmp_path: Path) -> None:
+def test_an_arena_that_is_too_small_says_how_much_it_takes(tmp_path):
     size = exported(tmp_path / "fw").arena_bytes
     config = tmp_path / "fw" / "model" / "config.hpp"
     config.write_text(config.read_text().replace(f"{size};", f"{size - 16};"))
@@ -214,7 +201,7 @@ def test_an_arena_that_is_too_small_says_how_much_it_takes(tmp_path: Path) -> No
     assert log[-1] == "verify: trainer: the arena is smaller than the plan needs"
 
 
-def test_a_stack_that_is_too_small_is_reported(tmp_path: Path) -> None:
+def test_a_stack_that_is_too_small_is_reported(tmp_path):
     exported(tmp_path / "fw", stack=1024)
     ok, log = emulate(tmp_path / "fw")
     assert not ok
@@ -225,7 +212,7 @@ def test_a_stack_that_is_too_small_is_reported(tmp_path: Path) -> None:
     ("region", "origin"),
     [("RAM", "(rwx)  : ORIGIN = 0x20000000"), ("FLASH", "(rx) : ORIGIN = 0x00000000")],
 )
-def test_what_does_not_fit_a_region_does_not_link(tmp_path: Path, region: str, origin: str) -> None:
+def test_what_does_not_fit_a_region_does_not_link(tmp_path, region, origin):
     exported(tmp_path / "fw")
     script = tmp_path / "fw" / "board" / TARGET / "link.ld"
     text = script.read_text()
@@ -237,7 +224,7 @@ def test_what_does_not_fit_a_region_does_not_link(tmp_path: Path, region: str, o
     assert f"region `{region}' overflowed by" in built.stdout
 
 
-def test_the_build_prints_the_use_of_memory(tmp_path: Path) -> None:
+def test_the_build_prints_the_use_of_memory(tmp_path):
     exported(tmp_path / "fw", ram="256K", flash="1M")
     built = make(tmp_path / "fw")
     assert built.returncode == 0, built.stdout
@@ -246,7 +233,7 @@ def test_the_build_prints_the_use_of_memory(tmp_path: Path) -> None:
     assert "warning" not in built.stdout
 
 
-def test_a_heap_does_not_link(tmp_path: Path) -> None:
+def test_a_heap_does_not_link(tmp_path):
     exported(tmp_path / "fw")
     main = tmp_path / "fw" / "app" / "main.cpp"
     text = main.read_text().replace(

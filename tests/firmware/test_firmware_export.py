@@ -1,7 +1,5 @@
 """The exported folder, without the tools that build it."""
 
-from __future__ import annotations
-
 import dataclasses
 import filecmp
 import json
@@ -29,7 +27,7 @@ def write(out: Path, **arguments: Any) -> ExportReport:
     return small_export(out, **{"options": OPTIONS, **arguments})
 
 
-def test_the_core_is_copied_unchanged_but_for_the_list_of_its_parts(tmp_path: Path) -> None:
+def test_the_core_is_copied_unchanged_but_for_the_list_of_its_parts(tmp_path):
     write(tmp_path / "fw")
     core = core_folder()
     files = [str(p.relative_to(core)) for p in core.rglob("*") if p.suffix in (".cpp", ".hpp")]
@@ -39,7 +37,7 @@ def test_the_core_is_copied_unchanged_but_for_the_list_of_its_parts(tmp_path: Pa
     assert (len(same), different, missing) == (len(files) - 1, [str(written)], [])
 
 
-def test_the_folder_is_complete_and_names_no_other_place(tmp_path: Path) -> None:
+def test_the_folder_is_complete_and_names_no_other_place(tmp_path):
     write(tmp_path / "fw")
     names = {p.relative_to(tmp_path / "fw").as_posix() for p in (tmp_path / "fw").rglob("*")}
     assert names >= {
@@ -57,14 +55,14 @@ def test_the_folder_is_complete_and_names_no_other_place(tmp_path: Path) -> None
     assert [p.name for p in tmp_path.iterdir()] == ["fw"]
 
 
-def test_equal_exports_are_equal(tmp_path: Path) -> None:
+def test_equal_exports_are_equal(tmp_path):
     for name in ("a", "b"):
         write(tmp_path / name)
     for name in ("card.img", "model/model.pmt", "model/config.hpp", "expected.json"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
 
-def test_the_model_itself_is_not_trained(tmp_path: Path) -> None:
+def test_the_model_itself_is_not_trained(tmp_path):
     model = residual_network()
     before = model.image()
     export(
@@ -74,7 +72,7 @@ def test_the_model_itself_is_not_trained(tmp_path: Path) -> None:
     assert (tmp_path / "fw" / "model" / "model.pmt").read_bytes() == before
 
 
-def test_a_run_by_an_estimator_of_ones_own_is_a_model_to_begin_with(tmp_path: Path) -> None:
+def test_a_run_by_an_estimator_of_ones_own_is_a_model_to_begin_with(tmp_path):
     model = residual_network()
     data = random_dataset(model, 9)
     own = pmt.ZOTrainer(OPTIONS, epochs=1, estimator=lambda *_: {})
@@ -85,9 +83,7 @@ def test_a_run_by_an_estimator_of_ones_own_is_a_model_to_begin_with(tmp_path: Pa
 
 
 @pytest.mark.parametrize(("images", "trained"), [(20, 16), (17, 17)])
-def test_a_run_goes_on_with_the_images_that_it_trains_on(
-    tmp_path: Path, images: int, trained: int
-) -> None:
+def test_a_run_goes_on_with_the_images_that_it_trains_on(tmp_path, images, trained):
     model = residual_network()
     data = random_dataset(model, images)
     trainer = pmt.ZOTrainer(OPTIONS, epochs=1, batch=1, keep_best=True)
@@ -106,7 +102,7 @@ def test_a_run_goes_on_with_the_images_that_it_trains_on(
     assert len(task.dataset) == images
 
 
-def test_budgets_reach_the_linker_script(tmp_path: Path) -> None:
+def test_budgets_reach_the_linker_script(tmp_path):
     report = write(tmp_path / "fw", ram="256K", flash="1M", stack="4K")
     script = (tmp_path / "fw" / "board" / TARGET / "link.ld").read_text()
     assert "FLASH (rx) : ORIGIN = 0x00000000, LENGTH = 1048576" in script
@@ -115,7 +111,7 @@ def test_budgets_reach_the_linker_script(tmp_path: Path) -> None:
     assert (report.ram_bytes, report.flash_bytes, report.stack_bytes) == (262144, 1048576, 4096)
 
 
-def test_the_report_prints_the_use_of_memory(tmp_path: Path) -> None:
+def test_the_report_prints_the_use_of_memory(tmp_path):
     report = write(tmp_path / "fw", layers="B3,head", ram="64K", flash="128K")
     lines = str(report).splitlines()
     assert lines[0] == f"{tmp_path / 'fw'}: {TARGET}, 5 steps of 3 samples, 4 queries, 2 layers"
@@ -139,19 +135,19 @@ def test_the_report_prints_the_use_of_memory(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "fw" / "export.json").read_text())["layers"] == ["down", "head"]
 
 
-def test_a_flash_that_only_small_code_fits_is_said(tmp_path: Path) -> None:
+def test_a_flash_that_only_small_code_fits_is_said(tmp_path):
     report = write(tmp_path / "fw", flash="68K")
     assert report.verdict().startswith("may not link, 8,196 bytes of flash too many at most: ")
 
 
-def test_a_library_has_neither_variables_nor_code_yet(tmp_path: Path) -> None:
+def test_a_library_has_neither_variables_nor_code_yet(tmp_path):
     report = write(tmp_path / "fw", target="generic", flash="3K")
     assert (report.variable_bytes, report.code_bytes) == (0, 0)
     assert "at most" not in str(report)
     assert report.verdict().startswith("fits: ")
 
 
-def test_the_work_is_that_of_the_trainer_and_of_its_streams(tmp_path: Path) -> None:
+def test_the_work_is_that_of_the_trainer_and_of_its_streams(tmp_path):
     model = residual_network()
     report = write(tmp_path / "fw", inferences=0)
     # One stream, in which four layers are queried, and run again to count free nodes before these
@@ -162,14 +158,14 @@ def test_the_work_is_that_of_the_trainer_and_of_its_streams(tmp_path: Path) -> N
     assert report.macs == 5 * (pmt.ZOTrainer(OPTIONS).cost(model).macs + 3 * (restarts + counting))
 
 
-def test_a_single_sample_is_compared_alone(tmp_path: Path) -> None:
+def test_a_single_sample_is_compared_alone(tmp_path):
     report = write(tmp_path / "fw", batch=1, steps=1)
     assert (report.batch, report.steps) == (1, 1)
     expected = json.loads((tmp_path / "fw" / "expected.json").read_text())
     assert len(expected["activations_crc32"]) == 1
 
 
-def test_a_long_run_is_announced(tmp_path: Path) -> None:
+def test_a_long_run_is_announced(tmp_path):
     report = write(tmp_path / "fw")
     told = str(dataclasses.replace(report, seconds=5400.0)).splitlines()[15]
     assert told.startswith("time: about 90 min, projected: ")
@@ -177,7 +173,7 @@ def test_a_long_run_is_announced(tmp_path: Path) -> None:
     assert "take less" not in str(report)
 
 
-def test_a_later_export_keeps_the_application(tmp_path: Path) -> None:
+def test_a_later_export_keeps_the_application(tmp_path):
     write(tmp_path / "fw")
     main = tmp_path / "fw" / "app" / "main.cpp"
     main.write_text("// mine\n" + main.read_text())
@@ -188,7 +184,7 @@ def test_a_later_export_keeps_the_application(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["fw"]
 
 
-def test_targets() -> None:
+def test_targets():
     assert targets() == ("generic", "qemu-mps2-an500", "stm32f746g-disco", "stm32h7b3i-dk")
 
 
@@ -236,13 +232,13 @@ def test_targets() -> None:
         ({"stack": 1025}, "stack=1025 must be a multiple of 8"),
     ],
 )
-def test_bad_arguments(tmp_path: Path, arguments: dict[str, Any], message: str) -> None:
+def test_bad_arguments(tmp_path, arguments, message):
     with pytest.raises(ValueError, match=message):
         write(tmp_path / "fw", **arguments)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_data_set_of_other_images_is_refused(tmp_path: Path) -> None:
+def test_a_data_set_of_other_images_is_refused(tmp_path):
     other = random_dataset(residual_network(size=16), 9)
     with pytest.raises(ValueError, match="images must have shape"):
         write(tmp_path / "fw", dataset=other)
@@ -252,17 +248,17 @@ def test_a_data_set_of_other_images_is_refused(tmp_path: Path) -> None:
     ("text", "size"),
     [("262144", 262144), (1024, 1024), ("256K", 262144), ("1M", 1048576), ("320 KiB", 327680)],
 )
-def test_sizes(text: str | int, size: int) -> None:
+def test_sizes(text, size):
     assert parse_size("ram", text) == size
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "1.5M", "1G", "K"])
-def test_what_is_no_size(text: str) -> None:
+def test_what_is_no_size(text):
     with pytest.raises(ValueError, match="must be a number of bytes"):
         parse_size("flash", text)
 
 
-def test_what_no_board_can_score_is_refused(tmp_path: Path) -> None:
+def test_what_no_board_can_score_is_refused(tmp_path):
     expected = (
         "loss='python:mine' is a Python callable, which no board runs; export with "
         "loss='cross_entropy' or another of the core's losses"

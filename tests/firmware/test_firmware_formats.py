@@ -4,14 +4,11 @@ None of these systems is installed here; what they would compile besides the cor
 which are checked against declarations of the functions that they call.
 """
 
-from __future__ import annotations
-
 import configparser
 import json
 import re
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 from firmware_tools import small_export
@@ -93,7 +90,7 @@ def names(folder: Path) -> set[str]:
     return {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
 
 
-def test_platformio(tmp_path: Path) -> None:
+def test_platformio(tmp_path):
     folder = write(tmp_path / "fw", "stm32f746g-disco", "platformio")
     ini = configparser.ConfigParser()
     ini.read(folder / "platformio.ini")
@@ -112,7 +109,7 @@ def test_platformio(tmp_path: Path) -> None:
     assert {"Makefile", "board/stm32f746g-disco/link.ld", "app/main.cpp"} <= names(folder)
 
 
-def test_the_flags_of_platformio(tmp_path: Path) -> None:
+def test_the_flags_of_platformio(tmp_path):
     """The script runs inside PlatformIO's build; an object that takes flags stands in."""
     folder = write(tmp_path / "fw", "stm32h7b3i-dk", "platformio")
     taken: dict[str, list[str]] = {}
@@ -130,7 +127,7 @@ def test_the_flags_of_platformio(tmp_path: Path) -> None:
     assert "-Tboard/stm32h7b3i-dk/link.ld" in taken["LINKFLAGS"]
 
 
-def test_zephyr(tmp_path: Path) -> None:
+def test_zephyr(tmp_path):
     folder = write(tmp_path / "fw", "generic", "zephyr")
     configuration = (folder / "prj.conf").read_text().splitlines()
     assert {"CONFIG_CPP=y", "CONFIG_STD_CPP17=y", "CONFIG_FPU=y", "CONFIG_DISK_ACCESS=y"} <= set(
@@ -148,7 +145,7 @@ def test_zephyr(tmp_path: Path) -> None:
     check_syntax(folder / "port" / "port.cpp", folder, ZEPHYR, tmp_path / "fakes")
 
 
-def test_the_port_to_zephyr_sleeps_and_opens_the_disk_of_the_tree(tmp_path: Path) -> None:
+def test_the_port_to_zephyr_sleeps_and_opens_the_disk_of_the_tree(tmp_path):
     """A yield would let threads of the same priority run, and none below."""
     folder = write(tmp_path / "fw", "generic", "zephyr")
     program = folder / "port" / "sleeper.cpp"
@@ -159,7 +156,7 @@ def test_the_port_to_zephyr_sleeps_and_opens_the_disk_of_the_tree(tmp_path: Path
     assert subprocess.run([str(tmp_path / "sleeper")], check=False).returncode == 13
 
 
-def test_every_format_has_its_own_commands(tmp_path: Path) -> None:
+def test_every_format_has_its_own_commands(tmp_path):
     out = tmp_path / "my fw"
     flags = "compiler.cpp.extra_flags=-std=gnu++17 -ffp-contract=off -fno-math-errno"
     for target, name, outside, inside in (
@@ -182,7 +179,7 @@ def test_every_format_has_its_own_commands(tmp_path: Path) -> None:
         assert json.loads((out / "export.json").read_text())["run"] == inside
 
 
-def test_arduino(tmp_path: Path) -> None:
+def test_arduino(tmp_path):
     folder = write(tmp_path / "fw", "generic", "arduino")
     lines = (folder / "library.properties").read_text().splitlines()
     properties = dict(line.split("=", 1) for line in lines)
@@ -226,9 +223,7 @@ def test_arduino(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_format_that_does_not_suit_is_refused(
-    tmp_path: Path, arguments: Any, message: str
-) -> None:
+def test_a_format_that_does_not_suit_is_refused(tmp_path, arguments, message):
     with pytest.raises(ValueError, match=message):
         write(tmp_path / "fw", *arguments)
     assert list(tmp_path.iterdir()) == []

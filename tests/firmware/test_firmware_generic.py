@@ -1,7 +1,5 @@
 """The library for any board: its host port trains the same bytes."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path
@@ -17,7 +15,7 @@ from pmt.train.costs.memory import portable_arena_excess
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     need_tools("make", "g++", packages="make g++")
     out = tmp_path_factory.mktemp("generic") / "fw"
     report = small_export(out, target="generic", steps=3)
@@ -27,14 +25,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_it_trains_what_the_host_trains(folder: Path) -> None:
+def test_it_trains_what_the_host_trains(folder):
     run = make(folder, "run")
     assert run.returncode == 0, run.stdout
     assert run.stdout.splitlines()[-1] == "verify: ok (3 steps, 6 layers, 16 activations)"
     assert "stack: not measured" in run.stdout.splitlines()
 
 
-def test_a_compiler_that_is_missing_is_named(tmp_path: Path) -> None:
+def test_a_compiler_that_is_missing_is_named(tmp_path):
     need_tools("make", packages="make")
     small_export(tmp_path / "fw", target="generic")
     run = make(tmp_path / "fw", "run", "CXX=no-such-g++ -m32")
@@ -42,7 +40,7 @@ def test_a_compiler_that_is_missing_is_named(tmp_path: Path) -> None:
     assert "no-such-g++ was not found: apt-get install g++" in run.stdout.splitlines()
 
 
-def test_budgets_count_where_they_are_given(tmp_path: Path) -> None:
+def test_budgets_count_where_they_are_given(tmp_path):
     free = small_export(tmp_path / "free", target="generic")
     assert free.verdict().startswith(f"no budget given: {free.ram_used:,} bytes of RAM, 2,864 of")
     rows = free.memory_table().splitlines()[2:]
@@ -55,7 +53,7 @@ def test_budgets_count_where_they_are_given(tmp_path: Path) -> None:
         small_export(tmp_path / "small", target="generic", flash="1K")
 
 
-def test_without_an_earlier_run_nothing_resumes(folder: Path) -> None:
+def test_without_an_earlier_run_nothing_resumes(folder):
     (folder / "build" / "card.img").unlink(missing_ok=True)
     run = make(folder, "resume")
     assert run.returncode != 0
@@ -64,7 +62,7 @@ def test_without_an_earlier_run_nothing_resumes(folder: Path) -> None:
     )
 
 
-def test_it_needs_the_functions_of_the_board_and_no_others(folder: Path) -> None:
+def test_it_needs_the_functions_of_the_board_and_no_others(folder):
     """The library leaves undefined the functions of a board, and those any C++ compiler calls."""
 
     command = ["nm", "-C", "--format=posix", "--undefined-only", folder / "build" / "libpmt.a"]
@@ -81,9 +79,7 @@ def test_it_needs_the_functions_of_the_board_and_no_others(folder: Path) -> None
     assert not {name for name in missing if name.startswith("operator ")}
 
 
-def test_the_documents_list_what_it_takes_of_a_c_library(
-    tmp_path: Path,
-) -> None:
+def test_the_documents_list_what_it_takes_of_a_c_library(tmp_path):
     """Compiled for a processor with an FPU and for one without."""
     need_firmware_tools("make")
     text = (Path(__file__).parents[2] / "docs" / "guides" / "firmware.md").read_text()
@@ -115,7 +111,7 @@ def test_the_documents_list_what_it_takes_of_a_c_library(
         assert missing - board - run_time == expected
 
 
-def test_it_has_neither_start_up_code_nor_a_c_library(folder: Path) -> None:
+def test_it_has_neither_start_up_code_nor_a_c_library(folder):
     present = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
     assert "common/memory.cpp" not in present
     assert "common/semihosting.cpp" not in present
@@ -123,7 +119,7 @@ def test_it_has_neither_start_up_code_nor_a_c_library(folder: Path) -> None:
     assert "board/generic/port_host.cpp" in present
 
 
-def test_its_arena_suffices_for_the_kernels_of_any_processor(tmp_path: Path) -> None:
+def test_its_arena_suffices_for_the_kernels_of_any_processor(tmp_path):
     """Without Arm's DSP extension the kernels' scratch is laid out in another way."""
     arenas = {
         target: small_export(tmp_path / target, target=target).arena_bytes
@@ -135,7 +131,7 @@ def test_its_arena_suffices_for_the_kernels_of_any_processor(tmp_path: Path) -> 
     assert arenas["generic"] - arenas["qemu-mps2-an500"] == excess > 0
 
 
-def test_its_arena_is_measured_with_the_streams_of_the_card() -> None:
+def test_its_arena_is_measured_with_the_streams_of_the_card():
     """The portable kernels alone would stream other ops, in another arena."""
     model = pmt.load("cifar10_mcunet")
     options = pmt.preset("paper", queries=50).to_core()

@@ -1,9 +1,5 @@
 """Firmware that trains MCUNet takes the memory that was planned, and no more."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 from firmware_tools import (
     TARGET,
@@ -35,7 +31,7 @@ from pmt.train.costs.memory import arena_bytes
         ("head", 92448),
     ],
 )
-def test_the_arenas_that_the_documents_give(layers: str, arena: int) -> None:
+def test_the_arenas_that_the_documents_give(layers, arena):
     model = pmt.load("cifar10_mcunet")
     task = make_task(
         model,
@@ -60,13 +56,8 @@ def test_the_arenas_that_the_documents_give(layers: str, arena: int) -> None:
     ids=["paper-B3", "pooled-B2"],
 )
 def test_a_block_trains_in_the_emulator_in_the_memory_that_was_planned(
-    tmp_path: Path,
-    firmware_objects: Path,
-    layers: str,
-    options: pmt.TrainingOptions,
-    arena: int,
-    trained: int,
-) -> None:
+    tmp_path, firmware_objects, layers, options, arena, trained
+):
     model = pmt.load("cifar10_mcunet")
     report = export(
         model,
@@ -108,9 +99,7 @@ def test_a_block_trains_in_the_emulator_in_the_memory_that_was_planned(
         ("stm32f746g-disco", "B4", 256),
     ],
 )
-def test_mcunet_links_for_the_papers_boards(
-    tmp_path: Path, firmware_objects: Path, board: str, layers: str, kilobytes: int
-) -> None:
+def test_mcunet_links_for_the_papers_boards(tmp_path, firmware_objects, board, layers, kilobytes):
     model = pmt.load("cifar10_mcunet")
     report = export(
         model,
@@ -130,7 +119,7 @@ def test_mcunet_links_for_the_papers_boards(
     check_linked(report)
 
 
-def test_a_write_beyond_the_arena_is_no_success(tmp_path: Path, firmware_objects: Path) -> None:
+def test_a_write_beyond_the_arena_is_no_success(tmp_path, firmware_objects):
     report = small_export(tmp_path / "fw", like="stm32f746g-disco", steps=1)
     share_objects(firmware_objects, report.path)
     program = report.path / "app" / "main.cpp"

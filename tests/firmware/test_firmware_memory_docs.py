@@ -1,7 +1,5 @@
 """The memory in docs/guides/firmware.md is what is planned and linked; its marks are QEMU's."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path
@@ -20,7 +18,7 @@ QUERIES = 50  # as the table says
 FLASH = 7  # the column
 
 
-def test_the_sizes_of_the_table_are_current() -> None:
+def test_the_sizes_of_the_table_are_current():
     """With PMT_UPDATE_GOLDEN=1 the column of flash and that of all SRAM are written instead."""
     need_firmware_tools("make")
     text = PAGE.read_text()

@@ -1,21 +1,12 @@
 """Processors that are not target train the same bytes: Cortex-M4, Cortex-M33 and RISC-V."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from firmware_tools import (
-    EMULATOR,
-    SMALL,
-    emulate,
-    make,
-    random_dataset,
-    small_export,
-)
+from firmware_tools import EMULATOR, SMALL, emulate, make, random_dataset, small_export
 from networks import residual_network
 from required import need_tools
 
@@ -69,7 +60,7 @@ CORES = {
 
 
 @pytest.mark.parametrize("name", CORES)
-def test_the_library_trains_the_same_bytes(tmp_path: Path, name: str) -> None:
+def test_the_library_trains_the_same_bytes(tmp_path, name):
     core = CORES[name]
     packages = "gcc-arm-none-eabi gcc-riscv64-unknown-elf qemu-system-arm qemu-user-static make"
     need_tools(core.prefix + "g++", core.run[0], "make", packages=packages)
@@ -103,7 +94,7 @@ def test_the_library_trains_the_same_bytes(tmp_path: Path, name: str) -> None:
     assert log.returncode == 0
 
 
-def test_a_target_file_makes_firmware_for_a_cortex_m4(tmp_path: Path) -> None:
+def test_a_target_file_makes_firmware_for_a_cortex_m4(tmp_path):
     target = tmp_path / "cortex-m4.toml"
     target.write_text(CORTEX_M4)
     model = residual_network()

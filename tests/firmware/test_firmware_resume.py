@@ -1,7 +1,5 @@
 """Training that is interrupted goes on from the card, and ends with the bytes it would have had."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -20,7 +18,7 @@ STEPS = 7
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def project(tmp_path_factory):
     """A project that has trained: its card holds the checkpoints of steps 6 and 7."""
     need_firmware_tools(EMULATOR, "make")
     folder = tmp_path_factory.mktemp("firmware") / "fw"
@@ -31,12 +29,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         out=folder,
         dataset=random_dataset(model, 9),
         options=pmt.preset(
-            "default",
-            batch=3,
-            queries=24,
-            loss="entropy",
-            diversity=0.5,
-            preparation="align",
+            "default", batch=3, queries=24, loss="entropy", diversity=0.5, preparation="align"
         ),
         steps=STEPS,
         save_interval=2,
@@ -53,7 +46,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def card(project: Path) -> Path:
+def card(project):
     """The card that training left, as a file to change."""
     path = project / "build" / "card.img"
     whole = path.read_bytes()
@@ -75,7 +68,7 @@ def damage_slot(card: Path, sequence: int) -> None:
     card.write_bytes(content)
 
 
-def test_the_card_holds_the_last_two_checkpoints(card: Path) -> None:
+def test_the_card_holds_the_last_two_checkpoints(card):
     contents = read_card(card)
     assert (contents.steps, contents.samples, contents.steps_done) == (STEPS, 9, STEPS)
     assert [(one.sequence, one.steps) for one in contents.checkpoints] == [(4, 7), (3, 6)]
@@ -84,7 +77,7 @@ def test_the_card_holds_the_last_two_checkpoints(card: Path) -> None:
     assert pmt.load(card).image() == contents.checkpoints[0].model.image()
 
 
-def test_a_finished_card_has_nothing_to_do(project: Path, card: Path) -> None:
+def test_a_finished_card_has_nothing_to_do(project, card):
     before = card.read_bytes()
     ok, log = resume(project)
     assert ok
@@ -93,7 +86,7 @@ def test_a_finished_card_has_nothing_to_do(project: Path, card: Path) -> None:
     assert card.read_bytes() == before
 
 
-def test_a_damaged_checkpoint_is_replaced_from_the_one_before(project: Path, card: Path) -> None:
+def test_a_damaged_checkpoint_is_replaced_from_the_one_before(project, card):
     trained = pmt.load(card).image()
     damage_slot(card, 4)
     assert read_card(card).steps_done == 6
@@ -105,7 +98,7 @@ def test_a_damaged_checkpoint_is_replaced_from_the_one_before(project: Path, car
     assert [one.sequence for one in read_card(card).checkpoints] == [5, 3]
 
 
-def test_two_damaged_checkpoints_stop_training(project: Path, card: Path) -> None:
+def test_two_damaged_checkpoints_stop_training(project, card):
     damage_slot(card, 4)
     damage_slot(card, 3)
     before = card.read_bytes()
@@ -117,14 +110,14 @@ def test_two_damaged_checkpoints_stop_training(project: Path, card: Path) -> Non
     assert card.read_bytes() == before
 
 
-def test_without_an_earlier_run_nothing_resumes(project: Path, card: Path) -> None:
+def test_without_an_earlier_run_nothing_resumes(project, card):
     card.unlink()
     ok, log = resume(project)
     assert not ok
     assert log == ["no card of an earlier run (build/card.img): make qemu first"]
 
 
-def test_a_killed_run_goes_on_where_it_was(project: Path, card: Path) -> None:
+def test_a_killed_run_goes_on_where_it_was(project, card):
     trained = pmt.load(card).image()
     run = subprocess.Popen(
         ["make", "-C", str(project), "qemu"],

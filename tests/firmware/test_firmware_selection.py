@@ -1,7 +1,5 @@
 """The emulated board finds out which block to train as the host does, and then trains it."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any
@@ -46,7 +44,7 @@ def write(out: Path, **arguments: Any) -> ExportReport:
     return export(model, out=out, **given)
 
 
-def test_scores_and_choice_are_those_of_pmt_select(tmp_path: Path, firmware_objects: Path) -> None:
+def test_scores_and_choice_are_those_of_pmt_select(tmp_path, firmware_objects):
     report = write(tmp_path / "fw")
     model = residual_network()
     held_out, train = random_dataset(model, 32).split(0.25, seed=3)
@@ -70,7 +68,7 @@ def test_scores_and_choice_are_those_of_pmt_select(tmp_path: Path, firmware_obje
     check_linked(report)
 
 
-def test_a_score_that_differs_stops_the_board(tmp_path: Path, firmware_objects: Path) -> None:
+def test_a_score_that_differs_stops_the_board(tmp_path, firmware_objects):
     write(tmp_path / "fw", steps=1)
     header = tmp_path / "fw" / "model" / "selection.hpp"
     text, changed = re.subn(r'("B3", layers_of_2, \d+, \{)', r"\g<1>1", header.read_text())
@@ -94,15 +92,13 @@ def test_a_score_that_differs_stops_the_board(tmp_path: Path, firmware_objects: 
         ({"layers": "B1"}, "layers='B1': the candidates say which layers to train"),
     ],
 )
-def test_what_cannot_be_selected_is_refused(
-    tmp_path: Path, arguments: dict[str, Any], message: str
-) -> None:
+def test_what_cannot_be_selected_is_refused(tmp_path, arguments, message):
     with pytest.raises(ValueError, match=message):
         write(tmp_path / "fw", **arguments)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_application_that_nobody_changed_follows_the_selection(tmp_path: Path) -> None:
+def test_an_application_that_nobody_changed_follows_the_selection(tmp_path):
     main = tmp_path / "fw" / "app" / "main.cpp"
     plain: dict[str, Any] = {"candidates": None, "held_out": None}
     write(tmp_path / "fw", steps=1, **plain)

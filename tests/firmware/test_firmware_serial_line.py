@@ -1,7 +1,5 @@
 """`make verify` reads a board's serial line until the board says how it ended."""
 
-from __future__ import annotations
-
 import os
 import tty
 from pathlib import Path
@@ -26,7 +24,7 @@ error: memory management fault (exception 4, pc 00000000)
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
+def folder(tmp_path_factory):
     need_tools("make", "stty", "awk", packages="make coreutils mawk")
     out: Path = tmp_path_factory.mktemp("board") / "fw"
     small_export(out, target="stm32f746g-disco")

@@ -1,14 +1,11 @@
 """Every file of the firmware is part of a program that some target builds."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import pytest
 from firmware_tools import TARGET, random_dataset
 from networks import residual_network
 
@@ -76,7 +73,7 @@ def noting(method: Callable[..., Any], paths: set[Path]) -> Callable[..., Any]:
     return noted
 
 
-def test_every_source_is_compiled_or_included_in_some_program() -> None:
+def test_every_source_is_compiled_or_included_in_some_program():
     firmware = firmware_folder()
     used: set[str] = set()
     for name in targets():
@@ -99,9 +96,7 @@ def test_every_source_is_compiled_or_included_in_some_program() -> None:
     assert sorted(set(kept) - used) == []
 
 
-def test_every_other_file_is_read_for_some_project(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_other_file_is_read_for_some_project(tmp_path, monkeypatch):
     read: set[Path] = set()
     for name in ("read_bytes", "read_text"):
         monkeypatch.setattr(Path, name, noting(getattr(Path, name), read))

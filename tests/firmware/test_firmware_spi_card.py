@@ -1,7 +1,5 @@
 """The driver of SD cards in SPI mode against the card that QEMU emulates on its lm3s6965evb."""
 
-from __future__ import annotations
-
 import os
 import struct
 import subprocess
@@ -21,7 +19,7 @@ FLAGS = [
 
 
 @pytest.fixture(scope="module")
-def firmware(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def firmware(tmp_path_factory):
     need_firmware_tools(EMULATOR)
     root = firmware_folder()
     names = [*("sd/spi_card", "sd/protocol"), *("log", "semihosting", "memory")]
@@ -55,7 +53,7 @@ def run(elf: Path, *arguments: str) -> list[str]:
 
 
 @pytest.mark.parametrize("size", [1 << 20, 4 << 30], ids=["addressed by bytes", "by blocks"])
-def test_blocks_are_read_and_written(firmware: Path, tmp_path: Path, size: int) -> None:
+def test_blocks_are_read_and_written(firmware, tmp_path, size):
     card = tmp_path / "card.img"
     block = struct.pack("<128I", *(0x01010101 * i for i in range(128)))
     with card.open("wb") as file:
@@ -74,6 +72,6 @@ def test_blocks_are_read_and_written(firmware: Path, tmp_path: Path, size: int) 
     assert not any(content[6 * 512 :])
 
 
-def test_an_empty_slot(firmware: Path) -> None:
+def test_an_empty_slot(firmware):
     log = run(firmware)
     assert log[:3] == ["open: 1", "blocks: 0", "read: 1"]

@@ -1,7 +1,5 @@
 """How firmware starts: behind a boot loader, and again after a fault."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path
@@ -92,7 +90,7 @@ FAULT = (
 
 
 @pytest.fixture(autouse=True)
-def _tools() -> None:
+def _tools():
     need_firmware_tools(EMULATOR, "make")
 
 
@@ -133,7 +131,7 @@ def start_by_loader(folder: Path) -> tuple[int, list[str]]:
 
 
 @pytest.fixture(scope="module")
-def behind(tmp_path_factory: pytest.TempPathFactory, firmware_objects: Path) -> Path:
+def behind(tmp_path_factory, firmware_objects):
     """A project whose flash begins behind a boot loader."""
     folder = tmp_path_factory.mktemp("behind")
     target = folder / "behind.toml"
@@ -141,7 +139,7 @@ def behind(tmp_path_factory: pytest.TempPathFactory, firmware_objects: Path) -> 
     return project(folder / "fw", str(target), firmware_objects)
 
 
-def test_firmware_behind_a_boot_loader_trains(behind: Path) -> None:
+def test_firmware_behind_a_boot_loader_trains(behind):
     done = make(behind)
     assert done.returncode == 0, done.stdout
     status, log = start_by_loader(behind)
@@ -149,16 +147,14 @@ def test_firmware_behind_a_boot_loader_trains(behind: Path) -> None:
     assert log[-1] == "verify: ok (5 steps, 6 layers, 16 activations)"
 
 
-def test_exceptions_come_to_the_firmware_and_not_to_its_boot_loader(behind: Path) -> None:
+def test_exceptions_come_to_the_firmware_and_not_to_its_boot_loader(behind):
     status, log = start_by_loader(built(behind, TICKS_AND_A_FAULT))
     assert status == 1, log
     assert log[:2] == ["interrupts come", "time goes on without them"]
     assert re.fullmatch(f"error: {FAULT}", log[2]), log
 
 
-def test_vectors_that_no_processor_takes_do_not_link(
-    tmp_path: Path, firmware_objects: Path
-) -> None:
+def test_vectors_that_no_processor_takes_do_not_link(tmp_path, firmware_objects):
     target = tmp_path / "odd.toml"
     target.write_text(BEHIND_A_LOADER)
     folder = project(tmp_path / "fw", str(target), firmware_objects)
@@ -172,7 +168,7 @@ def test_vectors_that_no_processor_takes_do_not_link(
     assert reason in done.stdout
 
 
-def test_a_fault_outlives_the_reset(tmp_path: Path, firmware_objects: Path) -> None:
+def test_a_fault_outlives_the_reset(tmp_path, firmware_objects):
     folder = built(project(tmp_path / "fw", TARGET, firmware_objects), FAULTS)
     run = make(folder, "qemu")
     assert run.returncode == 0, run.stdout

@@ -1,7 +1,5 @@
 """A board that learns by itself: emulated, over its UART, byte for byte the learner of the host."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -32,7 +30,7 @@ ALIGN = _core.LEARNER_PHASES.index("align")
 
 
 @pytest.fixture(scope="module")
-def model() -> pmt.Model:
+def model():
     network = pmt.load("fashion_mnist_dscnn")
     clean = datasets.bundled("train").images[-256:]
     return with_statistics(network, measure_statistics(network, clean))
@@ -43,7 +41,7 @@ def noisy(split: str, count: int) -> datasets.Dataset:
 
 
 @pytest.fixture(scope="module")
-def project(model: pmt.Model, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def project(model, tmp_path_factory):
     """A project whose frames wait on the host, so that it is small."""
     need_firmware_tools(EMULATOR)
     out = tmp_path_factory.mktemp("learner") / "fw"
@@ -55,7 +53,7 @@ def project(model: pmt.Model, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("labeled", [True, False])
-def test_a_board_learns_within_the_f746_as_the_host_does(project: Path, labeled: bool) -> None:
+def test_a_board_learns_within_the_f746_as_the_host_does(project, labeled):
     report = stream(project, noisy("train", 60), noisy("test", 12), labeled=labeled, pipe=True)
     assert report.different == []
     assert report.samples == 60
@@ -69,7 +67,7 @@ def test_a_board_learns_within_the_f746_as_the_host_does(project: Path, labeled:
     assert 512 <= used < size == FIXED.stack
 
 
-def test_live_images_over_the_uart(model: pmt.Model, tmp_path: Path) -> None:
+def test_live_images_over_the_uart(model, tmp_path):
     need_firmware_tools(EMULATOR)
     out = tmp_path / "fw"
     export = export_learner(model, target=TARGET, like=LIKE, out=out, samples=24, held_out=5)
@@ -85,9 +83,7 @@ def test_live_images_over_the_uart(model: pmt.Model, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("keeps", [False, True])
-def test_a_board_aligns_windows_as_the_host_does(
-    model: pmt.Model, tmp_path: Path, keeps: bool
-) -> None:
+def test_a_board_aligns_windows_as_the_host_does(model, tmp_path, keeps):
     need_firmware_tools(EMULATOR)
     out = tmp_path / "fw"
     options = {"samples": 24, "windows": True, "keeps_activations": keeps, "frames": "host"}
@@ -103,7 +99,7 @@ def test_a_board_aligns_windows_as_the_host_does(
     assert 0 <= export.flash_used - flash < FIXED.code / 10
 
 
-def test_activations_that_external_memory_keeps(model: pmt.Model, tmp_path: Path) -> None:
+def test_activations_that_external_memory_keeps(model, tmp_path):
     need_firmware_tools(EMULATOR)
     out = tmp_path / "fw"
     export = export_learner(
@@ -137,7 +133,7 @@ def test_activations_that_external_memory_keeps(model: pmt.Model, tmp_path: Path
     assert stream(out, noisy("train", 30), noisy("test", 2), steps=97, pipe=True).different == []
 
 
-def test_a_board_that_only_predicts(model: pmt.Model, tmp_path: Path) -> None:
+def test_a_board_that_only_predicts(model, tmp_path):
     need_firmware_tools(EMULATOR)
     out = tmp_path / "fw"
     export = export_learner(model, target=TARGET, like=LIKE, out=out, samples=0)
@@ -163,9 +159,7 @@ def test_a_board_that_only_predicts(model: pmt.Model, tmp_path: Path) -> None:
         export_learner(model, target=TARGET, out=out, samples=0, options=pmt.preset("default"))
 
 
-def test_one_output_on_an_emulated_board_of_ones_own(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_one_output_on_an_emulated_board_of_ones_own(tmp_path, capsys):
     need_firmware_tools(EMULATOR)
     (tmp_path / "small.toml").write_text(
         f'board = "{TARGET}"\n[ram]\norigin = 0x2000_0000\nbytes = 0x4_0000\n'
@@ -184,9 +178,7 @@ def test_one_output_on_an_emulated_board_of_ones_own(
     assert (report.before, report.replies, report.different) == (1.0, 6, [])
 
 
-def test_states_in_the_flash_of_an_stm32f746_stand_above_the_program(
-    model: pmt.Model, tmp_path: Path
-) -> None:
+def test_states_in_the_flash_of_an_stm32f746_stand_above_the_program(model, tmp_path):
     need_firmware_tools()
     out, disco = tmp_path / "fw", "stm32f746g-disco"
     export = export_learner(model, target=disco, out=out, samples=24, states="flash", flash="1M")
@@ -211,9 +203,7 @@ def test_states_in_the_flash_of_an_stm32f746_stand_above_the_program(
 
 
 @pytest.mark.parametrize("frames", ["board", "host"])
-def test_a_board_filters_and_resamples_what_its_sensor_sees(
-    model: pmt.Model, tmp_path: Path, frames: str
-) -> None:
+def test_a_board_filters_and_resamples_what_its_sensor_sees(model, tmp_path, frames):
     need_firmware_tools(EMULATOR)
     filters = (pmt.Filter("switching_median", 32), pmt.Filter("dct_shrinkage", 20, "square_root"))
     staged = model.with_input_stage(pmt.InputStage((44, 36), filters))
@@ -228,9 +218,7 @@ def test_a_board_filters_and_resamples_what_its_sensor_sees(
 
 
 @pytest.mark.parametrize("frames", ["board", "host"])
-def test_a_board_chooses_filters_by_itself_from_frames_that_it_keeps(
-    model: pmt.Model, tmp_path: Path, frames: str
-) -> None:
+def test_a_board_chooses_filters_by_itself_from_frames_that_it_keeps(model, tmp_path, frames):
     need_firmware_tools(EMULATOR)
     small = model.with_input_stage(pmt.InputStage((20, 24)))
     out = tmp_path / "fw"
@@ -249,9 +237,7 @@ def test_a_board_chooses_filters_by_itself_from_frames_that_it_keeps(
 
 
 @pytest.mark.parametrize("board", ["stm32f746g-disco", "stm32h7b3i-dk"])
-def test_the_programs_of_the_st_boards_are_no_larger_than_said(
-    model: pmt.Model, tmp_path: Path, board: str
-) -> None:
+def test_the_programs_of_the_st_boards_are_no_larger_than_said(model, tmp_path, board):
     need_firmware_tools()
     out = tmp_path / "fw"
     export = export_learner(model, target=board, out=out, samples=24)
@@ -262,9 +248,7 @@ def test_the_programs_of_the_st_boards_are_no_larger_than_said(
     assert 0 <= export.flash_used - flash < FIXED.code / 10
 
 
-def test_damaged_requests_change_nothing_and_states_outlive_a_reset(
-    project: Path, model: pmt.Model
-) -> None:
+def test_damaged_requests_change_nothing_and_states_outlive_a_reset(project, model):
     images, test = noisy("train", 60), model.prepare(noisy("test", 1).images)[0]
     frames = model.prepare(images.images)
     with emulated_board(project, pipe=True) as line:
@@ -302,7 +286,7 @@ def test_damaged_requests_change_nothing_and_states_outlive_a_reset(
         assert board.ask("F") == "in force: original, parameters 00000000"
 
 
-def test_frames_that_the_line_damages_end_the_phase(project: Path, model: pmt.Model) -> None:
+def test_frames_that_the_line_damages_end_the_phase(project, model):
     frames = model.prepare(noisy("train", 8).images)
     sent = 0
 
@@ -322,7 +306,7 @@ def test_frames_that_the_line_damages_end_the_phase(project: Path, model: pmt.Mo
         assert board.ask("P", frame=frames[0]) == before
 
 
-def test_refusals(model: pmt.Model, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_refusals(model, tmp_path, capsys):
     with pytest.raises(ValueError, match=r"has no serial line that a learner could read"):
         export_learner(model, target="generic", out=tmp_path / "a")
     with pytest.raises(
@@ -358,7 +342,7 @@ def test_refusals(model: pmt.Model, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "is no learner's project: it has no readable learner.json" in capsys.readouterr().err
 
 
-def test_the_programs_of_the_guide_compile(project: Path, tmp_path: Path) -> None:
+def test_the_programs_of_the_guide_compile(project, tmp_path):
     guide = (ROOT / "docs" / "guides" / "learner.md").read_text(encoding="utf-8")
     programs = dict(re.findall(r"```(c|cpp)\n(.*?)```", guide, re.DOTALL))
     assert len(programs["c"].splitlines()) <= 40

@@ -1,7 +1,5 @@
 """A firmware links the parts of the core that its model and options use, and no others."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
@@ -25,9 +23,7 @@ from pmt.firmware.export.linked import LINKED_NAME, linked_parts
         ({"rule": "node", "loss": "entropy", "layers": "B1"}, 0b1000, 0b1, 0b10),
     ],
 )
-def test_the_parts_that_options_use(
-    options: dict[str, object], losses: int, generators: int, estimators: int
-) -> None:
+def test_the_parts_that_options_use(options, losses, generators, estimators):
     model = residual_network()
     chosen = pmt.preset("default", **options)
     layers = model.select_layers(chosen.layers)
@@ -41,7 +37,7 @@ def test_the_parts_that_options_use(
     }
 
 
-def test_a_predictor_trains_nothing() -> None:
+def test_a_predictor_trains_nothing():
     found = linked_parts(residual_network().core, [])
     assert (found.bits["estimators"], found.bits["losses"], found.bits["generators"]) == (0, 0, 0)
     assert "constexpr uint32_t estimators = 0x0;" in found.header().decode()
@@ -53,7 +49,7 @@ def text_bytes(out: Path) -> int:
     return int(shown.split()[6])
 
 
-def test_the_bundled_network_takes_108_kilobytes_of_flash(tmp_path: Path) -> None:
+def test_the_bundled_network_takes_108_kilobytes_of_flash(tmp_path):
     out = tmp_path / "fw"
     data = pmt.datasets.bundled("train").take(32)
     options = pmt.preset("default", layers="B4,head", batch=32, queries=8)
@@ -95,7 +91,7 @@ UNLINKED = "the program was built without this loss, generator, estimator or inp
         ("ops", "0x8e", "unknown kind of op"),  # without add
     ],
 )
-def test_what_is_not_linked_is_an_error(name: str, bits: str, error: str, tmp_path: Path) -> None:
+def test_what_is_not_linked_is_an_error(name, bits, error, tmp_path):
     out = tmp_path / "fw"
     small_export(out)
     header = out / LINKED_NAME

@@ -1,7 +1,5 @@
 """Targets and the TOML files that describe them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -149,11 +147,7 @@ def test_a_wrong_file_is_refused_with_the_entry(tmp_path, old, new, message):
             'chip = "stm32f746zet6"\n[flash]\norigin = 0x0800_0000\nbytes = 0x10_0000',
             r"and the flash of stm32f746zet6 is 0x8000000 to 0x8080000",
         ),
-        (
-            "f746g",
-            'chip = "stm32f767zit6"\n[flash]\norigin = 0x0800_0000\nbytes = 0x20_0000',
-            "",
-        ),
+        ("f746g", 'chip = "stm32f767zit6"\n[flash]\norigin = 0x0800_0000\nbytes = 0x20_0000', ""),
         ("h7b3i", "[ram]\norigin = 0x3000_0000\nbytes = 0x2_0000", ""),
         (
             "h7b3i",
@@ -235,9 +229,7 @@ def test_the_plain_reader_knows_a_hash_in_a_string():
         ([], False),
     ],
 )
-def test_which_processors_have_kernels_of_their_own(
-    tmp_path: Path, flags: list[str], dsp: bool
-) -> None:
+def test_which_processors_have_kernels_of_their_own(tmp_path, flags, dsp):
     file = tmp_path / "board.toml"
     wiring = 'supply = "ldo"\ncrystal_hz = 0\n'
     file.write_text(f'board = "stm32f746g-disco"\n{wiring}flags = {flags}\n')

@@ -1,7 +1,5 @@
 """A target's file is data: none of its values runs anything, and every number has a range."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -59,7 +57,7 @@ def written(folder: Path, field: str, value: Any) -> str:
     return str(path)
 
 
-def test_the_schema_is_found() -> None:
+def test_the_schema_is_found():
     assert {"description", "run", "chip", "flashing.openocd", "emulator.machine"} <= set(
         fields(str)
     )
@@ -69,7 +67,7 @@ def test_the_schema_is_found() -> None:
 
 @pytest.mark.parametrize("value", HOSTILE)
 @pytest.mark.parametrize("field", [*fields(str), *fields(list)])
-def test_no_string_runs_anything(tmp_path: Path, field: str, value: str) -> None:
+def test_no_string_runs_anything(tmp_path, field, value):
     given = [value] if field in fields(list) else value
     path = written(tmp_path, field, given)
     if field == "description" and value.isprintable() and 0 < len(value) <= 200:
@@ -83,7 +81,7 @@ def test_no_string_runs_anything(tmp_path: Path, field: str, value: str) -> None
 
 
 @pytest.mark.parametrize("value", [value for value in HOSTILE if value.isprintable() and value])
-def test_a_description_is_shown_and_no_more(tmp_path: Path, value: str) -> None:
+def test_a_description_is_shown_and_no_more(tmp_path, value):
     if len(value) > 200:
         return
     need_firmware_tools("make")
@@ -99,13 +97,13 @@ def test_a_description_is_shown_and_no_more(tmp_path: Path, value: str) -> None:
 
 
 @pytest.mark.parametrize("flag", FLAGS)
-def test_flags_that_are_none_of_a_processors(tmp_path: Path, flag: str) -> None:
+def test_flags_that_are_none_of_a_processors(tmp_path, flag):
     with pytest.raises(ValueError, match=r"flags has .* must be one of a compiler's options -m"):
         find_target(written(tmp_path, "flags", ["-mthumb", flag]))
 
 
 @pytest.mark.parametrize("flag", FINE)
-def test_flags_that_a_board_may_need(tmp_path: Path, flag: str) -> None:
+def test_flags_that_a_board_may_need(tmp_path, flag):
     assert find_target(written(tmp_path, "flags", [flag])).flags == (flag,)
 
 
@@ -125,7 +123,7 @@ def test_flags_that_a_board_may_need(tmp_path: Path, flag: str) -> None:
         ("emulator.instructions_per_second", -1, "0..4294967295"),
     ],
 )
-def test_numbers_have_ranges(tmp_path: Path, field: str, value: int, rule: str) -> None:
+def test_numbers_have_ranges(tmp_path, field, value, rule):
     path = written(tmp_path, field, value)
     with pytest.raises(ValueError, match=re.escape(f"mine.toml: {field} = {value} must be {rule}")):
         find_target(path)
@@ -134,12 +132,12 @@ def test_numbers_have_ranges(tmp_path: Path, field: str, value: int, rule: str) 
 # Where a board's drivers ask for a crystal, its rule is the chip's: tests/firmware/test_targets.py.
 @pytest.mark.parametrize("field", [name for name in fields(int) if name != "crystal_hz"])
 @pytest.mark.parametrize("value", [-(2**63), -1, 2**63, 9e21, True, "1"])
-def test_every_number_has_a_range(tmp_path: Path, field: str, value: Any) -> None:
+def test_every_number_has_a_range(tmp_path, field, value):
     with pytest.raises(ValueError, match=rf"mine\.toml: {field.replace('.', '[.]')} = .* must be "):
         find_target(written(tmp_path, field, value))
 
 
-def test_memory_ends_within_the_addresses(tmp_path: Path) -> None:
+def test_memory_ends_within_the_addresses(tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text(BASE + "[ram]\norigin = 0xFFFF_0000\nbytes = 0x2_0000\n")
     rule = "ram.origin = 4294901760 and ram.bytes = 131072 must end within 32 bits of address"
@@ -147,7 +145,7 @@ def test_memory_ends_within_the_addresses(tmp_path: Path) -> None:
         find_target(str(path))
 
 
-def test_an_unknown_entry_is_shown_without_its_control_characters(tmp_path: Path) -> None:
+def test_an_unknown_entry_is_shown_without_its_control_characters(tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text(BASE + '"\\u001b[31mx" = 1\n')
     with pytest.raises(ValueError, match=r"'\\x1b\[31mx' is unknown"):
@@ -157,7 +155,7 @@ def test_an_unknown_entry_is_shown_without_its_control_characters(tmp_path: Path
 @pytest.mark.parametrize(
     "name", ["$(shell touch pwned)", "a b", "a'b", "a#b", "`x`", "a;b", "-x", "a\nb", "@TARGET@"]
 )
-def test_the_files_own_name_is_a_word(tmp_path: Path, name: str) -> None:
+def test_the_files_own_name_is_a_word(tmp_path, name):
     path = tmp_path / f"{name}.toml"
     path.write_text(BASE)
     with pytest.raises(
@@ -168,7 +166,7 @@ def test_the_files_own_name_is_a_word(tmp_path: Path, name: str) -> None:
     assert not (tmp_path / "fw").exists()
 
 
-def test_the_names_of_a_boards_own_sources_are_words(tmp_path: Path) -> None:
+def test_the_names_of_a_boards_own_sources_are_words(tmp_path):
     board = tmp_path / "mine"
     board.mkdir()
     (board / "target.toml").write_text((BOARDS / "qemu-mps2-an500" / "target.toml").read_text())
@@ -179,9 +177,7 @@ def test_the_names_of_a_boards_own_sources_are_words(tmp_path: Path) -> None:
         small_export(tmp_path / "fw", target=str(board / "target.toml"))
 
 
-def test_folders_of_any_name_hold_the_target_and_the_project(
-    tmp_path: Path, firmware_objects: Path
-) -> None:
+def test_folders_of_any_name_hold_the_target_and_the_project(tmp_path, firmware_objects):
     """Build files name what is in the folder, and never the folder.
 
     CMake's own Makefiles cannot be in a folder with a dollar or a hash in its name.

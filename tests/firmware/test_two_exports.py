@@ -1,7 +1,5 @@
 """Two exports in one program: each trains its own network."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path
@@ -37,7 +35,7 @@ def write_exports(folder: Path, target: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def program(tmp_path_factory):
     need_tools("make", "g++", "ar", packages="make g++ binutils")
     folder = tmp_path_factory.mktemp("two")
     write_exports(folder, "generic")
@@ -62,7 +60,7 @@ def run(program: Path, name: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_each_trains_its_own_network(program: Path, name: str) -> None:
+def test_each_trains_its_own_network(program, name):
     done = run(program, name)
     assert done.returncode == 0, done.stdout
     size = len(NETWORKS[name].image())
@@ -70,7 +68,7 @@ def test_each_trains_its_own_network(program: Path, name: str) -> None:
     assert done.stdout.splitlines()[-1] == "verify: ok (2 steps, 6 layers, 16 activations)"
 
 
-def test_the_image_of_another_export_is_refused(program: Path) -> None:
+def test_the_image_of_another_export_is_refused(program):
     done = run(program, "mixed")
     assert done.returncode == 1
     assert done.stdout.splitlines() == [
@@ -79,7 +77,7 @@ def test_the_image_of_another_export_is_refused(program: Path) -> None:
     ]
 
 
-def test_symbols_tell_exports_apart(tmp_path: Path) -> None:
+def test_symbols_tell_exports_apart(tmp_path):
     need_firmware_tools("make")
     write_exports(tmp_path, "qemu-mps2-an500")
     symbols = set()

@@ -1,7 +1,5 @@
 """The image as a C array: what compilers say of it, and what a program reads."""
 
-from __future__ import annotations
-
 import subprocess
 import zlib
 from pathlib import Path

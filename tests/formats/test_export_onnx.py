@@ -1,7 +1,5 @@
 """Written ONNX files: what ONNX Runtime makes of them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Written .tflite files: what LiteRT makes of them, and what our reader does."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Trained weights in the .tflite file that the model was imported from."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Writing a model: formats by suffix, whole files or none, and arrays that are enough."""
 
-from __future__ import annotations
-
 import errno
 import os
 import sys

@@ -1,10 +1,7 @@
 """Names that a model's file chose for its layers, in the files that are made from it."""
 
-from __future__ import annotations
-
 import zipfile
 from dataclasses import replace
-from pathlib import Path
 
 from firmware_tools import TARGET, random_dataset
 from networks import residual_network
@@ -30,7 +27,7 @@ def check(text: str) -> None:
     assert "<script>" not in text
 
 
-def test_the_readme_and_sources_of_a_firmware_hold_no_layers_name_as_it_is(tmp_path: Path) -> None:
+def test_the_readme_and_sources_of_a_firmware_hold_no_layers_name_as_it_is(tmp_path):
     model = hostile()
     options = TrainingOptions(layers="head", batch=2, queries=2, preparation="none")
     data = random_dataset(model, 4)
@@ -40,7 +37,7 @@ def test_the_readme_and_sources_of_a_firmware_hold_no_layers_name_as_it_is(tmp_p
         check(path.read_text())
 
 
-def test_no_file_of_an_archive_is_outside_of_it(tmp_path: Path) -> None:
+def test_no_file_of_an_archive_is_outside_of_it(tmp_path):
     graph = residual_network().to_graph()
     names = ["/etc/x", "../../up", "..", "block1/conv", NAME, "a..b"]
     ops = graph.ops

@@ -1,7 +1,5 @@
 """Ends of networks that files have: functions of logits, identities, channels that come first."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import litert_engine

@@ -1,7 +1,5 @@
 """Float ONNX networks: what we compute of them against ONNX Runtime."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 
@@ -208,7 +206,7 @@ NETWORKS: dict[str, Builder] = {
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_outputs_are_those_of_onnx_runtime(name: str, tmp_path: Path) -> None:
+def test_outputs_are_those_of_onnx_runtime(name, tmp_path):
     for seed in range(3):
         net = Network(seed)
         check(net.save(tmp_path / "net.onnx", NETWORKS[name](net)))
@@ -236,13 +234,13 @@ def square(net: Network) -> str:
     return net.add("Unsqueeze", [product, net.constant([2, 3], np.int64)])
 
 
-def test_subgraphs_of_constants_are_computed(tmp_path: Path) -> None:
+def test_subgraphs_of_constants_are_computed(tmp_path):
     net = Network()
     path = net.save(tmp_path / "net.onnx", net.head(normalized_weights(net), 6 * 36))
     assert kinds(check(path)) == ["conv2d", "conv2d", "fully_connected"]
 
 
-def test_batch_norm_constants_and_clippings_leave_layers_alone(tmp_path: Path) -> None:
+def test_batch_norm_constants_and_clippings_leave_layers_alone(tmp_path):
     found = {}
     for name in (
         "residual",
@@ -273,7 +271,7 @@ def test_batch_norm_constants_and_clippings_leave_layers_alone(tmp_path: Path) -
     assert (clipped.kind, clipped.activation) == ("depthwise_conv2d", (0.0, pytest.approx(0.4)))
 
 
-def test_paddings_are_joined_only_where_that_is_exact(tmp_path: Path) -> None:
+def test_paddings_are_joined_only_where_that_is_exact(tmp_path):
     net = Network()
     graph = check(net.save(tmp_path / "net.onnx", padded(net)))
     # The average counts the zeros, so its padding stays; the maximum follows a ReLU.
@@ -282,7 +280,7 @@ def test_paddings_are_joined_only_where_that_is_exact(tmp_path: Path) -> None:
     assert graph.ops[1].padding == (0, 1, 1, 2)
 
 
-def test_a_softmax_at_the_end_is_left_out_and_named(tmp_path: Path) -> None:
+def test_a_softmax_at_the_end_is_left_out_and_named(tmp_path):
     net = Network()
     graph = onnx_float.read(net.save(tmp_path / "net.onnx", dense_layers(net)), input_std=1.0)
     inputs = np.random.default_rng(1).normal(size=(4, 3, 8, 8)).astype(np.float32)
@@ -296,7 +294,7 @@ def test_a_softmax_at_the_end_is_left_out_and_named(tmp_path: Path) -> None:
     assert graph.blocks == {"B1": [0], "B2": [2], "head": [3], "all": [0, 2, 3]}
 
 
-def test_a_feature_map_stays_one_through_quantization(tmp_path: Path) -> None:
+def test_a_feature_map_stays_one_through_quantization(tmp_path):
     net = Network()
     hidden = net.add("Relu", [net.conv("x", 3, 6, pads=[1, 1, 1, 1])])
     path = net.save(tmp_path / "net.onnx", net.conv(hidden, 6, 5, strides=[2, 2]))
@@ -332,7 +330,7 @@ def keras_maps(net: Network) -> str:
 
 
 @pytest.mark.parametrize("build", [keras, keras_maps])
-def test_layouts_of_keras(build: Builder, tmp_path: Path) -> None:
+def test_layouts_of_keras(build, tmp_path):
     net = Network()
     path = net.save(tmp_path / "net.onnx", build(net), ("n", 8, 8, 3))
     graph = onnx_float.read(path, input_mean=0.0, input_std=1.0)
@@ -342,7 +340,7 @@ def test_layouts_of_keras(build: Builder, tmp_path: Path) -> None:
     np.testing.assert_allclose(found, run(path, images).reshape(3, -1), rtol=1e-4, atol=1e-4)
 
 
-def test_normalization_is_joined_with_the_formula_of_pixels(tmp_path: Path) -> None:
+def test_normalization_is_joined_with_the_formula_of_pixels(tmp_path):
     net = Network()
     path = net.save(tmp_path / "net.onnx", normalized_input(net))
     graph = onnx_float.read(path)  # the file's input is pixel / 255
@@ -355,20 +353,16 @@ def test_normalization_is_joined_with_the_formula_of_pixels(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [
-        ("input_std", (1.0, 0.0, 1.0)),
-        ("input_std", (1.0, -1.0, 1.0)),
-        ("input_mean", (1.0,)),
-    ],
+    [("input_std", (1.0, 0.0, 1.0)), ("input_std", (1.0, -1.0, 1.0)), ("input_mean", (1.0,))],
 )
-def test_wrong_formulas(option: str, value: tuple[float, ...], tmp_path: Path) -> None:
+def test_wrong_formulas(option, value, tmp_path):
     net = Network()
     path = net.save(tmp_path / "net.onnx", residual(net))
     with pytest.raises(ValueError, match=rf"{option}=\[1\.0.*\]: (must be positive|needs one)"):
         onnx_float.read(path, **{option: value})
 
 
-def test_old_opsets_say_bounds_and_axes_as_attributes(tmp_path: Path) -> None:
+def test_old_opsets_say_bounds_and_axes_as_attributes(tmp_path):
     net = Network(opset=9)
     x = net.add("Clip", [net.conv("x", 3, 4)], min=0.0, max=6.0)
     x = net.add("Pad", [x], pads=[0, 0, 1, 1, 0, 0, 1, 1], value=0.0)
@@ -381,7 +375,7 @@ def test_old_opsets_say_bounds_and_axes_as_attributes(tmp_path: Path) -> None:
     assert graph.ops[1].padding == (1, 1, 1, 1)
 
 
-def test_recent_opsets_say_axes_as_inputs(tmp_path: Path) -> None:
+def test_recent_opsets_say_axes_as_inputs(tmp_path):
     """And attributes as torch 2 writes them, with their usual values."""
     net = Network(opset=20)
     conv = net.conv("x", 3, 4, dilations=[1, 1], auto_pad="NOTSET")
@@ -394,7 +388,7 @@ def test_recent_opsets_say_axes_as_inputs(tmp_path: Path) -> None:
     assert kinds(graph) == ["conv2d", "mean", "fully_connected"]
 
 
-def test_narrow_and_wide_floats_become_float32(tmp_path: Path) -> None:
+def test_narrow_and_wide_floats_become_float32(tmp_path):
     for dtype in (np.float16, np.float64):
         net = Network()
         stored = [
@@ -405,7 +399,7 @@ def test_narrow_and_wide_floats_become_float32(tmp_path: Path) -> None:
         assert graph.ops[0].weights.dtype == np.float32
 
 
-def test_whole_pixels_as_input(tmp_path: Path) -> None:
+def test_whole_pixels_as_input(tmp_path):
     import onnx
 
     net = Network()
@@ -418,7 +412,7 @@ def test_whole_pixels_as_input(tmp_path: Path) -> None:
     np.testing.assert_allclose(ours(graph, images), run(path, images), rtol=1e-4, atol=1e-3)
 
 
-def test_sums_of_two(tmp_path: Path) -> None:
+def test_sums_of_two(tmp_path):
     net = Network()
     x = net.conv("x", 3, 4)
     total = net.add("Sum", [x, net.add("Relu", [x])])

@@ -1,7 +1,5 @@
 """int8 ONNX networks in QDQ form: ours, and those of ONNX Runtime's quantizer."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -19,9 +17,7 @@ from pmt.net.graph import Graph
 
 
 @pytest.mark.parametrize("unsigned", [False, True])
-def test_a_dense_layer_is_read_as_a_convolution_and_a_pad_joins_its_reader(
-    unsigned: bool, tmp_path: Path
-) -> None:
+def test_a_dense_layer_is_read_as_a_convolution_and_a_pad_joins_its_reader(unsigned, tmp_path):
     path = tmp_path / "net.onnx"
     path.write_bytes(onnx_model(every_op().to_graph(), unsigned=unsigned))
     kinds = [op.kind for op in formats.read(path).ops]
@@ -96,7 +92,7 @@ def our_outputs(graph: Graph, inputs: np.ndarray) -> np.ndarray:
         ("QInt8", {"per_channel": True, "extra_options": {"ActivationSymmetric": True}}),
     ],
 )
-def test_networks_of_onnx_runtimes_quantizer(activations, options, tmp_path: Path) -> None:
+def test_networks_of_onnx_runtimes_quantizer(activations, options, tmp_path):
     for seed, build in [*enumerate([float_network] * 2), (2, branches)]:
         path, inputs = quantized(tmp_path, seed, activations, build, **options)
         graph = onnx_qdq.read(path, input_mean=0.0, input_std=1.0)
@@ -109,7 +105,7 @@ def test_networks_of_onnx_runtimes_quantizer(activations, options, tmp_path: Pat
 
 
 @pytest.mark.parametrize(("build", "kind"), [(average, "average_pool"), (mean, "mean")])
-def test_averages_differ_by_one_step_at_most(build, kind: str, tmp_path: Path) -> None:
+def test_averages_differ_by_one_step_at_most(build, kind, tmp_path):
     # QuantizeLinear rounds their ties the other way where the zero point is odd.
     for seed in range(2):
         path, inputs = quantized(tmp_path, seed, "QInt8", build, per_channel=True)
@@ -120,7 +116,7 @@ def test_averages_differ_by_one_step_at_most(build, kind: str, tmp_path: Path) -
         assert np.abs(differences).max() <= 1
 
 
-def test_integer_kernels_of_onnx_runtime(tmp_path: Path) -> None:
+def test_integer_kernels_of_onnx_runtime(tmp_path):
     # Weights of 7 bits: its kernels for 8 bits saturate on processors without VNNI.
     path, inputs = quantized(
         tmp_path, 0, "QUInt8", float_network, per_channel=True, reduce_range=True
@@ -140,7 +136,7 @@ def weights_between(net: Network, dtype: type, zero: int) -> str:
     return net.add("GlobalMaxPool", [net.quantized(net.add("Conv", [x, weights]), 0.1, -3)])
 
 
-def test_unsigned_weights_around_128_are_symmetric(tmp_path: Path) -> None:
+def test_unsigned_weights_around_128_are_symmetric(tmp_path):
     net = Network()
     path = net.save(tmp_path / "net.onnx", weights_between(net, np.uint8, 128), (1, 3, 6, 6))
     graph = onnx_qdq.read(path, input_mean=0.0, input_std=1.0)
@@ -150,14 +146,14 @@ def test_unsigned_weights_around_128_are_symmetric(tmp_path: Path) -> None:
     np.testing.assert_array_equal(our_outputs(graph, inputs), expected)
 
 
-def test_weights_with_another_zero_point_are_refused(tmp_path: Path) -> None:
+def test_weights_with_another_zero_point_are_refused(tmp_path):
     net = Network()
     path = net.save(tmp_path / "net.onnx", weights_between(net, np.uint8, 130), (1, 3, 6, 6))
     with pytest.raises(ValueError, match=r"\(Conv\): its weights have zero points .* such as 2"):
         onnx_qdq.read(path)
 
 
-def test_a_float_network_is_sent_to_the_quantizer(tmp_path: Path) -> None:
+def test_a_float_network_is_sent_to_the_quantizer(tmp_path):
     net = Network()
     path = net.save(tmp_path / "net.onnx", float_network(net), ("n", 3, 16, 16))
     with pytest.raises(
@@ -166,7 +162,7 @@ def test_a_float_network_is_sent_to_the_quantizer(tmp_path: Path) -> None:
         formats.read(path)
 
 
-def test_activations_without_scales_are_named(tmp_path: Path) -> None:
+def test_activations_without_scales_are_named(tmp_path):
     net = Network()
     x = net.quantized("x", 0.05, 3)
     stored = net.constant(np.ones((4, 3, 1, 1)), np.int8)
@@ -187,7 +183,7 @@ def test_activations_without_scales_are_named(tmp_path: Path) -> None:
         onnx_qdq.read(path)
 
 
-def test_float_weights_behind_quantize_nodes(tmp_path: Path) -> None:
+def test_float_weights_behind_quantize_nodes(tmp_path):
     """As exporters write quantization-aware training: weights and biases float in the file."""
     net = Network()
     x = net.quantized("x", 0.03, -5)
@@ -215,7 +211,7 @@ INT8 = onnx.TensorProto.INT8
     ("opset", "of_quantize", "of_dequantize", "dtype"),
     [(17, True, False, None), (21, False, False, INT8), (21, False, True, INT8)],
 )
-def test_zero_points_that_are_left_out(opset, of_quantize, of_dequantize, dtype, tmp_path) -> None:
+def test_zero_points_that_are_left_out(opset, of_quantize, of_dequantize, dtype, tmp_path):
     """DequantizeLinear reads the type that QuantizeLinear writes."""
     net = Network(opset=opset)
     scale, zero = net.constant(np.float32(0.05)), net.constant(np.int8(0))
@@ -237,7 +233,7 @@ def test_zero_points_that_are_left_out(opset, of_quantize, of_dequantize, dtype,
 @pytest.mark.parametrize(
     ("network", "op"), [*((every_op, op) for op in range(6)), (residual_network, 6)]
 )
-def test_clamps_are_read_back(network: Callable[[], pmt.Model], op: int, tmp_path: Path) -> None:
+def test_clamps_are_read_back(network, op, tmp_path):
     """A fused activation of a .tflite stands on any op, a mean or a pool too."""
     graph = network().to_graph()
     clamped = graph.ops[op]
@@ -251,7 +247,7 @@ def test_clamps_are_read_back(network: Callable[[], pmt.Model], op: int, tmp_pat
     np.testing.assert_array_equal(read.core.logits(inputs), model.core.logits(inputs))
 
 
-def test_nodes_stay_in_the_order_of_the_file(tmp_path: Path) -> None:
+def test_nodes_stay_in_the_order_of_the_file(tmp_path):
     """The short branch is written before the long one and is read so."""
 
     def branches(net: Network) -> str:

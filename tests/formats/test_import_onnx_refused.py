@@ -1,7 +1,5 @@
 """ONNX files that are damaged, hostile, or beyond what an int8 classifier can be."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -38,7 +36,7 @@ def saved(tmp_path: Path, build=small, *shape, change=None, **options) -> Path:
 
 
 @pytest.mark.parametrize("content", [b"", b"something else", b"\x08\x07" * 40, b"\xff" * 1000])
-def test_files_that_are_no_model(content: bytes, tmp_path: Path) -> None:
+def test_files_that_are_no_model(content, tmp_path):
     path = tmp_path / "net.onnx"
     path.write_bytes(content)
     refused(path, r"net\.onnx: is not an ONNX model")
@@ -83,7 +81,7 @@ def weights(model):
         (lambda m: m.functions.add(name="f"), r"has 1 functions of its own: inline them"),
     ],
 )
-def test_graphs_that_are_no_chain_of_values(change, message: str, tmp_path: Path) -> None:
+def test_graphs_that_are_no_chain_of_values(change, message, tmp_path):
     refused(saved(tmp_path, change=change), message)
 
 
@@ -94,7 +92,7 @@ def test_graphs_that_are_no_chain_of_values(change, message: str, tmp_path: Path
         ((1, 3, 0, 8), lambda m: None, "the input 'x' has shape (1, 3, 0, 8) (0: open): export"),
     ],
 )
-def test_no_operator_hides_behind_another_finding(shape, change, first, tmp_path: Path) -> None:
+def test_no_operator_hides_behind_another_finding(shape, change, first, tmp_path):
     def build(net: Network) -> str:
         x = net.add("Tanh", [net.conv("x", 3, 4)])
         return net.add("LSTM", [net.add("Split", [x], axis=1), net.weights(4, 4)])
@@ -149,7 +147,7 @@ def narrow(model) -> None:
         (too_short_outside, r"constant 'c0' of shape \(4, 3, 3, 3\) cannot be read"),
     ],
 )
-def test_constants(change, message: str, tmp_path: Path) -> None:
+def test_constants(change, message, tmp_path):
     (tmp_path.parent / "secret").write_bytes(bytes(1000))
     (tmp_path / "net.onnx").write_bytes(bytes(1000))
     refused(saved(tmp_path, change=change), message)
@@ -171,16 +169,16 @@ def test_constants(change, message: str, tmp_path: Path) -> None:
         (("n", 1, 8, 8), r"weights \(4, 3, 3, 3\) in 1 groups do not fit 1 input channels"),
     ],
 )
-def test_inputs(shape: tuple, message: str, tmp_path: Path) -> None:
+def test_inputs(shape, message, tmp_path):
     refused(saved(tmp_path, small, shape), message)
 
 
-def test_whole_numbers_as_input(tmp_path: Path) -> None:
+def test_whole_numbers_as_input(tmp_path):
     message = r"the input 'x' is of data type 7: float32 is supported"
     refused(saved(tmp_path, small, dtype=onnx.TensorProto.INT64), message)
 
 
-def test_all_problems_are_named_at_once_with_their_remedies(tmp_path: Path) -> None:
+def test_all_problems_are_named_at_once_with_their_remedies(tmp_path):
     def build(net: Network) -> str:
         x = net.conv("x", 3, 4)
         for _ in range(5):
@@ -226,7 +224,7 @@ def test_all_problems_are_named_at_once_with_their_remedies(tmp_path: Path) -> N
         ("QuantizeLinear", [], {}, "the network is quantized already: load it as it is"),
     ],
 )
-def test_nodes(kind, inputs, attributes, message: str, tmp_path: Path) -> None:
+def test_nodes(kind, inputs, attributes, message, tmp_path):
     def build(net: Network) -> str:
         constants = [net.constant(value, np.int64) for value in inputs]
         opset = {"ReduceMean": 13}.get(kind)
@@ -237,7 +235,7 @@ def test_nodes(kind, inputs, attributes, message: str, tmp_path: Path) -> None:
     refused(saved(tmp_path, build), rf"- node 'n1' \({kind}\): .*{message}")
 
 
-def test_constants_do_not_grow_beyond_the_file(tmp_path: Path) -> None:
+def test_constants_do_not_grow_beyond_the_file(tmp_path):
     def build(net: Network) -> str:
         wide = net.add("ConstantOfShape", [net.constant([2**20, 2**20], np.int64)])
         doubled = net.constant(np.zeros(4096, np.float32))
@@ -257,14 +255,14 @@ def test_constants_do_not_grow_beyond_the_file(tmp_path: Path) -> None:
         (lambda net, x: net.add("MatMul", [net.weights(999, 1), net.weights(1, 999)]), 998001),
     ],
 )
-def test_what_is_computed_of_constants_is_bounded(build, count: int, tmp_path: Path) -> None:
+def test_what_is_computed_of_constants_is_bounded(build, count, tmp_path):
     found = saved(
         tmp_path, lambda net: net.add("Add", [small(net), build(net, net.constant([1.0]))])
     )
     refused(found, f"it makes a constant of {count} values, the whole file has 65536: fold const")
 
 
-def test_constants_do_not_grow_by_number(tmp_path: Path) -> None:
+def test_constants_do_not_grow_by_number(tmp_path):
     def build(net: Network) -> str:
         x = net.add("ConstantOfShape", [net.constant([60_000], np.int64)])
         for _ in range(20):
@@ -274,7 +272,7 @@ def test_constants_do_not_grow_by_number(tmp_path: Path) -> None:
     refused(saved(tmp_path, build), "constants are computed of more than 16 times the values of")
 
 
-def test_constants_that_are_not_computed_say_so(tmp_path: Path) -> None:
+def test_constants_that_are_not_computed_say_so(tmp_path):
     def build(net: Network) -> str:
         draw = net.add("RandomNormal", [], shape=[4])
         kernel = net.add("Conv", [net.weights(4, 3, 5, 5), net.weights(3, 3, 3, 3)])
@@ -289,14 +287,14 @@ def test_constants_that_are_not_computed_say_so(tmp_path: Path) -> None:
     )
 
 
-def test_many_groups_are_not_written_out(tmp_path: Path) -> None:
+def test_many_groups_are_not_written_out(tmp_path):
     def build(net: Network) -> str:
         return net.add("GlobalAveragePool", [net.conv(net.conv("x", 3, 256), 256, 512, group=128)])
 
     refused(saved(tmp_path, build), "with 128 times the weights, at most 64 times")
 
 
-def test_weights_named_again_and_again(tmp_path: Path) -> None:
+def test_weights_named_again_and_again(tmp_path):
     def build(net: Network) -> str:
         x = net.conv("x", 3, 256)
         weights = net.weights(256, 256, 1, 1)
@@ -307,7 +305,7 @@ def test_weights_named_again_and_again(tmp_path: Path) -> None:
     refused(saved(tmp_path, build), "the layers have far more weights than the file")
 
 
-def test_sizes_beyond_an_image(tmp_path: Path) -> None:
+def test_sizes_beyond_an_image(tmp_path):
     def build(net: Network) -> str:
         shape = net.constant([1, 1, 1, -1], np.int64)
         x = net.add("Reshape", [net.add("Transpose", ["x"], perm=[0, 2, 3, 1]), shape])
@@ -319,12 +317,12 @@ def test_sizes_beyond_an_image(tmp_path: Path) -> None:
     refused(saved(tmp_path, build, (1, 3, 8192, 8192)), "at most 4096 a side and 65536 channels")
 
 
-def test_an_activation_after_the_softmax(tmp_path: Path) -> None:
+def test_an_activation_after_the_softmax(tmp_path):
     def build(net: Network) -> str:
         return net.add("Relu", [net.add("Softmax", [small(net)], axis=1)])
 
     refused(saved(tmp_path, build), "a softmax is supported at the end only, export up to the")
 
 
-def test_a_network_without_layers(tmp_path: Path) -> None:
+def test_a_network_without_layers(tmp_path):
     refused(saved(tmp_path, lambda net: net.add("Relu", ["x"])), "there is no layer with weights")

@@ -1,7 +1,5 @@
 """Exports of torch: the classical families of networks, our float forward against torch's."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 
@@ -132,7 +130,7 @@ def check(network: nn.Module, path: Path):
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("name", NETWORKS)
-def test_networks_of_the_torchscript_exporter(name: str, options: dict, tmp_path: Path) -> None:
+def test_networks_of_the_torchscript_exporter(name, options, tmp_path):
     network = made(name)
     export(network, tmp_path / "net.onnx", dynamo=False, **options)
     graph = check(network, tmp_path / "net.onnx")
@@ -142,7 +140,7 @@ def test_networks_of_the_torchscript_exporter(name: str, options: dict, tmp_path
         assert [op.kind for op in graph.ops] == body
 
 
-def test_layers_are_named_after_their_modules(tmp_path: Path) -> None:
+def test_layers_are_named_after_their_modules(tmp_path):
     export(made("resnet"), tmp_path / "net.onnx", dynamo=False, opset_version=17)
     graph = onnx_float.read(tmp_path / "net.onnx")
     names = [op.name for op in graph.ops]
@@ -151,7 +149,7 @@ def test_layers_are_named_after_their_modules(tmp_path: Path) -> None:
     assert graph.input_std == (255.0, 255.0, 255.0)
 
 
-def test_weights_beside_the_file(tmp_path: Path) -> None:
+def test_weights_beside_the_file(tmp_path):
     network, path = made("resnet"), tmp_path / "net.onnx"
     export(network, path, dynamo=False, opset_version=17)
     outside = {"location": "net.onnx.data", "size_threshold": 0}

@@ -1,7 +1,5 @@
 """ONNX inputs that are no images: vectors, windows of a length, and more than four channels."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -128,7 +126,7 @@ def drawn(name: str, folder: Path) -> tuple[Path, np.ndarray, str]:
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_float_networks(name: str, tmp_path: Path) -> None:
+def test_float_networks(name, tmp_path):
     path, inputs, order = drawn(name, tmp_path)
     graph = float_importer.read(path)
     ready = stored(inputs, order, graph.tensors[0].shape)
@@ -138,7 +136,7 @@ def test_float_networks(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_they_are_quantized_and_classify_alike(name: str, tmp_path: Path) -> None:
+def test_they_are_quantized_and_classify_alike(name, tmp_path):
     path, inputs, order = drawn(name, tmp_path)
     shape = float_importer.read(path).tensors[0].shape
     labels = np.arange(len(inputs)) % 3
@@ -153,7 +151,7 @@ def test_they_are_quantized_and_classify_alike(name: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("activations", ["QInt8", "QUInt8"])
 @pytest.mark.parametrize("name", NETWORKS)
-def test_networks_of_onnx_runtimes_quantizer(name: str, activations: str, tmp_path: Path) -> None:
+def test_networks_of_onnx_runtimes_quantizer(name, activations, tmp_path):
     path, inputs, order = drawn(name, tmp_path)
     batches = np.split(inputs, len(inputs))
     quantized = quantized_statically(path, batches, activations, per_channel=True)
@@ -168,7 +166,7 @@ def test_networks_of_onnx_runtimes_quantizer(name: str, activations: str, tmp_pa
     assert np.mean(steps < 0.5) > 0.9
 
 
-def test_means_are_for_pixels(tmp_path: Path) -> None:
+def test_means_are_for_pixels(tmp_path):
     path, _, _ = drawn("many channels", tmp_path)
     with pytest.raises(
         ValueError, match=r"input_mean=0\.5: the network reads 6 channels, more than the 4"

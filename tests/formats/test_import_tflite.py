@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 
@@ -61,7 +59,7 @@ def small_network() -> bytes:
     return b.bytes([image], [probability])
 
 
-def test_a_concatenation_of_one_keeps_its_activation(tmp_path: Path) -> None:
+def test_a_concatenation_of_one_keeps_its_activation(tmp_path):
     b = TfliteBuilder()
     x, y, z = b.activation(1, 4, 4, 2), b.activation(1, 4, 4, 2), b.activation(1, 4, 4, 2)
     kernel = b.constant(ramp(2, 1, 1, 2), scales=[1.0])
@@ -72,7 +70,7 @@ def test_a_concatenation_of_one_keeps_its_activation(tmp_path: Path) -> None:
     assert (op.kind, op.clamp) == ("conv2d", (0, 127))
 
 
-def test_every_supported_operator(tmp_path: Path) -> None:
+def test_every_supported_operator(tmp_path):
     graph = imported(tmp_path, small_network())
     assert [(op.kind, op.name) for op in graph.ops] == [
         ("pad", "pad0"),
@@ -104,14 +102,14 @@ def test_every_supported_operator(tmp_path: Path) -> None:
     assert build_image(read_graph(build_image(graph))) == build_image(graph)
 
 
-def test_own_preprocessing(tmp_path: Path) -> None:
+def test_own_preprocessing(tmp_path):
     graph = imported(tmp_path, small_network(), input_mean=[1, 2, 3], input_std=[4, 5, 6])
     assert (graph.input_mean, graph.input_std) == ((1.0, 2.0, 3.0), (4.0, 5.0, 6.0))
     with pytest.raises(ValueError, match=r"input_mean=\[1.0\]: needs one finite number, or one"):
         imported(tmp_path, small_network(), input_mean=[1])
 
 
-def test_names_are_unique(tmp_path: Path) -> None:
+def test_names_are_unique(tmp_path):
     b = TfliteBuilder()
     tensors = [b.activation(1, 4, 4, 2) for _ in range(4)]
     for source, target in itertools.pairwise(tensors):
@@ -122,12 +120,12 @@ def test_names_are_unique(tmp_path: Path) -> None:
     assert graph.blocks["B1"] == [0]
 
 
-def test_other_files_are_refused(tmp_path: Path) -> None:
+def test_other_files_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"is not a \.tflite file, it has no 'TFL3'"):
         imported(tmp_path, b"\x1c\0\0\0ONNX" + bytes(100))
 
 
-def test_names_of_fused_operators_are_those_of_the_convolution() -> None:
+def test_names_of_fused_operators_are_those_of_the_convolution():
     fused = "net/bn_1/batchnorm/mul_1;net/depthwise_conv2d_1/depthwise;net/bn_1/batchnorm/mul"
     assert short_name(fused) == "depthwise_conv2d_1"
     assert short_name("model/conv2d_1/Conv2D;other") == "conv2d_1"
@@ -136,7 +134,7 @@ def test_names_of_fused_operators_are_those_of_the_convolution() -> None:
     assert short_name("weights with blanks") == ""
 
 
-def test_float_and_uint8_ends_are_dropped(tmp_path: Path) -> None:
+def test_float_and_uint8_ends_are_dropped(tmp_path):
     b = TfliteBuilder()
     pixels = b.activation(1, 4, 4, 3, scale=0.25, zero=100, dtype="UINT8")
     x = b.activation(1, 4, 4, 3, scale=0.25, zero=-28)
@@ -156,7 +154,7 @@ def test_float_and_uint8_ends_are_dropped(tmp_path: Path) -> None:
     np.testing.assert_array_equal(emulator.quantize_pixels(graph, values), values.astype(int) - 128)
 
 
-def test_a_network_that_normalizes_its_output_gives_features(tmp_path: Path) -> None:
+def test_a_network_that_normalizes_its_output_gives_features(tmp_path):
     b = TfliteBuilder()
     x = b.activation(1, 4, 4, 3, scale=0.25)
     y, z = b.activation(1, 6, scale=0.5), b.activation(1, 6, scale=1 / 128)
@@ -168,7 +166,7 @@ def test_a_network_that_normalizes_its_output_gives_features(tmp_path: Path) -> 
     assert Model.from_graph(graph).output_text == "6 features"
 
 
-def test_channels_first_input_is_read_channels_last(tmp_path: Path) -> None:
+def test_channels_first_input_is_read_channels_last(tmp_path):
     b = TfliteBuilder()
     image, x = b.activation(1, 3, 4, 6, dtype="FLOAT32"), b.activation(1, 3, 4, 6)
     y, z = b.activation(1, 4, 6, 3), b.activation(1, 2)
@@ -182,7 +180,7 @@ def test_channels_first_input_is_read_channels_last(tmp_path: Path) -> None:
     assert (graph.tensors[0].height, graph.tensors[0].width, graph.tensors[0].channels) == (4, 6, 3)
 
 
-def test_layers_are_found_again_in_the_file(tmp_path: Path) -> None:
+def test_layers_are_found_again_in_the_file(tmp_path):
     lowered = tflite.lower(saved(tmp_path, generated("mixed")))
     stored = list(lowered.layers.values())
     assert len(stored) == 6
@@ -194,7 +192,7 @@ def test_layers_are_found_again_in_the_file(tmp_path: Path) -> None:
     assert set(helpers).isdisjoint(names)
 
 
-def test_zeros_stand_for_groups_and_dilation(tmp_path: Path) -> None:
+def test_zeros_stand_for_groups_and_dilation(tmp_path):
     b = TfliteBuilder()
     x, y = b.activation(1, 9, 9, 4), b.activation(1, 9, 9, 2)
     w = b.constant(ramp(2, 3, 1, 2) | 1, scales=[1.0])
@@ -209,7 +207,7 @@ def test_zeros_stand_for_groups_and_dilation(tmp_path: Path) -> None:
     np.testing.assert_array_equal(weights[1, ::2, 0, 2:], (ramp(2, 3, 1, 2) | 1)[1, :, 0])
 
 
-def test_resnet8_structure(resnet8_path: Path) -> None:
+def test_resnet8_structure(resnet8_path):
     graph = tflite.read(resnet8_path)
     layers = [op.name for op in graph.ops if op.weights is not None]
     assert layers == ["conv2d", *(f"conv2d_{i}" for i in range(1, 9)), "dense"]

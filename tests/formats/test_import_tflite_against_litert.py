@@ -1,7 +1,5 @@
 """Every supported operator, and whole networks, against LiteRT's reference kernels."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 
@@ -105,10 +103,7 @@ PARTS: dict[str, tuple[Part, list[str]]] = {
         ["max_pool", "add"],
     ),
     "relu after conv": (lambda b, x: b.activate("RELU", b.conv(x, 5)), ["conv2d"]),
-    "relu6 after add": (
-        lambda b, x: b.activate("RELU6", b.add(x, x)),
-        ["add"],
-    ),
+    "relu6 after add": (lambda b, x: b.activate("RELU6", b.add(x, x)), ["add"]),
     "relu_n1_to_1 requantizing": (
         lambda b, x: b.activate("RELU_N1_TO_1", x, requantize=True),
         ["depthwise_conv2d"],
@@ -147,7 +142,7 @@ PARTS: dict[str, tuple[Part, list[str]]] = {
 
 
 @pytest.mark.parametrize("name", PARTS)
-def test_operator_is_within_one_step(tmp_path: Path, name: str) -> None:
+def test_operator_is_within_one_step(tmp_path, name):
     part, kinds = PARTS[name]
     b = NetworkBuilder(seed=3)
     x = b.image(10, 10, 3)
@@ -170,7 +165,7 @@ def test_operator_is_within_one_step(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", GENERATED)
 @pytest.mark.parametrize("seed", [0, 1])
-def test_generated_network_predicts_the_same_classes(tmp_path: Path, name: str, seed: int) -> None:
+def test_generated_network_predicts_the_same_classes(tmp_path, name, seed):
     path = tmp_path / "net.tflite"
     path.write_bytes(generated(name, seed))
     reference = computed(path, images=20)
@@ -181,7 +176,7 @@ def test_generated_network_predicts_the_same_classes(tmp_path: Path, name: str, 
 
 
 @pytest.mark.parametrize("seed", range(2, 22))
-def test_drawn_networks(tmp_path: Path, seed: int) -> None:
+def test_drawn_networks(tmp_path, seed):
     path = tmp_path / "net.tflite"
     path.write_bytes(generated("drawn", seed))
     assert largest(computed(path, images=5)) <= 1
@@ -202,7 +197,7 @@ KERAS = {
 
 
 @pytest.mark.parametrize("name", KERAS)
-def test_files_of_the_real_converter(name: str) -> None:
+def test_files_of_the_real_converter(name):
     path = Path(__file__).parents[1] / "keras" / f"{name}.tflite"
     reference = computed(path, images=20)
     graph = reference.graph
@@ -215,7 +210,7 @@ def test_files_of_the_real_converter(name: str) -> None:
     assert margin[~whole].max(initial=0) <= 2
 
 
-def test_resnet8_on_real_images(resnet8_path: Path, cifar10_dir: Path) -> None:
+def test_resnet8_on_real_images(resnet8_path, cifar10_dir):
     records = np.fromfile(cifar10_dir / "test_batch.bin", np.uint8).reshape(-1, 3073)[:25]
     pixels = records[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
     reference = litert_activations(resnet8_path, (pixels.astype(np.int16) - 128).astype(np.int8))
@@ -232,7 +227,7 @@ def test_resnet8_on_real_images(resnet8_path: Path, cifar10_dir: Path) -> None:
     assert margin[~whole].max(initial=0) <= 3
 
 
-def test_a_uint8_network_of_symmetric_weights(tmp_path: Path) -> None:
+def test_a_uint8_network_of_symmetric_weights(tmp_path):
     rng = np.random.default_rng(0)
     b = TfliteBuilder()
 

@@ -1,9 +1,6 @@
 """Damaged and hostile .tflite files: one ValueError, and no allocation beyond the file's class."""
 
-from __future__ import annotations
-
 import tracemalloc
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +14,7 @@ from pmt.formats.tflite.file import read_file
 MOST_BYTES = 48 * 2**20  # 16 MiB of weights, twice while they are made, and the graph
 
 
-def test_memory_stays_in_the_class_of_the_file(tmp_path: Path) -> None:
+def test_memory_stays_in_the_class_of_the_file(tmp_path):
     generator = np.random.default_rng(5)
     tracemalloc.start()
     try:
@@ -51,13 +48,13 @@ def one_layer(**changes: object) -> TfliteBuilder:
         ({"buffer": 77, "data": None}, "buffer 77 does not exist"),
     ],
 )
-def test_buffers_that_do_not_fit(changes: dict[str, object], message: str, tmp_path: Path) -> None:
+def test_buffers_that_do_not_fit(changes, message, tmp_path):
     found = refused(tmp_path, one_layer(**changes).bytes([0], [1]))
     assert found.startswith("net.tflite: is damaged or truncated: ")
     assert message in found
 
 
-def test_a_file_that_is_cut_off_is_refused_in_plain_words(tmp_path: Path) -> None:
+def test_a_file_that_is_cut_off_is_refused_in_plain_words(tmp_path):
     assert refused(tmp_path, one_layer().bytes([0], [1])[:200]) == (
         "net.tflite: is damaged or truncated: its 200 bytes are not a whole flatbuffer; copy or "
         "convert it again"
@@ -65,19 +62,19 @@ def test_a_file_that_is_cut_off_is_refused_in_plain_words(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("index", [3, -2, 2**31 - 1])
-def test_tensors_that_do_not_exist(tmp_path: Path, index: int) -> None:
+def test_tensors_that_do_not_exist(tmp_path, index):
     b = one_layer()
     b.op("ADD", [1, index], [1])
     message = f"damaged or truncated: tensor {index} does not exist"
     assert message in refused(tmp_path, b.bytes([0], [1]))
 
 
-def test_missing_ends_are_refused(tmp_path: Path) -> None:
+def test_missing_ends_are_refused(tmp_path):
     found = refused(tmp_path, one_layer().bytes([0], [-1]))
     assert "is damaged: its input or output does not exist" in found
 
 
-def test_a_name_that_all_tensors_share_is_not_copied_for_each(tmp_path: Path) -> None:
+def test_a_name_that_all_tensors_share_is_not_copied_for_each(tmp_path):
     """A file of 100 KB whose 2,000 tensors claim one name of 80 KB would make 160 MB."""
     b = Flatbuffer()
     name = b.builder.CreateString("x" * 80_000)
@@ -90,7 +87,7 @@ def test_a_name_that_all_tensors_share_is_not_copied_for_each(tmp_path: Path) ->
         read_file(path)
 
 
-def test_many_useless_operators_take_no_long_time(tmp_path: Path) -> None:
+def test_many_useless_operators_take_no_long_time(tmp_path):
     b = one_layer()
     last = 1
     for _ in range(3000):

@@ -1,9 +1,6 @@
 """Refusals of the .tflite importer: one message, every problem, its operator and a remedy."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +14,7 @@ WINDOW = {"Padding": SAME, "StrideH": 1, "StrideW": 1}
 TANH = 4
 
 
-def test_everything_unsupported_is_in_one_error(tmp_path: Path) -> None:
+def test_everything_unsupported_is_in_one_error(tmp_path):
     b = TfliteBuilder()
     x, y, z = (
         b.activation(1, 8, 8, 2),
@@ -45,7 +42,7 @@ def test_everything_unsupported_is_in_one_error(tmp_path: Path) -> None:
     assert "op 3 RESHAPE: input and output are quantized differently (convert" in message
 
 
-def test_float_hybrid_and_uint8_networks(tmp_path: Path) -> None:
+def test_float_hybrid_and_uint8_networks(tmp_path):
     for dtype, weights, reason in (
         ("FLOAT32", np.ones((2, 48), np.float32), "op 0 FULLY_CONNECTED: computes in float ("),
         ("FLOAT32", ramp(2, 48), "op 0 FULLY_CONNECTED: is hybrid, dynamic-range quantized"),
@@ -73,9 +70,7 @@ def test_float_hybrid_and_uint8_networks(tmp_path: Path) -> None:
         (ramp(2, 9, 3, 2), {"Padding": VALID}, "does not fit the input of 8x8"),
     ],
 )
-def test_convolutions(
-    tmp_path: Path, weights: np.ndarray, options: dict[str, int], reason: str
-) -> None:
+def test_convolutions(tmp_path, weights, options, reason):
     b = TfliteBuilder()
     x, y = b.activation(1, 8, 8, 2), b.activation(1, 8, 8, 2)
     w = b.constant(weights, scales=[1.0, 1.0])
@@ -99,10 +94,7 @@ def convolution(b: TfliteBuilder, x: int, y: int, **weights: Any) -> None:
             {"scales": [1.0, 0.0]},
             "1 of its 2 weight scales are not positive and finite, such as 0.0",
         ),
-        (
-            {"scales": [np.inf]},
-            "1 of its 1 weight scales are not positive and finite, such as inf",
-        ),
+        ({"scales": [np.inf]}, "1 of its 1 weight scales are not positive and finite, such as inf"),
         ({"scales": [1.0] * 3}, "3 weight scales for 2 output channels"),
         ({"bias": np.array([1, 2], np.int64)}, "its bias is not a constant of INT32"),
         ({"bias": np.array([1, 2, 3], np.int32)}, "3 biases for 2 output channels"),
@@ -112,7 +104,7 @@ def convolution(b: TfliteBuilder, x: int, y: int, **weights: Any) -> None:
         ),
     ],
 )
-def test_parameters(tmp_path: Path, weights: dict[str, Any], reason: str) -> None:
+def test_parameters(tmp_path, weights, reason):
     b = TfliteBuilder()
     x, y = b.activation(1, 8, 8, 2), b.activation(1, 8, 8, 2)
     if "bias" in weights:
@@ -122,7 +114,7 @@ def test_parameters(tmp_path: Path, weights: dict[str, Any], reason: str) -> Non
     assert f"op 0 CONV_2D: {reason} (" in refused(tmp_path, b.bytes([x], [y]))
 
 
-def test_shape_that_contradicts_the_operator(tmp_path: Path) -> None:
+def test_shape_that_contradicts_the_operator(tmp_path):
     b = TfliteBuilder()
     x, y = b.activation(1, 8, 8, 2), b.activation(1, 5, 8, 2)
     convolution(b, x, y)
@@ -142,9 +134,7 @@ def test_shape_that_contradicts_the_operator(tmp_path: Path) -> None:
         ((1, 40000, 40000, 2), (), "of shape (1, 40000, 40000, 2) is too large (at most 2^28"),
     ],
 )
-def test_input_shapes(
-    tmp_path: Path, shape: tuple[int, ...], signature: tuple[int, ...], reason: str
-) -> None:
+def test_input_shapes(tmp_path, shape, signature, reason):
     b = TfliteBuilder()
     x, y = b.activation(*shape, signature=signature), b.activation(1, 8, 8, 2)
     convolution(b, x, y)
@@ -239,13 +229,13 @@ NETWORKS = [
 
 
 @pytest.mark.parametrize(("build", "message"), NETWORKS)
-def test_networks(tmp_path: Path, build: Part, message: str) -> None:
+def test_networks(tmp_path, build, message):
     b = NetworkBuilder()
     x = b.image(6, 6, 4)
     assert message in refused(tmp_path, b.bytes(x, b.dense(build(b, x), 2)))
 
 
-def test_cycles_and_wrong_order(tmp_path: Path) -> None:
+def test_cycles_and_wrong_order(tmp_path):
     b = TfliteBuilder()
     x, y, z = (b.activation(1, 4, 4, 2) for _ in range(3))
     b.op("ADD", [x, z], [y])
@@ -263,9 +253,7 @@ def test_cycles_and_wrong_order(tmp_path: Path) -> None:
         ([], 3, "input 0 is missing (the file is damaged)"),
     ],
 )
-def test_concatenations(
-    tmp_path: Path, shapes: list[tuple[int, ...]], axis: int, reason: str
-) -> None:
+def test_concatenations(tmp_path, shapes, axis, reason):
     b = TfliteBuilder()
     x, out = b.activation(1, 4, 4, 2), b.activation(1, 4, 4, 4)
     parts = [x]
@@ -294,7 +282,7 @@ NO_STATE = (
         ),
     ],
 )
-def test_what_other_engines_keep_or_compile(kind: str, remedy: str, tmp_path: Path) -> None:
+def test_what_other_engines_keep_or_compile(kind, remedy, tmp_path):
     b = TfliteBuilder()
     x, y, z = (b.activation(1, 4, 4, 2) for _ in range(3))
     scratch = b.activation(64, dtype="UINT8")
@@ -312,7 +300,7 @@ def test_what_other_engines_keep_or_compile(kind: str, remedy: str, tmp_path: Pa
     assert elu in message
 
 
-def test_several_inputs_and_nothing_to_train(tmp_path: Path) -> None:
+def test_several_inputs_and_nothing_to_train(tmp_path):
     b = TfliteBuilder()
     x, y, z = (b.activation(1, 4, 4, 2) for _ in range(3))
     b.op("ADD", [x, y], [z])
@@ -325,7 +313,7 @@ def test_several_inputs_and_nothing_to_train(tmp_path: Path) -> None:
     )
 
 
-def test_weights_do_not_outgrow_the_file(tmp_path: Path) -> None:
+def test_weights_do_not_outgrow_the_file(tmp_path):
     b = TfliteBuilder()
     x, y = b.activation(1, 8, 8, 2), b.activation(1, 8, 8, 64)
     w = b.constant(ramp(64, 2, 2, 2), scales=[1.0])

@@ -1,10 +1,7 @@
 """Archives of tiny-training: MCUNet, and the family against the formulas of its simulation."""
 
-from __future__ import annotations
-
 import csv
 import zlib
-from pathlib import Path
 from typing import Any
 
 import emulator
@@ -15,12 +12,11 @@ from tiny_training_builder import FAMILY, saved, small_network
 from pmt.formats import tiny_training
 from pmt.formats.tiny_training import matching_weight_scales
 from pmt.model import Model
-from pmt.net.graph import Graph
 from pmt.net.image import build_image, read_graph
 
 
 @pytest.fixture(scope="module")
-def mcunet(mcunet_path: Path) -> Graph:
+def mcunet(mcunet_path):
     return tiny_training.read(mcunet_path)
 
 
@@ -36,7 +32,7 @@ def pseudo_random_int8(count: int) -> np.ndarray:
     return (values >> 9).astype(np.uint8).view(np.int8)
 
 
-def test_mcunet_has_the_published_size(mcunet: Graph) -> None:
+def test_mcunet_has_the_published_size(mcunet):
     layers = [op for op in mcunet.ops if op.weights is not None]
     macs = sum(
         op.weights.size // mcunet.tensors[op.output].channels * mcunet.tensors[op.output].elements
@@ -51,7 +47,7 @@ def test_mcunet_has_the_published_size(mcunet: Graph) -> None:
     assert mcunet.tensors[mcunet.output].channels == 1000
 
 
-def test_mcunet_names_and_blocks(mcunet: Graph) -> None:
+def test_mcunet_names_and_blocks(mcunet):
     names = [op.name for op in mcunet.ops]
     assert names[:4] == ["first_conv", "b0.depthwise", "b0.pointwise2", "b1.pointwise1"]
     assert names[-2:] == ["avgpool", "classifier"]
@@ -68,7 +64,7 @@ def test_mcunet_names_and_blocks(mcunet: Graph) -> None:
     assert len(blocks["all"]) == 43
 
 
-def test_mcunet_residual_adds_the_block_input(mcunet: Graph) -> None:
+def test_mcunet_residual_adds_the_block_input(mcunet):
     names = [op.name for op in mcunet.ops]
     add = mcunet.ops[names.index("b2.add")]
     assert add.inputs == (
@@ -80,20 +76,20 @@ def test_mcunet_residual_adds_the_block_input(mcunet: Graph) -> None:
     assert tensor.zero_point == 12
 
 
-def test_dead_channels_pass_through(mcunet: Graph) -> None:
+def test_dead_channels_pass_through(mcunet):
     first = mcunet.ops[0]
     dead = first.weight_scales < 1e-6
     assert dead.sum() == 2
     assert first.bias.min() == -(2**31)
 
 
-def test_pixels_become_pixel_minus_128(mcunet: Graph) -> None:
+def test_pixels_become_pixel_minus_128(mcunet):
     pixels = np.arange(256, dtype=np.uint8).reshape(1, 16, 16, 1).repeat(3, axis=3)
     quantized = emulator.quantize_pixels(mcunet, pixels)
     np.testing.assert_array_equal(quantized, pixels.astype(int) - 128)
 
 
-def test_all_43_layers_equal_the_golden_outputs(mcunet: Graph, shared: Path) -> None:
+def test_all_43_layers_equal_the_golden_outputs(mcunet, shared):
     with (shared / "golden" / "mcunet_layers.csv").open() as file:
         golden = list(csv.DictReader(file))
     layers = [op for op in mcunet.ops if op.weights is not None]
@@ -110,7 +106,7 @@ def test_all_43_layers_equal_the_golden_outputs(mcunet: Graph, shared: Path) -> 
         assert zlib.crc32(output.tobytes()) == int(row["crc32"], 16), layer.name
 
 
-def test_weight_scales_move_by_two_units_at_most(mcunet: Graph) -> None:
+def test_weight_scales_move_by_two_units_at_most(mcunet):
     scales = np.random.default_rng(3).uniform(1e-4, 1e-1, 2000).astype(np.float32)
     matched = matching_weight_scales(scales, 0.02352941176, 0.0757206898)
     distance = np.abs(matched.view(np.int32) - scales.view(np.int32))
@@ -127,7 +123,7 @@ def test_weight_scales_move_by_two_units_at_most(mcunet: Graph) -> None:
 
 
 @pytest.mark.parametrize("resolution", [32, 96, 100, 160])
-def test_other_resolutions(mcunet_path: Path, resolution: int) -> None:
+def test_other_resolutions(mcunet_path, resolution):
     graph = tiny_training.read(mcunet_path, resolution=resolution)
     build_image(graph)
     first = graph.tensors[graph.ops[0].output]
@@ -143,16 +139,14 @@ def test_other_resolutions(mcunet_path: Path, resolution: int) -> None:
         ({"resolution": True}, TypeError, r"resolution=True: must be an integer"),
     ],
 )
-def test_options_are_checked(
-    tmp_path: Path, option: dict[str, Any], error: type[Exception], message: str
-) -> None:
+def test_options_are_checked(tmp_path, option, error, message):
     path = saved(tmp_path / "net.pkl", small_network())
     with pytest.raises(error, match=message):
         tiny_training.read(path, **option)
 
 
 @pytest.mark.parametrize("protocol", [2, 3, 4])
-def test_small_network_of_any_protocol(tmp_path: Path, protocol: int) -> None:
+def test_small_network_of_any_protocol(tmp_path, protocol):
     network = small_network()
     graph = tiny_training.read(saved(tmp_path / "net.pkl", network, protocol), resolution=32)
     assert [op.name for op in graph.ops] == [
@@ -212,9 +206,7 @@ DOUBLE = ((*DEPTHWISE, "params", "bias"), np.zeros(8, np.float64))
             r"'y_zero' is 128, expected an integer in \[-128, 127\]"),
     ],
 )  # fmt: skip
-def test_wrong_structure_says_where(
-    tmp_path: Path, changes: list[tuple[tuple[str | int, ...], Any]], message: str
-) -> None:
+def test_wrong_structure_says_where(tmp_path, changes, message):
     network = small_network()
     for place, value in changes:
         node: Any = network
@@ -225,21 +217,21 @@ def test_wrong_structure_says_where(
         tiny_training.read(saved(tmp_path / "net.pkl", network))
 
 
-def test_a_key_that_is_missing_is_named(tmp_path: Path) -> None:
+def test_a_key_that_is_missing_is_named(tmp_path):
     network = small_network()
     del network["blocks"][0]["depthwise"]["params"]
     with pytest.raises(ValueError, match=r"net\.pkl, blocks\[0\], depthwise: 'params' is missing"):
         tiny_training.read(saved(tmp_path / "net.pkl", network))
 
 
-def test_something_else_than_a_network(tmp_path: Path) -> None:
+def test_something_else_than_a_network(tmp_path):
     with pytest.raises(ValueError, match=r"net\.pkl: is a list, expected a dict"):
         tiny_training.read(saved(tmp_path / "net.pkl", [1, 2]))
     with pytest.raises(ValueError, match="'first_conv' is missing; this is not a tiny-training"):
         tiny_training.read(saved(tmp_path / "net.pkl", {"weights": 1}))
 
 
-def test_arrays_in_fortran_order(tmp_path: Path) -> None:
+def test_arrays_in_fortran_order(tmp_path):
     network = small_network()
     params = network["first_conv"]["params"]
     params["weight"] = np.asfortranarray(params["weight"])
@@ -312,7 +304,7 @@ def convolve(layer: dict[str, Any], x: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", FAMILY)
-def test_every_activation_equals_the_simulation(tmp_path: Path, name: str) -> None:
+def test_every_activation_equals_the_simulation(tmp_path, name):
     network = FAMILY[name]()
     graph = tiny_training.read(saved(tmp_path / "net.pkl", network), resolution=32)
     image = np.random.default_rng(2).integers(-128, 128, (32, 32, 3)).astype(np.int8)
@@ -330,7 +322,7 @@ def test_every_activation_equals_the_simulation(tmp_path: Path, name: str) -> No
     assert activations[-1].std() > 5
 
 
-def test_groups_that_are_not_depthwise_are_dense(tmp_path: Path) -> None:
+def test_groups_that_are_not_depthwise_are_dense(tmp_path):
     graph = tiny_training.read(saved(tmp_path / "net.pkl", FAMILY["grouped"]()), resolution=32)
     weights = {op.name: op.weights for op in graph.ops if op.weights is not None}
     assert weights["b0.pointwise1"].shape == (8, 3, 3, 4)
@@ -340,7 +332,7 @@ def test_groups_that_are_not_depthwise_are_dense(tmp_path: Path) -> None:
     assert weights["b0.depthwise"].shape == (3, 3, 16)
 
 
-def test_blocks_of_networks_that_do_not_expand(tmp_path: Path) -> None:
+def test_blocks_of_networks_that_do_not_expand(tmp_path):
     graph = tiny_training.read(saved(tmp_path / "net.pkl", FAMILY["separable"]()), resolution=32)
     names = {block: [graph.ops[i].name for i in layers] for block, layers in graph.blocks.items()}
     assert names["B1"] == ["first_conv", "b0.depthwise"]
@@ -348,7 +340,7 @@ def test_blocks_of_networks_that_do_not_expand(tmp_path: Path) -> None:
     assert len(names["all"]) == 6
 
 
-def test_numbers_stored_as_arrays_and_wider_types(tmp_path: Path) -> None:
+def test_numbers_stored_as_arrays_and_wider_types(tmp_path):
     plain = FAMILY["residual convolution"]()
     wide = FAMILY["residual convolution"]()
     params = wide["first_conv"]["params"]
@@ -365,14 +357,14 @@ def test_numbers_stored_as_arrays_and_wider_types(tmp_path: Path) -> None:
     np.testing.assert_array_equal(first.ops[0].weight_scales, second.ops[0].weight_scales)
 
 
-def test_groups_do_not_outgrow_the_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_groups_do_not_outgrow_the_archive(tmp_path, monkeypatch):
     monkeypatch.setattr(tiny_training, "_MOST_WEIGHTS", 300)
     path = saved(tmp_path / "net.pkl", FAMILY["grouped"]())
     with pytest.raises(ValueError, match=r"'groups' 2: all weights with zeros for groups pass 300"):
         tiny_training.read(path, resolution=32)
 
 
-def test_scales_beyond_the_limits_of_an_image(tmp_path: Path) -> None:
+def test_scales_beyond_the_limits_of_an_image(tmp_path):
     network = FAMILY["grouped"]()
     network["first_conv"]["params"]["x_scale"] = 1e-20
     network["classifier"]["params"]["y_scale"] = 1e9

@@ -1,10 +1,8 @@
 """Reading a model: what every importer that is registered promises, and which one is chosen."""
 
-from __future__ import annotations
-
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -70,12 +68,12 @@ def refusal(kind: str, path: Path) -> str:
 
 
 @pytest.fixture(params=SAMPLES)
-def kind(request: pytest.FixtureRequest) -> str:
+def kind(request):
     return str(request.param)
 
 
 @pytest.fixture
-def path(kind: str, tmp_path: Path) -> Iterator[Path]:
+def path(kind, tmp_path):
     """A sound file, alone in its folder, which reading leaves so."""
     path = tmp_path / f"net.{kind.rpartition('.')[2]}"
     SAMPLES[kind](path)
@@ -83,23 +81,23 @@ def path(kind: str, tmp_path: Path) -> Iterator[Path]:
     assert os.listdir(tmp_path) == [path.name]
 
 
-def test_every_importer_has_a_sample() -> None:
+def test_every_importer_has_a_sample():
     assert set(SAMPLES) == {*reading.SUFFIXES, "float.onnx"}
 
 
-def test_reading_twice_gives_equal_graphs(kind: str, path: Path) -> None:
+def test_reading_twice_gives_equal_graphs(kind, path):
     before = path.read_bytes()
     assert content(read(kind, path)) == content(read(kind, path))
     assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize("damage", DAMAGED)
-def test_other_files_are_refused(kind: str, path: Path, damage: str) -> None:
+def test_other_files_are_refused(kind, path, damage):
     path.write_bytes(DAMAGED[damage])
     refusal(kind, path)
 
 
-def test_files_of_other_formats_are_refused(kind: str, path: Path) -> None:
+def test_files_of_other_formats_are_refused(kind, path):
     own = path.suffix
     for other, save in SAMPLES.items():
         if not other.endswith(own):
@@ -109,14 +107,14 @@ def test_files_of_other_formats_are_refused(kind: str, path: Path) -> None:
             refusal(kind, path)
 
 
-def test_a_file_cut_anywhere_is_refused(kind: str, path: Path) -> None:
+def test_a_file_cut_anywhere_is_refused(kind, path):
     whole = path.read_bytes()
     for size in range(0, len(whole) - 64, max(1, len(whole) // 150)):
         path.write_bytes(whole[:size])
         refusal(kind, path)
 
 
-def test_a_file_that_is_not_there_is_named(kind: str, path: Path, tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_named(kind, path, tmp_path):
     missing = path.with_stem("missing")
     with pytest.raises(FileNotFoundError, match=r"missing.*: there is no such file"):
         read(kind, missing)
@@ -126,7 +124,7 @@ def test_a_file_that_is_not_there_is_named(kind: str, path: Path, tmp_path: Path
     missing.rmdir()
 
 
-def test_suffix_chooses_the_importer(tmp_path: Path, mcunet_path: Path, resnet8_path: Path) -> None:
+def test_suffix_chooses_the_importer(tmp_path, mcunet_path, resnet8_path):
     mcunet = formats.read(mcunet_path)
     assert mcunet.tensors[mcunet.output].channels == 1000
     resnet = formats.read(str(resnet8_path))
@@ -136,7 +134,7 @@ def test_suffix_chooses_the_importer(tmp_path: Path, mcunet_path: Path, resnet8_
     assert build_image(formats.read(tmp_path / "net.PMT")) == image
 
 
-def test_unknown_suffix(tmp_path: Path) -> None:
+def test_unknown_suffix(tmp_path):
     message = r"suffix '\.h5' is unknown; readable are \.pmt, \.tflite, \.onnx and \.pkl"
     with pytest.raises(ValueError, match=message):
         formats.read(tmp_path / "net.h5")
@@ -145,9 +143,7 @@ def test_unknown_suffix(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "package"), [(".tflite", "tflite"), (".onnx", "onnx"), ("float.onnx", "onnx")]
 )
-def test_a_missing_package_says_what_to_install(
-    kind: str, package: str, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_package_says_what_to_install(kind, package, path, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
     message = (
         f"reading {path.suffix} needs the package {package}: "
@@ -169,9 +165,7 @@ def test_a_missing_package_says_what_to_install(
         ("net.pkl", "a tiny-training .pkl; it takes resolution"),
     ],
 )
-def test_load_refuses_options_that_the_format_does_not_take(
-    tmp_path: Path, name: str, rest: str
-) -> None:
+def test_load_refuses_options_that_the_format_does_not_take(tmp_path, name, rest):
     path = name if name in BUNDLED_MODELS else tmp_path / name
     if name == "run":
         (tmp_path / "run").mkdir()
@@ -186,7 +180,7 @@ def test_load_refuses_options_that_the_format_does_not_take(
 
 
 @pytest.mark.parametrize("suffix", ["onnx", "tflite"])
-def test_a_file_whose_name_is_not_utf8_is_read(tmp_path: Path, suffix: str) -> None:
+def test_a_file_whose_name_is_not_utf8_is_read(tmp_path, suffix):
     path = tmp_path / os.fsdecode(b"caf\xe9\x1b." + suffix.encode())
     smooth_network().save(path)
     assert pmt.load(path).metadata["source"] == rf"{suffix} caf\udce9\x1b.{suffix}"

@@ -1,7 +1,5 @@
 """How pixels become the input of an imported network: by its range, by options, or by a guess."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -45,7 +43,7 @@ def activations(scale: float, zero_point: int, *, then: int = -128):
         (0.0111, -55, PixelFormula((73.0,) * 3, (1 / 0.0111,) * 3, assumed=True)),
     ],
 )
-def test_a_usual_range_says_how_pixels_are_read(scale, zero_point, expected) -> None:
+def test_a_usual_range_says_how_pixels_are_read(scale, zero_point, expected):
     found = pixel_formula(activations(scale, zero_point))
     assert (found.mean, found.assumed) == (expected.mean, expected.assumed)
     assert found.std == pytest.approx(expected.std)
@@ -60,11 +58,11 @@ def test_a_usual_range_says_how_pixels_are_read(scale, zero_point, expected) -> 
         (255 / 127, PixelFormula((0.0,) * 3, (1.0,) * 3)),
     ],
 )
-def test_a_symmetric_range_says_less(scale, expected) -> None:
+def test_a_symmetric_range_says_less(scale, expected):
     assert pixel_formula(activations(scale, 0, then=0)) == expected
 
 
-def test_inputs_that_are_no_images_are_never_guessed() -> None:
+def test_inputs_that_are_no_images_are_never_guessed():
     for shape in ((1, 1, 36), (49, 1, 1), (49, 10, 1), (8, 8, 2), (3, 3, 256)):
         assert not pixel_formula([Tensor("x", *shape, 0.0111, -55)]).assumed
     # A uint8 input is the pixel.
@@ -72,7 +70,7 @@ def test_inputs_that_are_no_images_are_never_guessed() -> None:
 
 
 @pytest.mark.parametrize(("scale", "warned"), [(0.58, True), (1 / 255, False)])
-def test_pixels_for_a_spectrogram_are_told(scale: float, warned: bool) -> None:
+def test_pixels_for_a_spectrogram_are_told(scale, warned):
     """One channel, not square: only the data say whether it reads pixels."""
     tensors = [Tensor("x", 9, 4, 1, scale, -128), Tensor("y", 1, 1, 2, 0.1, 0)]
     weights, scales = ramp(2, 36), np.full(2, 0.01, np.float32)
@@ -89,7 +87,7 @@ def test_pixels_for_a_spectrogram_are_told(scale: float, warned: bool) -> None:
     ]
 
 
-def test_scaling_before_the_first_activation_counts() -> None:
+def test_scaling_before_the_first_activation_counts():
     mean, std = np.array([0.485, 0.456, 0.406]), np.array([0.229, 0.224, 0.225])
     found = pixel_formula(activations(0.018658, -14), factor=1 / std, offset=-mean / std)
     assert found.mean == pytest.approx(IMAGENET.mean)
@@ -114,7 +112,7 @@ GUESSED = (
 )
 
 
-def test_a_guess_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_guess_is_told(tmp_path, capsys):
     path = qdq(tmp_path, scale=0.0111, zero=-55)
     with pytest.warns(OptionWarning) as caught:
         pmt.load(path)
@@ -128,7 +126,7 @@ def test_a_guess_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     )
 
 
-def test_warnings_name_the_line_that_called_pmt(tmp_path: Path) -> None:
+def test_warnings_name_the_line_that_called_pmt(tmp_path):
     path = qdq(tmp_path, scale=0.0111, zero=-55)
     for call in (
         lambda: pmt.model.convert(path, tmp_path / "net.pmt"),
@@ -140,7 +138,7 @@ def test_warnings_name_the_line_that_called_pmt(tmp_path: Path) -> None:
         assert [warning.filename for warning in caught] == [__file__]
 
 
-def test_options_say_it_for_every_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_options_say_it_for_every_command(tmp_path, capsys):
     path, kept = qdq(tmp_path, scale=2.02 / 127, zero=0), tmp_path / "kept.pmt"
     options = ["--input-mean", "72.93", "--input-std", "90.015"]
     assert main(["convert", str(path), str(kept), *options]) == 0
@@ -169,7 +167,7 @@ IN_GRAPH = {
 
 
 @pytest.mark.parametrize("name", IN_GRAPH)
-def test_normalization_in_the_graph_keeps_all_pixels(name: str, tmp_path: Path) -> None:
+def test_normalization_in_the_graph_keeps_all_pixels(name, tmp_path):
     scale, *steps = IN_GRAPH[name]
     path = qdq(tmp_path, scale=scale, zero=-128, steps=tuple(steps))
     graph = pmt.load(path).to_graph()
@@ -177,7 +175,7 @@ def test_normalization_in_the_graph_keeps_all_pixels(name: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("zero", [0, -1])
-def test_normalization_in_a_tflite_file_keeps_all_pixels(zero: int, tmp_path: Path) -> None:
+def test_normalization_in_a_tflite_file_keeps_all_pixels(zero, tmp_path):
     b = TfliteBuilder()
     x = b.activation(1, 16, 16, 1, scale=1 / 255, zero=-128)
     doubled = b.activation(1, 16, 16, 1, scale=2 / 255, zero=-128)
@@ -196,7 +194,7 @@ def test_normalization_in_a_tflite_file_keeps_all_pixels(zero: int, tmp_path: Pa
     assert found.tolist() == list(range(-128, 128))
 
 
-def test_quantization_keeps_all_pixels(tmp_path: Path) -> None:
+def test_quantization_keeps_all_pixels(tmp_path):
     net = Network()
     path = net.save(tmp_path / "net.onnx", net.head(net.conv("x", 1, 2), 392), (1, 1, 16, 16))
     floating = float_importer.read(path, input_mean=127.5, input_std=127.5)
@@ -205,7 +203,7 @@ def test_quantization_keeps_all_pixels(tmp_path: Path) -> None:
     assert model.prepare(EVERY_PIXEL).ravel().tolist() == list(range(-128, 128))
 
 
-def test_normalization_of_float_inputs_in_the_graph_is_not_lost(tmp_path: Path) -> None:
+def test_normalization_of_float_inputs_in_the_graph_is_not_lost(tmp_path):
     """Windows of a sensor are quantized as they come: the network subtracts and scales."""
     net = Network()
     x = net.add("Mul", [net.add("Sub", ["x", net.constant(5.0)]), net.constant(0.1)])
@@ -218,7 +216,7 @@ def test_normalization_of_float_inputs_in_the_graph_is_not_lost(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(("mean", "std"), [(0.0, 1.0), (0.5, 0.5), (0.3, 0.7)])
-def test_the_accuracy_of_onnx_runtime_is_that_of_pmt(mean, std, tmp_path: Path) -> None:
+def test_the_accuracy_of_onnx_runtime_is_that_of_pmt(mean, std, tmp_path):
     """Quantized by ONNX Runtime on normalized images: the int8 input is theirs to one step."""
     images = np.random.default_rng(0).integers(0, 256, (20, 16, 16, 1), np.uint8)
     images[0] = EVERY_PIXEL[0]

@@ -1,7 +1,5 @@
 """Whatever pmt writes, pmt reads: the same bytes are computed after every format."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 
@@ -81,7 +79,7 @@ def check(model: Model, path: Path) -> None:
 
 @pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize("suffix", formats.SUFFIXES)
-def test_networks(suffix: str, network: str, tmp_path: Path) -> None:
+def test_networks(suffix, network, tmp_path):
     model = NETWORKS[network]()
     path = tmp_path / f"net{suffix}"
     model.save(path)
@@ -89,9 +87,7 @@ def test_networks(suffix: str, network: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", formats.SUFFIXES)
-def test_networks_of_others(
-    suffix: str, mcunet_path: Path, resnet8_path: Path, tmp_path: Path
-) -> None:
+def test_networks_of_others(suffix, mcunet_path, resnet8_path, tmp_path):
     for source in (mcunet_path, resnet8_path):
         model = pmt.load(source)
         path = tmp_path / f"{source.stem}{suffix}"
@@ -102,9 +98,7 @@ def test_networks_of_others(
 @settings(deadline=None, max_examples=60)
 @given(st.integers(0, 2**32 - 1), st.booleans(), st.sampled_from(formats.SUFFIXES))
 @example(90, False, ".onnx")  # an activation is added to one that was reshaped
-def test_drawn_networks(
-    tmp_path_factory: pytest.TempPathFactory, seed: int, plain: bool, suffix: str
-) -> None:
+def test_drawn_networks(tmp_path_factory, seed, plain, suffix):
     model = Model.from_graph(drawn_graph(seed, plain=plain, tflite=suffix == ".tflite"))
     path = tmp_path_factory.getbasetemp() / f"drawn{suffix}"
     model.save(path)
@@ -113,9 +107,7 @@ def test_drawn_networks(
 
 @settings(deadline=None, max_examples=20)
 @given(st.integers(0, 2**32 - 1))
-def test_drawn_networks_of_unsigned_activations(
-    tmp_path_factory: pytest.TempPathFactory, seed: int
-) -> None:
+def test_drawn_networks_of_unsigned_activations(tmp_path_factory, seed):
     model = Model.from_graph(drawn_graph(seed))
     path = tmp_path_factory.getbasetemp() / "drawn.onnx"
     path.write_bytes(onnx_model(model.to_graph(), unsigned=True))

@@ -7,8 +7,6 @@ reads from then on. It counts as one when a reader raises anything but a ValueEr
 file, takes more than 10 seconds, or more than 512 MB above what the process starts with.
 """
 
-from __future__ import annotations
-
 import argparse
 import resource
 import sys

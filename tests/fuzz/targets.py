@@ -3,8 +3,6 @@
 A reader may return, or raise a ValueError that names the file. Anything else is a finding.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import json
@@ -272,11 +270,7 @@ TARGETS = {
     "card_sealed": Target(
         "card.img", read_card, lambda: [_payloads()], lambda p: pack_blocks(p, 0)
     ),
-    "tflite": Target(
-        "net.tflite",
-        lambda path: build_image(tflite.read(path)),
-        _tflite_networks,
-    ),
+    "tflite": Target("net.tflite", lambda path: build_image(tflite.read(path)), _tflite_networks),
     "tiny_training_archive": Target(
         "net.pkl",
         _read_tiny_training,

@@ -5,8 +5,6 @@
 Before a release they are made anew where a format changed; those of a release stay as they are.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import tempfile

@@ -6,8 +6,6 @@
 Not needed to run the tests. Weights are random; each network has what its name says.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any

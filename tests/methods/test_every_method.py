@@ -1,7 +1,5 @@
 """Checks that every method passes by being registered, its own trainer or another's."""
 
-from __future__ import annotations
-
 import pytest
 from toy_trainer import Stop, stop_at
 

@@ -1,7 +1,5 @@
 """Methods by name: what they are, what they cost, and that they learn."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re
@@ -81,10 +79,7 @@ def test_no_adaptation_measures_and_leaves_the_model_as_it_is(tmp_path):
     )
     evaluation = model.evaluate(valid)
     assert model.image() == before
-    assert result.before == {
-        "valid_loss": evaluation.loss,
-        "valid_accuracy": evaluation.accuracy,
-    }
+    assert result.before == {"valid_loss": evaluation.loss, "valid_accuracy": evaluation.accuracy}
     assert [r["epoch"] for r in result.epochs] == [0]
     assert result.epochs[0]["macs"] == 0
     folder = pmt.RunFolder(tmp_path / "run")
@@ -172,10 +167,7 @@ def test_the_command_line_takes_a_method_and_its_options(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            ["--method", "mezzo"],
-            "method='mezzo' is unknown; did you mean 'mezo'?\n",
-        ),
+        (["--method", "mezzo"], "method='mezzo' is unknown; did you mean 'mezo'?\n"),
         (["--method", "paper", "--preset", "paper"], "--method and --preset exclude each other"),
         (["--preset", "bias_only"], "preset='bias_only' is unknown; choose one of default, paper"),
         (

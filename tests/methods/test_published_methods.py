@@ -1,7 +1,5 @@
 """MeZO and DeepZero: their forwards, and what is known of their estimates."""
 
-from __future__ import annotations
-
 import hashlib
 
 import numpy as np

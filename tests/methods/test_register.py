@@ -1,7 +1,5 @@
 """Methods that a user registers: by name in Python and on the command line."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import sys
 
@@ -100,11 +98,7 @@ def test_a_trainer_class_of_a_users_own():
 @pytest.mark.parametrize(
     ("text", "name", "more"),
     [
-        (
-            "name='Own-1' must be lower-case letters, digits and underscores",
-            "Own-1",
-            {},
-        ),
+        ("name='Own-1' must be lower-case letters, digits and underscores", "Own-1", {}),
         ("name='mezo' is a method or trainer of pmt; choose another", "mezo", {}),
         ("name='backprop' is a method or trainer of pmt; choose another", "backprop", {}),
         (

@@ -1,7 +1,5 @@
 """The bundled models and images: complete, consistent, and as good as their cards say."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from importlib import resources
@@ -22,7 +20,7 @@ LARGEST = 2_000_000  # bytes
 
 
 @pytest.fixture(scope="module")
-def image() -> bytes:
+def image():
     return (DATA / "fashion_mnist_dscnn.pmt").read_bytes()
 
 

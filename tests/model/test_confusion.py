@@ -1,7 +1,5 @@
 """The confusion matrix: counts, accuracy by class, text, HTML and plot."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

@@ -1,10 +1,6 @@
 """Models that end in features: parts of a network, files, and what needs classes."""
 
-from __future__ import annotations
-
 import re
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -30,12 +26,7 @@ def exact(text: str) -> str:
     ("layer", "shape", "text", "blocks"),
     [
         ("stem", (8, 8, 8), "8x8x8 features", {"B1": [0], "all": [0]}),
-        (
-            "sum",
-            (8, 8, 8),
-            "8x8x8 features",
-            {"B1": [0, 1], "B2": [2, 3], "all": [0, 1, 2, 3]},
-        ),
+        ("sum", (8, 8, 8), "8x8x8 features", {"B1": [0, 1], "B2": [2, 3], "all": [0, 1, 2, 3]}),
         (
             6,
             (1, 1, 8),
@@ -46,9 +37,7 @@ def exact(text: str) -> str:
         ("head", (1, 1, 4), "4 features", None),
     ],
 )
-def test_a_part_of_a_network_gives_the_activation_of_its_last_layer(
-    layer: Any, shape: tuple[int, int, int], text: str, blocks: dict[str, list[int]] | None
-) -> None:
+def test_a_part_of_a_network_gives_the_activation_of_its_last_layer(layer, shape, text, blocks):
     model = residual_network()
     part = model.features(layer)
     assert (part.output_shape, part.output_text, part.is_classifier) == (shape, text, False)
@@ -67,7 +56,7 @@ def test_a_part_of_a_network_gives_the_activation_of_its_last_layer(
         np.testing.assert_array_equal(values, real)
 
 
-def test_branches_that_the_output_does_not_depend_on_are_left_out() -> None:
+def test_branches_that_the_output_does_not_depend_on_are_left_out():
     model = residual_network()
     graph = model.to_graph()
     project = model.features("project").to_graph()
@@ -78,7 +67,7 @@ def test_branches_that_the_output_does_not_depend_on_are_left_out() -> None:
     assert rewired.blocks == {"B1": [0], "all": [0]}
 
 
-def test_the_part_is_independent_and_has_no_classes() -> None:
+def test_the_part_is_independent_and_has_no_classes():
     graph = residual_network().to_graph()
     graph.metadata = {**graph.metadata, "class_names": list("abcd")}
     model = pmt.Model.from_graph(graph)
@@ -90,7 +79,7 @@ def test_the_part_is_independent_and_has_no_classes() -> None:
     assert repr(part).startswith("<pmt.Model residual: 8x8x3 -> 4 features, 6 layers, ")
 
 
-def test_a_layer_of_another_type_is_refused() -> None:
+def test_a_layer_of_another_type_is_refused():
     message = "layer is list: must be the name or the index of one layer, a string or an integer"
     with pytest.raises(TypeError, match=f"^{message}$"):
         residual_network().features(["stem"])  # type: ignore[arg-type]
@@ -105,12 +94,12 @@ def test_a_layer_of_another_type_is_refused() -> None:
         ("B2", "layer='B2' is a block; give one of its layers: depth, project"),
     ],
 )
-def test_what_is_no_layer_is_refused(layer: Any, message: str) -> None:
+def test_what_is_no_layer_is_refused(layer, message):
     with pytest.raises(ValueError, match=exact(message)):
         residual_network().features(layer)
 
 
-def test_a_part_without_weights_is_refused() -> None:
+def test_a_part_without_weights_is_refused():
     with pytest.raises(
         ValueError,
         match=exact(
@@ -129,7 +118,7 @@ def test_a_part_without_weights_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("layer", "text"), [("sum", "8x8x8 features"), (None, "8 features")])
-def test_whatever_needs_classes_refuses_features(layer: str | None, text: str) -> None:
+def test_whatever_needs_classes_refuses_features(layer, text):
     model = residual_network().features(layer)
     images = pixels(model, 4)
     data = Dataset.from_arrays(images, [0, 1, 2, 3])
@@ -147,7 +136,7 @@ def test_whatever_needs_classes_refuses_features(layer: str | None, text: str) -
             call()
 
 
-def test_eval_refuses_features(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_eval_refuses_features(tmp_path, capsys):
     pmt.load("fashion_mnist_dscnn").features().save(tmp_path / "vector.pmt")
     assert main(["eval", str(tmp_path / "vector.pmt"), "--data", "bundled"]) == 2
     assert "the model gives 128 features and no logits of classes" in capsys.readouterr().err
@@ -155,7 +144,7 @@ def test_eval_refuses_features(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 @pytest.mark.parametrize("suffix", ["pmt", "tflite", "onnx"])
 @pytest.mark.parametrize("layer", ["sum", "down", "pooled"])
-def test_files_hold_features(suffix: str, layer: str, tmp_path: Path) -> None:
+def test_files_hold_features(suffix, layer, tmp_path):
     if suffix != "pmt":
         pytest.importorskip(suffix)
     part = residual_network().features(layer)
@@ -171,13 +160,13 @@ def test_files_hold_features(suffix: str, layer: str, tmp_path: Path) -> None:
     assert back.is_classifier == (layer == "pooled" and suffix != "pmt")
 
 
-def test_info_says_what_the_model_gives(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_info_says_what_the_model_gives(tmp_path, capsys):
     residual_network().features("down").save(tmp_path / "down.pmt")
     assert main(["info", str(tmp_path / "down.pmt")]) == 0
     assert "48,640 MACs per image, 4x4x8 features\n" in capsys.readouterr().out
 
 
-def test_a_part_keeps_the_statistics_of_its_layers() -> None:
+def test_a_part_keeps_the_statistics_of_its_layers():
     model = residual_network()
     images = pixels(model, 40)
     model = with_statistics(model, measure_statistics(model, images))
@@ -188,7 +177,7 @@ def test_a_part_keeps_the_statistics_of_its_layers() -> None:
     assert part.image() != before
 
 
-def test_labels_of_a_classifier_are_checked_as_ever() -> None:
+def test_labels_of_a_classifier_are_checked_as_ever():
     model = residual_network()
     found = model.evaluate((pixels(model, 6), labels(model, 6)))
     assert found.n == 6

@@ -1,7 +1,5 @@
 """Inputs that are not images: what a model makes of float32 and int8 arrays, from array to run."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -44,14 +42,14 @@ def windows(count: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).uniform(0, 1, (count, 32, 3)).astype(np.float32)
 
 
-def test_float_inputs_are_quantized_with_scale_and_zero_point() -> None:
+def test_float_inputs_are_quantized_with_scale_and_zero_point():
     model = linear((1, 1, 6))
     x = np.array([[[[0.0, 0.24, 0.25, 0.75, -70.0, 70.0]]]], np.float32)
     # x / 0.5 + 3, halves to even, clipped
     assert model.prepare(x).ravel().tolist() == [3, 3, 3, 5, -128, 127]
 
 
-def test_int8_inputs_are_taken_as_they_are() -> None:
+def test_int8_inputs_are_taken_as_they_are():
     model = linear((1, 1, 6))
     x = np.arange(-3, 3, dtype=np.int8).reshape(1, 1, 1, 6)
     assert model.prepare(x).tolist() == x.tolist()
@@ -61,9 +59,7 @@ def test_int8_inputs_are_taken_as_they_are() -> None:
     shape=st.sampled_from([(49, 10), (1, 49, 10), (49, 1, 10), (49, 10, 1)]),
     wanted=st.sampled_from([(49, 10, 1), (1, 49, 10)]),
 )
-def test_axes_of_length_one_may_be_left_out(
-    shape: tuple[int, ...], wanted: tuple[int, int, int]
-) -> None:
+def test_axes_of_length_one_may_be_left_out(shape, wanted):
     x = np.arange(2 * 490, dtype=np.int64).reshape(2, *shape).astype(np.int8)
     prepared = linear(wanted).prepare(x)
     assert prepared.shape == (2, *wanted)
@@ -99,14 +95,12 @@ def test_axes_of_length_one_may_be_left_out(
         ),
     ],
 )
-def test_inputs_that_do_not_fit_are_refused(
-    x: np.ndarray, error: type[Exception], message: str
-) -> None:
+def test_inputs_that_do_not_fit_are_refused(x, error, message):
     with pytest.raises(error, match=f"^{re.escape(message)}$"):
         linear((49, 10, 6)).prepare(x)
 
 
-def test_many_float_inputs_are_quantized_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_float_inputs_are_quantized_in_parts(monkeypatch):
     model, x = pmt.load(SIGNAL), windows(50)
     whole = model.prepare(x)
     monkeypatch.setattr("pmt.model.input_conversion._AT_ONCE", 200)
@@ -115,7 +109,7 @@ def test_many_float_inputs_are_quantized_in_parts(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.filterwarnings("ignore:.* in valid are also in data")
-def test_float_and_int8_inputs_train_to_the_same_bytes() -> None:
+def test_float_and_int8_inputs_train_to_the_same_bytes():
     model, x = pmt.load(SIGNAL), windows(80)
     y = (x.mean(axis=(1, 2)) > 0.5).astype(np.int64) + 2 * (x[:, 0, 0] > 0.5)
     models = [model.copy(), model.copy()]
@@ -130,7 +124,7 @@ def test_float_and_int8_inputs_train_to_the_same_bytes() -> None:
     assert figures[0] == figures[1]
 
 
-def test_inputs_outside_of_what_the_model_can_hold_bring_a_warning() -> None:
+def test_inputs_outside_of_what_the_model_can_hold_bring_a_warning():
     model, y = pmt.load(SIGNAL), np.zeros(10, np.int64)
     message = (
         "data set 'dataset': 90% of its inputs lie outside 0..0.9991, which the model's input can "
@@ -149,7 +143,7 @@ def test_inputs_outside_of_what_the_model_can_hold_bring_a_warning() -> None:
         model.evaluate((np.resize([0.0, 0.01], (10, 32, 3)), y))
 
 
-def test_pixels_of_0_to_1_for_a_model_that_reads_others_bring_a_warning() -> None:
+def test_pixels_of_0_to_1_for_a_model_that_reads_others_bring_a_warning():
     model = smooth_network()  # (pixel - 128) / 128
     y, x = [0, 1, 2], np.linspace(0, 1, 3 * 48).reshape(3, 4, 4, 3)
     message = (
@@ -165,7 +159,7 @@ def test_pixels_of_0_to_1_for_a_model_that_reads_others_bring_a_warning() -> Non
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     """A data set of float32 windows on disk, in two splits."""
     for seed, split in enumerate(("train", "test")):
         x = windows(60, seed)
@@ -174,7 +168,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_npz_files_of_inputs_come_back_whole(folder: Path) -> None:
+def test_npz_files_of_inputs_come_back_whole(folder):
     data = pmt.datasets.load(folder, split="train")
     assert repr(data) == "Dataset('train', 60 float32 inputs 1x32x3, 4 classes)"
     np.testing.assert_array_equal(data.images[:, 0], windows(60))
@@ -184,7 +178,7 @@ def test_npz_files_of_inputs_come_back_whole(folder: Path) -> None:
         pmt.datasets.load(folder, size=8)
 
 
-def test_npz_files_of_values_that_are_not_finite_are_refused(tmp_path: Path) -> None:
+def test_npz_files_of_values_that_are_not_finite_are_refused(tmp_path):
     path = tmp_path / "nan.npz"
     np.savez(path, images=np.full((2, 3), np.nan, np.float32), labels=[0, 1])
     message = (
@@ -195,9 +189,7 @@ def test_npz_files_of_values_that_are_not_finite_are_refused(tmp_path: Path) -> 
         pmt.datasets.load(path)
 
 
-def test_commands_train_and_evaluate_on_inputs(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_commands_train_and_evaluate_on_inputs(folder, tmp_path, capsys):
     run = str(tmp_path / "run")
     given = [str(SIGNAL), "--data", str(folder)]
     assert main(["train", *given, "--layers", "all", "--epochs", "1", "--out", run]) == 0
@@ -229,14 +221,12 @@ def test_commands_train_and_evaluate_on_inputs(
         ),
     ],
 )
-def test_commands_refuse_what_only_images_have(
-    folder: Path, command: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_commands_refuse_what_only_images_have(folder, command, message, capsys):
     assert main([word.replace("FOLDER", str(folder)) for word in command]) == 2
     assert capsys.readouterr().err == f"pmt: error: {message}\n".replace("FOLDER", str(folder))
 
 
-def test_a_float_network_without_pixels_is_quantized_by_its_inputs() -> None:
+def test_a_float_network_without_pixels_is_quantized_by_its_inputs():
     weights = np.array([[1.0, -1.0, 0.0, 0.0, 0.0, 0.5]], np.float32)
     head = FloatOp(
         "fully_connected", "head", (0,), 1, weights=weights, bias=np.zeros(1, np.float32)
@@ -253,7 +243,7 @@ def test_a_float_network_without_pixels_is_quantized_by_its_inputs() -> None:
         quantize(FloatGraph(tensors, [head], 0, 1, (), ()), np.zeros((8, 1, 1, 6), np.uint8))
 
 
-def test_simulated_motion_is_the_same_every_time_and_drifts() -> None:
+def test_simulated_motion_is_the_same_every_time_and_drifts():
     data = simulated_motion("train", windows=10)
     assert repr(data) == "Dataset('motion', 10 float32 inputs 1x128x6, 5 classes)"
     assert data.class_names == ("rest", "walk", "run", "stairs", "cycle")
@@ -274,12 +264,12 @@ def test_simulated_motion_is_the_same_every_time_and_drifts() -> None:
         ({"drift": np.nan}, "drift=nan must be a finite number, for example 1.0"),
     ],
 )
-def test_simulated_motion_checks_its_arguments(arguments: dict[str, object], message: str) -> None:
+def test_simulated_motion_checks_its_arguments(arguments, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         simulated_motion(**arguments)  # type: ignore[arg-type]
 
 
-def test_a_data_source_gives_inputs_as_they_are(folder: Path) -> None:
+def test_a_data_source_gives_inputs_as_they_are(folder):
     data = DataSource(str(folder)).load("test", pmt.load(SIGNAL), limit=20)
     assert repr(data) == "Dataset('test', 20 float32 inputs 1x32x3, 4 classes)"
 
@@ -288,7 +278,7 @@ def test_a_data_source_gives_inputs_as_they_are(folder: Path) -> None:
     "call",
     ["evaluate", "score_images", "confusion", "predict", "predict_proba", "logits", "outputs"],
 )
-def test_floats_of_0_to_255_bring_a_warning(call: str) -> None:
+def test_floats_of_0_to_255_bring_a_warning(call):
     model = smooth_network()  # (pixel - 128) / 128
     x = np.zeros((3, 4, 4, 3), np.float32)
     x[0, 0, 0] = 255  # few are out of range
@@ -305,7 +295,7 @@ def test_floats_of_0_to_255_bring_a_warning(call: str) -> None:
     getattr(model, call)((inputs, [0, 1, 2]) if labeled else inputs)
 
 
-def test_floats_outside_of_the_range_bring_a_warning_where_they_are_predicted() -> None:
+def test_floats_outside_of_the_range_bring_a_warning_where_they_are_predicted():
     x = np.full((10, 32, 3), 5.5, np.float32)
     with pytest.warns(
         UserWarning, match=r"^data set 'images': 100% of its inputs lie outside 0\.\."

@@ -1,7 +1,5 @@
 """Results as data frames of pandas."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -10,7 +8,7 @@ import pmt
 pandas = pytest.importorskip("pandas")
 
 
-def test_an_evaluation_and_a_confusion_as_frames() -> None:
+def test_an_evaluation_and_a_confusion_as_frames():
     model, data = pmt.load("fashion_mnist_dscnn"), pmt.datasets.bundled("test")[:50]
     found = model.evaluate(data)
     frame = found.to_frame()
@@ -25,7 +23,7 @@ def test_an_evaluation_and_a_confusion_as_frames() -> None:
     assert frame.loc["Sandal", "Sandal"] == confusion.matrix[5, 5]
 
 
-def test_a_comparison_as_a_frame() -> None:
+def test_a_comparison_as_a_frame():
     data = pmt.datasets.bundled("test")[:50]
     model = pmt.load("fashion_mnist_dscnn")
     other = model.copy()

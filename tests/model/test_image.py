@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import struct
 import zlib
@@ -78,7 +76,7 @@ def with_crc(image: bytes) -> bytes:
     return image[:12] + struct.pack("<I", zlib.crc32(image[16:])) + image[16:]
 
 
-def test_header_and_sections_lie_where_the_format_says() -> None:
+def test_header_and_sections_lie_where_the_format_says():
     image = build_image(small_graph())
     magic, version, total, crc = struct.unpack_from("<4s3I", image)
     assert (magic, version, total) == (b"PMTI", 1, len(image))
@@ -105,7 +103,7 @@ def test_header_and_sections_lie_where_the_format_says() -> None:
     assert json.loads(metadata)["z"] == 1
 
 
-def test_op_without_weights_has_no_offsets() -> None:
+def test_op_without_weights_has_no_offsets():
     image = build_image(small_graph())
     ops = struct.unpack_from("<I", image, 24)[0]
     fields = struct.unpack_from("<5I10i3I", image, ops + 2 * 72)
@@ -114,7 +112,7 @@ def test_op_without_weights_has_no_offsets() -> None:
     assert fields[15:] == (0xFFFFFFFF,) * 3
 
 
-def test_reading_gives_the_graph_back() -> None:
+def test_reading_gives_the_graph_back():
     graph = small_graph()
     back = read_graph(build_image(graph))
     assert back.tensors == graph.tensors
@@ -144,13 +142,13 @@ def test_reading_gives_the_graph_back() -> None:
     assert back.ops[1].bias.tolist() == [0, 0, 0, 0]
 
 
-def test_bytes_do_not_depend_on_the_order_of_metadata() -> None:
+def test_bytes_do_not_depend_on_the_order_of_metadata():
     graph, other = small_graph(), small_graph()
     other.metadata = dict(reversed(list(graph.metadata.items())))
     assert build_image(graph) == build_image(other)
 
 
-def test_equal_graphs_read_back_give_equal_bytes() -> None:
+def test_equal_graphs_read_back_give_equal_bytes():
     image = build_image(small_graph())
     assert build_image(read_graph(image)) == image
 
@@ -166,8 +164,8 @@ def test_equal_graphs_read_back_give_equal_bytes() -> None:
     seed=st.integers(0, 2**31),
 )
 def test_any_convolution_survives_the_round_trip(
-    height: int, width: int, channels: int, out: int, kernel: int, stride: int, seed: int
-) -> None:
+    height, width, channels, out, kernel, stride, seed
+):
     generator = np.random.default_rng(seed)
     before = kernel - 1
     rows = (height + 2 * before - kernel) // stride + 1
@@ -290,26 +288,26 @@ def padded_mean(graph: Graph) -> None:
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-def test_contradictions_are_refused_by_name(damage, message: str) -> None:  # type: ignore[no-untyped-def]
+def test_contradictions_are_refused_by_name(damage, message):  # type: ignore[no-untyped-def]
     graph = small_graph()
     damage(graph)
     with pytest.raises(ValueError, match=message):
         build_image(graph)
 
 
-def test_truncated_image_is_refused_at_every_length() -> None:
+def test_truncated_image_is_refused_at_every_length():
     image = build_image(small_graph())
     for length in range(0, len(image), 7):
         with pytest.raises(ValueError, match=r"^image: .*truncated"):
             read_graph(image[:length])
 
 
-def test_appended_bytes_are_refused() -> None:
+def test_appended_bytes_are_refused():
     with pytest.raises(ValueError, match="something appended"):
         read_graph(build_image(small_graph()) + b"\0")
 
 
-def test_magic_and_version_are_checked() -> None:
+def test_magic_and_version_are_checked():
     image = build_image(small_graph())
     with pytest.raises(ValueError, match=r"starts with b'XMTI', not b'PMTI'"):
         read_graph(b"X" + image[1:])
@@ -319,7 +317,7 @@ def test_magic_and_version_are_checked() -> None:
         read_graph(image[:4] + struct.pack("<I", 2) + image[8:])
 
 
-def test_every_flipped_bit_is_found() -> None:
+def test_every_flipped_bit_is_found():
     image = build_image(small_graph())
     for position in range(12, len(image), 5):
         damaged = bytearray(image)
@@ -328,7 +326,7 @@ def test_every_flipped_bit_is_found() -> None:
             read_graph(bytes(damaged))
 
 
-def test_wild_records_with_a_fitting_crc_give_one_error() -> None:
+def test_wild_records_with_a_fitting_crc_give_one_error():
     image = build_image(small_graph())
     generator = np.random.default_rng(5)
     refused = 0
@@ -347,7 +345,7 @@ def test_wild_records_with_a_fitting_crc_give_one_error() -> None:
 @pytest.mark.parametrize("op", ["sum", "mean", "head"])
 @pytest.mark.parametrize("field", range(20, 52, 4), ids=lambda at: f"byte {at}")
 @pytest.mark.parametrize("value", [-1, 2])
-def test_ops_without_a_window_have_none_in_a_hostile_image(op: str, field: int, value: int) -> None:
+def test_ops_without_a_window_have_none_in_a_hostile_image(op, field, value):
     graph = small_graph()
     image = bytearray(build_image(graph))
     index = [each.name for each in graph.ops].index(op)

@@ -1,7 +1,5 @@
 """Names and metadata of an image: refused when it is loaded, and when it is saved."""
 
-from __future__ import annotations
-
 import pytest
 from image_sections import with_renamed, with_section
 from networks import smooth_network

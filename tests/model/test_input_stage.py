@@ -1,7 +1,5 @@
 """Input stage: filters on images at their own size, then the network's input; in Pillow's bytes."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A layer's arrays are copies that cannot be written to; new ones are checked and set."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 

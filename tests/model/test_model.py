@@ -1,7 +1,5 @@
 """Models: loading, inspecting, preparing input, saving, and refusing damaged images."""
 
-from __future__ import annotations
-
 import os
 import time
 

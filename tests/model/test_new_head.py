@@ -1,9 +1,6 @@
 """Models with a new last layer, for other classes than the file has."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +14,7 @@ NAMES = ("sandal", "sneaker", "ankle boot")
 
 
 @pytest.fixture(scope="module")
-def shoes() -> Dataset:
+def shoes():
     """Three classes of the bundled images, under other names and numbers."""
     clothing = pmt.datasets.bundled("train")
     some = clothing[np.isin(clothing.labels, (5, 7, 9))]
@@ -25,7 +22,7 @@ def shoes() -> Dataset:
     return Dataset.from_arrays(some.images, labels, class_names=NAMES, name="shoes")
 
 
-def test_the_last_layer_is_new_and_the_others_stay() -> None:
+def test_the_last_layer_is_new_and_the_others_stay():
     old, new = pmt.load("fashion_mnist_dscnn"), pmt.load("fashion_mnist_dscnn", classes=3)
     assert (new.classes, new.class_names) == (3, None)
     assert not new.weights("head").any()
@@ -39,7 +36,7 @@ def test_the_last_layer_is_new_and_the_others_stay() -> None:
     assert new.logits(pmt.datasets.bundled("test").images[:2]).tolist() == [[0, 0, 0], [0, 0, 0]]
 
 
-def test_training_gives_it_the_names_of_the_data(shoes: Dataset) -> None:
+def test_training_gives_it_the_names_of_the_data(shoes):
     model = pmt.load("fashion_mnist_dscnn", classes=3)
     result = pmt.ZOTrainer(layers="head", epochs=1).fit(model, shoes, progress=False)
     assert model.class_names == NAMES
@@ -48,14 +45,14 @@ def test_training_gives_it_the_names_of_the_data(shoes: Dataset) -> None:
 
 
 @pytest.mark.parametrize("name", ["cifar10_small", "cifar10_mcunet"])
-def test_statistics_of_clean_images_stay(name: str) -> None:
+def test_statistics_of_clean_images_stay(name):
     from pmt.train.prepare.clean_statistics import stored_statistics
 
     old, new = pmt.load(name), pmt.load(name, classes=4)
     assert list(stored_statistics(new).channels) == list(stored_statistics(old).channels)
 
 
-def test_files_of_every_kind(tmp_path: Path, resnet8_path: Path, mcunet_path: Path) -> None:
+def test_files_of_every_kind(tmp_path, resnet8_path, mcunet_path):
     pmt.load("fashion_mnist_dscnn").save(tmp_path / "net.pmt")
     for path in (tmp_path / "net.pmt", resnet8_path, mcunet_path):
         assert pmt.load(path, classes=7).classes == 7
@@ -68,18 +65,18 @@ def test_files_of_every_kind(tmp_path: Path, resnet8_path: Path, mcunet_path: Pa
         (2.5, TypeError, r"^classes=2\.5 must be an integer$"),
     ],
 )
-def test_a_number_out_of_range(classes: int, error: type[Exception], message: str) -> None:
+def test_a_number_out_of_range(classes, error, message):
     with pytest.raises(error, match=message):
         pmt.load("fashion_mnist_dscnn", classes=classes)
 
 
-def test_features_have_no_classes_to_replace(tmp_path: Path) -> None:
+def test_features_have_no_classes_to_replace(tmp_path):
     pmt.load("fashion_mnist_dscnn").features().save(tmp_path / "features.pmt")
     with pytest.raises(ValueError, match=r"^classes 3: the network does not end in a layer that"):
         pmt.load(tmp_path / "features.pmt", classes=3)
 
 
-def test_from_a_shell(tmp_path: Path, shoes: Dataset, capsys: pytest.CaptureFixture[str]) -> None:
+def test_from_a_shell(tmp_path, shoes, capsys):
     pmt.datasets.save_npz(shoes, tmp_path / "shoes.npz")
     command = ["train", "fashion_mnist_dscnn", "--classes", "3", "--layers", "head"]
     data = ["--data", str(tmp_path / "shoes.npz"), "--epochs", "1", "--out", str(tmp_path / "run")]
@@ -88,7 +85,7 @@ def test_from_a_shell(tmp_path: Path, shoes: Dataset, capsys: pytest.CaptureFixt
     assert pmt.load(tmp_path / "run").class_names == NAMES
 
 
-def test_a_new_head_has_no_activation() -> None:
+def test_a_new_head_has_no_activation():
     graph = pmt.load("fashion_mnist_dscnn").to_graph()
     graph.tensors[graph.output] = replace(graph.tensors[graph.output], scale=0.25, zero_point=-128)
     graph.ops[-1].clamp = (-128, 60)

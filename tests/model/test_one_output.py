@@ -1,10 +1,7 @@
 """A model with one output: it tells label 0 from 1 by its sign."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -78,7 +75,7 @@ def test_it_predicts_labels_0_and_1(tmp_path):
     assert named.class_name(1) == "yes"
 
 
-def test_a_new_head_learns_a_number() -> None:
+def test_a_new_head_learns_a_number():
     """Brightness, from targets of shape (N, 1)."""
     train, test = pmt.datasets.bundled("train"), pmt.datasets.bundled("test")
     targets = {d.name: d.images.mean(axis=(1, 2, 3), dtype=float)[:, None] for d in (train, test)}
@@ -97,14 +94,14 @@ def sides(split: str) -> Dataset:
     return Dataset.from_arrays(data.images, (data.labels >= 5).astype(int))
 
 
-def test_a_new_head_learns_two_classes() -> None:
+def test_a_new_head_learns_two_classes():
     model = pmt.load("fashion_mnist_dscnn", classes=1)
     trainer = pmt.ZOTrainer(loss="binary_cross_entropy", layers="head", epochs=1)
     trainer.fit(model, sides("train"))
     assert model.evaluate(sides("test")).accuracy > 0.9
 
 
-def test_held_out_images_choose_the_state_of_two_classes() -> None:
+def test_held_out_images_choose_the_state_of_two_classes():
     model = pmt.load("fashion_mnist_dscnn", classes=1)
     trainer = pmt.ZOTrainer(loss="binary_cross_entropy", layers="head", epochs=1)
     watched = sides("test").take(200)
@@ -121,23 +118,21 @@ def test_held_out_images_choose_the_state_of_two_classes() -> None:
     assert model.image() == before
 
 
-def test_labels_that_one_output_does_not_tell_are_not_measured() -> None:
+def test_labels_that_one_output_does_not_tell_are_not_measured():
     model, data = pmt.load("fashion_mnist_dscnn", classes=1), pmt.datasets.bundled("test")
     trainer = pmt.ZOTrainer(loss="binary_cross_entropy", layers="head", epochs=1)
     with pytest.raises(ValueError, match="has label 9, and the model one output, which tells 0 fr"):
         trainer.fit(model, sides("train").take(100), held_out=data)
 
 
-def test_cross_entropy_of_one_output_is_refused() -> None:
+def test_cross_entropy_of_one_output_is_refused():
     model = pmt.load("fashion_mnist_dscnn", classes=1)
     message = "compares outputs with each other, and the model has one; use loss='binary_cross_ent"
     with pytest.raises(ValueError, match=message):
         pmt.ZOTrainer(layers="head", epochs=1).fit(model, sides("train"))
 
 
-def test_two_classes_and_a_number_from_a_shell(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_two_classes_and_a_number_from_a_shell(tmp_path, capsys):
     some = sides("train").take(200)
     pmt.datasets.save_npz(some, tmp_path / "sides.npz")
     np.savez(tmp_path / "number.npz", images=some.images, targets=some.labels[:, None] / 2)

@@ -1,7 +1,5 @@
 """Labels, probabilities and the most probable classes, of arrays and of files."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,10 +1,7 @@
 """Arguments of a wrong kind: one error that names the rule, and the remedy for the case."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -34,7 +31,7 @@ BUNDLED = "fashion_mnist_dscnn, cifar10_mcunet, cifar10_small"
         ("nothing", f"; give a file, a run folder, or one of {BUNDLED}"),
     ],
 )
-def test_a_name_that_is_none(path: str, message: str) -> None:
+def test_a_name_that_is_none(path, message):
     with pytest.raises(FileNotFoundError) as caught:
         pmt.load(path)
     assert str(caught.value) == (
@@ -42,7 +39,7 @@ def test_a_name_that_is_none(path: str, message: str) -> None:
     )
 
 
-def test_what_is_no_path() -> None:
+def test_what_is_no_path():
     with pytest.raises(TypeError) as caught:
         pmt.load(3)  # type: ignore[arg-type]
     assert str(caught.value) == (
@@ -64,7 +61,7 @@ def test_what_is_no_path() -> None:
          "pmt.from_keras(model, images) quantizes a network of Keras"),
     ],
 )  # fmt: skip
-def test_a_network_of_another_library(library: str, remedy: str) -> None:
+def test_a_network_of_another_library(library, remedy):
     parent = type("Parent", (), {"__module__": library})
     network = type("MyNet", (parent,), {})()
     with pytest.raises(TypeError, match=r"^path=MyNet must be text or a path: .*") as caught:
@@ -82,13 +79,13 @@ def test_a_network_of_another_library(library: str, remedy: str) -> None:
         (2.0, "layers=2.0 must be names of blocks or layers, or op indices"),
     ],
 )
-def test_layers_that_are_none(layers: Any, message: str) -> None:
+def test_layers_that_are_none(layers, message):
     with pytest.raises((ValueError, TypeError)) as caught:
         residual_network().select_layers(layers)
     assert str(caught.value).startswith(message)
 
 
-def test_numpy_integers_are_integers() -> None:
+def test_numpy_integers_are_integers():
     model = residual_network()
     assert model.select_layers(np.int64(2)) == [2]  # type: ignore[arg-type]
     assert model.evaluate(DATA, threads=np.int32(1)).n == 2  # type: ignore[arg-type]
@@ -115,13 +112,13 @@ def test_numpy_integers_are_integers() -> None:
         (PIXELS[0, 0], f"{SHAPE}(8, 3)"),
     ],
 )  # fmt: skip
-def test_images_of_a_wrong_kind(images: Any, message: str) -> None:
+def test_images_of_a_wrong_kind(images, message):
     with pytest.raises((ValueError, TypeError)) as caught:
         residual_network().prepare(images)
     assert str(caught.value) == message
 
 
-def test_gray_images_without_their_axis() -> None:
+def test_gray_images_without_their_axis():
     model = pmt.load("fashion_mnist_dscnn")
     images = pmt.datasets.bundled("test").images[:3]
     gray = images[..., 0]
@@ -150,7 +147,7 @@ def test_gray_images_without_their_axis() -> None:
         ),
     ],
 )
-def test_gray_images_of_another_shape(model: str, shape: tuple[int, ...], message: str) -> None:
+def test_gray_images_of_another_shape(model, shape, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         pmt.load(model).predict(np.zeros(shape, np.uint8))
 
@@ -172,7 +169,7 @@ def test_gray_images_of_another_shape(model: str, shape: tuple[int, ...], messag
         ),
     ],
 )
-def test_data_of_a_wrong_kind(data: Any, message: str) -> None:
+def test_data_of_a_wrong_kind(data, message):
     model = residual_network()
     trainer = pmt.ZOTrainer(epochs=1, batch=1)
     for call, argument in (
@@ -197,7 +194,7 @@ def test_data_of_a_wrong_kind(data: Any, message: str) -> None:
         (DATA, "model is Dataset: must be a pmt.Model; pmt.load(path) reads one"),
     ],
 )
-def test_a_model_of_a_wrong_kind(model: Any, message: str) -> None:
+def test_a_model_of_a_wrong_kind(model, message):
     trainer = pmt.ZOTrainer()
     source = pmt.protocol.DataSource("bundled")
     for call in (
@@ -217,7 +214,7 @@ def test_a_model_of_a_wrong_kind(model: Any, message: str) -> None:
         assert str(caught.value) == message
 
 
-def test_arguments_of_another_type() -> None:
+def test_arguments_of_another_type():
     model = residual_network()
     engine = pmt.Engine(model, "head")
     trainer = pmt.ZOTrainer(epochs=1, batch=1)
@@ -228,10 +225,7 @@ def test_arguments_of_another_type() -> None:
             lambda: pmt.Model.from_graph(3),
             "graph is 3: must be a pmt.net.graph.Graph; model.to_graph() returns one",
         ),
-        (
-            lambda: model.logits(PIXELS, int8_logits="no"),
-            "int8_logits='no' must be True or False",
-        ),
+        (lambda: model.logits(PIXELS, int8_logits="no"), "int8_logits='no' must be True or False"),
         (lambda: pmt.Engine(model, int8_logits=1), "int8_logits=1 must be True or False"),
         (lambda: pmt.Engine(model, seed=1.5), "seed=1.5 must be an integer"),
         (lambda: engine.random("head", 1.5), "step=1.5 must be an integer"),
@@ -279,7 +273,7 @@ def test_arguments_of_another_type() -> None:
         assert str(caught.value) == message
 
 
-def test_a_layer_that_is_no_name_and_a_phase_without_options() -> None:
+def test_a_layer_that_is_no_name_and_a_phase_without_options():
     engine = pmt.Engine(residual_network(), "head")
     with pytest.raises(
         ValueError, match=r"^layer=\['head'\] is none of the engine's layers: head$"
@@ -290,7 +284,7 @@ def test_a_layer_that_is_no_name_and_a_phase_without_options() -> None:
         learner.begin("epochs")
 
 
-def test_a_data_set_is_no_data_source() -> None:
+def test_a_data_set_is_no_data_source():
     model = residual_network()
     for call in (
         pmt.select_block,
@@ -305,14 +299,14 @@ def test_a_data_set_is_no_data_source() -> None:
         )
 
 
-def test_files_to_predict_are_a_sequence() -> None:
+def test_files_to_predict_are_a_sequence():
     with pytest.raises(
         TypeError, match=r"^files='a.png' must be a sequence of paths; give \[path\]$"
     ):
         pmt.model.predict_files(residual_network(), "a.png")
 
 
-def test_a_data_set_and_its_file_change_places() -> None:
+def test_a_data_set_and_its_file_change_places():
     with pytest.raises(
         TypeError, match=r"^dataset is 'a.npz': must be a pmt.datasets.Dataset or a"
     ):
@@ -320,7 +314,7 @@ def test_a_data_set_and_its_file_change_places() -> None:
 
 
 @pytest.mark.parametrize("suffix", ["tflite", "onnx"])
-def test_a_mean_that_is_no_number(suffix: str, tmp_path: Path) -> None:
+def test_a_mean_that_is_no_number(suffix, tmp_path):
     pytest.importorskip(suffix)
     path = tmp_path / f"net.{suffix}"
     residual_network().save(path)
@@ -328,7 +322,7 @@ def test_a_mean_that_is_no_number(suffix: str, tmp_path: Path) -> None:
         pmt.load(path, input_mean="a", input_std="b")
 
 
-def test_names_of_data_sets() -> None:
+def test_names_of_data_sets():
     for name, remedy in (
         ("bundeld", "did you mean 'bundled'?"),
         ("cifar1O", "did you mean 'cifar10'?"),
@@ -366,7 +360,7 @@ MASKED_LABELS = np.ma.masked_array(np.zeros(2, np.int64), [False, True])
         (lambda: pmt.corruptions.corrupt(PIXELS, "fog", 1, indices=MASKED_LABELS), "indices"),
     ],
 )  # fmt: skip
-def test_a_mask_is_not_dropped(call: Any, argument: str) -> None:
+def test_a_mask_is_not_dropped(call, argument):
     with pytest.raises(TypeError) as caught:
         call()
     assert str(caught.value) == (
@@ -374,7 +368,7 @@ def test_a_mask_is_not_dropped(call: Any, argument: str) -> None:
     )
 
 
-def test_what_numpy_makes_no_array_of() -> None:
+def test_what_numpy_makes_no_array_of():
     for given, kind in ((DATA, "Dataset"), ([[0], [0, 1]], "list")):
         with pytest.raises(TypeError) as caught:
             residual_network().evaluate(PIXELS, given)
@@ -383,7 +377,7 @@ def test_what_numpy_makes_no_array_of() -> None:
         )
 
 
-def test_a_tensor_that_numpy_cannot_read_says_how_it_can() -> None:
+def test_a_tensor_that_numpy_cannot_read_says_how_it_can():
     torch = pytest.importorskip("torch")
     model, pixels = residual_network(), torch.from_numpy(PIXELS.copy())
     trained = torch.zeros(2, requires_grad=True)
@@ -482,7 +476,7 @@ FLOAT_GRAPH = "a pmt.quantization.FloatGraph; pmt.quantization.dequantize(graph)
          "pmt.train.choose.select takes data sets, pmt.statistics and pmt.align take arrays"),
     ],
 )  # fmt: skip
-def test_a_type_that_is_wrong(call: Any, message: str) -> None:
+def test_a_type_that_is_wrong(call, message):
     with pytest.raises(TypeError) as caught:
         call()
     assert str(caught.value) == message
@@ -504,6 +498,6 @@ def test_a_type_that_is_wrong(call: Any, message: str) -> None:
         (lambda: pmt.plots.plot_memory([], limits=[0]), "limits=0 must be 1..2147483647"),
     ],
 )  # fmt: skip
-def test_a_value_that_is_wrong(call: Any, message: str) -> None:
+def test_a_value_that_is_wrong(call, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         call()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -116,7 +115,7 @@ def fit(**changes: Any) -> Any:
          "graph is None: must be a pmt.net.graph.Graph; model.to_graph() returns one"),
     ],
 )  # fmt: skip
-def test_a_kind_that_is_wrong(call: Any, message: str) -> None:
+def test_a_kind_that_is_wrong(call, message):
     with pytest.raises(TypeError) as caught:
         call()
     assert str(caught.value) == message
@@ -142,7 +141,7 @@ def test_a_kind_that_is_wrong(call: Any, message: str) -> None:
          "checkpoint is a model without a step: must be what load_checkpoint() returns first"),
     ],
 )  # fmt: skip
-def test_a_value_of_a_wrong_kind(call: Any, message: str) -> None:
+def test_a_value_of_a_wrong_kind(call, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
         call()
 
@@ -165,7 +164,7 @@ def test_a_value_of_a_wrong_kind(call: Any, message: str) -> None:
         ("tensor", "scale", "x", "tensors[0].scale is 'x': must be a number"),
     ],
 )
-def test_a_graph_of_other_types(part: str, field: str, value: Any, message: str) -> None:
+def test_a_graph_of_other_types(part, field, value, message):
     members = {"graph": GRAPH, "op": GRAPH.ops[0], "tensor": GRAPH.tensors[0]}
     changed: Any = dataclasses.replace(members[part], **{field: value})
     graph = {
@@ -178,7 +177,7 @@ def test_a_graph_of_other_types(part: str, field: str, value: Any, message: str)
     assert str(caught.value) == message
 
 
-def test_a_choice_on_fewer_images_than_a_batch_takes_them_all(tmp_path: Path) -> None:
+def test_a_choice_on_fewer_images_than_a_batch_takes_them_all(tmp_path):
     options = pmt.preset("default", queries=2)
     expected = "batch 25, the default, is larger than the 12 training images: a step takes all"
     with pytest.warns(pmt.errors.OptionWarning, match=expected):
@@ -186,12 +185,12 @@ def test_a_choice_on_fewer_images_than_a_batch_takes_them_all(tmp_path: Path) ->
     assert all(candidate.macs > 0 for candidate in found.candidates)
 
 
-def test_a_board_is_emulated_from_a_folder_given_as_text(tmp_path: Path) -> None:
+def test_a_board_is_emulated_from_a_folder_given_as_text(tmp_path):
     with pytest.raises(FileNotFoundError, match="is no learner's project"):
         emulated_board(str(tmp_path)).__enter__()
 
 
-def test_image_files_are_read_at_one_side_or_two(tmp_path: Path) -> None:
+def test_image_files_are_read_at_one_side_or_two(tmp_path):
     from PIL import Image
 
     folder = tmp_path / "train" / "a"

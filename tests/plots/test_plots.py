@@ -1,7 +1,5 @@
 """Plots: what is on them, and how they look, against stored pictures."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

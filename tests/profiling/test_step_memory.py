@@ -1,7 +1,5 @@
 """Memory over a training step: the core's plan drawn out, and the bound of back-propagation."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from networks import residual_network

@@ -3,8 +3,6 @@
 Every include and import counts, also those inside functions and those only for type checkers.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The page of the tree: every file and folder that docs/architecture.md names is there."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -45,7 +43,7 @@ def test_paths_are_read_as_the_page_says():
 
 
 @pytest.mark.parametrize("path", sorted(set(named_paths(PAGE))))
-def test_what_the_page_names_is_in_the_tree(path: str):
+def test_what_the_page_names_is_in_the_tree(path):
     assert places(path), f"docs/architecture.md: there is no {path}"
 
 

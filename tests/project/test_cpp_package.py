@@ -1,7 +1,5 @@
 """The C++ core as a CMake package: the example finds, links and runs it, to the bytes of Python."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -27,7 +25,7 @@ def run(*command: object) -> str:
 
 
 @pytest.fixture(scope="module")
-def train_step(tmp_path_factory) -> Path:
+def train_step(tmp_path_factory):
     need_tools("cmake", "c++", packages="g++ cmake")
     build = tmp_path_factory.mktemp("examples")
     launcher = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []

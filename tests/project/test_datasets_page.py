@@ -1,7 +1,5 @@
 """docs/guides/datasets.md as a reader runs it: own arrays, and those of other libraries."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,7 @@ from pages import code_blocks, run_block
 PROGRAMS = [text for kind, text in code_blocks("guides/datasets.md") if kind == "python"]
 
 
-def test_arrays_of_ones_own() -> None:
+def test_arrays_of_ones_own():
     names: dict[str, Any] = {}
     run_block("python", PROGRAMS[0], names)
     assert repr(names["data"]) == "Dataset('mine', 200 images 28x28x1, 10 classes)"
@@ -21,9 +19,7 @@ def test_arrays_of_ones_own() -> None:
     assert names["label"] == 0
 
 
-def test_an_adapter_takes_a_loader_to_a_trained_model(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_an_adapter_takes_a_loader_to_a_trained_model(capsys):
     pytest.importorskip("torch")
     program = PROGRAMS[1]
     assert len(program.splitlines()) <= 30
@@ -34,13 +30,13 @@ def test_an_adapter_takes_a_loader_to_a_trained_model(
     assert float(accuracies[1]) > float(accuracies[0]) + 0.02
 
 
-def test_the_page_names_every_adapter() -> None:
+def test_the_page_names_every_adapter():
     page = (Path(__file__).parents[2] / "docs" / "guides" / "datasets.md").read_text()
     rows = re.findall(r"^\| `(from_\w+)` \|", page, re.MULTILINE)
     assert rows == ["from_torch", "from_hugging_face", "from_stream"]
 
 
-def test_a_stream_becomes_a_data_set(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_stream_becomes_a_data_set(capsys):
     (program,) = (text for text in PROGRAMS if "from_stream(camera, limit=400" in text)
     run_block("python", program, {})
     expected = "Dataset('stream', 400 images 28x28x1, 10 classes) 400\n"

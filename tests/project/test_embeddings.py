@@ -1,9 +1,6 @@
 """docs/guides/embeddings.md as a reader runs it: features of clean images, a loss on embeddings."""
 
-from __future__ import annotations
-
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,9 +10,7 @@ from pages import DOCS, code_blocks, run_block
 EXAMPLE = DOCS.parent / "examples" / "own_embedding.py"
 
 
-def test_the_page_runs_and_prints_what_it_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_page_runs_and_prints_what_it_says(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     printed = []
@@ -34,7 +29,7 @@ def test_the_page_runs_and_prints_what_it_says(
     assert before == pytest.approx(float(shown[2]), abs=0.002)
 
 
-def test_the_example_is_30_lines_at_most_and_stands_on_the_page() -> None:
+def test_the_example_is_30_lines_at_most_and_stands_on_the_page():
     text = EXAMPLE.read_text()
     assert len(text.splitlines()) <= 30
     assert ("python", text) in code_blocks("guides/embeddings.md")

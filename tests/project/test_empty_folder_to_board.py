@@ -1,7 +1,5 @@
 """The page from an empty folder to a board shows what its script types, and where it ended."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -25,24 +23,24 @@ def typed(page: str) -> list[str]:
     return re.findall(r"^\$ ((?:.*\\\n)*.*)$", page, re.MULTILINE)
 
 
-def test_the_page_has_the_commands_of_the_script() -> None:
+def test_the_page_has_the_commands_of_the_script():
     steps = "\n".join(re.findall(r"^see!? .*?[^\\]$", SCRIPT, re.MULTILINE | re.DOTALL))
     assert typed(PAGE) == re.findall(r"'([^']*)'", steps)
     assert len(typed(PAGE)) > 15
 
 
-def test_the_page_ends_well() -> None:
+def test_the_page_ends_well():
     assert re.search(r"^verify: ok \(8 steps, 3 layers, 26 activations\)$", PAGE, re.MULTILINE)
     before, after = re.findall(r"impulse_noise severity 5\naccuracy (\S+)", PAGE)
     assert float(after) > float(before) + 0.1
     assert PAGE.endswith("\nequal\n```\n")
 
 
-def test_the_page_names_no_place_on_a_machine() -> None:
+def test_the_page_names_no_place_on_a_machine():
     assert not re.search(r"/(tmp|root|home|work|usr)\b", PAGE)
 
 
-def test_the_page_is_what_the_script_prints(tmp_path: Path) -> None:
+def test_the_page_is_what_the_script_prints(tmp_path):
     """With PMT_UPDATE_GOLDEN=1 the page is written instead."""
     need_firmware_tools(EMULATOR, "make")
     build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path)]

@@ -1,7 +1,5 @@
 """docs/guides/extending.md shows the files of examples/, and these run."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import runpy

@@ -1,7 +1,5 @@
 """Everything that writes, killed, on a full disk and side by side: a round of `make faults`."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -41,7 +39,7 @@ def python(*arguments: object, library: Path | None = None) -> subprocess.Comple
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
-def test_what_pmt_writes_is_whole_after_any_fault() -> None:
+def test_what_pmt_writes_is_whole_after_any_fault():
     done = python("-m", "faults", "--seed", 0)
     assert (done.stdout, done.returncode) == ("39 faults in 13 jobs, 0 findings\n", 0), done.stderr
 
@@ -49,7 +47,7 @@ def test_what_pmt_writes_is_whole_after_any_fault() -> None:
 @pytest.mark.parametrize(
     ("check", "found"), [("killed", "half of figures"), ("full", "exit status 71")]
 )
-def test_a_careless_writer_is_found(tmp_path: Path, check: str, found: str) -> None:
+def test_a_careless_writer_is_found(tmp_path, check, found):
     library = build(tmp_path)
     errors = [
         python("-c", CARELESS, tmp_path / "disk", check, seed, library=library).stderr

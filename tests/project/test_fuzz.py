@@ -1,7 +1,5 @@
 """The rule of fuzzing, on seeds, on some hundred mutations of each, and on all findings so far."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -32,9 +30,7 @@ def mutated(data: bytes, random: np.random.Generator) -> bytes:
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_seeds_are_accepted_and_mutations_are_accepted_or_refused_clearly(
-    name: str, tmp_path: Path
-) -> None:
+def test_seeds_are_accepted_and_mutations_are_accepted_or_refused_clearly(name, tmp_path):
     target = TARGETS[name]
     random = np.random.default_rng(7)
     seeds = target.seeds()
@@ -66,12 +62,10 @@ HOSTILE = {
 
 @pytest.mark.parametrize("case", HOSTILE)
 @pytest.mark.parametrize("name", TARGETS)
-def test_texts_that_attackers_write_are_accepted_or_refused_clearly(
-    name: str, case: str, tmp_path: Path
-) -> None:
+def test_texts_that_attackers_write_are_accepted_or_refused_clearly(name, case, tmp_path):
     check(TARGETS[name], tmp_path, HOSTILE[case])
 
 
 @pytest.mark.parametrize("path", FINDINGS, ids=lambda path: path.name)
-def test_what_fuzzing_once_found(path: Path, tmp_path: Path) -> None:
+def test_what_fuzzing_once_found(path, tmp_path):
     check(TARGETS[path.name.split("-")[0]], tmp_path, path.read_bytes())

@@ -1,7 +1,5 @@
 """Files of released versions, which every later one reads: tests/kept/VERSION."""
 
-from __future__ import annotations
-
 import shutil
 import zlib
 from pathlib import Path
@@ -27,7 +25,7 @@ def checksum(model: pmt.Model) -> str:
     return f"{zlib.crc32(model.logits(images(4).images).astype('<f4').tobytes()):08x}"
 
 
-def test_a_model_and_its_statistics() -> None:
+def test_a_model_and_its_statistics():
     model = pmt.load(FOLDER / "model.pmt")
     assert [layer.name for layer in model.layers] == ["conv", "head"]
     assert model.blocks == {"B1": [0], "head": [1], "all": [0, 1]}
@@ -39,13 +37,13 @@ def test_a_model_and_its_statistics() -> None:
     assert np.allclose(found.channels["conv"], expected, rtol=1e-6)
 
 
-def test_a_data_set() -> None:
+def test_a_data_set():
     data = load(FOLDER / "data.npz")
     assert (data.class_names, data.labels.tolist()) == (("ant", "bee"), [0, 1, 1, 1])
     assert zlib.crc32(data.images.tobytes()) == 507078961
 
 
-def test_a_run_goes_on_to_its_end(tmp_path: Path) -> None:
+def test_a_run_goes_on_to_its_end(tmp_path):
     run = shutil.copytree(FOLDER / "run", tmp_path / "run")
     assert pmt.RunFolder(run).load_checkpoint()[1] == 2
     data, held_out = images(8), images(4, 9)
@@ -57,13 +55,13 @@ def test_a_run_goes_on_to_its_end(tmp_path: Path) -> None:
     assert checksum(pmt.load(run / "checkpoint.pmt")) == "e385cb44"
 
 
-def test_a_card() -> None:
+def test_a_card():
     card = read_card(FOLDER / "card.img")
     assert (card.steps, card.samples, card.checkpoints, card.damage) == (1, 1, (), ())
     assert checksum(card.start) == "7ee43e3b"
 
 
-def test_the_states_of_a_learner(tmp_path: Path) -> None:
+def test_the_states_of_a_learner(tmp_path):
     states = shutil.copy(FOLDER / "states.bin", tmp_path)
     learner = pmt.Learner(pmt.load(FOLDER / "model.pmt"), samples=60, storage=states)
     assert (learner.in_force, learner.on_trial) == ("head_alone", False)
@@ -71,7 +69,7 @@ def test_the_states_of_a_learner(tmp_path: Path) -> None:
     assert checksum(learner.model()) == "884c349b"
 
 
-def test_the_lock_of_an_export() -> None:
+def test_the_lock_of_an_export():
     lock = read_lock(FOLDER / "pmt.lock")
     assert lock.pmt == "0.1.0"
     assert lock.arguments is not None
@@ -81,12 +79,12 @@ def test_the_lock_of_an_export() -> None:
     assert lock.inputs.keys() == {"model", "optimizer_state", "data", "training"}
 
 
-def test_a_scheme_of_layers() -> None:
+def test_a_scheme_of_layers():
     scheme = UpdateScheme.load(FOLDER / "scheme.json", pmt.load(FOLDER / "model.pmt"))
     assert scheme.layers == (LayerUpdate(0, 1, True, (0,)),)
 
 
-def test_corrupted_arrays() -> None:
+def test_corrupted_arrays():
     manifest = read_manifest(FOLDER / "arrays")
     assert manifest is not None
     assert (manifest.data, manifest.images, manifest.shape) == ("kept", 1, (8, 8, 3))

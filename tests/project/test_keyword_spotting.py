@@ -1,7 +1,5 @@
 """A keyword spotter with MLPerf Tiny's operators: from its .tflite through training, and back."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -21,14 +19,14 @@ OPTIONS = {"layers": "B4,head", "epochs": 2, "batch": 24, "queries": 4, "keep_be
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def path(tmp_path_factory):
     path = tmp_path_factory.mktemp("spotter") / "kws.tflite"
     path.write_bytes(keyword_spotter())
     return path
 
 
 @pytest.fixture(scope="module")
-def trained(path: Path) -> pmt.Model:
+def trained(path):
     model = pmt.load(path)
     heard = spoken_words(240, 4, drift=0.3)
     pmt.ZOTrainer(**OPTIONS).fit(model, heard, progress=False)
@@ -44,7 +42,7 @@ def litert_agreement(path: Path, model: pmt.Model) -> float:
     return float(np.mean(found.argmax(axis=1) == ours.argmax(axis=1)))
 
 
-def test_it_is_read_layer_by_layer(path: Path) -> None:
+def test_it_is_read_layer_by_layer(path):
     model = pmt.load(path)
     separable = ["depthwise_conv2d", "conv2d"] * 4
     kinds = ["conv2d", *separable, "average_pool", "reshape", "fully_connected"]
@@ -56,7 +54,7 @@ def test_it_is_read_layer_by_layer(path: Path) -> None:
     assert litert_agreement(path, model) > 0.97
 
 
-def test_it_adapts_to_another_microphone(path: Path, trained: pmt.Model) -> None:
+def test_it_adapts_to_another_microphone(path, trained):
     model, test = pmt.load(path), spoken_words(240, 3, drift=0.3)
     before, after = model.evaluate(test), trained.evaluate(test)
     assert after.accuracy > before.accuracy + 0.08
@@ -66,7 +64,7 @@ def test_it_adapts_to_another_microphone(path: Path, trained: pmt.Model) -> None
         assert changed == (layer.index in trained.select_layers("B4,head"))
 
 
-def test_it_goes_back_into_tflite(path: Path, trained: pmt.Model, tmp_path: Path) -> None:
+def test_it_goes_back_into_tflite(path, trained, tmp_path):
     trained.save(tmp_path / "into.tflite", into=path)
     trained.save(tmp_path / "new.tflite")
     heard = spoken_words(60, 6).images
@@ -77,9 +75,7 @@ def test_it_goes_back_into_tflite(path: Path, trained: pmt.Model, tmp_path: Path
     assert len((tmp_path / "into.tflite").read_bytes()) == path.stat().st_size
 
 
-def test_the_command_line_trains_it(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_line_trains_it(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("words").mkdir()
     save_npz(spoken_words(120, 4, drift=0.3), "words/train.npz")
@@ -90,7 +86,7 @@ def test_the_command_line_trains_it(
     assert pmt.load("kws.tflite").input_shape == (49, 10, 1)
 
 
-def test_a_board_trains_the_same_bytes(path: Path, tmp_path: Path) -> None:
+def test_a_board_trains_the_same_bytes(path, tmp_path):
     need_firmware_tools(EMULATOR, "make")
     options = pmt.TrainingOptions(layers="B4,head", batch=2, queries=2, preparation="none")
     export(

@@ -1,7 +1,5 @@
 """Names are there after ``import pmt``: those that a page prints, and the public ones alone."""
 
-from __future__ import annotations
-
 import importlib
 import re
 import subprocess
@@ -30,7 +28,7 @@ for name in sys.argv[1:]:
 """
 
 
-def test_every_printed_name_is_there_after_import_pmt() -> None:
+def test_every_printed_name_is_there_after_import_pmt():
     names = {name for page in PAGES for name in _NAME.findall(page.read_text(encoding="utf-8"))}
     names -= _FILES
     assert len(names) > 80
@@ -39,7 +37,7 @@ def test_every_printed_name_is_there_after_import_pmt() -> None:
     assert done.stderr == ""
 
 
-def test_every_public_name_can_be_imported_and_a_wrong_one_is_told() -> None:
+def test_every_public_name_can_be_imported_and_a_wrong_one_is_told():
     for name in pmt.__all__:
         assert getattr(pmt, name) is not None
     assert dir(pmt) == sorted(pmt.__all__)
@@ -49,7 +47,7 @@ def test_every_public_name_can_be_imported_and_a_wrong_one_is_told() -> None:
         _ = pmt.quantise
 
 
-def test_import_pmt_loads_none_of_the_parts_that_few_need() -> None:
+def test_import_pmt_loads_none_of_the_parts_that_few_need():
     program = "import pmt, sys; print([m for m in sys.modules if m.startswith('pmt.firmware')])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout == "[]\n"

@@ -1,9 +1,6 @@
 """docs/tutorials/own_network.md as a reader runs it: torch, int8, adapted, LiteRT."""
 
-from __future__ import annotations
-
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,9 +10,7 @@ from pages import code_blocks, run_block
 BLOCKS = code_blocks("tutorials/own_network.md")
 
 
-def test_the_page_runs_and_the_network_adapts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_page_runs_and_the_network_adapts(tmp_path, monkeypatch, capsys):
     for package in ("torch", "onnx", "tflite", "ai_edge_litert"):
         pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)

@@ -1,7 +1,5 @@
 """The source distribution builds, and its wheel works with NumPy and filelock alone."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -37,7 +35,7 @@ def run(*command: str | Path, cwd: Path, variables: dict[str, str] | None = None
 
 
 @pytest.fixture(scope="module")
-def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def distributions(tmp_path_factory):
     """A folder with the sdist, and the wheel that was built from the sdist."""
     folder = tmp_path_factory.mktemp("dist")
     # The sdist is unpacked and compiled in the system's temporary folder; where ccache is there, it
@@ -49,14 +47,14 @@ def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def wheel(distributions: Path) -> zipfile.ZipFile:
+def wheel(distributions):
     (path,) = distributions.glob("*.whl")
     with zipfile.ZipFile(path) as archive:
         yield archive
 
 
 @pytest.fixture(scope="module")
-def clean_python(distributions: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def clean_python(distributions, tmp_path_factory):
     """Python of a new environment in which only the wheel was installed."""
     folder = tmp_path_factory.mktemp("clean")
     run(sys.executable, "-m", "venv", folder / "env", cwd=folder)

@@ -1,10 +1,7 @@
 """The Python programs of the pages run, each page's in order and in one namespace."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -102,7 +99,7 @@ def programs(page: str) -> list[str]:
     return [text for kind, text in code_blocks(page) if kind == "python"]
 
 
-def test_every_program_of_a_page_is_run() -> None:
+def test_every_program_of_a_page_is_run():
     pages = (str(path.relative_to(DOCS)) for path in own_pages())
     assert {page for page in pages if programs(page)} == {*PAGES, *ELSEWHERE}
     tests = DOCS.parent / "tests"
@@ -112,9 +109,7 @@ def test_every_program_of_a_page_is_run() -> None:
 # torch calls the exporter that needs no further package a legacy.
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("page", PAGES)
-def test_the_programs_of_a_page_run(
-    page: str, tmp_path: Path, shared: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_programs_of_a_page_run(page, tmp_path, shared, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mcunet-5fps.pkl").symlink_to(shared / "models" / "mcunet-5fps.pkl")
     names = PAGES[page]()
@@ -124,7 +119,7 @@ def test_the_programs_of_a_page_run(
         run_block("python", text, names)
 
 
-def test_the_python_page_says_what_expressions_give() -> None:
+def test_the_python_page_says_what_expressions_give():
     page = (DOCS / "reference" / "python.md").read_text()
     names = {"np": np, "array": np.array, "model": model()}
     names["images"] = pmt.datasets.bundled("test").images[:3]

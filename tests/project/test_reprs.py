@@ -1,7 +1,5 @@
 """The text that objects show of themselves on a terminal and in a notebook: at most 12 lines."""
 
-from __future__ import annotations
-
 import pmt
 from pmt._util.text import shortened
 from pmt.profiling.profile import profile_method

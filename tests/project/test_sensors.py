@@ -1,9 +1,6 @@
 """docs/guides/sensors.md as a reader runs it: windows of a motion sensor, a drift, the command."""
 
-from __future__ import annotations
-
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,9 +8,7 @@ import pytest
 from pages import code_blocks, run_block
 
 
-def test_the_page_runs_and_the_head_brings_nearly_all_of_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_page_runs_and_the_head_brings_nearly_all_of_it(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     blocks = code_blocks("guides/sensors.md")
     assert [kind for kind, _ in blocks] == ["python", "python", "python", ""]

@@ -1,7 +1,5 @@
 """The documentation site: it builds without a warning, offline, and has every page and name."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
@@ -17,7 +15,7 @@ DOCS = ROOT / "docs"
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site(tmp_path_factory):
     """The site, built as `make docs` does."""
     for package in ("sphinx", "myst_nb", "numpydoc", "sphinx_argparse_cli", "sphinx_copybutton"):
         pytest.importorskip(package)
@@ -36,7 +34,7 @@ def words(page: Path) -> str:
     return re.sub(r"<[^>]+>", "", page.read_text(encoding="utf-8"))
 
 
-def test_every_page_is_in_the_site_and_found_by_its_search(site: Path) -> None:
+def test_every_page_is_in_the_site_and_found_by_its_search(site):
     # A page outside of every toctree is a warning, and so an error.
     pages = [path.relative_to(DOCS).with_suffix("") for path in DOCS.rglob("*.md")]
     assert len(pages) > 30
@@ -46,7 +44,7 @@ def test_every_page_is_in_the_site_and_found_by_its_search(site: Path) -> None:
         assert f'"{page.as_posix()}"' in index
 
 
-def test_every_public_name_has_its_reference(site: Path) -> None:
+def test_every_public_name_has_its_reference(site):
     folder = site / "reference" / "api"
     made = {path.stem for path in folder.glob("*.html")}
     assert {name for name in dir(pmt) if f"pmt.{name}" not in made} == {"__version__"}
@@ -55,18 +53,18 @@ def test_every_public_name_has_its_reference(site: Path) -> None:
     assert "Preset where options is not given." in text
 
 
-def test_every_command_has_its_options(site: Path) -> None:
+def test_every_command_has_its_options(site):
     text = (site / "reference" / "commands.html").read_text(encoding="utf-8")
     for anchor in ("pmt-train", "pmt-train---learning-rate", "pmt-eval---data", "pmt-download"):
         assert f'id="{anchor}"' in text, anchor
 
 
-def test_notebooks_are_pages(site: Path) -> None:
+def test_notebooks_are_pages(site):
     for notebook in (ROOT / "notebooks").glob("*.ipynb"):
         assert (site / "notebooks" / f"{notebook.stem}.html").is_file()
 
 
-def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
+def test_nothing_is_loaded_from_elsewhere(site):
     loaded = re.compile(
         r'<(?:script|img|iframe|source|object)[^>]* (?:src|data)="(?:https?:)?//[^"]*'
         r'|<link[^>]* href="(?:https?:)?//[^"]*'
@@ -78,12 +76,12 @@ def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
     assert {name: places for name, places in found.items() if places} == {}
 
 
-def test_formulas_need_no_script(site: Path) -> None:
+def test_formulas_need_no_script(site):
     text = (site / "notebooks" / "02_what_a_perturbation_sees.html").read_text(encoding="utf-8")
     assert re.sub(r"\s+", "", text).count("<msqrt><mi>d</mi></msqrt></math>") == 1
 
 
-def test_code_of_the_tutorials_fits_its_column() -> None:
+def test_code_of_the_tutorials_fits_its_column():
     """docs/_static/pmt.css makes room for that many characters."""
     pages = [page.relative_to(DOCS) for page in (DOCS / "tutorials").glob("*.md")]
     lines = [
@@ -93,7 +91,7 @@ def test_code_of_the_tutorials_fits_its_column() -> None:
     assert [line for line in lines if len(line) > 119] == []
 
 
-def test_the_first_page_shows_readme(site: Path) -> None:
+def test_the_first_page_shows_readme(site):
     shown = " ".join(words(site / "index.html").split())
     readme = (ROOT / "README.md").read_text()
     for text in (

@@ -1,23 +1,12 @@
 """Rules of the source tree that no linter knows; the arrows are in test_architecture.py."""
 
-from __future__ import annotations
-
 import ast
 import re
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = (
-    "cpp",
-    "python",
-    "firmware_export",
-    "scripts",
-    "notebooks",
-    "tests",
-    "lab",
-    "docs",
-)
+FOLDERS = ("cpp", "python", "firmware_export", "scripts", "notebooks", "tests", "lab", "docs")
 SUFFIXES = {".py", ".pyi", ".cpp", ".hpp", ".S", ".in", ".sh", ".cmake", ".txt", ".md"}
 SOURCES = sorted(
     path.relative_to(ROOT)

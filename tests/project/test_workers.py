@@ -1,7 +1,5 @@
 """Workers of pytest-xdist: which files come first, and that a test that measures runs alone."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -61,12 +59,12 @@ def spans(folder: Path, *options: str) -> list[tuple[str, str | None, float, flo
 
 
 @pytest.fixture(scope="module")
-def of_two_workers(tmp_path_factory: pytest.TempPathFactory):
+def of_two_workers(tmp_path_factory):
     parallel = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
     return spans(tmp_path_factory.mktemp("two"), *parallel)
 
 
-def test_nothing_runs_beside_a_test_that_is_marked_alone(of_two_workers) -> None:
+def test_nothing_runs_beside_a_test_that_is_marked_alone(of_two_workers):
     assert {worker for _, worker, _, _ in of_two_workers} == {"gw0", "gw1"}
     alone = [span for span in of_two_workers if "test_alone" in span[0]]
     assert len(alone) == 2
@@ -78,7 +76,7 @@ def test_nothing_runs_beside_a_test_that_is_marked_alone(of_two_workers) -> None
     assert [span for span in of_two_workers if between[0] < span[2] < between[1]] == []
 
 
-def test_tests_of_several_workers_run_together(of_two_workers) -> None:
+def test_tests_of_several_workers_run_together(of_two_workers):
     pairs = [
         (one, other)
         for one in of_two_workers
@@ -88,7 +86,7 @@ def test_tests_of_several_workers_run_together(of_two_workers) -> None:
     assert pairs
 
 
-def test_files_of_few_tests_come_first_and_those_that_run_alone_last(of_two_workers) -> None:
+def test_files_of_few_tests_come_first_and_those_that_run_alone_last(of_two_workers):
     for worker in ("gw0", "gw1"):
         its = sorted((span for span in of_two_workers if span[1] == worker), key=itemgetter(2))
         marks = [FILES[name.split("::")[0]] for name, _, _, _ in its]
@@ -97,6 +95,6 @@ def test_files_of_few_tests_come_first_and_those_that_run_alone_last(of_two_work
     assert len({worker for name, worker, _, _ in of_two_workers if "many" in name}) == 1
 
 
-def test_a_plain_run_keeps_the_order_of_files(tmp_path: Path) -> None:
+def test_a_plain_run_keeps_the_order_of_files(tmp_path):
     names = [name.split("::")[0] for name, _, _, _ in spans(tmp_path)]
     assert list(dict.fromkeys(names)) == sorted(FILES)

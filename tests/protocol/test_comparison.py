@@ -1,7 +1,5 @@
 """Two models on the same images: differences and their intervals."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -59,7 +57,7 @@ def test_the_figures_for_json():
 
 
 @pytest.fixture
-def data() -> Dataset:
+def data():
     model = residual_network()
     return Dataset(pixels(model, 20), labels(model, 20), NAMES, "random")
 

@@ -1,7 +1,5 @@
 """Images that are to be corrupted are read once, at their own size if they have one."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Splits of the protocols: sizes, balance, disjoint parts, seeds; and Wilson's interval."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

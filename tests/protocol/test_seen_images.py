@@ -1,7 +1,5 @@
 """Images that a network was trained on are not those that it adapts to and is chosen on."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import replace
 
@@ -31,7 +29,7 @@ def idx(array: np.ndarray) -> bytes:
 
 
 @pytest.fixture
-def source(tmp_path) -> DataSource:
+def source(tmp_path):
     for name, data in (("train", TRAIN), ("t10k", TEST)):
         (tmp_path / f"{name}-images-idx3-ubyte").write_bytes(idx(data.images[:, :, :, 0]))
         (tmp_path / f"{name}-labels-idx1-ubyte").write_bytes(idx(data.labels))

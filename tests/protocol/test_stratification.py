@@ -1,7 +1,5 @@
 """Images that are held out and folds: each class by its share, copies and groups on one side."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """``pmt.from_keras``: a float network of Keras becomes an int8 model in one call."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 
@@ -16,7 +14,7 @@ from pmt.datasets import Dataset
 TRAIN = pmt.datasets.bundled("train")[:64]
 
 
-def test_without_keras(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_keras(monkeypatch):
     monkeypatch.setitem(sys.modules, "keras", None)
     with pytest.raises(ImportError) as caught:
         pmt.from_keras(object(), TRAIN)
@@ -24,7 +22,7 @@ def test_without_keras(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def keras() -> Any:
+def keras():
     pytest.importorskip("tensorflow")
     return pytest.importorskip("keras")
 
@@ -50,7 +48,7 @@ def network(keras: Any, channels: int = 1, *, rescales: bool = False) -> Any:
     return made
 
 
-def test_predictions_are_those_of_keras(keras: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_predictions_are_those_of_keras(keras, capsys):
     given = network(keras)
     model = pmt.from_keras(given, TRAIN)
     assert capsys.readouterr().out == ""
@@ -64,7 +62,7 @@ def test_predictions_are_those_of_keras(keras: Any, capsys: pytest.CaptureFixtur
     assert model.metadata["source"] == "net of Keras, quantized by pmt.from_keras"
 
 
-def test_arrays_give_the_same_weights(keras: Any) -> None:
+def test_arrays_give_the_same_weights(keras):
     given = network(keras)
     expected = pmt.from_keras(given, TRAIN).logits(TRAIN.images)
     for array in (TRAIN.images, TRAIN.images[..., 0], TRAIN.images / 255):
@@ -73,7 +71,7 @@ def test_arrays_give_the_same_weights(keras: Any) -> None:
         np.testing.assert_array_equal(model.logits(TRAIN.images), expected)
 
 
-def test_the_formula_of_pixels(keras: Any) -> None:
+def test_the_formula_of_pixels(keras):
     colored = np.repeat(TRAIN.images, 3, axis=3)
     colored[..., 1] //= 2
     mean, std = (120.0, 100.0, 80.0), (60.0, 50.0, 40.0)
@@ -84,7 +82,7 @@ def test_the_formula_of_pixels(keras: Any) -> None:
     check_close(pmt.from_keras(rescales, colored, input_std=1.0).logits(colored), rescales(colored))
 
 
-def test_windows_and_a_softmax(keras: Any) -> None:
+def test_windows_and_a_softmax(keras):
     layers, windows = keras.layers, np.random.default_rng(0).normal(size=(32, 40, 3))
     start = keras.Input((40, 3))
     x = layers.GlobalAveragePooling1D()(layers.Conv1D(6, 5, activation="relu")(start))
@@ -96,7 +94,7 @@ def test_windows_and_a_softmax(keras: Any) -> None:
     check_close(found, keras.Model(start, logits)(windows))
 
 
-def test_refused(keras: Any) -> None:
+def test_refused(keras):
     layers = keras.layers
     free = keras.Sequential([keras.Input((None, None, 1)), layers.GlobalAveragePooling2D()])
     elu = keras.Sequential(

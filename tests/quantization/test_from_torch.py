@@ -1,10 +1,7 @@
 """``pmt.from_torch``: a float network in memory becomes an int8 model in one call."""
 
-from __future__ import annotations
-
 import re
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -43,7 +40,7 @@ def logits_of(module: nn.Module, images: np.ndarray, mean: Any = 0, std: Any = 2
         return module.eval()(inputs).numpy()
 
 
-def test_batch_norm_and_the_order_of_axes_are_those_of_the_module() -> None:
+def test_batch_norm_and_the_order_of_axes_are_those_of_the_module():
     module = network()
     model = pmt.from_torch(module, TRAIN)
     assert model.input_shape == (28, 28, 1)
@@ -52,7 +49,7 @@ def test_batch_norm_and_the_order_of_axes_are_those_of_the_module() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch calls its exporter a legacy
-def test_it_is_what_the_command_makes_of_the_exported_file(tmp_path: Path) -> None:
+def test_it_is_what_the_command_makes_of_the_exported_file(tmp_path):
     module, path = network().eval(), tmp_path / "net.onnx"
     torch.onnx.export(module, torch.zeros(1, 1, 28, 28), path, dynamo=False)
     filed = quantize_model(str(path), "bundled", images=32, input_std=200.0).model
@@ -66,7 +63,7 @@ def test_it_is_what_the_command_makes_of_the_exported_file(tmp_path: Path) -> No
     np.testing.assert_array_equal(model.logits(TRAIN.images), filed.logits(TRAIN.images))
 
 
-def test_the_formula_of_pixels_is_that_of_normalize() -> None:
+def test_the_formula_of_pixels_is_that_of_normalize():
     colored = np.repeat(TRAIN.images, 3, axis=3)
     colored[..., 1] //= 2
     mean, std = (120.0, 100.0, 80.0), (60.0, 50.0, 40.0)
@@ -75,7 +72,7 @@ def test_the_formula_of_pixels_is_that_of_normalize() -> None:
     check_close(model.logits(colored), logits_of(module, colored, mean, std))
 
 
-def test_a_spread_of_pixels_divided_by_255_brings_a_warning() -> None:
+def test_a_spread_of_pixels_divided_by_255_brings_a_warning():
     message = (
         "input_std=0.229: is in units of a 0..255 pixel, and below one of them; give 255 times the "
         "mean and std of pixels 0..1"
@@ -85,7 +82,7 @@ def test_a_spread_of_pixels_divided_by_255_brings_a_warning() -> None:
     assert [warning.filename for warning in caught] == [__file__]
 
 
-def test_the_module_stays_as_it_was() -> None:
+def test_the_module_stays_as_it_was():
     module = network().train()
     module[1].eval()  # as where batch norm is frozen
     before = {name: value.clone() for name, value in module.state_dict().items()}
@@ -96,7 +93,7 @@ def test_the_module_stays_as_it_was() -> None:
     assert all(torch.equal(after[name], value) for name, value in before.items())
 
 
-def test_modes_come_back_after_an_error() -> None:
+def test_modes_come_back_after_an_error():
     module = network(3).train()
     with pytest.raises(ValueError, match="does not run"):
         pmt.from_torch(module, TRAIN)
@@ -121,7 +118,7 @@ def pairs() -> Any:
     ],
     ids=["uint8", "gray", "floats", "tensor", "tensor of floats", "torch Dataset", "DataLoader"],
 )
-def test_every_kind_of_calibration_gives_the_same_weights(given: Any) -> None:
+def test_every_kind_of_calibration_gives_the_same_weights(given):
     module = network()
     expected, found = pmt.from_torch(module, SAME), pmt.from_torch(module, given)
     images = TRAIN.images
@@ -140,7 +137,7 @@ WINDOWS = np.random.default_rng(0).normal(size=(16, 40, 3)).astype(np.float32)
     ],
     ids=["array", "tensor", "data set"],
 )
-def test_windows(given: dict[str, Any]) -> None:
+def test_windows(given):
     torch.manual_seed(0)
     convolutions = (nn.Conv1d(3, 6, 5), nn.ReLU(), nn.AdaptiveAvgPool1d(1))
     module = nn.Sequential(*convolutions, nn.Flatten(), nn.Linear(6, 2))
@@ -151,7 +148,7 @@ def test_windows(given: dict[str, Any]) -> None:
     check_close(model.logits(WINDOWS[:, None]), expected)
 
 
-def test_vectors() -> None:
+def test_vectors():
     torch.manual_seed(0)
     module = nn.Sequential(nn.Linear(12, 8), nn.ReLU(), nn.Linear(8, 3))
     inputs = torch.randn(16, 12)
@@ -163,7 +160,7 @@ def test_vectors() -> None:
         pmt.from_torch(module, inputs, features=True, input_mean=0)
 
 
-def test_other_precisions_and_compiled_modules() -> None:
+def test_other_precisions_and_compiled_modules():
     module = network()
     expected = pmt.from_torch(module, TRAIN).logits(TRAIN.images)
     for other in (network().double(), torch.compile(network(), backend="eager")):
@@ -172,7 +169,7 @@ def test_other_precisions_and_compiled_modules() -> None:
         np.testing.assert_allclose(model.logits(TRAIN.images), expected, atol=1e-6)
 
 
-def test_classes_have_the_names_of_the_data_or_those_given() -> None:
+def test_classes_have_the_names_of_the_data_or_those_given():
     module = network()
     assert pmt.from_torch(module, TRAIN).class_names == TRAIN.class_names
     assert pmt.from_torch(module, TRAIN.images).class_names is None
@@ -225,25 +222,25 @@ class Singular(nn.Module):
          "module Sequential: 1 thing is not supported:\n- node '/1/Gelu' (Gelu): this operator"),
     ],
 )  # fmt: skip
-def test_refused(module: Any, calibration: Any, error: type[Exception], message: str) -> None:
+def test_refused(module, calibration, error, message):
     with pytest.raises(error) as caught:
         pmt.from_torch(module, calibration)
     assert str(caught.value).startswith(message)
 
 
-def test_nothing_is_printed_before_an_error(capfd: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_printed_before_an_error(capfd):
     with pytest.raises(ValueError, match="refuses Singular"):
         pmt.from_torch(Singular(), TRAIN)
     assert capfd.readouterr() == ("", "")
 
 
-def test_the_cause_of_an_error_is_kept() -> None:
+def test_the_cause_of_an_error_is_kept():
     with pytest.raises(ValueError, match="does not run") as caught:
         pmt.from_torch(Broken(), TRAIN)
     assert isinstance(caught.value.__cause__, KeyError)
 
 
-def test_options_out_of_range() -> None:
+def test_options_out_of_range():
     with pytest.raises(ValueError, match=r"^images=-1 must be 0\.\."):
         pmt.from_torch(network(), TRAIN, images=-1)
     with pytest.raises(ValueError, match=r"^ranges 'max' are unknown; choose one of minmax"):
@@ -254,14 +251,14 @@ def test_options_out_of_range() -> None:
         pmt.from_torch(network(), floats, input_std=60.0)
 
 
-def test_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_torch(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(ImportError) as caught:
         pmt.from_torch(object(), TRAIN)
     assert str(caught.value) == f"pmt.from_torch needs the package torch: {install_hint('torch')}"
 
 
-def test_logits_beyond_a_hard_sigmoid_at_the_end_are_equal() -> None:
+def test_logits_beyond_a_hard_sigmoid_at_the_end_are_equal():
     torch.manual_seed(0)
     body = nn.Sequential(nn.Flatten(), nn.Linear(64, 4))
     with torch.no_grad():
@@ -287,7 +284,7 @@ def test_logits_beyond_a_hard_sigmoid_at_the_end_are_equal() -> None:
          "module.to_empty(device='cpu') and load_state_dict"),
     ],
 )  # fmt: skip
-def test_parameters_that_hold_no_numbers_to_read(changed: Any, message: str) -> None:
+def test_parameters_that_hold_no_numbers_to_read(changed, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         pmt.from_torch(changed(network()), TRAIN)
 
@@ -300,7 +297,7 @@ def test_parameters_that_hold_no_numbers_to_read(changed: Any, message: str) -> 
         ({"features": None}, "features=None must be True or False"),
     ],
 )
-def test_arguments_of_a_wrong_type(given: dict[str, Any], message: str) -> None:
+def test_arguments_of_a_wrong_type(given, message):
     with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
         pmt.from_torch(network(), TRAIN, **given)
     with pytest.raises(

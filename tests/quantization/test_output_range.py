@@ -1,7 +1,5 @@
 """The range of the int8 output, made wide enough for the logits of images."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

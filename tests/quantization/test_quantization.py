@@ -1,7 +1,5 @@
 """Post-training quantization: batch norms, ranges, scales, and int8 against float."""
 
-from __future__ import annotations
-
 import emulator
 import numpy as np
 import pytest

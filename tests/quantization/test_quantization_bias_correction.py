@@ -1,7 +1,5 @@
 """Bias correction: the mean of what int8 adds is taken off."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from float_networks import mobile_network, random_images

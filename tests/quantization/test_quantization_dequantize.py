@@ -1,7 +1,5 @@
 """The float network of an int8 network, and back."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from networks import pixels, residual_network, smooth_network

@@ -1,7 +1,5 @@
 """Cross-layer equalization: the function stays, the noise falls."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Ranges of activations: histograms, and the range of least squared error."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

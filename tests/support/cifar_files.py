@@ -1,7 +1,5 @@
 """Small folders in the layouts of CIFAR-10, CIFAR-100 and CIFAR-10-C."""
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A small model and small data sets on disk, and ways to run the command on them."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -33,8 +31,7 @@ def write_data(folder: Path, *, train: int = 60, test: int = 20, size: int = 8) 
     for seed, (split, count) in enumerate((("train", train), ("test", test))):
         images = pixels(model, count, seed=seed)
         save_npz(
-            Dataset(images, labels(model, count, seed=seed), names, "random"),
-            path / f"{split}.npz",
+            Dataset(images, labels(model, count, seed=seed), names, "random"), path / f"{split}.npz"
         )
     return path
 

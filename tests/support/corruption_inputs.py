@@ -1,7 +1,5 @@
 """Images and constants to corrupt with: pixels from arithmetic, the same on every machine."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A web server on this machine for downloads: it breaks off, forgets ranges or lies as told."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -4,8 +4,6 @@ A console block begins with a prompt, ``$ ``; under a command stands what it pri
 stands for any lines. A Python block prints what the plain block right behind it holds.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

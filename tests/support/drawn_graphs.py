@@ -1,7 +1,5 @@
 """Graphs drawn at random: every operation, window, padding and clamp that the format knows."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -4,8 +4,6 @@ It shares no code with the core. Accumulators are float64 sums of integers below
 exact; every step after them is float32, in the order the design states.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Building and running exported projects in tests."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Float networks for the tests of the quantizer."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Made overlays for the corruption frost: real names, real formats, pixels from arithmetic."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Images with a section of a stranger's making, under a right checksum."""
 
-from __future__ import annotations
-
 from pmt.model import Model
 from pmt.net.image import _SECTIONS, _assemble, _open
 

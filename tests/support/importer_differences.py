@@ -1,7 +1,5 @@
 """Differences of an imported network's values from those of LiteRT, its format's own engine."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The end of every error about a missing optional package."""
 
-from __future__ import annotations
-
 __all__ = ["install_hint"]
 
 

@@ -1,7 +1,5 @@
 """Runs that are interrupted."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -3,8 +3,6 @@
 A DS-CNN of 49 x 10 MFCC and 12 words: random filters, a head solved by least squares.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from tflite_builder import TfliteBuilder
 

@@ -1,7 +1,5 @@
 """LiteRT on the bytes of a .tflite file."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Small copies of data sets in their official layouts, each image of one color."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

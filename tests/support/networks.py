@@ -1,7 +1,5 @@
 """Small networks for tests, built as graphs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

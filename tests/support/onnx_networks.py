@@ -1,7 +1,5 @@
 """Small ONNX models, node by node, and what ONNX Runtime computes of them."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Code of a page of the documents, run as a reader runs it."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

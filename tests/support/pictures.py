@@ -1,7 +1,5 @@
 """Plots that are compared with stored pictures, pixel by pixel."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

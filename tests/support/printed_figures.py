@@ -1,7 +1,5 @@
 """Figures that a command prints as JSON, to compare with those of the function behind it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """The error of a damaged file, as text."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Requirements of a test: on CI a missing one fails the test, elsewhere it skips it."""
 
-from __future__ import annotations
-
 import os
 import shutil
 

@@ -1,12 +1,8 @@
 """Fixtures that the tests of pmt and of the lab share."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
-from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from firmware_tools import TARGET, make, need_firmware_tools, random_dataset
@@ -19,7 +15,7 @@ from pmt.firmware.export import export
 
 
 @pytest.fixture(scope="session")
-def shared() -> Path:
+def shared():
     """The folder of models, data and golden outputs: ../shared, or PMT_SHARED."""
     beside = Path(__file__).resolve().parents[3] / "shared"
     folder = Path(os.environ.get("PMT_SHARED") or beside)
@@ -29,20 +25,20 @@ def shared() -> Path:
 
 
 @pytest.fixture
-def few_names(monkeypatch: pytest.MonkeyPatch) -> None:
+def few_names(monkeypatch):
     """Two methods and two official data sets: a help's golden shows how names are listed."""
     monkeypatch.setattr("pmt.methods.METHODS", ("default", "mezo"))
     monkeypatch.setattr("pmt.datasets.layouts.OFFICIAL", layouts.OFFICIAL[:2])
 
 
 @pytest.fixture
-def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def wide_terminal(monkeypatch):
     """A terminal as wide as the one that the goldens of help were written on."""
     monkeypatch.setenv("COLUMNS", "100")
 
 
 @pytest.fixture
-def one_torch_thread() -> Iterator[None]:
+def one_torch_thread():
     """One thread for torch: several are slower on networks as small as those of the tests."""
     torch = pytest.importorskip("torch")
     threads = torch.get_num_threads()
@@ -52,17 +48,17 @@ def one_torch_thread() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def mcunet_path(shared: Path) -> Path:
+def mcunet_path(shared):
     return shared / "models" / "mcunet-5fps.pkl"
 
 
 @pytest.fixture(scope="session")
-def resnet8_path(shared: Path) -> Path:
+def resnet8_path(shared):
     return shared / "models" / "resnet8_cifar10_int8.tflite"
 
 
 @pytest.fixture(scope="session")
-def unpack(shared: Path) -> ModuleType:
+def unpack(shared):
     """The script that unpacks the shared images."""
     spec = importlib.util.spec_from_file_location("unpack", shared / "data" / "unpack.py")
     assert spec is not None
@@ -73,7 +69,7 @@ def unpack(shared: Path) -> ModuleType:
 
 
 @pytest.fixture(scope="session")
-def cifar10_dir(unpack: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def cifar10_dir(unpack, tmp_path_factory):
     """CIFAR-10 in its official binary layout; test_batch.bin has 1,000 of the 10,000 images."""
     folder = tmp_path_factory.mktemp("cifar10") / "cifar-10-batches-bin"
     unpack.cifar10(folder)
@@ -81,7 +77,7 @@ def cifar10_dir(unpack: ModuleType, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 @pytest.fixture(scope="session")
-def firmware_objects(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def firmware_objects(tmp_path_factory):
     """A built project: the objects of what every board's project is made of."""
     need_firmware_tools("make")
     folder = tmp_path_factory.mktemp("firmware_objects") / "fw"

@@ -1,7 +1,5 @@
 """Writes small .tflite files for the tests of the importer."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ Scales follow from the spread that random inputs have after each operator, so th
 clip nor vanish and a wrong rounding shows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

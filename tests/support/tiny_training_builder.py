@@ -1,7 +1,5 @@
 """Writes small tiny-training archives for the tests of the importer."""
 
-from __future__ import annotations
-
 import pickle
 import zipfile
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A trainer of a user's own: one that pmt has never heard of."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

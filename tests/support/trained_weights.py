@@ -1,7 +1,5 @@
 """The weights of each layer that an update scheme trains."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from pmt.baselines.backprop.scheme import UpdateScheme

@@ -5,8 +5,6 @@ rounding errors stay as they were, and a value that was clipped stays where it w
 of this function is the straight-through gradient, by definition and without torch.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import emulator

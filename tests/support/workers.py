@@ -1,7 +1,5 @@
 """Hooks for the workers of pytest-xdist: the order of files, and tests that run alone."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 from collections import Counter

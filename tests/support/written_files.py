@@ -1,7 +1,5 @@
 """Readers of written files that no importer reads: arrays and C sources."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Channel statistics on clean images, and their restoration on other ones."""
 
-from __future__ import annotations
-
 import json
 import re
 

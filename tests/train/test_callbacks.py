@@ -1,7 +1,5 @@
 """Callbacks: what they are told, how they end a run, and those that come with pmt."""
 
-from __future__ import annotations
-
 import io
 import sys
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Work and memory against figures counted by hand, and against the paper's."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest
@@ -9,21 +7,12 @@ from networks import CONV, DEPTH, HEAD, chain, residual_network
 
 import pmt
 from pmt import _core
-from pmt.baselines.backprop.cost import (
-    Arithmetic,
-    backward_memory,
-    backward_work,
-)
+from pmt.baselines.backprop.cost import Arithmetic, backward_memory, backward_work
 from pmt.baselines.backprop.scheme import LayerUpdate, UpdateScheme
 from pmt.baselines.sparse_update.contribution import layer_memory, scheme_memory
 from pmt.baselines.sparse_update.options import PUBLISHED, published_scheme
 from pmt.model import Model
-from pmt.train.costs.memory import (
-    arena_bytes,
-    inference_moments,
-    peak_moment,
-    zeroth_order_memory,
-)
+from pmt.train.costs.memory import arena_bytes, inference_moments, peak_moment, zeroth_order_memory
 from pmt.train.costs.work import device_restarts, zeroth_order_work
 
 

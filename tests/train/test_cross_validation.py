@@ -1,7 +1,5 @@
 """The head judged by cross-validation, where few images are held out."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """The public engine: losses of perturbed layers are those of models with these very weights."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from networks import every_op, labels, pixels, residual_network

@@ -1,7 +1,5 @@
 """Estimators and optimizers of a user's own: what they get and give, and runs that resume."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

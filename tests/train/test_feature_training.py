@@ -1,7 +1,5 @@
 """Training of models that end in features: float targets, custom losses, refusals."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 
@@ -41,7 +39,7 @@ def squares(outputs: np.ndarray, targets: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("layer", ["sum", "pooled", "stem"])
 @pytest.mark.parametrize("loss", ["squared_error", squares])
-def test_training_brings_features_nearer_to_their_targets(layer: str, loss: Any) -> None:
+def test_training_brings_features_nearer_to_their_targets(layer, loss):
     model, data = task(layer)
     before = error(model, data)
     result = pmt.ZOTrainer(loss=loss, **OPTIONS).fit(model, data, progress=False)
@@ -51,7 +49,7 @@ def test_training_brings_features_nearer_to_their_targets(layer: str, loss: Any)
     assert "no state is chosen: targets are trained, and states are compared by" in str(result)
 
 
-def test_the_loss_of_a_step_is_that_of_the_whole_map() -> None:
+def test_the_loss_of_a_step_is_that_of_the_whole_map():
     model, data = task("sum", images=4)
     seen = []
 
@@ -110,9 +108,7 @@ def test_the_loss_of_a_step_is_that_of_the_whole_map() -> None:
         ),
     ],
 )
-def test_losses_and_labels_that_do_not_go_with_features_are_refused(
-    loss: Any, kind: str, message: str
-) -> None:
+def test_losses_and_labels_that_do_not_go_with_features_are_refused(loss, kind, message):
     model, data = task("sum")
     kinds = {
         "targets": data,
@@ -126,7 +122,7 @@ def test_losses_and_labels_that_do_not_go_with_features_are_refused(
 
 @pytest.mark.parametrize("argument", ["valid", "held_out"])
 @pytest.mark.parametrize("given", ["8 features", "1 output"])
-def test_images_to_measure_on_are_refused(given: str, argument: str) -> None:
+def test_images_to_measure_on_are_refused(given, argument):
     model = smooth_network(classes=1) if given == "1 output" else task("pooled")[0]
     images = pixels(model, 32)
     data = Dataset.with_targets(images, model.outputs(images))
@@ -138,7 +134,7 @@ def test_images_to_measure_on_are_refused(given: str, argument: str) -> None:
         pmt.ZOTrainer(loss="squared_error", **OPTIONS).fit(model, data, **{argument: data})
 
 
-def test_the_engine_returns_features_and_no_cross_entropy() -> None:
+def test_the_engine_returns_features_and_no_cross_entropy():
     model, data = task("sum")
     engine = pmt.Engine(model)
     nodes = np.zeros((3, 1, 8), np.int8)
@@ -154,9 +150,7 @@ def test_the_engine_returns_features_and_no_cross_entropy() -> None:
 
 
 @pytest.mark.parametrize("layer", ["sum", "pooled", "project"])
-def test_all_kernels_and_threads_train_the_same_bytes(
-    layer: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_kernels_and_threads_train_the_same_bytes(layer, monkeypatch):
     found = {}
     for kernels in _core.available_kernels():
         monkeypatch.setenv("PMT_ISA", kernels)

@@ -1,10 +1,7 @@
 """Training on targets: of any size that the output can express, of one output, from files."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,7 +35,7 @@ def fitted(model: pmt.Model, data: Any, **changes: Any) -> pmt.RunResult:
 
 @pytest.mark.parametrize("factor", [1.0, 30.0, 1000.0])
 @pytest.mark.parametrize("end", [-128, 127])
-def test_every_target_of_the_output_trains(factor: float, end: int) -> None:
+def test_every_target_of_the_output_trains(factor, end):
     model = scaled(factor)
     images = pixels(model, 8)
     target = np.full((8, 1), 0.1 * factor * end, np.float32)
@@ -51,7 +48,7 @@ def test_every_target_of_the_output_trains(factor: float, end: int) -> None:
     assert result.epochs[0]["changed"] > 0
 
 
-def test_targets_outside_of_the_range_are_refused() -> None:
+def test_targets_outside_of_the_range_are_refused():
     model = scaled(10.0)
     images = pixels(model, 4)
     expected = (
@@ -69,7 +66,7 @@ def test_targets_outside_of_the_range_are_refused() -> None:
         fitted(model, Dataset.with_targets(images, [0, 1, -0.5, 1]), loss="binary_cross_entropy")
 
 
-def test_an_output_too_wide_for_any_target_is_refused() -> None:
+def test_an_output_too_wide_for_any_target_is_refused():
     model = scaled(1e5)
     expected = (
         "data set 'targets' holds targets from 0 to 3: loss='squared_error' takes outputs of at "
@@ -80,7 +77,7 @@ def test_an_output_too_wide_for_any_target_is_refused() -> None:
         fitted(model, Dataset.with_targets(pixels(model, 4), [0, 1, 2, 3]))
 
 
-def test_a_network_of_one_output_learns_labels_0_and_1() -> None:
+def test_a_network_of_one_output_learns_labels_0_and_1():
     model = smooth_network(classes=1)
     images = pixels(model, 24)
     logits = model.logits(images)[:, 0]
@@ -96,7 +93,7 @@ def test_a_network_of_one_output_learns_labels_0_and_1() -> None:
 
 
 @pytest.mark.parametrize("loss", ["cross_entropy", "entropy"])
-def test_one_output_is_not_compared_with_others(loss: str) -> None:
+def test_one_output_is_not_compared_with_others(loss):
     model = smooth_network(classes=1)
     expected = (
         f"loss='{loss}' compares outputs with each other, and the model has one; use "
@@ -106,7 +103,7 @@ def test_one_output_is_not_compared_with_others(loss: str) -> None:
         fitted(model, (pixels(model, 8), np.zeros(8, int)), loss=loss)
 
 
-def test_equal_labels_are_told() -> None:
+def test_equal_labels_are_told():
     model = smooth_network(classes=1)
     expected = (
         "all 8 targets of data set 'data' are equal: training teaches the model a constant; add "
@@ -117,9 +114,7 @@ def test_equal_labels_are_told() -> None:
 
 
 @pytest.mark.parametrize(("kind", "classes"), [("targets", 1), ("targets", 3), ("labels", 1)])
-def test_the_command_line_trains_on_targets_of_a_file(
-    kind: str, classes: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_line_trains_on_targets_of_a_file(kind, classes, tmp_path, capsys):
     model = smooth_network(classes=classes)
     model.save(tmp_path / "one.pmt")
     images, values = pixels(model, 24), np.arange(24) % 2
@@ -139,9 +134,7 @@ def test_the_command_line_trains_on_targets_of_a_file(
     assert main(["show", str(tmp_path / "data.npz"), "--out", str(tmp_path / "sheet.png")]) == 0
 
 
-def test_the_command_line_refuses_a_loss_before_it_remarks_on_the_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_line_refuses_a_loss_before_it_remarks_on_the_run(tmp_path, capsys):
     model = smooth_network(classes=1)
     model.save(tmp_path / "one.pmt")
     images = pixels(model, 12)
@@ -155,7 +148,7 @@ def test_the_command_line_refuses_a_loss_before_it_remarks_on_the_run(
 
 
 @pytest.mark.parametrize("classes", [1, 3])
-def test_the_command_line_exports_targets_of_a_file(classes: int, tmp_path: Path) -> None:
+def test_the_command_line_exports_targets_of_a_file(classes, tmp_path):
     model = smooth_network(classes=classes)
     model.save(tmp_path / "one.pmt")
     images = pixels(model, 12)

@@ -1,7 +1,5 @@
 """Extensions that wrap around, lose a mask, change the history, or keep what no file holds."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 
@@ -26,7 +24,7 @@ def fitted(model: pmt.Model | None = None, **changes: Any) -> pmt.RunResult:
 
 @pytest.mark.parametrize("kind", [np.int64, np.uint64])
 @pytest.mark.parametrize("end", ["min", "max"])
-def test_an_update_saturates(kind: Any, end: str) -> None:
+def test_an_update_saturates(kind, end):
     model = residual_network()
     before = model.core.weights(model.layers[-1].index)
     value = getattr(np.iinfo(kind), end)
@@ -83,14 +81,14 @@ def masked(values: Any) -> Any:
          "loss <lambda> must return real numbers; got complex ones"),
     ],
 )  # fmt: skip
-def test_what_an_extension_returns_is_checked(changes: Any, error: str) -> None:
+def test_what_an_extension_returns_is_checked(changes, error):
     model = residual_network()
     with pytest.raises((ValueError, TypeError), match=f"^{re.escape(error)}$"):
         fitted(model, **changes)
     assert model.image() == residual_network().image()
 
 
-def test_an_engine_takes_only_weights_that_it_can_hold() -> None:
+def test_an_engine_takes_only_weights_that_it_can_hold():
     engine = pmt.Engine(residual_network(), "head")
     weights = engine.weights("head")
     wrong = weights.copy()
@@ -108,7 +106,7 @@ def test_an_engine_takes_only_weights_that_it_can_hold() -> None:
     engine.set_weights("head", wrong)  # of a file, which may hold it
 
 
-def test_a_huge_gradient_is_bounded_without_a_warning() -> None:
+def test_a_huge_gradient_is_bounded_without_a_warning():
     fitted(estimator=gradients(lambda g: g - 1e308))
 
 
@@ -153,17 +151,17 @@ class Kept:
     ],
 )  # fmt: skip
 def test_a_state_that_no_checkpoint_restores_is_refused_before_the_first_step(
-    optimizer: Any, error: str, tmp_path: Any
-) -> None:
+    optimizer, error, tmp_path
+):
     with pytest.raises((TypeError, ValueError), match=f"^{re.escape(error)}$"):
         fitted(optimizer=optimizer, out=tmp_path / "run")
 
 
-def test_numbers_and_text_are_a_state() -> None:
+def test_numbers_and_text_are_a_state():
     fitted(optimizer=Kept({"x": np.full(3, np.nan), "n": 3, "text": "abc", "c": 1j}))
 
 
-def test_callbacks_cannot_change_the_history(tmp_path: Any) -> None:
+def test_callbacks_cannot_change_the_history(tmp_path):
     def spoil(event: Any) -> None:
         event.record["loss"] = event.record["train_loss"] = -1.0
 
@@ -183,7 +181,7 @@ def test_callbacks_cannot_change_the_history(tmp_path: Any) -> None:
     assert result.epochs[0]["train_loss"] == plain.epochs[0]["train_loss"]
 
 
-def test_a_callable_that_saturates_is_told() -> None:
+def test_a_callable_that_saturates_is_told():
     def large(z: Any, y: Any) -> Any:
         return np.full(z.shape[:2], 5000.0)
 

@@ -1,7 +1,5 @@
 """The choice of an input stage by forward passes, alone and as a phase of a run."""
 
-from __future__ import annotations
-
 import io
 import re
 import sys

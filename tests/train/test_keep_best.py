@@ -1,7 +1,5 @@
 """The best state of a run: how it is chosen, kept and resumed, and the steps back to it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -205,12 +203,12 @@ def test_the_warning_outlives_a_kill_behind_the_last_epoch(tmp_path, monkeypatch
 
 
 @pytest.fixture(scope="module")
-def watched() -> pmt.datasets.Dataset:
+def watched():
     return pmt.corruptions.corrupt(pmt.datasets.bundled("test").take(60), "fog", 5, seed=1)
 
 
 @pytest.fixture(scope="module")
-def foggy() -> pmt.datasets.Dataset:
+def foggy():
     return pmt.corruptions.corrupt(pmt.datasets.bundled("train").take(200), "fog", 5)
 
 

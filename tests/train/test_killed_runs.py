@@ -1,7 +1,5 @@
 """Runs that are killed at any change that they make to a disk: the same call goes on."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

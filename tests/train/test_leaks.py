@@ -1,7 +1,5 @@
 """Images that stand on both sides of a run: refused, or told."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

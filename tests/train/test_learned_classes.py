@@ -1,7 +1,5 @@
 """The class names of a model that is trained for other classes than it names."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

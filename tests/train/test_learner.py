@@ -1,9 +1,5 @@
 """`pmt.Learner`: what runs on a board, on this machine."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 from networks import convolution_before_mean
@@ -21,7 +17,7 @@ from pmt.train.prepare import (
 
 
 @pytest.fixture(scope="module")
-def model() -> pmt.Model:
+def model():
     """The bundled network with statistics of clean images."""
     network = pmt.load("fashion_mnist_dscnn")
     clean = datasets.bundled("train").images[-256:]
@@ -29,12 +25,12 @@ def model() -> pmt.Model:
 
 
 @pytest.fixture(scope="module")
-def noisy() -> Dataset:
+def noisy():
     return corruptions.corrupt(datasets.bundled("train").take(120), "impulse_noise", 5, seed=0)
 
 
 @pytest.fixture(scope="module")
-def test_images() -> Dataset:
+def test_images():
     return corruptions.corrupt(datasets.bundled("test").take(300), "impulse_noise", 5, seed=1)
 
 
@@ -42,9 +38,7 @@ def accuracy(learner: pmt.Learner, data: Dataset) -> float:
     return float((learner.predict(data.images).labels == data.labels).mean())
 
 
-def test_a_learner_adapts_and_predicts_by_the_old_state_meanwhile(
-    model: pmt.Model, noisy: Dataset, test_images: Dataset
-) -> None:
+def test_a_learner_adapts_and_predicts_by_the_old_state_meanwhile(model, noisy, test_images):
     learner = pmt.Learner(model, samples=120)
     before = learner.predict(test_images.images[:5]).logits
     start = accuracy(learner, test_images)
@@ -69,7 +63,7 @@ def test_a_learner_adapts_and_predicts_by_the_old_state_meanwhile(
     assert (predicted.margins == margins[:, -1] - margins[:, -2]).all()
 
 
-def test_epochs_go_on_from_the_best_state(model: pmt.Model, noisy: Dataset) -> None:
+def test_epochs_go_on_from_the_best_state(model, noisy):
     images = corruptions.corrupt(datasets.bundled("train").take(400), "impulse_noise", 5, seed=0)
     options = pmt.preset("default", layers="B2", batch=4, queries=8, epochs=3)
     learner = pmt.Learner(model, samples=400, options=options)
@@ -93,9 +87,7 @@ def test_epochs_go_on_from_the_best_state(model: pmt.Model, noisy: Dataset) -> N
 
 
 @pytest.mark.parametrize("windows", [False, True])
-def test_without_labels_it_aligns_as_align_does(
-    model: pmt.Model, noisy: Dataset, windows: bool
-) -> None:
+def test_without_labels_it_aligns_as_align_does(model, noisy, windows):
     twice = np.concatenate([noisy.images[:40], noisy.images[:7]])  # copies count once
     learner = pmt.Learner(model, windows=windows, samples=47)
     learner.observe(twice)
@@ -107,9 +99,7 @@ def test_without_labels_it_aligns_as_align_does(
 
 
 @pytest.mark.parametrize("windows", [False, True])
-def test_a_learner_chooses_filters_as_the_preparation_does(
-    model: pmt.Model, noisy: Dataset, windows: bool
-) -> None:
+def test_a_learner_chooses_filters_as_the_preparation_does(model, noisy, windows):
     learner = pmt.Learner(model, windows=windows, choose_input=True, samples=40)
     learner.observe(np.concatenate([noisy.images[:36], noisy.images[:4]]))  # copies count once
     before = learner.predict(noisy.images[:5]).logits
@@ -128,9 +118,7 @@ def test_a_learner_chooses_filters_as_the_preparation_does(
     assert labels.tolist() == adapted.predict(noisy.images).tolist()
 
 
-def test_chosen_filters_are_a_part_of_the_state(
-    model: pmt.Model, noisy: Dataset, tmp_path: Path
-) -> None:
+def test_chosen_filters_are_a_part_of_the_state(model, noisy, tmp_path):
     place = tmp_path / "states.bin"
     first = pmt.Learner(model, choose_input=True, samples=90, storage=place)
     first.observe(noisy.images[:90], noisy.labels[:90])
@@ -148,9 +136,7 @@ def test_chosen_filters_are_a_part_of_the_state(
     assert again.sizes.phases().keys() == {"predict", "input", "align", "head"}
 
 
-def test_a_learner_of_fixed_filters_rolls_back_to_no_others(
-    model: pmt.Model, noisy: Dataset, tmp_path: Path
-) -> None:
+def test_a_learner_of_fixed_filters_rolls_back_to_no_others(model, noisy, tmp_path):
     place = tmp_path / "states.bin"
     first = pmt.Learner(model, choose_input=True, samples=40, storage=place)
     first.observe(noisy.images[:40])
@@ -168,9 +154,7 @@ def test_a_learner_of_fixed_filters_rolls_back_to_no_others(
         second.roll_back()
 
 
-def test_a_storage_is_of_one_model_and_one_training(
-    model: pmt.Model, noisy: Dataset, tmp_path: Path
-) -> None:
+def test_a_storage_is_of_one_model_and_one_training(model, noisy, tmp_path):
     place = tmp_path / "states.bin"
     first = pmt.Learner(model, samples=40, storage=place)
     first.observe(noisy.images[:40])
@@ -190,13 +174,13 @@ def test_a_storage_is_of_one_model_and_one_training(
     assert place.read_bytes() == before
 
 
-def test_the_memory_of_many_samples_is_planned(model: pmt.Model) -> None:
+def test_the_memory_of_many_samples_is_planned(model):
     sizes = [pmt.Learner(model, samples=n).sizes for n in (1_000, 60_000)]
     assert sizes[0].streams == sizes[1].streams != ()
     assert sizes[1].persistent > sizes[0].persistent + 59_000 * 16
 
 
-def test_epochs_read_frames_behind_the_chosen_filters(model: pmt.Model, noisy: Dataset) -> None:
+def test_epochs_read_frames_behind_the_chosen_filters(model, noisy):
     options = pmt.preset("default", layers="B2", batch=4, queries=8, epochs=1)
     learner = pmt.Learner(model, choose_input=True, samples=120, options=options)
     learner.observe(noisy.images, noisy.labels)
@@ -209,7 +193,7 @@ def test_epochs_read_frames_behind_the_chosen_filters(model: pmt.Model, noisy: D
         behind.begin("input")
 
 
-def test_few_frames_choose_no_filter(model: pmt.Model, noisy: Dataset) -> None:
+def test_few_frames_choose_no_filter(model, noisy):
     with pytest.raises(ValueError, match="no statistics of clean images"):
         pmt.Learner(without_statistics(model), choose_input=True)
     with pytest.raises(ValueError, match="samples=29: filters are chosen on 30 or more"):
@@ -225,7 +209,7 @@ def test_few_frames_choose_no_filter(model: pmt.Model, noisy: Dataset) -> None:
         learner.predict(np.zeros((1, 28, 28, 1), np.int8))
 
 
-def test_states_outlive_the_process(model: pmt.Model, noisy: Dataset, tmp_path: Path) -> None:
+def test_states_outlive_the_process(model, noisy, tmp_path):
     place = tmp_path / "states.bin"
     images = noisy.images[:3]
     first = pmt.Learner(model, samples=120, storage=place)
@@ -254,9 +238,7 @@ def test_states_outlive_the_process(model: pmt.Model, noisy: Dataset, tmp_path: 
     assert (kept.predict(images).logits == aligned).all()
 
 
-def test_weights_of_windows_are_a_part_of_the_state(
-    model: pmt.Model, noisy: Dataset, tmp_path: Path
-) -> None:
+def test_weights_of_windows_are_a_part_of_the_state(model, noisy, tmp_path):
     given = {"windows": True, "samples": 60, "storage": tmp_path / "states"}
     learner = pmt.Learner(model, **given)
     learner.observe(noisy.images[:60], noisy.labels[:60])
@@ -269,7 +251,7 @@ def test_weights_of_windows_are_a_part_of_the_state(
     assert learner.model().image() == without_statistics(model).image()
 
 
-def test_a_damaged_storage_is_the_original_model(model: pmt.Model, tmp_path: Path) -> None:
+def test_a_damaged_storage_is_the_original_model(model, tmp_path):
     place = tmp_path / "states.bin"
     place.write_bytes(bytes(range(256)) * 200)
     assert pmt.Learner(model, storage=place).in_force == "original"
@@ -285,7 +267,7 @@ def test_a_damaged_storage_is_the_original_model(model: pmt.Model, tmp_path: Pat
         )
 
 
-def test_one_output_is_predicted_by_its_sign() -> None:
+def test_one_output_is_predicted_by_its_sign():
     model = pmt.load("fashion_mnist_dscnn", classes=1)
     head = model.layers[-1].index
     signs = np.where(np.arange(128) % 2, 1, -1).astype(np.int8).reshape(model.weights(head).shape)
@@ -299,7 +281,7 @@ def test_one_output_is_predicted_by_its_sign() -> None:
     np.testing.assert_array_equal(found.margins, np.abs(logits[:, 0]))
 
 
-def test_errors_name_the_rule(model: pmt.Model, noisy: Dataset) -> None:
+def test_errors_name_the_rule(model, noisy):
     learner = pmt.Learner(model, samples=40)
     plain = pmt.Learner(pmt.load("fashion_mnist_dscnn"), samples=40)
     plain.observe(noisy.images[:40])
@@ -370,7 +352,7 @@ def test_errors_name_the_rule(model: pmt.Model, noisy: Dataset) -> None:
     learner.observe(one)
 
 
-def test_kept_activations_change_nothing_but_the_work(model: pmt.Model, noisy: Dataset) -> None:
+def test_kept_activations_change_nothing_but_the_work(model, noisy):
     outcomes = []
     for keeps in (False, True):
         learner = pmt.Learner(model, samples=60, keeps_activations=keeps)
@@ -386,7 +368,7 @@ def test_kept_activations_change_nothing_but_the_work(model: pmt.Model, noisy: D
     assert str(learner.sizes).splitlines()[-1].split() == ["external", "564,480"]
 
 
-def test_memory_of_a_board(model: pmt.Model) -> None:
+def test_memory_of_a_board(model):
     sizes = pmt.Learner(model, samples=100, held_out=25, keeps_confirmed=False).sizes
     assert (sizes.persistent, sizes.predict) == (11424, 11168)
     assert (sizes.align, sizes.head, sizes.needed) == (26672, 53264, 64688)
@@ -397,7 +379,7 @@ def test_memory_of_a_board(model: pmt.Model) -> None:
     assert (windows.persistent, windows.align, windows.needed) == (13792, 73008, 86800)
 
 
-def test_a_network_that_ends_in_a_mean_is_aligned(noisy: Dataset) -> None:
+def test_a_network_that_ends_in_a_mean_is_aligned(noisy):
     model = pmt.statistics(convolution_before_mean(), pmt.datasets.bundled("train").images[:100])
     learner = pmt.Learner(model, samples=40)
     learner.observe(noisy.images[:40], noisy.labels[:40], role="train")

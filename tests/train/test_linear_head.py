@@ -1,7 +1,5 @@
 """The linear head solved alone, on features that are computed once."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

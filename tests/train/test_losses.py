@@ -1,10 +1,7 @@
 """Losses by their option, of data without labels, of float targets, and of a user's own."""
 
-from __future__ import annotations
-
 import re
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +21,7 @@ OPTIONS: dict[str, Any] = {"batch": 4, "epochs": 2, "queries": 6, "preparation":
 
 
 @pytest.fixture
-def model() -> pmt.Model:
+def model():
     return residual_network()
 
 
@@ -56,14 +53,14 @@ DEFINITIONS = {
 }
 
 
-def test_the_losses_are_those_defined_here() -> None:
+def test_the_losses_are_those_defined_here():
     assert set(NAMES) == set(DEFINITIONS)
     assert [n for n, t in _core.losses().items() if not t.has_gradient] == ["function"]
     assert [n for n, t in _core.losses().items() if not t.needs_labels] == ["entropy", "function"]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_training_lowers_each_loss(name: str) -> None:
+def test_training_lowers_each_loss(name):
     model = smooth_network()
     data = dataset(model, 16)
 
@@ -79,12 +76,12 @@ def test_training_lowers_each_loss(name: str) -> None:
     assert loss() < before
 
 
-def test_the_default_is_cross_entropy_to_the_byte() -> None:
+def test_the_default_is_cross_entropy_to_the_byte():
     assert fitted().image() == fitted(loss="cross_entropy").image()
     assert fitted(loss="squared_error").image() != fitted().image()
 
 
-def test_options_of_losses_are_checked() -> None:
+def test_options_of_losses_are_checked():
     expected = (
         "loss='mse' is unknown; choose one of cross_entropy, squared_error, "
         "binary_cross_entropy, entropy"
@@ -96,7 +93,7 @@ def test_options_of_losses_are_checked() -> None:
 # Without labels.
 
 
-def test_entropy_needs_no_labels_and_reads_none() -> None:
+def test_entropy_needs_no_labels_and_reads_none():
     data = dataset(residual_network())
     bare = Dataset.unlabeled(data.images)
     assert repr(bare) == "Dataset('images', 12 images 8x8x3, no labels)"
@@ -105,7 +102,7 @@ def test_entropy_needs_no_labels_and_reads_none() -> None:
     assert fitted(bare, **options).image() == fitted(data, **options).image()
 
 
-def test_a_loss_that_needs_labels_says_so(model: pmt.Model) -> None:
+def test_a_loss_that_needs_labels_says_so(model):
     bare = Dataset.unlabeled(pixels(model, 12), "camera")
     expected = (
         "data set 'camera' has no labels, which loss='cross_entropy' needs; use loss='entropy' "
@@ -118,7 +115,7 @@ def test_a_loss_that_needs_labels_says_so(model: pmt.Model) -> None:
         model.evaluate(bare)
 
 
-def test_the_surprisal_is_the_last_batch_s() -> None:
+def test_the_surprisal_is_the_last_batch_s():
     model = smooth_network()
     data = dataset(model, 8)
     options = pmt.TrainingOptions(**{**OPTIONS, "loss": "entropy", "diversity": 1.0, "batch": 8})
@@ -132,14 +129,14 @@ def test_the_surprisal_is_the_last_batch_s() -> None:
 # Float targets.
 
 
-def test_one_hot_targets_are_the_labels(model: pmt.Model) -> None:
+def test_one_hot_targets_are_the_labels(model):
     data = dataset(model)
     hot = Dataset(data.images, np.eye(4, dtype=np.float32)[data.labels], data.class_names, "hot")
     for name in ("squared_error", "binary_cross_entropy"):
         assert fitted(hot, loss=name).image() == fitted(data, loss=name).image()
 
 
-def test_targets_are_checked(model: pmt.Model) -> None:
+def test_targets_are_checked(model):
     targets = np.zeros((12, 4), np.float32)
     data = Dataset(pixels(model, 12), targets, tuple("abcd"), "tags")
     expected = (
@@ -154,7 +151,7 @@ def test_targets_are_checked(model: pmt.Model) -> None:
         Dataset(data.images, targets, tuple("abcd"), "tags")
 
 
-def test_a_head_is_solved_for_targets(model: pmt.Model) -> None:
+def test_a_head_is_solved_for_targets(model):
     targets = np.random.default_rng(4).uniform(0.0, 1.0, (12, 4)).astype(np.float32)
     data = Dataset(pixels(model, 12), targets, tuple("abcd"), "tags")
     options = {**OPTIONS, "loss": "binary_cross_entropy", "preparation": "align+head"}
@@ -162,7 +159,7 @@ def test_a_head_is_solved_for_targets(model: pmt.Model) -> None:
     assert [phase["phase"] for phase in result.phases] == ["head"]
 
 
-def test_a_callable_has_no_head_without_labels() -> None:
+def test_a_callable_has_no_head_without_labels():
     data = Dataset.unlabeled(pixels(residual_network(), 12))
     expected = (
         "preparation='align+head' trains the head on labels, which data set 'images' lacks; use "
@@ -189,7 +186,7 @@ def own_top(logits: np.ndarray, labels: Any) -> np.ndarray:
     return (logits.argmax(axis=-1) != labels).astype(float)
 
 
-def test_a_callable_trains_as_the_built_in_does() -> None:
+def test_a_callable_trains_as_the_built_in_does():
     """Weight perturbation of all layers: no gradient is exact, whatever the loss."""
     options = {"rule": "weight", "rounding": "nearest", "threads": 2}
     own, built_in = fitted(loss=own_entropy, **options), fitted(**options)
@@ -201,7 +198,7 @@ def test_a_callable_trains_as_the_built_in_does() -> None:
     assert own.image() == fitted(loss=own_entropy, **{**options, "threads": 1}).image()
 
 
-def test_a_callable_gets_blocks_of_queries(model: pmt.Model) -> None:
+def test_a_callable_gets_blocks_of_queries(model):
     data = dataset(model)
     seen = []
 
@@ -217,7 +214,7 @@ def test_a_callable_gets_blocks_of_queries(model: pmt.Model) -> None:
     assert sum(s[0] for _, s, _, _ in seen) == 3 * 4 * (6 * 6 + 1)
 
 
-def test_a_callable_may_do_without_labels_or_take_targets(model: pmt.Model) -> None:
+def test_a_callable_may_do_without_labels_or_take_targets(model):
     seen = []
 
     def loss(logits: np.ndarray, labels: Any) -> np.ndarray:
@@ -254,19 +251,13 @@ def _nan(logits: np.ndarray, labels: Any) -> np.ndarray:
             r"loss <lambda> must return a loss for each query and sample, shape \(\d, 1\) for "
             r"logits \(\d, 1, 4\); got \(\d, 1, 4\)",
         ),
-        (
-            lambda z, y: "no",
-            TypeError,
-            r"loss <lambda> must return an array of numbers; got str",
-        ),
+        (lambda z, y: "no", TypeError, r"loss <lambda> must return an array of numbers; got str"),
         (lambda z, y: 1 // 0, ZeroDivisionError, r"integer division or modulo by zero"),
     ],
     ids=["nan", "shape", "type", "exception"],
 )
 @pytest.mark.parametrize("threads", [1, 3])
-def test_a_callable_that_fails_changes_nothing(
-    model: pmt.Model, loss: Any, kind: type[Exception], expected: str, threads: int
-) -> None:
+def test_a_callable_that_fails_changes_nothing(model, loss, kind, expected, threads):
     image = model.image()
     trainer = pmt.ZOTrainer(loss=loss, **OPTIONS, threads=threads)
     with pytest.raises(kind, match=f"^{expected}$"):
@@ -274,9 +265,7 @@ def test_a_callable_that_fails_changes_nothing(
     assert model.image() == image
 
 
-def test_a_run_holds_the_callable_s_name_and_needs_it_to_go_on(
-    model: pmt.Model, tmp_path: Path
-) -> None:
+def test_a_run_holds_the_callable_s_name_and_needs_it_to_go_on(model, tmp_path):
     options = {**OPTIONS, "epochs": 1}
     pmt.ZOTrainer(loss=own_entropy, **options).fit(
         model, dataset(model), out=tmp_path / "run", progress=False
@@ -292,7 +281,7 @@ def test_a_run_holds_the_callable_s_name_and_needs_it_to_go_on(
     assert pmt.ZOTrainer(config.options, loss=own_entropy).options == config.options
 
 
-def test_options_hold_no_callable() -> None:
+def test_options_hold_no_callable():
     expected = "pass it to the trainer: pmt.ZOTrainer(options, loss=...)"
     with pytest.raises(TypeError, match=re.escape(expected)):
         pmt.TrainingOptions(loss=own_entropy)
@@ -318,7 +307,7 @@ NO_CHOICE = {
 
 
 @pytest.mark.parametrize(("loss", "kind"), [("entropy", "unlabeled"), ("squared_error", "targets")])
-def test_without_class_labels_nothing_is_held_out(loss: str, kind: str) -> None:
+def test_without_class_labels_nothing_is_held_out(loss, kind):
     model, data = residual_network(), without_class_labels(kind)
     trainer = pmt.ZOTrainer(**CHOICE, loss=loss)
     assert trainer.held_out_images(data) == 0
@@ -336,9 +325,7 @@ def test_without_class_labels_nothing_is_held_out(loss: str, kind: str) -> None:
     ("loss", "kind"),
     [("entropy", "unlabeled"), (own_top, "unlabeled"), ("squared_error", "targets")],
 )
-def test_images_with_class_labels_choose_among_states_of_training_without(
-    loss: Any, kind: str
-) -> None:
+def test_images_with_class_labels_choose_among_states_of_training_without(loss, kind):
     model, data = residual_network(), without_class_labels(kind)
     chosen_on, valid = dataset(model, 8, 5), dataset(model, 8, 6)
     before = model.evaluate(chosen_on)
@@ -360,9 +347,7 @@ def test_images_with_class_labels_choose_among_states_of_training_without(
         (own_top, own_top),
     ],
 )
-def test_with_class_labels_the_loss_that_is_trained_chooses_if_it_reads_them(
-    model: pmt.Model, loss: Any, chooses: Any
-) -> None:
+def test_with_class_labels_the_loss_that_is_trained_chooses_if_it_reads_them(model, loss, chooses):
     valid = dataset(model, 9, 6)
     watched = model.evaluate(valid).loss
     trainer, data = pmt.ZOTrainer(**CHOICE, loss=loss), dataset(model, 24)
@@ -385,9 +370,7 @@ def test_with_class_labels_the_loss_that_is_trained_chooses_if_it_reads_them(
     ("kind", "found"),
     [("unlabeled", "'camera' has no labels"), ("targets", "'tags' has float targets")],
 )
-def test_images_that_are_measured_have_class_labels(
-    argument: str, kind: str, found: str, tmp_path: Path
-) -> None:
+def test_images_that_are_measured_have_class_labels(argument, kind, found, tmp_path):
     data, given = without_class_labels("unlabeled"), {argument: without_class_labels(kind, 8)}
     trainer = pmt.ZOTrainer(**{**OPTIONS, "loss": "entropy"})
     expected = (
@@ -399,7 +382,7 @@ def test_images_that_are_measured_have_class_labels(
     assert not (tmp_path / "run").exists()
 
 
-def test_a_run_without_labels_that_does_harm_is_told_what_helps(model: pmt.Model) -> None:
+def test_a_run_without_labels_that_does_harm_is_told_what_helps(model):
     valid = dataset(model, 32)
     # Classes as the model has them: every change of a prediction is an error.
     valid = Dataset(valid.images, model.logits(valid.images).argmax(1), valid.class_names, "own")
@@ -409,7 +392,7 @@ def test_a_run_without_labels_that_does_harm_is_told_what_helps(model: pmt.Model
         trainer.fit(model, without_class_labels("unlabeled"), valid=valid, progress=False)
 
 
-def test_the_head_is_left_alone_by_a_loss_that_reads_no_labels(model: pmt.Model) -> None:
+def test_the_head_is_left_alone_by_a_loss_that_reads_no_labels(model):
     preparation = pmt.ZOTrainer(loss="entropy", preparation="head").preparation
     assert preparation.phases(model, 8) == []
     assert preparation.notes(model, dataset(model, 8)) == [
@@ -421,9 +404,7 @@ def test_the_head_is_left_alone_by_a_loss_that_reads_no_labels(model: pmt.Model)
         assert preparation.notes(model, dataset(model, 8)) == []
 
 
-def test_a_run_without_labels_shows_and_plots_what_it_has(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_without_labels_shows_and_plots_what_it_has(tmp_path, capsys):
     model, data = residual_network(), without_class_labels("unlabeled")
     trainer = pmt.ZOTrainer(**{**OPTIONS, "loss": "entropy", "epochs": 1})
     out = tmp_path / "run"
@@ -444,7 +425,7 @@ def test_a_run_without_labels_shows_and_plots_what_it_has(
 
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) - {"entropy"}))
-def test_the_loss_that_is_trained_chooses_the_state(model: pmt.Model, name: str) -> None:
+def test_the_loss_that_is_trained_chooses_the_state(model, name):
     data = dataset(model)
     trainer = pmt.ZOTrainer(**{**OPTIONS, "loss": name, "batch": len(data)})
     stepper = trainer.stepper(model, len(data))
@@ -458,7 +439,7 @@ def test_the_loss_that_is_trained_chooses_the_state(model: pmt.Model, name: str)
     assert scores.correct.sum() == taken["correct"]
 
 
-def test_a_collapse_of_the_entropy_is_not_kept() -> None:
+def test_a_collapse_of_the_entropy_is_not_kept():
     data = pmt.datasets.bundled("train").take(60)
     model = pmt.load("fashion_mnist_dscnn")
     before = model.image()
@@ -471,7 +452,7 @@ def test_a_collapse_of_the_entropy_is_not_kept() -> None:
     assert model.image() == before
 
 
-def test_logits_of_another_shape_are_refused(model: pmt.Model) -> None:
+def test_logits_of_another_shape_are_refused(model):
     core = pmt.ZOTrainer(**OPTIONS).stepper(model, 8).core
     with pytest.raises(ValueError, match=r"logits must be \(N, 4\) for this model; got \(2, 3\)"):
         core.losses(np.zeros((2, 3), np.float32), np.zeros(2, np.int64))

@@ -1,7 +1,5 @@
 """Training on images that lie in a file: the same bytes as of arrays, in little memory."""
 
-from __future__ import annotations
-
 import tracemalloc
 from pathlib import Path
 
@@ -23,9 +21,7 @@ def in_a_file(folder: Path, images: np.ndarray) -> Dataset:
     return Dataset.from_arrays(x, np.arange(len(images)) % 4)
 
 
-def test_an_interrupted_run_goes_on_bit_for_bit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_run_goes_on_bit_for_bit(tmp_path, monkeypatch):
     monkeypatch.setattr(arrays, "_HELD", 0)  # parts lie in files, too
     expected = residual_network()
     held = Dataset.from_arrays(IMAGES, np.arange(80) % 4)
@@ -43,7 +39,7 @@ def test_an_interrupted_run_goes_on_bit_for_bit(
 
 
 @pytest.mark.filterwarnings("ignore:.* have the same pixels as others")
-def test_a_run_holds_batches_and_not_the_data(tmp_path: Path) -> None:
+def test_a_run_holds_batches_and_not_the_data(tmp_path):
     images = np.random.default_rng(1).integers(0, 256, (80, 32, 32, 3)).astype(np.uint8)
     data = in_a_file(tmp_path, np.tile(images, (300, 1, 1, 1)))
     assert data.images.nbytes > 70_000_000
@@ -59,7 +55,7 @@ def test_a_run_holds_batches_and_not_the_data(tmp_path: Path) -> None:
     assert peak < 35_000_000
 
 
-def test_parts_of_a_data_set_in_a_file_are_in_files(tmp_path: Path) -> None:
+def test_parts_of_a_data_set_in_a_file_are_in_files(tmp_path):
     image = np.arange(96 * 96 * 3, dtype=np.uint64).astype(np.uint8).reshape(96, 96, 3)
     data = in_a_file(tmp_path, np.stack([image + np.uint8(i % 7) for i in range(3000)]))
     tracemalloc.start()

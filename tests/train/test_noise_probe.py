@@ -1,7 +1,5 @@
 """Noise probes, and the share of noise in what a layer sees."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """The observers of a run, one by one; of cross-validation in test_cross_validation.py."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,11 +1,8 @@
 """Options as keyword arguments: type checkers know their names and types."""
 
-from __future__ import annotations
-
 import dataclasses
 import subprocess
 import sys
-from pathlib import Path
 
 import pmt
 from pmt.train.option_types import OptionArguments
@@ -23,7 +20,7 @@ pmt.quantise
 """
 
 
-def test_keyword_arguments_are_the_options() -> None:
+def test_keyword_arguments_are_the_options():
     fields = {field.name: field.type for field in dataclasses.fields(pmt.TrainingOptions)}
     found = {name: type_.__forward_arg__ for name, type_ in OptionArguments.__annotations__.items()}
     assert found.pop("loss") == "str | LossFunction"
@@ -31,7 +28,7 @@ def test_keyword_arguments_are_the_options() -> None:
     assert found == fields
 
 
-def test_mypy_finds_wrong_names_and_types(tmp_path: Path) -> None:
+def test_mypy_finds_wrong_names_and_types(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(_PROGRAM)
     command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path), str(program)]

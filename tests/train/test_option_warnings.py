@@ -1,9 +1,5 @@
 """An option that was given and does nothing is named, once, with the rules under which it acts."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 from cli_files import write_data, write_model
 
@@ -39,7 +35,7 @@ WEIGHTS = "rule='weight' or 'by_dimension'"
          "diversity has no effect with loss='squared_error'; it has one with loss='entropy'"),
     ],
 )  # fmt: skip
-def test_an_option_without_effect_is_named(given: dict[str, Any], message: str) -> None:
+def test_an_option_without_effect_is_named(given, message):
     for make in (pmt.ZOTrainer, lambda **given: methods.trainer("default", **given)):
         with pytest.warns(OptionWarning) as caught:
             make(**given)
@@ -60,15 +56,13 @@ def test_an_option_without_effect_is_named(given: dict[str, Any], message: str) 
         {"mu_node": 8},
     ],
 )
-def test_nothing_is_said_of_options_that_act_or_that_nobody_gave(given: dict[str, Any]) -> None:
+def test_nothing_is_said_of_options_that_act_or_that_nobody_gave(given):
     pmt.ZOTrainer(**given)
     methods.trainer("mezo", rule="pooled")
 
 
 @pytest.mark.parametrize("command", ["train", "select"])
-def test_the_command_says_it_in_one_line(
-    command: str, tmp_path: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_says_it_in_one_line(command, tmp_path, capsys):
     model, data = write_model(tmp_path), write_data(tmp_path)
     arguments = [command, str(model), "--data", str(data), "--out", str(tmp_path / "run")]
     arguments += ["--epochs", "1", "--queries", "2", "--batch", "5"]

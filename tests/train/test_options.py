@@ -1,12 +1,9 @@
 """Options, declared once: each goes the whole way and back, and is refused alike everywhere."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import re
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +17,7 @@ from pmt.baselines.backprop.options import BackpropOptions
 from pmt.baselines.sparse_update.options import MCUTrainOptions, TinyTrainOptions
 from pmt.cli import main
 from pmt.cli.arguments import add_training_options, training_options
-from pmt.train.option_fields import Options, Range, Values, Words, declared_options
+from pmt.train.option_fields import Range, Values, Words, declared_options
 from pmt.train.run.config import RunConfig
 from pmt.train.run.folder import RunFolder
 from pmt.train.run.keep_best import CHOICE
@@ -90,7 +87,7 @@ def create_run(folder: RunFolder, options: pmt.TrainingOptions) -> None:
 
 
 @pytest.mark.parametrize("name", DECLARED)
-def test_an_option_goes_the_whole_way_and_back(name: str, tmp_path: Path) -> None:
+def test_an_option_goes_the_whole_way_and_back(name, tmp_path):
     option = DECLARED[name]
     value = another(option.values, option.default)
     wanted = {**NEEDS.get(name, {}), name: value}
@@ -120,9 +117,7 @@ REFUSED = [(name, value) for name in DECLARED for value in outside(DECLARED[name
 
 
 @pytest.mark.parametrize(("name", "value"), REFUSED)
-def test_a_value_outside_is_refused_alike_at_every_entrance(
-    name: str, value: Any, tmp_path: Path
-) -> None:
+def test_a_value_outside_is_refused_alike_at_every_entrance(name, value, tmp_path):
     with pytest.raises(ValueError, match=f"^{name}=") as refused:
         pmt.TrainingOptions(**{name: value})
     message = str(refused.value)
@@ -227,7 +222,7 @@ def test_a_source_keeps_numbers_of_numpy_as_those_of_python():
     assert config.differences(RunConfig(options, {"limit": 5, "corruption": "fog"})) == []
 
 
-def test_any_path_is_read_back(tmp_path: Path) -> None:
+def test_any_path_is_read_back(tmp_path):
     config = RunConfig(pmt.TrainingOptions(), {"model": "a\U0001f600\x7f\u2028.pmt"})
     folder = RunFolder(tmp_path / "run")
     folder.create(residual_network(), config)
@@ -235,7 +230,7 @@ def test_any_path_is_read_back(tmp_path: Path) -> None:
     assert parse_toml((folder.path / "config.toml").read_bytes(), "x")["source"] == config.source
 
 
-def test_a_path_that_is_not_utf8_begins_no_run(tmp_path: Path) -> None:
+def test_a_path_that_is_not_utf8_begins_no_run(tmp_path):
     source = {"model": os.fsdecode(b"caf\xe9.pmt")}
     folder = RunFolder(tmp_path / "run")
     with pytest.raises(ValueError, match=r"^model='caf\\udce9.pmt' is not UTF-8 text; rename"):
@@ -259,7 +254,7 @@ def test_arguments_of_a_trainer_of_a_wrong_kind(given, message):
 
 
 @pytest.mark.parametrize("kind", [BackpropOptions, MCUTrainOptions, TinyTrainOptions])
-def test_options_of_other_trainers_are_refused_by_their_declarations(kind: type[Options]):
+def test_options_of_other_trainers_are_refused_by_their_declarations(kind):
     for name, option in declared_options(kind).items():
         for value in outside(option.values):
             with pytest.raises(ValueError, match=f"^{name}="):
@@ -280,7 +275,7 @@ def test_options_of_other_trainers_are_refused_by_their_declarations(kind: type[
         ),
     ],
 )
-def test_the_core_checks_options_itself(preset: str, change: dict[str, Any], message: str):
+def test_the_core_checks_options_itself(preset, change, message):
     options = pmt.preset(preset).to_core()
     for name, value in change.items():
         setattr(options, name, value)
@@ -291,7 +286,7 @@ def test_the_core_checks_options_itself(preset: str, change: dict[str, Any], mes
 
 
 @pytest.mark.parametrize("command", ["train", "select", "export"])
-def test_help_shows_every_declaration(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_shows_every_declaration(command, capsys):
     assert main([command, "--help-all"]) == 0
     shown = re.sub(r"\s+", "", capsys.readouterr().out)  # lines break at hyphens, too
     for name, option in DECLARED.items():

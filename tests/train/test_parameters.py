@@ -1,7 +1,5 @@
 """A trainer's parameters: read, changed, printed and cloned as scikit-learn does."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """Preparation: every method may begin with it, and it leaves the same bytes whichever it is."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """A result: its table and its plot; a run folder in a few rows."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 from typing import Any
@@ -45,7 +43,7 @@ CELLS = (
 
 
 @pytest.fixture
-def result() -> pmt.RunResult:
+def result():
     epochs = [
         {
             "epoch": epoch,
@@ -156,7 +154,7 @@ def test_cross_validation_has_a_column_where_it_judged():
 
 
 @pytest.fixture
-def folder(tmp_path) -> pmt.RunFolder:
+def folder(tmp_path):
     images = data(8)
     trainer = pmt.ZOTrainer(layers="head", epochs=2, batch=4, threads=1, preparation="none")
     source = {"model": "small.pmt", "data": "<data>", "corruption": "", "severity": 0}

@@ -1,7 +1,5 @@
 """Run folders that are damaged, gone, in use or full: one clear error each."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

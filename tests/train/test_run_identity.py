@@ -1,7 +1,5 @@
 """The run that a folder holds: another model, data or options are refused with what differs."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 import shutil

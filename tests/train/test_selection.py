@@ -1,7 +1,5 @@
 """Selection by trial runs: what it chooses, how sure it says it is, resuming, command line."""
 
-from __future__ import annotations
-
 import json
 import re
 
@@ -12,7 +10,6 @@ from networks import random_dataset, residual_network
 
 import pmt
 from pmt.cli import main
-from pmt.datasets import Dataset
 from pmt.protocol.comparison import paired_margin
 from pmt.train.choose import default_candidates, select
 from pmt.train.schedule import Schedule
@@ -21,7 +18,7 @@ OPTIONS = pmt.preset("default", batch=10, queries=4, seed=3, rule="by_dimension"
 
 
 @pytest.fixture
-def case() -> tuple[pmt.Model, Dataset, Dataset]:
+def case():
     model = residual_network()
     return model, random_dataset(model, 40), random_dataset(model, 30, 1)
 

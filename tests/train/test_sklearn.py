@@ -1,7 +1,5 @@
 """`pmt.sklearn`: what scikit-learn's own tools do with a classifier of pmt's."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 
@@ -27,11 +25,11 @@ OPTIONS = {
 
 
 @pytest.fixture(scope="module")
-def foggy() -> pmt.datasets.Dataset:
+def foggy():
     return pmt.corruptions.corrupt(pmt.datasets.bundled("train")[:120], "fog", 5, seed=1)
 
 
-def test_a_search_varies_options_of_a_classifier_in_a_pipeline(foggy) -> None:
+def test_a_search_varies_options_of_a_classifier_in_a_pipeline(foggy):
     inverted = FunctionTransformer(lambda pixels: 255 - pixels, validate=False)
     steps = make_pipeline(inverted, PmtClassifier("fashion_mnist_dscnn", threads=1, **OPTIONS))
     search = GridSearchCV(steps, {"pmtclassifier__preparation": ["none", "head"]}, cv=2)
@@ -46,7 +44,7 @@ def test_a_search_varies_options_of_a_classifier_in_a_pipeline(foggy) -> None:
     assert found.predict_proba(foggy.images).shape == (120, 10)
 
 
-def test_the_model_that_is_given_stays_and_rows_of_pixels_are_images(foggy) -> None:
+def test_the_model_that_is_given_stays_and_rows_of_pixels_are_images(foggy):
     model = pmt.load("fashion_mnist_dscnn")
     image = model.image()
     classifier = PmtClassifier(model, threads=1, **OPTIONS)
@@ -56,7 +54,7 @@ def test_the_model_that_is_given_stays_and_rows_of_pixels_are_images(foggy) -> N
     np.testing.assert_array_equal(classifier.predict(rows), classifier.predict(foggy.images))
 
 
-def test_parameters_go_through_clone_and_back() -> None:
+def test_parameters_go_through_clone_and_back():
     classifier = PmtClassifier("cifar10_small", method="paper", epochs=3)
     again = clone(classifier).set_params(epochs=4, threads=2)
     assert again.get_params() == {
@@ -72,7 +70,7 @@ def test_parameters_go_through_clone_and_back() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:data set 'data' has images of 4")
-def test_names_of_classes_and_a_part_of_them(foggy) -> None:
+def test_names_of_classes_and_a_part_of_them(foggy):
     names = np.array(foggy.class_names)
     few = foggy.subset(np.flatnonzero(foggy.labels % 3 == 0))
     by_number = PmtClassifier("fashion_mnist_dscnn", threads=1, **OPTIONS)
@@ -93,14 +91,14 @@ def test_names_of_classes_and_a_part_of_them(foggy) -> None:
         by_name.fit(few.images, np.where(few.labels == 3, "Hat", names[few.labels]))
 
 
-def test_a_scaler_before_it_may_give_float64(foggy) -> None:
+def test_a_scaler_before_it_may_give_float64(foggy):
     classifier = PmtClassifier("fashion_mnist_dscnn", threads=1, **OPTIONS)
     rows = foggy.images.reshape(len(foggy), -1)
     steps = make_pipeline(FunctionTransformer(lambda rows: rows / 255.0), classifier)
     assert 0.0 < steps.fit(rows, foggy.labels).score(rows, foggy.labels) <= 1.0
 
 
-def test_without_scikit_learn_the_error_says_what_to_install() -> None:
+def test_without_scikit_learn_the_error_says_what_to_install():
     code = "import sys; sys.modules['sklearn.base'] = None; import pmt.sklearn"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stderr.splitlines()[-1] == (

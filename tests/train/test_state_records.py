@@ -1,14 +1,12 @@
 """The records of a run have the keys and types that editors are told."""
 
-from __future__ import annotations
-
 from typing import get_type_hints
 
 import pmt
 from pmt.train.run.metrics import StateRecord
 
 
-def test_records_hold_what_their_type_says() -> None:
+def test_records_hold_what_their_type_says():
     images = pmt.datasets.bundled("train")
     model = pmt.statistics(pmt.load("fashion_mnist_dscnn"), images[:64].images)
     noisy = pmt.corruptions.corrupt(images[:300], "impulse_noise", 5, seed=1)

@@ -1,7 +1,5 @@
 """The run loop for any trainer: state beside the model, interrupts, the best model, budgets."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

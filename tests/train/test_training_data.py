@@ -1,9 +1,6 @@
 """Warnings and errors of fit and evaluate about images that do not go with model or valid."""
 
-from __future__ import annotations
-
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -33,14 +30,14 @@ def assert_warns(message: str, data: Dataset, valid: Dataset | None = None) -> N
     assert len(caught) == 1
 
 
-def test_images_that_go_together_bring_no_warning() -> None:
+def test_images_that_go_together_bring_no_warning():
     data, valid = checked_training_data(MODEL, SOME, (SOME.images[:50], SOME.labels[:50]))
     assert data is SOME
     assert repr(valid) == "Dataset('valid', 50 images 28x28x1, 10 classes)"
     assert checked_training_data(MODEL, SOME, None) == (SOME, None)
 
 
-def test_images_of_one_class_alone() -> None:
+def test_images_of_one_class_alone():
     images = pmt.datasets.bundled("train")
     by_class = images[np.argsort(images.labels, kind="stable")]
     assert_warns(
@@ -56,7 +53,7 @@ def test_images_of_one_class_alone() -> None:
     )
 
 
-def test_a_file_sorted_by_class_is_drawn_evenly(tmp_path: Path) -> None:
+def test_a_file_sorted_by_class_is_drawn_evenly(tmp_path):
     by_class = SOME[np.argsort(SOME.labels, kind="stable")]
     pmt.datasets.save_npz(by_class, tmp_path / "sorted.npz")
     data = pmt.datasets.load(tmp_path / "sorted.npz", limit=40)
@@ -66,7 +63,7 @@ def test_a_file_sorted_by_class_is_drawn_evenly(tmp_path: Path) -> None:
     assert len(set(first.tolist())) >= 7
 
 
-def test_two_classes_for_a_model_of_ten() -> None:
+def test_two_classes_for_a_model_of_ten():
     assert_warns(
         "data set 'mine' has images of 2 of the model's 10 classes (0, 1): the model will forget "
         "the others; "
@@ -115,7 +112,7 @@ def lacking(*shares: int) -> Dataset:
         ),
     ],
 )
-def test_classes_that_training_images_lack(data: Dataset, message: str) -> None:
+def test_classes_that_training_images_lack(data, message):
     assert_warns(message, data)
     short = {"layers": "head", "batch": 10, "epochs": 1, "preparation": "none"}
     pmt.ZOTrainer(**short).fit(MODEL.copy(), data, held_out=TESTED, progress=False)
@@ -124,7 +121,7 @@ def test_classes_that_training_images_lack(data: Dataset, message: str) -> None:
     trainer.fit(MODEL.copy(), data, progress=False)
 
 
-def test_classes_of_a_new_head_cannot_be_unlearned() -> None:
+def test_classes_of_a_new_head_cannot_be_unlearned():
     names = [f"animal {number}" for number in range(10)]
     checked_training_data(MODEL, of_labels([0, 1, 2, 3, 4, 5] * 4, names), None)
     blank = MODEL.copy()
@@ -134,7 +131,7 @@ def test_classes_of_a_new_head_cannot_be_unlearned() -> None:
     checked_training_data(MODEL, lacking(4, 4, 4, 4, 3), None)  # too few to choose a state
 
 
-def test_classes_that_are_corruptions() -> None:
+def test_classes_that_are_corruptions():
     names = ["fog", "frost", "gaussian_noise", "snow", "jpeg_compression"]
     assert_warns(
         "the classes of data set 'mine' are names of corruptions (fog, frost, gaussian_noise, snow "
@@ -144,7 +141,7 @@ def test_classes_that_are_corruptions() -> None:
     )
 
 
-def test_labels_outside_of_the_models_classes() -> None:
+def test_labels_outside_of_the_models_classes():
     message = (
         "data set 'mine' has label 11, the model has 10 classes (0..9); use another data set, or "
         "give the model a new last layer by classes=12 (--classes)"
@@ -154,7 +151,7 @@ def test_labels_outside_of_the_models_classes() -> None:
             fit(data, valid)
 
 
-def test_valid_of_other_classes() -> None:
+def test_valid_of_other_classes():
     first, last = SOME[SOME.labels < 5].take(19), SOME[SOME.labels >= 5]
     message = (
         "data has images of the classes 0, 1, 2, 3 and 1 more and valid of 5, 6, 7, 8 and 1 more, "
@@ -172,7 +169,7 @@ def test_valid_of_other_classes() -> None:
     )
 
 
-def test_data_and_valid_that_name_a_class_differently() -> None:
+def test_data_and_valid_that_name_a_class_differently():
     few = pmt.Model(MODEL.image())
     names = [f"bird {number}" for number in range(10)]
     message = (
@@ -183,5 +180,5 @@ def test_data_and_valid_that_name_a_class_differently() -> None:
         checked_training_data(few, of_labels(list(range(10)), names), SOME)
 
 
-def test_evaluation_of_one_class_is_quiet() -> None:
+def test_evaluation_of_one_class_is_quiet():
     assert MODEL.evaluate(SOME[SOME.labels == 3]).n > 5

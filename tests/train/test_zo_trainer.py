@@ -1,7 +1,5 @@
 """ZOTrainer.fit: history, costs, batches, the schedule, bad input."""
 
-from __future__ import annotations
-
 import math
 from contextlib import nullcontext
 

@@ -1,7 +1,5 @@
 """Files written aside: what dead processes left is removed, what living ones write is not."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

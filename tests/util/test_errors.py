@@ -1,7 +1,5 @@
 """Errors that a program may want to handle are of one base, and still the built-in kinds."""
 
-from __future__ import annotations
-
 import pickle
 import re
 from pathlib import Path
@@ -27,20 +25,20 @@ KINDS = {
 }
 
 
-def test_every_error_has_the_base_and_a_built_in_kind() -> None:
+def test_every_error_has_the_base_and_a_built_in_kind():
     public = {getattr(errors, name) for name in errors.__all__}
     assert set(KINDS) == public - {errors.PmtError, errors.OptionWarning}
     for error, kind in KINDS.items():
         assert error.__bases__[-2:] == (errors.PmtError, kind)
 
 
-def test_the_page_lists_every_error_with_its_kind() -> None:
+def test_the_page_lists_every_error_with_its_kind():
     page = (Path(__file__).parents[2] / "docs/reference/python.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \|", page, re.MULTILINE)
     assert rows == [(error.__name__, kind.__name__) for error, kind in KINDS.items()]
 
 
-def test_errors_survive_a_process_pool() -> None:
+def test_errors_survive_a_process_pool():
     """Pools pickle them."""
     option = pickle.loads(pickle.dumps(errors.OptionError("top", " 9: must be 1 to 3")))
     assert str(option) == "top 9: must be 1 to 3"
@@ -55,7 +53,7 @@ def test_errors_survive_a_process_pool() -> None:
 
 
 @pytest.mark.parametrize("suffix", [".pmt", ".tflite", ".onnx", ".pkl", ".img"])
-def test_a_damaged_model_is_a_file_error(tmp_path: Path, suffix: str) -> None:
+def test_a_damaged_model_is_a_file_error(tmp_path, suffix):
     path = tmp_path / f"net{suffix}"
     path.write_bytes(b"no network")
     with pytest.raises(errors.FileError, match=f"^.*net{suffix}: ") as caught:
@@ -64,7 +62,7 @@ def test_a_damaged_model_is_a_file_error(tmp_path: Path, suffix: str) -> None:
     assert len(caught.value.problems) == 1
 
 
-def test_a_bad_argument_of_an_importer_is_no_file_error(tmp_path: Path) -> None:
+def test_a_bad_argument_of_an_importer_is_no_file_error(tmp_path):
     path = tmp_path / "net.pkl"
     path.write_bytes(b"no network")
     with pytest.raises(ValueError, match="resolution=1: must be") as caught:
@@ -72,7 +70,7 @@ def test_a_bad_argument_of_an_importer_is_no_file_error(tmp_path: Path) -> None:
     assert not isinstance(caught.value, errors.PmtError)
 
 
-def test_what_is_not_there_is_a_missing_file(tmp_path: Path) -> None:
+def test_what_is_not_there_is_a_missing_file(tmp_path):
     with pytest.raises(errors.MissingFileError, match="there is no such file"):
         pmt.load(tmp_path / "net.onnx")
     with pytest.raises(errors.MissingFileError, match="no such file or folder"):
@@ -81,7 +79,7 @@ def test_what_is_not_there_is_a_missing_file(tmp_path: Path) -> None:
         pmt.RunFolder(tmp_path).load_checkpoint()
 
 
-def test_a_folder_in_use_is_busy(tmp_path: Path) -> None:
+def test_a_folder_in_use_is_busy(tmp_path):
     first, second = (FolderLock(tmp_path / "runs.lock") for _ in range(2))
     with (
         first.holding("runs"),
@@ -91,18 +89,18 @@ def test_a_folder_in_use_is_busy(tmp_path: Path) -> None:
         raise AssertionError("both hold the folder")
 
 
-def test_what_is_in_the_way_exists(tmp_path: Path) -> None:
+def test_what_is_in_the_way_exists(tmp_path):
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(errors.ExistingFileError, match="is a link to itself"):
         check_place(tmp_path / "loop" / "out", "out")
 
 
-def test_a_missing_extra_says_how_to_install_it() -> None:
+def test_a_missing_extra_says_how_to_install_it():
     found = missing_extra("plots need matplotlib", "plot")
     assert isinstance(found, errors.MissingExtraError)
     assert isinstance(found, ModuleNotFoundError)
     assert "pip install" in str(found)
 
 
-def test_the_module_shows_errors_only() -> None:
+def test_the_module_shows_errors_only():
     assert dir(errors) == sorted(errors.__all__)

@@ -1,7 +1,5 @@
 """A folder's lock: held by one, given back, and by the system's care never left behind."""
 
-from __future__ import annotations
-
 import errno
 import os
 import subprocess

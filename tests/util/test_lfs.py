@@ -1,7 +1,5 @@
 """Pointers of Git LFS: the commonest accident with a clone, told as what it is."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 
@@ -29,7 +27,7 @@ READERS: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_a_pointer_is_told(name: str, tmp_path: Path) -> None:
+def test_a_pointer_is_told(name, tmp_path):
     path = tmp_path / name
     path.write_text(POINTER)
     with pytest.raises(ValueError, match=r"Git LFS") as caught:
@@ -38,7 +36,7 @@ def test_a_pointer_is_told(name: str, tmp_path: Path) -> None:
     assert str(caught.value) == f"{place}: {TOLD}"
 
 
-def test_pointers_of_images_are_told(tmp_path: Path) -> None:
+def test_pointers_of_images_are_told(tmp_path):
     for split in ("train", "test"):
         (tmp_path / split / "cat").mkdir(parents=True)
         (tmp_path / split / "cat" / "1.png").write_text(POINTER)
@@ -47,7 +45,7 @@ def test_pointers_of_images_are_told(tmp_path: Path) -> None:
     assert str(caught.value) == f"{tmp_path / 'train/cat/1.png'}: {TOLD}"
 
 
-def test_a_pointer_of_weights_outside_is_told(tmp_path: Path) -> None:
+def test_a_pointer_of_weights_outside_is_told(tmp_path):
     net = Network()
     model = net.model(net.head(net.conv("x", 3, 4), 4 * 36))
     options = {"save_as_external_data": True, "location": "net.data", "size_threshold": 0}

@@ -1,11 +1,8 @@
 """The log of pmt: records where a user looks for them, and nothing configured."""
 
-from __future__ import annotations
-
 import logging
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from networks import residual_network
@@ -15,7 +12,7 @@ import pmt
 from pmt import _core
 
 
-def test_import_configures_no_logging() -> None:
+def test_import_configures_no_logging():
     """The only handler is the one that stops Python from printing records nobody asked for."""
     program = (
         "import logging, pmt; log = logging.getLogger('pmt');"
@@ -26,9 +23,7 @@ def test_import_configures_no_logging() -> None:
     assert (done.stdout, done.stderr) == ("0 ['NullHandler'] []\n", "")
 
 
-def test_a_run_says_that_it_begins_and_that_it_was_finished(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_run_says_that_it_begins_and_that_it_was_finished(tmp_path, caplog):
     caplog.set_level(logging.INFO, "pmt")
     out = tmp_path / "run"
     trainer = pmt.ZOTrainer(
@@ -45,7 +40,7 @@ def test_a_run_says_that_it_begins_and_that_it_was_finished(
     assert {record.levelname for record in caplog.records} == {"INFO"}
 
 
-def test_a_run_says_that_it_is_resumed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_run_says_that_it_is_resumed(tmp_path, caplog):
     out = tmp_path / "run"
     trainer = pmt.ZOTrainer(
         epochs=3, batch=4, queries=2, preparation="none", keep_best=False, threads=1

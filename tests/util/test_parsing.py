@@ -1,7 +1,5 @@
 """Untrusted JSON and TOML: read, or refused in one line that names the file and what helps."""
 
-from __future__ import annotations
-
 import json
 import math
 import sys
@@ -15,10 +13,7 @@ from pmt._util.parsing import parse_json, parse_plain_toml, parse_toml, toml_lin
 REFUSED = {
     "cut": ('{"a": ', "is not valid JSON: Expecting value: line 1 column 7 (char 6)"),
     "nested": ("[" * 100_000, "is not valid JSON: it is nested more than 64 deep"),
-    "nested_whole": (
-        "[" * 65 + "]" * 65,
-        "is not valid JSON: it is nested more than 64 deep",
-    ),
+    "nested_whole": ("[" * 65 + "]" * 65, "is not valid JSON: it is nested more than 64 deep"),
     "infinite": ("[1e999]", "is not valid JSON: inf is not a finite number"),
     "nan": ('{"loss": NaN}', "is not valid JSON: nan is not a finite number"),
     "huge": ("1" + "0" * 20, "is not valid JSON: an integer has more than 64 bits"),

@@ -1,7 +1,5 @@
 """Places that cannot be written: read-only, links to themselves, and a removed working folder."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -15,7 +13,7 @@ TRAIN = ["train", "fashion_mnist_dscnn", "--data", "bundled", "--out"]
 EXPORT = ["export", "fashion_mnist_dscnn", "--target", "generic", "--out"]
 
 
-def test_links_that_lead_somewhere_are_no_matter(tmp_path: Path) -> None:
+def test_links_that_lead_somewhere_are_no_matter(tmp_path):
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
     check_place(tmp_path / "link" / "new", "out")
@@ -23,7 +21,7 @@ def test_links_that_lead_somewhere_are_no_matter(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", [TRAIN, EXPORT], ids=["train", "export"])
 @pytest.mark.parametrize("below", ["", "run"])
-def test_links_to_themselves(command, below, tmp_path: Path, capsys) -> None:
+def test_links_to_themselves(command, below, tmp_path, capsys):
     (tmp_path / "loop").symlink_to("loop")
     out = tmp_path / "loop" / below
     assert main([*command, str(out)]) == 2
@@ -34,7 +32,7 @@ def test_links_to_themselves(command, below, tmp_path: Path, capsys) -> None:
 
 
 @pytest.mark.parametrize("command", [TRAIN, EXPORT], ids=["train", "export"])
-def test_places_below_a_file(command, tmp_path: Path, capsys) -> None:
+def test_places_below_a_file(command, tmp_path, capsys):
     (tmp_path / "file").touch()
     out = tmp_path / "file" / "below" / "run"
     assert main([*command, str(out)]) == 2
@@ -43,7 +41,7 @@ def test_places_below_a_file(command, tmp_path: Path, capsys) -> None:
     )
 
 
-def test_a_link_to_nothing_is_no_run(tmp_path: Path, capsys) -> None:
+def test_a_link_to_nothing_is_no_run(tmp_path, capsys):
     out = tmp_path / "link"
     out.symlink_to("nothing")
     assert main([*TRAIN, str(out)]) == 2
@@ -52,7 +50,7 @@ def test_a_link_to_nothing_is_no_run(tmp_path: Path, capsys) -> None:
     )
 
 
-def test_a_path_from_a_working_folder_that_is_gone(tmp_path: Path, monkeypatch) -> None:
+def test_a_path_from_a_working_folder_that_is_gone(tmp_path, monkeypatch):
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
@@ -62,7 +60,7 @@ def test_a_path_from_a_working_folder_that_is_gone(tmp_path: Path, monkeypatch) 
 
 
 @pytest.mark.parametrize("command", [TRAIN, EXPORT, ["eval", "fashion_mnist_dscnn", "--data"]])
-def test_a_working_folder_that_is_gone(command, tmp_path: Path, monkeypatch, capsys) -> None:
+def test_a_working_folder_that_is_gone(command, tmp_path, monkeypatch, capsys):
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
@@ -76,7 +74,7 @@ def test_a_working_folder_that_is_gone(command, tmp_path: Path, monkeypatch, cap
 
 
 @pytest.fixture
-def read_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def read_only(tmp_path, monkeypatch):
     """A folder that cannot be written, by an answer that is made: root may write everywhere."""
     folder = tmp_path / "fixed"
     folder.mkdir()
@@ -86,7 +84,7 @@ def read_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("command", [TRAIN, EXPORT], ids=["train", "export"])
 @pytest.mark.parametrize("below", ["", "new", "new/run"])
-def test_folders_that_cannot_be_written(command, below, read_only: Path, capsys) -> None:
+def test_folders_that_cannot_be_written(command, below, read_only, capsys):
     out = read_only / below
     assert main([*command, str(out)]) == 2
     assert capsys.readouterr() == (
@@ -98,7 +96,7 @@ def test_folders_that_cannot_be_written(command, below, read_only: Path, capsys)
         check_place(out, "out")
 
 
-def test_a_run_in_a_folder_that_cannot_be_written(read_only: Path) -> None:
+def test_a_run_in_a_folder_that_cannot_be_written(read_only):
     model, data = pmt.load("fashion_mnist_dscnn"), pmt.datasets.bundled("train").take(100)
     before = model.image()
     with pytest.raises(PermissionError, match="fixed cannot be written"):
@@ -107,7 +105,7 @@ def test_a_run_in_a_folder_that_cannot_be_written(read_only: Path) -> None:
 
 
 @pytest.mark.parametrize("command", [TRAIN, EXPORT], ids=["train", "export"])
-def test_an_empty_name(command, capsys) -> None:
+def test_an_empty_name(command, capsys):
     assert main([*command, ""]) == 2
     assert capsys.readouterr().err == (
         "pmt: error: --out '': the name is empty; name a file or folder\n"
@@ -122,7 +120,7 @@ def test_an_empty_name(command, capsys) -> None:
         (3, TypeError, "{} is 3: must be text or a path"),
     ],
 )
-def test_what_is_no_path(given, error, message) -> None:
+def test_what_is_no_path(given, error, message):
     model, data = pmt.load("fashion_mnist_dscnn"), pmt.datasets.bundled("train")[:200]
     board = "qemu-mps2-an500"
     for argument, call in (

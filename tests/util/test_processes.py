@@ -1,7 +1,5 @@
 """Which processes run."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

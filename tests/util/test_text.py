@@ -1,7 +1,5 @@
 """Words of messages: numbers with their nouns, and the remedy for an unknown name."""
 
-from __future__ import annotations
-
 import pytest
 
 from pmt._util.text import c_text, counted, did_you_mean, nearest
@@ -24,7 +22,7 @@ KNOWN = ("fog", "gaussian_noise", "B2", "bench", "node")
         ("", "; choose one of fog, gaussian_noise, B2, bench, node"),
     ],
 )
-def test_a_near_name_or_all_of_them(name: str, remedy: str) -> None:
+def test_a_near_name_or_all_of_them(name, remedy):
     assert did_you_mean(name, KNOWN) == remedy
 
 
@@ -47,13 +45,13 @@ def test_a_near_name_or_all_of_them(name: str, remedy: str) -> None:
         ("--learningrate", "--learning-rate"),
     ],
 )
-def test_flags_are_alike_by_their_letters_alone(flag: str, near: str | None) -> None:
+def test_flags_are_alike_by_their_letters_alone(flag, near):
     known = ["--layers", "--list", "--learning-rate", "--head-learning-rate", "--split", "--out"]
     known += ["--queries", "--mu-node", "--optimizer", "--epochs", "--split-part", "--save-plot"]
     assert nearest(flag, known) == near
 
 
-def test_nothing_is_near_where_nothing_is_known() -> None:
+def test_nothing_is_near_where_nothing_is_known():
     assert nearest("fog", ()) is None
     assert did_you_mean("fog", ("rain", "hail"), "choose all, or some of") == (
         "; choose all, or some of rain, hail"
@@ -75,7 +73,7 @@ def test_only_one_is_singular(arguments, text):
     assert counted(*arguments) == text
 
 
-def test_a_literal_of_c_holds_any_name() -> None:
+def test_a_literal_of_c_holds_any_name():
     assert c_text("conv1/relu") == '"conv1/relu"'
     assert c_text('a"b\\?') == '"a\\042b\\134\\077"'
     assert c_text("\x1b\n*/") == '"\\134x1b\\134n*/"'

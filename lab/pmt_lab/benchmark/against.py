@@ -1,7 +1,5 @@
 """The same network in other engines: times in turns with pmt's own, and whether outputs agree."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass

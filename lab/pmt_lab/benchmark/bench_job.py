@@ -1,7 +1,5 @@
 """A benchmark of a model: forwards, layers, training steps, and other engines, in one run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Time of the forward pass and of a training step: in all, and op by op."""
 
-from __future__ import annotations
-
 import functools
 import statistics
 from collections.abc import Callable

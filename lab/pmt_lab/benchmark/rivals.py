@@ -1,7 +1,5 @@
 """Other engines that run the same network in the same process."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
@@ -59,12 +57,8 @@ class Rival:
 def open_rivals(name: str, model: Model, path: str | Path) -> list[Rival]:
     """Give an engine of :data:`RIVALS` the model; return it once for every mode worth comparing.
 
-    ``path`` is the file that the model was read from; a ``.tflite`` is what LiteRT then runs.
-
-    Raises
-    ------
-    ValueError, ImportError
-        If the engine is unknown, or its packages are missing.
+    ``path`` is the file that the model was read from; a ``.tflite`` is what LiteRT then runs. A
+    ValueError says that the engine is unknown, an ImportError that its packages are missing.
     """
     if name == "onnxruntime":
         return [OnnxRuntime(model), OnnxRuntime(model, exact=True)]

@@ -4,8 +4,6 @@ As in the published algorithm, the perturbation is drawn again from its seed whe
 to add it, to subtract it twice, to add it once more, and for the update.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

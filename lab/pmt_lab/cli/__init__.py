@@ -1,7 +1,5 @@
 """The command ``pmt-lab``."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import os

@@ -1,7 +1,5 @@
 """``pmt-lab bench``: how fast a model runs and trains on this machine."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

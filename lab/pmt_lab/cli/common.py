@@ -1,7 +1,5 @@
 """Shared parts of the commands: output, exit codes, arguments and their checks."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys
@@ -30,10 +28,8 @@ def complain(message: str) -> None:
 class Output:
     """Text for people and JSON for programs.
 
-    Parameters
-    ----------
-    json_path : str or None
-        File for the JSON; ``"-"`` is standard output, and the text then goes to standard error.
+    The JSON goes to a file, or with ``"-"`` to standard output, and the text then to standard
+    error.
     """
 
     def __init__(self, json_path: str | None) -> None:

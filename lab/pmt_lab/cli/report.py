@@ -1,7 +1,5 @@
 """``pmt-lab report``: tables and curves of sweeps."""
 
-from __future__ import annotations
-
 import argparse
 
 from pmt.plots import save_plot

@@ -1,7 +1,5 @@
 """``pmt-lab reproduce``: the paper's tables and figures, measured again."""
 
-from __future__ import annotations
-
 import argparse
 from dataclasses import asdict
 

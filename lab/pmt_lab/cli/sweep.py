@@ -1,7 +1,5 @@
 """``pmt-lab sweep``: all runs of a grid."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Plots of the lab's measurements; :mod:`pmt.plots` has those of one run."""
 
-from __future__ import annotations
-
 from pmt_lab.plots.cosines import plot_cosines
 from pmt_lab.plots.curves import plot_curves, plot_report
 from pmt_lab.plots.speed import plot_speed

@@ -79,11 +79,7 @@ def plot_curves(
 
 
 def plot_report(
-    report: Report,
-    *,
-    measure: str = "loss",
-    band: str = "range",
-    ax: Sequence[Axes] | None = None,
+    report: Report, *, measure: str = "loss", band: str = "range", ax: Sequence[Axes] | None = None
 ) -> npt.NDArray[np.object_]:
     """Draw the held-out curves of a report: a panel for each column, a line for each row.
 

@@ -1,7 +1,5 @@
 """The look of the lab's plots: a style sheet of matplotlib, and axes that have it."""
 
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
 from typing import Any
@@ -33,23 +31,8 @@ def axes_of(
 ) -> npt.NDArray[np.object_]:
     """Return ``count`` axes: the user's, or those of a new figure, in rows of ``across``.
 
-    Parameters
-    ----------
-    ax : matplotlib.axes.Axes or sequence of these, optional
-        The user's.
-    count : int
-        Number of axes.
-    width, height : float
-        Size of each new one, in inches.
-    across : int
-        Most new axes in a row.
-    **options
-        As for ``matplotlib.pyplot.subplots``.
-
-    Raises
-    ------
-    ValueError
-        If ``ax`` is of another number.
+    Each new one is ``width`` times ``height`` inches; options are those of
+    ``matplotlib.pyplot.subplots``. A ValueError says that the user's are of another number.
     """
     if ax is not None:
         given = np.ravel(np.asarray(ax, object))

@@ -1,7 +1,5 @@
 """Reports of sweeps: tables with spread and intervals, comparisons, curves."""
 
-from __future__ import annotations
-
 from pmt_lab.report.curves import Curve, mean_curve, results_curve
 from pmt_lab.report.intervals import accuracy_interval, student_t
 from pmt_lab.report.report import FORMATS, Report, make_report

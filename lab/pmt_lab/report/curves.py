@@ -1,7 +1,5 @@
 """A measure over multiply-accumulates, over the seeds of a method."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Intervals of means: over test images, over seeds, and of differences."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 
@@ -27,18 +25,11 @@ def effective_images(rights: Sequence[Right]) -> float:
 
     An image that all seeds get right, or all wrong, tells no more than one seed does. With m the
     share of seeds that get an image right, p its mean and v its variance over N images, the
-    variance of the mean accuracy is v / N, that of p (1 - p) v^-1 N independent images.
+    variance of the mean accuracy is v / N, that of p (1 - p) v^-1 N independent images: from N,
+    where seeds agree on every image, to N times the seeds.
 
-    Parameters
-    ----------
-    rights : sequence of (int, ndarray of bool)
-        For each seed the CRC-32 of the images, and which of them are right. Seeds with other images
-        count as independent.
-
-    Returns
-    -------
-    float
-        From N (seeds agree on every image) to N times the seeds.
+    For each seed there are the CRC-32 of the images, and which of them are right. Seeds with other
+    images count as independent.
     """
     total = 0.0
     for crc in sorted({crc for crc, _ in rights}):
@@ -72,21 +63,13 @@ def difference_interval(
 ) -> tuple[float, float] | None:
     """Return the 95 % interval of a mean difference, paired by seed and by test image.
 
-    Parameters
-    ----------
-    values : sequence of float
-        For each seed the difference of two methods.
-    rights : sequence of pairs, optional
-        For each seed which images each of the two gets right, for accuracies.
-
-    Returns
-    -------
-    tuple of float, or None
-        The mean plus or minus ``sqrt((t s / sqrt(S))^2 + (1.96 u / sqrt(N))^2)``: s the standard
-        deviation over S seeds with Student's t, u that over N images of the seeds' mean difference,
-        less what of it is of single images under single seeds, e^2 / S: that is in s, too. e^2 is
-        the residual mean square of images crossed with seeds. With one seed the first part is left
-        out, without common test images the second; None where nothing is left.
+    ``values`` are the differences of two methods by seed; ``rights`` says, for accuracies, which
+    images each of the two gets right. The interval is the mean plus or minus ``sqrt((t s /
+    sqrt(S))^2 + (1.96 u / sqrt(N))^2)``: s the standard deviation over S seeds with Student's t, u
+    that over N images of the seeds' mean difference, less what of it is of single images under
+    single seeds, e^2 / S: that is in s, too. e^2 is the residual mean square of images crossed with
+    seeds. With one seed the first part is left out, without common test images the second; None
+    where nothing is left.
     """
     mean = float(np.mean(values))
     parts = []

@@ -1,7 +1,5 @@
 """Finished runs of sweeps, from their folders and from files without weights."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -117,10 +115,7 @@ def shown(run: FinishedRun, name: str) -> str:
 def chosen(runs: Sequence[FinishedRun], where: Mapping[str, Sequence[str]]) -> list[FinishedRun]:
     """Return the runs whose fields have one of the given values, compared as text.
 
-    Raises
-    ------
-    ValueError
-        If a field is unknown, or no run is left.
+    A ValueError says that a field is unknown, or no run is left.
     """
     left = list(runs)
     known = {"seed"}.union(*(run.fields for run in runs))
@@ -143,14 +138,9 @@ def chosen(runs: Sequence[FinishedRun], where: Mapping[str, Sequence[str]]) -> l
 class Found:
     """Contents of folders and files of sweeps.
 
-    Attributes
-    ----------
-    runs : list of FinishedRun
-        Finished runs, in the order of their hashes; no trials of learning rates.
-    unfinished : list of str
-        Hashes of those that were begun.
-    failed : dict of str to str
-        Errors of those that failed, by what the run is.
+    ``runs`` are the finished ones, in the order of their hashes, without trials of learning rates;
+    ``unfinished`` the hashes of those that were begun; ``failed`` the errors of others, by what the
+    run is.
     """
 
     runs: list[FinishedRun]
@@ -159,19 +149,10 @@ class Found:
 
 
 def gather_runs(folders: Iterable[str | Path]) -> Found:
-    """Read the runs of sweeps.
+    """Read the runs of folders of sweeps, and of files of :func:`keep_runs`; each counts once.
 
-    Parameters
-    ----------
-    folders : iterable of str or pathlib.Path
-        Folders of sweeps, and files of :func:`keep_runs`. A run that is in several counts once.
-
-    Raises
-    ------
-    FileNotFoundError
-        If a folder or file does not exist.
-    ValueError
-        If a result or a file is damaged, or there is none.
+    A FileNotFoundError says that a folder or file does not exist, a ValueError that a result or a
+    file is damaged, or there is none.
     """
     paths = [Path(folder) for folder in folders]
     runs: dict[str, FinishedRun] = {}

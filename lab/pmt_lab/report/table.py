@@ -1,7 +1,5 @@
 """Runs of a sweep as a pivot table with intervals, and its rows compared with one of them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -47,29 +45,13 @@ def default_rows(runs: Sequence[FinishedRun], columns: Sequence[str]) -> tuple[s
 def cells_of(
     runs: Sequence[FinishedRun], rows: Sequence[str], columns: Sequence[str], metric: str
 ) -> pd.DataFrame:
-    """Arrange runs in a table.
+    """Arrange runs, one or more, in a table: a line for each cell, in the order of the grid.
 
-    Parameters
-    ----------
-    runs : sequence of FinishedRun
-        One or more.
-    rows, columns : sequence of str
-        Fields of the runs.
-    metric : str
-        One of :data:`pmt_lab.report.METRICS`.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A line for each cell, in the order of the grid: by the names of its ``row`` and ``column``
-        its ``runs`` with the metric, by seed; ``mean``, ``std``, ``min``, ``max`` over them, the
-        ends ``low`` and ``high`` of the mean's 95 % interval over the test images, for accuracies,
-        the number of ``seeds``, and how many are ``missing``.
-
-    Raises
-    ------
-    ValueError
-        If the metric or a field is unknown, or a cell holds runs that differ in more than the seed.
+    By the names of its ``row`` and ``column`` it has its ``runs`` with the metric, by seed;
+    ``mean``, ``std``, ``min``, ``max`` over them, the ends ``low`` and ``high`` of the mean's 95 %
+    interval over the test images, for accuracies, the number of ``seeds``, and how many are
+    ``missing``. A ValueError says that the metric or a field is unknown, or a cell holds runs that
+    differ in more than the seed.
     """
     if metric not in METRICS:
         raise ValueError(f"--metric {metric!r} is unknown{did_you_mean(metric, METRICS)}")
@@ -135,28 +117,11 @@ def best(cells: pd.DataFrame, metric: str) -> pd.Series:
 def add_differences(cells: pd.DataFrame, metric: str, baseline: str) -> str:
     """Compare every row with one: ``difference``, its 95 % interval, and ``pairs`` of seeds.
 
-    Runs are paired by seed; a baseline without seeds is compared with each. The columns
-    ``difference_low`` and ``difference_high`` are the interval's ends.
-
-    Parameters
-    ----------
-    cells : pandas.DataFrame
-        The table, which gets the columns.
-    metric : str
-        Its metric.
-    baseline : str
-        A row: its values, separated by commas where a row has several fields. The first ones are
-        enough if only one row has them.
-
-    Returns
-    -------
-    str
-        The row.
-
-    Raises
-    ------
-    ValueError
-        If there is no such row, or more than one.
+    Runs are paired by seed; a baseline without seeds is compared with each. The table gets the
+    columns, of which ``difference_low`` and ``difference_high`` are the interval's ends. The
+    baseline is a row: its values, separated by commas where a row has several fields; the first
+    ones are enough if only one row has them. It is returned; a ValueError says that there is none,
+    or more than one.
     """
     base = _row(list(cells.index.unique("row")), baseline)
     found = []

@@ -1,7 +1,5 @@
 """The tables and figures of the paper, measured again: all studies by name, in its order."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

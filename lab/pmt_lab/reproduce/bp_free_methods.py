@@ -1,7 +1,5 @@
 """Tables 5 and 6: MeZO and DeepZero beside the paper's method, on all and on the same layers."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

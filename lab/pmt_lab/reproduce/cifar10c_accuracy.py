@@ -1,7 +1,5 @@
 """Table 7: accuracy on twelve corruptions, before and after training."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Estimates of gradients: the images of studies, cosines layer by layer, and conclusions."""
 
-from __future__ import annotations
-
 import math
 import zlib
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Work, memory and latency of training methods on the paper's network, as its tables show them."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess
@@ -48,21 +46,10 @@ def kilobytes(size: float) -> float:
 
 
 def training_costs(model: Model, methods: Methods, queries: int = QUERIES) -> dict[str, Any]:
-    """Count the work of a step for one image.
+    """Count the work of a step for one image, with as many queries for each layer.
 
-    Parameters
-    ----------
-    model : Model
-        The network.
-    methods : mapping of str to (str, str)
-        Method and layers by the name under which they are shown.
-    queries : int
-        For each image and layer.
-
-    Returns
-    -------
-    dict
-        JSON values: bytes of the network, and work and memory of every method.
+    ``methods`` are method and layers by the name under which they are shown. Returns JSON values:
+    bytes of the network, and work and memory of every method.
     """
     convolutions = _convolutions(model)
     peak = max(inference_moments(model), key=lambda moment: moment.total)
@@ -184,16 +171,9 @@ def compute_rows(
 ) -> list[Row]:
     """Compare multiply-accumulates of back-propagation and of the paper's method.
 
-    Parameters
-    ----------
-    data, paper : mapping
-        What :func:`step_costs` returned, and the published numbers of the table.
-    backward : tuple of (str, str)
-        Back-propagation: its method in ``data``, and the row's text.
-    ours : str
-        The paper's method in ``data``.
-    uncounted : str
-        The device's work that the paper does not count.
+    ``data`` is what :func:`step_costs` returned, ``paper`` the published numbers. ``backward`` is
+    the method of back-propagation in ``data`` and the row's text, ``ours`` the paper's method
+    there; ``uncounted`` says which work of the device the paper does not count.
     """
     (method, shown), free = backward, data["methods"][ours]
     no_formula = (

@@ -51,16 +51,8 @@ def draw_groups(
 ) -> Axes:
     """Draw test accuracies in % above names, a color and a marker for each group that has any.
 
-    Parameters
-    ----------
-    groups : mapping of str to sequence
-        By group an accuracy and its interval for each name; None where there is none.
-    names : sequence of str
-        Places on the horizontal axis.
-    published : mapping of str to sequence of float or None
-        Published accuracies by group, drawn hollow.
-    ax : matplotlib.axes.Axes, optional
-        Axes to draw on; new ones by default.
+    A group has an accuracy and its interval for each name, None where there is none; published
+    accuracies of groups are drawn hollow.
     """
     ax = one_axes(ax, 9, 4.5)
     shown = {title: v for title, v in groups.items() if any(one is not None for one in v)}
@@ -97,18 +89,8 @@ def draw_sheet(
 ) -> Axes:
     """Draw accuracies in % as a table, colored from low to high, a line for each entry with any.
 
-    Parameters
-    ----------
-    lines : mapping of str to sequence of float or None
-        Accuracies by line, one for each name.
-    names : sequence of str
-        The columns.
-    published : collection of str
-        Lines of published figures, whose names stand in blue italics.
-    whole : collection of str
-        Columns that show no decimal place.
-    ax : matplotlib.axes.Axes, optional
-        Axes to draw on; new ones by default.
+    A line has one for each name, which are the columns; those of ``whole`` show no decimal place.
+    Names of the lines of ``published`` figures stand in blue italics.
     """
     shown = {title: v for title, v in lines.items() if any(one is not None for one in v)}
     ax = one_axes(ax, 0.5 * len(names) + 3.0, 0.24 * len(shown) + 1.1)
@@ -178,16 +160,8 @@ def draw_memory(
 ) -> Any:
     """Draw training memory of methods as bars, stacked by part.
 
-    Parameters
-    ----------
-    costs : mapping
-        See :func:`pmt_lab.reproduce.costs.training_costs`.
-    printed : mapping of str to float
-        The paper's KB by method, drawn as diamonds.
-    boards : sequence of float
-        KB of boards, each a dotted line with its size.
-    ax : matplotlib.axes.Axes, optional
-        Axes to draw on; new ones by default.
+    ``costs`` is what :func:`pmt_lab.reproduce.costs.training_costs` returned; the paper's KB by
+    method are diamonds, and KB of boards dotted lines with their size.
     """
     methods = costs["methods"]
     axes = one_axes(ax, 8, 0.5 * len(methods) + 1.5)

@@ -1,7 +1,5 @@
 """Table 10: transfer of an ImageNet network to fine-grained data sets."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Figure 7: scalings of the learning rate, and estimators of the gradient, on four layers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -46,15 +44,7 @@ def loss_rows(data: Data, grids: Sequence[str], shown: Mapping[str, tuple[str, s
 
     It is the loss by which trials choose a rate, as a mean over seeds. A difference, paired by
     seed, counts if its whole interval does, or with one seed if it exceeds a loss's tolerance.
-
-    Parameters
-    ----------
-    data : dict
-        Measurements of the study.
-    grids : sequence of str
-        Its grids.
-    shown : dict of str to (str, str)
-        For a method the one that the figure shows below it, and that in words.
+    ``shown`` has for a method the one that the figure shows below it, and that in words.
     """
     found = {name: find(data, grids, method=name) for name in _methods(data, grids, shown)}
     rows = []

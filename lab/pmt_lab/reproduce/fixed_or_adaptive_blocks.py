@@ -1,7 +1,5 @@
 """Table 4: one block for all corruptions, or for each the one that a trial run chooses."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Table 8: memory, multiply-accumulates and latency of full-model training."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pmt_lab.reproduce.costs import (

@@ -1,7 +1,5 @@
 """Figure 4: cosines of weight and node perturbation with the exact gradient, layer by layer."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

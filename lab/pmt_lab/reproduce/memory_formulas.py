@@ -1,7 +1,5 @@
 """Table 3: formulas of peak memory, against the bytes that are planned."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

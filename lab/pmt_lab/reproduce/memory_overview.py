@@ -1,7 +1,5 @@
 """Figure 1b: memory of full-model and of sparse training by method."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Mapping

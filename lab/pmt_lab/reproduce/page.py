@@ -1,7 +1,5 @@
 """The pages of reproductions: every study's rows as Markdown, from the versioned results only."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -39,17 +37,8 @@ _SQUARES = "|g|^2"
 def page(folder: str | Path) -> str:
     """Return the tables of all studies as Markdown, after a line for each that says its verdicts.
 
-    Parameters
-    ----------
-    folder : str or pathlib.Path
-        Folder of the results. A study without one is said to be not run.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the folder is missing or holds no study's result.
-    ValueError
-        If a file is damaged.
+    A study without a result in the folder is said to be not run. A FileNotFoundError says that the
+    folder is missing or holds no result, a ValueError that a file is damaged.
     """
     parts = _parts(folder, {})
     sections = [f"## {_heading(one)}\n\n{parts[one.name]}\n" for one in STUDIES.values()]
@@ -60,22 +49,9 @@ def write_pages(folder: str | Path, pages: str | Path) -> None:
     """Write tables between the marks of a folder's Markdown files, which keep their line ends.
 
     From ``<!-- results: STUDY -->`` to ``<!-- end of results -->`` stands a study's table, after
-    ``<!-- results -->`` the verdicts of all, with links to the sections of those tables.
-
-    Parameters
-    ----------
-    folder : str or pathlib.Path
-        Folder of the results, as for :func:`page`.
-    pages : str or pathlib.Path
-        Folder of the Markdown files. Those without a mark stay as they are.
-
-    Raises
-    ------
-    FileNotFoundError
-        As :func:`page`.
-    ValueError
-        If a result is damaged, a file is not UTF-8 text, no file has a mark, or a mark has no end
-        or names no study.
+    ``<!-- results -->`` the verdicts of all, with links to the sections of those tables. Files
+    without a mark stay as they are. Errors are those of :func:`page`; a ValueError also says that a
+    file is not UTF-8 text, no file has a mark, or a mark has no end or names no study.
     """
     texts = {path: _text_of(path) for path in sorted(Path(pages).glob("*.md"))}
     names = {path: _FIRST.findall(text) for path, text in texts.items() if _FIRST.search(text)}

@@ -1,7 +1,5 @@
 """``pmt-lab reproduce``: studies measured, compared with the paper and kept as results."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

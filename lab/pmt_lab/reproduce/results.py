@@ -1,7 +1,5 @@
 """The measurements of a study, as one JSON file that is versioned with the code."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -220,12 +218,8 @@ def path_of(study: str, folder: str | Path) -> Path:
 def results_folder() -> Path:
     """Return ``lab/results`` of the checkout that holds the package or the working directory.
 
-    Outside a checkout, it is the copy of them that is installed with the package.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is neither.
+    Outside a checkout, it is the copy of them that is installed with the package; else a
+    FileNotFoundError is raised.
     """
     for start in (Path(__file__), Path.cwd() / "file"):
         for parent in start.absolute().parents:

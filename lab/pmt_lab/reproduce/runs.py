@@ -1,7 +1,5 @@
 """The sweeps of studies: their grids, their runs as compact JSON, and rows of accuracy."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -116,22 +114,13 @@ def _without(options: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]
 
 
 def measure_grids(grids: Mapping[str, Grid], context: Context) -> dict[str, Any]:
-    """Do the unfinished runs of some grids, and return the results of all.
+    """Do the unfinished runs of some grids, if any is to be done, and return the results of all.
 
-    Parameters
-    ----------
-    grids : dict of str to Grid
-        Grids by name; a grid's runs are in the folder of that name beside ``context.folder``.
-    context : Context
-        With ``collect`` no run is done.
-
-    Returns
-    -------
-    dict
-        ``grids``: by name ``model``, ``protocol``, ``macs`` (the budget), ``runs``
-        (:func:`pmt_lab.report.run_record`; those that the earlier result holds come last),
-        ``missing`` (axes of the runs that are not there, and the ``error`` of one that failed) and
-        ``failed`` (titles and errors). ``seconds``: of all finished runs.
+    A grid's runs are in the folder of its name beside ``context.folder``; with ``collect`` none is
+    done. The result has ``grids``: by name ``model``, ``protocol``, ``macs`` (the budget), ``runs``
+    (:func:`pmt_lab.report.run_record`; those that the earlier result holds come last), ``missing``
+    (axes of the runs that are not there, and the ``error`` of one that failed) and ``failed``
+    (titles and errors); and ``seconds`` of all finished runs.
     """
     found = {name: _measure(name, grid, context) for name, grid in grids.items()}
     seconds = sum(run["train_seconds"] for grid in found.values() for run in grid["runs"])
@@ -267,23 +256,11 @@ def accuracy_row(
     whole: bool = False,
     rated: bool = True,
 ) -> Row:
-    """Return the row of a test accuracy.
+    """Return the row of a test accuracy of some runs.
 
-    Parameters
-    ----------
-    what : str
-        What was measured.
-    found : Found
-        Its runs.
-    theirs : float or None
-        The published accuracy in %, which that of another network at small scale is not compared
-        with.
-    why : str
-        Cause of a difference.
-    whole : bool
-        Whether a mean needs all runs, because its corruptions differ.
-    rated : bool
-        Whether the row says which learning rate trials chose.
+    ``theirs`` is the published one in %, which that of another network at small scale is not
+    compared with; ``why`` the cause of a difference. ``whole`` says that a mean needs all runs,
+    because its corruptions differ; ``rated`` that the row says which learning rate trials chose.
     """
     if not found.runs or (whole and found.missing):
         said = joined_reasons(why if whole else "", found.state)

@@ -1,7 +1,5 @@
 """Figure 5: layer-wise against model-wise perturbation at equal cost, and their mixture."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pmt._util.plots import one_axes, panels

@@ -1,7 +1,5 @@
 """Table 9: accuracy, memory, multiply-accumulates and latency of sparse training."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pmt_lab.reproduce.costs import (

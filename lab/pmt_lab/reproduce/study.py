@@ -1,7 +1,5 @@
 """A study: one table or figure of the paper, measured again and compared with the published one."""
 
-from __future__ import annotations
-
 import importlib
 import math
 import sys
@@ -35,18 +33,10 @@ _FINE_GRAINED = {
 
 @dataclass(frozen=True)
 class Quantity:
-    """How figures of one unit are compared.
+    """The unit of two figures, and how they are compared.
 
-    Attributes
-    ----------
-    unit : str
-        Unit of both figures.
-    tolerance : float
-        Difference up to which ours counts as the published one.
-    relative : bool
-        Whether the tolerance is a share of the published figure.
-    better : {"higher", "lower", ""}
-        Which side of the published figure is the better one, if any.
+    ``tolerance`` is the difference up to which ours counts as the published one, with ``relative``
+    as a share of that; ``better`` the side of it that is the better one: "higher", "lower" or none.
     """
 
     unit: str
@@ -69,26 +59,13 @@ FORWARDS = Quantity("forwards", 0.01, relative=True, better="lower")
 
 @dataclass(frozen=True)
 class Row:
-    """One figure of a study beside the published one.
+    """One figure of a study beside the published one, None where there is none.
 
-    Attributes
-    ----------
-    what : str
-        What was measured.
-    ours : float or None
-        Our figure; None where it was not measured.
-    theirs : float, str or None
-        The published figure, or in words what a figure shows; None where there is neither.
-    unit : str
-        Unit of both.
-    verdict : str
-        ``"reproduced"``, ``"better"``, ``"not reproduced"`` or ``"not run"``: see :func:`verdict`;
-        ``"lower bound"``: see :func:`at_least`; ``"projected"``: see :func:`projected`;
-        ``"not published"``: a figure that the paper does not have.
-    interval : (float, float) or None
-        95 % interval of ours.
-    why : str
-        Cause of a difference, or what a run that is missing takes.
+    ``theirs`` may say in words what a figure shows. ``verdict`` is ``"reproduced"``, ``"better"``,
+    ``"not reproduced"`` or ``"not run"``: see :func:`verdict`; ``"lower bound"``: see
+    :func:`at_least`; ``"projected"``: see :func:`projected`; ``"not published"``: a figure that the
+    paper does not have. ``interval`` is the 95 % interval of ours, ``why`` the cause of a
+    difference, or what a run that is missing takes.
     """
 
     what: str
@@ -194,25 +171,12 @@ class Unfinished(Exception):
 class Context:
     """The folder and the inputs of a study.
 
-    Attributes
-    ----------
-    folder : pathlib.Path
-        Folder of the study: whatever takes minutes is kept there. Sweeps, which studies share, have
-        folders beside it.
-    data : pathlib.Path or None
-        Folder of data and models; by default the working directory and what was downloaded.
-    jobs : int
-        Processes; 0 for one per CPU.
-    shard : (int, int)
-        The part of a sweep that is done here.
-    dask : str or None
-        Address of a Dask scheduler.
-    tell : callable
-        Gets lines of progress.
-    collect : bool
-        Do no run: take what is finished.
-    earlier : dict
-        ``data`` of this study's earlier result, whose runs are not done again; empty without one.
+    In ``folder`` is whatever takes minutes; sweeps, which studies share, have folders beside it.
+    ``data`` holds data and models; by default they are in the working directory or downloaded.
+    There are as many ``jobs`` (0 for one per CPU), or workers of the Dask scheduler; ``shard`` is
+    the part of a sweep that is done here. ``tell`` gets lines of progress. With ``collect`` no run
+    is done: what is finished is taken. ``earlier`` is ``data`` of this study's earlier result,
+    whose runs are not done again.
     """
 
     folder: Path
@@ -260,30 +224,15 @@ class Context:
 class Study:
     """A table or figure of the paper.
 
-    Attributes
-    ----------
-    name : str
-        Name on the command line, such as ``"cifar10c-accuracy"``.
-    item : str
-        The paper's table or figure: ``"Table 7"``, ``"Figure 4"``.
-    title : str
-        Subject in a few words.
-    measure : callable
-        ``measure(scale, context)`` does the work, or continues it, and returns JSON values.
-        ``"full"`` is the paper's budget, or the share of it that is stated; ``"small"`` shows in
-        seconds that all works, on what comes with pmt.
-    compare : callable
-        ``compare(data, published)`` puts what was measured beside the paper's numbers, the
-        study's table of ``published.toml``.
-    plot : callable
-        ``plot(data, ax=None)`` draws what was measured and returns the Axes.
-    plot_losses : callable or None
-        ``plot_losses(data, corruption, ax=None)`` draws held-out losses over multiply-accumulates
-        and returns the Axes.
-    sweeps : bool
-        Whether it trains, in sweeps that can be collected as far as they are finished.
-    conditions : str
-        Sentences that say where the measurement differs from the paper's, for the page.
+    ``name`` is that of the command line, such as ``"cifar10c-accuracy"``, ``item`` the paper's:
+    ``"Table 7"``, ``"Figure 4"``. ``measure(scale, context)`` does the work, or continues it, and
+    returns JSON values: ``"full"`` is the paper's budget, or the share of it that is stated;
+    ``"small"`` shows in seconds that all works, on what comes with pmt. ``compare(data,
+    published)`` puts them beside the paper's numbers, the study's table of ``published.toml``.
+    ``plot(data, ax=None)`` draws them, and ``plot_losses(data, corruption, ax=None)`` held-out
+    losses over multiply-accumulates; both return the Axes. ``sweeps`` says that it trains, in
+    sweeps that can be collected as far as they are finished. ``conditions`` are sentences that say
+    where the measurement differs from the paper's, for the page.
     """
 
     name: str

@@ -1,7 +1,5 @@
 """Table 2: formulas of the variance of estimates, against measurements."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from functools import partial
 from typing import Any

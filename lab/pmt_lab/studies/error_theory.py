@@ -1,7 +1,5 @@
 """Theory of a gradient estimate's error, and the moments of a layer that it needs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,22 +18,13 @@ _NODES = ("node_perturbation", "pooled_perturbation")
 class LayerMoments:
     """Exact (straight-through) gradients of one layer and their norms, in int8 steps.
 
-    Attributes
-    ----------
-    gradient : ndarray of float64, shape (weights,)
-        Derivatives by the weights, mean over the images, nats per step.
-    weights, nodes : int
-        Dimensions.
-    weight_squares : ndarray of float64, shape (N,)
-        Squared norm of each image's gradient by the weights.
-    node_squares : ndarray of float64, shape (N,)
-        Squared norm of each image's gradient by the output, as a perturbation sees it: half the
-        gradient where the output stands at a clamp, since only one of two signs moves it.
-    patch_squares : ndarray of float64, shape (N,)
-        Sum over output nodes of the squared norm of the weights' derivative by that node's
-        gradient: what turns an error of the node gradient into one of the weights' gradient.
-    diagonal : ndarray of float64, shape (N,)
-        The same sum, each node weighted with its squared gradient.
+    ``gradient`` are the derivatives by the weights, mean over the images, nats per step. The others
+    are float64 (N,), an image each. ``weight_squares`` are squared norms of the gradient by the
+    weights, ``node_squares`` of that by the output, as a perturbation sees it: half the gradient
+    where the output stands at a clamp, since only one of two signs moves it. ``patch_squares`` are
+    sums over output nodes of the squared norm of the weights' derivative by that node's gradient:
+    what turns an error of the node gradient into one of the weights' gradient; ``diagonal`` the
+    same sums, each node weighted with its squared gradient.
     """
 
     gradient: npt.NDArray[np.float64]
@@ -95,28 +84,13 @@ def layer_moments(
 
 
 def pooled_moments(
-    model: Model,
-    images: npt.NDArray[np.int8],
-    labels: npt.NDArray[np.int64],
-    layer: int,
+    model: Model, images: npt.NDArray[np.int8], labels: npt.NDArray[np.int64], layer: int
 ) -> LayerMoments:
     """Return the moments of the part of a layer's gradient that pooled node perturbation estimates.
 
-    Parameters
-    ----------
-    model, images, labels, layer
-        See :func:`layer_moments`.
-
-    Returns
-    -------
-    LayerMoments
-        ``gradient`` is the exact gradient by every channel's nodes that no clamp holds, shared out
-        evenly to them, times their inputs. A channel stands for a node in the others.
-
-    Raises
-    ------
-    ImportError
-        If torch is missing.
+    ``gradient`` is the exact gradient by every channel's nodes that no clamp holds, shared out
+    evenly to them, times their inputs. A channel stands for a node in the others. Arguments and
+    errors are those of :func:`layer_moments`.
     """
     from pmt.baselines.backprop.networks import sample_weight_gradients, torch
 
@@ -214,33 +188,17 @@ def _patch_norms(op: Any, x: Any) -> Any:
 def expected_error(
     layers: Sequence[LayerMoments], index: int, options: TrainingOptions, kinds: Sequence[str]
 ) -> float:
-    """Return E ||estimate - gradient||^2 of one layer's weights.
+    """Return E ||estimate - gradient||^2 of a layer's weights, in squared nats per step.
 
-    Parameters
-    ----------
-    layers : sequence of LayerMoments
-        Moments of all layers under training, :func:`pooled_moments` of those that are pooled;
-        others than ``index`` matter with ``scope="model_wise"``.
-    index : int
-        Index of the layer among them.
-    options : TrainingOptions
-        Queries, scope, sharing, baseline and pairs.
-    kinds : sequence of str
-        Estimator of each layer: ``weight_perturbation``, ``node_perturbation``,
-        ``pooled_perturbation`` or ``closed_form``.
+    ``layers`` has the moments of all layers under training, :func:`pooled_moments` of those that
+    are pooled, and ``kinds`` their estimators; others than ``index`` matter with
+    ``scope="model_wise"``. The error of a pooled layer is around the pooled gradient, so that
+    :func:`expected_bias` comes on top. Rounding, curvature and what a clean baseline leaves in are
+    not in it: what is measured beyond it is theirs.
 
-    Returns
-    -------
-    float
-        Squared nats per step; of a pooled layer around the pooled gradient, so that
-        :func:`expected_bias` comes on top. Rounding, curvature and what a clean baseline leaves in
-        are not in it: what is measured beyond it is theirs.
-
-    Notes
-    -----
-    For Q independent sign vectors in d dimensions E (estimate - g)(estimate - g)^T =
-    (||g||^2 I + g g^T - 2 diag(g^2)) / Q, whose trace is (d - 1) / Q ||g||^2 (Rademacher; Gao and
-    Sener, 2022, have the general case).
+    For Q independent sign vectors in d dimensions E (estimate - g)(estimate - g)^T = (||g||^2 I + g
+    g^T - 2 diag(g^2)) / Q, whose trace is (d - 1) / Q ||g||^2 (Rademacher; Gao and Sener, 2022,
+    have the general case).
     """
     layer, kind = layers[index], kinds[index]
     images = len(layer.weight_squares)
@@ -281,35 +239,18 @@ def expected_bias(layer: LayerMoments, pooled: LayerMoments) -> float:
 def paper_variance(
     layers: Sequence[LayerMoments], queries: float, *, model_wise: bool, nodes: bool = False
 ) -> float:
-    """Return the paper's formula for the summed error at equal cost.
+    """Return the paper's formula for the summed error at equal cost, of its table of variances.
 
-    Parameters
-    ----------
-    layers : sequence of LayerMoments
-        The L layers.
-    queries : float
-        Q of the table "Gradient estimation variance": with ``model_wise`` queries of all layers at
-        once, else Q / L for each layer.
-    model_wise : bool
-        Column of the table: model-wise, else layer-wise.
-    nodes : bool
-        Row of the table: node perturbation, with the number of nodes for d_i, else weight
-        perturbation.
+    It is, model-wise, with Q queries of all L layers at once, ``((sum_i d_i - 1) sum_i S_i + L V) /
+    (N Q)``, and layer-wise, with Q / L for each, ``(L sum_i (d_i - 1) S_i + L V) / (N Q)``: the
+    table, with layers of different size. d_i is the number of weights, or with ``nodes`` that of
+    nodes, S_i the squared norm of a layer's mean gradient, V the variance over the images.
 
-    Returns
-    -------
-    float
-        Model-wise ``((sum_i d_i - 1) sum_i S_i + L V) / (N Q)``, layer-wise
-        ``(L sum_i (d_i - 1) S_i + L V) / (N Q)``: the table, with layers of different size. S_i is
-        the squared norm of a layer's mean gradient, V the variance over the images.
-
-    Notes
-    -----
-    With perturbations of its own for each image, V stands beside S: the error is
-    ``(d - 1) (S + V) / (N Q)``, see :func:`expected_error`. The printed formula has V without d,
-    as if all images shared their gradient; it is far below what is measured where V exceeds S.
-    For nodes it leaves out the chain rule: an error of a node's gradient reaches the weights times
-    the layer's inputs there.
+    With perturbations of its own for each image, V stands beside S: the error is ``(d - 1) (S + V)
+    / (N Q)``, see :func:`expected_error`. The printed formula has V without d, as if all images
+    shared their gradient; it is far below what is measured where V exceeds S. For nodes it leaves
+    out the chain rule: an error of a node's gradient reaches the weights times the layer's inputs
+    there.
     """
     count, images = len(layers), len(layers[0].weight_squares)
     sizes = [one.nodes if nodes else one.weights for one in layers]

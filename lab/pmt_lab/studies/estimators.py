@@ -1,7 +1,5 @@
 """Estimators of a study: by name, words joined by plus signs; and the trainers that run them."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 
@@ -41,29 +39,14 @@ _MU = re.compile(r"mu([1-9][0-9]?)$")
 
 
 def estimator_options(name: str, queries: int, seed: int) -> TrainingOptions:
-    """Return the options of an estimator.
+    """Return the options of an estimator: its queries for each image and layer, and their seed.
 
-    Parameters
-    ----------
-    name : str
-        Words joined by ``+``: ``weight``, ``node``, ``free_node``, ``pooled`` or ``by_dimension``
-        (the paper's mixture: weight or node, whichever has fewer dimensions), then what differs
-        from the preset ``default``, for example ``"weight+mu1+clean"``; ``muN`` sets both sizes of
-        perturbation.
-    queries : int
-        For each image and layer.
-    seed : int
-        Seed of the perturbations.
-
-    Returns
-    -------
-    TrainingOptions
-        Biases are not perturbed, so that the dimension is that of the weights.
-
-    Raises
-    ------
-    ValueError
-        If a word is unknown, or if none or more than one of the first words are given.
+    The name is words joined by ``+``: ``weight``, ``node``, ``free_node``, ``pooled`` or
+    ``by_dimension`` (the paper's mixture: weight or node, whichever has fewer dimensions), then
+    what differs from the preset ``default``, for example ``"weight+mu1+clean"``; ``muN`` sets both
+    sizes of perturbation. A ValueError says that a word is unknown, or that none or more than one
+    of the first words are given. Biases are not perturbed, so that the dimension is that of the
+    weights.
     """
     words = name.split("+")
     if len(set(_RULES) & set(words)) != 1:

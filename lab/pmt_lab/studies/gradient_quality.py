@@ -26,11 +26,7 @@ from pmt_lab.studies.error_theory import (
     layer_moments,
     pooled_moments,
 )
-from pmt_lab.studies.estimators import (
-    DEFAULT_ESTIMATORS,
-    estimator_options,
-    layer_trainers,
-)
+from pmt_lab.studies.estimators import DEFAULT_ESTIMATORS, estimator_options, layer_trainers
 
 QUERIES = (4, 16, 64)
 _REMEDY = "remove the file, or choose another folder"

@@ -1,7 +1,5 @@
 """Layer-wise against model-wise perturbation at equal cost: the paper's table of variances."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,12 +10,7 @@ from pmt import _core
 from pmt._util.processes import thread_count
 from pmt.datasets import Dataset
 from pmt.model import Model
-from pmt_lab.studies.error_theory import (
-    LayerMoments,
-    expected_error,
-    layer_moments,
-    paper_variance,
-)
+from pmt_lab.studies.error_theory import LayerMoments, expected_error, layer_moments, paper_variance
 from pmt_lab.studies.estimators import estimator_options, layer_trainers
 
 
@@ -25,20 +18,11 @@ from pmt_lab.studies.estimators import estimator_options, layer_trainers
 class ScopeVariance:
     """Summed squared error of all layers' weight gradients, over their summed squared norm.
 
-    Attributes
-    ----------
-    estimator : {"weight", "node"}
-        Perturbed quantity.
-    scope : {"model_wise", "layer_wise"}
-        All layers in each of Q queries, or each layer in Q / L queries of its own.
-    queries : int
-        Queries of each layer, or of all at once.
-    measured, measured_error : float
-        Mean over the repeats, and its standard error.
-    expected : float
-        Value of theory, with the images' scatter, and for nodes with the chain rule to the weights.
-    printed : float
-        The paper's formula; that for nodes is about the nodes' own gradients.
+    ``estimator`` is "weight" or "node", what is perturbed; ``scope`` "model_wise", all layers in
+    each of Q queries, or "layer_wise", each layer in Q / L queries of its own. ``measured`` is the
+    mean over the repeats, beside its standard error; ``expected`` the value of theory, with the
+    images' scatter, and for nodes with the chain rule to the weights; ``printed`` the paper's
+    formula, which for nodes is about the nodes' own gradients.
     """
 
     estimator: str

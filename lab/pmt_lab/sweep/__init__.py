@@ -1,7 +1,5 @@
 """Sweeps: methods x preparations x corruptions x layers x seeds, in processes or on a cluster."""
 
-from __future__ import annotations
-
 from pmt_lab.sweep.grid import Grid, GridError, MethodTable, Tuning, read_grid
 from pmt_lab.sweep.planning import Plan, changed_options, plan, shard
 from pmt_lab.sweep.result import finished_results, pack, read_result, unpack

@@ -1,7 +1,5 @@
 """One run, from its images to its result; in any process of any machine that sees the folder."""
 
-from __future__ import annotations
-
 import errno
 import json
 import time

@@ -1,7 +1,5 @@
 """The TOML file of a grid: read, checked and completed with its defaults."""
 
-from __future__ import annotations
-
 import importlib
 import math
 import sys

@@ -1,7 +1,5 @@
 """The images of a run, and the checksums that stand for them in its hash."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """From a grid to its runs, everything checked before the first one starts."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import zlib
@@ -110,13 +108,7 @@ def shard(runs: tuple[RunSpec, ...], number: int, count: int) -> tuple[RunSpec, 
 
 
 def check_corruptions(path: str, runs: Iterable[RunSpec], model: Model) -> None:
-    """Corrupt an image as these runs do, to find missing requirements: photographs, a package.
-
-    Raises
-    ------
-    GridError
-        If something is.
-    """
+    """Corrupt an image as these runs do; a GridError tells of a missing photograph or package."""
     first: dict[str, RunSpec] = {}
     for run in sorted(runs, key=lambda run: run.trial > 0):
         first.setdefault(run.corruption, run)

@@ -1,7 +1,5 @@
 """``result.json``, the result of a finished run of a sweep, and ``HASH.failed`` of a failed one."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -25,13 +23,7 @@ _CHUNK = 256
 
 
 def read_result(folder: Path) -> dict[str, Any] | None:
-    """Return a run's result; None if it has none yet.
-
-    Raises
-    ------
-    ValueError
-        If the file is damaged.
-    """
+    """Return a run's result; None if it has none yet, a ValueError if the file is damaged."""
     path = folder / _RESULT
     if not path.is_file():
         return None
@@ -96,13 +88,7 @@ def pack(right: npt.NDArray[np.bool_]) -> str:
 
 
 def unpack(text: str, n: int) -> npt.NDArray[np.bool_]:
-    """Return the ``n`` booleans that :func:`pack` packed.
-
-    Raises
-    ------
-    ValueError
-        If the text holds another number of them.
-    """
+    """Return the ``n`` booleans that :func:`pack` packed; a ValueError tells of another number."""
     packed = np.frombuffer(base64.b64decode(text, validate=True), np.uint8)
     if len(packed) != (n + 7) // 8:
         raise ValueError(f"{len(packed)} bytes do not hold {n} bits")

@@ -1,7 +1,5 @@
 """One run of a sweep: everything that decides its bytes, and its cost."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """``pmt-lab`` as a process of its own, and the lab's golden texts."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Results of a sweep that was never run: figures chosen, so that a table can be checked by hand."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Data of studies that were never run: figures chosen, so that rows can be checked by hand."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A grid of small runs on disk, and what its runs leave."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

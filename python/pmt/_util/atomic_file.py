@@ -1,7 +1,5 @@
 """Files that are either wholly there or not there at all."""
 
-from __future__ import annotations
-
 import errno
 import glob
 import itertools

@@ -1,7 +1,5 @@
 """Checks of arguments that many share."""
 
-from __future__ import annotations
-
 import operator
 import os
 import sys
@@ -11,8 +9,8 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 import numpy as np
-import numpy.typing as npt
 
+from pmt._util.arrays import Array
 from pmt._util.text import did_you_mean
 from pmt.errors import OptionError
 
@@ -46,7 +44,7 @@ def refuse_mask(argument: str, value: object) -> None:
         raise TypeError(f"{argument} is a masked array, whose mask counts for nothing; fill it")
 
 
-def checked_array(argument: str, value: object) -> npt.NDArray[Any]:
+def checked_array(argument: str, value: object) -> Array:
     """Return `value` as NumPy reads it, or raise a TypeError that names `argument`."""
     refuse_mask(argument, value)
     try:

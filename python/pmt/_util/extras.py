@@ -1,7 +1,5 @@
 """Optional packages: imported where they are used, or an error that says how to install them."""
 
-from __future__ import annotations
-
 import importlib
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Modules that are imported when they are named, so that ``import pmt`` stays quick."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -10,10 +8,7 @@ from typing import Any
 def lazy_names(
     package: str, submodules: tuple[str, ...], elsewhere: Mapping[str, str] | None = None
 ) -> Callable[[str], Any]:
-    """Return a module's ``__getattr__`` (PEP 562).
-
-    It finds the submodules of `package`, and names that are attributes of the modules `elsewhere`.
-    """
+    """Return a module's ``__getattr__``: for submodules, and names of the modules `elsewhere`."""
     places = elsewhere or {}
 
     def find(name: str) -> Any:

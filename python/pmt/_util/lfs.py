@@ -1,7 +1,5 @@
 """Pointers of Git LFS, which stand in a clone for files that were not fetched."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 LFS_PROBLEM = "is a Git LFS pointer, not the file itself"

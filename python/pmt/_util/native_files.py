@@ -1,7 +1,5 @@
 """Sources of the C++ core and of the firmware: installed beside the package, or in the tree."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parents[1]

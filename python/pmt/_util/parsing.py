@@ -1,7 +1,5 @@
 """JSON and TOML that others wrote, read within limits and with one form of error; TOML written."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import math
@@ -26,11 +24,7 @@ _INTEGER = re.compile(r"[+-]?(?:0x[0-9a-fA-F_]+|[0-9][0-9_]*)")
 
 
 def parse_json(
-    text: str | bytes,
-    what: object,
-    remedy: str = REMEDY,
-    *,
-    finite: bool = True,
+    text: str | bytes, what: object, remedy: str = REMEDY, *, finite: bool = True
 ) -> Any:
     """Return the value of a JSON text.
 

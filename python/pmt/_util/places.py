@@ -1,7 +1,5 @@
 """Paths to which nothing can be written: below files, in read-only or removed folders, in loops."""
 
-from __future__ import annotations
-
 import errno
 import os
 from pathlib import Path
@@ -30,10 +28,7 @@ def check_place(path: Path, what: str) -> None:
 
 
 def check_writable(path: Path, what: str) -> None:
-    """Raise PermissionError where a path, or the first folder above it that is there, is read-only.
-
-    So that it is said before minutes of work, and not after them.
-    """
+    """Raise PermissionError where a path, or the first folder there above it, is read-only."""
     places = (path, *path.absolute().parents)
     folder = next(place for place in places if os.path.isdir(place))
     if not os.access(folder, os.W_OK | os.X_OK):

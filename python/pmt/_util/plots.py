@@ -4,8 +4,6 @@ A color-blind palette, with dashes and markers for gray prints; the same plot gi
 of a file.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Sequence
 from pathlib import Path

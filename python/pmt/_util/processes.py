@@ -1,7 +1,5 @@
 """The processes of this machine: which still run, and this one's threads."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import platform

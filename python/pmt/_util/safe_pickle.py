@@ -5,8 +5,6 @@ stand-ins that the caller allows by name: no NumPy object is built from the file
 everything is checked first, and any other name is refused.
 """
 
-from __future__ import annotations
-
 import io
 import math
 import pickle
@@ -15,7 +13,8 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from pmt._util.arrays import Array
 
 _MEMO_INSTRUCTIONS = ("PUT", "BINPUT", "LONG_BINPUT")
 _MAX_DIMENSIONS = 8
@@ -31,7 +30,7 @@ class PickledArray:
     It stays None where the pickle never gives the array its state.
     """
 
-    array: npt.NDArray[Any] | None = None
+    array: Array | None = None
 
     def __setstate__(self, state: Any) -> None:
         _version, shape, dtype, is_fortran, data = state
@@ -175,9 +174,7 @@ def _encode(text: object, encoding: object = None) -> bytes:
     return text.encode("latin1")
 
 
-def _checked_array(
-    shape: object, dtype: object, data: object, is_fortran: bool
-) -> npt.NDArray[Any]:
+def _checked_array(shape: object, dtype: object, data: object, is_fortran: bool) -> Array:
     if not isinstance(dtype, _Dtype):
         raise RefusedError("it holds an array without a dtype")
     if not isinstance(data, bytes | bytearray):

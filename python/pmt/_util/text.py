@@ -1,7 +1,5 @@
 """Words for people: counts, names that were meant, tables, and untrusted text made safe."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Iterable, Sequence
@@ -9,10 +7,7 @@ from html import escape
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:
-    """Return a number and its noun: in the singular where it is 1, else by default with an s.
-
-    Commas stand between thousands.
-    """
+    """Return a number, with commas, and its noun: singular for 1, else by default with an s."""
     return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
 
 
@@ -101,10 +96,7 @@ def c_text(text: str) -> str:
 
 
 def table(titles: Sequence[str], rows: Sequence[Sequence[str]], *, left: Sequence[str] = ()) -> str:
-    """Lay out lines of cells; columns titled in ``left`` are aligned left, the others right.
-
-    Control characters are escaped, so that a name stays in its cell.
-    """
+    """Lay out escaped cells in lines; columns titled in ``left`` are aligned left, others right."""
     titles = [printable(title) for title in titles]
     rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(len(line[i]) for line in [titles, *rows]) for i in range(len(titles))]

@@ -1,7 +1,5 @@
 """Callbacks of a run: their events, how they stop it, and the ones that come with pmt."""
 
-from __future__ import annotations
-
 from pmt.callbacks.events import (
     Callback,
     CallbackLike,

@@ -1,7 +1,5 @@
 """Events of a run, and the base of callbacks that they are given to."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any

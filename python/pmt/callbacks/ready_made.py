@@ -1,7 +1,5 @@
 """Callbacks that come with pmt."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pmt._util.checks import check_type, checked_integer

@@ -1,7 +1,5 @@
 """``pmt align``: restore a model's clean statistics on new images."""
 
-from __future__ import annotations
-
 import argparse
 
 from pmt._util.progress import ProgressLine

@@ -1,7 +1,5 @@
 """Arguments that commands share, and the typed values that they stand for."""
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import inspect
@@ -118,10 +116,7 @@ def add_integer(
     otherwise: str = "",
     within: tuple[int, int | None] = (1, None),
 ) -> None:
-    """Add a whole number, such as ``--images N``.
-
-    Its help ends with the default, or with what `otherwise` calls that.
-    """
+    """Add a whole number, as ``--images N``; its help ends with `otherwise`, or the default."""
     name, metavar = name.split()
     text += f" (default: {otherwise or default})"
     kind = integer(*within)
@@ -288,9 +283,7 @@ def data_source(arguments: argparse.Namespace) -> DataSource:
 def add_plot(parser: argparse._ActionsContainer, drawn: str) -> None:
     """Add the file of a plot; :func:`pmt.cli.output.check_plot` checks it before the work."""
     parser.add_argument(
-        "--plot",
-        metavar="FILE",
-        help=f"draw {drawn}: .png, .svg or .pdf; needs matplotlib",
+        "--plot", metavar="FILE", help=f"draw {drawn}: .png, .svg or .pdf; needs matplotlib"
     )
 
 
@@ -423,9 +416,7 @@ def add_layers(parser: argparse.ArgumentParser) -> None:
     """Add the choice of the trained layers."""
     group = parser.add_mutually_exclusive_group()
     group.add_argument(
-        "--layers",
-        metavar=_OPTIONS["layers"].metavar,
-        help=option_help(_OPTIONS["layers"]),
+        "--layers", metavar=_OPTIONS["layers"].metavar, help=option_help(_OPTIONS["layers"])
     )
     group.add_argument("--block", metavar="N", type=_block, help="short for --layers BN")
 
@@ -482,10 +473,7 @@ def add_training_options(
     without: Sequence[str] = (),
     defaults: Mapping[str, Any] | None = None,
 ) -> None:
-    """Add the preset and every option of the trainer; unset ones are the preset's.
-
-    Those in ``defaults`` have the command's own default, whatever the preset.
-    """
+    """Add the preset and its options; those in ``defaults`` have the command's own default."""
     own = defaults or {}
     group = parser.add_argument_group("training")
     group.add_argument(

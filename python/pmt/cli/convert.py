@@ -1,7 +1,5 @@
 """``pmt convert``: the model as a file for other tools."""
 
-from __future__ import annotations
-
 import argparse
 
 from pmt.cli.arguments import add_model, call, importer_options

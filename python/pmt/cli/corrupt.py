@@ -1,7 +1,5 @@
 """``pmt corrupt``: corrupted images on disk, as CIFAR-10-C publishes them."""
 
-from __future__ import annotations
-
 import argparse
 
 from pmt._util.progress import ProgressLine

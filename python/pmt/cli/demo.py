@@ -3,8 +3,6 @@
 The images of the test split, which the model is measured on, are never trained on.
 """
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import tempfile

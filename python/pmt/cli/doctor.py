@@ -1,7 +1,5 @@
 """``pmt doctor``: this installation, for a report of a problem."""
 
-from __future__ import annotations
-
 import argparse
 import platform
 import re

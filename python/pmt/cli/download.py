@@ -1,7 +1,5 @@
 """``pmt download``: download a data set, or list them."""
 
-from __future__ import annotations
-
 import argparse
 
 from pmt import datasets

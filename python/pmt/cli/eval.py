@@ -1,7 +1,5 @@
 """``pmt eval``: accuracy and loss of a model on a data set, by class, against another model."""
 
-from __future__ import annotations
-
 import argparse
 
 import pmt

@@ -121,11 +121,7 @@ def _add_project(parser: argparse.ArgumentParser) -> None:
 
 def _add_budgets(parser: argparse.ArgumentParser) -> None:
     add_integer(
-        parser,
-        "--steps N",
-        "training steps of the firmware",
-        default=5,
-        within=(1, MOST_STEPS),
+        parser, "--steps N", "training steps of the firmware", default=5, within=(1, MOST_STEPS)
     )
     text = "steps between checkpoints on the card"
     add_integer(parser, "--save-interval N", text, default=SAVE_INTERVAL, within=(1, MOST_STEPS))

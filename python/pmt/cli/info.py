@@ -1,19 +1,10 @@
 """``pmt info``: describe a model, and the cost of training it."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 
 from pmt._util.text import counted, table
-from pmt.cli.arguments import (
-    add_layers,
-    add_model,
-    add_rule,
-    integer,
-    load_model,
-    training_options,
-)
+from pmt.cli.arguments import add_layers, add_model, add_rule, integer, load_model, training_options
 from pmt.cli.output import Output
 from pmt.model import Model
 from pmt.net.pixels import input_formula, is_image, real_pixels
@@ -103,6 +94,7 @@ def _summary(found: ModelInfo) -> str:
     model, options, memory = found.model, found.options, found.memory
     layers = model.layers
     height, width, channels = model.input_shape
+    stage = model.input_stage
     trained = "all layers" if len(found.layers) == len(layers) else f"layers {options.layers}"
     lines = [
         f"{counted(len(layers), 'layer')}, "
@@ -110,7 +102,7 @@ def _summary(found: ModelInfo) -> str:
         f"{sum(layer.biases for layer in layers):,} int32 biases, {model.macs:,} MACs per image, "
         f"{model.output_text}",
         f"input     {height}x{width}x{channels}: {_input_text(model)}",
-        *_stage_lines(model),
+        *([] if stage is None else [f"stage     {stage.size[0]}x{stage.size[1]}: {stage}"]),
         f"image     {len(model.image()):,} bytes as .pmt",
         f"inference {memory.inference_activations:,} bytes of activations alive at once",
         f"training  {memory.training_activations:,} bytes of activations, "
@@ -119,12 +111,6 @@ def _summary(found: ModelInfo) -> str:
         "device)",
     ]
     return "\n".join(lines)
-
-
-def _stage_lines(model: Model) -> list[str]:
-    """Return the input stage as no line or one."""
-    stage = model.input_stage
-    return [] if stage is None else [f"stage     {stage.size[0]}x{stage.size[1]}: {stage}"]
 
 
 def _input_text(model: Model) -> str:

@@ -1,7 +1,5 @@
 """``pmt monitor``: a board's training, as it goes."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Iterator

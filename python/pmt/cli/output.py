@@ -91,10 +91,7 @@ def check_file(argument: str, path: str) -> Path:
 
 
 def checked_model_out(out: str, model: str, *, replace: bool) -> Path:
-    """Find out before the work whether ``--out`` can be a model's file.
-
-    A file that is there stays, unless it is the model's own or `replace` is given.
-    """
+    """Find out before the work whether ``--out`` can be a model's file, or may be replaced."""
     if Path(out).suffix != ".pmt":
         raise ValueError(f"--out {out}: a model is written as .pmt; change the suffix")
     path = check_file("--out", out)
@@ -113,10 +110,7 @@ def check_plot(path: str | None, argument: str = "--plot") -> None:
 
 
 def stage(name: str) -> Callable[[int, int], None]:
-    """Return a ``progress(done, in_all)`` that shows a line with the stage's name.
-
-    The line is on standard error, on a terminal only, and gone when all is done.
-    """
+    """Return a ``progress(done, in_all)`` that shows a stage's name in a line until all is done."""
     line: ProgressLine | None = None
 
     def progress(done: int, total: int) -> None:

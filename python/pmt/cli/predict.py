@@ -1,7 +1,5 @@
 """``pmt predict``: the classes of image files."""
 
-from __future__ import annotations
-
 import argparse
 
 from pmt._core import MOST_CHANNELS

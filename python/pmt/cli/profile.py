@@ -1,7 +1,5 @@
 """``pmt profile``: count the work and memory that a method takes on a model."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 from typing import Literal

@@ -1,7 +1,5 @@
 """The program: commands, exit codes, one line for each error, and the signals that end it."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import signal
@@ -12,7 +10,6 @@ import threading
 import warnings
 from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -190,10 +187,7 @@ def describe(error: BaseException, arguments: Container[str] = ()) -> str:
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are one line.
-
-    ``--help`` shows the flags in ``basic``, if any are given, and ``--help-all`` all of them.
-    """
+    """An argument parser of one-line errors; ``--help`` shows the flags in ``basic``, if any."""
 
     def __init__(self, *args: Any, basic: Sequence[str] | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -213,10 +207,7 @@ class Parser(argparse.ArgumentParser):
         raise SystemExit(EXIT_BAD_INPUT)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse; a flag that the command does not have is refused first, and by its name.
-
-        What else is left over is refused by the command, which can say where its help is.
-        """
+        """Parse; an unknown flag is refused first, by its name, and the rest by the command."""
         self._refuse_unknown_flags(sys.argv[1:] if args is None else args)
         found, left = super().parse_known_args(args, namespace)
         if left and not self._subparsers:
@@ -248,10 +239,6 @@ class Parser(argparse.ArgumentParser):
         with self._shortened():
             return super().format_help()
 
-    def format_help_all(self) -> str:
-        """Return the help with every option."""
-        return super().format_help()
-
     @contextmanager
     def _shortened(self) -> Iterator[None]:
         """Hide all but the basic options, and say in the end how many there are."""
@@ -279,8 +266,7 @@ class _HelpAll(argparse.Action):
     """Prints the help with every option."""
 
     def __call__(self, parser: argparse.ArgumentParser, *others: object) -> None:
-        assert isinstance(parser, Parser)
-        put(parser.format_help_all(), sys.stdout)
+        put(argparse.ArgumentParser.format_help(parser), sys.stdout)
         parser.exit()
 
 
@@ -288,13 +274,11 @@ class Help(argparse.HelpFormatter):
     """Help as wide as the terminal: paragraphs are filled, blocks that are indented stay."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        wrap = partial(textwrap.fill, width=width, break_on_hyphens=False)
-        parts = (part if _is_block(part) else wrap(part) for part in text.split("\n\n"))
+        parts = text.split("\n\n")
+        for i, part in enumerate(parts):
+            if not any(line.startswith(" ") for line in part.splitlines()):
+                parts[i] = textwrap.fill(part, width, break_on_hyphens=False)
         return "\n\n".join(parts)
-
-
-def _is_block(paragraph: str) -> bool:
-    return any(line.startswith(" ") for line in paragraph.splitlines())
 
 
 def make_parser() -> Parser:

@@ -1,25 +1,12 @@
 """``pmt quantize``: a float ONNX network and a folder of images become an int8 model."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 
 from pmt._util.text import counted, split_names, table
-from pmt.cli.arguments import (
-    add_integer,
-    add_model_out,
-    add_pixel_formula,
-    add_threads,
-    call,
-)
+from pmt.cli.arguments import add_integer, add_model_out, add_pixel_formula, add_threads, call
 from pmt.cli.output import Output, checked_model_out, stage
-from pmt.quantization import (
-    RANGE_METHODS,
-    QuantizedModel,
-    quantize_model,
-    worst,
-)
+from pmt.quantization import RANGE_METHODS, QuantizedModel, quantize_model, worst
 from pmt.quantization.quantized_model import Accuracies
 
 USAGE = "pmt quantize MODEL.onnx --calibrate DIR --out MODEL.pmt [options]"
@@ -42,10 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_model_out(parser)
     add_integer(
-        parser,
-        "--images N",
-        "calibrate on at most N images, always the same ones",
-        default=512,
+        parser, "--images N", "calibrate on at most N images, always the same ones", default=512
     )
     _add_method(parser)
     _add_network(parser)
@@ -136,13 +120,7 @@ def _report(result: QuantizedModel, calibrate: str, out: Path) -> str:
 
 def _noise_table(result: QuantizedModel) -> str:
     rows = [
-        [
-            str(index),
-            op.name,
-            op.kind,
-            f"{plain.signal_to_noise:.1f}",
-            f"{op.signal_to_noise:.1f}",
-        ]
+        [str(index), op.name, op.kind, f"{plain.signal_to_noise:.1f}", f"{op.signal_to_noise:.1f}"]
         for index, (plain, op) in enumerate(zip(result.plain, result.noise, strict=True))
     ]
     return table(["op", "name", "kind", "plain dB", "dB"], rows, left=("name", "kind"))

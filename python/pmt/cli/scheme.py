@@ -1,7 +1,5 @@
 """``pmt scheme``: choose the updated parts of sparse back-propagation, by the data."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 
@@ -62,10 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="learning rate (default: 0.01)",
     )
     add_integer(
-        group,
-        "--stride N",
-        "try only every N-th number of last layers for the biases",
-        default=1,
+        group, "--stride N", "try only every N-th number of last layers for the biases", default=1
     )
     group.add_argument(
         "--cache",

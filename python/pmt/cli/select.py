@@ -1,7 +1,5 @@
 """``pmt select``: which block to train, found by training each for a short time."""
 
-from __future__ import annotations
-
 import argparse
 import shlex
 import sys

@@ -1,7 +1,5 @@
 """``pmt show``: a contact sheet of a data set, or of its images corrupted."""
 
-from __future__ import annotations
-
 import argparse
 
 from pmt._util.progress import ProgressLine

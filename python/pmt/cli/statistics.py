@@ -1,7 +1,5 @@
 """``pmt statistics``: measure a model's channels on clean images, for later alignment."""
 
-from __future__ import annotations
-
 import argparse
 
 from pmt._util.progress import ProgressLine

@@ -1,7 +1,5 @@
 """``pmt stream``: live images for a board that learns by itself."""
 
-from __future__ import annotations
-
 import argparse
 
 from pmt.cli.arguments import add_data, add_integer, call, data_source

@@ -1,7 +1,5 @@
 """``pmt train``: adapt a model, in a run folder that can be resumed."""
 
-from __future__ import annotations
-
 import argparse
 import shlex
 

@@ -1,7 +1,5 @@
 """Seeded image corruptions with the constants published for CIFAR-10-C and ImageNet-C."""
 
-from __future__ import annotations
-
 # Imported to be declared.
 from pmt.corruptions import blur, digital, weather  # noqa: F401
 from pmt.corruptions.apply import corrupt, split_seed

@@ -1,7 +1,5 @@
 """Applying a corruption to images or to a data set, reproducibly."""
 
-from __future__ import annotations
-
 import functools
 import os
 import zlib
@@ -12,6 +10,7 @@ from typing import overload
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.arrays import Int64Array, Uint8Array
 from pmt._util.checks import checked_array, checked_seed, checked_split, refuse_mask
 from pmt._util.text import did_you_mean
 from pmt.corruptions.catalog import CATALOG, Corruption, Images, checked_constants, names
@@ -176,7 +175,7 @@ class _Streams:
     severity: int
     seed: int
 
-    def generators(self, positions: npt.NDArray[np.int64]) -> list[np.random.Generator]:
+    def generators(self, positions: Int64Array) -> list[np.random.Generator]:
         # The CRC, unlike a place in the catalog, stays when corruptions are added.
         key = zlib.crc32(self.name.encode("ascii"))
         found = []
@@ -188,10 +187,10 @@ class _Streams:
 
 def _corrupt_chunks(
     images: Images,
-    function: Callable[..., npt.NDArray[np.uint8] | npt.NDArray[np.floating]],
+    function: Callable[..., Uint8Array | npt.NDArray[np.floating]],
     constant: object,
     streams: _Streams | None,
-    positions: npt.NDArray[np.int64],
+    positions: Int64Array,
 ) -> Images:
     corrupted = np.empty(images.shape, np.uint8)
     height, width, channels = images.shape[1:]
@@ -231,7 +230,7 @@ def _check_images(images: object) -> None:
         )
 
 
-def _checked_indices(indices: npt.ArrayLike | None, count: int) -> npt.NDArray[np.int64]:
+def _checked_indices(indices: npt.ArrayLike | None, count: int) -> Int64Array:
     if indices is None:
         return np.arange(count, dtype=np.int64)
     positions = checked_array("indices", indices)

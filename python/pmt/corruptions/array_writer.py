@@ -1,16 +1,14 @@
 """Writing corrupted images as CIFAR-10-C publishes them, one array a corruption."""
 
-from __future__ import annotations
-
 import errno
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from pmt._util import atomic_file
+from pmt._util.arrays import Int64Array
 from pmt._util.checks import check_callable, check_type, checked_path
 from pmt.corruptions.apply import corrupt, split_seed
 from pmt.corruptions.catalog import SEVERITIES, Images, checked_constants
@@ -64,7 +62,7 @@ class ArrayWriter:
         split: str = "test",
         seed: int = 0,
         constants: str = "cifar10",
-        indices: npt.NDArray[np.int64] | None = None,
+        indices: Int64Array | None = None,
     ) -> None:
         check_type("dataset", dataset, Dataset, "a pmt.datasets.Dataset")
         self.dataset = dataset

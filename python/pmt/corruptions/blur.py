@@ -1,17 +1,15 @@
 """Blur: defocus, Gaussian, glass, motion and zoom."""
 
-from __future__ import annotations
-
 import functools
 import math
 
 import numpy as np
-import numpy.typing as npt
 
+from pmt._util.arrays import DoubleArray, Int64Array
 from pmt.corruptions.catalog import Generators, Images, Pixels, corruption, zoomed, zoomed_side
 
 
-def gaussian_weights(distances: npt.NDArray[np.int64], deviation: float) -> npt.NDArray[np.float64]:
+def gaussian_weights(distances: Int64Array, deviation: float) -> DoubleArray:
     """Return ``exp(-(distance / deviation)**2 / 2)``, scaled to a sum of 1.
 
     By the C library, value by value: NumPy's own exponential ends in another last bit on processors
@@ -34,7 +32,7 @@ GUARD = 1e-9
 
 
 @functools.lru_cache(maxsize=16)
-def disk(radius: float, softness: float) -> npt.NDArray[np.float64]:
+def disk(radius: float, softness: float) -> DoubleArray:
     """Return the kernel: a normalized disk of whole pixels, its edge softened by a Gaussian.
 
     `softness` is the Gaussian's deviation; it is cut to 3x3 pixels up to a radius of 8 and to 5x5
@@ -43,7 +41,7 @@ def disk(radius: float, softness: float) -> npt.NDArray[np.float64]:
     small = radius <= SMALL_RADIUS
     reach = SMALL_RADIUS if small else int(radius)
     y, x = np.mgrid[-reach : reach + 1, -reach : reach + 1]
-    kernel: npt.NDArray[np.float64] = (x**2 + y**2 <= radius**2).astype(np.float64)
+    kernel: DoubleArray = (x**2 + y**2 <= radius**2).astype(np.float64)
     kernel /= kernel.sum()
     taps = np.arange(-1, 2) if small else np.arange(-2, 3)
     weights = gaussian_weights(taps, softness)
@@ -144,9 +142,7 @@ def glass_blur(
     return gaussian_blur(flat.reshape(images.shape), deviation, generators)
 
 
-def _sources(
-    steps: npt.NDArray[np.int64], reach: int, height: int, width: int
-) -> npt.NDArray[np.int64]:
+def _sources(steps: Int64Array, reach: int, height: int, width: int) -> Int64Array:
     """Source of each pixel's value, as indices into the pixels of all images.
 
     Pixels are displaced one after the other, from the last to the first: one that reads a pixel
@@ -214,10 +210,10 @@ def trail(images: Images, radius: int, deviation: float, angles: list[float]) ->
     return blurred
 
 
-def _offsets(steps: npt.NDArray[np.int64], angle: float) -> npt.NDArray[np.int64]:
+def _offsets(steps: Int64Array, angle: float) -> Int64Array:
     """Whole pixels (x, y) along a line, halves toward zero at positive and away at negative."""
     direction = np.array((math.cos(math.radians(angle)), math.sin(math.radians(angle))))
-    offsets: npt.NDArray[np.int64] = np.ceil(steps[:, None] * direction - 0.5).astype(np.int64)
+    offsets: Int64Array = np.ceil(steps[:, None] * direction - 0.5).astype(np.int64)
     return offsets
 
 

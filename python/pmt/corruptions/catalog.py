@@ -5,8 +5,6 @@ common corruptions and perturbations", ICLR 2019; their scripts make_cifar_c.py,
 32x32, and make_imagenet_c.py, for 224x224. Lengths are in pixels of those images.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,8 +12,8 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from pmt._util.arrays import Array, BoolArray, DoubleArray, Int32Array, Int64Array, Uint8Array
 from pmt._util.text import did_you_mean
 
 SEVERITIES = (1, 2, 3, 4, 5)
@@ -29,8 +27,8 @@ _PUBLISHED = (
     *("speckle_noise", "gaussian_blur", "spatter", "saturate"),
 )
 
-Images = npt.NDArray[np.uint8]
-Pixels = npt.NDArray[np.float64]
+Images = Uint8Array
+Pixels = DoubleArray
 Generators = Sequence[np.random.Generator]
 # One for each severity, whatever the corruption takes.
 Severities = tuple[Any, Any, Any, Any, Any]
@@ -88,7 +86,7 @@ def checked_constants(constants: str) -> str:
     return constants
 
 
-Draws = npt.NDArray[np.float64]
+Draws = DoubleArray
 
 
 def standard_normal(shape: tuple[int, ...], generators: Generators) -> Draws:
@@ -110,7 +108,7 @@ def uniform(shape: tuple[int, ...], generators: Generators) -> Draws:
 LUMA = (0.299, 0.587, 0.114)
 
 
-def luma(pixels: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def luma(pixels: DoubleArray) -> DoubleArray:
     """Return the luma of the last axis, of 3 channels or already 1, which stays an axis."""
     if pixels.shape[-1] == 1:
         return pixels
@@ -118,12 +116,10 @@ def luma(pixels: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return red * pixels[..., 0:1] + green * pixels[..., 1:2] + blue * pixels[..., 2:3]
 
 
-Places = npt.NDArray[np.float64]
+Places = DoubleArray
 
 
-def bilinear(
-    images: npt.NDArray[np.float64], y: Places, x: Places, *, repeat_edge: bool
-) -> npt.NDArray[np.float64]:
+def bilinear(images: DoubleArray, y: Places, x: Places, *, repeat_edge: bool) -> DoubleArray:
     """Interpolate linearly in both directions; beyond the border an image is mirrored.
 
     Places are in pixels, (0, 0) the center of the first one, float64 of shape (N, h, w). With
@@ -144,8 +140,8 @@ def bilinear(
         second *= right
         second += first
         lines.append(second)
-    upper: npt.NDArray[np.float64]
-    lower: npt.NDArray[np.float64]
+    upper: DoubleArray
+    lower: DoubleArray
     upper, lower = lines
     lower -= upper
     lower *= down
@@ -153,7 +149,7 @@ def bilinear(
     return lower
 
 
-def _folded(places: Places, side: int, repeat_edge: bool) -> npt.NDArray[np.int64]:
+def _folded(places: Places, side: int, repeat_edge: bool) -> Int64Array:
     """Indices inside 0..side - 1 for whole numbers on either side of it."""
     if side == 1:
         return np.zeros(places.shape, np.int64)
@@ -163,12 +159,12 @@ def _folded(places: Places, side: int, repeat_edge: bool) -> npt.NDArray[np.int6
         indices %= period
     # The complement of -1 is 0: below the first pixel the mirror repeats it.
     inside = np.where(indices < 0, ~indices, indices) if repeat_edge else np.abs(indices)
-    folded: npt.NDArray[np.int64] = np.minimum(inside, period - int(repeat_edge) - inside)
+    folded: Int64Array = np.minimum(inside, period - int(repeat_edge) - inside)
     return folded
 
 
 # float32 or float64.
-Fields = npt.NDArray[Any]
+Fields = Array
 
 
 def zoomed(fields: Fields, factor: float) -> Fields:
@@ -204,9 +200,7 @@ def _between(low: Fields, high: Fields, share: Fields) -> Fields:
     return high
 
 
-def _taps(
-    side: int, factor: float
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+def _taps(side: int, factor: float) -> tuple[Int64Array, Int64Array, DoubleArray]:
     """The two pixels that each new pixel lies between, and the share of the second."""
     center, enlarged = zoomed_side(side, factor)
     ratio = (center - 1) / (enlarged - 1) if enlarged > 1 else 1.0
@@ -214,7 +208,7 @@ def _taps(
     lower = places.astype(np.int64)
     upper = np.minimum(lower + 1, center - 1)
     start = (side - center) // 2
-    share: npt.NDArray[np.float64] = places - lower
+    share: DoubleArray = places - lower
     return start + lower, start + upper, share
 
 
@@ -236,7 +230,7 @@ STEPS = (
 )
 
 
-def chamfer_distance(marked: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
+def chamfer_distance(marked: BoolArray) -> DoubleArray:
     """Return the length of the shortest way to a marked pixel, as OpenCV's DIST_L2 with mask 5.
 
     At most 2 % off the Euclidean distance, in pixels; above 8,000 in an image with no mark.
@@ -247,7 +241,7 @@ def chamfer_distance(marked: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
     return distance / ONE
 
 
-def _sweep(distance: npt.NDArray[np.int64]) -> None:
+def _sweep(distance: Int64Array) -> None:
     """Take the ways from above and from the left into account, in place."""
     count, height, width = distance.shape
     ramp = np.arange(width) * ONE
@@ -268,9 +262,7 @@ def _sweep(distance: npt.NDArray[np.int64]) -> None:
 TANGENT, TANGENT_BITS = 13573, 15
 
 
-def canny_edges(
-    layers: npt.NDArray[np.uint8], low: int, high: int, ndimage: ModuleType
-) -> npt.NDArray[np.bool_]:
+def canny_edges(layers: Uint8Array, low: int, high: int, ndimage: ModuleType) -> BoolArray:
     """Return where the edges are, by the rules of OpenCV's Canny.
 
     Gradients are 3x3 Sobel differences with the border pixels repeated, their magnitude is
@@ -288,11 +280,11 @@ def canny_edges(
     labels, found = ndimage.label(candidates, structure=neighbors)
     strong = np.zeros(found + 1, bool)
     strong[labels[candidates & (magnitude > high)]] = True
-    edges: npt.NDArray[np.bool_] = strong[labels]
+    edges: BoolArray = strong[labels]
     return edges
 
 
-def _sobel(layers: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+def _sobel(layers: Uint8Array) -> tuple[Int32Array, Int32Array]:
     padded = np.pad(layers, ((0, 0), (1, 1), (1, 1)), mode="edge").astype(np.int32)
     down = padded[:, 2:] - padded[:, :-2]
     across = padded[:, :, 2:] - padded[:, :, :-2]
@@ -301,14 +293,12 @@ def _sobel(layers: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.int32], npt.ND
     return dx, dy
 
 
-def _thin(
-    dx: npt.NDArray[np.int32], dy: npt.NDArray[np.int32], magnitude: npt.NDArray[np.int32]
-) -> npt.NDArray[np.bool_]:
+def _thin(dx: Int32Array, dy: Int32Array, magnitude: Int32Array) -> BoolArray:
     """Whether the magnitude is a maximum along the gradient, which has four directions."""
     padded = np.pad(magnitude, ((0, 0), (1, 1), (1, 1)))
     height, width = magnitude.shape[1:]
 
-    def beside(y: int, x: int) -> npt.NDArray[np.int32]:
+    def beside(y: int, x: int) -> Int32Array:
         return padded[:, 1 + y : 1 + y + height, 1 + x : 1 + x + width]
 
     x = np.abs(dx).astype(np.int64)
@@ -323,5 +313,5 @@ def _thin(
     up_right = (magnitude > beside(-1, 1)) & (magnitude > beside(1, -1))
     up_left = (magnitude > beside(-1, -1)) & (magnitude > beside(1, 1))
     diagonal = np.where(rising, up_right, up_left)
-    thin: npt.NDArray[np.bool_] = np.where(flat, along_x, np.where(steep, along_y, diagonal))
+    thin: BoolArray = np.where(flat, along_x, np.where(steep, along_y, diagonal))
     return thin

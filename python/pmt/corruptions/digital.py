@@ -1,7 +1,5 @@
 """Noise, and digital: brightness, contrast, saturation, pixels, JPEG, elastic transform."""
 
-from __future__ import annotations
-
 import io
 from typing import NamedTuple
 
@@ -76,10 +74,7 @@ def brightness(images: Images, increase: float, generators: Generators) -> Pixel
     cifar10=(0.75, 0.5, 0.4, 0.3, 0.15), imagenet=(0.4, 0.3, 0.2, 0.1, 0.05), is_random=False
 )
 def contrast(images: Images, factor: float, generators: Generators) -> Pixels:
-    """Scale the distance of every value to the mean of its image and channel.
-
-    `factor` is the share of the contrast that stays.
-    """
+    """Scale the distance of every value to the mean of image and channel; `factor` of it stays."""
     height, width = images.shape[1:3]
     # An integer sum has no order: the mean of an image cannot depend on the batch it came in.
     total = images.sum(axis=(1, 2), keepdims=True, dtype=np.int64)
@@ -119,10 +114,7 @@ def saturate(
     cifar10=(0.95, 0.9, 0.85, 0.75, 0.65), imagenet=(0.6, 0.5, 0.4, 0.3, 0.25), is_random=False
 )
 def pixelate(images: Images, share: float, generators: Generators) -> Images:
-    """Shrink and enlarge again with Pillow's box filter.
-
-    `share` is that of the sides that the shrunken image has, truncated to whole pixels.
-    """
+    """Shrink to `share` of the sides, cut to whole pixels, and enlarge, by Pillow's box filter."""
     module = import_extra("PIL.Image", "pixelate needs Pillow", "data")
     height, width = images.shape[1:3]
     size = (max(1, int(width * share)), max(1, int(height * share)))
@@ -135,10 +127,7 @@ def pixelate(images: Images, share: float, generators: Generators) -> Images:
 
 @corruption(cifar10=(80, 65, 58, 50, 40), imagenet=(25, 18, 15, 10, 7), is_random=False)
 def jpeg_compression(images: Images, quality: int, generators: Generators) -> Images:
-    """Compress with Pillow, color at half the resolution, and decompress.
-
-    Pixels may differ by a few gray levels between versions of the JPEG library.
-    """
+    """Compress by Pillow, color at half resolution; versions of the library differ slightly."""
     module = import_extra("PIL.Image", "jpeg_compression needs Pillow", "data")
     result = np.empty(images.shape, np.uint8)
     for target, image in zip(result, images, strict=True):

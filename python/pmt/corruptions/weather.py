@@ -1,7 +1,5 @@
 """Weather: snow, frost, fog and spatter."""
 
-from __future__ import annotations
-
 import functools
 import math
 import os
@@ -10,8 +8,8 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from pmt._util.arrays import Array, DoubleArray, Uint8Array
 from pmt._util.checks import checked_path
 from pmt._util.extras import import_extra
 from pmt.corruptions.blur import trail
@@ -216,7 +214,7 @@ def _pillow() -> Any:
 FIRST_WIBBLE = 100.0
 
 
-def plasma_fractal(size: int, decay: float, generators: Generators) -> npt.NDArray[np.float64]:
+def plasma_fractal(size: int, decay: float, generators: Generators) -> DoubleArray:
     """Make one height map a generator; the maps wrap around at their edges.
 
     The random amplitude is the square of a "wibble" that starts at 100 and is divided by `decay`
@@ -238,9 +236,7 @@ def plasma_fractal(size: int, decay: float, generators: Generators) -> npt.NDArr
     return heights
 
 
-def _refine(
-    heights: npt.NDArray[np.float64], step: int, displacement: npt.NDArray[np.float64]
-) -> None:
+def _refine(heights: DoubleArray, step: int, displacement: DoubleArray) -> None:
     """Halve the grid in place: centers of the squares first, then the middles of their sides."""
     half = step // 2
     corners = heights[:, ::step, ::step]
@@ -289,10 +285,10 @@ FARTHEST = 20
 RELIEF = ((-2, -1, 0), (-1, 1, 1), (0, 1, 2))
 LEAST_MUD = 0.8
 
-Layers = npt.NDArray[np.float64]
-Bytes = npt.NDArray[np.uint8]
+Layers = DoubleArray
+Bytes = Uint8Array
 # float64, or int64 where sums must be exact.
-Numbers = npt.NDArray[Any]
+Numbers = Array
 
 
 class Spatter(NamedTuple):

@@ -1,7 +1,5 @@
 """Data sets: labeled images or other inputs, their readers, and their downloads."""
 
-from __future__ import annotations
-
 from pmt.datasets.adapters import from_hugging_face, from_stream, from_torch
 from pmt.datasets.array_files import save_npz
 from pmt.datasets.catalog import (

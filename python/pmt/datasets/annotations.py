@@ -12,15 +12,13 @@ Nilsback and A. Zisserman, "Automated Flower Classification over a Large Number 
 and https://www.robots.ox.ac.uk/~vgg/data/flowers/102/ (8,189 images of 102 flowers).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from pmt._util.arrays import Array, Int64Array
 from pmt._util.extras import import_extra
 from pmt.datasets.catalog import FLOWERS102_CLASSES
 from pmt.datasets.files import REMEDY, Problems, damaged, missing, read_bytes
@@ -174,7 +172,7 @@ def _whole(path: Path, text: str) -> int:
 CARS_ANNOTATIONS = {"train": "cars_train_annos.mat", "test": "cars_test_annos_withlabels.mat"}
 # The largest of the annotation files has 185,758 bytes.
 LARGEST_MAT = 1 << 20
-Values = npt.NDArray[Any]
+Values = Array
 # The published split is 1,020 + 1,020 + 6,149; work on transfer trains on the first two.
 FLOWERS102_SETS = {"train": ("trnid", "valid"), "test": ("tstid",)}
 
@@ -262,7 +260,7 @@ def _field(path: Path, struct: Values, name: str) -> Values:
     return np.asarray(struct[name])
 
 
-def _whole_numbers(path: Path, what: str, values: Values) -> npt.NDArray[np.int64]:
+def _whole_numbers(path: Path, what: str, values: Values) -> Int64Array:
     """Return numbers, each in an array of its own or all in one, as int64 of shape (N,)."""
     try:
         numbers = np.array([np.asarray(value).item() for value in values.flat], np.float64)

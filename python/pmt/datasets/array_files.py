@@ -3,8 +3,6 @@
 Source of the idx format: http://yann.lecun.com/exdb/mnist, "File formats for this dataset".
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import math
@@ -21,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util import atomic_file
+from pmt._util.arrays import Array, Uint8Array
 from pmt._util.checks import checked_path
 from pmt._util.text import counted
 from pmt.datasets.arrays import (
@@ -40,11 +39,7 @@ _ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip can hold
 
 
 def write_npz(
-    file: IO[bytes],
-    arrays: Mapping[str, npt.NDArray[Any]],
-    *,
-    compressed: bool = False,
-    mode: int = 0o644,
+    file: IO[bytes], arrays: Mapping[str, Array], *, compressed: bool = False, mode: int = 0o644
 ) -> None:
     """Write arrays as ``numpy.savez`` does, little-endian; `mode` is that of the files inside.
 
@@ -62,7 +57,7 @@ def write_npz(
             archive.writestr(entry, content.getvalue())
 
 
-def npz_bytes(arrays: Mapping[str, npt.NDArray[Any]], *, mode: int = 0o644) -> bytes:
+def npz_bytes(arrays: Mapping[str, Array], *, mode: int = 0o644) -> bytes:
     """Return the bytes that :func:`write_npz` writes."""
     file = io.BytesIO()
     write_npz(file, arrays, mode=mode)
@@ -73,7 +68,7 @@ MAGIC = np.lib.format.MAGIC_PREFIX
 REMEDY = "write it again, for instance with pmt.datasets.save_npz"
 
 
-def map_npy(path: Path, remedy: str) -> npt.NDArray[Any]:
+def map_npy(path: Path, remedy: str) -> Array:
     """Map an array into memory; only used parts are read. Pickled objects are refused."""
     with reading(path, remedy):
         with path.open("rb") as file:
@@ -95,7 +90,7 @@ def map_npy(path: Path, remedy: str) -> npt.NDArray[Any]:
     return np.asarray(array)
 
 
-def write_npy(path: Path, shape: tuple[int, ...], parts: Iterable[npt.NDArray[np.uint8]]) -> None:
+def write_npy(path: Path, shape: tuple[int, ...], parts: Iterable[Uint8Array]) -> None:
     """Write a uint8 array part by part, so that it need not fit into memory.
 
     Parts have shape (n, *shape[1:]) and ``shape[0]`` rows in sum. The file is there whole or not at
@@ -159,7 +154,7 @@ def read_npz_stream(
 
 def _groups(
     label: str,
-    arrays: Mapping[str, npt.NDArray[Any]],
+    arrays: Mapping[str, Array],
     names_there: Sequence[str],
     wanted: str | None,
     count: int,
@@ -182,7 +177,7 @@ def _groups(
     )
 
 
-def read_npz_images(path: Path) -> npt.NDArray[np.uint8]:
+def read_npz_images(path: Path) -> Uint8Array:
     """Read only the images of one .npz file, which need not hold labels."""
     with reading(path, "check the path"), path.open("rb") as file:
         arrays, names_there = _read_arrays(file, str(path), GROUPS)
@@ -224,7 +219,7 @@ def save_npz(dataset: DataLike, path: str | os.PathLike[str]) -> None:
             f"data set {dataset.name!r} has no labels, which such a file holds; save its arrays "
             "with numpy.savez"
         )
-    arrays: dict[str, npt.NDArray[Any]] = {"images": dataset.images}
+    arrays: dict[str, Array] = {"images": dataset.images}
     if dataset.has_targets:
         arrays["targets"] = dataset.labels
     else:
@@ -237,9 +232,7 @@ def save_npz(dataset: DataLike, path: str | os.PathLike[str]) -> None:
         write_npz(file, arrays, compressed=True)
 
 
-def _read_arrays(
-    file: IO[bytes], label: str, groups: str
-) -> tuple[dict[str, npt.NDArray[Any]], list[str]]:
+def _read_arrays(file: IO[bytes], label: str, groups: str) -> tuple[dict[str, Array], list[str]]:
     """Return the arrays of a data set, and the names of all that the file holds."""
     wanted = ("images", "labels", "targets", "class_names", "name", groups)
     try:
@@ -261,7 +254,7 @@ def _read_arrays(
     raise damaged(label, "one bare array, not an .npz archive", REMEDY)
 
 
-def _array(archive: Any, key: str, label: str) -> npt.NDArray[Any]:
+def _array(archive: Any, key: str, label: str) -> Array:
     if archive.files.count(key) > 1:
         raise damaged(label, f"two arrays {key!r}", "keep one of them")
     try:
@@ -273,7 +266,7 @@ def _array(archive: Any, key: str, label: str) -> npt.NDArray[Any]:
         raise damaged(label, f"array {key!r} holds Python objects", remedy) from None
 
 
-def _checked_images(label: str, images: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _checked_images(label: str, images: Array) -> Array:
     try:
         images = checked_images(with_four_axes(images))
     except (TypeError, ValueError) as error:
@@ -330,9 +323,7 @@ def _find(folder: Path, split: str, kind: str, dimensions: int) -> Path | None:
     return None
 
 
-def _read_file(
-    folder: Path, split: str, kind: str, dimensions: int
-) -> tuple[Path, npt.NDArray[np.uint8]]:
+def _read_file(folder: Path, split: str, kind: str, dimensions: int) -> tuple[Path, Uint8Array]:
     path = _find(folder, split, kind, dimensions)
     if path is None:
         expected = folder / f"{PREFIXES[split]}-{kind}-idx{dimensions}-ubyte"
@@ -355,7 +346,7 @@ def _decompressed(path: Path) -> bytes:
         raise damaged(path, f"not a whole gzip file ({error})", IDX_REMEDY) from None
 
 
-def _parsed(path: Path, data: bytes, dimensions: int) -> npt.NDArray[np.uint8]:
+def _parsed(path: Path, data: bytes, dimensions: int) -> Uint8Array:
     start = 4 + 4 * dimensions
     if len(data) < start or data[:4] != bytes((0, 0, UNSIGNED_BYTE, dimensions)):
         raise damaged(path, f"not an idx file of bytes with {dimensions} dimensions", IDX_REMEDY)

@@ -1,16 +1,14 @@
 """Arrays of a data set: checks of images, labels, class names and indices; arrays in files."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
+from pmt._util.arrays import Array, FloatArray
 from pmt._util.checks import checked_array, checked_names, refuse_mask
 from pmt.datasets.files import damaged
 
@@ -52,7 +50,7 @@ def checked_groups(groups: npt.ArrayLike, count: int) -> npt.NDArray[np.str_]:
     return found.astype(np.str_)
 
 
-def checked_images(images: object) -> npt.NDArray[Any]:
+def checked_images(images: object) -> Array:
     """Return pixels (uint8) or inputs (int8, float32) of shape (N, H, W, C), or raise an error."""
     refuse_mask("images", images)
     if not isinstance(images, np.ndarray) or images.dtype not in (PIXELS, *FEATURES):
@@ -74,7 +72,7 @@ def checked_images(images: object) -> npt.NDArray[Any]:
     return images
 
 
-def input_array(x: npt.ArrayLike) -> npt.NDArray[Any]:
+def input_array(x: npt.ArrayLike) -> Array:
     """Return `x` in the dtype and shape of a data set, by the rules of `Dataset.from_arrays`."""
     # A file's array stays in the file.
     array = x if isinstance(x, np.memmap) else checked_array("x", x)
@@ -102,7 +100,7 @@ def input_array(x: npt.ArrayLike) -> npt.NDArray[Any]:
     return array
 
 
-def with_four_axes(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def with_four_axes(array: Array) -> Array:
     """Return inputs as (N, H, W, C) where an axis is missing; others stay as they are."""
     if array.dtype == PIXELS:
         return array[..., None] if array.ndim == 3 else array
@@ -112,7 +110,7 @@ def with_four_axes(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return array.reshape(len(array), *(1,) * (4 - array.ndim), *array.shape[1:])
 
 
-def has_channels_first(array: npt.NDArray[Any]) -> bool:
+def has_channels_first(array: Array) -> bool:
     """Whether an array of shape (N, ?, ?, ?) looks like (N, C, H, W)."""
     # One row of float inputs may be a window: (N, 1, T, C).
     channels = IMAGE_CHANNELS if array.dtype == PIXELS else (3,)
@@ -120,7 +118,7 @@ def has_channels_first(array: npt.NDArray[Any]) -> bool:
     return first in channels and min(last) >= SMALLEST_SIDE
 
 
-def label_array(y: npt.ArrayLike) -> npt.NDArray[Any]:
+def label_array(y: npt.ArrayLike) -> Array:
     """Return `y` as integers of shape (N,), by the rules of `Dataset.from_arrays`."""
     array = checked_array("y", y)
     if array.ndim == 2 and array.shape[1] == 1:
@@ -148,7 +146,7 @@ def label_array(y: npt.ArrayLike) -> npt.NDArray[Any]:
 _FLOAT_TARGETS = "Dataset.with_targets(x, y)"
 
 
-def _remedy_of_labels(array: npt.NDArray[Any]) -> str:
+def _remedy_of_labels(array: Array) -> str:
     if array.dtype.kind == "b":
         return "give y.astype(int) for two classes"
     if array.dtype.kind == "f" and np.isnan(array).any():
@@ -162,7 +160,7 @@ def _remedy_of_labels(array: npt.NDArray[Any]) -> str:
     return "number names with class_names, y = numpy.unique(names, return_inverse=True)"
 
 
-def target_array(y: npt.ArrayLike) -> npt.NDArray[np.float32]:
+def target_array(y: npt.ArrayLike) -> FloatArray:
     """Return `y` as float32 of shape (N, K), by the rules of `Dataset.with_targets`."""
     array = checked_array("y", y)
     if array.dtype.kind not in "fiu":
@@ -174,7 +172,7 @@ def target_array(y: npt.ArrayLike) -> npt.NDArray[np.float32]:
     return as_float32("y", array.reshape(len(array), -1))
 
 
-def as_float32(argument: str, array: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+def as_float32(argument: str, array: Array) -> FloatArray:
     """Return numbers as float32; a ValueError names one that is finite and too large for it."""
     with np.errstate(over="ignore"):
         narrow = array.astype(np.float32)
@@ -188,7 +186,7 @@ def as_float32(argument: str, array: npt.NDArray[Any]) -> npt.NDArray[np.float32
     return narrow
 
 
-def has_labels(labels: npt.NDArray[Any]) -> bool:
+def has_labels(labels: Array) -> bool:
     """Whether there are labels or targets among those of some images of a data set."""
     return labels.ndim == 2 or bool(np.any(labels != NO_LABEL))
 
@@ -203,9 +201,7 @@ def are_missing(labels: object, images: int) -> bool:
     )
 
 
-def _checked_targets(
-    targets: npt.NDArray[np.float32], images: int, classes: int
-) -> npt.NDArray[np.float32]:
+def _checked_targets(targets: FloatArray, images: int, classes: int) -> FloatArray:
     if targets.shape != (images, classes):
         raise ValueError(
             f"float targets have shape {targets.shape}: must be ({images}, {classes}), one "
@@ -216,11 +212,8 @@ def _checked_targets(
     return targets
 
 
-def checked_labels(labels: object, images: int, classes: int) -> npt.NDArray[Any]:
-    """Return the labels of ``images`` images, or raise an error.
-
-    Classes, 0 to classes - 1, as int64; or float32 targets, one for each class.
-    """
+def checked_labels(labels: object, images: int, classes: int) -> Array:
+    """Return labels of ``images`` images, int64 classes or float32 targets, or raise an error."""
     refuse_mask("labels", labels)
     if isinstance(labels, np.ndarray) and labels.dtype == np.float32:
         return _checked_targets(labels, images, classes)
@@ -286,8 +279,6 @@ def names_for(
         )
     return tuple(class_names)
 
-
-Array = npt.NDArray[Any]
 
 _AT_ONCE = 1 << 22  # bytes that are read or copied at once
 _HELD = 1 << 24  # bytes of chosen rows that are copied into memory; more go to a file

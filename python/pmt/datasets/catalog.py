@@ -1,7 +1,5 @@
 """The data sets that are known by name: their classes, terms, and the files to download."""
 
-from __future__ import annotations
-
 from importlib import resources
 from typing import NamedTuple
 

@@ -5,8 +5,6 @@ Source of the formats: https://www.cs.toronto.edu/~kriz/cifar.html.
 CIFAR-10 has one label byte; CIFAR-100 two, first the coarse one, then the fine one.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util import safe_pickle
+from pmt._util.arrays import Int64Array, Uint8Array
 from pmt._util.text import counted
 from pmt.datasets.arrays import names_for
 from pmt.datasets.catalog import CIFAR10_CLASSES, CIFAR100_CLASSES, CIFAR100_COARSE_CLASSES
@@ -68,14 +67,11 @@ CIFAR100 = Variety(
     "test",
 )
 
-Batch = tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]
+Batch = tuple[Int64Array, Uint8Array]
 
 
 class Archive(NamedTuple):
-    """The binary or the python layout: how one file is read, to labels and planes.
-
-    Labels are int64 (N,), planes uint8 (N, 3072).
-    """
+    """The binary or python layout: a file gives labels, int64 (N,), and planes, uint8 (N, 3072)."""
 
     name: str
     suffix: str
@@ -128,7 +124,7 @@ def _numbered_files(folder: Path, stem: str, suffix: str, remedy: str) -> list[P
     return files
 
 
-def _planes_to_images(planes: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+def _planes_to_images(planes: Uint8Array) -> Uint8Array:
     """Turn rows of 1,024 red, 1,024 green and 1,024 blue bytes into frozen (N, 32, 32, 3)."""
     images = np.ascontiguousarray(planes.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
     images.flags.writeable = False
@@ -191,17 +187,14 @@ def _unpickled(path: Path) -> Any:
         content = safe_pickle.load(data, safe_pickle.array_globals(_UINT8), encoding="bytes")
         if not isinstance(content, dict):
             return content
-        return {_text(key): _materialized(value) for key, value in content.items()}
+        texts = (key.decode("latin1") if isinstance(key, bytes) else key for key in content)
+        return dict(zip(texts, map(_materialized, content.values()), strict=True))
     except safe_pickle.RefusedError as error:
         raise damaged(path, f"the pickle is refused: {error}", _PICKLE_REMEDY) from None
     # A damaged pickle makes pickle raise nearly anything: all of it means the same to the user.
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
         raise damaged(path, f"not a readable pickle ({reason})", _PICKLE_REMEDY) from None
-
-
-def _text(key: Any) -> Any:
-    return key.decode("latin1") if isinstance(key, bytes) else key
 
 
 def _materialized(value: Any) -> Any:

@@ -1,7 +1,5 @@
 """Names of classes compared: by their plain form, and data counted in the order of other names."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

@@ -14,12 +14,11 @@ import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pmt._util import atomic_file
+from pmt._util.arrays import Array, Int64Array, Uint8Array
 from pmt._util.checks import checked_integer, checked_path, checked_split
 from pmt._util.parsing import parse_json
 from pmt.datasets.array_files import channels_first, map_npy
@@ -212,7 +211,7 @@ def checked_severity(severity: int) -> int:
     return level
 
 
-def _images(folder: Path, name: str) -> npt.NDArray[np.uint8]:
+def _images(folder: Path, name: str) -> Uint8Array:
     path = folder / f"{name}.npy"
     if not path.is_file():
         raise missing(
@@ -221,7 +220,7 @@ def _images(folder: Path, name: str) -> npt.NDArray[np.uint8]:
             "add it, with `pmt corrupt` for instance, or move the folder away to have the clean "
             "images corrupted",
         )
-    images: npt.NDArray[Any] = map_npy(path, REMEDY)
+    images: Array = map_npy(path, REMEDY)
     is_images = images.dtype == np.uint8 and images.ndim in (3, 4) and 0 not in images.shape
     if not is_images or len(images) % SEVERITIES:
         raise damaged(
@@ -235,7 +234,7 @@ def _images(folder: Path, name: str) -> npt.NDArray[np.uint8]:
     return images
 
 
-def _labels(folder: Path, count: int) -> npt.NDArray[Any]:
+def _labels(folder: Path, count: int) -> Array:
     path = folder / LABELS
     labels = map_npy(path, REMEDY)
     if labels.dtype.kind not in "iu" or labels.shape != (count,):
@@ -251,9 +250,7 @@ def _labels(folder: Path, count: int) -> npt.NDArray[Any]:
     return labels
 
 
-def _class_names(
-    folder: Path, labels: npt.NDArray[np.int64], shape: tuple[int, ...]
-) -> Sequence[str] | None:
+def _class_names(folder: Path, labels: Int64Array, shape: tuple[int, ...]) -> Sequence[str] | None:
     manifest = read_manifest(folder)
     if manifest is not None:
         return manifest.class_names

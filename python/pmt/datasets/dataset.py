@@ -13,6 +13,7 @@ from typing import Any, TypeVar, cast, overload
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.arrays import Array, Int64Array
 from pmt._util.checks import (
     check_type,
     checked_array,
@@ -87,8 +88,8 @@ class Dataset:
     Dataset('arrays', 4 images 28x28x1, 3 classes)
     """
 
-    images: npt.NDArray[Any]
-    labels: npt.NDArray[Any]
+    images: Array
+    labels: Array
     class_names: tuple[str, ...]
     name: str
     groups: npt.NDArray[np.str_] | None = None
@@ -195,7 +196,7 @@ class Dataset:
         )
 
     @classmethod
-    def unlabeled(cls, images: npt.NDArray[Any], name: str = "images") -> Dataset:
+    def unlabeled(cls, images: Array, name: str = "images") -> Dataset:
         """Return images without labels, for training by a loss that needs none.
 
         Parameters
@@ -286,7 +287,7 @@ class Dataset:
         classes = counted(len(self.class_names), *kinds) if self.is_labeled else "no labels"
         return f"Dataset({self.name!r}, {counted(len(self), kind)} {shape}, {classes})"
 
-    def __iter__(self) -> Iterator[tuple[npt.NDArray[Any], Any]]:
+    def __iter__(self) -> Iterator[tuple[Array, Any]]:
         """Iterate over pairs of an image, shape (H, W, C), and its label or targets."""
         return ((image, self._label(i)) for i, image in enumerate(self.images))
 
@@ -294,14 +295,12 @@ class Dataset:
         return self.labels[index] if self.has_targets else int(self.labels[index])
 
     @overload
-    def __getitem__(self, index: int) -> tuple[npt.NDArray[Any], Any]: ...
+    def __getitem__(self, index: int) -> tuple[Array, Any]: ...
 
     @overload
     def __getitem__(self, index: slice | npt.ArrayLike) -> Dataset: ...
 
-    def __getitem__(
-        self, index: int | slice | npt.ArrayLike
-    ) -> tuple[npt.NDArray[Any], Any] | Dataset:
+    def __getitem__(self, index: int | slice | npt.ArrayLike) -> tuple[Array, Any] | Dataset:
         """Return an image with its label, or the data set of a slice, of some indices or a mask.
 
         Instead of a label there may be targets, float32 of shape (classes,). A slice copies
@@ -455,7 +454,7 @@ class Dataset:
             )
         return self.subset(order[:count]), self.subset(order[count:])
 
-    def _permutation(self, seed: int) -> npt.NDArray[np.int64]:
+    def _permutation(self, seed: int) -> Int64Array:
         generator = np.random.Generator(np.random.PCG64(checked_seed(seed)))
         return generator.permutation(len(self))
 

@@ -1,7 +1,5 @@
 """Places of data sets: the one of the package, and those fetched: resumed, checked, unpacked."""
 
-from __future__ import annotations
-
 import http.client
 import logging
 import os
@@ -48,10 +46,7 @@ def data_folder() -> Path:
 
 
 def named(path: str | os.PathLike[str]) -> Path:
-    """Return the path itself, or the place of the downloaded data set that it names.
-
-    What exists under the path, seen from the working directory, goes before a name.
-    """
+    """Return the path itself, if it is there, or the place of the downloaded set that it names."""
     place = checked_path("path", path)
     return data_folder() / place if str(path) in CATALOG and not place.exists() else place
 
@@ -75,17 +70,15 @@ def located(path: str | os.PathLike[str]) -> Path:
 def refuse_unfinished(folder: Path) -> None:
     """Raise a ValueError for the folder of a download that has not brought a data set yet."""
     is_ours = folder.parent == data_folder()
+    if folder.name not in CATALOG:
+        return
     # Files that a download keeps for itself have names with a dot.
-    if folder.name not in CATALOG or not (is_ours or _holds_only_hidden(folder)):
+    if not is_ours and not all(entry.name.startswith(".") for entry in folder.iterdir()):
         return
     command = f"pmt download {folder.name}" + (
         "" if is_ours else f" --root {shlex.quote(str(folder.parent))}"
     )
     raise damaged(folder, "the download is not complete", f"`{command}` continues it")
-
-
-def _holds_only_hidden(folder: Path) -> bool:
-    return all(entry.name.startswith(".") for entry in folder.iterdir())
 
 
 def bundled(split: str = "train") -> Dataset:
@@ -231,10 +224,7 @@ def _fetched(pooch: ModuleType, folder: Path, file: RemoteFile, source: Source) 
 
 
 def _unpack(pooch: ModuleType, archive: Path) -> None:
-    """Replace an archive, whose SHA-256 is the published one, by its contents beside it.
-
-    They appear whole or not at all.
-    """
+    """Replace an archive, its SHA-256 checked, by its contents beside it, whole or not at all."""
     aside = archive.with_name(f".{archive.name}.unpacked")
     _log.info("%s is unpacked", archive)
     try:

@@ -1,7 +1,5 @@
 """Files of a data set: reading them, and the one form of error: file, problem, remedy."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -12,6 +12,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.arrays import Int64Array, Uint8Array
 from pmt._util.checks import checked_size
 from pmt._util.processes import thread_count
 from pmt._util.progress import ProgressLine
@@ -27,9 +28,7 @@ MEMORY_INFO = Path("/proc/meminfo")
 Result = TypeVar("Result")
 
 
-def decode_files(
-    folder: Path, paths: Sequence[Path], fit: Fit, threads: int = 0
-) -> npt.NDArray[np.uint8]:
+def decode_files(folder: Path, paths: Sequence[Path], fit: Fit, threads: int = 0) -> Uint8Array:
     """Decode all files into one read-only array.
 
     The array is uint8 of shape (N, H, W, C), with C = 1 if every image is gray, else 3. Without a
@@ -71,10 +70,7 @@ def decode_files(
 
 
 def _in_threads(call: Callable[[int], Result], count: int, threads: int) -> list[Result]:
-    """Return the results of a function for 0 to count - 1, with a progress line.
-
-    Where the system starts no threads, all calls are in this one.
-    """
+    """Return a function's results for 0 to count - 1; in this thread where no other starts."""
     results: list[Result] = []
     pool = ThreadPoolExecutor(min(threads, count), thread_name_prefix="pmt-decode")
     blocks = [range(start, min(start + BLOCK, count)) for start in range(0, count, BLOCK)]
@@ -98,10 +94,7 @@ def _in_threads(call: Callable[[int], Result], count: int, threads: int) -> list
 
 
 def common_size(paths: Sequence[Path]) -> tuple[int, int] | None:
-    """Return height and width of images, by the heads of those that can be read.
-
-    None where they differ, or none can be read.
-    """
+    """Return height and width of images, by the heads that can be read; None where they differ."""
     sizes = (upright_size(path) for path in paths)
     known = (size for size in sizes if size is not None)
     first = next(known, None)
@@ -163,7 +156,7 @@ class ImageFiles:
 
     folder: Path
     paths: tuple[Path, ...]
-    labels: npt.NDArray[np.int64]
+    labels: Int64Array
     class_names: tuple[str, ...]
     name: str
     groups: tuple[str, ...] | None = None
@@ -188,11 +181,7 @@ class ImageFiles:
         )
 
     def read(
-        self,
-        *,
-        size: tuple[int, int] | None = None,
-        crop: float | None = None,
-        threads: int = 0,
+        self, *, size: tuple[int, int] | None = None, crop: float | None = None, threads: int = 0
     ) -> Dataset:
         """Decode all files, straight to the size wanted.
 

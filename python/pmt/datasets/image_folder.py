@@ -1,7 +1,5 @@
 """Folders of images: a folder a class, in folders of the splits or not."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -34,11 +32,7 @@ def sub_folders(folder: Path) -> list[Path]:
 
 
 def list_image_folder(
-    folder: Path,
-    split: str,
-    class_names: Sequence[str] | None = None,
-    *,
-    grouped: bool = False,
+    folder: Path, split: str, class_names: Sequence[str] | None = None, *, grouped: bool = False
 ) -> ImageFiles:
     """List the images of one split; the names of the sub-folders are the classes.
 

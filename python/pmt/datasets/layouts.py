@@ -1,15 +1,13 @@
 """Finding out which layout a data set on disk has, and reading it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from pmt._util.arrays import Int64Array
 from pmt._util.checks import (
     SPLITS,
     check_type,
@@ -148,10 +146,7 @@ def read_found(found: Dataset | ImageFiles, fit: Fit, limit: int = 0, threads: i
 
 
 def fitted(data: Dataset, fit: Fit) -> Dataset:
-    """Return a data set with its images cropped and resized; itself where nothing changes.
-
-    Inputs that are not pixels do not change.
-    """
+    """Return a data set with its images cropped and resized; itself where that changes nothing."""
     if not data.has_pixels:
         return data
     images = resized(data.images, fit, f"data set {data.name!r}")
@@ -179,7 +174,7 @@ def image_files(
     return found
 
 
-def chosen_indices(count: int, limit: int) -> npt.NDArray[np.int64]:
+def chosen_indices(count: int, limit: int) -> Int64Array:
     """Return which of `count` images a limit chooses: always the same, in order; 0 takes all."""
     limit = checked_limit(limit)
     if limit == 0 or limit >= count:

@@ -1,7 +1,5 @@
 """One image file or array, turned upright, cropped and resized to a network's input."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,11 +7,11 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from pmt._util.arrays import Uint8Array
 from pmt._util.extras import import_extra
 
-Pixels = npt.NDArray[np.uint8]
+Pixels = Uint8Array
 GRAY_MODES = ("1", "L", "LA", "La")
 WIDE_MODES = ("I", "F")
 MOST_CHANNELS = 4  # of an array that Pillow resizes
@@ -78,7 +76,7 @@ def pillow() -> ModuleType:
     return module
 
 
-def decoded(path: Path, fit: Fit) -> npt.NDArray[np.uint8]:
+def decoded(path: Path, fit: Fit) -> Uint8Array:
     """Decode a file, turn it as its EXIF data says, crop and resize it.
 
     The result is uint8 of shape (H, W, C), C = 1 or 3. Palettes, CMYK and transparency become RGB
@@ -105,7 +103,7 @@ def decoded(path: Path, fit: Fit) -> npt.NDArray[np.uint8]:
         ) from None
 
 
-def fitted_picture(picture: Any, fit: Fit) -> npt.NDArray[np.uint8]:
+def fitted_picture(picture: Any, fit: Fit) -> Uint8Array:
     """Return the pixels of a picture of Pillow, as `decoded` returns those of a file."""
     return _upright(pillow(), picture, fit)
 
@@ -123,9 +121,7 @@ def upright_size(path: Path) -> tuple[int, int] | None:
         return None
 
 
-def resized(
-    images: npt.NDArray[np.uint8], fit: Fit, source: str = "the array"
-) -> npt.NDArray[np.uint8]:
+def resized(images: Uint8Array, fit: Fit, source: str = "the array") -> Uint8Array:
     """Crop and resize images in memory as :func:`decoded` does.
 
     They are uint8 of shape (N, H, W, C); the result is read-only. `source` names them in errors.
@@ -163,7 +159,7 @@ def _too_large(module: ModuleType) -> UndecodableError:
     )
 
 
-def _upright(module: ModuleType, picture: Any, fit: Fit) -> npt.NDArray[np.uint8]:
+def _upright(module: ModuleType, picture: Any, fit: Fit) -> Uint8Array:
     size = _upright_size(picture)
     if picture.format == "JPEG" and fit.size is not None:
         _shrink_while_decoding(picture, fit, fit.region(size))
@@ -193,10 +189,7 @@ def _upright_size(picture: Any) -> tuple[int, int]:
 
 
 def _shrink_while_decoding(picture: Any, fit: Fit, region: Box) -> None:
-    """Let the JPEG decoder halve the image, which costs nearly nothing.
-
-    Twice the size wanted is left, so that the smooth resize has something to smooth.
-    """
+    """Let the JPEG decoder halve the image, nearly for free; twice the size wanted is left."""
     assert fit.size is not None
     left, top, right, bottom = region
     shrink = min((bottom - top) / fit.size[0], (right - left) / fit.size[1]) / 2
@@ -204,7 +197,7 @@ def _shrink_while_decoding(picture: Any, fit: Fit, region: Box) -> None:
         picture.draft(None, tuple(math.ceil(side / shrink) for side in picture.size))
 
 
-def _fitted(module: ModuleType, picture: Any, fit: Fit, region: Box) -> npt.NDArray[np.uint8]:
+def _fitted(module: ModuleType, picture: Any, fit: Fit, region: Box) -> Uint8Array:
     whole = region == (0, 0, *picture.size)
     if fit.size is not None and not (whole and picture.size == fit.size[::-1]):
         picture = _resampled(picture, fit.size, region, module.Resampling.BILINEAR)
@@ -212,10 +205,7 @@ def _fitted(module: ModuleType, picture: Any, fit: Fit, region: Box) -> npt.NDAr
 
 
 def _resampled(picture: Any, size: tuple[int, int], region: Box, method: Any) -> Any:
-    """Resample rows first, then columns, as an input stage does.
-
-    Pillow chooses the order by the sizes, some versions otherwise than others.
-    """
+    """Resample rows first, then columns, as an input stage; Pillow's order depends on the sizes."""
     left, top, right, bottom = region
     rows = picture.resize((size[1], picture.height), method, (left, 0, right, picture.height))
     return rows.resize(size[::-1], method, (0, top, size[1], bottom))

@@ -1,17 +1,13 @@
 """Windows of a simulated motion sensor: a small data set that holds no images."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from pmt._util.arrays import DoubleArray
 from pmt._util.checks import SPLITS, check_type, checked_integer, checked_seed, checked_split
 from pmt.datasets.dataset import Dataset
-
-FloatArray = npt.NDArray[np.float64]
 
 STEPS, RATE = 128, 50.0  # of a window: samples, and samples per second
 CHANNELS = 6
@@ -93,7 +89,7 @@ def simulated_motion(
     return Dataset.from_arrays(signals, labels, class_names=list(ACTIVITIES), name="motion")
 
 
-def _window(activity: _Activity, generator: np.random.Generator) -> FloatArray:
+def _window(activity: _Activity, generator: np.random.Generator) -> DoubleArray:
     """Return one window without noise, (128, 6)."""
     time = np.arange(STEPS) / RATE
     cadence = generator.uniform(*activity.cadence)
@@ -111,7 +107,7 @@ def _window(activity: _Activity, generator: np.random.Generator) -> FloatArray:
     return _turned(signal, generator.normal(0.0, math.radians(8.0)))
 
 
-def _turned(signal: FloatArray, angle: float) -> FloatArray:
+def _turned(signal: DoubleArray, angle: float) -> DoubleArray:
     """Turn both sensors about the axis that points sideways."""
     turn = np.eye(3)
     turn[0, 0] = turn[2, 2] = math.cos(angle)
@@ -120,7 +116,7 @@ def _turned(signal: FloatArray, angle: float) -> FloatArray:
     return parts.reshape(signal.shape)
 
 
-def _drifted(signals: FloatArray, drift: float) -> FloatArray:
+def _drifted(signals: DoubleArray, drift: float) -> DoubleArray:
     gains = 1.0 + drift * np.array([0.3, -0.2, -0.3, 0.2, -0.3, 0.3])
     offsets = drift * np.array([0.2, -0.2, 0.2, 0.0, 0.0, 0.0])
     return _turned(signals, drift * math.radians(60.0)) * gains + offsets

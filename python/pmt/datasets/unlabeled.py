@@ -1,15 +1,13 @@
 """Images without labels, from any files, for a trained model to name."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from pmt._util.arrays import Uint8Array
 from pmt._util.checks import check_type, checked_path
 from pmt._util.text import counted
 from pmt.datasets.array_files import read_npz_images
@@ -26,7 +24,7 @@ class NamedImages(NamedTuple):
     """Images, uint8 (N, H, W, C), and the file of each; of an .npz file ``FILE[index]``."""
 
     names: list[str]
-    images: npt.NDArray[np.uint8]
+    images: Uint8Array
 
 
 def find_files(places: Sequence[str | os.PathLike[str]]) -> list[Path]:
@@ -113,9 +111,7 @@ def _common_folder(files: Sequence[Path]) -> Path:
         return Path()
 
 
-def _with_channels(
-    images: npt.NDArray[np.uint8], channels: int, names: Sequence[str]
-) -> npt.NDArray[np.uint8]:
+def _with_channels(images: Uint8Array, channels: int, names: Sequence[str]) -> Uint8Array:
     found = images.shape[3]
     if found == channels:
         return images

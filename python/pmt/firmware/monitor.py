@@ -1,7 +1,5 @@
 """A board's training log: the lines of ``docs/guides/card.md``, read as they come."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ A request is a start byte, a letter, an option, a number and, where it brings on
 CRC-32 behind it; a reply is a line: ``docs/guides/learner.md``.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import socket
@@ -20,9 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-import numpy.typing as npt
-
 from pmt import _core
+from pmt._util.arrays import Array
 from pmt._util.checks import checked_path
 from pmt._util.extras import import_extra
 from pmt._util.text import counted, table
@@ -71,17 +68,13 @@ class Board:
         Returns the frame of an index, for a board whose frames wait here.
     """
 
-    def __init__(self, line: _Line, frame: Callable[[int], npt.NDArray[Any]]) -> None:
+    def __init__(self, line: _Line, frame: Callable[[int], Array]) -> None:
         self._line = line
         self._frame = frame
         self.log: list[str] = []
 
     def ask(
-        self,
-        command: str,
-        option: int = 0,
-        number: int = 0,
-        frame: npt.NDArray[Any] | None = None,
+        self, command: str, option: int = 0, number: int = 0, frame: Array | None = None
     ) -> str:
         """Send a request; return the reply, a line."""
         request = struct.pack("<BcBBi", _START, command.encode(), option, 0, number)
@@ -284,11 +277,11 @@ class _Session:
         )
         self._progress = progress
         self._keeps_frames = bool(export["chooses_input"])
-        self._frames: list[npt.NDArray[Any]] = []
+        self._frames: list[Array] = []
         self._replies = 0
         self._different: list[tuple[str, str]] = []
 
-    def frame(self, index: int) -> npt.NDArray[Any]:
+    def frame(self, index: int) -> Array:
         """Return a frame that the board has taken in."""
         return self._frames[index]
 
@@ -361,7 +354,7 @@ class _Session:
             correct += reply.startswith(f"predicted {test.labels[i]},")
         return correct / max(1, len(test))
 
-    def _sent(self, data: Dataset) -> npt.NDArray[Any]:
+    def _sent(self, data: Dataset) -> Array:
         """Return the frames that are sent to the board: pixels where it has an input stage."""
         return data.images if self._model.input_stage else self._model.prepare(data.images)
 

@@ -1,7 +1,5 @@
 """The ``.pmt`` image as an aligned, constant array in C."""
 
-from __future__ import annotations
-
 import re
 import zlib
 from pathlib import PurePath

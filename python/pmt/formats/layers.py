@@ -4,8 +4,6 @@ Image ops have neither groups nor dilation. The zeros cost multiplications, and 
 them as any other weight: a trained network is a dense one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
+from pmt._util.arrays import Array, DoubleArray, Int8Array, Int32Array
 from pmt.errors import FileError
 from pmt.net.graph import Graph, Op, Tensor, channel_axis, check_graph
 from pmt.net.ops import OpKind, Padding, Pair, output_size
@@ -28,8 +27,7 @@ UNIT_WEIGHT = 64  # of a layer that only scales: exact where the factor is 1, a 
 _LOWEST, _HIGHEST = -(2**31), 2**31 - 1
 _SHOWN = 6  # problems in one message
 
-Array = npt.NDArray[Any]
-Vector = npt.NDArray[np.float64]
+Vector = DoubleArray
 
 
 class Unsupported(Exception):
@@ -84,7 +82,7 @@ def layer_blocks(layers: Sequence[int]) -> dict[str, list[int]]:
     return consecutive_blocks(layers[:-1]) | {"head": list(layers[-1:]), "all": list(layers)}
 
 
-def bounded_bias(op: Op, source: Tensor) -> npt.NDArray[np.int32]:
+def bounded_bias(op: Op, source: Tensor) -> Int32Array:
     """Return a layer's biases, moved only where accumulator plus bias could leave int32.
 
     pmt adds the two in float32. Other engines add them in int32, where the bias of a dead channel,
@@ -99,7 +97,7 @@ def bounded_bias(op: Op, source: Tensor) -> npt.NDArray[np.int32]:
     return np.clip(bias, _LOWEST + reach, _HIGHEST - reach).astype(np.int32)
 
 
-def unit_layer(factors: Vector) -> tuple[npt.NDArray[np.int8], Vector]:
+def unit_layer(factors: Vector) -> tuple[Int8Array, Vector]:
     """Return weights and weight scales of a 1x1 depthwise layer with a factor per channel."""
     scales = np.where(factors == 0, 1.0, np.abs(factors)) / UNIT_WEIGHT
     return (UNIT_WEIGHT * np.sign(factors)).astype(np.int8).reshape(1, 1, -1), scales
@@ -164,10 +162,7 @@ def kernel_extent(kernel: Pair, dilation: Pair) -> Pair:
 
 
 def same_sides(size: int, kernel: int, stride: int) -> Pair:
-    """Return how many rows SAME adds before and after, for ``ceil(size / stride)`` outputs.
-
-    The odd one goes after.
-    """
+    """Return the rows that SAME adds before and after, the odd one after."""
     total = max(0, (-(-size // stride) - 1) * stride + kernel - size)
     return total // 2, total - total // 2
 

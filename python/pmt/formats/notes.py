@@ -1,7 +1,5 @@
 """The note of pmt in files of other formats: facts of a model that their operators do not hold."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

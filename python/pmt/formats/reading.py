@@ -1,7 +1,5 @@
 """Importers: files of other projects become a :class:`pmt.net.graph.Graph`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module

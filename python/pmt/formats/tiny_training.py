@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
 from pmt._core import MOST_CHANNELS
+from pmt._util.arrays import Array, FloatArray, Int8Array
 from pmt._util.safe_pickle import PickledArray, array_globals, load
 from pmt._util.text import printable
 from pmt.formats.layers import check_limits, consecutive_blocks, grouped_kernel
@@ -202,7 +202,7 @@ class Node:
         """Whether the key is there and not ``None``."""
         return self._values.get(key) is not None
 
-    def array(self, key: str, dtype: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    def array(self, key: str, dtype: Any, shape: tuple[int, ...]) -> Array:
         """Return a copy of an array with exactly this dtype and shape.
 
         A float32 array may be stored as float64, int32 as int64; float32 must be positive.
@@ -379,9 +379,7 @@ class _NetworkBuilder:
         )
         return target
 
-    def _weights(
-        self, node: Node, stored: npt.NDArray[Any], groups: int
-    ) -> tuple[OpKind, npt.NDArray[np.int8]]:
+    def _weights(self, node: Node, stored: Array, groups: int) -> tuple[OpKind, Int8Array]:
         """Return the kind of op and its weights, (out, in / groups, h, w) in its own order."""
         self.weights_left -= stored.size * groups if stored.shape[1] > 1 or groups == 1 else 0
         if self.weights_left < 0:
@@ -430,8 +428,8 @@ def _sides(size: int, output: int, kernel: int, stride: int) -> tuple[int, int]:
 
 
 def matching_weight_scales(
-    weight_scales: npt.NDArray[np.float32], input_scale: float, output_scale: float
-) -> npt.NDArray[np.float32]:
+    weight_scales: FloatArray, input_scale: float, output_scale: float
+) -> FloatArray:
     """Move weight scales by a unit or two in the last place where that makes the layer exact.
 
     The core computes ``float32(float32(s_x * s_w) / s_y)`` from float32 values. A source that

@@ -5,13 +5,7 @@
 them in a table. :func:`register` adds one of your own.
 """
 
-from pmt.methods.adaptation import (
-    Adaptation,
-    AdaptationResult,
-    adapt,
-    open_run,
-    resume_run,
-)
+from pmt.methods.adaptation import Adaptation, AdaptationResult, adapt, open_run, resume_run
 from pmt.methods.catalog import Method
 from pmt.methods.registry import (
     METHODS,

@@ -1,16 +1,12 @@
 """Every method of pmt: its principle, its source, its trainer, and the options that make it."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from pmt import _core
+from pmt._util.arrays import Int8Array, Int64Array
 from pmt._util.text import html_table
 from pmt.baselines.backprop.options import PRESETS
 from pmt.model import Model
@@ -29,16 +25,10 @@ from pmt.train.trainer import Trainer
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of trainer.
+    """A kind of trainer: its ``name`` in a run folder's ``config.toml``, and its class.
 
-    Attributes
-    ----------
-    name : str
-        As in a run folder's ``config.toml``.
-    trainer : str or type
-        Its class, or where that is, ``"module:Class"``; imported when it is needed.
-    chooses_layers : bool
-        Whether it chooses what it trains, instead of being told ``layers``.
+    ``trainer`` is the class or where it is, ``"module:Class"``, imported when it is needed.
+    ``chooses_layers`` says that it chooses what it trains, instead of being told ``layers``.
     """
 
     name: str
@@ -276,20 +266,8 @@ class NoAdaptationOptions(Options):
 class NoAdaptation(Trainer):
     """Measures the model on the held-out data, prepared at most, and takes no step.
 
-    Parameters
-    ----------
-    options : NoAdaptationOptions, optional
-        The preparation; other methods' names are taken and do nothing, so that methods can be
-        swapped.
-    threads : int
-        Threads of the evaluation.
-    **changes
-        Options that differ.
-
-    Raises
-    ------
-    ValueError
-        If an option is unknown.
+    Options are those of the preparation; other methods' names are taken and do nothing, so that
+    methods can be swapped.
     """
 
     name = "no_adaptation"
@@ -321,11 +299,7 @@ class _Unchanged(Stepper):
         self.threads = threads
 
     def step(
-        self,
-        images: npt.NDArray[np.int8],
-        labels: npt.NDArray[np.int64],
-        step: int,
-        learning_rate: float,
+        self, images: Int8Array, labels: Int64Array, step: int, learning_rate: float
     ) -> dict[str, Any]:
         losses, correct = _core.cross_entropy(self.model.core.logits(images, self.threads), labels)
         self.steps_taken += 1

@@ -1,7 +1,5 @@
 """DeepZero: the gradient of the loss one weight at a time, on the public engine."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +9,7 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt._core import LARGEST_WEIGHT
+from pmt._util.arrays import Array, DoubleArray, Int8Array, Int32Array, Int64Array
 from pmt._util.checks import checked_samples
 from pmt.model import Model
 from pmt.train.costs.work import Cost, Work
@@ -148,11 +147,7 @@ class _DeepZeroStepper(Stepper):
         self.momentum = {name: np.zeros(engine.weights(name).shape) for name in engine.layers}
 
     def step(
-        self,
-        images: npt.NDArray[np.int8],
-        labels: npt.NDArray[np.int64],
-        step: int,
-        learning_rate: float,
+        self, images: Int8Array, labels: Int64Array, step: int, learning_rate: float
     ) -> dict[str, Any]:
         """Take one step, see :meth:`pmt.train.stepper.Stepper.step`."""
         losses, correct = _core.cross_entropy(self.engine.logits(images), labels)
@@ -171,11 +166,11 @@ class _DeepZeroStepper(Stepper):
             self.engine.set_weights(name, weights)
         return {**batch_figures(losses, correct), "changed": changed}
 
-    def state(self) -> dict[str, npt.NDArray[Any]]:
+    def state(self) -> dict[str, Array]:
         """Return the momentum of each layer."""
         return {f"momentum.{name}": values.copy() for name, values in self.momentum.items()}
 
-    def load_state(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+    def load_state(self, state: Mapping[str, Array]) -> None:
         """Restore a state of :meth:`state`."""
         own = self.state()
         if {k: v.shape for k, v in state.items()} != {k: v.shape for k, v in own.items()}:
@@ -183,13 +178,8 @@ class _DeepZeroStepper(Stepper):
         self.momentum = {name: np.array(state[f"momentum.{name}"]) for name in self.momentum}
 
     def _gradient(
-        self,
-        layer: str,
-        images: npt.NDArray[np.int8],
-        labels: npt.NDArray[np.int64],
-        step: int,
-        clean: npt.NDArray[np.int32],
-    ) -> npt.NDArray[np.float64]:
+        self, layer: str, images: Int8Array, labels: Int64Array, step: int, clean: Int32Array
+    ) -> DoubleArray:
         weights = self.engine.weights(layer)
         mu, flat = self.options.mu_weight, weights.reshape(-1)
         upwards = (flat.astype(int) + mu <= LARGEST_WEIGHT) | (flat <= 0)
@@ -205,7 +195,7 @@ class _DeepZeroStepper(Stepper):
             gradient[some] = difference / (moves[some].astype(float) * labels.size)
         return gradient.reshape(weights.shape)
 
-    def _queried(self, layer: str, count: int, step: int) -> npt.NDArray[np.int64]:
+    def _queried(self, layer: str, count: int, step: int) -> Int64Array:
         """Return the weights that are queried: the first of a random order, drawn for an epoch."""
         active = self.options.active(count)
         if active == count:

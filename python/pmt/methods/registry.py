@@ -1,7 +1,5 @@
 """The methods by name, their trainers, and the modules that register more."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import os
@@ -24,11 +22,7 @@ from pmt.train.schedule import RunOptions
 from pmt.train.trainer import Trainer
 from pmt.train.zo_trainer import ZOTrainer
 
-METHODS: dict[str, Method] = {
-    **UNTRAINED,
-    **ZEROTH_ORDER,
-    **BACKPROP,
-}
+METHODS: dict[str, Method] = {**UNTRAINED, **ZEROTH_ORDER, **BACKPROP}
 
 # Kinds of trainers, as run folders name them.
 KINDS = {method.kind.name: method.kind for method in METHODS.values()}

@@ -87,10 +87,7 @@ def block_count(size: int) -> int:
 
 
 def pack_blocks(payload: bytes, first: int) -> bytes:
-    """Return the blocks that hold ``payload``, the first of them block number ``first``.
-
-    The payload is padded with zeros to whole blocks. Block numbers are part of the checksums.
-    """
+    """Return the blocks of a payload, padded by zeros; checksums hold their numbers, from first."""
     blocks = bytearray()
     for i in range(block_count(len(payload))):
         piece = payload[i * PAYLOAD : (i + 1) * PAYLOAD].ljust(PAYLOAD, b"\0")
@@ -99,10 +96,7 @@ def pack_blocks(payload: bytes, first: int) -> bytes:
 
 
 def read_payload(card: bytes, first: int, size: int) -> bytes:
-    """Return ``size`` bytes of payload from block ``first`` on.
-
-    ValueError is raised, and names the block, if one lies outside the card or is damaged.
-    """
+    """Return ``size`` bytes from block ``first`` on; a ValueError names a block that is damaged."""
     payload = bytearray()
     for number in range(first, first + block_count(size)):
         block = card[number * BLOCK : (number + 1) * BLOCK]

@@ -1,7 +1,5 @@
 """Checks that the classes of a data set are those of a model."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 

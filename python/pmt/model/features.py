@@ -1,8 +1,5 @@
 """Models that end in features: a map, or an embedding, instead of a logit for each class."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -31,7 +28,10 @@ def features_graph(graph: Graph, layer: str | int | None) -> Graph:
     return replace(
         graph,
         tensors=[graph.tensors[old] for old in used],
-        ops=[_renumbered(graph.ops[index], tensors) for index in needed],
+        ops=[
+            replace(op, inputs=tuple(tensors[i] for i in op.inputs), output=tensors[op.output])
+            for op in (graph.ops[index] for index in needed)
+        ],
         input=tensors[graph.input],
         output=tensors[graph.ops[last].output],
         blocks={
@@ -57,11 +57,6 @@ def _metadata(metadata: dict[str, Any], ops: list[Op]) -> dict[str, Any]:
             for key, value in statistics.items()
         }
     return kept
-
-
-def _renumbered(op: Op, tensors: Mapping[int, int]) -> Op:
-    inputs = tuple(tensors[source] for source in op.inputs)
-    return replace(op, inputs=inputs, output=tensors[op.output])
 
 
 def _writers(graph: Graph) -> dict[int, int]:

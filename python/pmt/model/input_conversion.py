@@ -1,15 +1,12 @@
 """Images and other inputs become a network's int8 input."""
 
-from __future__ import annotations
-
 import dataclasses
 import warnings
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pmt import _core
+from pmt._util.arrays import Array, FloatArray, Int8Array, Uint8Array
 from pmt._util.checks import kind_of, refuse_mask, tensor_calls
 from pmt._util.text import counted
 from pmt.datasets import Dataset
@@ -30,9 +27,7 @@ _FEWEST_STEPS = 8
 _OTHER_PIXELS = 0.1  # by which an end of the pixels' range differs from that of 0..1
 
 
-def prepared_inputs(
-    core: _core.Model, images: npt.NDArray[Any], threads: int = 0
-) -> npt.NDArray[np.int8]:
+def prepared_inputs(core: _core.Model, images: Array, threads: int = 0) -> Int8Array:
     """Return the int8 input, see :meth:`pmt.Model.prepare`."""
     refuse_mask("images", images)
     kinds = (np.uint8, np.int8, np.float32)
@@ -55,7 +50,7 @@ def image_shape(core: _core.Model) -> tuple[int, int, int]:
     return (*(core.frame_size or core.input_shape[:2]), core.input_shape[2])
 
 
-def _from_pixels(core: _core.Model, images: npt.NDArray[np.uint8]) -> npt.NDArray[np.int8]:
+def _from_pixels(core: _core.Model, images: Uint8Array) -> Int8Array:
     shape = core.input_shape
     images = images_in_shape(images, shape)
     if shape[2] > MOST_PIXEL_CHANNELS:
@@ -77,7 +72,7 @@ def input_quantization(core: _core.Model) -> tuple[float, int]:
     return float(tensor["scale"]), int(tensor["zero_point"])
 
 
-def inputs_in_shape(inputs: npt.NDArray[Any], shape: tuple[int, int, int]) -> npt.NDArray[Any]:
+def inputs_in_shape(inputs: Array, shape: tuple[int, int, int]) -> Array:
     """Return inputs in a network's shape, from which axes of length 1 may differ."""
     own, wanted = ([n for n in sides if n != 1] for sides in (inputs.shape[1:], shape))
     if inputs.ndim < 2 or own != wanted:
@@ -88,7 +83,7 @@ def inputs_in_shape(inputs: npt.NDArray[Any], shape: tuple[int, int, int]) -> np
     return np.ascontiguousarray(inputs).reshape(len(inputs), *shape)
 
 
-def _quantized(core: _core.Model, inputs: npt.NDArray[np.float32]) -> npt.NDArray[np.int8]:
+def _quantized(core: _core.Model, inputs: FloatArray) -> Int8Array:
     scale, zero_point = input_quantization(core)
     quantized = np.empty(inputs.shape, np.int8)
     rows = max(1, _AT_ONCE // inputs[:1].size) if len(inputs) else 1
@@ -102,18 +97,13 @@ def _quantized(core: _core.Model, inputs: npt.NDArray[np.float32]) -> npt.NDArra
 
 
 def check_range(core: _core.Model, data: Dataset) -> None:
-    """Warn where float inputs do not fit, see :func:`check_floats`.
-
-    Or where they are pixels, and the model seems to read none.
-    """
+    """Warn where floats do not fit, see :func:`check_floats`, or are pixels that none reads."""
     if data.images.dtype == np.uint8:
         _warn_of_other_inputs(core, data.name)
     check_floats(core, data.images, data.name, stacklevel=4)
 
 
-def check_floats(
-    core: _core.Model, images: npt.NDArray[Any], name: str, *, stacklevel: int = 3
-) -> None:
+def check_floats(core: _core.Model, images: Array, name: str, *, stacklevel: int = 3) -> None:
     """Warn where float inputs are too large or too small for the range of the model's input.
 
     Or where they are pixels of 0..1 or 0..255, and the model reads others.
@@ -156,9 +146,7 @@ def _warn_of_other_inputs(core: _core.Model, name: str) -> None:
     )
 
 
-def _warn_of_pixels(
-    core: _core.Model, name: str, inputs: npt.NDArray[np.float32], stacklevel: int
-) -> bool:
+def _warn_of_pixels(core: _core.Model, name: str, inputs: FloatArray, stacklevel: int) -> bool:
     """Warn of floats that look like pixels which the model reads otherwise; return whether so."""
     if not may_be_image(core.input_shape):
         return False
@@ -183,11 +171,8 @@ def _warn_of_pixels(
     return True
 
 
-def images_in_shape(images: npt.NDArray[Any], expected: tuple[int, int, int]) -> npt.NDArray[Any]:
-    """Return images of a model's (height, width, channels); gray ones may lack the last axis.
-
-    A ValueError says that they have another shape.
-    """
+def images_in_shape(images: Array, expected: tuple[int, int, int]) -> Array:
+    """Return images of a model's shape, or raise a ValueError; gray ones may lack the last axis."""
     if images.ndim == 4 and images.shape[1:] == expected:
         return images
     if images.ndim == 3 and (*images.shape[1:], 1) == expected:

@@ -1,16 +1,13 @@
 """The layers of a model: how they are chosen; their weights, biases and scales; their tables."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pmt import _core
 from pmt._core import DEAD_CHANNEL_SCALE
+from pmt._util.arrays import Array, FloatArray, Int8Array, Int32Array
 from pmt._util.checks import is_iterable
 from pmt._util.text import nearest, shortened
 from pmt.errors import OptionError
@@ -128,7 +125,7 @@ class Layers:
             "the layers"
         )
 
-    def weights(self, layer: str | int) -> npt.NDArray[np.int8]:
+    def weights(self, layer: str | int) -> Int8Array:
         """Return a copy of a layer's weights.
 
         Parameters
@@ -151,23 +148,19 @@ class Layers:
         """
         return _read_only(self.core.weights(self._index(layer)))
 
-    def bias(self, layer: str | int) -> npt.NDArray[np.int32]:
+    def bias(self, layer: str | int) -> Int32Array:
         """Return a copy of a layer's biases, int32 of shape (out,); see :meth:`weights`.
 
         A bias stands for its value times the scales of its channel's weights and of the input.
         """
         return _read_only(self.core.bias(self._index(layer)))
 
-    def weight_scales(self, layer: str | int) -> npt.NDArray[np.float32]:
+    def weight_scales(self, layer: str | int) -> FloatArray:
         """Return a copy of a layer's scales, float32 of shape (out,); see :meth:`weights`."""
         return _read_only(self.core.weight_scales(self._index(layer)))
 
     def set_weights(
-        self,
-        layer: str | int,
-        weights: npt.NDArray[np.int8],
-        *,
-        bias: npt.NDArray[np.int32] | None = None,
+        self, layer: str | int, weights: Int8Array, *, bias: Int32Array | None = None
     ) -> None:
         """Replace a layer's weights.
 
@@ -212,14 +205,12 @@ class Layers:
         )
 
 
-def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _read_only(array: Array) -> Array:
     array.flags.writeable = False
     return array
 
 
-def _checked(
-    name: str, array: npt.NDArray[Any], present: npt.NDArray[Any], layer: str | int
-) -> npt.NDArray[Any]:
+def _checked(name: str, array: Array, present: Array, layer: str | int) -> Array:
     """Return new values as they are, if dtype and shape are those of the present ones."""
     if not isinstance(array, np.ndarray) or array.dtype != present.dtype:
         found = array.dtype if isinstance(array, np.ndarray) else type(array).__name__

@@ -1,7 +1,5 @@
 """Model files: load a model of any supported format, convert it to any other."""
 
-from __future__ import annotations
-
 import logging
 import os
 import zlib

@@ -8,29 +8,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from pmt import _core, formats
 from pmt._util import atomic_file
+from pmt._util.arrays import Array, FloatArray, Int8Array, Int64Array, Uint8Array
 from pmt._util.checks import checked_path, kind_of
 from pmt._util.processes import thread_count
 from pmt._util.text import counted, html_table, printable, table
 from pmt.datasets import Dataset
 from pmt.datasets.class_names import in_order_of
 from pmt.datasets.dataset import DataLike, paired
-from pmt.model.class_checks import (
-    check_labels,
-    warn_of_other_classes,
-    warn_of_unlike_classes,
-)
+from pmt.model.class_checks import check_labels, warn_of_other_classes, warn_of_unlike_classes
 from pmt.model.features import features_graph
-from pmt.model.input_conversion import (
-    check_floats,
-    check_range,
-    image_shape,
-    prepared_inputs,
-)
+from pmt.model.input_conversion import check_floats, check_range, image_shape, prepared_inputs
 from pmt.model.layers import Layers, block_rows, layer_rows
 from pmt.model.scores import (
     Confusion,
@@ -301,7 +292,7 @@ class Model(Layers):
         """
         return Model.from_graph(features_graph(self.to_graph(), layer))
 
-    def prepare(self, images: npt.NDArray[Any], *, threads: int = 0) -> npt.NDArray[np.int8]:
+    def prepare(self, images: Array, *, threads: int = 0) -> Int8Array:
         """Turn pixels or other inputs into the network's int8 input.
 
         Parameters
@@ -396,9 +387,7 @@ class Model(Layers):
         self.check_gives_classes()
         check_labels(dataset, self.classes)
 
-    def logits(
-        self, images: npt.NDArray[Any], *, threads: int = 0, int8_logits: bool = False
-    ) -> npt.NDArray[np.float32]:
+    def logits(self, images: Array, *, threads: int = 0, int8_logits: bool = False) -> FloatArray:
         """Run the network.
 
         Parameters
@@ -433,8 +422,8 @@ class Model(Layers):
         return logits
 
     def predict(
-        self, images: npt.NDArray[np.uint8] | Dataset, *, top: int | None = None, threads: int = 0
-    ) -> npt.NDArray[np.int64]:
+        self, images: Uint8Array | Dataset, *, top: int | None = None, threads: int = 0
+    ) -> Int64Array:
         """Return the label of every image.
 
         Parameters
@@ -468,12 +457,10 @@ class Model(Layers):
         logits = self._class_logits(images, threads)
         if top is not None:
             return most_probable(logits, top)
-        labels: npt.NDArray[np.int64] = logits.argmax(axis=1)
+        labels: Int64Array = logits.argmax(axis=1)
         return labels
 
-    def predict_proba(
-        self, images: npt.NDArray[np.uint8] | Dataset, *, threads: int = 0
-    ) -> npt.NDArray[np.float32]:
+    def predict_proba(self, images: Uint8Array | Dataset, *, threads: int = 0) -> FloatArray:
         """Return the probability of every class, for every image.
 
         Parameters
@@ -502,13 +489,13 @@ class Model(Layers):
         self.check_gives_classes()
         return probabilities(self._class_logits(images, threads))
 
-    def _class_logits(self, data: Any, threads: int) -> npt.NDArray[np.float32]:
+    def _class_logits(self, data: Any, threads: int) -> FloatArray:
         inputs, name = (data.images, data.name) if isinstance(data, Dataset) else (data, "images")
         logits = class_logits(raw_logits(self.core, inputs, threads))
         check_floats(self.core, inputs, name, stacklevel=4)
         return logits
 
-    def outputs(self, images: npt.NDArray[Any], *, threads: int = 0) -> npt.NDArray[np.float32]:
+    def outputs(self, images: Array, *, threads: int = 0) -> FloatArray:
         """Run the network, and return the output in its own shape.
 
         Parameters

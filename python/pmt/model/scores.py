@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pmt import _core
+from pmt._util.arrays import Array, BoolArray, DoubleArray, FloatArray, Int64Array
 from pmt._util.checks import (
     checked_array,
     checked_flag,
@@ -76,9 +76,9 @@ class ImageScores:
         The class of the largest logit, the lower one of equals; empty where it is not known.
     """
 
-    losses: npt.NDArray[np.float64]
-    correct: npt.NDArray[np.bool_]
-    predicted: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    losses: DoubleArray
+    correct: BoolArray
+    predicted: Int64Array = field(default_factory=lambda: np.empty(0, np.int64))
 
     @property
     def evaluation(self) -> Evaluation:
@@ -88,8 +88,8 @@ class ImageScores:
 
 
 def raw_logits(
-    core: _core.Model, images: npt.NDArray[Any], threads: int = 0, *, int8_logits: bool = False
-) -> npt.NDArray[np.float32]:
+    core: _core.Model, images: Array, threads: int = 0, *, int8_logits: bool = False
+) -> FloatArray:
     """Return the logits of :meth:`pmt.Model.logits`, without its warnings."""
     count, parts, int8_logits = thread_count(threads), [], checked_flag("int8_logits", int8_logits)
     for part in _parts(images):
@@ -97,7 +97,7 @@ def raw_logits(
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def _parts(images: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
+def _parts(images: Array) -> Iterator[Array]:
     """Yield images part by part, so that their int8 copies stay small."""
     if not isinstance(images, np.ndarray) or images.nbytes <= _AT_ONCE:
         yield images
@@ -107,14 +107,14 @@ def _parts(images: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
         yield images[first : first + rows]
 
 
-def class_logits(logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+def class_logits(logits: FloatArray) -> FloatArray:
     """Return a logit for each class: one alone, (N, 1), is that of label 1 against 0."""
     if logits.shape[1] > 1:
         return logits
     return np.concatenate([np.zeros_like(logits), logits], axis=1)
 
 
-def scores_of_logits(logits: npt.NDArray[np.float32], labels: npt.NDArray[np.int64]) -> ImageScores:
+def scores_of_logits(logits: FloatArray, labels: Int64Array) -> ImageScores:
     """Score logits (N, classes) against labels (N,); one logit alone is that of label 1, not 0."""
     logits, labels = checked_array("logits", logits), label_array(labels)
     if logits.dtype != np.float32 or logits.ndim != 2:
@@ -135,17 +135,17 @@ def check_top(top: int, classes: int) -> None:
         raise OptionError("top", f" {top}: must be 1 to {classes}, the number of classes")
 
 
-def most_probable(logits: npt.NDArray[np.float32], top: int) -> npt.NDArray[np.int64]:
+def most_probable(logits: FloatArray, top: int) -> Int64Array:
     """Return the ``top`` labels of every row, largest logit first, of equal ones the lower."""
     return np.argsort(-logits, axis=1, kind="stable")[:, :top].astype(np.int64, copy=False)
 
 
-def probabilities(logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+def probabilities(logits: FloatArray) -> FloatArray:
     """Return the softmax of every row."""
     shifted = logits.astype(np.float64)
     shifted -= shifted.max(axis=1, keepdims=True)
     exponentials = np.exp(shifted)
-    shares: npt.NDArray[np.float64] = exponentials / exponentials.sum(axis=1, keepdims=True)
+    shares: DoubleArray = exponentials / exponentials.sum(axis=1, keepdims=True)
     return shares.astype(np.float32)
 
 
@@ -168,13 +168,11 @@ class Confusion:
         Name of every class.
     """
 
-    matrix: npt.NDArray[np.int64]
+    matrix: Int64Array
     class_names: tuple[str, ...]
 
     @classmethod
-    def of_predictions(
-        cls, dataset: Dataset, predicted: npt.NDArray[np.int64], model: Model
-    ) -> Confusion:
+    def of_predictions(cls, dataset: Dataset, predicted: Int64Array, model: Model) -> Confusion:
         """Count the labels of a data set against a model's predictions, shape (N,)."""
         classes, dataset = model.told_classes, Dataset.of(dataset, "dataset")
         predicted = checked_array("predicted", predicted)
@@ -191,7 +189,7 @@ class Confusion:
         return cls(matrix, _class_names(dataset.class_names, model.class_names, classes))
 
     @property
-    def images(self) -> npt.NDArray[np.int64]:
+    def images(self) -> Int64Array:
         """Images of every class, shape (classes,)."""
         return np.asarray(self.matrix.sum(axis=1), np.int64)
 
@@ -201,7 +199,7 @@ class Confusion:
         return float(self.matrix.trace() / self.matrix.sum())
 
     @property
-    def accuracy_by_class(self) -> npt.NDArray[np.float64]:
+    def accuracy_by_class(self) -> DoubleArray:
         """Share of each class's images that are right, 0..1, shape (classes,); nan without any."""
         images = self.images
         shares = np.full(len(images), np.nan)
@@ -216,7 +214,7 @@ class Confusion:
         found = (np.unravel_index(i, errors.shape) for i in order)
         return [(int(a), int(b), int(errors[a, b])) for a, b in found if errors[a, b] > 0]
 
-    def _errors(self) -> npt.NDArray[np.int64]:
+    def _errors(self) -> Int64Array:
         errors = self.matrix.copy()
         np.fill_diagonal(errors, 0)
         return errors
@@ -365,8 +363,8 @@ class FilePredictions:
     """
 
     files: list[str]
-    labels: npt.NDArray[np.int64]
-    probabilities: npt.NDArray[np.float32]
+    labels: Int64Array
+    probabilities: FloatArray
     class_names: tuple[str, ...] | None
 
     def class_name(self, label: int) -> str:

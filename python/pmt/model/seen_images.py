@@ -4,30 +4,25 @@ On them the network is nearly right, whatever else is done to it: they can neith
 show which state of it is better on others.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from pmt._util.arrays import BoolArray
 from pmt._util.text import counted
 from pmt.datasets import Dataset
 from pmt.net.graph import SEEN_IMAGES
 
 
 def range_of_images(data: Dataset, first: int, count: int) -> dict[str, int]:
-    """Return a range of a data set's images, at their own size, for a model's metadata.
-
-    That is ``first``, ``count``, and ``crc32``, the CRC-32 of the images' bytes.
-    """
+    """Return ``first``, ``count`` and ``crc32`` of a range of images, at their own size."""
     images = np.ascontiguousarray(data.images[first : first + count])
     return {"first": first, "count": len(images), "crc32": zlib.crc32(images.data)}
 
 
-def seen_images(metadata: Mapping[str, Any], data: Dataset) -> npt.NDArray[np.bool_]:
+def seen_images(metadata: Mapping[str, Any], data: Dataset) -> BoolArray:
     """Find the images of a data set that a network was trained on: bool (N,), true where it was.
 
     They are found where the data set, at its own size, holds a whole range at its place: the

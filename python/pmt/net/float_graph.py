@@ -1,14 +1,13 @@
 """A float network as Python data, its checks, and the folding of a batch norm into a layer."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.arrays import Array, FloatArray
 from pmt._util.checks import check_type, refuse_mask
 from pmt._util.text import counted
 from pmt.net.graph import BaseGraph, BaseTensor, Graph, channel_axis, check_is_graph, is_layer
@@ -25,7 +24,7 @@ ACTIVATION_BOUNDS: dict[Activation, Bounds] = {
 FEWEST_IMAGES = 8
 _WEIGHT_RANK = {"conv2d": 4, "depthwise_conv2d": 3, "fully_connected": 2}
 
-FloatArray = npt.NDArray[np.floating]
+Parameters = npt.NDArray[np.floating]
 
 
 @dataclass(frozen=True)
@@ -45,8 +44,8 @@ class FloatOp(BaseOp):
     """
 
     activation: Activation | Bounds = "none"
-    weights: npt.NDArray[np.float32] | None = None
-    bias: npt.NDArray[np.float32] | None = None
+    weights: FloatArray | None = None
+    bias: FloatArray | None = None
 
     @property
     def bounds(self) -> Bounds:
@@ -84,7 +83,7 @@ def check_float_graph(graph: FloatGraph) -> None:
     raise_all(graph_problems(graph))
 
 
-def check_calibration(graph: FloatGraph, images: npt.NDArray[Any]) -> None:
+def check_calibration(graph: FloatGraph, images: Array) -> None:
     """Raise ValueError with all that is wrong with a graph and its calibration images."""
     check_is_float(graph)
     problems = graph_problems(graph)
@@ -102,11 +101,8 @@ def check_calibration(graph: FloatGraph, images: npt.NDArray[Any]) -> None:
     raise_all(problems)
 
 
-def check_images(graph: FloatGraph, images: npt.NDArray[Any]) -> None:
-    """Raise ValueError if images do not have the network's input shape, or another dtype.
-
-    That is uint8, or float32 where the network reads no pixels.
-    """
+def check_images(graph: FloatGraph, images: Array) -> None:
+    """Raise ValueError unless images are uint8, float32 if no pixels, of the network's shape."""
     check_is_float(graph)
     refuse_mask("images", images)
     check_type("images", images, np.ndarray, "an array of images (N, H, W, C)")

@@ -1,7 +1,5 @@
 """An int8 network as Python data, a new last layer for it, and checks that it is consistent."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Mapping
@@ -10,9 +8,9 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from pmt._core import MOST_CHANNELS
+from pmt._util.arrays import FloatArray, Int8Array, Int32Array
 from pmt._util.checks import check_type, checked_integer
 from pmt.errors import OptionError
 from pmt.net.graph_types import check_types
@@ -77,9 +75,9 @@ class Op(BaseOp):
     """
 
     clamp: Pair = (-128, 127)
-    weights: npt.NDArray[np.int8] | None = None
-    bias: npt.NDArray[np.int32] | None = None
-    weight_scales: npt.NDArray[np.float32] | None = None
+    weights: Int8Array | None = None
+    bias: Int32Array | None = None
+    weight_scales: FloatArray | None = None
 
 
 Requirement = Callable[[bool, str], None]

@@ -4,8 +4,6 @@ The layout is defined by ``cpp/core/image/image_format.hpp``; this is its writer
 tools.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import reprlib
@@ -15,8 +13,8 @@ from itertools import pairwise
 from typing import Any, get_args
 
 import numpy as np
-import numpy.typing as npt
 
+from pmt._util.arrays import Array
 from pmt._util.parsing import parse_json
 from pmt.net.graph import Graph, Op, Tensor, check_graph, is_layer, weight_shape
 from pmt.net.input_stage import FILTERS, NOISE_MODELS, Filter, InputStage
@@ -46,23 +44,10 @@ _KINDS: tuple[OpKind, ...] = get_args(OpKind)
 
 
 def build_image(graph: Graph) -> bytes:
-    """Write a graph as a ``.pmt`` image.
+    """Write a graph as a ``.pmt`` image; a layer without bias gets one of zeros.
 
-    Parameters
-    ----------
-    graph : Graph
-        A consistent graph. A layer without bias gets a bias of zeros.
-
-    Returns
-    -------
-    bytes
-        The image. Equal graphs give equal bytes: metadata keys are sorted, padding is zero.
-
-    Raises
-    ------
-    ValueError
-        If the graph contradicts itself (the message names the op), its metadata is not JSON, or
-        the image would pass 2 GiB.
+    Equal graphs give equal bytes: metadata keys are sorted, padding is zero. A ValueError says that
+    the graph contradicts itself, and where, its metadata is not JSON, or the image above 2 GiB.
     """
     check_graph(graph)
     names = _Names()
@@ -88,23 +73,11 @@ def build_image(graph: Graph) -> bytes:
 
 
 def read_graph(image: bytes) -> Graph:
-    """Read a ``.pmt`` image back into a graph: the inverse of :func:`build_image`.
+    """Read a whole ``.pmt`` image back into a graph: the inverse of :func:`build_image`.
 
-    Parameters
-    ----------
-    image : bytes
-        The whole image.
-
-    Returns
-    -------
-    Graph
-        With its own copies of the weights. Scales are the stored float32 values.
-
-    Raises
-    ------
-    ValueError
-        If the image is truncated, has another magic or version, a wrong CRC-32, or records that
-        contradict each other.
+    The weights are copies, the scales the stored float32 values. A ValueError says that the image
+    is truncated, of another magic or version, its CRC-32 wrong, or that records contradict each
+    other.
     """
     sections, header = _open(image)
     metadata = read_metadata(sections["metadata"])
@@ -193,7 +166,7 @@ def _metadata_json(metadata: dict[str, Any]) -> bytes:
         ) from None
 
 
-def _append(data: bytearray, array: npt.NDArray[Any], dtype: str) -> int:
+def _append(data: bytearray, array: Array, dtype: str) -> int:
     """Append an array to the data section at the next aligned offset; return that offset."""
     offset = len(data)
     data += np.ascontiguousarray(array, dtype=dtype).tobytes()
@@ -350,7 +323,7 @@ def _unpack_op(record: tuple[Any, ...], names: bytes, tensors: list[Tensor], dat
     return op
 
 
-def _array(data: bytes, offset: int, dtype: str, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+def _array(data: bytes, offset: int, dtype: str, shape: tuple[int, ...]) -> Array:
     count = math.prod(shape)
     if count < 1 or offset % ALIGNMENT or offset + count * np.dtype(dtype).itemsize > len(data):
         raise ValueError(f"an array of shape {shape} at {offset} does not fit the data section")

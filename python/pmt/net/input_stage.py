@@ -1,7 +1,5 @@
 """The input stage of a model: filters that a camera's image passes before the network."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

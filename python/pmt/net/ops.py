@@ -3,8 +3,6 @@
 An op is added here, as a definition of ``cpp/core/ops``, and in the tables of the formats.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
@@ -12,7 +10,8 @@ from functools import reduce
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
+
+from pmt._util.arrays import Array
 
 # In the order of the image format, which counts them from 1.
 OpKind = Literal[
@@ -30,15 +29,11 @@ OpKind = Literal[
 Shape = tuple[int, int, int]  # height, width, channels
 Pair = tuple[int, int]  # rows, columns
 Padding = tuple[int, int, int, int]  # top, left, bottom, right
-Array = npt.NDArray[Any]
 
 
 @dataclass
 class BaseOp:
-    """The fields that a float op and an int8 op share. Tensors are indices into the graph's.
-
-    ``padding`` is top, left, bottom, right.
-    """
+    """The fields of float and int8 ops: indices of tensors; padding is top, left, bottom, right."""
 
     kind: OpKind
     name: str
@@ -55,44 +50,21 @@ class BaseOp:
 
 @dataclass(frozen=True)
 class OpDefinition:
-    """The rules of one kind of op.
+    """The rules of one kind of op."""
 
-    Attributes
-    ----------
-    shape : callable
-        The output's height, width and channels, from an op, its inputs' and its output's as it is:
-        the channels of a layer are those of its weights.
-    forward : callable, optional
-        The output, ``(N, H, W, C)`` of float32, from an op and its inputs; without activation.
-        ``None`` for layers, which need weights.
-    inputs : int
-        Number of tensors that it reads.
-    has_window : bool
-        Whether a window slides over the input.
-    keeps_quantization : bool
-        Whether input and output share a scale and a zero point.
-    activated : bool
-        Whether a float op has an activation, which becomes the clamp of the int8 op.
-    clamps : bool
-        Whether an int8 op has a clamp.
-    moves : bool
-        Whether each output is one of the inputs, in a float network.
-    by_channel : bool
-        Whether a positive factor for each channel passes through unchanged.
-    joins : bool
-        Whether an input without a scale of its own can have the output's.
-    """
-
+    # Height, width and channels of the output, from an op, its inputs' and its output's as it is:
+    # the channels of a layer are those of its weights.
     shape: Callable[[BaseOp, Sequence[Shape], Shape], Shape]
+    # The output, (N, H, W, C) of float32, without activation; None for layers, which need weights.
     forward: Callable[[BaseOp, Sequence[Array]], Array] | None = None
     inputs: int = 1
     has_window: bool = False
-    keeps_quantization: bool = False
-    activated: bool = False
-    clamps: bool = True
-    moves: bool = False
-    by_channel: bool = False
-    joins: bool = False
+    keeps_quantization: bool = False  # input and output share a scale and a zero point
+    activated: bool = False  # a float op has an activation, which becomes the clamp of the int8 op
+    clamps: bool = True  # an int8 op has a clamp
+    moves: bool = False  # each output is one of the inputs, in a float network
+    by_channel: bool = False  # a positive factor for each channel passes through unchanged
+    joins: bool = False  # an input without a scale of its own can have the output's
 
 
 def padded_size(size: Sequence[int], padding: Padding) -> Pair:
@@ -169,10 +141,7 @@ _POOL: dict[str, Any] = {
 DEFINITIONS: dict[OpKind, OpDefinition] = {
     "conv2d": _CONVOLUTION,
     "depthwise_conv2d": _CONVOLUTION,
-    "fully_connected": OpDefinition(
-        lambda op, sources, target: (1, 1, target[2]),
-        activated=True,
-    ),
+    "fully_connected": OpDefinition(lambda op, sources, target: (1, 1, target[2]), activated=True),
     "add": OpDefinition(
         lambda op, sources, target: sources[0],
         lambda op, sources: sources[0] + sources[1],
@@ -197,11 +166,7 @@ DEFINITIONS: dict[OpKind, OpDefinition] = {
         by_channel=True,
     ),
     "reshape": OpDefinition(
-        _reshaped,
-        lambda op, sources: sources[0],
-        keeps_quantization=True,
-        clamps=False,
-        moves=True,
+        _reshaped, lambda op, sources: sources[0], keeps_quantization=True, clamps=False, moves=True
     ),
     "concatenation": OpDefinition(
         _joined,

@@ -1,20 +1,18 @@
 """How pixels become a network's int8 input: its formula, and evidence from a file's ranges."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from pmt._util.arrays import DoubleArray, Int8Array
 from pmt._util.checks import warn_of_argument
 from pmt.errors import OptionWarning
 from pmt.net.graph import Graph, Tensor
 from pmt.net.ops import Shape
 
-Vector = npt.NDArray[np.float64]
+Vector = DoubleArray
 Numbers = float | Sequence[float] | None  # one number, one per channel, or what is usual
 
 # Means and spreads that networks are trained with: pixels as 0..1, -1..1, 0..255 and -128..127,
@@ -46,12 +44,12 @@ class PixelFormula:
     assumed: bool = False
 
 
-def pixel_table(formula: PixelFormula, scale: float, zero_point: int) -> npt.NDArray[np.int8]:
+def pixel_table(formula: PixelFormula, scale: float, zero_point: int) -> Int8Array:
     """Return the int8 input of every pixel 0..255: int8 (channels, 256)."""
     pixels = np.arange(256, dtype=np.float64)
     mean, std = np.array(formula.mean)[:, None], np.array(formula.std)[:, None]
     steps = np.rint((pixels - mean) / std / scale) + zero_point
-    table: npt.NDArray[np.int8] = np.clip(steps, -128, 127).astype(np.int8)
+    table: Int8Array = np.clip(steps, -128, 127).astype(np.int8)
     return table
 
 
@@ -85,20 +83,12 @@ def pixel_formula(
 ) -> PixelFormula:
     """Return how pixels become the first of a network's activations.
 
-    Parameters
-    ----------
-    tensors : sequence of Tensor
-        All activations, the input first.
-    mean, std : float or sequence of float, optional
-        What a user says of the file's real input, (pixel - mean) / std; with one of them, the other
-        is mean 0 or std 255. With neither, the usual formula whose range the input has, else
-        pixel - 128: assumed, if the input can be an image.
-    factor, offset : float or array (channels,)
-        The file computes input * factor + offset before the first activation.
-    note : str or bytes
-        Note of pmt in the file, see :func:`noted_formula`.
-    stored : str
-        Type of the file's input; ``"uint8"`` holds the pixels themselves.
+    ``mean`` and ``std`` are what a user says of the file's real input, (pixel - mean) / std; with
+    one of them, the other is mean 0 or std 255. With neither, it is the usual formula whose range
+    the input has, else pixel - 128: assumed, if the input can be an image. The file computes input
+    * ``factor`` + ``offset``, numbers or one a channel, before the first activation. ``note`` is
+    that of pmt in the file, see :func:`noted_formula`; ``stored`` the type of the file's input,
+    where ``"uint8"`` holds the pixels themselves.
     """
     source = tensors[0]
     channels = min(source.channels, MOST_PIXEL_CHANNELS)

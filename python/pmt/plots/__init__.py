@@ -3,8 +3,6 @@
 They need matplotlib. :func:`save_plot` writes what they return to a file.
 """
 
-from __future__ import annotations
-
 from pmt._util.plots import save_plot
 from pmt.plots.confusions import plot_confusions
 from pmt.plots.memory import plot_memory

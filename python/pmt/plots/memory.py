@@ -73,10 +73,7 @@ def plot_memory(
 
 
 def draw_parts(ax: Axes, methods: Sequence[tuple[str, Mapping[str, int]]]) -> None:
-    """Draw a horizontal bar for each method, stacked by part; sizes are bytes, the axis has KB.
-
-    The bars are at 0, 1, ... from the first on; two may have one name.
-    """
+    """Draw a horizontal bar of bytes by part for each method, at 0, 1, ...; the axis has KB."""
     places, start = range(len(methods)), [0.0] * len(methods)
     for part, title in PARTS.items():
         sizes = [parts.get(part, 0) / 1024 for _, parts in methods]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from pmt._util.arrays import Uint8Array
 from pmt._util.checks import check_type
 from pmt._util.plots import SMALL, one_axes, plain_text
 from pmt._util.text import counted
@@ -60,7 +60,7 @@ def plot_sheet(sheet: Sheet, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def _mosaic(sheet: Sheet, down: int, across: int) -> npt.NDArray[np.uint8]:
+def _mosaic(sheet: Sheet, down: int, across: int) -> Uint8Array:
     """Return all tiles in one picture, white between them."""
     height, width = sheet.tile_shape
     rows, columns = len(sheet.rows), sheet.columns

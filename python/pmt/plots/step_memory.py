@@ -8,7 +8,7 @@ from pmt._util.checks import check_type
 from pmt._util.extras import import_extra
 from pmt._util.plots import SMALL, add_legend, one_axes
 from pmt.plots.memory import part_style
-from pmt.profiling.step_memory import KINDS, StepMemory, Stretch
+from pmt.profiling.step_memory import KINDS, StepMemory
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -79,9 +79,5 @@ def _name_stretches(ax: Any, step: StepMemory) -> None:
     aslant = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"}
     how = aslant if len(shown) > _LEVEL_TITLES else {}
     titles = [stretch.title for stretch in shown]
-    ax.set_xticks([_middle(s) for s in shown], titles, fontsize=SMALL, **how)
+    ax.set_xticks([(s.begin + s.end) / 2 for s in shown], titles, fontsize=SMALL, **how)
     ax.tick_params("x", length=0)
-
-
-def _middle(stretch: Stretch) -> float:
-    return (stretch.begin + stretch.end) / 2

@@ -1,7 +1,5 @@
 """A model in figures: its layers, and the memory of inference and of training on a device."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

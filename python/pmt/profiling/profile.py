@@ -1,29 +1,18 @@
 """Work and memory of each method on a model, counted."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pmt import _core
 from pmt._util.text import counted, did_you_mean, html_table
-from pmt.baselines.backprop.cost import (
-    Arithmetic,
-    backward_memory,
-    backward_work,
-)
+from pmt.baselines.backprop.cost import Arithmetic, backward_memory, backward_work
 from pmt.baselines.backprop.options import BackpropOptions
 from pmt.baselines.backprop.scheme import head_layer
 from pmt.baselines.backprop.trainer import BackpropTrainer
 from pmt.methods import registry
 from pmt.methods.catalog import BACKPROP, Method
 from pmt.model import Model
-from pmt.train.costs.memory import (
-    PARTS,
-    Memory,
-    inference_moments,
-    zeroth_order_memory,
-)
+from pmt.train.costs.memory import PARTS, Memory, inference_moments, zeroth_order_memory
 from pmt.train.costs.work import Work, device_restarts, zeroth_order_work
 from pmt.train.options import TrainingOptions
 from pmt.train.trainer import Trainer

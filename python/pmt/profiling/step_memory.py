@@ -1,15 +1,13 @@
 """The contents of memory during a training step of one image, operation by operation."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pmt import _core
+from pmt._util.arrays import Int64Array
 from pmt.baselines.backprop.cost import backward_moments
 from pmt.baselines.backprop.trainer import BackpropTrainer
 from pmt.model import Model
@@ -74,7 +72,7 @@ class StepMemory:
         """Number of operations."""
         return self.stretches[-1].end
 
-    def alive(self) -> npt.NDArray[np.int64]:
+    def alive(self) -> Int64Array:
         """Return the bytes alive at every operation, shape (operations,)."""
         changes = np.zeros(self.operations + 1, np.int64)
         for buffer in self.buffers:

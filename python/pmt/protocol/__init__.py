@@ -1,7 +1,5 @@
 """Protocols of evaluation: which images adapt, choose and test, and how sure a figure is."""
 
-from __future__ import annotations
-
 from pmt.protocol.comparison import (
     Comparison,
     EvaluationReport,
@@ -10,11 +8,7 @@ from pmt.protocol.comparison import (
     wilson_interval,
     wilson_of_share,
 )
-from pmt.protocol.corrupted_copies import (
-    CorruptedCopies,
-    open_copies,
-    write_corrupted,
-)
+from pmt.protocol.corrupted_copies import CorruptedCopies, open_copies, write_corrupted
 from pmt.protocol.data_source import DataSource, ImagePool, data_path, load_clean, model_path
 from pmt.protocol.splitting import PROTOCOLS, Split, SplitChoice, balanced_order, split
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pmt import _core
+from pmt._util.arrays import DoubleArray, Int32Array
 from pmt._util.checks import check_type, checked_integer, checked_names
 from pmt._util.frames import data_frame
 from pmt._util.text import counted, html_table, table
@@ -134,7 +134,7 @@ class PairedMargin:
         return self.mean - Z * self.standard_error, self.mean + Z * self.standard_error
 
 
-def paired_margin(scores: npt.NDArray[np.float64], others: npt.NDArray[np.float64]) -> PairedMargin:
+def paired_margin(scores: DoubleArray, others: DoubleArray) -> PairedMargin:
     """Return the mean of ``others - scores`` of the same images, so that easy and hard ones cancel.
 
     Both have shape (S, N): a row for each of S repeats (seeds of training, in pairs), and 2 images
@@ -164,7 +164,7 @@ def is_worse(scores: ImageScores, than: ImageScores, errors: int = 1) -> bool:
     return _core.is_worse(losses, others, errors)
 
 
-def whole_losses(*states: ImageScores) -> list[npt.NDArray[np.int32]]:
+def whole_losses(*states: ImageScores) -> list[Int32Array]:
     """Return the losses of states as whole numbers of one unit: 2^-20, or more to fit int32."""
     losses = [np.rint(s.losses * float(_core.LOSS_ONE)).astype(np.int64) for s in states]
     largest = max(int(np.abs(values).max(initial=0)) for values in losses)

@@ -1,10 +1,9 @@
 """Copies: images with equal pixels, and near copies of one group, which stay on one side."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.arrays import Int64Array
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import image_digests
 
@@ -12,7 +11,7 @@ from pmt.datasets.dataset import image_digests
 # copies.
 MOST_SHARED = 0.1
 
-_Indices = npt.NDArray[np.int64]
+_Indices = Int64Array
 
 
 def count_shared(part: Dataset, other: Dataset) -> int:
@@ -28,10 +27,7 @@ def first_of_copies(data: Dataset) -> _Indices:
 
 
 def units_of(data: Dataset) -> _Indices:
-    """Number the images so that equal ones, and those of one group, have one number.
-
-    Two images that are linked by others have one number, too.
-    """
+    """Number the images: equal ones, those of a group, and those linked by them have one number."""
     units = _numbered(image_digests(data))
     if data.groups is None:
         return units

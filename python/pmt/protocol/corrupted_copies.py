@@ -1,7 +1,5 @@
 """Corrupted copies of a data set on disk, by the name of the data set."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -65,11 +63,7 @@ class CorruptedCopies:
         start = time.perf_counter()
         self._writer.write(name, progress)
         seconds = time.perf_counter() - start
-        record = {
-            "name": name,
-            "images_per_second": self.images / seconds,
-            "seconds": seconds,
-        }
+        record = {"name": name, "images_per_second": self.images / seconds, "seconds": seconds}
         self.made.append(record)
         return record
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import corruptions, datasets
+from pmt._util.arrays import BoolArray, Int64Array
 from pmt._util.checks import (
     check_type,
     checked_limit,
@@ -83,7 +84,7 @@ class ImagePool:
     constants: str = "cifar10"
     overlays: str | os.PathLike[str] | None = None
     size: tuple[int, int] | None = None
-    seen: npt.NDArray[np.bool_] | None = None
+    seen: BoolArray | None = None
 
     def __post_init__(self) -> None:
         """Check that clean and stored images are the same ones."""
@@ -110,7 +111,7 @@ class ImagePool:
         return found
 
     @property
-    def labels(self) -> npt.NDArray[np.int64]:
+    def labels(self) -> Int64Array:
         """Classes, int64 (N,)."""
         return self.images.labels
 
@@ -118,7 +119,7 @@ class ImagePool:
         """Return the number of images."""
         return len(self.images)
 
-    def unseen(self, count: int) -> npt.NDArray[np.int64]:
+    def unseen(self, count: int) -> Int64Array:
         """Return the indices of the images that the network was not trained on, ascending.
 
         All indices, with a warning, where there are some, but fewer than ``count``.
@@ -307,7 +308,7 @@ class DataSource:
             seen=self._seen(clean if clean is not None else stored, split, model),
         )
 
-    def _seen(self, data: Dataset | None, split: str, model: Model) -> npt.NDArray[np.bool_] | None:
+    def _seen(self, data: Dataset | None, split: str, model: Model) -> BoolArray | None:
         return None if split != "train" or data is None else seen_images(model.metadata, data)
 
     def _check_channels(self, data: Dataset, model: Model) -> None:

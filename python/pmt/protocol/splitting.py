@@ -1,7 +1,5 @@
 """Splits: the images that adapt a model, those that choose between models, those that test."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,6 +7,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.arrays import Int64Array
 from pmt._util.checks import check_type, checked_integer
 from pmt._util.text import counted, did_you_mean
 from pmt.datasets import Dataset
@@ -27,7 +26,7 @@ PAPER_TRAIN, PAPER_HELD_OUT, PAPER_TEST = 100, 10, 90
 PAPER_NEEDED = PAPER_TRAIN + PAPER_HELD_OUT + PAPER_TEST
 
 
-def balanced_order(labels: npt.NDArray[np.integer], seed: int) -> npt.NDArray[np.int64]:
+def balanced_order(labels: npt.NDArray[np.integer], seed: int) -> Int64Array:
     """Order images so that the first n hold every class equally often, for every n.
 
     Each class is shuffled; then one image of each class is taken in turn. A class that runs out of
@@ -69,9 +68,9 @@ class Split:
 
     train_pool: ImagePool
     test_pool: ImagePool
-    train_indices: npt.NDArray[np.int64]
-    held_out_indices: npt.NDArray[np.int64]
-    test_indices: npt.NDArray[np.int64]
+    train_indices: Int64Array
+    held_out_indices: Int64Array
+    test_indices: Int64Array
 
     @cached_property
     def train(self) -> Dataset:
@@ -227,7 +226,7 @@ class SplitChoice:
         return split(self.protocol, train, test, seed=self.seed, images=images, held_out=held_out)
 
 
-def _held_out(pool: ImagePool, order: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
+def _held_out(pool: ImagePool, order: Int64Array, count: int) -> Int64Array:
     if count == 0:
         return order[:0]
     images = pool.images.subset(order)

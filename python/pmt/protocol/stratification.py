@@ -1,16 +1,15 @@
 """Images held out of training, and folds: by the share of each class, copies on one side."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.arrays import Int64Array
 from pmt._util.checks import checked_seed
 from pmt.datasets.arrays import label_array
 
 FEWEST_OF_CLASS = 4  # images of a class, of which one may be held out
 
-_Indices = npt.NDArray[np.int64]
+_Indices = Int64Array
 
 
 def stratified_order(labels: npt.NDArray[np.integer], seed: int) -> _Indices:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from pmt._util.arrays import Array, DoubleArray, FloatArray
 from pmt._util.checks import check_callable
 from pmt.net.float_graph import Bounds, FloatGraph, FloatOp, check_calibration
 from pmt.net.graph import channel_shape, is_layer
@@ -16,8 +16,6 @@ from pmt.quantization.float_forward import Progress, float_steps, image_batches,
 
 _LARGEST_FACTOR = 2.0**10
 _MARGIN = 1 + 1e-5  # for rounding in float32, where a bound is kept out of reach
-
-DoubleArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -35,9 +33,7 @@ class Equalization:
     held: int
 
 
-def equalize(
-    graph: FloatGraph, images: npt.NDArray[Any], *, progress: Progress | None = None
-) -> Equalization:
+def equalize(graph: FloatGraph, images: Array, *, progress: Progress | None = None) -> Equalization:
     """Move a positive factor per channel from a layer to the one that reads it.
 
     Where a layer's output reaches only one other layer, channel ``i`` of the first may be divided
@@ -147,9 +143,7 @@ class Interval:
         return Interval(np.minimum(self.low, 0.0), np.maximum(self.high, 0.0))
 
 
-def channel_intervals(
-    graph: FloatGraph, images: npt.NDArray[Any] | None = None
-) -> dict[int, Interval]:
+def channel_intervals(graph: FloatGraph, images: Array | None = None) -> dict[int, Interval]:
     """Bound the output of every op before its activation, for any image of pixels 0..255.
 
     With float32 inputs, which are not pixels, for any within their range: others are clipped to it.
@@ -165,7 +159,7 @@ def channel_intervals(
     return before
 
 
-def _input_interval(graph: FloatGraph, images: npt.NDArray[Any] | None) -> Interval:
+def _input_interval(graph: FloatGraph, images: Array | None) -> Interval:
     """Return the range of pixels 0..255, or of inputs, per channel of the network's input."""
     channels = graph.tensors[graph.input].channels
     if not graph.reads_pixels:
@@ -245,7 +239,7 @@ def _move_factors(first: FloatOp, second: FloatOp, factors: DoubleArray) -> None
     second.weights = scaled.reshape(second.weights.shape).astype(np.float32)
 
 
-def _by_input(op: FloatOp, channels: int) -> npt.NDArray[np.float32]:
+def _by_input(op: FloatOp, channels: int) -> FloatArray:
     """Weights with the input channel on axis 1, and its outputs of a depthwise layer on axis 2.
 
     The channel is the last axis of others, and of a flattened input the one that runs fastest.
@@ -256,10 +250,7 @@ def _by_input(op: FloatOp, channels: int) -> npt.NDArray[np.float32]:
 
 
 def _least_factors(graph: FloatGraph, pair: Pair, intervals: dict[int, Interval]) -> DoubleArray:
-    """Least factor of every channel that keeps its activation's bounds out of reach.
-
-    Infinite where a channel may reach a bound as it is, and so must not be scaled.
-    """
+    """Least factors that keep the activation's bounds out of reach; infinite where one is not."""
     op = graph.ops[pair.first]
     reach = intervals[op.output]
     return np.maximum(
@@ -280,7 +271,7 @@ def _least_below(bounds: Bounds, reach: Interval) -> DoubleArray:
 
 
 def _channel_peaks(
-    graph: FloatGraph, images: npt.NDArray[Any], progress: Progress | None
+    graph: FloatGraph, images: Array, progress: Progress | None
 ) -> dict[int, DoubleArray]:
     """Largest magnitude of every channel of every layer's output."""
     peaks: dict[int, DoubleArray] = {}

@@ -1,31 +1,20 @@
 """The float network's forward pass, and the noise that quantization adds to it, op by op."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from pmt._util.arrays import Array, DoubleArray, FloatArray, Int8Array, Uint8Array
 from pmt._util.checks import check_callable, check_type, kind_of
 from pmt.model import Model
-from pmt.net.float_graph import (
-    FloatGraph,
-    FloatOp,
-    check_images,
-    check_is_float,
-    check_same_ops,
-)
+from pmt.net.float_graph import FloatGraph, FloatOp, check_images, check_is_float, check_same_ops
 from pmt.net.graph import Graph, Tensor
 from pmt.net.ops import DEFINITIONS, BaseOp, OpKind, taps
 
 _LARGEST_BATCH = 64
 _BATCH_BYTES = 128 * 2**20
 
-Array = npt.NDArray[Any]
-FloatArray = npt.NDArray[np.float32]
 Progress = Callable[[int, int], None]
 
 
@@ -38,7 +27,7 @@ class Step:
     output: FloatArray
 
 
-def normalize(graph: FloatGraph, images: npt.NDArray[Any]) -> FloatArray:
+def normalize(graph: FloatGraph, images: Array) -> FloatArray:
     """Turn pixels 0..255, ``(N, H, W, C)``, into the network's float32 input, or copy that.
 
     Raises
@@ -85,7 +74,7 @@ def float_activations(graph: FloatGraph, inputs: FloatArray) -> list[FloatArray]
     return [known[index] for index in range(len(graph.tensors))]
 
 
-def float_logits(graph: FloatGraph, images: npt.NDArray[Any]) -> FloatArray:
+def float_logits(graph: FloatGraph, images: Array) -> FloatArray:
     """Run the network on pixels 0..255 and return only its output, ``(N, classes)``.
 
     Raises
@@ -205,11 +194,7 @@ class OpNoise:
 
 
 def signal_to_noise(
-    float_graph: FloatGraph,
-    graph: Graph,
-    images: npt.NDArray[Any],
-    *,
-    progress: Progress | None = None,
+    float_graph: FloatGraph, graph: Graph, images: Array, *, progress: Progress | None = None
 ) -> list[OpNoise]:
     """Compare every activation of the int8 network with the float network's.
 
@@ -269,7 +254,7 @@ def format_noise(report: list[OpNoise]) -> str:
     return "\n".join(lines)
 
 
-def integer_activations(graph: Graph, images: npt.NDArray[np.uint8]) -> list[npt.NDArray[np.int8]]:
+def integer_activations(graph: Graph, images: Uint8Array) -> list[Int8Array]:
     """Run the network and keep every activation.
 
     Parameters
@@ -292,9 +277,7 @@ def integer_activations(graph: Graph, images: npt.NDArray[np.uint8]) -> list[npt
     return [np.stack(tensors) for tensors in zip(*per_image, strict=True)]
 
 
-def _powers(
-    float_graph: FloatGraph, graph: Graph, images: npt.NDArray[Any]
-) -> npt.NDArray[np.float64]:
+def _powers(float_graph: FloatGraph, graph: Graph, images: Array) -> DoubleArray:
     """Sums of squares of signal and noise, ``(ops, 2)``."""
     inputs = normalize(float_graph, images)
     quantized = integer_activations(graph, images)
@@ -306,13 +289,13 @@ def _powers(
     return np.array(powers)
 
 
-def real_values(tensor: Tensor, values: npt.NDArray[np.int8]) -> FloatArray:
+def real_values(tensor: Tensor, values: Int8Array) -> FloatArray:
     """Return ``scale * (q - zero_point)`` for the int8 values of an activation."""
     real = (values.astype(np.float32) - np.float32(tensor.zero_point)) * np.float32(tensor.scale)
     return np.asarray(real, np.float32)
 
 
-def _power(values: npt.NDArray[np.float32]) -> float:
+def _power(values: FloatArray) -> float:
     return float(np.sum(values.astype(np.float64) ** 2))
 
 

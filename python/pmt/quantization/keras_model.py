@@ -1,7 +1,5 @@
 """Quantization from memory: a float network of Keras and calibration images become a model."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import tempfile
@@ -11,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pmt import formats
+from pmt._util.arrays import FloatArray
 from pmt._util.checks import check_type, checked_flag, checked_range, kind_of
 from pmt._util.extras import import_extra
 from pmt._util.text import counted
@@ -124,9 +122,7 @@ def _check_network(keras: Any, model: object) -> None:
         )
 
 
-def _float_inputs(
-    data: Dataset, shape: tuple[int, ...], formula: Mapping[str, Any]
-) -> npt.NDArray[np.float32]:
+def _float_inputs(data: Dataset, shape: tuple[int, ...], formula: Mapping[str, Any]) -> FloatArray:
     """Return a network's inputs, float32 (N, *shape)."""
     found = data.images.shape[1:]
     if [n for n in found if n != 1] != [n for n in shape if n != 1]:
@@ -154,11 +150,11 @@ def _float_inputs(
     return inputs.reshape(len(data), *shape)
 
 
-def _converted(tensorflow: Any, model: Any, inputs: npt.NDArray[np.float32]) -> bytes:
+def _converted(tensorflow: Any, model: Any, inputs: FloatArray) -> bytes:
     """Return the .tflite file that TensorFlow's converter makes, int8 at both ends."""
     lite = tensorflow.lite
 
-    def calibration() -> Iterator[list[npt.NDArray[np.float32]]]:
+    def calibration() -> Iterator[list[FloatArray]]:
         yield from ([one[None]] for one in inputs)
 
     # It prints its own steps, and warns of them.

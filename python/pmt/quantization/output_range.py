@@ -1,21 +1,19 @@
 """The range that a network's int8 output covers, when training has made its logits others."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pmt import _core
+from pmt._util.arrays import Array
 from pmt.model import Model
 from pmt.model.model import check_model
 from pmt.quantization.ranges import Range, scale_and_zero_point
 
 
-def cover_logits(model: Model, images: npt.NDArray[Any], *, threads: int = 0) -> Model:
+def cover_logits(model: Model, images: Array, *, threads: int = 0) -> Model:
     """Return a copy of a model whose int8 output holds the logits of these images.
 
     pmt reads the sums of a linear last layer, and programs that run a ``.tflite`` or ``.onnx`` file

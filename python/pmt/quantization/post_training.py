@@ -1,15 +1,12 @@
 """Post-training quantization of a float network, correction of its biases, and the way back."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pmt._core import LARGEST_WEIGHT
+from pmt._util.arrays import Array, DoubleArray, FloatArray, Int8Array
 from pmt._util.checks import check_callable, checked_flag, kind_of
 from pmt.formats.layers import check_limits
 from pmt.model import Model
@@ -57,10 +54,6 @@ from pmt.quantization.ranges import (
     scale_and_zero_point,
 )
 
-Int8Array = npt.NDArray[np.int8]
-FloatArray = npt.NDArray[np.float32]
-DoubleArray = npt.NDArray[np.float64]
-
 _LARGEST_BIAS = 2.0**23  # beyond, a float32 no longer holds every integer
 # Bias correction: the bound of biases, and the images that run at once.
 _CORRECTED_BIASES = (-(2**24), 2**24)
@@ -71,7 +64,7 @@ _RELU6_TOP = 6.0
 
 def quantize(
     float_graph: FloatGraph,
-    calibration_images: npt.NDArray[Any],
+    calibration_images: Array,
     *,
     ranges: RangeMethod = "minmax",
     equalize: bool = False,
@@ -250,9 +243,7 @@ def _quantize_parameters(op: FloatOp, result: Op, input_scale: float) -> None:
     result.bias = np.rint(bias / (input_scale * scales.astype(np.float64))).astype(np.int32)
 
 
-def _weight_scales(
-    weights: npt.NDArray[np.float64], bias: npt.NDArray[np.float64], input_scale: float
-) -> npt.NDArray[np.float32]:
+def _weight_scales(weights: DoubleArray, bias: DoubleArray, input_scale: float) -> FloatArray:
     """One scale per output channel, ``weights`` being ``(out, rest)``.
 
     A channel of zeros takes the layer's largest scale, because a tiny one would make the squared
@@ -266,11 +257,7 @@ def _weight_scales(
 
 
 def correct_biases(
-    float_graph: FloatGraph,
-    graph: Graph,
-    images: npt.NDArray[Any],
-    *,
-    progress: Progress | None = None,
+    float_graph: FloatGraph, graph: Graph, images: Array, *, progress: Progress | None = None
 ) -> Graph:
     """Shift every bias so that the layer's mean output is that of the float network.
 
@@ -323,7 +310,7 @@ def correct_biases(
     return result
 
 
-def _chosen(graph: FloatGraph, images: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _chosen(graph: FloatGraph, images: Array) -> Array:
     most = max(1, _IMAGE_BYTES // live_elements(graph))
     if len(images) <= most:
         return images
@@ -331,7 +318,7 @@ def _chosen(graph: FloatGraph, images: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _float_means(
-    graph: FloatGraph, images: npt.NDArray[Any], progress: Progress | None
+    graph: FloatGraph, images: Array, progress: Progress | None
 ) -> dict[int, DoubleArray]:
     """Mean of every layer's output before the activation, by the op's position."""
     positions = {op.output: position for position, op in enumerate(graph.ops)}
@@ -361,7 +348,7 @@ def _correct(op: Op, graph: Graph, source: Int8Array, expected: DoubleArray) -> 
     op.bias = np.clip(op.bias + shift, *_CORRECTED_BIASES).astype(np.int32)
 
 
-def _tap_means(op: FloatOp | Op, x: npt.NDArray[np.float32]) -> DoubleArray:
+def _tap_means(op: FloatOp | Op, x: FloatArray) -> DoubleArray:
     """Mean input of each kernel tap: ``(kernel_h, kernel_w, in)``, or ``(in,)``."""
     if op.kind == "fully_connected":
         return np.asarray(x.reshape(len(x), -1).mean(axis=0, dtype=np.float64))

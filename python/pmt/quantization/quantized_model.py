@@ -1,7 +1,5 @@
 """Quantization from files: a float ONNX network and calibration images become a model."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import os
@@ -235,10 +233,7 @@ def quantize_model(
         equalized = equalization.equalize(graph, data.images, progress=stages("peaks"))
     floating = graph if equalized is None else equalized.graph
     measured = activation_ranges(
-        floating,
-        data.images,
-        method=ranges,
-        progress=stages(f"ranges ({ranges})"),
+        floating, data.images, method=ranges, progress=stages(f"ranges ({ranges})")
     )
     result = quantize_with_ranges(floating, measured)
     if bias_correction:
@@ -297,12 +292,7 @@ def calibration_inputs(
 ) -> Dataset:
     """Return the inputs that are calibrated on, at most `limit`, of a data set or an array.
 
-    Raises
-    ------
-    TypeError
-        If it is neither a Dataset nor one of the `arrays`; `kinds` says which are taken.
-    ValueError
-        If it is empty, or holds what no data set may.
+    A TypeError tells of what is neither a Dataset nor one of the `arrays`, which `kinds` names.
     """
     if isinstance(calibration, arrays):
         if not getattr(calibration, "ndim", 1) or not len(calibration):  # type: ignore[arg-type]
@@ -337,10 +327,7 @@ def for_inputs(
 ) -> FloatGraph:
     """Return the network for a data set's inputs: without a formula where they are not pixels.
 
-    Raises
-    ------
-    OptionError
-        If one is `given`, by the name of an option, although they are not pixels.
+    None may be `given` then: OptionError.
     """
     if data.has_pixels:
         return graph
@@ -359,10 +346,7 @@ def names_of_logits(
 ) -> tuple[str, ...]:
     """Return the names `given`, one for each logit; else those of the data, if their number fits.
 
-    Raises
-    ------
-    OptionError
-        If there are more or fewer names than logits, or one is blank or there twice.
+    OptionError tells of more or fewer names than logits, or of one that is blank or there twice.
     """
     height, width, channels = graph.tensors[graph.output].shape
     classes = height * width * channels

@@ -1,28 +1,19 @@
 """The range of every activation over calibration images."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
+from pmt._util.arrays import Array, DoubleArray, FloatArray, Int64Array
 from pmt._util.checks import check_callable
 from pmt._util.text import did_you_mean
 from pmt.net.float_graph import FloatGraph, check_images
-from pmt.quantization.float_forward import (
-    FloatArray,
-    Progress,
-    float_steps,
-    image_batches,
-    normalize,
-)
+from pmt.quantization.float_forward import Progress, float_steps, image_batches, normalize
 
 Range = tuple[float, float]
 RangeMethod = Literal["minmax", "mse"]
-DoubleArray = npt.NDArray[np.float64]
 
 RANGE_METHODS: tuple[RangeMethod, ...] = get_args(RangeMethod)
 INT8_STEPS = 255
@@ -37,7 +28,7 @@ _SWEEPS = 4
 
 def activation_ranges(
     graph: FloatGraph,
-    images: npt.NDArray[Any],
+    images: Array,
     *,
     method: RangeMethod = "minmax",
     progress: Progress | None = None,
@@ -116,10 +107,7 @@ def _observe(graph: FloatGraph, observers: list[Extremes], index: int, values: F
 
 
 def scale_and_zero_point(low: float, high: float) -> tuple[float, int]:
-    """Spread [low, high], which holds zero, over -128..127; zero is met exactly.
-
-    ValueError is raised if the range is too narrow or too wide for a float32 scale.
-    """
+    """Spread [low, high] over -128..127, zero met exactly; ValueError if no float32 scale does."""
     if high == low:
         return 1.0, 0
     # At the float32 precision of the file, so that a saved network is the same network.
@@ -194,7 +182,7 @@ class Histogram(Extremes):
             self._first //= 2
         self._exponent = max(self._exponent, exponent)
 
-    def _merge(self, first: int, counts: npt.NDArray[np.int64]) -> None:
+    def _merge(self, first: int, counts: Int64Array) -> None:
         if len(self._counts) == 0:
             self._first, self._counts = first, counts
             return

@@ -1,7 +1,5 @@
 """Quantization from memory: a float network of torch and calibration images become a model."""
 
-from __future__ import annotations
-
 import inspect
 import tempfile
 import warnings
@@ -128,11 +126,7 @@ def from_torch(
     graph = for_inputs(graph, data, given, "calibration")
     names = names_of_logits(class_names, graph, data)
     result = quantize(
-        graph,
-        data.images,
-        ranges=ranges,
-        equalize=equalize,
-        bias_correction=bias_correction,
+        graph, data.images, ranges=ranges, equalize=equalize, bias_correction=bias_correction
     )
     result.metadata = {
         **result.metadata,

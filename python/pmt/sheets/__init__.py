@@ -1,16 +1,7 @@
 """Contact sheets: many small images in one picture, to be looked at."""
 
-from __future__ import annotations
-
 from pmt.sheets.data_sheet import make_sheet
-from pmt.sheets.sheet import (
-    Group,
-    Row,
-    Sheet,
-    corruption_sheet,
-    dataset_sheet,
-    stage_sheet,
-)
+from pmt.sheets.sheet import Group, Row, Sheet, corruption_sheet, dataset_sheet, stage_sheet
 
 __all__ = [
     "Group",

@@ -1,13 +1,11 @@
 """Contact sheets of data sets and of corruptions: rows of images with a label, under headings."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
+from pmt._util.arrays import Uint8Array
 from pmt._util.checks import (
     check_callable,
     check_type,
@@ -21,7 +19,7 @@ from pmt.datasets.dataset import Dataset
 from pmt.model import Model
 from pmt.model.model import check_model
 
-Image = npt.NDArray[np.uint8]
+Image = Uint8Array
 
 
 @dataclass(frozen=True)
@@ -223,7 +221,7 @@ def stage_sheet(seen: Mapping[str, Dataset], model: Model, *, title: str = "") -
     return Sheet(whole, tuple(rows), (Group("", ("",) * columns),))
 
 
-def _pixels_read(model: Model, images: npt.NDArray[np.uint8]) -> list[Image]:
+def _pixels_read(model: Model, images: Uint8Array) -> list[Image]:
     """Return the network's input as pixels: of each value, the darkest that becomes it."""
     plain = model if model.input_stage is None else model.with_input_stage(None)
     ramp = np.arange(256, dtype=np.uint8)[:, np.newaxis, np.newaxis, np.newaxis]

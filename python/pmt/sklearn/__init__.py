@@ -1,7 +1,5 @@
 """Int8 networks in scikit-learn's pipelines and searches."""
 
-from __future__ import annotations
-
 from pmt.sklearn.classifier import PmtClassifier
 
 __all__ = ["PmtClassifier"]

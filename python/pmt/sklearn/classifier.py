@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import methods
+from pmt._util.arrays import Array, FloatArray, Int64Array
 from pmt._util.checks import checked_array
 from pmt._util.extras import missing_extra
 from pmt.model import Model
@@ -123,19 +124,19 @@ class PmtClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_ = classes
         return self
 
-    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
+    def predict(self, X: npt.ArrayLike) -> Array:
         """Return the most probable class of every image, shape (N,); images as in :meth:`fit`."""
         most_probable = self.predict_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[most_probable])
 
-    def predict_proba(self, X: npt.ArrayLike) -> npt.NDArray[np.float32]:
+    def predict_proba(self, X: npt.ArrayLike) -> FloatArray:
         """Return the probabilities of ``classes_``, shape (N, classes)."""
         check_is_fitted(self, "model_")
         logits = class_logits(self.model_.logits(_images(X, self.model_), threads=self.threads))
         return probabilities(logits[:, _outputs(self.classes_, self.model_)])
 
 
-def _outputs(classes: npt.NDArray[Any], model: Model) -> npt.NDArray[np.int64]:
+def _outputs(classes: Array, model: Model) -> Int64Array:
     """Return the outputs of a model that stand for classes, by number or by name."""
     if classes.dtype.kind not in "UO":
         return classes.astype(np.int64)
@@ -147,7 +148,7 @@ def _outputs(classes: npt.NDArray[Any], model: Model) -> npt.NDArray[np.int64]:
     return np.array([names.index(name) for name in classes], np.int64)
 
 
-def _images(images: npt.ArrayLike, model: Model) -> npt.NDArray[Any]:
+def _images(images: npt.ArrayLike, model: Model) -> Array:
     """Return images, flat rows of pixels as images of the model's shape; float64 as float32."""
     given = checked_array("X", images)
     if given.dtype == np.float64:

@@ -1,16 +1,14 @@
 """The public engine: losses of many perturbations of a layer, for custom estimators."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pmt import _core
 from pmt._core import LARGEST_WEIGHT
+from pmt._util.arrays import Array, DoubleArray, FloatArray, Int8Array, Int32Array
 from pmt._util.checks import checked_array, checked_flag, checked_range, checked_seed, refuse_mask
 from pmt._util.processes import thread_count
 from pmt.model import Model
@@ -87,7 +85,7 @@ class Engine:
         self.forwards = 0
         self.macs = 0
 
-    def weights(self, layer: str) -> npt.NDArray[np.int8]:
+    def weights(self, layer: str) -> Int8Array:
         """Return a copy of a layer's weights.
 
         Parameters
@@ -108,7 +106,7 @@ class Engine:
         """
         return self.model.core.weights(self._op(layer))
 
-    def set_weights(self, layer: str, weights: npt.NDArray[np.int8]) -> None:
+    def set_weights(self, layer: str, weights: Int8Array) -> None:
         """Replace a layer's weights.
 
         Parameters
@@ -136,11 +134,11 @@ class Engine:
             )
         self.model.core.set_parameters(op, new, self.model.core.bias(op))
 
-    def bias(self, layer: str) -> npt.NDArray[np.int32]:
+    def bias(self, layer: str) -> Int32Array:
         """Return a copy of a layer's biases, shape (channels,); errors as in :meth:`weights`."""
         return self.model.core.bias(self._op(layer))
 
-    def set_bias(self, layer: str, bias: npt.NDArray[np.int32]) -> None:
+    def set_bias(self, layer: str, bias: Int32Array) -> None:
         """Replace a layer's biases; errors as in :meth:`set_weights`."""
         op = self._op(layer)
         new = _array("bias", bias, np.int32, layer, [self.model.core.bias(op).shape])
@@ -173,14 +171,14 @@ class Engine:
 
     def losses(
         self,
-        images: npt.NDArray[Any],
-        labels: npt.NDArray[Any],
+        images: Array,
+        labels: Array,
         layer: str | None = None,
-        weights: npt.NDArray[np.int8] | None = None,
+        weights: Int8Array | None = None,
         *,
-        bias: npt.NDArray[np.int32] | None = None,
-        nodes: npt.NDArray[np.int8] | None = None,
-    ) -> npt.NDArray[np.float64]:
+        bias: Int32Array | None = None,
+        nodes: Int8Array | None = None,
+    ) -> DoubleArray:
         """Return the losses of images, for each perturbation of a layer.
 
         Parameters
@@ -233,13 +231,13 @@ class Engine:
 
     def logits(
         self,
-        images: npt.NDArray[Any],
+        images: Array,
         layer: str | None = None,
-        weights: npt.NDArray[np.int8] | None = None,
+        weights: Int8Array | None = None,
         *,
-        bias: npt.NDArray[np.int32] | None = None,
-        nodes: npt.NDArray[np.int8] | None = None,
-    ) -> npt.NDArray[np.float32]:
+        bias: Int32Array | None = None,
+        nodes: Int8Array | None = None,
+    ) -> FloatArray:
         """Return the logits of images, for each perturbation: for a score of your own.
 
         Parameters and errors as in :meth:`losses`.
@@ -289,9 +287,7 @@ class Engine:
             )
         return self._ops[layer]
 
-    def _node_queries(
-        self, nodes: npt.NDArray[np.int8] | None, layer: str, samples: int
-    ) -> npt.NDArray[np.int8] | None:
+    def _node_queries(self, nodes: Int8Array | None, layer: str, samples: int) -> Int8Array | None:
         if nodes is None:
             return None
         output = self._nodes[layer]
@@ -304,13 +300,8 @@ class Engine:
 
 
 def _queries(
-    name: str,
-    values: npt.NDArray[Any] | None,
-    dtype: Any,
-    layer: str,
-    shape: tuple[int, ...],
-    samples: int,
-) -> npt.NDArray[Any] | None:
+    name: str, values: Array | None, dtype: Any, layer: str, shape: tuple[int, ...], samples: int
+) -> Array | None:
     """Return values of queries as (queries, samples or 1, elements)."""
     if values is None:
         return None
@@ -326,8 +317,8 @@ def _shape(values: object) -> tuple[int, ...]:
 
 
 def _array(
-    name: str, values: npt.NDArray[Any], dtype: Any, layer: str, shapes: list[tuple[int, ...]]
-) -> npt.NDArray[Any]:
+    name: str, values: Array, dtype: Any, layer: str, shapes: list[tuple[int, ...]]
+) -> Array:
     """Return a contiguous array, or raise an error that names the rule."""
     wanted = np.dtype(dtype)
     refuse_mask(f"{name} of layer {layer!r}", values)

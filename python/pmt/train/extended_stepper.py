@@ -1,7 +1,5 @@
 """Steps with an estimator or an optimizer of the user's own, on pmt's engine."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping
 from typing import Any
@@ -11,6 +9,7 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt._core import LARGEST_WEIGHT
+from pmt._util.arrays import Array, DoubleArray, Int8Array, Int32Array, Int64Array
 from pmt._util.checks import kind_of
 from pmt.train.costs.work import zeroth_order_work
 from pmt.train.engine import Engine
@@ -26,7 +25,7 @@ from pmt.train.extensions import (
 from pmt.train.options import TrainingOptions
 from pmt.train.stepper import Stepper, batch_figures
 
-_Gradients = dict[str, npt.NDArray[np.float64]]
+_Gradients = dict[str, DoubleArray]
 _INT32 = np.iinfo(np.int32)
 _LARGEST_UPDATE = 1 << 33
 # Fixed-point scale of a gradient that is passed to the built-in update, and its limit.
@@ -60,11 +59,7 @@ class ExtendedStepper(Stepper):
             restore(name, copy.deepcopy(one), state_of(name, one))
 
     def step(
-        self,
-        images: npt.NDArray[np.int8],
-        labels: npt.NDArray[np.int64],
-        step: int,
-        learning_rate: float,
+        self, images: Int8Array, labels: Int64Array, step: int, learning_rate: float
     ) -> dict[str, Any]:
         """Take one step, see :meth:`pmt.train.stepper.Stepper.step`."""
         forwards, macs = self.engine.forwards, self.engine.macs
@@ -87,11 +82,11 @@ class ExtendedStepper(Stepper):
             "macs": self.engine.macs - macs,
         }
 
-    def state(self) -> dict[str, npt.NDArray[Any]]:
+    def state(self) -> dict[str, Array]:
         """Return the state of estimator and optimizer after the last whole step."""
         return self._state
 
-    def load_state(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+    def load_state(self, state: Mapping[str, Array]) -> None:
         """Restore a state of :meth:`state`."""
         rest = dict(state)
         for name, one in self._with_state():
@@ -105,7 +100,7 @@ class ExtendedStepper(Stepper):
         both = (("estimator", self.estimator), ("optimizer", self.optimizer))
         return [(name, one) for name, one in both if hasattr(one, "load_state")]
 
-    def state_without_momentum(self) -> dict[str, npt.NDArray[Any]]:
+    def state_without_momentum(self) -> dict[str, Array]:
         """Return the estimator's state, and the optimizer's as it was given.
 
         Either says otherwise by a method of this name: it knows what of its state is momentum.
@@ -117,12 +112,10 @@ class ExtendedStepper(Stepper):
                 state |= arrays_of(name, one, one.state_without_momentum())
         return state
 
-    def _kept(self) -> dict[str, npt.NDArray[Any]]:
+    def _kept(self) -> dict[str, Array]:
         return {**state_of("estimator", self.estimator), **state_of("optimizer", self.optimizer)}
 
-    def _gradients(
-        self, images: npt.NDArray[np.int8], labels: npt.NDArray[np.int64], step: int
-    ) -> _Gradients:
+    def _gradients(self, images: Int8Array, labels: Int64Array, step: int) -> _Gradients:
         """Ask the estimator, and take back whatever weights it has set."""
         engine = self.engine
         before = {layer: (engine.weights(layer), engine.bias(layer)) for layer in engine.layers}
@@ -141,7 +134,7 @@ class ExtendedStepper(Stepper):
 
     def _new(
         self, layer: str, gradients: _Gradients, step: int, learning_rate: float
-    ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int32]]:
+    ) -> tuple[Int8Array, Int32Array]:
         """Return a layer's weights and biases after the step."""
         weights, bias = self.engine.weights(layer), self.engine.bias(layer)
         by_weights, by_bias = gradients.get(layer), gradients.get(layer + BIAS)
@@ -160,9 +153,7 @@ class ExtendedStepper(Stepper):
         return weights, bias
 
 
-def _put_back(
-    engine: Engine, layer: str, weights: npt.NDArray[np.int8], bias: npt.NDArray[np.int32]
-) -> None:
+def _put_back(engine: Engine, layer: str, weights: Int8Array, bias: Int32Array) -> None:
     is_same = np.array_equal(engine.weights(layer), weights)
     if not (is_same and np.array_equal(engine.bias(layer), bias)):
         op = engine.model.select_layers(layer)[0]
@@ -171,7 +162,7 @@ def _put_back(
 
 def _checked_gradient(
     name: str, gradient: npt.ArrayLike, shapes: Mapping[str, tuple[int, ...]]
-) -> npt.NDArray[np.float64]:
+) -> DoubleArray:
     if name not in shapes:
         raise ValueError(
             f"the estimator returned a gradient of {name!r}, which is none of engine.layers "
@@ -189,9 +180,7 @@ def _checked_gradient(
     return values
 
 
-def _checked_update(
-    name: str, update: npt.ArrayLike, parameters: npt.NDArray[Any]
-) -> npt.NDArray[np.int64]:
+def _checked_update(name: str, update: npt.ArrayLike, parameters: Array) -> Int64Array:
     values = real_array(f"the optimizer's update of {name!r}", update)
     if values.shape != parameters.shape or values.dtype.kind not in "iu":
         raise ValueError(
@@ -220,12 +209,8 @@ class _CoreEstimator:
         self.macs = sum(one.macs for one in work)
 
     def __call__(
-        self,
-        engine: Engine,
-        images: npt.NDArray[np.int8],
-        labels: npt.NDArray[np.int64],
-        step: int,
-    ) -> Mapping[str, npt.NDArray[Any]]:
+        self, engine: Engine, images: Int8Array, labels: Int64Array, step: int
+    ) -> Mapping[str, Array]:
         gradients = {}
         for layer, trainer in self.trainers.items():
             weights, bias = trainer.estimate(images, labels, step, 0)
@@ -261,11 +246,11 @@ class CoreUpdate:
     def __call__(
         self,
         layer: str,
-        by_weights: npt.NDArray[np.float64] | None,
-        by_bias: npt.NDArray[np.float64] | None,
+        by_weights: DoubleArray | None,
+        by_bias: DoubleArray | None,
         step: int,
         learning_rate: float,
-    ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int32]]:
+    ) -> tuple[Int8Array, Int32Array]:
         """Return a layer's weights and biases after a step by such gradients, None for none."""
         op = self.model.select_layers(layer)[0]
         weights, bias = self.engine.weights(layer), self.engine.bias(layer)
@@ -277,10 +262,8 @@ class CoreUpdate:
 
 
 def _sums(
-    gradient: npt.NDArray[np.float64] | None,
-    parameters: npt.NDArray[Any],
-    moves: npt.NDArray[np.int32] | int = 1,
-) -> npt.NDArray[np.int64]:
+    gradient: DoubleArray | None, parameters: Array, moves: Int32Array | int = 1
+) -> Int64Array:
     if gradient is None:
         return np.zeros(parameters.size, np.int64)
     unit = float(_core.LOSS_ONE) * _SETS

@@ -1,13 +1,12 @@
 """Custom estimators and optimizers: their interface, and their names in run folders."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.arrays import Array, DoubleArray, Int8Array, Int64Array
 from pmt._util.checks import kind_of, refuse_mask
 from pmt.train.engine import Engine
 from pmt.train.options import TrainingOptions
@@ -38,12 +37,8 @@ class Estimator(Protocol):
     """
 
     def __call__(
-        self,
-        engine: Engine,
-        images: npt.NDArray[np.int8],
-        labels: npt.NDArray[np.int64],
-        step: int,
-    ) -> Mapping[str, npt.NDArray[Any]]:
+        self, engine: Engine, images: Int8Array, labels: Int64Array, step: int
+    ) -> Mapping[str, Array]:
         """Return the gradient of the mean loss by the stored integers.
 
         Parameters
@@ -69,9 +64,7 @@ class Estimator(Protocol):
 class Optimizer(Protocol):
     """Turns gradients into integer steps; ``state()`` and ``load_state()`` as an estimator's."""
 
-    def __call__(
-        self, layer: str, gradient: npt.NDArray[np.float64], learning_rate: float
-    ) -> npt.NDArray[Any]:
+    def __call__(self, layer: str, gradient: DoubleArray, learning_rate: float) -> Array:
         """Return the change of the stored integers.
 
         Parameters
@@ -111,9 +104,7 @@ def check_extensions(
     own = "estimator" if estimator is not None else "optimizer" if optimizer is not None else ""
     wanted: dict[str, tuple[Any, str]] = {}
     if own:
-        wanted = {
-            "loss": ("cross_entropy", "is for the built-in estimators and updates"),
-        }
+        wanted = {"loss": ("cross_entropy", "is for the built-in estimators and updates")}
     if estimator is not None:
         wanted["gradient_norm_scaling"] = ("none", "counts the built-in estimators' queries")
     elif optimizer is not None:
@@ -143,7 +134,7 @@ def _check_one(name: str, extension: object) -> None:
         )
 
 
-def real_array(what: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
+def real_array(what: str, values: npt.ArrayLike) -> Array:
     """Return numbers as an array, or raise a TypeError or ValueError that names their owner.
 
     A mask and an imaginary part would be lost without a word.
@@ -155,12 +146,12 @@ def real_array(what: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
     return array
 
 
-def state_of(name: str, extension: object) -> dict[str, npt.NDArray[Any]]:
+def state_of(name: str, extension: object) -> dict[str, Array]:
     """Return copies of an extension's state, by ``name.key``."""
     return arrays_of(name, extension, extension.state()) if hasattr(extension, "state") else {}
 
 
-def arrays_of(name: str, extension: object, state: object) -> dict[str, npt.NDArray[Any]]:
+def arrays_of(name: str, extension: object, state: object) -> dict[str, Array]:
     """Return copies of an extension's state, by ``name.key``."""
     if not isinstance(state, Mapping):
         raise TypeError(
@@ -176,7 +167,7 @@ def arrays_of(name: str, extension: object, state: object) -> dict[str, npt.NDAr
     return kept
 
 
-def _kept_array(what: str, value: object) -> npt.NDArray[Any]:
+def _kept_array(what: str, value: object) -> Array:
     """Return a copy of an array that a file can hold."""
     found = f"an array of {getattr(value, 'dtype', 'objects')}"
     try:
@@ -192,14 +183,8 @@ def _kept_array(what: str, value: object) -> npt.NDArray[Any]:
     return array
 
 
-def restore(name: str, extension: Any, state: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Give an extension a state of :func:`state_of`, and check that it has taken it.
-
-    Raises
-    ------
-    ValueError
-        If its state is another one then.
-    """
+def restore(name: str, extension: Any, state: Mapping[str, Array]) -> None:
+    """Give an extension a state of :func:`state_of`; a ValueError says that it has another then."""
     extension.load_state({key[len(name) + 1 :]: array for key, array in state.items()})
     taken = state_of(name, extension)
     for key in sorted({*state, *taken}):
@@ -210,5 +195,5 @@ def restore(name: str, extension: Any, state: Mapping[str, npt.NDArray[Any]]) ->
             )
 
 
-def _equal(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
+def _equal(a: Array, b: Array) -> bool:
     return a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")

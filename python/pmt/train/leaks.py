@@ -1,7 +1,5 @@
 """Images that stand on both sides of a run: copies, and images to measure that were trained on."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from typing import Any

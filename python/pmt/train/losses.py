@@ -6,16 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
 from pmt import _core
+from pmt._util.arrays import FloatArray
 from pmt._util.text import counted
 from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.train.option_fields import Words
 
-LossFunction: TypeAlias = Callable[[npt.NDArray[np.float32], Any], Any]
+LossFunction: TypeAlias = Callable[[FloatArray, Any], Any]
 
 BINARY = "binary_cross_entropy"
 _FUNCTION = "function"  # the core's word for a callable of the host's

@@ -26,14 +26,7 @@ from pmt.train.prepare.preparation import (
     PREPARATION,
 )
 from pmt.train.run.keep_best import BACKTRACK, HELD_OUT_SHARE, KEEP_BEST
-from pmt.train.schedule import (
-    BATCH,
-    EPOCHS,
-    FINAL_LEARNING_RATE,
-    LAYERS,
-    LEARNING_RATES,
-    MACS,
-)
+from pmt.train.schedule import BATCH, EPOCHS, FINAL_LEARNING_RATE, LAYERS, LEARNING_RATES, MACS
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -103,10 +96,7 @@ class TrainingOptions(Options):
         CORE,
     )
     node_dimension: str = option(
-        "output",
-        "NAME",
-        "activation that counts as a layer's nodes in the rule by_dimension",
-        CORE,
+        "output", "NAME", "activation that counts as a layer's nodes in the rule by_dimension", CORE
     )
     node_ratio: float = option(
         10.0, "X", "with {rule} by_dimension, node perturbation where nodes < X * weights", CORE

@@ -1,14 +1,12 @@
 """Samples and learning rate of each step, as functions of the seed and the step."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from pmt._util.arrays import Int64Array
 from pmt._util.text import counted
 from pmt.train.option_fields import LARGEST_FLOAT, Range, option
 
@@ -105,7 +103,7 @@ class Schedule:
         self._epoch = -1
         self._order = np.empty(0, np.int64)
 
-    def indices(self, step: int) -> npt.NDArray[np.int64]:
+    def indices(self, step: int) -> Int64Array:
         """Return the samples of a step, int64 (batch,). The remainder is skipped."""
         epoch, position = divmod(step, self.steps_per_epoch)
         if epoch != self._epoch:

@@ -1,7 +1,5 @@
 """Steppers: the interface of a training run to its trainer, and the core's trainer behind it."""
 
-from __future__ import annotations
-
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -9,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pmt import _core
+from pmt._util.arrays import Array, Int8Array, Int32Array, Int64Array
 from pmt.datasets import Dataset
 from pmt.datasets.arrays import has_labels
 from pmt.model import ImageScores, Model
@@ -25,7 +23,7 @@ _LARGEST_LOSS = 1024  # of a callable
 _STACK = 7  # of a warning: the caller of fit
 
 
-def batch_figures(losses: npt.NDArray[np.int32], correct: int) -> dict[str, Any]:
+def batch_figures(losses: Int32Array, correct: int) -> dict[str, Any]:
     """Return a step's record of its batch, from losses in units of 2**-20 nats, one per image."""
     loss_sum = int(losses.sum(dtype=np.int64))
     loss = loss_sum / _core.LOSS_ONE / len(losses)
@@ -47,11 +45,7 @@ class Stepper(ABC):
 
     @abstractmethod
     def step(
-        self,
-        images: npt.NDArray[np.int8],
-        labels: npt.NDArray[np.int64],
-        step: int,
-        learning_rate: float,
+        self, images: Int8Array, labels: Int64Array, step: int, learning_rate: float
     ) -> dict[str, Any]:
         """Take one step.
 
@@ -76,14 +70,14 @@ class Stepper(ABC):
             differ.
         """
 
-    def state(self) -> dict[str, npt.NDArray[Any]]:
+    def state(self) -> dict[str, Array]:
         """Return the arrays, by name, that the next step needs besides the model's bytes.
 
         They are saved with each checkpoint. No array of objects.
         """
         return {}
 
-    def load_state(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+    def load_state(self, state: Mapping[str, Array]) -> None:
         """Restore a state of :meth:`state`.
 
         Raises
@@ -94,7 +88,7 @@ class Stepper(ABC):
         if state:
             raise ValueError(f"{', '.join(sorted(state))}: not a state of this trainer")
 
-    def state_without_momentum(self) -> dict[str, npt.NDArray[Any]]:
+    def state_without_momentum(self) -> dict[str, Array]:
         """Return the state without momentum."""
         return self.state()
 
@@ -120,11 +114,7 @@ class CoreStepper(Stepper):
         self._warned = False
 
     def step(
-        self,
-        images: npt.NDArray[np.int8],
-        labels: npt.NDArray[np.int64],
-        step: int,
-        learning_rate: float,
+        self, images: Int8Array, labels: Int64Array, step: int, learning_rate: float
     ) -> dict[str, Any]:
         """Take one step, see :meth:`pmt.train.stepper.Stepper.step`."""
         try:
@@ -159,16 +149,16 @@ class CoreStepper(Stepper):
         scores = scores_of_logits(logits, labels)
         return replace(scores, losses=losses / float(_core.LOSS_ONE))
 
-    def state(self) -> dict[str, npt.NDArray[Any]]:
+    def state(self) -> dict[str, Array]:
         """Return -log of the mean prediction, where the loss looks at it."""
         values = self.core.surprisal()
         return {"surprisal": values} if values.size else {}
 
-    def state_without_momentum(self) -> dict[str, npt.NDArray[Any]]:
+    def state_without_momentum(self) -> dict[str, Array]:
         """Return the state as it is before the first step."""
         return {name: np.zeros_like(values) for name, values in self.state().items()}
 
-    def load_state(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+    def load_state(self, state: Mapping[str, Array]) -> None:
         """Restore a state of :meth:`state`."""
         wanted = sorted(self.state())
         if sorted(state) != wanted:

@@ -1,7 +1,5 @@
 """Trainers: options, the cost of a step, and runs."""
 
-from __future__ import annotations
-
 import inspect
 import warnings
 from abc import ABC, abstractmethod
@@ -15,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util import atomic_file
+from pmt._util.arrays import Int64Array
 from pmt._util.checks import check_type, checked_integer
 from pmt._util.processes import thread_count
 from pmt._util.text import counted
@@ -37,11 +36,7 @@ from pmt.train.run.observers import Progress, check_progress, checked_callbacks
 from pmt.train.run.result import RunResult
 from pmt.train.schedule import RunOptions, Schedule
 from pmt.train.stepper import Stepper
-from pmt.train.training_data import (
-    checked_training_data,
-    measured_images,
-    warning_of_classes,
-)
+from pmt.train.training_data import checked_training_data, measured_images, warning_of_classes
 
 __all__ = ["Progress", "Trainer"]
 
@@ -125,7 +120,7 @@ class Trainer(ABC):
         """Return how many of its training images a run holds out, see :meth:`held_out_indices`."""
         return len(self.held_out_indices(data))
 
-    def held_out_indices(self, data: Dataset) -> npt.NDArray[np.int64]:
+    def held_out_indices(self, data: Dataset) -> Int64Array:
         """Return which of its training images a run holds out to choose its best state.
 
         None where they have no class labels, by which states are compared.

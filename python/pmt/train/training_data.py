@@ -1,14 +1,12 @@
 """The images of a run: data sets of the caller's arguments, their use, and their classes."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from pmt._util.arrays import Int64Array
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import DataLike
 from pmt.model import Model
@@ -105,7 +103,7 @@ def _warn_of_few_classes(model: Model, data: Dataset, warns_of_missing: bool) ->
         warnings.warn(message, stacklevel=_STACK)
 
 
-def _on_few_classes(data: Dataset, counts: npt.NDArray[np.int64]) -> str | None:
+def _on_few_classes(data: Dataset, counts: Int64Array) -> str | None:
     """Return a warning where images are of one class, or of half the model's classes or fewer."""
     found, classes, count = np.flatnonzero(counts), len(counts), len(data)
     if len(found) == 1:
@@ -124,7 +122,7 @@ def _on_few_classes(data: Dataset, counts: npt.NDArray[np.int64]) -> str | None:
     return None
 
 
-def _on_missing_classes(model: Model, data: Dataset, counts: npt.NDArray[np.int64]) -> str | None:
+def _on_missing_classes(model: Model, data: Dataset, counts: Int64Array) -> str | None:
     """Return a warning where classes that the model knows have one image or none."""
     few = np.flatnonzero(counts < 2)
     # Names of fewer classes than the model's have brought a warning of their own.

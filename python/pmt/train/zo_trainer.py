@@ -164,12 +164,7 @@ class ZOTrainer(Trainer):
 
     def _engine(self, model: Model) -> Engine:
         options = self.options
-        return Engine(
-            model,
-            options.layers,
-            seed=options.seed,
-            threads=self.threads,
-        )
+        return Engine(model, options.layers, seed=options.seed, threads=self.threads)
 
     def training_data(self, model: Model, data: DataLike) -> Dataset:
         """Return the data set; labels of a model with one output are targets, its values."""

@@ -1,12 +1,10 @@
 """The gradient that zeroth-order estimators estimate, by back-propagation."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from pmt._util.arrays import FloatArray, Int8Array, Int64Array
 from pmt._util.checks import check_type, checked_array, checked_integer
 from pmt.model import Model
 from pmt.model.model import check_model
@@ -31,20 +29,15 @@ class ExactGradient:
         Cross-entropy of each sample, in nats.
     """
 
-    weights: npt.NDArray[np.float32]
-    bias: npt.NDArray[np.float32]
-    sample_weights: npt.NDArray[np.float32]
-    sample_bias: npt.NDArray[np.float32]
-    losses: npt.NDArray[np.float32]
+    weights: FloatArray
+    bias: FloatArray
+    sample_weights: FloatArray
+    sample_bias: FloatArray
+    losses: FloatArray
 
 
 def exact_gradient(
-    model: Model,
-    images: npt.NDArray[np.int8],
-    labels: npt.NDArray[np.int64],
-    layer: str | int,
-    *,
-    chunk: int = 50,
+    model: Model, images: Int8Array, labels: Int64Array, layer: str | int, *, chunk: int = 50
 ) -> ExactGradient:
     """Differentiate the loss by one layer's parameters, for every sample.
 

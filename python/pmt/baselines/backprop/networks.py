@@ -5,22 +5,20 @@ have the shape (N, height, width, channels). Values of the int8 network are *cen
 activation is ``q - zero_point``, so that zero stands for zero.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pmt._core import LARGEST_WEIGHT
+from pmt._util.arrays import Array, DoubleArray, FloatArray, Int8Array, Int32Array, Int64Array
 from pmt._util.extras import import_extra
 from pmt.model import Model
 from pmt.model.model import check_model
 from pmt.net.float_graph import FloatGraph, FloatOp
-from pmt.net.graph import Graph, Op, Tensor
+from pmt.net.graph import Graph, Op
 from pmt.net.ops import BaseOp
 from pmt.quantization.post_training import dequantize
 
@@ -30,7 +28,7 @@ torch: Any = import_extra("torch", "back-propagation needs the package torch", "
 _IMAGES_AT_ONCE = 50  # bounds the memory of kept activations; their gradients add up
 
 
-def tensor_of(array: npt.NDArray[Any]) -> Any:
+def tensor_of(array: Array) -> Any:
     """Return a tensor with a copy of an array: torch warns of arrays that cannot be written."""
     return torch.from_numpy(np.array(array))
 
@@ -52,10 +50,7 @@ _EXACT_IN_FLOAT32 = 2**24
 
 
 def sums(op: BaseOp, x: Any, weights: Any) -> Any:
-    """Sum the products of a layer's inputs and weights, without bias; padding counts as zero.
-
-    The weights are in the layout of :class:`pmt.net.graph.Op`.
-    """
+    """Sum products of inputs and weights, laid out as an op's, without bias; padding is zero."""
     if op.kind == "fully_connected":
         return (x.flatten(1) @ weights.T)[:, None, None, :]
     depthwise = op.kind == "depthwise_conv2d"
@@ -114,10 +109,7 @@ def pooled_maximum(op: BaseOp, x: Any) -> Any:
 
 
 def sample_weight_gradients(op: Op, x: Any, gradient: Any) -> Any:
-    """Correlate a layer's centered input with the gradient by its accumulators, sample by sample.
-
-    Returns (N, *weights), with weights in the layout of :class:`pmt.net.graph.Op`.
-    """
+    """Correlate a layer's centered input with the gradient by its accumulators: (N, *weights)."""
     assert op.weights is not None
     found = []
     with torch.enable_grad():
@@ -183,11 +175,7 @@ def round_weights(weights: Any) -> Any:
 
 
 def quantize(real: Any, low: int, high: int) -> Any:
-    """Round to the nearest, halves to even, and clip.
-
-    The gradient passes where the rounded value lies in ``low..high``, both bounds included, and is
-    zero where it was clipped.
-    """
+    """Round to the nearest, halves to even, and clip; the gradient is zero where it was clipped."""
     return _Quantize.apply(real, low, high)
 
 
@@ -210,9 +198,7 @@ class _Network(torch.nn.Module):  # type: ignore[misc]
         self.weights = torch.nn.ParameterDict()
         self.biases = torch.nn.ParameterDict()
 
-    def add_gradients(
-        self, images: npt.NDArray[np.int8], labels: npt.NDArray[np.int64], threads: int
-    ) -> npt.NDArray[np.float32]:
+    def add_gradients(self, images: Int8Array, labels: Int64Array, threads: int) -> FloatArray:
         """Add the gradients of the mean loss to the parameters'; return the logits."""
         found = []
         with _torch_threads(threads):
@@ -224,7 +210,7 @@ class _Network(torch.nn.Module):  # type: ignore[misc]
                 found.append(logits.detach().numpy())
         return np.concatenate(found)
 
-    def logits(self, images: npt.NDArray[np.int8], threads: int) -> npt.NDArray[np.float32]:
+    def logits(self, images: Int8Array, threads: int) -> FloatArray:
         """Compute the logits of prepared images, without gradients."""
         with _torch_threads(threads), torch.no_grad():
             parts = [
@@ -352,8 +338,8 @@ class IntegerNetwork(_Network):
         return self._activations(images, len(self.graph.ops))
 
     def sample_gradients(
-        self, images: npt.NDArray[np.int8], labels: npt.NDArray[np.int64], layers: list[int]
-    ) -> tuple[dict[int, tuple[npt.NDArray[Any], npt.NDArray[Any]]], npt.NDArray[Any]]:
+        self, images: Int8Array, labels: Int64Array, layers: list[int]
+    ) -> tuple[dict[int, tuple[Array, Array]], Array]:
         """Differentiate each sample's loss by some layers' parameters, which ask for no gradient.
 
         Returns gradients by weights (N, weights) and by biases (N, channels), by op index, and the
@@ -380,8 +366,8 @@ class IntegerNetwork(_Network):
         return found, losses.detach().numpy()
 
     def channel_products(
-        self, images: npt.NDArray[np.int8], labels: npt.NDArray[np.int64], layers: Sequence[int]
-    ) -> dict[int, npt.NDArray[np.float64]]:
+        self, images: Int8Array, labels: Int64Array, layers: Sequence[int]
+    ) -> dict[int, DoubleArray]:
         """Sum activation times gradient of some layers' inputs over positions: (N, channels)."""
         inputs: dict[int, Any] = {}
 
@@ -402,9 +388,7 @@ class IntegerNetwork(_Network):
             found[index] = (product.flatten(1) if linear else product.sum((1, 2))).numpy()
         return found
 
-    def parameters_as_integers(
-        self, index: int
-    ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int32]]:
+    def parameters_as_integers(self, index: int) -> tuple[Int8Array, Int32Array]:
         """Return a layer's weights (int8) and biases (int32) as the forward pass sees them."""
         with torch.no_grad():
             weights = round_weights(self.weights[str(index)]).numpy().astype(np.int8)
@@ -469,7 +453,7 @@ class IntegerNetwork(_Network):
         count = source.height * source.width
         total = (x.double() + source.zero_point).sum((1, 2), keepdim=True)
         real = total.float() / count
-        if _same_quantization(source, target):
+        if source.is_quantized_as(target.scale, target.zero_point):
             return quantize(real, *op.clamp) - target.zero_point
         ratio = float(np.float32(source.scale) / np.float32(target.scale))
         low, high = (bound - target.zero_point for bound in op.clamp)
@@ -477,10 +461,6 @@ class IntegerNetwork(_Network):
 
     def _buffer(self, kind: str, index: int) -> Any:
         return getattr(self, f"{kind}_scales{index}")
-
-
-def _same_quantization(a: Tensor, b: Tensor) -> bool:
-    return a.scale == b.scale and a.zero_point == b.zero_point
 
 
 class FloatNetwork(_Network):
@@ -513,7 +493,7 @@ class FloatNetwork(_Network):
         integers = model.to_graph()
         super().__init__(dequantize(integers))
         self.input = integers.tensors[integers.input]
-        self._scales: dict[int, tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]] = {}
+        self._scales: dict[int, tuple[DoubleArray, DoubleArray]] = {}
         for index, (op, source) in enumerate(zip(self.graph.ops, integers.ops, strict=True)):
             if source.weight_scales is None:
                 continue
@@ -539,9 +519,7 @@ class FloatNetwork(_Network):
         last = self.graph.ops[-1]
         return self._run(real, len(self.graph.ops))[last.output].flatten(1)
 
-    def parameters_as_integers(
-        self, index: int
-    ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int32]]:
+    def parameters_as_integers(self, index: int) -> tuple[Int8Array, Int32Array]:
         """Quantize a layer's weights and biases with the int8 network's own scales, to nearest."""
         with torch.no_grad():
             weights = self.weights[str(index)].double().numpy()

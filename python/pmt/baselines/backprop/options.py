@@ -1,7 +1,5 @@
 """Every choice of back-propagation training, and the baselines by name."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 

@@ -152,10 +152,7 @@ class UpdateScheme:
 
 
 def head_layer(model: Model) -> int | None:
-    """Return the op index of the linear layer that makes the logits; None if something else does.
-
-    It may be a 1x1 convolution.
-    """
+    """Return the op index of the linear layer, or 1x1 convolution, of the logits; else None."""
     return model.core.op_count - 1 if model.core.has_linear_head else None
 
 

@@ -6,10 +6,18 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pmt import _core
 from pmt._core import DEAD_CHANNEL_SCALE, LARGEST_WEIGHT
+from pmt._util.arrays import (
+    Array,
+    BoolArray,
+    DoubleArray,
+    FloatArray,
+    Int8Array,
+    Int32Array,
+    Int64Array,
+)
 from pmt.baselines.backprop.options import BackpropOptions, Rounding
 from pmt.baselines.backprop.scheme import LayerUpdate, UpdateScheme
 from pmt.datasets import Dataset
@@ -19,9 +27,6 @@ from pmt.train.stepper import Stepper, batch_figures
 
 _LARGEST_UPDATE = 16384.0  # as in the core: Q15.16 stays inside int32
 _INT32 = np.iinfo(np.int32)
-
-Array = npt.NDArray[Any]
-FloatArray = npt.NDArray[np.float32]
 
 
 class BackpropStepper(Stepper):
@@ -62,11 +67,7 @@ class BackpropStepper(Stepper):
                 self.biases[update.op] = _bias(bias, graph, update, options)
 
     def step(
-        self,
-        images: npt.NDArray[np.int8],
-        labels: npt.NDArray[np.int64],
-        step: int,
-        learning_rate: float,
+        self, images: Int8Array, labels: Int64Array, step: int, learning_rate: float
     ) -> dict[str, Any]:
         """Take one step; see :meth:`pmt.train.stepper.Stepper.step`."""
         logits = self.network.add_gradients(images, labels, self.threads)
@@ -159,7 +160,7 @@ class _Parameters:
         found: Array = self.parameter.detach().numpy()
         return found
 
-    def update(self, learning_rate: float, bits: npt.NDArray[np.int32] | None = None) -> None:
+    def update(self, learning_rate: float, bits: Int32Array | None = None) -> None:
         """Take one step and clear the gradient."""
         old, options = self.values(), self.options
         gradient = self._taken_gradient()
@@ -214,7 +215,7 @@ def _channels(graph: Graph, update: LayerUpdate) -> tuple[Op, Array, Array]:
     return op, scales, scales >= DEAD_CHANNEL_SCALE
 
 
-def _channel_mask(op: Op, update: LayerUpdate, graph: Graph) -> npt.NDArray[np.bool_]:
+def _channel_mask(op: Op, update: LayerUpdate, graph: Graph) -> BoolArray:
     assert op.weights is not None
     source = graph.tensors[op.inputs[0]]
     count = source.elements if op.kind == "fully_connected" else source.channels
@@ -232,7 +233,7 @@ def _channel_mask(op: Op, update: LayerUpdate, graph: Graph) -> npt.NDArray[np.b
     return mask
 
 
-def random_bits(seed: int, step: int, layer: int, count: int) -> npt.NDArray[np.int32]:
+def random_bits(seed: int, step: int, layer: int, count: int) -> Int32Array:
     """Return ``count`` numbers 0..65535, a function of the seed, the step and the layer."""
     # Only raw 64-bit draws: NumPy promises their stream.
     draws = np.random.PCG64(np.random.SeedSequence([seed, step, layer])).random_raw(-(-count // 4))
@@ -240,10 +241,7 @@ def random_bits(seed: int, step: int, layer: int, count: int) -> npt.NDArray[np.
 
 
 def updated_weights(
-    weights: FloatArray,
-    update: FloatArray,
-    rounding: Rounding,
-    bits: npt.NDArray[np.int32] | None = None,
+    weights: FloatArray, update: FloatArray, rounding: Rounding, bits: Int32Array | None = None
 ) -> FloatArray:
     """Subtract an update from weights, both in weight steps, and clip to -127..127.
 
@@ -265,9 +263,7 @@ def updated_weights(
     return np.clip(result, -LARGEST_WEIGHT, LARGEST_WEIGHT).astype(np.float32)
 
 
-def updated_bias(
-    bias: npt.NDArray[np.float64], update: npt.NDArray[np.float64], rounding: Rounding
-) -> npt.NDArray[np.float64]:
+def updated_bias(bias: DoubleArray, update: DoubleArray, rounding: Rounding) -> DoubleArray:
     """Subtract an update from biases in accumulator steps, and clip to int32.
 
     An output step is hundreds of bias steps, so ``"stochastic"`` too rounds to the nearest, as the

@@ -1,7 +1,5 @@
 """Training by back-propagation: the baselines with exact gradients."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,14 +1,12 @@
 """Choices of channels by their weights, and of layers and channels by potentials (TinyTrain)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.arrays import Array, DoubleArray, Int8Array, Int64Array
 from pmt.baselines.backprop.cost import backward_work
 from pmt.baselines.backprop.scheme import LayerUpdate, UpdateScheme, head_layer, input_channels
 from pmt.baselines.sparse_update.contribution import scheme_memory
@@ -22,10 +20,7 @@ def top_channels(scores: npt.ArrayLike, count: int) -> tuple[int, ...]:
 
 
 def largest_channels(model: Model, op: int, count: int) -> tuple[int, ...]:
-    """Return the input channels whose int8 weights have the largest Euclidean norm, ascending.
-
-    MCUTrain's rule. A depthwise layer's channels are its own; of equal norms the first are taken.
-    """
+    """Return the input channels of the largest Euclidean norm of int8 weights, MCUTrain's rule."""
     weights = by_input_channel(model, op, model.core.weights(op)).astype(np.int64)
     return top_channels(np.square(weights).sum(axis=(0, 2)), count)
 
@@ -39,7 +34,7 @@ def chosen_scheme(model: Model, scheme: UpdateScheme) -> UpdateScheme:
     return UpdateScheme(tuple(updates))
 
 
-def by_input_channel(model: Model, op: int, weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def by_input_channel(model: Model, op: int, weights: Array) -> Array:
     """View an array in the shape of a layer's weights as (before, input channels, after)."""
     channels = input_channels(model, op)
     if model.core.ops()[op]["kind"] != "depthwise_conv2d":
@@ -49,13 +44,8 @@ def by_input_channel(model: Model, op: int, weights: npt.NDArray[Any]) -> npt.ND
 
 
 def channel_potentials(
-    model: Model,
-    images: npt.NDArray[np.int8],
-    labels: npt.NDArray[np.int64],
-    layers: Sequence[int],
-    *,
-    chunk: int = 50,
-) -> dict[int, npt.NDArray[np.float64]]:
+    model: Model, images: Int8Array, labels: Int64Array, layers: Sequence[int], *, chunk: int = 50
+) -> dict[int, DoubleArray]:
     """Estimate the Fisher potential of every input channel of some layers.
 
     With the activation ``a`` and its gradient ``g`` of sample n, over positions d:
@@ -89,10 +79,7 @@ _RATIOS = (1.0, 0.5, 0.25, 0.125)
 
 @dataclass(frozen=True)
 class Budgets:
-    """Limits of the backward pass: bytes that the update adds, and MACs for one image.
-
-    The bytes are those of :mod:`pmt.baselines.sparse_update.contribution`.
-    """
+    """Limits of a backward pass: bytes, as :func:`scheme_memory` counts, and MACs for one image."""
 
     memory: int
     macs: int
@@ -105,19 +92,14 @@ class Budgets:
 
 
 def inspected_layers(model: Model, count: int) -> list[int]:
-    """Return the last ``count`` layers before the head: only theirs are scored.
-
-    Six blocks of three layers in the publication, so that scoring needs little memory itself.
-    """
+    """Return the last ``count`` layers before the head: to score them takes little memory."""
     if count < 1:
         raise ValueError(f"inspect={count!r} must be 1 layer or more")
     head = head_layer(model)
     return [layer.index for layer in model.layers if layer.index != head][-count:]
 
 
-def layer_scores(
-    model: Model, potentials: Mapping[int, npt.NDArray[np.float64]]
-) -> dict[int, float]:
+def layer_scores(model: Model, potentials: Mapping[int, DoubleArray]) -> dict[int, float]:
     """Score layers by their potential for each weight and multiply-accumulate.
 
     ``s_i = P_i / (W_i / max W * M_i / max M)``, with ``P_i`` the sum of the layer's channel
@@ -134,7 +116,7 @@ def layer_scores(
 
 
 def select_scheme(
-    model: Model, potentials: Mapping[int, npt.NDArray[np.float64]], budgets: Budgets
+    model: Model, potentials: Mapping[int, DoubleArray], budgets: Budgets
 ) -> UpdateScheme:
     """Choose layers by score while the budgets hold, and channels by potential.
 
@@ -161,7 +143,7 @@ def select_scheme(
     return _scheme(chosen)
 
 
-def _updates(op: int, potentials: npt.NDArray[np.float64]) -> list[LayerUpdate]:
+def _updates(op: int, potentials: DoubleArray) -> list[LayerUpdate]:
     counts = [max(1, int(ratio * len(potentials))) for ratio in _RATIOS]
     return [LayerUpdate(op, n, True, top_channels(potentials, n)) for n in dict.fromkeys(counts)]
 

@@ -1,7 +1,5 @@
 """Options of sparse back-propagation, and the published schemes for MCUNet (MCUTrain)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pmt.baselines.backprop.options import BackpropOptions

@@ -1,7 +1,5 @@
 """Training by sparse back-propagation, and the choice of the updated parts."""
 
-from __future__ import annotations
-
 import json
 from abc import abstractmethod
 from dataclasses import dataclass

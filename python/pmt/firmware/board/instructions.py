@@ -1,7 +1,5 @@
 """Instructions that a model's ops and a training step take on a Cortex-M7, counted by QEMU."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -97,10 +95,7 @@ class Instructions:
 
 
 def count_instructions(
-    model: Model,
-    *,
-    kernels: Sequence[str] = KERNELS[:1],
-    options: TrainingOptions | None = None,
+    model: Model, *, kernels: Sequence[str] = KERNELS[:1], options: TrainingOptions | None = None
 ) -> tuple[Instructions, ...]:
     """Build the core for a Cortex-M7 with the model, and count in QEMU, for each set of kernels.
 

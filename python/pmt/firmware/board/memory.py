@@ -87,10 +87,7 @@ def board_memory(model: Model, profile: Profile, target: Target) -> BoardMemory:
 
 
 def with_linked(model: Model, rows: Sequence[BoardMemory]) -> list[BoardMemory]:
-    """Build the firmware of every row of one board that is planned and fits.
-
-    Errors are those of :func:`link_firmware`.
-    """
+    """Build the firmware of every row that is planned and fits; errors as :func:`link_firmware`."""
     require_linked(rows[0].target)
     planned = {row.method: row.planned for row in rows if row.planned is not None and row.fits}
     if not planned:
@@ -230,10 +227,7 @@ def need_programs(purpose: str, *programs: str) -> None:
 
 
 def run_make(folder: Path, goal: str, too_long: str) -> subprocess.CompletedProcess[str]:
-    """Run make in a folder, silently and with all processors.
-
-    A TimeoutError, whose message is ``too_long``, ends it after :data:`MAKE_SECONDS`.
-    """
+    """Run make in a folder, silently; after :data:`MAKE_SECONDS` a TimeoutError, ``too_long``."""
     # A make around this program would pass its own jobs and flags on in these variables.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     try:

@@ -1,18 +1,12 @@
 """Memory and work of methods on a model and on a board, side by side; nothing is trained."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from pmt._util.checks import checked_names, kind_of
 from pmt.firmware.board.instructions import KERNELS, Instructions, count_instructions
-from pmt.firmware.board.memory import (
-    BoardMemory,
-    board_memory,
-    with_linked,
-)
+from pmt.firmware.board.memory import BoardMemory, board_memory, with_linked
 from pmt.firmware.export.report import Latency, project_latency
 from pmt.firmware.export.target import Target, find_target
 from pmt.model import Model
@@ -64,7 +58,7 @@ class BoardProfile:
                 "ram": self.board.ram.bytes,
                 "flash": self.board.flash.bytes,
                 "methods": [row.to_json() for row in self.methods],
-            },
+            }
         }
 
 

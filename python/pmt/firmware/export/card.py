@@ -3,16 +3,13 @@
 ``cpp/core/card/card_format.hpp`` defines the layout, ``docs/guides/card.md`` tells it.
 """
 
-from __future__ import annotations
-
 import zlib
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pmt import _core
+from pmt._util.arrays import Array, Int8Array
 from pmt.firmware.export.task import Step, Task, check_steps
 from pmt.model.card import (
     BLOCK,
@@ -168,7 +165,7 @@ def _pack_step(step: Step, batch: int) -> bytes:
     return pack_records("step", [record]) + indices.tobytes()
 
 
-def _pack_samples(images: npt.NDArray[np.int8], labels: npt.NDArray[Any]) -> bytes:
+def _pack_samples(images: Int8Array, labels: Array) -> bytes:
     """Return each sample's label or targets, and its pixels."""
     flat = images.reshape(len(images), -1)
     padding = bytes(-flat.shape[1] % 4)

@@ -1,7 +1,5 @@
 """The folder that an export writes, whole or over nothing but its own, and its ``pmt.lock``."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -68,10 +66,7 @@ class Lock:
             raise TypeError("a field is of another type")
 
     def check_files(self, files: Mapping[str, bytes]) -> None:
-        """Compare a folder that was made again.
-
-        A ValueError names the files that differ and both versions of pmt.
-        """
+        """Compare a folder made again; a ValueError names differing files and versions of pmt."""
         here = _hashes(files)
         names = sorted(here.keys() | self.files.keys())
         different = [name for name in names if here.get(name) != self.files.get(name)]
@@ -163,10 +158,7 @@ _SELECTION = "model/selection.hpp"
 
 
 def checked_out(out: str | Path, *, force: bool, learner: bool) -> Path:
-    """Return the folder to write, see :func:`check_folder`.
-
-    An export of the other kind, whose application would stay, is refused.
-    """
+    """Return the folder to write, see :func:`check_folder`; no export of another kind is there."""
     place = checked_path("out", out)
     check_folder(place, force)
     if _is_export(place) and (place / LEARNER_FILE).is_file() != learner:

@@ -1,7 +1,5 @@
 """The files of an exported project: sources, build files, and how each build system wants them."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex
@@ -47,11 +45,7 @@ def source_files(target: Target, *, learner: bool = False) -> dict[str, bytes]:
 
 
 def build_files(
-    target: Target,
-    values: Mapping[str, object],
-    *,
-    selects: bool = False,
-    learner: bool = False,
+    target: Target, values: Mapping[str, object], *, selects: bool = False, learner: bool = False
 ) -> dict[str, bytes]:
     """Return the application, the files that build it, and the README, filled in."""
     parts = ["project", "firmware" if target.linked else "library"]

@@ -17,11 +17,7 @@ from pmt import _core
 from pmt._util.checks import checked_flag
 from pmt._util.text import counted, table
 from pmt.firmware.export import layout
-from pmt.firmware.export.folder import (
-    LEARNER_FILE,
-    checked_out,
-    write_project,
-)
+from pmt.firmware.export.folder import LEARNER_FILE, checked_out, write_project
 from pmt.firmware.export.linked import LINKED_NAME, LinkedParts, linked_parts
 from pmt.firmware.export.report import FixedMemory
 from pmt.firmware.export.target import Region, Target, find_target, parse_size

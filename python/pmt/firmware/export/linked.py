@@ -1,7 +1,5 @@
 """The parts of the core that a firmware links: ops of its model, estimators of its options."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

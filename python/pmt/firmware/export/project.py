@@ -1,7 +1,5 @@
 """The exported project: all that a board's firmware is built from, of a model or of files."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -17,13 +15,7 @@ from pmt.datasets.dataset import DataLike
 from pmt.errors import OptionError
 from pmt.firmware.export import layout
 from pmt.firmware.export.card import SAVE_INTERVAL, Expected, build_card, compute_expected
-from pmt.firmware.export.folder import (
-    Lock,
-    check_inputs,
-    checked_out,
-    inputs_of,
-    write_project,
-)
+from pmt.firmware.export.folder import Lock, check_inputs, checked_out, inputs_of, write_project
 from pmt.firmware.export.linked import LINKED_NAME, LinkedParts, linked_parts
 from pmt.firmware.export.report import (
     ExportReport,
@@ -457,10 +449,7 @@ def export_files(
 
 
 def board_options(
-    preset: str | None,
-    method: str | None,
-    options: Mapping[str, Any],
-    run: RunFolder | None = None,
+    preset: str | None, method: str | None, options: Mapping[str, Any], run: RunFolder | None = None
 ) -> TrainingOptions:
     """Return the options of a board's training, with its sizes where no others are given."""
     base: Any = None

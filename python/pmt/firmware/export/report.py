@@ -1,7 +1,5 @@
 """Memory and time of a firmware on its board, and the summary of an export."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -258,10 +256,7 @@ _SELECTION = FixedMemory(stack=2048, variables=64, code=3 * 1024)
 
 
 def fixed_memory(board: Target, selects: bool = False) -> FixedMemory:
-    """Return the most memory of a board's firmware beside arena and model.
-
-    A board that chooses a block (``selects``) takes more.
-    """
+    """Return the most memory of a board's firmware beside arena and model; more if it selects."""
     if not board.linked:
         return FixedMemory(board.stack_bytes, 0, 0)
     extra = _SELECTION if selects else FixedMemory(0, 0, 0)
@@ -313,11 +308,7 @@ class PlannedSizes:
 
 
 def planned_arena(
-    target: Target,
-    model: _core.Model,
-    options: _core.Options,
-    layers: Sequence[int],
-    batch: int,
+    target: Target, model: _core.Model, options: _core.Options, layers: Sequence[int], batch: int
 ) -> int:
     """Return the bytes of a target's arena, with the kernels that its processor has."""
     training = (model, options, layers, batch)
@@ -325,16 +316,9 @@ def planned_arena(
 
 
 def planned_sizes(
-    target: Target,
-    model: Model,
-    options: _core.Options,
-    layers: Sequence[int],
-    batch: int,
+    target: Target, model: Model, options: _core.Options, layers: Sequence[int], batch: int
 ) -> PlannedSizes:
-    """Plan a training: arena and model are those that an export writes.
-
-    ``layers`` are op indices in ascending order.
-    """
+    """Plan a training of layers, op indices in ascending order: arena and model as exported."""
     fixed = fixed_memory(target)
     parts = linked_parts(model.core, [(options, layers)])
     return PlannedSizes(

@@ -1,17 +1,14 @@
 """The training task of a target: model, options, layers, steps, samples; or a choice of layers."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pmt import _core
+from pmt._util.arrays import Array, FloatArray, Int8Array, Int64Array
 from pmt._util.checks import check_type, checked_array, checked_candidates, checked_integer
 from pmt._util.text import c_text, counted
 from pmt.datasets import Dataset
@@ -51,14 +48,14 @@ class Task:
     layers: list[int]  # op indices, ascending
     batch: int  # largest number of samples in a step
     steps: tuple[Step, ...]
-    images: npt.NDArray[np.int8]  # prepared samples (N, height, width, channels)
+    images: Int8Array  # prepared samples (N, height, width, channels)
     # Their classes, int64 (N,), or targets, float32 (N, outputs).
-    labels: npt.NDArray[Any]
+    labels: Array
     inferences: int  # number of samples, from the first, whose activations are compared
     source: bytes  # image of the model that came
     dataset: Dataset  # data that the model was prepared and is trained with
     # That of the run's earlier steps, if it keeps one and there were any.
-    surprisal: npt.NDArray[np.float32] | None = None
+    surprisal: FloatArray | None = None
 
     def packed(self) -> dict[str, bytes]:
         """Return options and mean prediction as the card's sections hold them."""
@@ -181,7 +178,7 @@ def _names(model: Model, layers: Sequence[int]) -> str:
     return ",".join(layer.name for layer in model.layers if layer.index in layers)
 
 
-def _check_surprisal(state: npt.NDArray[np.float32], values: int) -> None:
+def _check_surprisal(state: FloatArray, values: int) -> None:
     if state.size != values:
         raise ValueError(
             f"the mean prediction of the run has {state.size} values, that of these options and "
@@ -191,7 +188,7 @@ def _check_surprisal(state: npt.NDArray[np.float32], values: int) -> None:
 
 def _read_source(
     source: Model | RunFolder | str | Path,
-) -> tuple[Model, TrainingOptions | None, int, bool, npt.NDArray[np.float32] | None]:
+) -> tuple[Model, TrainingOptions | None, int, bool, FloatArray | None]:
     """Return the model, the run's options and first step, whether it is prepared, and its state."""
     if isinstance(source, Model):
         return source.copy(), None, 0, False, None
@@ -250,8 +247,8 @@ class BlockSelection:
     scores: tuple[tuple[int, int], ...]
     first_held_out: int  # first of the held-out samples on the card
     # The held-out samples, int8 (N, height, width, channels) and int64 (N,).
-    images: npt.NDArray[np.int8]
-    labels: npt.NDArray[np.int64]
+    images: Int8Array
+    labels: Int64Array
 
     @property
     def held_out(self) -> int:

@@ -5,8 +5,6 @@ last layer. The graph keeps its values channels last: the mean is the same, and 
 weights are put into the order of the graph.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

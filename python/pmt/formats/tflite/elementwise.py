@@ -4,22 +4,20 @@ Converters compute the shape of a RESHAPE from that of its input where the batch
 STRIDED_SLICE, PACK and others). For one image all of it is known and is worked out here.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
+from pmt._util.arrays import DoubleArray, Int64Array
 from pmt.formats.layers import Unsupported, channelwise_layer
 from pmt.formats.tflite.file import CONVERT_INT8, FileTensor
 from pmt.formats.tflite.network import Step, layout, quantization
 from pmt.net.graph import Op, Tensor
 from pmt.net.ops import Pair
 
-Sizes = npt.NDArray[np.int64]
+Sizes = Int64Array
 
 _ACTIVATIONS = {0: (-math.inf, math.inf), 1: (0.0, math.inf), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
 _FOLD = "fold it into the layer before, or into its bias"
@@ -166,8 +164,8 @@ def _emit_clamp(step: Step, position: int, clamp: Pair) -> None:
 def _emit_channelwise(
     step: Step,
     position: int,
-    factor: float | npt.NDArray[np.float64],
-    offset: float | npt.NDArray[np.float64],
+    factor: float | DoubleArray,
+    offset: float | DoubleArray,
     stem: str,
     clamp: Pair | None = None,
 ) -> None:
@@ -206,7 +204,7 @@ def _with_constant(step: Step) -> tuple[int, FileTensor]:
     return position, constant
 
 
-def _channel_constant(step: Step) -> tuple[int, npt.NDArray[np.float64]]:
+def _channel_constant(step: Step) -> tuple[int, DoubleArray]:
     """Return where the activation stands, and the constant's real values, one a channel."""
     position, constant = _with_constant(step)
     source = step.tensor(position)

@@ -5,16 +5,14 @@ the bytes of weights, biases, their scales and the output's range that training 
 replaced.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from pmt._util.arrays import FloatArray, Int32Array
 from pmt.formats.tflite.file import FileModel, read_file
 from pmt.formats.tflite.importer import RENAMING, Lowered, lower
 from pmt.net.graph import Graph, Op, Tensor, is_layer
@@ -133,7 +131,7 @@ class _Patch:
         read = [op.Inputs(i) for op in operators for i in range(op.InputsLength())]
         found = (_scales_in(self._model, tensor) for tensor in read if tensor >= 0)
         self._uses = Counter(one._tab.Pos for one in found if one is not None)
-        self._scales: dict[int, npt.NDArray[np.float32]] = {}  # new ones, by tensor
+        self._scales: dict[int, FloatArray] = {}  # new ones, by tensor
         self._zero_points: dict[int, int] = {}  # new ones of outputs
         self._readers = Counter(self._buffer(tensor) for tensor in read if tensor >= 0)
         entries = [self._model.Metadata(i) for i in range(self._model.MetadataLength())]
@@ -179,7 +177,7 @@ class _Patch:
                 "have the old one"
             )
 
-    def _rescale(self, tensor: int, layer: Op, scales: npt.NDArray[np.float32]) -> None:
+    def _rescale(self, tensor: int, layer: Op, scales: FloatArray) -> None:
         """Give a constant the scales of its layer, which alone reads it."""
         stored = _scales_in(self._model, tensor)
         found = stored.ScaleLength()
@@ -238,7 +236,7 @@ def _renamed(file: FileModel, output: int) -> tuple[list[int], set[str]]:
     return found, {kind for kind in behind if kind not in RENAMING}
 
 
-def _bias(op: Op) -> npt.NDArray[np.int32]:
+def _bias(op: Op) -> Int32Array:
     assert op.weight_scales is not None
     return np.zeros(len(op.weight_scales), np.int32) if op.bias is None else op.bias
 
@@ -248,7 +246,7 @@ def _scales_in(model: Any, tensor: int) -> Any:
     return model.Subgraphs(0).Tensors(tensor).Quantization()
 
 
-def _scales(op: Op) -> npt.NDArray[np.float32]:
+def _scales(op: Op) -> FloatArray:
     return np.asarray(op.weight_scales, np.float32)
 
 

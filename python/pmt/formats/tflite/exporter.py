@@ -4,8 +4,6 @@ What no operator says in one step takes several: padding that is neither VALID n
 before the layer, a clamp that no fused activation makes is a MINIMUM or MAXIMUM after it.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
+from pmt._util.arrays import Array, FloatArray, Int8Array
 from pmt._util.extras import import_extra
 from pmt.formats.layers import bounded_bias, same_sides
 from pmt.net.graph import Graph, Op, Tensor, check_graph
@@ -243,7 +242,7 @@ class _Lowering:
     def _integers(self, name: str, values: list[int]) -> int:
         return self.tflite.constant(name, np.array(values, np.int32))
 
-    def _parameters(self, op: Op, weights: npt.NDArray[np.int8], axis: int) -> list[int]:
+    def _parameters(self, op: Op, weights: Int8Array, axis: int) -> list[int]:
         assert op.weight_scales is not None
         source = self.graph.tensors[op.inputs[0]]
         scales = op.weight_scales.astype(np.float32)
@@ -291,7 +290,7 @@ class _Tensor:
     name: str
     shape: tuple[int, ...]
     dtype: str
-    scales: npt.NDArray[np.float32]
+    scales: FloatArray
     zero_point: int
     axis: int
     data: bytes | None
@@ -348,7 +347,7 @@ class TfliteFile(Flatbuffer):
     def constant(
         self,
         name: str,
-        values: npt.NDArray[Any],
+        values: Array,
         scales: npt.ArrayLike = (),
         *,
         zero_point: int = 0,

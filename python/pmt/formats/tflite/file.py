@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from pmt._util.arrays import Array, FloatArray, Int64Array
 from pmt._util.extras import import_extra
 from pmt.formats.reading import require_file
 
@@ -88,10 +88,10 @@ class FileTensor:
     shape: tuple[int, ...]
     signature: tuple[int, ...]
     dtype: str
-    scales: npt.NDArray[np.float32]
-    zero_points: npt.NDArray[np.int64]
+    scales: FloatArray
+    zero_points: Int64Array
     quantized_dimension: int
-    data: npt.NDArray[Any] | None
+    data: Array | None
     storage: str = ""
     is_unsigned: bool = False
 
@@ -103,10 +103,7 @@ class FileTensor:
 
 @dataclass(frozen=True)
 class FileOp:
-    """One operator and its number in the file; a missing optional input is -1.
-
-    ``options`` holds the fields of its table.
-    """
+    """One operator, its number in the file, and its table's fields; a missing input is -1."""
 
     kind: str
     inputs: tuple[int, ...]
@@ -117,10 +114,7 @@ class FileOp:
 
 @dataclass(frozen=True)
 class FileModel:
-    """The first subgraph of a file, how many there are, and how large the file is.
-
-    ``note`` is the metadata entry ``pmt`` of files that pmt has written.
-    """
+    """A file's first subgraph, how many there are, its size, and pmt's metadata entry, ``note``."""
 
     tensors: list[FileTensor]
     ops: list[FileOp]
@@ -136,10 +130,7 @@ class FileModel:
 
 
 def read_file(path: Path) -> FileModel:
-    """Copy tensors, operators, inputs and outputs of the first subgraph out of a ``.tflite`` file.
-
-    ValueError is raised if the file is damaged or larger than 256 MiB.
-    """
+    """Copy the first subgraph of a file; ValueError if that is damaged, or larger than 256 MiB."""
     tflite = import_extra("tflite", "reading .tflite needs the package tflite", "tflite")
     require_file(path)
     if path.stat().st_size > MAX_FILE_BYTES:
@@ -273,11 +264,8 @@ def _as_int8(tensor: FileTensor) -> FileTensor:
 
 def _values(
     model: Any, tensor: Any, dtype: str, shape: tuple[int, ...]
-) -> tuple[npt.NDArray[Any] | None, str]:
-    """Return the values of a constant, and how they are kept if not as a plain array.
-
-    They are views of the file, so that shared ones cost nothing.
-    """
+) -> tuple[Array | None, str]:
+    """Return a constant's values, views of the file, and how they are kept if not as an array."""
     if tensor.Buffer() >= model.BuffersLength():
         raise _Damaged(f"buffer {tensor.Buffer()} does not exist")
     buffer = model.Buffers(tensor.Buffer())

@@ -1,16 +1,12 @@
 """The graph under construction while a ``.tflite`` file is read, operator by operator."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
+from pmt._util.arrays import Int64Array
 from pmt.formats.layers import NO_STATE, Unsupported
 from pmt.formats.tflite.file import CONVERT_INT8, FileModel, FileOp, FileTensor
 from pmt.net.graph import Op, Tensor
@@ -146,7 +142,7 @@ class Network:
     ops: list[Op] = field(default_factory=list)
     index: dict[int, int] = field(default_factory=dict)
     shapes: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    sizes: dict[int, npt.NDArray[np.int64]] = field(default_factory=dict)
+    sizes: dict[int, Int64Array] = field(default_factory=dict)
     absorbed: dict[int, Padding] = field(default_factory=dict)
     channels_first: dict[int, set[int]] = field(default_factory=dict)
     layers: dict[str, StoredLayer] = field(default_factory=dict)
@@ -183,10 +179,7 @@ class Network:
         self.shapes[file_tensor] = shape
 
     def reserve(self, weights: int) -> None:
-        """Count the weights of a layer before they are made.
-
-        Unsupported is raised if they pass what a file of this size may unpack to.
-        """
+        """Count weights before they are made; Unsupported if the file may not unpack to them."""
         self.weights_left -= weights
         if self.weights_left < 0:
             raise Unsupported(
@@ -256,10 +249,7 @@ class Step:
         return None if values is None else [int(n) for n in values.ravel()]
 
     def source(self, position: int = 0) -> int:
-        """Return the tensor of the graph that an input is.
-
-        Unsupported is raised unless it is an activation that an earlier operator has written.
-        """
+        """Return the tensor of the graph that an input is; Unsupported if no operator wrote it."""
         if position >= len(self.op.inputs) or self.op.inputs[position] < 0:
             raise Unsupported(f"input {position} is missing", "the file is damaged")
         tensor = self.op.inputs[position]

@@ -1,7 +1,5 @@
 """TFLite operators with windows or weights: layers, pools, MEAN, REDUCE_MAX, PAD."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._core import LARGEST_SIDE, LARGEST_WEIGHT
+from pmt._util.arrays import Array, FloatArray, Int8Array
 from pmt.formats.layers import (
     Unsupported,
     Window,
@@ -27,8 +26,6 @@ from pmt.formats.tflite.file import CONVERT_INT8, FileOp, FileTensor
 from pmt.formats.tflite.network import Step, StoredLayer
 from pmt.net.graph import Op, Tensor
 from pmt.net.ops import OpKind, Padding, Pair, padded_size
-
-Int8Array = npt.NDArray[np.int8]
 
 SAME, VALID = 0, 1
 _LARGEST_KERNEL = 255
@@ -323,7 +320,7 @@ def _emit(step: Step, kind: Any, stored: FileTensor, shape: Window, weights: Int
     step.network.layers[op.name] = StoredLayer(step.op.inputs[1], _bias_index(step))
 
 
-def _weights(step: Step, axis: int, rank: int) -> tuple[FileTensor, npt.NDArray[Any]]:
+def _weights(step: Step, axis: int, rank: int) -> tuple[FileTensor, Array]:
     tensor = step.constant(1)
     if tensor is None or tensor.data is None:
         raise Unsupported("its weights are not a constant", "store them in the file")
@@ -341,7 +338,7 @@ def _weights(step: Step, axis: int, rank: int) -> tuple[FileTensor, npt.NDArray[
     return tensor, weights
 
 
-def _symmetric(tensor: FileTensor) -> npt.NDArray[Any]:
+def _symmetric(tensor: FileTensor) -> Array:
     """Return weights with a zero point of 0; uint8 ones where they fit int8 without theirs."""
     assert tensor.data is not None
     if not np.any(tensor.zero_points != 0):
@@ -387,7 +384,7 @@ def _parameters(step: Step, weights: FileTensor, channels: int) -> dict[str, Any
     return {"bias": bias, "weight_scales": weight_scales, "clamp": fused_clamp(step)}
 
 
-def _check_bias_scale(step: Step, bias: FileTensor, scales: npt.NDArray[np.float32]) -> None:
+def _check_bias_scale(step: Step, bias: FileTensor, scales: FloatArray) -> None:
     """TFLite takes the bias in steps of input scale times weight scale, whatever the file says."""
     if len(bias.scales) != len(scales):
         return

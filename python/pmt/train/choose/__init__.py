@@ -3,11 +3,4 @@
 from pmt.train.choose.blocks import CRITERIA, default_candidates, select, select_block
 from pmt.train.choose.selection import Candidate, Selection
 
-__all__ = [
-    "CRITERIA",
-    "Candidate",
-    "Selection",
-    "default_candidates",
-    "select",
-    "select_block",
-]
+__all__ = ["CRITERIA", "Candidate", "Selection", "default_candidates", "select", "select_block"]

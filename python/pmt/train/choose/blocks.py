@@ -1,16 +1,14 @@
 """Choosing trained layers by trial runs, with forward passes only (section 3.3 of the paper)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pmt import _core
+from pmt._util.arrays import DoubleArray
 from pmt._util.checks import (
     check_type,
     checked_candidates,
@@ -229,11 +227,7 @@ class _Trial:
 
 
 def _trainers(
-    model: Model,
-    names: Sequence[str],
-    options: TrainingOptions,
-    seeds: int,
-    threads: int,
+    model: Model, names: Sequence[str], options: TrainingOptions, seeds: int, threads: int
 ) -> list[tuple[str, ZOTrainer]]:
     """Return the trainer of each trial run, with its candidate's name."""
     checked_candidates(names)
@@ -367,7 +361,7 @@ def _chosen(
     )
 
 
-def _compared(scores: ImageScores, criterion: str) -> npt.NDArray[np.float64]:
+def _compared(scores: ImageScores, criterion: str) -> DoubleArray:
     return scores.losses if criterion == "loss" else np.where(scores.correct, 0.0, 1.0)
 
 

@@ -1,7 +1,5 @@
 """Outcome of a selection: the candidates, their cost, and how sure the choice is."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Memory of a method on a device, by part; zeroth-order training's as the core counts it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -80,10 +78,7 @@ PARTS = {
 
 
 def arena_bytes(
-    model: _core.Model,
-    options: _core.Options,
-    layers: Sequence[int],
-    batch: int,
+    model: _core.Model, options: _core.Options, layers: Sequence[int], batch: int
 ) -> int:
     """Return the exact size of the target's arena, a multiple of 16 bytes.
 
@@ -97,10 +92,7 @@ def arena_bytes(
 
 
 def portable_arena_excess(
-    model: _core.Model,
-    options: _core.Options,
-    layers: Sequence[int],
-    batch: int,
+    model: _core.Model, options: _core.Options, layers: Sequence[int], batch: int
 ) -> int:
     """Return the bytes beyond :func:`arena_bytes` on a processor without Arm's DSP extension.
 
@@ -114,16 +106,9 @@ def portable_arena_excess(
 
 
 def zeroth_order_memory(
-    model: Model,
-    options: _core.Options,
-    layers: Sequence[int],
-    *,
-    batch: int = 1,
+    model: Model, options: _core.Options, layers: Sequence[int], *, batch: int = 1
 ) -> Memory:
-    """Count the peak memory of a step, in parts that add up to :func:`arena_bytes`, to the byte.
-
-    Arguments are those of :func:`arena_bytes`.
-    """
+    """Count the peak memory of a step, in parts whose sum is :func:`arena_bytes`, to the byte."""
     device = _core.DeviceMemory(model.core, options, layers, batch)
     parts = device.parts()
     peak = peak_moment(device, layers)

@@ -1,7 +1,5 @@
 """Multiply-accumulates of a method, counted by purpose."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -122,7 +120,8 @@ def device_restarts(
         if layer["estimator"] == "weight_perturbation":
             continue
         groups = math.ceil(model.bias(op).size / at_once)
-        passes = groups * _summings(options, groups)
+        # With a normalized step each group is summed up to be counted, and again to be applied.
+        passes = groups * (2 if options.step == "normalized" and groups > 1 else 1)
         first = begin if batch == 1 else 0
         streams = op in begins
         repeated = sum(macs[first : op + (0 if exact else 1)]) if streams or batch > 1 else 0
@@ -131,9 +130,3 @@ def device_restarts(
             again += passes * sum(macs[begin : op + 1])
         again += (passes // groups - 1) * macs[op] if options.train_weights else 0
     return again
-
-
-def _summings(options: _core.Options, groups: int) -> int:
-    """Return how often all of a gradient is summed up: to be accumulated, and to be applied."""
-    twice = options.step == "normalized"
-    return 2 if twice and groups > 1 else 1

@@ -24,17 +24,14 @@ much: that much of the distance to the clean statistics is left alone (James and
 All take forward passes only, no labels and no perturbations.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pmt import _core
+from pmt._util.arrays import Array, DoubleArray, FloatArray, Int8Array, Int32Array
 from pmt._util.checks import check_callable, checked_flag
 from pmt._util.processes import thread_count
 from pmt.datasets import Dataset
@@ -75,7 +72,7 @@ class Alignment:
 
 def align(
     model: Model,
-    images: npt.NDArray[Any],
+    images: Array,
     reference: CleanStatistics | None = None,
     *,
     windows: bool = True,
@@ -175,7 +172,7 @@ def align(
 class _Groups:
     """The images in groups, whose scatter tells how certain the statistics of all of them are."""
 
-    def __init__(self, model: Model, images: npt.NDArray[np.int8], threads: int) -> None:
+    def __init__(self, model: Model, images: Int8Array, threads: int) -> None:
         self._model = model
         count = min(len(images), _core.IMAGE_GROUPS)
         # Spread over all images, which may be in the order of their classes.
@@ -183,7 +180,7 @@ class _Groups:
         self._images = np.array([len(part) for part in parts], np.int32)
         self._parts = [_core.Statistics(model.core, part, threads) for part in parts]
 
-    def align_windows(self, index: int, clean: WindowStatistics) -> npt.NDArray[np.float32]:
+    def align_windows(self, index: int, clean: WindowStatistics) -> FloatArray:
         """Align a layer's covariances, and return those of each group."""
         found = [part.measure_windows(index, clean.means) for part in self._parts]
         means = _mean([means for means, _ in found], self._images)
@@ -194,28 +191,26 @@ class _Groups:
         self._parts[0].align_covariances(index, clean, (means, shrunk))
         return covariances
 
-    def align_channels(self, index: int, clean: npt.NDArray[np.float32]) -> None:
+    def align_channels(self, index: int, clean: FloatArray) -> None:
         """Align a layer's channels."""
         found = np.stack([part.measure(index, clean, _ROUNDS) for part in self._parts])
         shrunk = _core.shrink_channels(clean, found, self._images)
         self._parts[0].align(index, clean, shrunk)
 
 
-def _mean(
-    values: list[npt.NDArray[np.float32]], images: npt.NDArray[np.int32]
-) -> npt.NDArray[np.float32]:
+def _mean(values: list[FloatArray], images: Int32Array) -> FloatArray:
     """Return the mean over groups of images, weighted by their size, summed in their order."""
     total = values[0] * np.float32(images[0])
     for value, count in zip(values[1:], images[1:], strict=True):
         total = total + value * np.float32(count)
-    mean: npt.NDArray[np.float32] = total / np.float32(images.sum())
+    mean: FloatArray = total / np.float32(images.sum())
     return mean
 
 
 class _Noise:
     """Weighs channels by their reliability, once the windows of a layer have shown noise."""
 
-    def __init__(self, model: Model, images: npt.NDArray[np.int8], threads: int) -> None:
+    def __init__(self, model: Model, images: Int8Array, threads: int) -> None:
         self._model = model
         # Spread over all images, which may be in the order of their classes.
         count = min(len(images), _PROBED_IMAGES)
@@ -224,9 +219,7 @@ class _Noise:
         self._strength = -1.0  # not known yet
         self._probes: _core.Statistics | None = None
 
-    def measure(
-        self, index: int, clean: npt.NDArray[np.float32], found: npt.NDArray[np.float32]
-    ) -> None:
+    def measure(self, index: int, clean: FloatArray, found: FloatArray) -> None:
         """Settle the strength, at the first layer with windows, from those of each group."""
         if self._strength >= 0:
             return
@@ -271,7 +264,7 @@ def alignment_cost(
     return Cost(forwards=images + probes, macs=images * work + probes * forward)
 
 
-def noise_probes(images: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
+def noise_probes(images: Int8Array) -> Int8Array:
     """Return every image twice: at 2 i as it is, at 2 i + 1 with the details of the next on top.
 
     Details are an image less its local means: mostly noise, where images have some. The first image
@@ -284,9 +277,7 @@ def noise_probes(images: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
     return pairs
 
 
-def noise_share(
-    clean: npt.NDArray[np.float32], found: npt.NDArray[np.float32], kernel: tuple[int, int]
-) -> float:
+def noise_share(clean: FloatArray, found: FloatArray, kernel: tuple[int, int]) -> float:
     """Return the share (0..1) of a layer's variation between places that clean images do not have.
 
     ``1 - roughness of clean / roughness of found``, where roughness is the mean squared difference,
@@ -310,7 +301,7 @@ def _surely(shares: list[float]) -> float:
     return mean - 2.0 * math.sqrt(square / (count * (count - 1)))
 
 
-def _details(image: npt.NDArray[np.int8]) -> npt.NDArray[np.int32]:
+def _details(image: Int8Array) -> Int32Array:
     """Subtract from every pixel the mean of the square around it, as far as it lies inside."""
     radius = max(1, round(min(image.shape[:2]) / _RADII))
     sums, counts = image.astype(np.int32), np.ones((), np.int32)
@@ -318,21 +309,21 @@ def _details(image: npt.NDArray[np.int8]) -> npt.NDArray[np.int32]:
         sums = _window_sums(sums, radius, axis)
         ones = np.ones([image.shape[a] if a == axis else 1 for a in range(3)], np.int32)
         counts = counts * _window_sums(ones, radius, axis)
-    details: npt.NDArray[np.int32] = image - (2 * sums + counts) // (2 * counts)
+    details: Int32Array = image - (2 * sums + counts) // (2 * counts)
     return details
 
 
-def _window_sums(values: npt.NDArray[np.int32], radius: int, axis: int) -> npt.NDArray[np.int32]:
+def _window_sums(values: Int32Array, radius: int, axis: int) -> Int32Array:
     size = values.shape[axis]
     edge = np.zeros([1 if a == axis else n for a, n in enumerate(values.shape)], np.int32)
     upto = np.concatenate([edge, np.cumsum(values, axis=axis, dtype=np.int32)], axis=axis)
     places = np.arange(size)
     last = np.take(upto, np.minimum(places + radius + 1, size), axis=axis)
-    sums: npt.NDArray[np.int32] = last - np.take(upto, np.maximum(places - radius, 0), axis=axis)
+    sums: Int32Array = last - np.take(upto, np.maximum(places - radius, 0), axis=axis)
     return sums
 
 
-def _own(covariances: npt.NDArray[np.float32], kernel: tuple[int, int]) -> npt.NDArray[np.float64]:
+def _own(covariances: FloatArray, kernel: tuple[int, int]) -> DoubleArray:
     """Sum the covariances of a group's channels with themselves, by distance: (groups, lags)."""
     lags = kernel[1] + (kernel[0] - 1) * (2 * kernel[1] - 1)
     channels = round((covariances.shape[1] / lags) ** 0.5)
@@ -342,7 +333,7 @@ def _own(covariances: npt.NDArray[np.float32], kernel: tuple[int, int]) -> npt.N
     return np.array(sums, np.float64).reshape(-1, lags)
 
 
-def _roughness(own: npt.NDArray[np.float64], kernel: tuple[int, int]) -> float:
+def _roughness(own: DoubleArray, kernel: tuple[int, int]) -> float:
     height, width = kernel
     far = [width - 1] * (width > 1) + [own.shape[1] - width] * (height > 1)
     groups = [1 - math.fsum(group[far]) / (len(far) * float(group[0])) for group in own]

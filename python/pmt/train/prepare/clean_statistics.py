@@ -4,8 +4,6 @@ For every layer but the last, mean and deviation of each channel before its acti
 with a spatial window also the covariances of the layer's input at every distance inside it.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 from collections.abc import Callable
@@ -13,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pmt import _core
+from pmt._util.arrays import Array, FloatArray, Int8Array, Uint8Array
 from pmt._util.checks import check_callable, check_type, checked_range
 from pmt._util.processes import thread_count
 from pmt.model import Model
@@ -26,8 +24,6 @@ from pmt.protocol.data_source import check_source
 
 DEFAULT_IMAGES = 256  # of a data source; some hundred are enough
 _ROUNDS = 3  # each looks closer
-
-FloatArray = npt.NDArray[np.float32]
 
 
 class WindowStatistics(NamedTuple):
@@ -61,7 +57,7 @@ class CleanStatistics:
 
 def measure_statistics(
     model: Model,
-    images: npt.NDArray[np.uint8],
+    images: Uint8Array,
     *,
     threads: int = 0,
     progress: Callable[[int, int], None] | None = None,
@@ -128,7 +124,7 @@ class MeasuredModel:
         }
 
 
-def statistics(model: Model, images: npt.NDArray[Any], *, threads: int = 0) -> Model:
+def statistics(model: Model, images: Array, *, threads: int = 0) -> Model:
     """Return a copy of a model with the statistics that :func:`pmt.align` needs.
 
     Parameters
@@ -197,14 +193,14 @@ def store_statistics(
     return MeasuredModel(with_statistics(model, found), found, len(clean))
 
 
-def prepared_images(model: Model, images: npt.NDArray[Any]) -> npt.NDArray[np.int8]:
+def prepared_images(model: Model, images: Array) -> Int8Array:
     """Return a model's int8 input of images to measure, of which there must be one."""
     inputs = model.prepare(images)
     check_some(images)
     return inputs
 
 
-def check_some(images: npt.NDArray[Any]) -> None:
+def check_some(images: Array) -> None:
     """Raise ValueError if an array holds no image."""
     if not len(images):
         raise ValueError(
@@ -248,10 +244,7 @@ def without_statistics(model: Model) -> Model:
 
 
 def stored_statistics(model: Model) -> CleanStatistics | None:
-    """Return the statistics that a model holds, or None.
-
-    A ValueError says that they are damaged, or are not of this model's layers.
-    """
+    """Return a model's statistics, or None; ValueError if damaged, or not of its layers."""
     stored: dict[str, Any] | None = model.metadata.get(STATISTICS_KEY)
     if stored is None:
         return None

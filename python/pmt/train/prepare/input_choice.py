@@ -11,16 +11,14 @@ Which candidates, and in which order, the core says that a board has, too:
 ``cpp/core/learn/input_search.hpp``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pmt import _core
+from pmt._util.arrays import Int32Array, Uint8Array
 from pmt._util.checks import check_callable, checked_flag, kind_of, refuse_mask
 from pmt.datasets import Dataset
 from pmt.model import Model
@@ -91,7 +89,7 @@ class InputChoice:
 
 def choose_input_stage(
     model: Model,
-    images: npt.NDArray[np.uint8],
+    images: Uint8Array,
     reference: CleanStatistics | None = None,
     *,
     windows: bool = True,
@@ -179,17 +177,14 @@ class _Aligned(NamedTuple):
 
     model: Model
     work: Alignment
-    disagreements: npt.NDArray[np.int32]  # of its predictions, fixed-point
+    disagreements: Int32Array  # of its predictions, fixed-point
     entropy: int  # the same of the images alone, summed
     forwards: int
     macs: int
 
 
 def _aligned(
-    candidate: Model,
-    images: npt.NDArray[np.uint8],
-    reference: CleanStatistics | None,
-    options: dict[str, Any],
+    candidate: Model, images: Uint8Array, reference: CleanStatistics | None, options: dict[str, Any]
 ) -> _Aligned:
     threads = options["threads"]
     inputs = candidate.prepare(images, threads=threads)
@@ -244,10 +239,7 @@ def admit(model: Model, size: tuple[int, int] | None) -> None:
 
 
 def choice_cost(model: Model, images: int, *, windows: bool = True) -> Cost:
-    """Count the least work of a choice on some images: the bank, and the best of it.
-
-    Noise probes, which are taken where there is noise, come on top.
-    """
+    """Count the least work of a choice: the bank, and the best of it; noise probes come on top."""
     counts = [images]
     if images >= _core.INPUT_FEWEST_IMAGES:
         counts = [min(images, _core.INPUT_BANK_IMAGES)] * (_core.INPUT_BANK_SIZE + 1)

@@ -10,14 +10,12 @@ favors, and writes it as int8 weights with scales of their own. The int8 output 
 range for the logits of the images that it was solved on.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from pmt import _core
+from pmt._util.arrays import DoubleArray, FloatArray, Int8Array, Int64Array, Uint8Array
 from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.protocol.copies import units_of
@@ -124,13 +122,13 @@ def solve_head(
     return HeadWork(found, macs + len(data) * before, choice_macs)
 
 
-def _labels(data: Dataset) -> npt.NDArray[np.int64] | npt.NDArray[np.float32]:
+def _labels(data: Dataset) -> Int64Array | FloatArray:
     if data.has_targets:
         return np.ascontiguousarray(data.labels, np.float32)
     return np.ascontiguousarray(data.labels, np.int64)
 
 
-def _fold_numbers(data: Dataset, seed: int) -> npt.NDArray[np.uint8] | None:
+def _fold_numbers(data: Dataset, seed: int) -> Uint8Array | None:
     """Return the fold of each sample, or None where there are too few for folds."""
     if len(data) < 2 * _FOLDS:
         return None
@@ -148,11 +146,11 @@ def _is_before_mean(model: Model) -> bool:
     return head_op(model) < model.core.op_count - 1
 
 
-def _head_weights(model: Model) -> npt.NDArray[np.int8]:
+def _head_weights(model: Model) -> Int8Array:
     return model.core.weights(head_op(model))
 
 
-def _inputs(model: Model, data: Dataset, threads: int) -> npt.NDArray[np.int8]:
+def _inputs(model: Model, data: Dataset, threads: int) -> Int8Array:
     """Compute the inputs of the head, (N, height, width, channels)."""
     rows = max(1, _AT_ONCE // data.images[:1].nbytes)
     parts = [data.images[first : first + rows] for first in range(0, len(data), rows)]
@@ -160,15 +158,15 @@ def _inputs(model: Model, data: Dataset, threads: int) -> npt.NDArray[np.int8]:
     return found[0] if len(found) == 1 else np.concatenate(found)
 
 
-def _features(model: Model, inputs: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
+def _features(model: Model, inputs: Int8Array) -> Int8Array:
     """Return the features of the head's inputs, (N, features); means where a mean follows it."""
     if _is_before_mean(model):
-        means: npt.NDArray[np.float64] = inputs.mean(axis=(1, 2))
+        means: DoubleArray = inputs.mean(axis=(1, 2))
         return np.rint(means).astype(np.int8)
     return inputs.reshape(len(inputs), -1)
 
 
-def _output_ranges(model: Model, inputs: npt.NDArray[np.int8]) -> dict[int, tuple[float, float]]:
+def _output_ranges(model: Model, inputs: Int8Array) -> dict[int, tuple[float, float]]:
     """Return the ranges of the head's output, and of the mean behind it, by their tensors."""
     op = head_op(model)
     record = model.core.ops()[op]

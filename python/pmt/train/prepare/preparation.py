@@ -121,10 +121,7 @@ class Preparation:
             windows = self.options.align_windows and bool(statistics.windows)
             images = min(self.options.align_images, samples)
             cost = alignment_cost(
-                model,
-                images,
-                windows=windows,
-                reliability=self.options.align_reliability,
+                model, images, windows=windows, reliability=self.options.align_reliability
             )
             phases.append(Phase("aligned", cost.macs, partial(self._align, macs=cost.macs)))
             if "input" in self.name and not why_no_input_stage(model, pixels):

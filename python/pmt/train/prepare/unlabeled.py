@@ -1,7 +1,5 @@
 """Adaptation to a data source without labels: an input stage, and alignment behind it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

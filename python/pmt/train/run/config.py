@@ -124,10 +124,7 @@ def register_options(trainer: str, options: Callable[[], type[Any]]) -> None:
 def contents_of(
     model: Model, data: Dataset, valid: Dataset | None, held_out: Dataset | None = None
 ) -> dict[str, int]:
-    """Return the CRC-32 of a model's image, and of all images and labels that a run is given.
-
-    Corruption and split are in them. A gigabyte of images takes well under a second.
-    """
+    """Return the CRC-32 of a model's image, and of all images and labels that a run is given."""
     contents = {"model_crc32": _core.crc32(model.image())}
     for name, images in (("train", data), ("valid", valid), ("held_out", held_out)):
         if images is not None:

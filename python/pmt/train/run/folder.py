@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pmt import _core
 from pmt._util import atomic_file
+from pmt._util.arrays import Array
 from pmt._util.checks import checked_integer, checked_names, checked_path
 from pmt._util.folder_lock import FolderLock
 from pmt._util.places import check_place
@@ -169,11 +169,7 @@ class RunFolder:
                 stray.unlink()
 
     def save_checkpoint(
-        self,
-        model: Model,
-        *,
-        step: int,
-        state: Mapping[str, npt.NDArray[Any]] | None = None,
+        self, model: Model, *, step: int, state: Mapping[str, Array] | None = None
     ) -> None:
         """Write the model as it is after ``step`` steps; a crash leaves the last checkpoint.
 
@@ -234,7 +230,7 @@ class RunFolder:
     def _state_file(self, step: int) -> Path:
         return self.path / f"checkpoint-{step}.npz"
 
-    def load_state(self, checkpoint: Model) -> dict[str, npt.NDArray[Any]]:
+    def load_state(self, checkpoint: Model) -> dict[str, Array]:
         """Return the state that was saved with a checkpoint; a ValueError says it is damaged."""
         training = _training(checkpoint)
         if not training.get("state"):

@@ -6,11 +6,11 @@ A dozen held-out images decide by chance whether a head that some fifty others t
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from pmt._util.arrays import Array, DoubleArray
 from pmt.callbacks import PhaseEnd
 from pmt.datasets import Dataset
 from pmt.model import ImageScores, Model
@@ -78,7 +78,7 @@ class CrossValidation(Observer):
 
     def _out_of_fold(self, run: Run, phases: list[Phase]) -> ImageScores:
         """Return the scores of the images, each by a model prepared without its fold."""
-        losses: npt.NDArray[np.float64] = np.empty(len(self.data))
+        losses: DoubleArray = np.empty(len(self.data))
         correct = np.empty(len(self.data), np.bool_)
         self._macs += len(self.places) * run.original.macs
         for fold in self.folds:
@@ -101,8 +101,8 @@ class Refit(Observer):
     arrays = ("head_start_weights", "head_start_bias", "head_start_scales")
 
     def __init__(self) -> None:
-        self._start: dict[str, npt.NDArray[Any]] = {}  # the head before it was solved
-        self._tried: dict[str, npt.NDArray[Any]] = {}
+        self._start: dict[str, Array] = {}  # the head before it was solved
+        self._tried: dict[str, Array] = {}
 
     def before_phase(self, run: Run, phase: Phase) -> None:
         """Take the head in before it is solved."""
@@ -146,7 +146,7 @@ class Refit(Observer):
             model.core.set_parameters(head_op(model), weights, bias)
             model.core.set_weight_scales(head_op(model), scales)
 
-    def state(self) -> dict[str, npt.NDArray[Any]]:
+    def state(self) -> dict[str, Array]:
         """Return the head that was taken in."""
         return dict(self._start)
 

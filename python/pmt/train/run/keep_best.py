@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
+from pmt._util.arrays import Array, Int64Array
 from pmt._util.text import counted
 from pmt.datasets import Dataset
 from pmt.model import ImageScores
@@ -69,11 +70,8 @@ def held_out_count(options: object, samples: int) -> int:
     return count if count >= _FEWEST else 0
 
 
-def held_out_indices(options: Any, data: Dataset) -> npt.NDArray[np.int64]:
-    """Return which of its training images a run holds out, ascending.
-
-    None where they are few, or have no class labels, by which states are compared.
-    """
+def held_out_indices(options: Any, data: Dataset) -> Int64Array:
+    """Return the images that a run holds out, ascending; None if few, or without class labels."""
     data = _with_labels(options, data)
     count = held_out_count(options, len(data)) if data.has_class_labels else 0
     found = _chosen(data, count, options.seed) if count else np.empty(0, np.int64)
@@ -88,7 +86,7 @@ def _with_labels(options: object, data: Dataset) -> Dataset:
     return replace(data, labels=data.labels[:, 0].astype(np.int64), class_names=("0", "1"))
 
 
-def _chosen(data: Dataset, count: int, seed: int) -> npt.NDArray[np.int64]:
+def _chosen(data: Dataset, count: int, seed: int) -> Int64Array:
     return hold_out(data.labels, count, stratified_order(data.labels, seed), units_of(data))
 
 
@@ -153,10 +151,7 @@ def note_on_rare_classes(data: Dataset, options: object) -> list[str]:
 
 
 def part(data: Dataset, count: int, seed: int) -> tuple[Dataset, Dataset]:
-    """Part ``count`` images from the others, of each class its share.
-
-    Returns the others, and those held out, each in the order that they had.
-    """
+    """Part ``count`` images from the others, of each class its share: both in their old order."""
     return parted(data, _chosen(data, count, seed))
 
 
@@ -205,10 +200,7 @@ class BestState:
 
 
 class KeepBest(Observer):
-    """Judges each state on the held-out images: whether it is kept.
-
-    With ``backtrack``, a run goes back to the best state from one that is worse.
-    """
+    """Judges each state on held-out images; with ``backtrack``, a run leaves a worse one again."""
 
     arrays = ("held_out_losses", "held_out_correct")
 
@@ -236,7 +228,7 @@ class KeepBest(Observer):
         state.worse &= state.phase is None or not state.phase.from_start
         self.scored.add(scores, state.better)
 
-    def state(self) -> dict[str, npt.NDArray[Any]]:
+    def state(self) -> dict[str, Array]:
         """Return the scores of the first and the best state."""
         if self.scored.start is None or self.scored.best is None:
             return {}

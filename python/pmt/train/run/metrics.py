@@ -1,7 +1,5 @@
 """The metrics of a run: records, their sums, and the file of one JSON object per line."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

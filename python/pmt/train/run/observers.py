@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from pmt._util.arrays import Array
 from pmt._util.checks import is_iterable, kind_of
 from pmt._util.progress import ProgressLine
 from pmt._util.text import counted
@@ -27,7 +27,7 @@ from pmt.train.prepare.preparation import Phase, PhaseWork
 if TYPE_CHECKING:
     from pmt.train.run.loop import Run
 
-Arrays = Mapping[str, npt.NDArray[Any]]
+Arrays = Mapping[str, Array]
 Progress = bool | Callable[[int, dict[str, Any]], None]
 
 _STACK = 4  # of a warning: the caller of fit
@@ -92,7 +92,7 @@ class Observer:
     def end(self, run: Run) -> None:
         """Called when the run is finished."""
 
-    def state(self) -> dict[str, npt.NDArray[Any]]:
+    def state(self) -> dict[str, Array]:
         """Return the arrays that a checkpoint holds, by :attr:`arrays`."""
         return {}
 
@@ -224,7 +224,7 @@ class Divergence(Observer):
             f"{counted(after.n, 'image that is watched', 'images that are watched')}"
         )
 
-    def state(self) -> dict[str, npt.NDArray[Any]]:
+    def state(self) -> dict[str, Array]:
         """Return the first scores."""
         if self.first is None:
             return {}

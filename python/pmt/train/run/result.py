@@ -274,11 +274,7 @@ def _style(split: str) -> dict[str, Any]:
 
 
 def _draw_split(
-    ax: Any,
-    right: Any,
-    connected: Sequence[Sequence[tuple[float, Record]]],
-    split: str,
-    name: str,
+    ax: Any, right: Any, connected: Sequence[Sequence[tuple[float, Record]]], split: str, name: str
 ) -> bool:
     """Draw the lines of a split, and tell whether there is one."""
     drawn = False

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy.typing as npt
-
+from pmt._util.arrays import Array
 from pmt.errors import FileError, OtherRunError
 from pmt.model import Model
 from pmt.model.layers import copy_parameters
@@ -63,7 +62,7 @@ class FolderStore(MemoryStore):
 
     def __init__(self, folder: RunFolder) -> None:
         self.folder = folder
-        self._arrays: dict[str, npt.NDArray[Any]] = {}
+        self._arrays: dict[str, Array] = {}
 
     def is_done(self) -> bool:
         """Whether the run was finished before."""
