@@ -5,8 +5,10 @@
 Builds benchmarks/onednn into build/onednn (needs CMake, a compiler and Debian's libdnnl-dev), gives
 it the layers with real activations, and takes turns with pmt at each. oneDNN reorders the weights
 once into the layout it prefers and may take s8 or u8 activations, one image after the other or all
-at once: for each layer the fastest counts. On x86 without VNNI its sums of products saturate (u8)
-or its weights are halved (s8); `wrong` is the share of outputs that differ from pmt's.
+at once: for each layer the fastest counts. Each figure is the shortest of its measurements:
+guests that share the processor slow the two programs down by different factors. On x86 without
+VNNI its sums of products saturate (u8) or its weights are halved (s8); `wrong` is the share of
+outputs that differ from pmt's.
 """
 
 from __future__ import annotations
@@ -14,7 +16,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import statistics
 import subprocess
 import tempfile
 from collections import defaultdict
@@ -79,7 +80,12 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model", help="model file, or the name of the bundled one")
     parser.add_argument("--images", default="1,100", help="numbers of images (default: 1,100)")
-    parser.add_argument("--repeat", type=int, default=7, help="measurements of each (default: 7)")
+    parser.add_argument(
+        "--repeat",
+        type=int,
+        default=7,
+        help="measurements, of which the shortest counts (default: 7)",
+    )
     parser.add_argument("--json", type=Path, help="write the figures as JSON")
     return parser.parse_args()
 
@@ -136,9 +142,9 @@ def measure(model: pmt.Model, programs: list[Program], layers: list[Layer], repe
                 own[program.images, layer.op].append(seconds * 1e6)
     described = programs[0].ask("describe")
     for position, layer in enumerate(layers):
-        layer.pmt = {p.images: statistics.median(own[p.images, layer.op]) for p in programs}
+        layer.pmt = {p.images: min(own[p.images, layer.op]) for p in programs}
         times = {
-            (images, kind): statistics.median(values)
+            (images, kind): min(values)
             for (images, index, kind), values in theirs.items()
             if index == position
         }
