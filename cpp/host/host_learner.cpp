@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <stdexcept>
 
 #include "core/input/input_stage.hpp"
 #include "host/device_memory.hpp"
@@ -110,6 +111,19 @@ void HostLearner::open_storage() {
   host::check(model.open(image_.data(), image_.bytes()));
   const size_t largest = LearnerParameters::largest(model, epochs_of(setup_).layers, setup_.aligns_windows);
   storage_ = {this, StateSlots::bytes_needed(largest), read_slot, write_slot, erase_slot};
+  refuse_foreign_file();
+}
+
+// States would overwrite it. A first slot that is blank or damaged is one of ours where the second has a state.
+void HostLearner::refuse_foreign_file() {
+  uint32_t first = 0, second = 0;
+  if (!read_slot(this, 0, 0, &first, sizeof first) || !read_slot(this, 1, 0, &second, sizeof second)) {
+    check({Code::state_storage});
+  }
+  const bool is_blank = first == 0 || first == ~uint32_t{0};
+  if (is_blank || first == state_magic || second == state_magic) return;
+  throw std::invalid_argument("storage='" + setup_.storage +
+                              "' is no file of states, and would be overwritten: choose another file");
 }
 
 bool HostLearner::read_slot(void* context, int32_t slot, size_t at, void* to, size_t count) {

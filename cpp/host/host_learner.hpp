@@ -47,6 +47,7 @@ class HostLearner {
 
  private:
   void open_storage();
+  void refuse_foreign_file();
   static bool read_slot(void* context, int32_t slot, size_t at, void* to, size_t count);
   static bool write_slot(void* context, int32_t slot, size_t at, const void* from, size_t count);
   bool is_done();

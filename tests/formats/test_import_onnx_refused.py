@@ -272,6 +272,19 @@ def test_constants_do_not_grow_by_number(tmp_path):
     refused(saved(tmp_path, build), "constants are computed of more than 16 times the values of")
 
 
+def test_indices_that_are_read_one_by_one_count(tmp_path):
+    def build(net: Network) -> str:
+        many = net.constant([60_000], np.int64)
+        indices, x = net.add("ConstantOfShape", [many]), net.constant([1.0])
+        updates = net.add("Cast", [indices], to=1)
+        indices = net.add("Cast", [indices], to=7)
+        for _ in range(20):
+            x = net.add("ScatterElements", [x, indices, updates])
+        return net.add("Add", [small(net), x])
+
+    refused(saved(tmp_path, build), "constants are computed of more than 16 times the values of")
+
+
 def test_constants_that_are_not_computed_say_so(tmp_path):
     def build(net: Network) -> str:
         draw = net.add("RandomNormal", [], shape=[4])

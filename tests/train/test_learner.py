@@ -164,7 +164,9 @@ def test_a_storage_is_of_one_model_and_one_training(model, noisy, tmp_path):
         first.confirm()
     before = place.read_bytes()
     options = pmt.preset("default", layers="B2", epochs=1)
-    others = "holds states of another model or of other layers"
+    others = (
+        "holds states of another model, of other layers to train, or of another choice of windows="
+    )
     for other in ({"options": options}, {"windows": True}):
         with pytest.raises(ValueError, match=others):
             pmt.Learner(model, storage=place, **other)
@@ -253,7 +255,8 @@ def test_weights_of_windows_are_a_part_of_the_state(model, noisy, tmp_path):
 
 def test_a_damaged_storage_is_the_original_model(model, tmp_path):
     place = tmp_path / "states.bin"
-    place.write_bytes(bytes(range(256)) * 200)
+    assert pmt.Learner(model, storage=place).in_force == "original"
+    place.write_bytes(b"PTMS" + bytes(range(256)) * 200)
     assert pmt.Learner(model, storage=place).in_force == "original"
     for name, reason in (
         ("missing/states.bin", "No such file or directory"),
@@ -392,3 +395,25 @@ def test_a_network_that_ends_in_a_mean_is_aligned(noisy):
     logits = [net.predict(noisy.images[:9]) for net in (learner.model(), expected)]
     np.testing.assert_array_equal(*logits)
     assert not np.array_equal(logits[0], model.predict(noisy.images[:9]))
+
+
+def test_a_storage_never_overwrites_what_is_no_state(model, noisy, tmp_path):
+    place = tmp_path / "mine.pmt"
+    model.save(place)
+    before = place.read_bytes()
+    with pytest.raises(
+        ValueError, match=r"mine.pmt' is no file of states, and would be"
+    ):
+        pmt.Learner(model, storage=place)
+    assert place.read_bytes() == before
+
+
+def test_a_storage_that_is_gone_keeps_the_state_in_force(model, noisy, tmp_path):
+    place = tmp_path / "states.bin"
+    learner = pmt.Learner(model, samples=40, storage=place)
+    learner.observe(noisy.images[:40], noisy.labels[:40])
+    learner.learn("align")
+    place.unlink()
+    with pytest.raises(FileNotFoundError, match="could not be stored: the file is gone"):
+        learner.commit()
+    assert (learner.in_force, learner.candidate) == ("original", "aligned")

@@ -6,11 +6,13 @@ samples held out, and keeps the best one. All of it is slices of forward passes.
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -153,7 +155,7 @@ class Learner:
     Raises
     ------
     ValueError, TypeError
-        If an argument is outside its range, or the file holds states of others.
+        If an argument is outside its range, or the file holds states of others or anything else.
     OSError
         If the file cannot be read or written.
     """
@@ -200,8 +202,8 @@ class Learner:
             self._core = _core.Learner(*sizes, place)
         if self._core.replaces_others:
             raise ValueError(
-                f"storage={place!r} holds states of another model or of other layers to train: "
-                "choose another file"
+                f"storage={place!r} holds states of another model, of other layers to train, or "
+                "of another choice of windows= or choose_input=: choose another file"
             )
         self._sizes, self._samples = sizes, samples
 
@@ -368,7 +370,10 @@ class Learner:
         return plan_sizes(*self._sizes)
 
     def model(self) -> Model:
-        """Return the model with the parameters in force; refused where :meth:`predict` is."""
+        """Return the model with the parameters in force, without statistics of clean images.
+
+        It is refused where :meth:`predict` is.
+        """
         model = Model(self._core.image_in_force())
         section = self._core.stage_in_force()
         return model.with_input_stage(read_stage(section)) if section else model
@@ -396,6 +401,10 @@ class Learner:
             raise ValueError(f"{call} needs samples: the learner has samples=0, and only predicts")
 
     def _storing(self) -> AbstractContextManager[None]:
+        if hasattr(self, "_core") and self._place and not Path(self._place).is_file():
+            raise FileNotFoundError(
+                errno.ENOENT, "the states could not be stored: the file is gone", self._place
+            )
         return explaining("the states could not be stored", self._place)
 
     def _need_trial(self, call: str) -> None:

@@ -350,7 +350,8 @@ def _check_fits(report: LearnerExport, board: Target) -> None:
         ("flash", report.flash_used, report.flash_bytes),
     ):
         if used > budget:
-            kind, remedy = "learner", "take fewer samples, or frames='host'"
+            other = "no windows" if report.windows else "frames='host'"
+            kind, remedy = "learner", f"take fewer samples, or {other}"
             if report.samples == 0:
                 kind, remedy = "program", "take a larger board, or a smaller model"
             raise ValueError(

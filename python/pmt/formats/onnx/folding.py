@@ -141,6 +141,7 @@ _SIZES: dict[str, Callable[[Call, list[Array]], int]] = {
     "Reshape": _reshaped,
     "Tile": lambda _call, inputs: inputs[0].size * math.prod(int(n) for n in inputs[1].ravel()),
 }
+READ_ONE_BY_ONE = frozenset({"GatherElements", "ScatterElements", "ScatterND"})
 # Nodes that are computed if their inputs are constants. Others may need far more memory than their
 # result, or draw random numbers.
 FOLDED = frozenset(
@@ -148,8 +149,9 @@ FOLDED = frozenset(
         *_SIZES,
         *_REDUCING,
         *("Abs", "Cast", "Ceil", "Cos", "CumSum", "Dropout", "Erf", "Exp", "Flatten", "Floor"),
-        *("GatherElements", "HardSigmoid", "Identity", "LeakyRelu", "Log", "Neg", "Not"),
-        *("Reciprocal", "Relu", "Round", "ScatterElements", "ScatterND", "Sigmoid", "Sign", "Sin"),
+        *READ_ONE_BY_ONE,
+        *("HardSigmoid", "Identity", "LeakyRelu", "Log", "Neg", "Not"),
+        *("Reciprocal", "Relu", "Round", "Sigmoid", "Sign", "Sin"),
         *("Slice", "Softplus", "Split", "Sqrt", "Squeeze", "Tanh", "Transpose", "Trilu"),
         "Unsqueeze",
     )

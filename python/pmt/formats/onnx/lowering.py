@@ -17,7 +17,7 @@ from pmt.formats.onnx import elementwise, windows
 from pmt.formats.onnx.call import Call, QuantizedConstant, Value, dequantize, moved, quantize
 from pmt.formats.onnx.draft import Draft, View, clean, image_view
 from pmt.formats.onnx.file import FileModel, Node, read_file
-from pmt.formats.onnx.folding import BEFORE_EXPORT, FOLDED, fold
+from pmt.formats.onnx.folding import BEFORE_EXPORT, FOLDED, READ_ONE_BY_ONE, fold
 from pmt.formats.onnx.input_order import input_order
 from pmt.formats.onnx.windows import MOST_ZEROS
 from pmt.net.graph import is_layer
@@ -202,7 +202,10 @@ class _Lowering:
     def _folded(self, call: Call) -> Sequence[Value]:
         """Compute a node of constants; all that the file asks for have bounded sizes together."""
         results = _computed(call)
-        self._room -= sum(result.size for result in results if isinstance(result, np.ndarray))
+        # Some operators take a step of Python for each value that they read.
+        read = call.values if call.node.kind in READ_ONE_BY_ONE else ()
+        counted = (*results, *read)
+        self._room -= sum(value.size for value in counted if isinstance(value, np.ndarray))
         if self._room < 0:
             raise Unsupported(
                 f"constants are computed of more than {_MOST_COPIES} times the values of the file",
