@@ -332,6 +332,10 @@ def test_refusals(model, tmp_path, capsys):
     command = ["export", str(tmp_path / "model.pmt"), "--learner", "--out", str(tmp_path / "d")]
     assert main([*command, "--target", TARGET, "--steps", "3"]) == 2
     assert capsys.readouterr().err == "pmt: error: --steps does not go with --learner\n"
+    assert main([*command, "--target", TARGET, "--from", "pmt.lock"]) == 2
+    assert capsys.readouterr().err == "pmt: error: --from does not go with --learner\n"
+    assert main([*command, "--target", TARGET, "--preset", "none"]) == 2
+    assert "--preset says how layers are trained, and none are named" in capsys.readouterr().err
     assert main(command) == 2
     assert "--target is missing" in capsys.readouterr().err
     usual = ["export", "fashion_mnist_dscnn", "--target", TARGET, "--out", str(tmp_path / "d")]

@@ -401,9 +401,7 @@ def test_a_storage_never_overwrites_what_is_no_state(model, noisy, tmp_path):
     place = tmp_path / "mine.pmt"
     model.save(place)
     before = place.read_bytes()
-    with pytest.raises(
-        ValueError, match=r"mine.pmt' is no file of states, and would be"
-    ):
+    with pytest.raises(ValueError, match=r"mine.pmt' is no file of states, and would be"):
         pmt.Learner(model, storage=place)
     assert place.read_bytes() == before
 
