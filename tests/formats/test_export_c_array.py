@@ -90,6 +90,13 @@ def test_a_header_says_what_it_holds(tmp_path):
     ]
 
 
+def test_filters_before_the_network_are_named(tmp_path):
+    stage = pmt.InputStage((8, 8), (pmt.Filter("switching_median", 32),))
+    residual_network().with_input_stage(stage).save(tmp_path / "net.h")
+    named = " * Input: 8 x 8 x 3, int8 = pixel - 128, behind the filters switching_median 32."
+    assert named in (tmp_path / "net.h").read_text().splitlines()
+
+
 def test_names_from_elsewhere_cannot_leave_the_comment(tmp_path):
     graph: Graph = residual_network().to_graph()
     graph.metadata = {

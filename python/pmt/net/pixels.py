@@ -239,8 +239,14 @@ def input_formula(graph: Graph) -> str:
 
     ``int8 = pixel - 128`` where it is just that, otherwise ``int8 = round((pixel - mean) / std /
     scale) + zero_point`` with every number; ``int8 = round(real / scale) + zero_point`` of inputs
-    that are no image. Results are clipped to -128..127; halves round to even.
+    that are no image. Results are clipped to -128..127; halves round to even. Filters before the
+    network are named.
     """
+    filters = graph.stage is not None and graph.stage.filters
+    return _formula(graph) + (f", behind the filters {graph.stage}" if filters else "")
+
+
+def _formula(graph: Graph) -> str:
     tensor = graph.tensors[graph.input]
     if not is_image(tensor.shape):
         return f"int8 = round(real / {tensor.scale:.9g}) {_signed(tensor.zero_point)}"
