@@ -272,6 +272,13 @@ def test_constants_do_not_grow_by_number(tmp_path):
     refused(saved(tmp_path, build), "constants are computed of more than 16 times the values of")
 
 
+def test_a_constant_of_more_axes_than_its_value_is_refused(tmp_path):
+    def build(net: Network) -> str:
+        return net.add("Add", [small(net), net.constant(np.ones((1, 1, 4, 1, 1)))])
+
+    refused(saved(tmp_path, build), r"a constant of shape \(1, 1, 4, 1, 1\) does not fit a value")
+
+
 def test_indices_that_are_read_one_by_one_count(tmp_path):
     def build(net: Network) -> str:
         many = net.constant([60_000], np.int64)

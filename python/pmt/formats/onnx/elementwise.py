@@ -199,9 +199,6 @@ def _operands(call: Call) -> tuple[View, Vector, bool]:
 def _by_channel(view: View, constant: Vector) -> Vector:
     """Reduce a constant that is broadcast over an activation to a number or one per channel."""
     shape = view.shape
-    extra = constant.ndim - len(shape)
-    if extra > 0 and constant.shape[:extra] == (1,) * extra:
-        constant = constant.reshape(constant.shape[extra:])
     lengths = (1,) * (len(shape) - constant.ndim) + constant.shape
     if len(lengths) != len(shape) or any(
         own not in (1, size) for own, size in zip(lengths, shape, strict=True)
