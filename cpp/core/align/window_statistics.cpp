@@ -154,7 +154,7 @@ void WindowSums::add(const int8_t* input, int32_t worker) {
   add_products(window_groups(*model_, op_), map, in, products_ + int64_t{worker} * size_.values);
 }
 
-// Of all workers.
+// The sum of all workers.
 float WindowSums::total(const int64_t* sums, int32_t stride) const {
   int64_t sum = 0;
   for (int64_t w = 0; w < workers_; ++w) sum += sums[w * stride];

@@ -51,7 +51,7 @@ class WindowSums {
   struct Size {
     int32_t channels, elements, values;
   };
-  // Of the largest layer so far and of this one, which has windows.
+  // The size that this layer, which has windows, and those before it need.
   static Size larger(const Size& size, const Model& model, int32_t op);
   void take(const Size& size, int32_t workers, Arena& arena);
 
