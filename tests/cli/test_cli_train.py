@@ -81,7 +81,7 @@ def test_filters_that_no_tflite_holds_are_told_where_the_run_ends(tmp_path, caps
     pmt.statistics(pmt.load("fashion_mnist_dscnn"), clean).save(model)
     noise = ["--data", "bundled", "--corruption", "impulse_noise", "--corruption-seed", "7"]
     options = ["--limit", "150", "--valid-limit", "20", "--epochs", "1", "--queries", "2"]
-    held = r"only \.pmt and \.h files hold the filters before the network \(switching_.* \d+\); "
+    held = r"only \.pmt and \.h files hold the filters \(switching_.* \d+\); "
     assert main(["train", str(model), *noise, *options, "--layers", "head", "--out", str(out)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert re.fullmatch(f"{held}for other formats train with .* align\\+head", lines[-2])

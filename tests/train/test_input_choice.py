@@ -145,7 +145,7 @@ def test_a_run_that_ends_in_filters_says_which_files_hold_them(start, tmp_path):
     result = fit(start.copy(), shifted("impulse_noise"), preparation="input+align+head")
     stage = result.model.input_stage
     assert result.notes == [
-        f"only .pmt and .h files hold the filters before the network ({stage}); for other formats "
+        f"only .pmt and .h files hold the filters ({stage}); for other formats "
         "train with the preparation align+head"
     ]
     assert result.notes[0] in str(result)
@@ -158,7 +158,7 @@ def test_a_model_that_had_filters_before_a_run_says_so(start):
     filtered = start.with_input_stage(InputStage((28, 28), (Filter("switching_median", 40),)))
     result = fit(filtered, shifted("impulse_noise"), preparation="align")
     assert result.notes == [
-        "only .pmt and .h files hold the filters before the network (switching_median 40); for "
+        "only .pmt and .h files hold the filters (switching_median 40); for "
         "other formats train a model without filters"
     ]
 

@@ -150,7 +150,7 @@ def note_on_filters(stage: InputStage | None, remedy: str) -> list[str]:
     """Return, as one line or none, which files hold a model's filters, and a remedy for others."""
     if stage is None or not stage.filters:
         return []
-    held = f"only .pmt and .h files hold the filters before the network ({stage})"
+    held = f"only .pmt and .h files hold the filters ({stage})"
     return [f"{held}; for other formats {remedy}"]
 
 
