@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.arrays import Array
 from pmt._util.checks import (
     checked_array,
     checked_flag,
@@ -32,8 +33,6 @@ from pmt.datasets.dataset import Dataset
 from pmt.datasets.image_files import free_memory
 from pmt.datasets.layouts import chosen_indices
 from pmt.datasets.picture import Fit, fitted_picture, resized
-
-Array = npt.NDArray[Any]
 
 _ROUNDING = 1e-5  # that float pixels may leave 0..1 by
 

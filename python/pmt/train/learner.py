@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
+from pmt._util.arrays import FloatArray
 from pmt._util.atomic_file import explaining
 from pmt._util.checks import (
     checked_array,
@@ -50,6 +51,7 @@ from pmt.train.training_data import has_accuracy
 _LOSS_ONE = float(_core.LOSS_ONE)
 _HELD_OUT = 4  # one sample in four, at most
 _MOST_SAMPLES = 2**20
+_NOT_STORED = "the states could not be stored"
 
 
 class LearnedPredictions(NamedTuple):
@@ -66,8 +68,8 @@ class LearnedPredictions(NamedTuple):
     """
 
     labels: npt.NDArray[np.int64]
-    margins: npt.NDArray[np.float32]
-    logits: npt.NDArray[np.float32]
+    margins: FloatArray
+    logits: FloatArray
 
 
 @dataclass(frozen=True)
@@ -198,7 +200,7 @@ class Learner:
         keeps = (keeps_confirmed, keeps_activations)
         sizes = (image, clean, windows, choose_input, samples, held_out, *keeps, epochs)
         self._place = place
-        with self._storing():
+        with explaining(_NOT_STORED, place):
             self._core = _core.Learner(*sizes, place)
         if self._core.replaces_others:
             raise ValueError(
@@ -401,11 +403,11 @@ class Learner:
             raise ValueError(f"{call} needs samples: the learner has samples=0, and only predicts")
 
     def _storing(self) -> AbstractContextManager[None]:
-        if hasattr(self, "_core") and self._place and not Path(self._place).is_file():
+        if self._place and not Path(self._place).is_file():
             raise FileNotFoundError(
-                errno.ENOENT, "the states could not be stored: the file is gone", self._place
+                errno.ENOENT, f"{_NOT_STORED}: the file is gone; open a new learner", self._place
             )
-        return explaining("the states could not be stored", self._place)
+        return explaining(_NOT_STORED, self._place)
 
     def _need_trial(self, call: str) -> None:
         if not self.on_trial:
@@ -473,7 +475,7 @@ def plan_sizes(
 
 def learner_image(
     model: Model, samples: int, windows: bool = False
-) -> tuple[bytes, npt.NDArray[np.float32] | None]:
+) -> tuple[bytes, FloatArray | None]:
     """Return a model's image without statistics, and these, in pairs, if some are needed."""
     if not model.is_classifier:
         raise ValueError(
@@ -500,7 +502,7 @@ def _has_windows(model: Model, statistics: CleanStatistics) -> bool:
     return statistics.windows.keys() >= {names[index] for index in window_layers(model)}
 
 
-def _clean(model: Model, statistics: CleanStatistics, windows: bool) -> npt.NDArray[np.float32]:
+def _clean(model: Model, statistics: CleanStatistics, windows: bool) -> FloatArray:
     """Return means and deviations of the channels, and behind them those of the windows."""
     names = aligned_layers(model)
     parts = [statistics.channels[name].T.ravel() for name in names.values()]
@@ -515,7 +517,7 @@ def read_clean(model: Model, clean: bytes, windows: bool) -> CleanStatistics:
     """Return the statistics that :func:`learner_image` has made these bytes of."""
     values, at = np.frombuffer(clean, "<f4"), 0
 
-    def taken(*shape: int) -> npt.NDArray[np.float32]:
+    def taken(*shape: int) -> FloatArray:
         nonlocal at
         at += math.prod(shape)
         return values[at - math.prod(shape) : at].reshape(shape)

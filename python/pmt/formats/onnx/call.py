@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.arrays import Array
 from pmt.formats.layers import Unsupported, require_scales
 from pmt.formats.onnx.draft import Draft, Quantization, View, image_view
 from pmt.formats.onnx.file import Node
 from pmt.net.ops import Shape
-
-Array = npt.NDArray[Any]
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.\-]{1,48}")
 # Last parts of the names that frameworks give to weights.

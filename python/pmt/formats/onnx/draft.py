@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._core import LARGEST_SIDE, MOST_CHANNELS, MOST_OPS
+from pmt._util.arrays import Array, DoubleArray
 from pmt.formats.layers import Unsupported, unit_layer
 from pmt.net.float_graph import Bounds
 from pmt.net.graph import channel_shape, is_layer
@@ -37,8 +38,7 @@ from pmt.net.ops import (
 )
 from pmt.net.pixels import MOST_PIXEL_CHANNELS, is_image
 
-Array = npt.NDArray[Any]
-Vector = npt.NDArray[np.float64]
+Vector = DoubleArray
 Quantization = tuple[float, int]  # scale, zero point of int8
 
 OPEN: Bounds = (-np.inf, np.inf)

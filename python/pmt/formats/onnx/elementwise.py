@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.arrays import Array, DoubleArray
 from pmt.formats.layers import Unsupported
 from pmt.formats.onnx.call import Call, QuantizedConstant, Value, memory_view
 from pmt.formats.onnx.draft import View, flattened, image_view, reshaped, transposed
 from pmt.formats.onnx.file import MAX_RANK
 
-Array = npt.NDArray[Any]
-Vector = npt.NDArray[np.float64]
+Vector = DoubleArray
 
 # Data types by their numbers in ONNX.
 FLOATS = (1, 10, 11, 16)

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from pmt._util.arrays import Array
 from pmt.formats.layers import Unsupported
 from pmt.formats.onnx.call import Call, QuantizedConstant, Value
 from pmt.formats.onnx.elementwise import FLOATS, target_shape
 from pmt.formats.onnx.file import MAX_RANK
-
-Array = npt.NDArray[Any]
 
 BEFORE_EXPORT = "fold constants before the export"
 

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.arrays import Array
 from pmt.formats.layers import Unsupported, Window, grouped_kernel, kernel_extent, same_sides
 from pmt.formats.onnx.call import Call
 from pmt.formats.onnx.draft import View
 from pmt.formats.onnx.one_axis import over_one_axis
 from pmt.net.ops import OpKind, Padding, Pair, Shape, padded_size
 
-Array = npt.NDArray[Any]
 MOST_ZEROS = 64  # how often the stored weights a layer may have once zeros are written out
 
 
