@@ -40,7 +40,8 @@ class BottleneckWriter {
  private:
   Shape shape() const { return builder_.shape(now_); }
   uint32_t next(const Shape& shape) {
-    return builder_.add_tensor(shape, static_cast<float>(random_.real(0.03, 0.08)), random_.integer(-60, 60));
+    const int32_t zero_point = random_.integer(-60, 60);
+    return builder_.add_tensor(shape, static_cast<float>(random_.real(0.03, 0.08)), zero_point);
   }
 
   void add(const OpRecord& op) {

@@ -31,7 +31,8 @@ class DagWriter {
     const uint32_t input = any_tensor();
     const Shape in = builder_.shape(input);
     const int32_t taps = in.height * in.width * in.channels;
-    builder_.add_op(plain_op(OpKind::fully_connected, input, next({1, 1, 3})), random_linear_data(random_, 3, taps));
+    const LinearData data = random_linear_data(random_, 3, taps);
+    builder_.add_op(plain_op(OpKind::fully_connected, input, next({1, 1, 3})), data);
     return builder_.build();
   }
 
@@ -48,15 +49,15 @@ class DagWriter {
     const Shape in = builder_.shape(input);
     const int32_t channels = random_.pick<int32_t>({2, 4, 9});
     const Shape out = {(in.height - 1) / stride + 1, (in.width - 1) / stride + 1, channels};
-    builder_.add_op(window_op(OpKind::conv2d, input, next(out), {1, 1, stride, stride, 0, 0}, 0, 0),
-                    random_linear_data(random_, channels, in.channels));
+    const LinearData data = random_linear_data(random_, channels, in.channels);
+    builder_.add_op(window_op(OpKind::conv2d, input, next(out), {1, 1, stride, stride, 0, 0}, 0, 0), data);
   }
 
   void add_depthwise() {
     const uint32_t input = any_tensor();
     const Shape in = builder_.shape(input);
-    builder_.add_op(window_op(OpKind::depthwise_conv2d, input, next(in), {3, 3, 1, 1, 1, 1}, 1, 1),
-                    random_linear_data(random_, in.channels, 9));
+    const LinearData data = random_linear_data(random_, in.channels, 9);
+    builder_.add_op(window_op(OpKind::depthwise_conv2d, input, next(in), {3, 3, 1, 1, 1, 1}, 1, 1), data);
   }
 
   void add_sum() {

@@ -9,7 +9,9 @@ namespace {
 class NetworkWriter {
  public:
   explicit NetworkWriter(RandomSource& random) : random_(random) {
-    now_ = builder_.add_tensor({random.integer(5, 8), random.integer(5, 8), random.integer(1, 4)}, 0.05f, zero_point());
+    const int32_t input_zero_point = zero_point();
+    const Shape input = {random.integer(5, 8), random.integer(5, 8), random.integer(1, 4)};
+    now_ = builder_.add_tensor(input, 0.05f, input_zero_point);
   }
 
   void add_stage() {
@@ -41,7 +43,8 @@ class NetworkWriter {
     const Shape in = shape();
     const int32_t elements = in.height * in.width * in.channels;
     if (random_.chance(2)) add_copy(plain_op(OpKind::reshape, now_, 0), {1, 1, elements});
-    add(plain_op(OpKind::fully_connected, now_, next({1, 1, classes})), random_linear_data(random_, classes, elements));
+    const LinearData data = random_linear_data(random_, classes, elements);
+    add(plain_op(OpKind::fully_connected, now_, next({1, 1, classes})), data);
   }
 
   AlignedBytes build() {
@@ -55,7 +58,8 @@ class NetworkWriter {
   Shape shape() const { return builder_.shape(now_); }
   int32_t zero_point() { return random_.integer(-128, 127); }
   uint32_t next(const Shape& shape) {
-    return builder_.add_tensor(shape, static_cast<float>(random_.real(0.03, 0.08)), random_.integer(-60, 60));
+    const int32_t zero_point = random_.integer(-60, 60);
+    return builder_.add_tensor(shape, static_cast<float>(random_.real(0.03, 0.08)), zero_point);
   }
 
   void add(OpRecord op, const LinearData& data) {

@@ -1,4 +1,5 @@
-// Seeded test data: the same on every standard library, which <random>'s distributions are not.
+// Seeded test data: the same on every standard library, which <random>'s distributions are not. Draw in statements of
+// their own: the order of a call's arguments is the compiler's.
 #pragma once
 
 #include <cstdint>
