@@ -1,5 +1,10 @@
 """`pmt.Learner`: what runs on a board, on this machine."""
 
+import re
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from networks import convolution_before_mean
@@ -225,8 +230,12 @@ def test_states_outlive_the_process(model, noisy, tmp_path):
         again = pmt.Learner(model, samples=120, storage=place)
         assert (again.in_force, again.on_trial) == ("aligned", True)
         assert (again.predict(images).logits == aligned).all()
-    assert pmt.Learner(model, samples=120, storage=place).in_force == "original"
-    first.confirm()  # of the process that still runs
+    last = pmt.Learner(model, samples=120, storage=place)
+    assert last.in_force == "original"
+    last.observe(noisy.images, noisy.labels)
+    last.learn()
+    last.commit()
+    last.confirm()
     kept = pmt.Learner(model, samples=120, storage=place, keeps_confirmed=False)
     assert (kept.in_force, kept.on_trial) == ("aligned", False)
     kept.observe(noisy.images, noisy.labels)
@@ -248,9 +257,10 @@ def test_weights_of_windows_are_a_part_of_the_state(model, noisy, tmp_path):
     learner.commit()
     aligned = learner.model()
     assert (aligned.weights(1) != model.weights(1)).any()
-    assert pmt.Learner(model, **given).model().image() == aligned.image()
-    learner.roll_back()
-    assert learner.model().image() == without_statistics(model).image()
+    again = pmt.Learner(model, **given)
+    assert again.model().image() == aligned.image()
+    again.roll_back()
+    assert again.model().image() == without_statistics(model).image()
 
 
 def test_a_damaged_storage_is_the_original_model(model, tmp_path):
@@ -415,3 +425,40 @@ def test_a_storage_that_is_gone_keeps_the_state_in_force(model, noisy, tmp_path)
     with pytest.raises(FileNotFoundError, match="could not be stored: the file is gone"):
         learner.commit()
     assert (learner.in_force, learner.candidate) == ("original", "aligned")
+
+
+def test_a_newer_learner_takes_a_storage_over(model, noisy, tmp_path):
+    place = tmp_path / "states.bin"
+    older = pmt.Learner(model, samples=40, storage=place)
+    older.observe(noisy.images[:40])
+    older.learn("align")
+    newer = pmt.Learner(model, samples=40, storage=tmp_path / "." / "states.bin")
+    with pytest.raises(pmt.errors.FolderBusyError, match=r"a newer learner has storage=.*states"):
+        older.commit()
+    assert (older.in_force, older.candidate) == ("original", "aligned")
+    newer.observe(noisy.images[:40])
+    newer.learn("align")
+    newer.commit()
+    newer.confirm()
+    assert pmt.Learner(model, samples=40, storage=place).in_force == "aligned"
+
+
+def test_a_storage_is_one_process_s(model, tmp_path):
+    place = tmp_path / "states.bin"
+    learner = pmt.Learner(model, samples=40, storage=place)
+    other = [
+        sys.executable,
+        "-c",
+        f"import pmt; pmt.Learner(pmt.load({model.name!r}), samples=40, storage={str(place)!r})",
+    ]
+    found = subprocess.run(other, capture_output=True, text=True, check=False)
+    assert re.search(r"states.bin' is in use by \S+, process \d+: wait until it has", found.stderr)
+    del learner
+    assert not place.with_name("states.bin.lock").exists()
+    assert subprocess.run(other, capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.skipif(not Path("/dev/null").exists(), reason="there is no such device")
+def test_a_storage_is_no_device(model):
+    with pytest.raises(ValueError, match="storage='/dev/null' is no regular file: choose another"):
+        pmt.Learner(model, samples=40, storage="/dev/null")

@@ -26,11 +26,12 @@ class FolderLock:
     """Holds a folder for one thread of one process; on other machines, too, that share it.
 
     The lock file, whose folder is made, is there while the lock is held, and after a process that
-    was killed until the next one.
+    was killed until the next one. One that is not ``of_thread`` is held by the whole process.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, *, of_thread: bool = True) -> None:
         self.path = Path(path)
+        self._of_thread = of_thread
         self._taken: tuple[int, int] | None = None
         self._lock: BaseFileLock | None = None  # of the last one to hold it
 
@@ -69,7 +70,8 @@ class FolderLock:
         if self.held:
             return False
         self._check_file()
-        lock = FileLock(self.path)  # a new one: one from before a fork takes nothing
+        # A new one: one from before a fork takes nothing.
+        lock = FileLock(self.path, thread_local=self._of_thread)
         with atomic_file.explaining("the lock could not be taken", self.path), suppress(Timeout):
             lock.acquire(blocking=False)
         if not lock.is_locked:
@@ -111,15 +113,19 @@ class FolderLock:
         if self.held:
             yield
             return
-        if not self.acquire():
-            raise FolderBusyError(
-                f"{what} is in use by {self.holder() or 'another process'}: wait until it has "
-                f"ended, or choose another folder (the lock is {self.path})"
-            )
+        self.take(what)
         try:
             yield
         finally:
             self.release()
+
+    def take(self, what: str, kind: str = "folder") -> None:
+        """Take the lock, or raise a FolderBusyError that names ``what`` is locked, and its kind."""
+        if not self.acquire():
+            raise FolderBusyError(
+                f"{what} is in use by {self.holder() or 'another process'}: wait until it has "
+                f"ended, or choose another {kind} (the lock is {self.path})"
+            )
 
     def holder(self) -> str:
         """Return who took the lock last, ``"host, process 123"``; empty where nobody says so."""

@@ -6,13 +6,11 @@ samples held out, and keeps the best one. All of it is slices of forward passes.
 
 from __future__ import annotations
 
-import errno
 import math
 import os
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +18,6 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt._util.arrays import FloatArray
-from pmt._util.atomic_file import explaining
 from pmt._util.checks import (
     checked_array,
     checked_flag,
@@ -46,12 +43,12 @@ from pmt.train.prepare.clean_statistics import (
     without_statistics,
 )
 from pmt.train.prepare.input_choice import with_any_stage
+from pmt.train.state_file import StateFile
 from pmt.train.training_data import has_accuracy
 
 _LOSS_ONE = float(_core.LOSS_ONE)
 _HELD_OUT = 4  # one sample in four, at most
 _MOST_SAMPLES = 2**20
-_NOT_STORED = "the states could not be stored"
 
 
 class LearnedPredictions(NamedTuple):
@@ -152,14 +149,16 @@ class Learner:
         how; by default there are none. A preparation is another phase's.
     storage : str or path, optional
         File that holds states beyond this process, made where it is missing; of one model, of the
-        same layers to train, and with or without windows.
+        same layers to train, and with or without windows. It is this learner's alone; a newer one
+        of this process takes it over.
 
     Raises
     ------
     ValueError, TypeError
         If an argument is outside its range, or the file holds states of others or anything else.
     OSError
-        If the file cannot be read or written.
+        If the file cannot be read or written; a :class:`pmt.errors.FolderBusyError` if another
+        process has it.
     """
 
     def __init__(
@@ -195,17 +194,17 @@ class Learner:
         self._takes_frames = choose_input
         image, clean = learner_image(model, samples, windows)
         check_kept_activations(clean, keeps_activations)
-        place = "" if storage is None else str(checked_path("storage", storage))
+        place = None if storage is None else checked_path("storage", storage)
         epochs = epochs_of(model, options)
         keeps = (keeps_confirmed, keeps_activations)
         sizes = (image, clean, windows, choose_input, samples, held_out, *keeps, epochs)
-        self._place = place
-        with explaining(_NOT_STORED, place):
-            self._core = _core.Learner(*sizes, place)
+        self._states = None if place is None else StateFile(place)
+        with self._storing():
+            self._core = _core.Learner(*sizes, str(place or ""))
         if self._core.replaces_others:
             raise ValueError(
-                f"storage={place!r} holds states of another model, of other layers to train, or "
-                "of another choice of windows= or choose_input=: choose another file"
+                f"storage={str(place)!r} holds states of another model, of other layers to train, "
+                "or of another choice of windows= or choose_input=: choose another file"
             )
         self._sizes, self._samples = sizes, samples
 
@@ -403,11 +402,7 @@ class Learner:
             raise ValueError(f"{call} needs samples: the learner has samples=0, and only predicts")
 
     def _storing(self) -> AbstractContextManager[None]:
-        if self._place and not Path(self._place).is_file():
-            raise FileNotFoundError(
-                errno.ENOENT, f"{_NOT_STORED}: the file is gone; open a new learner", self._place
-            )
-        return explaining(_NOT_STORED, self._place)
+        return nullcontext() if self._states is None else self._states.storing()
 
     def _need_trial(self, call: str) -> None:
         if not self.on_trial:
