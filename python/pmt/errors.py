@@ -106,7 +106,7 @@ class OtherRunError(PmtError, ValueError):
 
 
 class FolderBusyError(PmtError, BlockingIOError):
-    """A folder in which another thread or process works."""
+    """A folder or a file in which another thread or process works."""
 
 
 class ModelBusyError(PmtError, RuntimeError):

@@ -120,7 +120,7 @@ class FolderLock:
             self.release()
 
     def take(self, what: str, kind: str = "folder") -> None:
-        """Take the lock, or raise a FolderBusyError that names ``what`` is locked, and its kind."""
+        """Take the lock; a FolderBusyError names it as in :meth:`holding`, and its kind."""
         if not self.acquire():
             raise FolderBusyError(
                 f"{what} is in use by {self.holder() or 'another process'}: wait until it has "
