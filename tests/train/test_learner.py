@@ -123,6 +123,40 @@ def test_a_learner_chooses_filters_as_the_preparation_does(model, noisy, windows
     assert labels.tolist() == adapted.predict(noisy.images).tolist()
 
 
+@pytest.mark.parametrize("prefers_filters", [False, True])
+def test_chosen_filters_are_compared_with_none_on_held_out_samples(
+    model, noisy, test_images, prefers_filters
+):
+    def states(choose_input):
+        learner = pmt.Learner(model, choose_input=choose_input, samples=40)
+        learner.observe(noisy.images[:40])
+        learner.learn("input" if choose_input else "align")
+        learner.commit()
+        return learner
+
+    without, chosen = states(False), states(True)
+    losses = []
+    for learner in (without, chosen):
+        logits = learner.predict(test_images.images).logits.astype(np.float64)
+        rest = logits - logits[np.arange(len(logits)), test_images.labels][:, None]
+        losses.append(np.log(np.exp(rest).sum(axis=1)))
+    order = np.argsort(losses[0] - losses[1])
+    held_out = order[-30:] if prefers_filters else order[:30]
+    learner = pmt.Learner(model, choose_input=True, samples=70, held_out=30)
+    learner.observe(noisy.images[:40])
+    learner.observe(test_images.images[held_out], test_images.labels[held_out], role="hold_out")
+    learner.begin("input")
+    while not learner.run(steps=997):
+        pass
+    assert learner.candidate == "aligned"
+    learner.commit()
+    kept = chosen if prefers_filters else without
+    assert (learner.predict(noisy.images).logits == kept.predict(noisy.images).logits).all()
+    assert bool(learner.model().input_stage.filters) == prefers_filters
+    expected = np.mean(losses[1 if prefers_filters else 0][held_out])
+    assert learner.scores["aligned"].loss == pytest.approx(expected, abs=1e-3)
+
+
 def test_chosen_filters_are_a_part_of_the_state(model, noisy, tmp_path):
     place = tmp_path / "states.bin"
     first = pmt.Learner(model, choose_input=True, samples=90, storage=place)

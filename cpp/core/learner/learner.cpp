@@ -7,7 +7,7 @@
 namespace pmt {
 namespace {
 
-enum Losses : int32_t { of_force, of_best, of_state };
+enum Losses : int32_t { of_force, of_best, of_state, of_chosen };
 
 size_t larger_size(size_t a, size_t b) { return a < b ? b : a; }
 
@@ -74,7 +74,10 @@ Status Learner::take_persistent(Arena& arena) {
     learned_.take(model_, 2, setup_.epochs.layers, aligns_windows(), arena);
     if (setup_.keeps_confirmed) confirmed_.take(model_, 1, setup_.epochs.layers, aligns_windows(), arena);
     samples_.take(setup_.samples, arena);
-    for (int32_t*& losses : losses_) losses = arena.take<int32_t>(MemoryPart::tables, setup_.held_out);
+    for (int32_t*& losses : losses_) {
+      if (&losses == &losses_[of_chosen] && !chooses_input()) break;
+      losses = arena.take<int32_t>(MemoryPart::tables, setup_.held_out);
+    }
   }
   return predictor_.open({&model_, setup_.kernels, setup_.streams, setup_.stream_count}, arena);
 }
@@ -359,17 +362,25 @@ void Learner::write_over_learned() {
 }
 
 Status Learner::start_align() {
-  stage_ = chooses_ ? Stage::input : Stage::align;
   reaching_ = LearnerState::aligned;
-  has_channels_ = false;
   write_over_learned();
+  if (!chooses_ || !chooses_input()) return start_channels(nullptr);
+  stage_ = Stage::input;
+  has_channels_ = false;
   learned_.reset_channels(model_);
   use(&learned_, LearnerState::aligned);
-  if (chooses_ && chooses_input()) {
-    input_.start();
-  } else {
-    channels_.start(learned_, samples_.count(LearnerSamples::Use::alignment));
-  }
+  input_.start();
+  return {};
+}
+
+// Null: behind the image's own filters.
+Status Learner::start_channels(const FilterChain* filters) {
+  stage_ = Stage::align;
+  has_channels_ = false;
+  learned_.reset_channels(model_.original());
+  if (filters != nullptr) learned_.set_filters(*filters);
+  use(&learned_, LearnerState::aligned);
+  channels_.start(learned_, samples_.count(LearnerSamples::Use::alignment));
   return {};
 }
 
@@ -413,13 +424,14 @@ Status Learner::step() {
   bool done = false;
   if (stage_ == Stage::score) {
     PMT_RETURN_IF_ERROR(score_sample(&done));
-    if (done) judge();
-    return done ? next_stage() : Status{};
+    return done ? end_score() : Status{};
   }
   if (stage_ == Stage::align || stage_ == Stage::input) {
     use(&learned_, LearnerState::aligned);
     PMT_RETURN_IF_ERROR(stage_ == Stage::input && chooses_input() ? input_.step(&done) : channels_.step(&done));
     has_channels_ = done;
+    const bool chose = done && stage_ == Stage::input && judges();
+    if (chose && learned_.has_other_filters(model_, reaching_)) comparison_ = Comparison::of_chosen;
   } else if (stage_ == Stage::epochs && has_epochs()) {
     use(&learned_, learned_.base());
     PMT_RETURN_IF_ERROR(epochs_.step(&done));
@@ -430,9 +442,44 @@ Status Learner::step() {
   }
   if (!done) return {};
   passes_ = phase_;
+  if (chooses_input() && comparison_ == Comparison::chosen_again) {
+    comparison_ = Comparison::none;
+    return next_stage();
+  }
   if (judges()) return start_score(reaching_);
   candidate_ = reaching_;
   return next_stage();
+}
+
+Status Learner::end_score() {
+  if (chooses_input() && reaching_ == LearnerState::aligned && comparison_ != Comparison::none) return end_comparison();
+  judge();
+  return next_stage();
+}
+
+Status Learner::end_comparison() {
+  LearnerScore& score = scores_[index_of(reaching_)];
+  const auto bytes = static_cast<size_t>(scored_) * sizeof(int32_t);
+  if (comparison_ == Comparison::of_chosen) {
+    comparison_ = Comparison::of_own;
+    chosen_ = *learned_.filters(reaching_);
+    chosen_score_ = score;
+    __builtin_memcpy(losses_[of_chosen], losses_[of_state], bytes);
+    return start_channels(nullptr);
+  }
+  // They were chosen beyond doubt, on more samples than these.
+  const bool keeps_chosen = !is_worse(losses_[of_chosen], losses_[of_state], scored_, 1);
+  if (keeps_chosen) {
+    score = chosen_score_;
+    __builtin_memcpy(losses_[of_state], losses_[of_chosen], bytes);
+  }
+  judge();
+  if (!keeps_chosen || !has_channels_) {
+    comparison_ = Comparison::none;
+    return next_stage();
+  }
+  comparison_ = Comparison::chosen_again;
+  return start_channels(&chosen_);
 }
 
 Status Learner::score_sample(bool* done) {
@@ -491,6 +538,7 @@ Status Learner::cancel() {
   passes_ = phase_;
   candidate_ = LearnerState::original;
   has_channels_ = false;
+  comparison_ = Comparison::none;
   for (LearnerScore& score : scores_) score = {};
   used_ = nullptr;
   return learns() && force_is_lost_ ? load() : Status{};

@@ -181,11 +181,14 @@ class Learner {
   Status next_stage();
   Status start_score(LearnerState state);
   Status start_align();
+  Status start_channels(const FilterChain* filters);
   Status start_head(LearnerState state);
   Status start_epochs();
   Status open_epochs();
   Status step();
   Status score_sample(bool* done);
+  Status end_score();
+  Status end_comparison();
   void judge();
 
   LearnerSetup setup_ = {};
@@ -204,7 +207,7 @@ class Learner {
   size_t phase_bytes_ = 0, epochs_at_ = 0;
   uint8_t* passes_ = nullptr;  // where predictions have their activations
 
-  int32_t* losses_[3] = {};  // [held out]: of the original, the best state, the one that is scored
+  int32_t* losses_[4] = {};  // [held out]: of the original, the best state, the one that is scored, chosen filters
   LearnerScore scores_[learner_states] = {};
 
   const LearnerParameters* used_ = nullptr;  // in the overlay
@@ -219,7 +222,12 @@ class Learner {
   LearnerState reaching_ = LearnerState::original;  // by the stage
   LearnerState scored_again_ = LearnerState::original;
   bool to_do_[learner_states] = {};
-  bool chooses_ = false;       // filters, before alignment
+  bool chooses_ = false;  // filters, before alignment
+  // Filters that are chosen are compared with the image's own, where there is something to judge them by: the alignment
+  // behind the ones, behind the others, and, where these are worse, behind the first ones again.
+  enum class Comparison : int32_t { none, of_chosen, of_own, chosen_again } comparison_ = Comparison::none;
+  FilterChain chosen_ = {};
+  LearnerScore chosen_score_ = {};
   bool has_channels_ = false;  // learned_ holds an alignment that is not worse
   int32_t sample_ = 0, scored_ = 0, steps_ = 0;
 };
