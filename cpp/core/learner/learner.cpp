@@ -7,7 +7,7 @@
 namespace pmt {
 namespace {
 
-enum Losses : int32_t { of_force, of_best, of_state, of_chosen };
+enum Losses : int32_t { of_force, of_best, of_state };
 
 size_t larger_size(size_t a, size_t b) { return a < b ? b : a; }
 
@@ -74,10 +74,12 @@ Status Learner::take_persistent(Arena& arena) {
     learned_.take(model_, 2, setup_.epochs.layers, aligns_windows(), arena);
     if (setup_.keeps_confirmed) confirmed_.take(model_, 1, setup_.epochs.layers, aligns_windows(), arena);
     samples_.take(setup_.samples, arena);
-    for (int32_t*& losses : losses_) {
-      if (&losses == &losses_[of_chosen] && !chooses_input()) break;
-      losses = arena.take<int32_t>(MemoryPart::tables, setup_.held_out);
-    }
+    for (int32_t*& losses : losses_) losses = arena.take<int32_t>(MemoryPart::tables, setup_.held_out);
+  }
+  if (chooses_input()) {
+    chosen_ = arena.take<ChosenFilters>(MemoryPart::lists, 1);
+    auto* const losses = arena.take<int32_t>(MemoryPart::tables, setup_.held_out);
+    if (arena.fits()) chosen_->losses = losses;
   }
   return predictor_.open({&model_, setup_.kernels, setup_.streams, setup_.stream_count}, arena);
 }
@@ -462,16 +464,16 @@ Status Learner::end_comparison() {
   const auto bytes = static_cast<size_t>(scored_) * sizeof(int32_t);
   if (comparison_ == Comparison::of_chosen) {
     comparison_ = Comparison::of_own;
-    chosen_ = *learned_.filters(reaching_);
-    chosen_score_ = score;
-    __builtin_memcpy(losses_[of_chosen], losses_[of_state], bytes);
+    chosen_->filters = *learned_.filters(reaching_);
+    chosen_->score = score;
+    __builtin_memcpy(chosen_->losses, losses_[of_state], bytes);
     return start_channels(nullptr);
   }
   // They were chosen beyond doubt, on more samples than these.
-  const bool keeps_chosen = !is_worse(losses_[of_chosen], losses_[of_state], scored_, 1);
+  const bool keeps_chosen = !is_worse(chosen_->losses, losses_[of_state], scored_, 1);
   if (keeps_chosen) {
-    score = chosen_score_;
-    __builtin_memcpy(losses_[of_state], losses_[of_chosen], bytes);
+    score = chosen_->score;
+    __builtin_memcpy(losses_[of_state], chosen_->losses, bytes);
   }
   judge();
   if (!keeps_chosen || !has_channels_) {
@@ -479,7 +481,7 @@ Status Learner::end_comparison() {
     return next_stage();
   }
   comparison_ = Comparison::chosen_again;
-  return start_channels(&chosen_);
+  return start_channels(&chosen_->filters);
 }
 
 Status Learner::score_sample(bool* done) {

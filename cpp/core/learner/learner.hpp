@@ -82,6 +82,15 @@ struct LearnerScore {
   int32_t count;  // 0: it was not scored
 };
 
+// Filters that a learner has chosen, and the alignment behind them on the held-out samples.
+struct ChosenFilters {
+  FilterChain filters;
+  LearnerScore score;
+  int32_t* losses;
+};
+template <>
+inline constexpr size_t size_on_device<ChosenFilters> = 160;
+
 class Learner {
  public:
   static constexpr int32_t fewest_held_out = 4;  // with fewer no head is accepted, and alignment without a proof
@@ -207,7 +216,7 @@ class Learner {
   size_t phase_bytes_ = 0, epochs_at_ = 0;
   uint8_t* passes_ = nullptr;  // where predictions have their activations
 
-  int32_t* losses_[4] = {};  // [held out]: of the original, the best state, the one that is scored, chosen filters
+  int32_t* losses_[3] = {};  // [held out]: of the original, the best state, the one that is scored
   LearnerScore scores_[learner_states] = {};
 
   const LearnerParameters* used_ = nullptr;  // in the overlay
@@ -226,9 +235,8 @@ class Learner {
   // Filters that are chosen are compared with the image's own, where there is something to judge them by: the alignment
   // behind the ones, behind the others, and, where these are worse, behind the first ones again.
   enum class Comparison : int32_t { none, of_chosen, of_own, chosen_again } comparison_ = Comparison::none;
-  FilterChain chosen_ = {};
-  LearnerScore chosen_score_ = {};
-  bool has_channels_ = false;  // learned_ holds an alignment that is not worse
+  ChosenFilters* chosen_ = nullptr;  // null where none are chosen
+  bool has_channels_ = false;        // learned_ holds an alignment that is not worse
   int32_t sample_ = 0, scored_ = 0, steps_ = 0;
 };
 
