@@ -27,6 +27,7 @@ _DTYPES = {1: "float32", 2: "uint8", 3: "int8", 10: "float16", 11: "float64", 16
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 _INTEGERS = ("int8", "uint8", "int32", "int64", "bool")
 _EXTERNAL = ("location", "offset", "length")  # where a tensor's data lie in another file
+_EXPORT_AGAIN = "the file is damaged, export again"
 _NAMED = 3  # nodes in one line of a message
 
 
@@ -216,6 +217,10 @@ class _Reader:
         node = Node(_kind(proto), name, list(proto.input), list(proto.output))
         try:
             for attribute in proto.attribute:
+                if attribute.name in node.attributes:
+                    raise Unsupported(
+                        f"it has two attributes {attribute.name[:80]!r}", _EXPORT_AGAIN
+                    )
                 node.attributes[attribute.name] = self._attribute(attribute)
         except Unsupported as problem:
             node.problem = problem
@@ -225,7 +230,7 @@ class _Reader:
         if attribute.ref_attr_name:
             raise Unsupported(
                 f"attribute {printable(attribute.name[:80])} is one of a function, outside of any",
-                "the file is damaged, export again",
+                _EXPORT_AGAIN,
             )
         match attribute.type:
             case attribute.STRING:
@@ -255,7 +260,7 @@ class _Reader:
         what = f"constant {tensor.name[:80]!r}"
         shape = tuple(tensor.dims)
         if len(shape) > MAX_RANK or min(shape, default=0) < 0:
-            raise Unsupported(f"{what} has shape {shape[:9]}", "the file is damaged, export again")
+            raise Unsupported(f"{what} has shape {shape[:9]}", _EXPORT_AGAIN)
         try:
             # This refuses external data outside of the model's folder.
             values = self._onnx.numpy_helper.to_array(tensor, str(self._path.parent))
