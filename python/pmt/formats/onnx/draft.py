@@ -282,7 +282,7 @@ class Draft:
         return self.channelwise(view, name, ones, np.zeros_like(ones), (low, high))
 
     def _are_steps(self, bounds: Bounds, tensor: int) -> bool:
-        """Whether bounds are numbers that an activation holds, beyond what it holds, or open.
+        """Whether bounds are values of an activation, beyond its range, or open.
 
         All are where the activation has no scale yet.
         """

@@ -189,7 +189,7 @@ class _Lowering:
                 self._values[name] = self._read_alike(result, name, values)
 
     def _converted(self, call: Call, values: list[Value | None]) -> Sequence[Value | None]:
-        """Return what a node gives, nothing where it reads what could not be converted."""
+        """Return the outputs of a node, none where an input of it could not be converted."""
         node = call.node
         convert = _CONVERTERS.get(node.kind)
         if node.kind in _ENDS and self._is_at_end(node):
