@@ -128,6 +128,48 @@ def test_integer_kernels_of_onnx_runtime(tmp_path):
     assert np.mean(found.argmax(1) == expected.argmax(1)) >= 0.95
 
 
+def convolution(net: Network) -> str:
+    """A float convolution of quantized values: 3 channels become 4."""
+    values = net.constant(net.rng.integers(-99, 99, (4, 3, 2, 2)).astype(np.int8))
+    weights = net.add("DequantizeLinear", [values, net.constant(0.0123)])
+    return net.add("Conv", [net.quantized("x", 0.05, -3), weights])
+
+
+def after_pool(net: Network, x: str) -> str:
+    return net.quantized(net.add("MaxPool", [x], kernel_shape=[2, 2]), 0.08, 5)
+
+
+@pytest.mark.parametrize("build", [after_pool, lambda net, x: x])
+def test_bounds_between_two_scales_are_rounded_to_the_later_one(build, tmp_path):
+    net = Network()
+    x = build(net, net.quantized(convolution(net), 0.08, 5))
+    clipped = net.add("Clip", [x, net.constant(-0.5), net.constant(0.9)])
+    path = net.save(tmp_path / "net.onnx", net.quantized(clipped, 0.008, 0), ("n", 3, 6, 6))
+    graph = onnx_qdq.read(path, input_mean=0.0, input_std=1.0)
+    inputs = np.random.default_rng(0).normal(size=(20, 3, 6, 6)).astype(np.float32)
+    real = run(path, inputs).transpose(0, 2, 3, 1).reshape(20, -1)
+    differences = our_outputs(graph, inputs).astype(int) - int8_of(graph, graph.output, real)
+    assert np.abs(differences).max() <= 1
+
+
+@pytest.mark.parametrize("scale", [0.08, 0.041, 0.039])
+def test_a_padded_average_is_rounded_twice_at_most_to_the_next_step(scale, tmp_path):
+    net = Network()
+    x = net.quantized(convolution(net), 0.08, 5)
+    x = net.add("AveragePool", [x], kernel_shape=[2, 2], pads=[1, 1, 0, 0])
+    path = net.save(tmp_path / "net.onnx", net.quantized(x, scale, 5), ("n", 3, 6, 6))
+    if scale < 0.04:
+        message = r"averages a padded map of scale 0\.08 and has the scale 0\.039: at most 2 times"
+        with pytest.raises(ValueError, match=message):
+            onnx_qdq.read(path)
+        return
+    graph = onnx_qdq.read(path, input_mean=0.0, input_std=1.0)
+    inputs = np.random.default_rng(0).normal(size=(20, 3, 6, 6)).astype(np.float32)
+    real = run(path, inputs).transpose(0, 2, 3, 1).reshape(20, -1)
+    differences = our_outputs(graph, inputs).astype(int) - int8_of(graph, graph.output, real)
+    assert np.abs(differences).max() <= 1
+
+
 def weights_between(net: Network, dtype: type, zero: int) -> str:
     """One convolution between quantize and dequantize nodes, weights with a zero point."""
     x = net.quantized("x", 0.05, -3)

@@ -128,7 +128,7 @@ def narrow(model) -> None:
     [
         (
             lambda m: setattr(weights(m), "raw_data", weights(m).raw_data[:-4]),
-            r"constant 'c0' of shape \(4, 3, 3, 3\) cannot be read \(cannot reshape array of size",
+            r"constant 'c0' of shape \(4, 3, 3, 3\) cannot be read \(its data are not as many",
         ),
         (
             lambda m: put(weights(m).dims, 2**40),
@@ -213,7 +213,7 @@ def test_all_problems_are_named_at_once_with_their_remedies(tmp_path):
         ("Pad", [[0, 0, 0, 0, 0, 0, -1, 0]], {}, "only height and width can be padded"),
         ("Concat", [], {"axis": 2}, r"it joins values of shapes \(1, 4, 6, 6\) along axis 2"),
         ("Concat", [], {"axis": 9}, "its axis is 9, of values of 4 axes"),
-        ("Concat", [], {}, "its axis is None, of values of 4 axes"),
+        ("Concat", [], {}, "it has no attribute axis: the file is damaged, export again"),
         ("Reshape", [[1, 2, 2, 36]], {}, r"it reshapes \(1, 4, 6, 6\) to \(1, 2, 2, 36\), which"),
         ("Reshape", [[7, -1]], {}, r"it reshapes \(1, 4, 6, 6\) to \[7, -1\]"),
         ("ReduceMean", [], {"axes": [1]}, r"it averages the axes \[1\] of a value of shape"),
@@ -221,7 +221,7 @@ def test_all_problems_are_named_at_once_with_their_remedies(tmp_path):
         ("Squeeze", [[1]], {}, "only sizes of 1 can be removed"),
         ("Softmax", [], {"axis": 2}, "it runs over axis 2"),
         ("Cast", [], {"to": 7}, "it casts an activation to data type 7"),
-        ("QuantizeLinear", [], {}, "the network is quantized already: load it as it is"),
+        ("QuantizeLinear", [1], {}, "the network is quantized already: load it as it is"),
     ],
 )
 def test_nodes(kind, inputs, attributes, message, tmp_path):

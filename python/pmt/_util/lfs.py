@@ -13,5 +13,5 @@ def is_lfs_pointer(path: Path) -> bool:
     try:
         with path.open("rb") as file:
             return file.read(len(_BEGIN)) == _BEGIN
-    except OSError:
+    except (OSError, ValueError):  # ValueError: a name that no file can have
         return False

@@ -67,11 +67,8 @@ class Call:
     budget: int
 
     def attribute(self, name: str, default: Any) -> Any:
-        """Return an attribute of the default's kind."""
-        value = self.node.attributes.get(name, default)
-        if default is not None and not isinstance(value, type(default)):
-            raise Unsupported(f"attribute {name} is {str(value)[:40]!r}", "export again")
-        return value
+        """Return an attribute, the default where it is left out."""
+        return self.node.attributes.get(name, default)
 
     def integers(self, name: str, default: list[int], *, least: int = 1) -> list[int]:
         """Return an attribute of as many whole numbers as the default has."""
@@ -181,11 +178,14 @@ class Call:
         axes = self.whole_numbers(1, "axes") if self.has(1) else self.attribute("axes", None)
         if axes is None:
             return None
-        if not isinstance(axes, list) or not all(
-            isinstance(axis, int) and -rank <= axis < rank for axis in axes
-        ):
+        if not all(-rank <= axis < rank for axis in axes):
             raise Unsupported(f"its axes are {str(axes)[:40]} of {rank}", "export again")
         return sorted({axis % rank for axis in axes})
+
+    def require_inference(self) -> None:
+        """Refuse a Dropout that draws random numbers."""
+        if self.has(2) and bool(np.any(self.constant(2, "training_mode"))):
+            raise Unsupported("it is in training mode", "call model.eval() before the export")
 
     def layer_name(self, stem: str) -> str:
         """Return a layer's name from that of its weights, or from the node's."""
@@ -228,9 +228,10 @@ def quantize(call: Call) -> View | Array:
         return _quantized_view(call, value, _one(scales, zeros, dtype), dtype)
     if isinstance(value, QuantizedConstant):
         value = value.real()
-    assert value is not None
-    shape = [-1 if i == _axis(call, value) else 1 for i in range(value.ndim)]
-    scale, zero = (part.reshape(shape) if part.size > 1 else part for part in (scales, zeros))
+    assert value is not None  # by require_defined
+    axis = _axis(call, value, scales)
+    shape = [-1 if i == axis else 1 for i in range(value.ndim)]
+    scale, zero = (part.reshape(shape) for part in (scales, zeros))
     limits = np.iinfo(dtype)
     steps = np.rint(value.astype(np.float32) / scale.astype(np.float32)) + zero
     return np.clip(steps, limits.min, limits.max).astype(dtype)
@@ -250,13 +251,7 @@ def dequantize(call: Call) -> View | QuantizedConstant:
     scales, zeros, dtype = _parameters(call, str(value.dtype))
     if dtype == "uint8":
         value, zeros = (value.astype(np.int16) - 128).astype(np.int8), zeros - 128
-    axis = _axis(call, value) if scales.size > 1 else None
-    if axis is not None and (axis >= value.ndim or value.shape[axis] != scales.size):
-        raise Unsupported(
-            f"its {scales.size} scales do not fit axis {axis} of shape {value.shape}",
-            "the file contradicts itself, export again",
-        )
-    return QuantizedConstant(value, scales, zeros, axis)
+    return QuantizedConstant(value, scales, zeros, _axis(call, value, scales))
 
 
 def moved(call: Call, constant: QuantizedConstant) -> QuantizedConstant:
@@ -269,6 +264,7 @@ def moved(call: Call, constant: QuantizedConstant) -> QuantizedConstant:
         axis = None if constant.axis is None else order.index(constant.axis)
         return replace(constant, values=constant.values.transpose(order), axis=axis)
     if call.node.kind in ("Identity", "Dropout", "Cast"):
+        call.require_inference()
         return constant
     raise Unsupported("it changes quantized weights", "change the weights before quantization")
 
@@ -281,8 +277,17 @@ def _require_quantized(call: Call) -> None:
         )
 
 
-def _axis(call: Call, value: Array) -> int:
-    return int(call.attribute("axis", 1)) % max(1, value.ndim)
+def _axis(call: Call, value: Array, scales: npt.NDArray[np.float64]) -> int | None:
+    """Return the axis that the scales run along; None for a single one."""
+    if scales.size == 1:
+        return None
+    axis, rank = int(call.attribute("axis", 1)), value.ndim
+    if not -rank <= axis < rank or value.shape[axis] != scales.size:
+        raise Unsupported(
+            f"its {scales.size} scales do not fit axis {axis} of shape {value.shape}",
+            "the file contradicts itself, export again",
+        )
+    return axis % rank
 
 
 def _zero_type(call: Call) -> str:

@@ -43,6 +43,7 @@ Quantization = tuple[float, int]  # scale, zero point of int8
 
 OPEN: Bounds = (-np.inf, np.inf)
 _MEMORY_ORDER = "HWC"
+_SAME_STEP = 1e-3  # of a scale: what float32 may lose
 
 
 @dataclass(frozen=True)
@@ -271,12 +272,26 @@ class Draft:
         for candidate in (op, last):
             if candidate is None or candidate.kind not in kinds:
                 continue
+            if not all(self._are_steps((low, high), i) for i in (view.tensor, candidate.output)):
+                continue  # a later, finer scale would see the bounds rounded
             lower, upper = (float(np.clip(bound, low, high)) for bound in candidate.bounds)
             if lower < upper:
                 candidate.bounds = (lower, upper)
                 return view
         ones = np.ones(view.size[2])
         return self.channelwise(view, name, ones, np.zeros_like(ones), (low, high))
+
+    def _are_steps(self, bounds: Bounds, tensor: int) -> bool:
+        """Whether bounds are values of an activation, beyond its range, or open.
+
+        All are where the activation has no scale yet.
+        """
+        quantization = self.tensors[tensor].quantization
+        if quantization is None:
+            return True
+        scale, zero = quantization
+        steps = np.clip(np.array(bounds) / scale + zero, -128, 127)
+        return bool(np.all(np.abs(steps - np.rint(steps)) < _SAME_STEP))
 
     def channelwise(
         self, view: View, name: str, factor: Vector, offset: Vector, bounds: Bounds = OPEN

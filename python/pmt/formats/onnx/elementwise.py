@@ -51,7 +51,7 @@ def concatenation(call: Call) -> View:
     """Convert Concat along the channels: of two activations as an op, of more as a chain."""
     views = [call.view(i) for i in range(max(1, len(call.node.inputs)))]
     rank, axis = len(views[0].axes), call.attribute("axis", None)
-    if not isinstance(axis, int) or not -rank <= axis < rank:
+    if not -rank <= axis < rank:
         raise Unsupported(f"its axis is {axis}, of values of {rank} axes", "export again")
     views, order = _side_by_side(call, views, axis % rank)
     joined, name = views[0], call.name("concatenation")
@@ -232,8 +232,7 @@ def cast(call: Call) -> View:
 
 def dropout(call: Call) -> View:
     """Convert Dropout, which does nothing at inference."""
-    if call.has(2) and bool(np.any(call.constant(2, "training_mode"))):
-        raise Unsupported("it is in training mode", "call model.eval() before the export")
+    call.require_inference()
     return call.view()
 
 

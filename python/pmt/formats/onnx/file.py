@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from pmt._util.extras import import_extra
 from pmt._util.lfs import LFS_PROBLEM, LFS_REMEDY, is_lfs_pointer
+from pmt._util.text import printable
 from pmt.formats.layers import Problems, Unsupported
 from pmt.formats.reading import require_file
 
@@ -25,6 +26,8 @@ _DOMAINS = ("", "ai.onnx", "com.microsoft")
 _DTYPES = {1: "float32", 2: "uint8", 3: "int8", 10: "float16", 11: "float64", 16: "bfloat16"}
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 _INTEGERS = ("int8", "uint8", "int32", "int64", "bool")
+_EXTERNAL = ("location", "offset", "length")  # where a tensor's data lie in another file
+_EXPORT_AGAIN = "the file is damaged, export again"
 _NAMED = 3  # nodes in one line of a message
 
 
@@ -38,27 +41,31 @@ def _place(kind: str, nodes: list[str]) -> str:
 
 @dataclass
 class Node:
-    """One node. An optional input that is left out is an empty string."""
+    """One node. An optional input that is left out is an empty string.
+
+    ``problem`` is what is wrong with its attributes.
+    """
 
     kind: str
     name: str
     inputs: list[str]
     outputs: list[str]
     attributes: dict[str, Any] = field(default_factory=dict)
+    problem: Unsupported | None = None
 
 
 @dataclass
 class FileModel:
     """A file as the importer needs it.
 
-    ``nodes`` are those the output depends on, each after the nodes it reads from. ``shape`` is the
-    input's, with 0 for a size that is left open. ``reads`` counts how often the numbers of each
-    value are read, by nodes or as the output; the node Shape does not read them. ``note`` is the
-    metadata entry ``pmt`` of files that pmt has written.
+    ``nodes`` are those the output depends on, each after the nodes it reads from. A constant that
+    is refused is None. ``shape`` is the input's, with 0 for a size that is left open. ``reads``
+    counts how often the numbers of each value are read, by nodes or as the output; the node Shape
+    does not read them. ``note`` is the metadata entry ``pmt`` of files that pmt has written.
     """
 
     nodes: list[Node]
-    constants: dict[str, npt.NDArray[Any]]
+    constants: dict[str, npt.NDArray[Any] | None]
     input: str
     input_dtype: str
     shape: tuple[int, ...]
@@ -92,10 +99,15 @@ def _parse(path: Path) -> Any:
     model = onnx.ModelProto()
     try:
         model.ParseFromString(path.read_bytes())
-    except Exception as error:  # protobuf's implementations raise kinds of their own
-        raise ValueError(f"{path.name}: is not an ONNX model, or is damaged: {error}") from None
+    except Exception:  # protobuf's implementations raise kinds and texts of their own
+        raise ValueError(
+            f"{path.name}: is not an ONNX model, or is damaged: its {size} bytes are no message of "
+            "protobuf; copy the file again, or export again"
+        ) from None
     if not model.graph.node or not model.opset_import:
-        raise ValueError(f"{path.name}: is not an ONNX model: it has no nodes or no opset")
+        raise ValueError(
+            f"{path.name}: is not an ONNX model: it has no nodes or no opset; export again"
+        )
     return model
 
 
@@ -113,7 +125,8 @@ def _check_header(source: str, model: Any) -> None:
         )
     if len(model.graph.node) > _MAX_NODES:
         raise ValueError(
-            f"{source}: has {len(model.graph.node)} nodes, at most {_MAX_NODES} are read"
+            f"{source}: has {len(model.graph.node)} nodes, at most {_MAX_NODES} are read: export a "
+            "smaller network"
         )
 
 
@@ -171,7 +184,7 @@ class _Reader:
             raise ValueError(f"{self._source}: has sparse initializers; export dense weights")
         known = {"", *given}
         for index, node in enumerate(self._proto.node):
-            reader = f"node {_node_name(node, index)!r} ({node.op_type})"
+            reader = f"node {_node_name(node, index)!r} ({_kind(node)})"
             self._require_known(reader, node.input, known)
             for name in filter(None, node.output):
                 if name in known:
@@ -201,16 +214,24 @@ class _Reader:
 
     def _node(self, proto: Any, index: int) -> Node:
         name = _node_name(proto, index)
-        kind = proto.op_type if proto.domain in _DOMAINS else f"{proto.domain}::{proto.op_type}"
-        node = Node(kind, name, list(proto.input), list(proto.output))
-        for attribute in proto.attribute:
-            try:
+        node = Node(_kind(proto), name, list(proto.input), list(proto.output))
+        try:
+            for attribute in proto.attribute:
+                if attribute.name in node.attributes:
+                    raise Unsupported(
+                        f"it has two attributes {attribute.name[:80]!r}", _EXPORT_AGAIN
+                    )
                 node.attributes[attribute.name] = self._attribute(attribute)
-            except Unsupported as problem:
-                self._problems.add(problem, kind, name)
+        except Unsupported as problem:
+            node.problem = problem
         return node
 
     def _attribute(self, attribute: Any) -> Any:
+        if attribute.ref_attr_name:
+            raise Unsupported(
+                f"attribute {printable(attribute.name[:80])} is one of a function, outside of any",
+                _EXPORT_AGAIN,
+            )
         match attribute.type:
             case attribute.STRING:
                 return attribute.s.decode("utf-8", "replace")
@@ -220,18 +241,18 @@ class _Reader:
                 return self._onnx.helper.get_attribute_value(attribute)
         return None
 
-    def _constants(self, read: set[str]) -> dict[str, npt.NDArray[Any]]:
-        constants = {}
+    def _constants(self, read: set[str]) -> dict[str, npt.NDArray[Any] | None]:
+        constants: dict[str, npt.NDArray[Any] | None] = {}
         for tensor in self._proto.initializer:
             if tensor.name not in read:
                 continue
             try:
-                constants[tensor.name] = self._array(tensor)
-                _check_finite(tensor.name, constants[tensor.name])
-            except Unsupported as problem:
+                values = self._array(tensor)
+                _check_finite(tensor.name, values)
+                constants[tensor.name] = values
+            except Unsupported as problem:  # later nodes are still looked at, to name all at once
                 self._problems.add(problem)
-                # Later nodes are still looked at, to name all problems at once.
-                constants[tensor.name] = np.zeros((0,), np.float32)
+                constants[tensor.name] = None
         return constants
 
     def _array(self, tensor: Any) -> npt.NDArray[Any]:
@@ -239,26 +260,38 @@ class _Reader:
         what = f"constant {tensor.name[:80]!r}"
         shape = tuple(tensor.dims)
         if len(shape) > MAX_RANK or min(shape, default=0) < 0:
-            raise Unsupported(f"{what} has shape {shape[:9]}", "the file is damaged, export again")
+            raise Unsupported(f"{what} has shape {shape[:9]}", _EXPORT_AGAIN)
         try:
             # This refuses external data outside of the model's folder.
             values = self._onnx.numpy_helper.to_array(tensor, str(self._path.parent))
-        except Exception as error:  # damage raises nearly anything
+        except Exception:  # damage raises nearly anything
             files = [e.value for e in tensor.external_data if e.key == "location"]
             if any(is_lfs_pointer(self._path.parent / str(file)) for file in files):
                 raise Unsupported(f"its data file {files[0]!r} {LFS_PROBLEM}", LFS_REMEDY) from None
             raise Unsupported(
-                f"{what} of shape {shape} cannot be read ({' '.join(str(error).split())})",
+                f"{what} of shape {shape} cannot be read ({self._damage(tensor)})",
                 "the file is damaged, or its data file is missing: export again",
             ) from None
         if values.dtype.name not in (*_FLOATS, *_INTEGERS):
             raise Unsupported(
-                f"{what} is {values.dtype.name}",
+                f"{what} is {values.dtype.name.replace('object', 'text')}",
                 "weights must be float32 or int8, shapes int64; convert them",
             )
         with np.errstate(over="ignore"):  # what is not finite is refused later
             kind = np.float32 if values.dtype.name in _FLOATS else values.dtype
             return np.asarray(values, kind)
+
+    def _damage(self, tensor: Any) -> str:
+        """Return which rule the data of an unreadable tensor break."""
+        kinds = self._onnx.TensorProto.DataType
+        kind = dict(zip(kinds.values(), kinds.keys(), strict=True)).get(
+            tensor.data_type, f"data type {tensor.data_type}"
+        )
+        if tensor.data_location != tensor.EXTERNAL:
+            return f"its data are not as many values of type {kind}"
+        entries = {entry.key: str(entry.value)[:80] for entry in tensor.external_data}
+        place = ", ".join(f"{key} {entries.get(key, '')!r}" for key in _EXTERNAL)
+        return f"its data at {place} are not as many values of type {kind} in the model's folder"
 
     def _input(self, value: Any) -> tuple[str, tuple[int, ...]]:
         tensor = value.type.tensor_type
@@ -291,6 +324,12 @@ def _check_text(source: str, graph: Any) -> None:
         texts += [attribute.name for attribute in node.attribute]
     if not all(isinstance(text, str) for text in texts):
         raise ValueError(f"{source}: has names that are not UTF-8; export again")
+
+
+def _kind(node: Any) -> str:
+    """Return an operator's name, with the domain of one that is not ONNX's own."""
+    kind = node.op_type if node.domain in _DOMAINS else f"{node.domain}::{node.op_type}"
+    return printable(kind[:200]) or "no operator"
 
 
 def _node_name(node: Any, index: int) -> str:

@@ -8,8 +8,10 @@ from collections.abc import Callable
 import numpy as np
 
 from pmt._util.arrays import Array
+from pmt._util.text import counted
 from pmt.formats.layers import Unsupported
 from pmt.formats.onnx.call import Call, QuantizedConstant, Value
+from pmt.formats.onnx.definitions import require_types
 from pmt.formats.onnx.elementwise import FLOATS, target_shape
 from pmt.formats.onnx.file import MAX_RANK
 
@@ -22,15 +24,19 @@ def fold(call: Call) -> list[Array]:
     Unsupported is raised if it contradicts itself, or its result would be far larger than the file.
     """
     arrays = [_real(value) for value in call.values[: len(call.node.inputs)]]
+    require_types(call.node, arrays, call.opset)
     try:
         with np.errstate(all="ignore"):
+            _RULES.get(call.node.kind, _accept)(call, arrays)
             _require_room(call, arrays)
             results = _computed(call, arrays)
     except Unsupported:
         raise
-    except Exception as error:  # the reference raises nearly anything
+    except Exception:  # the reference raises nearly anything, in words about its own code
         raise Unsupported(
-            f"its constants contradict each other: {error}", "the file is damaged, export again"
+            f"its constants contradict each other: inputs of shape {_shapes(arrays)}, attributes "
+            f"{_attributes(call)}",
+            "the file is damaged, export again",
         ) from None
     if any(result.ndim > MAX_RANK or result.dtype.kind not in "fiub" for result in results):
         raise Unsupported("its constants have too many axes", "the file is damaged, export again")
@@ -42,6 +48,57 @@ def _real(value: Value | None) -> Array:
     if isinstance(value, QuantizedConstant):
         return value.real().astype(np.float32)
     return value if isinstance(value, np.ndarray) else np.zeros(0)
+
+
+def _shapes(arrays: list[Array]) -> str:
+    return ", ".join(str(array.shape) for array in arrays[:4]) or "none"
+
+
+def _attributes(call: Call) -> str:
+    named = (f"{name} {str(value)[:40]!r}" for name, value in call.node.attributes.items())
+    return ", ".join(named) or "none"
+
+
+def _accept(_call: Call, _arrays: list[Array]) -> None:
+    pass
+
+
+def _require_quotients(call: Call, arrays: list[Array]) -> None:
+    """Refuse whole numbers whose quotient is none, or not of their type."""
+    first, second = np.broadcast_arrays(*arrays)
+    if first.dtype.kind not in "iu":
+        return
+    wrong = second == 0
+    if first.dtype.kind == "i":
+        wrong |= (first == np.iinfo(first.dtype).min) & (second == -1)
+    if wrong.any():
+        raise Unsupported(
+            f"it divides {first[wrong][0]} by {second[wrong][0]}, of which {first.dtype} holds no "
+            "result",
+            BEFORE_EXPORT,
+        )
+
+
+def _require_parts(call: Call, arrays: list[Array]) -> None:
+    """Refuse a Split whose parts are not the whole axis."""
+    count, whole = len(call.node.outputs), arrays[0].shape[call.attribute("axis", 0)]
+    wanted = call.attribute("num_outputs", 0)
+    if wanted not in (0, count):
+        raise Unsupported(
+            f"it has {counted(count, 'output')}, and num_outputs is {wanted}",
+            "the file is damaged, export again",
+        )
+    each = -(-whole // count) if wanted else whole // count
+    last = whole - each * (count - 1) if wanted else each
+    parts = call.attribute("split", [*[each] * (count - 1), last])
+    if call.has(1):
+        parts = arrays[1].ravel().tolist()
+    if len(parts) != count or min(parts) < 1 or sum(parts) != whole:
+        raise Unsupported(
+            f"its {counted(count, 'output')} have the sizes {str(parts)[:60]} along an axis of "
+            f"{whole}: there must be as many sizes, from 1 on, and they must sum to the axis",
+            "the file is damaged, export again",
+        )
 
 
 def _require_room(call: Call, arrays: list[Array]) -> None:
@@ -74,7 +131,8 @@ def _computed(call: Call, arrays: list[Array]) -> list[Array]:
     read, made = (list(map(helper.make_empty_tensor_value_info, ends)) for ends in (given, wanted))
     opsets = [helper.make_opsetid("", call.opset)]
     model = helper.make_model(helper.make_graph([node], "", read, made), opset_imports=opsets)
-    return [np.asarray(result) for result in ReferenceEvaluator(model).run(None, given)]
+    results = map(np.asarray, ReferenceEvaluator(model).run(None, given))
+    return [r.astype(np.float32) if r.dtype.kind == "f" else r for r in results]
 
 
 def _broadcast(call: Call, inputs: list[Array]) -> int:
@@ -137,6 +195,12 @@ _SIZES: dict[str, Callable[[Call, list[Array]], int]] = {
     "Range": _counted,
     "Reshape": _reshaped,
     "Tile": lambda _call, inputs: inputs[0].size * math.prod(int(n) for n in inputs[1].ravel()),
+}
+# What ONNX demands and its reference does not check.
+_RULES: dict[str, Callable[[Call, list[Array]], None]] = {
+    **dict.fromkeys(("Div", "Mod"), _require_quotients),
+    "Dropout": lambda call, _arrays: call.require_inference(),
+    "Split": _require_parts,
 }
 READ_ONE_BY_ONE = frozenset({"GatherElements", "ScatterElements", "ScatterND"})
 # Nodes that are computed if their inputs are constants. Others may need far more memory than their

@@ -14,13 +14,14 @@ import numpy.typing as npt
 
 from pmt.formats.layers import UNIT_WEIGHT, check_imported, settle_ties, unit_layer
 from pmt.formats.notes import noted_metadata
-from pmt.formats.onnx.draft import OPEN, Draft, DraftOp, Quantization
+from pmt.formats.onnx.draft import OPEN, Draft, DraftOp, DraftTensor, Quantization
 from pmt.formats.onnx.lowering import graph_fields, read_draft
 from pmt.net.float_graph import Bounds
 from pmt.net.graph import Graph, Op, Tensor, is_layer
 from pmt.net.ops import JOINING_KINDS, KEEPING_KINDS
 from pmt.net.pixels import MOST_PIXEL_CHANNELS, Numbers, pixel_formula
 
+_COARSEST = 2  # steps of an average's output that a step of its input may be
 _LARGEST_BIAS = 2.0**31 - 1
 
 
@@ -84,6 +85,8 @@ def _settle_scales(draft: Draft, source: str) -> None:
         elif op.kind == "average_pool" and not any(op.padding):
             _averaging(draft, op)
         else:
+            if op.kind == "average_pool":
+                _require_near(op, first, last, source)
             ops.append(_requantized(draft, op))
     draft.ops = ops
     bare = [repr(tensor.name) for tensor in tensors if tensor.quantization is None]
@@ -91,6 +94,18 @@ def _settle_scales(draft: Draft, source: str) -> None:
         raise ValueError(
             f"{source}: the outputs of {', '.join(bare[:8])} have no QuantizeLinear after them: "
             "quantize every activation, the network's output too (quantize_static does)"
+        )
+
+
+def _require_near(op: DraftOp, first: DraftTensor, last: DraftTensor, source: str) -> None:
+    """Refuse a fine scale after a padded average: rounded twice, values would be steps off."""
+    assert first.quantization is not None
+    assert last.quantization is not None
+    if first.quantization[0] > _COARSEST * last.quantization[0]:
+        raise ValueError(
+            f"{source}: {op.name!r} averages a padded map of scale {first.quantization[0]:.3g} and "
+            f"has the scale {last.quantization[0]:.3g}: at most {_COARSEST} times as fine is "
+            "supported; quantize both with one scale, or set count_include_pad"
         )
 
 
@@ -116,9 +131,10 @@ def _requantized(draft: Draft, op: DraftOp) -> DraftOp:
         weights=weights,
         scales=scales,
         bias=np.zeros(channels),
+        bounds=op.bounds,
         fixed=True,
     )
-    op.output = between
+    op.output, op.bounds = between, OPEN  # the scale of the bounds is the later one
     return layer
 
 

@@ -66,13 +66,17 @@ def _moved(model: FileModel, node: Node, axes: list[int]) -> list[int] | None:
     """Return the axes after a node that moves, adds or removes some; None where it is unclear."""
     if node.kind == "Transpose":
         order = node.attributes.get("perm", list(range(len(axes)))[::-1])
-        return [axes[i] for i in order] if sorted(order) == list(range(len(axes))) else None
+        fits = isinstance(order, list) and sorted(order) == list(range(len(axes)))
+        return [axes[i] for i in order] if fits else None
     given = node.attributes.get("axes")
-    if len(node.inputs) > 1 and node.inputs[1] in model.constants:
-        given = model.constants[node.inputs[1]].ravel().tolist()
+    constant = model.constants.get(node.inputs[1]) if len(node.inputs) > 1 else None
+    if constant is not None:
+        given = constant.ravel().tolist()
     if not isinstance(given, list) or not all(isinstance(axis, int) for axis in given):
         return None
     rank = len(axes) + (len(given) if node.kind == "Unsqueeze" else 0)
+    if not all(-rank <= axis < rank for axis in given):
+        return None
     places = sorted({axis % rank for axis in given})
     if node.kind == "Squeeze":
         return [axis for i, axis in enumerate(axes) if i not in places]

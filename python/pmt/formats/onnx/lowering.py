@@ -15,6 +15,7 @@ from pmt._util.text import printable
 from pmt.formats.layers import NO_STATE, Unsupported, layer_blocks
 from pmt.formats.onnx import elementwise, windows
 from pmt.formats.onnx.call import Call, QuantizedConstant, Value, dequantize, moved, quantize
+from pmt.formats.onnx.definitions import require_defined
 from pmt.formats.onnx.draft import Draft, View, clean, image_view
 from pmt.formats.onnx.file import FileModel, Node, read_file
 from pmt.formats.onnx.folding import BEFORE_EXPORT, FOLDED, READ_ONE_BY_ONE, fold
@@ -135,6 +136,7 @@ class _Lowering:
         self._model = model
         self._problems = model.problems
         self._values: dict[str, Value | None] = dict(model.constants)  # None: not converted
+        self._activations = {model.input}  # the values that depend on the input
         self._budget = max(_SMALL_CONSTANT, model.size)
         self._room = _MOST_COPIES * self._budget
         # Room for the zeros of groups and dilations, and for small layers that ops become.
@@ -171,33 +173,52 @@ class _Lowering:
 
     def convert(self, node: Node) -> None:
         """Convert one node; problems are noted, and nodes that depend on it are left out."""
-        convert = _CONVERTERS.get(node.kind)
-        if node.kind in _ENDS and self._is_at_end(node):
-            convert = _ENDS[node.kind]
         values = [self._values.get(name) if name else None for name in node.inputs]
-        failed = any(name and self._values.get(name) is None for name in node.inputs)
         # Converters may look at three inputs, whether or not the node has them.
         filled = values + [None] * max(0, 3 - len(values))
         call = Call(node, filled, self.draft, self._model.opset, self._budget)
-        results: Sequence[Value | None] = ()
+        if node.kind != "Shape" and self._activations.intersection(node.inputs):
+            self._activations.update(node.outputs)
         try:
-            if not failed and _reads_constants(call):
-                results = self._folded(call)
-            elif convert is None:
-                remedy = _REMEDIES.get(node.kind, _ELSE)
-                raise Unsupported("this operator is not supported", remedy)
-            elif not failed:
-                self._refuse_after_softmax(node, values)
-                first = values[0]
-                # What is left out may have had other axes, as the class that ArgMax gives.
-                named_only = isinstance(first, View) and first.dropped and node.kind in _RENAMING
-                results = [first if named_only else convert(call)]
+            results = self._converted(call, values)
         except Unsupported as problem:
             self._problems.add(problem, node.kind, node.name)
             results = [self._stand_in(node, values)]
         for name, result in zip_longest(node.outputs, results[: len(node.outputs)]):
             if name:
                 self._values[name] = self._read_alike(result, name, values)
+
+    def _converted(self, call: Call, values: list[Value | None]) -> Sequence[Value | None]:
+        """Return the outputs of a node, none where an input of it could not be converted."""
+        node = call.node
+        convert = _CONVERTERS.get(node.kind)
+        if node.kind in _ENDS and self._is_at_end(node):
+            convert = _ENDS[node.kind]
+        if node.problem is not None:
+            raise node.problem
+        failed = any(name and self._values.get(name) is None for name in node.inputs)
+        computed = _reads_constants(call)
+        if failed:  # a constant made of a refused one has no problem of its own
+            computed = node.kind in FOLDED and not self._activations.intersection(node.inputs)
+        if convert is None and not computed:
+            raise Unsupported("this operator is not supported", _REMEDIES.get(node.kind, _ELSE))
+        if failed:
+            return ()
+        require_defined(node, call.opset)
+        results: Sequence[Value | None]
+        if computed:
+            results = self._folded(call)
+        else:
+            assert convert is not None
+            self._refuse_after_softmax(node, values)
+            first = values[0]
+            # What is left out may have had other axes, as the class that ArgMax gives.
+            named_only = isinstance(first, View) and first.dropped and node.kind in _RENAMING
+            results = [first if named_only else convert(call)]
+        for place, name in list(enumerate(node.outputs))[len(results) :]:
+            if name and self._model.reads[name]:
+                raise Unsupported(f"its output {place} is read", "only the first one is supported")
+        return results
 
     def _folded(self, call: Call) -> Sequence[Value]:
         """Compute a node of constants; all that the file asks for have bounded sizes together."""
