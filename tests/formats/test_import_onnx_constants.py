@@ -62,6 +62,17 @@ def in_training(net: Network, x: str) -> str:
     return net.add("Dropout", [x, net.constant(0.5), net.constant(np.array(True))])
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.int64])
+def test_types_that_are_computed(dtype, tmp_path):
+    net = Network()
+    factors = [net.constant([2, 4, -6, 8], dtype), net.constant([2, 2, 2, 4], dtype)]
+    path = net.save(tmp_path / "net.onnx", added(net, net.add("Mul", factors)))
+    found = onnx_float.read(path).ops[-1].bias
+    net = Network()
+    plain = onnx_float.read(net.save(path, net.head(net.conv("x", 3, 4), 4 * 36))).ops[-1].bias
+    np.testing.assert_allclose(found - plain, [4, 8, -12, 32], rtol=1e-5)
+
+
 def test_a_dropout_of_constants_in_training(tmp_path):
     (found,) = problems(tmp_path, lambda net: in_training(net, net.constant([1.0, 2.0])))
     assert found == (

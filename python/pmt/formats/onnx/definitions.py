@@ -13,6 +13,8 @@ from pmt.formats.layers import Unsupported
 from pmt.formats.onnx.file import Node
 
 _REMEDY = "the file is damaged, export again"
+# Names of ONNX for types of NumPy, where they differ.
+_TYPES = {"float32": "float", "float64": "double"}
 # Attributes that are read, as Python has them.
 _KINDS = {"INT": int, "FLOAT": float, "STRING": str, "TENSOR": np.ndarray}
 
@@ -54,7 +56,7 @@ def require_types(node: Node, arrays: Sequence[Array], opset: int) -> None:
             continue
         formal, kind = _formal(schema, place), array.dtype.name
         allowed = {text.removeprefix("tensor(").removesuffix(")") for text in formal.types}
-        if kind.replace("float32", "float") not in allowed:
+        if _TYPES.get(kind, kind) not in allowed:
             raise Unsupported(
                 f"its input {place} ({formal.name}) is {kind}, which {node.kind} does not take",
                 _REMEDY,
