@@ -13,6 +13,7 @@ from pmt._core import MOST_CHANNELS
 from pmt._util.checks import checked_candidates
 from pmt._util.text import did_you_mean, split_names
 from pmt.corruptions import CONSTANTS
+from pmt.datasets.arrays import checked_class_names
 from pmt.datasets.layouts import official_titles
 from pmt.errors import OptionError
 from pmt.model import Model
@@ -260,6 +261,8 @@ def data_source(arguments: argparse.Namespace) -> DataSource:
     """Return the data that the command line names; its options are checked before any file is."""
     name = arguments.corruption
     labels = chosen_labels(arguments)
+    if arguments.class_names is not None:
+        checked_class_names(split_names(arguments.class_names))
     names = arguments.class_names or ""
     groups = arguments.groups or ""
     if name is None:
