@@ -337,7 +337,7 @@ def test_errors_name_the_rule(model, noisy):
         (lambda: learner.begin("align"), "too few samples"),
         (learner.commit, r"commit\(\) needs a candidate"),
         (learner.confirm, r"confirm\(\) needs a state on trial"),
-        (lambda: plain.begin("align"), "no statistics of clean images"),
+        (lambda: plain.begin("align"), "needs a model with statistics of clean images"),
     ):
         with pytest.raises(ValueError, match=message):
             call()
@@ -415,3 +415,19 @@ def test_a_storage_that_is_gone_keeps_the_state_in_force(model, noisy, tmp_path)
     with pytest.raises(FileNotFoundError, match="could not be stored: the file is gone"):
         learner.commit()
     assert (learner.in_force, learner.candidate) == ("original", "aligned")
+
+
+def test_a_learner_of_a_learned_model_says_that_it_cannot_align_without_statistics(model, noisy):
+    learned = pmt.Learner(model).model()
+    again = pmt.Learner(learned)
+    again.observe(noisy.images[:20])
+    rule = r"^phase='align' needs a model with statistics of clean images, and this learner's holds"
+    with pytest.raises(
+        ValueError, match=rule + r" none; make one of pmt.statistics\(model, images"
+    ):
+        again.learn("align")
+    with pytest.raises(ValueError, match=r"^choose_input=True aligns .* pmt.statistics\(model, "):
+        pmt.Learner(learned, choose_input=True)
+    aligning = pmt.Learner(pmt.statistics(learned, datasets.bundled("train").images[-64:]))
+    aligning.observe(noisy.images[:20])
+    assert aligning.learn("align") == "aligned"

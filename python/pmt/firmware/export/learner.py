@@ -27,7 +27,7 @@ from pmt.model.loading import load
 from pmt.model.model import check_model
 from pmt.train.learner import (
     LearnerSizes,
-    check_kept_activations,
+    check_clean,
     epochs_of,
     learner_image,
     learner_room,
@@ -264,7 +264,7 @@ def export_learner(
     if choose_input:
         model = with_any_stage(model)
     image, clean = learner_image(model, samples, windows)
-    check_kept_activations(clean, keeps_activations)
+    check_clean(clean, choose_input, keeps_activations)
     epochs = epochs_of(model, options)
     keeps = (keeps_confirmed, keeps_activations)
     sizes = plan_sizes(image, clean, windows, choose_input, samples, held_out, *keeps, epochs)
