@@ -16,6 +16,7 @@ import numpy as np
 from pmt import _core
 from pmt._util.checks import checked_flag
 from pmt._util.text import counted, table
+from pmt.errors import TableError
 from pmt.firmware.export import layout
 from pmt.firmware.export.folder import LEARNER_FILE, checked_out, write_project
 from pmt.firmware.export.linked import LINKED_NAME, LinkedParts, linked_parts
@@ -354,9 +355,9 @@ def _check_fits(report: LearnerExport, board: Target) -> None:
             kind, remedy = "learner", f"take fewer samples, or {other}"
             if report.samples == 0:
                 kind, remedy = "program", "take a larger board, or a smaller model"
-            raise ValueError(
-                f"the {kind} takes {used:,} bytes of {name}, and there are {budget:,}; {remedy}\n"
-                f"{report.memory_table()}"
+            raise TableError(
+                f"the {kind} takes {used:,} bytes of {name}, and there are {budget:,}; {remedy}",
+                report.memory_table(),
             )
 
 
