@@ -123,6 +123,43 @@ void observe(LearnerObject& self, const py::object& object, const py::object& la
   }
 }
 
+// Samples by what counts them, see LearnerSamples::Use.
+struct SampleCounts {
+  int32_t alignment, head, held_out;
+};
+
+// What a phase needs and there is, by the rules of Learner::begin.
+std::string too_few(LearnerPhase phase, const SampleCounts& found, int32_t most_held_out) {
+  const auto number = [](int32_t count) { return std::to_string(count); };
+  const std::string begun = "too few samples for phase='" + py::cast(phase).cast<std::string>() + "': it needs ";
+  if (phase == LearnerPhase::align || phase == LearnerPhase::input || phase == LearnerPhase::all) {
+    const int32_t fewest = phase == LearnerPhase::input ? InputPhase::fewest_samples : ChannelPhase::fewest_samples;
+    return begun + number(fewest) + " or more that are not held out, equal images counted once, and there are " +
+           number(found.alignment) + "; observe() more";
+  }
+  const std::string fewest = number(Learner::fewest_held_out);
+  const std::string text = begun + number(HeadPhase::fewest_samples) + " or more with labels to learn from and " +
+                           fewest + " or more held out, of which equal images count once, and there are " +
+                           number(found.head) + " and " + number(found.held_out) + "; ";
+  if (most_held_out >= Learner::fewest_held_out) return text + "observe() more with labels";
+  return text + "make a learner with held_out=" + fewest + " or more, this one has " + number(most_held_out);
+}
+
+void begin(LearnerObject& self, LearnerPhase phase) {
+  bool enough = true;
+  SampleCounts found = {};
+  self.checked_call([&](Learner& learner) {
+    const Status status = learner.begin(phase);
+    if (status.code != Code::learner_samples) return status;
+    enough = false;
+    const LearnerSamples& samples = learner.samples();
+    found = {samples.count(LearnerSamples::Use::alignment), samples.count(LearnerSamples::Use::head),
+             samples.held_out()};
+    return Status{};
+  });
+  if (!enough) throw py::value_error(too_few(phase, found, self.host().setup().held_out));
+}
+
 // Runs to the end, or up to a limit of steps or time; True at the end. Ctrl-C ends the call, not the phase.
 bool run(LearnerObject& self, int32_t steps, uint32_t milliseconds) {
   bool done = false;
@@ -184,12 +221,7 @@ void register_learner(py::module_& m) {
       .def("predict", &predict, py::arg("images"))
       .def("observe", &observe, py::arg("images"), py::arg("labels"), py::arg("role"))
       .def("forget", call(&Learner::forget))
-      .def(
-          "begin",
-          [](LearnerObject& self, LearnerPhase phase) {
-            self.checked_call([&](Learner& learner) { return learner.begin(phase); });
-          },
-          py::arg("phase"))
+      .def("begin", &begin, py::arg("phase"))
       .def("run", &run, py::arg("steps") = 0, py::arg("milliseconds") = 0)
       .def("cancel", call(&Learner::cancel))
       .def("commit", call(&Learner::commit))

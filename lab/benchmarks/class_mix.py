@@ -1,4 +1,4 @@
-"""Alignment to images of a few classes alone: what becomes of these, and of the others.
+"""Alignment to images of a few classes alone, and a learner that holds some of them out.
 
 python lab/benchmarks/class_mix.py cifar-10-batches-bin
 """
@@ -31,23 +31,30 @@ def main() -> None:
         before = model.predict(test.images) == test.labels
         for count in CLASSES:
             found = [measure(model, pool, test, count, given.images, d) for d in range(given.draws)]
-            seen = [(before[of].mean(), right[of].mean()) for right, of in found]
-            after = np.mean([right.mean() for right, _ in found])
-            figures = (before.mean(), after, *np.mean(seen, axis=0), np.min(seen, axis=0)[1])
+            seen = [[right[of].mean() for right in (before, *states)] for *states, of in found]
+            after = np.mean([aligned.mean() for aligned, *_ in found])
+            lowest = np.min(np.subtract(seen, np.array(seen)[:, :1]), axis=0)[1:]
+            figures = (before.mean(), after, *np.mean(seen, axis=0), *lowest)
             rows.append((kind, str(count), *(f"{100 * figure:.1f}" for figure in figures)))
             print(*rows[-1], flush=True)
-    heads = ["images", "classes", "start", "aligned", "seen: start", "aligned", "lowest"]
+    heads = ["images", "classes", "start", "aligned", "seen: start", "aligned", "learner"]
+    heads += ["aligned, worst", "learner, worst"]
     print(table(heads, rows, left=["images"]))
 
 
 def measure(model, pool, test, count, images, draw):
-    """Return which test images are right after an alignment, and which are of its classes."""
+    """Return which test images both get right, and which are of the classes that were seen."""
     random = np.random.default_rng([count, draw])
     classes = random.permutation(len(pool.class_names))[:count]
     chosen = random.permutation(np.flatnonzero(np.isin(pool.labels, classes)))[:images]
     aligned = model.copy()
     pmt.align(aligned, pool.images[chosen])
-    return aligned.predict(test.images) == test.labels, np.isin(test.labels, classes)
+    learner = pmt.Learner(model, samples=images, keeps_activations=True)
+    learner.observe(pool.images[chosen], pool.labels[chosen])
+    if learner.learn("align") != "original":
+        learner.commit()
+    labels = (aligned.predict(test.images), learner.predict(test.images).labels)
+    return *(found == test.labels for found in labels), np.isin(test.labels, classes)
 
 
 if __name__ == "__main__":

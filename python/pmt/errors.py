@@ -93,6 +93,17 @@ class FileError(PmtError, ValueError):
         return [f"{place}{problem}" for problem in self.problems]
 
 
+class TableError(PmtError, ValueError):
+    """A message of one line with a table below it, of which the command line keeps the lines."""
+
+    def __init__(self, message: str, table: str) -> None:
+        super().__init__(message, table)
+        self.message, self.table = message, table
+
+    def __str__(self) -> str:
+        return f"{self.message}\n{self.table}"
+
+
 class MissingFileError(PmtError, FileNotFoundError):
     """A file, folder or data set to read that is not there."""
 

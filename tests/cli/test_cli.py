@@ -203,7 +203,7 @@ BAD_INPUT = {
                  "--severity 6 must be 1..5"),
     "severity in words": (
         "eval {model} --data {data} --corruption fog --severity high",
-        "argument --severity: 'high' must be a whole number; see `pmt eval --help`",
+        "argument --severity: 'high' must be a whole number, 1..5; see `pmt eval --help`",
     ),
     "block by its name": (
         TRAIN + "--block B2",
@@ -277,7 +277,7 @@ BAD_INPUT = {
     ),
     "not a number": (
         TRAIN + "--epochs many",
-        "argument --epochs: 'many' must be a whole number; see `pmt train --help`",
+        "argument --epochs: 'many' must be a whole number, 1..10^6; see `pmt train --help`",
     ),
     "limit": (
         "eval {model} --data {data} --limit 0",

@@ -9,6 +9,7 @@ import pmt
 from pmt.cli import main
 from pmt.datasets import Dataset
 from pmt.datasets.class_names import in_order_of
+from pmt.protocol import DataSource
 
 TRAIN, TEST = pmt.datasets.bundled("train"), pmt.datasets.bundled("test")
 CLOTHES = pmt.load("fashion_mnist_dscnn").class_names
@@ -118,3 +119,40 @@ def test_a_folder_takes_names_that_it_cannot_have(folder):
     data = pmt.datasets.load(folder, class_names=CLOTHES)
     assert data.class_names == CLOTHES
     assert pmt.load("fashion_mnist_dscnn").evaluate(data).accuracy > 0.8
+
+
+def test_the_bundled_images_take_names_too(capsys):
+    names = ",".join((CLOTHES[-1], *CLOTHES[:-1]))
+    command = ["eval", "fashion_mnist_dscnn", "--data", "bundled", "--limit", "60"]
+    assert main([*command, "--class-names", names]) == 0
+    turned = replace(TEST, class_names=(CLOTHES[-1], *CLOTHES[:-1]))
+    source = DataSource("bundled", class_names=names)
+    model = pmt.load("fashion_mnist_dscnn")
+    assert model.evaluate(source.load("test", model)) == model.evaluate(turned)
+    expected = model.evaluate(source.load("test", model, limit=60))
+    assert f"accuracy {expected.accuracy:.4f}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["eval", "statistics", "train", "align", "select"])
+@pytest.mark.parametrize(
+    ("names", "problem"),
+    [
+        ("a,b", "gives 2 names for the 10 classes of the bundled images: give one name a class"),
+        ("a,b,c,d,e,f,g,h,i,j,k", "gives 11 names for the 10 classes of the bundled images"),
+        ("a,a,c,d,e,f,g,h,i,j", "holds 'a' twice or blank: names must differ; give each class"),
+        ("", "holds '' twice or blank"),
+    ],
+)
+def test_names_that_cannot_be_are_refused(command, names, problem, tmp_path, capsys):
+    out = [] if command in ("eval", "select") else ["--out", str(tmp_path / "out.pmt")]
+    data = ["--data", "bundled", "--class-names", names]
+    assert main([command, "fashion_mnist_dscnn", *data, *out]) == 2
+    assert f"pmt: error: --class-names {problem}" in capsys.readouterr().err
+
+
+def test_no_command_ignores_names_without_data(tmp_path, capsys):
+    command = ["export", "fashion_mnist_dscnn", "--target", "generic", "--out", str(tmp_path / "o")]
+    assert main([*command, "--class-names", "a,b"]) == 2
+    assert "--class-names needs --data DIR" in capsys.readouterr().err
+    assert main(["train", "--resume", str(tmp_path), "--class-names", "a,b"]) == 2
+    assert "--resume takes no class-names" in capsys.readouterr().err

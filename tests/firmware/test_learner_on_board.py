@@ -306,6 +306,17 @@ def test_frames_that_the_line_damages_end_the_phase(project, model):
         assert board.ask("P", frame=frames[0]) == before
 
 
+def test_the_table_of_a_learner_that_does_not_fit_keeps_its_lines(tmp_path, capsys):
+    out = str(tmp_path / "out")
+    command = ["export", "fashion_mnist_dscnn", "--learner", "--target", TARGET, "--out", out]
+    assert main([*command, "--ram", "64000"]) == 2
+    told, blank, titles, *rows = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(r"pmt: error: the learner takes [\d,]+ bytes of RAM, .*; take .*", told)
+    assert (blank, titles.split()) == ("", ["memory", "bytes"])
+    assert rows[0].startswith("persistent   ")
+    assert re.fullmatch(r"flash +[\d,]+", rows[-1])
+
+
 def test_refusals(model, tmp_path, capsys):
     with pytest.raises(ValueError, match=r"has no serial line that a learner could read"):
         export_learner(model, target="generic", out=tmp_path / "a")

@@ -37,8 +37,8 @@ def fit(**changes: Any) -> Any:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: MODEL.select_layers(NO_AXES),
-         "layers=array(3) must be names of blocks or layers, or op indices"),
+        (lambda: MODEL.select_layers(np.array(1.5)),
+         "layers=1.5 must be names of blocks or layers, or op indices"),
         (lambda: MODEL.select_layers(True),
          "layers=True must be names of blocks or layers, or op indices"),
         (lambda: pmt.Engine(MODEL, b"head"),

@@ -381,7 +381,7 @@ def test_errors_name_the_rule(model, noisy):
         (lambda: learner.begin("align"), "too few samples"),
         (learner.commit, r"commit\(\) needs a candidate"),
         (learner.confirm, r"confirm\(\) needs a state on trial"),
-        (lambda: plain.begin("align"), "no statistics of clean images"),
+        (lambda: plain.begin("align"), "needs a model with statistics of clean images"),
     ):
         with pytest.raises(ValueError, match=message):
             call()
@@ -496,3 +496,45 @@ def test_a_storage_is_one_process_s(model, tmp_path):
 def test_a_storage_is_no_device(model):
     with pytest.raises(ValueError, match="storage='/dev/null' is no regular file: choose another"):
         pmt.Learner(model, samples=40, storage="/dev/null")
+
+
+def test_a_learner_of_a_learned_model_says_that_it_cannot_align_without_statistics(model, noisy):
+    learned = pmt.Learner(model).model()
+    again = pmt.Learner(learned)
+    again.observe(noisy.images[:20])
+    rule = r"^phase='align' needs a model with statistics of clean images, and this learner's holds"
+    with pytest.raises(
+        ValueError, match=rule + r" none; make one of pmt.statistics\(model, images"
+    ):
+        again.learn("align")
+    with pytest.raises(ValueError, match=r"^choose_input=True aligns .* pmt.statistics\(model, "):
+        pmt.Learner(learned, choose_input=True)
+    aligning = pmt.Learner(pmt.statistics(learned, datasets.bundled("train").images[-64:]))
+    aligning.observe(noisy.images[:20])
+    assert aligning.learn("align") == "aligned"
+
+
+@pytest.mark.parametrize(
+    ("indices", "phase", "needed"),
+    [
+        ([0], "align", "2 or more that are not held out, .* there are 1; observe"),
+        ([0] * 9, "align", "2 or more that are not held out, equal images counted once, .* are 1;"),
+        ([0] * 9, "all", "2 or more .* are 1;"),
+        ([3, *range(20)], "input", "30 or more that are not held out, .* and there are 1[0-9];"),
+        ([0] * 9, "head", "2 or more .* and 4 or more held out, of which .* are 9 and 0;"),
+        (range(9), "head_alone", "2 or more with labels .* there are 8 and 1; observe() more with"),
+    ],
+)
+def test_an_error_counts_the_samples_that_a_phase_needs(model, noisy, indices, phase, needed):
+    learner = pmt.Learner(model, choose_input=phase == "input")
+    learner.observe(noisy.images[list(indices)], noisy.labels[list(indices)])
+    text = needed.replace("()", r"\(\)")
+    with pytest.raises(ValueError, match=f"^too few samples for phase='{phase}': it needs {text}"):
+        learner.begin(phase)
+
+
+def test_an_error_names_the_room_where_no_sample_can_be_held_out(model, noisy):
+    learner = pmt.Learner(model, samples=8)
+    learner.observe(noisy.images[:8], noisy.labels[:8])
+    with pytest.raises(ValueError, match=r"with held_out=4 or more, this one has 2$"):
+        learner.begin("head")

@@ -132,7 +132,7 @@ def test_what_cannot_be_selected_is_refused(case):
         ({"candidates": ["B1"]}, ValueError, two_names),
         ({"candidates": ["B1", "B1"]}, ValueError, two_names),
         ({"candidates": ["B1", "B9"]}, ValueError, "'B9' is neither a block"),
-        ({"seeds": 0}, ValueError, "seeds=0 must be 1 or more"),
+        ({"seeds": 0}, ValueError, r"seeds=0 must be 1\.\.1000"),
         ({"options": 3}, TypeError, r"options is 3: must be pmt.TrainingOptions"),
         ({"model": 3}, TypeError, r"must be a pmt.Model"),
         ({"held_out": held_out.take(1)}, ValueError, "held_out has 1 image"),

@@ -11,6 +11,10 @@ from pmt.cli import main
 
 TRAIN = ["train", "fashion_mnist_dscnn", "--data", "bundled", "--out"]
 EXPORT = ["export", "fashion_mnist_dscnn", "--target", "generic", "--out"]
+CORRUPT = ["corrupt", "bundled", "--name", "fog", "--limit", "2", "--out"]
+STATISTICS = ["statistics", "fashion_mnist_dscnn", "--data", "bundled", "--images", "8", "--out"]
+EVAL = ["eval", "fashion_mnist_dscnn", "--data", "bundled", "--limit", "2", "--json"]
+ALL = [TRAIN, EXPORT, CORRUPT, STATISTICS, EVAL, ["demo", "--out"]]
 
 
 def test_links_that_lead_somewhere_are_no_matter(tmp_path):
@@ -102,6 +106,62 @@ def test_a_run_in_a_folder_that_cannot_be_written(read_only):
     with pytest.raises(PermissionError, match="fixed cannot be written"):
         pmt.ZOTrainer(epochs=1).fit(model, data, out=read_only / "run")
     assert model.image() == before
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="a folder of Linux")
+@pytest.mark.parametrize("command", ALL, ids=lambda command: command[0])
+@pytest.mark.parametrize("linked", [False, True])
+def test_folders_that_take_no_files_of_anyone(command, linked, tmp_path, capsys):
+    """Root may write to /proc by its mode, and still makes no file in it."""
+    out = Path("/proc/made.pmt")
+    if linked:
+        out = tmp_path / "link.pmt"
+        out.symlink_to("/proc/made.pmt")
+    assert main([*command, str(out)]) == 2
+    assert capsys.readouterr() == (
+        "",
+        f"pmt: error: {command[-1]} {out}: /proc cannot be written; choose a folder that you may "
+        "write to\n",
+    )
+
+
+def test_arrays_below_what_is_no_folder(tmp_path, capsys):
+    (tmp_path / "file").touch()
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "link").symlink_to("nothing")
+    for name, told in (
+        ("file/made", "/file is a file, not a folder"),
+        ("/dev/null/made", "/dev/null is a file, not a folder"),
+        ("loop/made", "/loop is a link to itself; remove it"),
+        ("link/made", "/link is a link to a folder that is not there; make the folder"),
+        ("link", "/link is a link to a folder that is not there; make the folder"),
+    ):
+        out = tmp_path / name
+        assert main([*CORRUPT, str(out)]) == 2
+        shown, error = capsys.readouterr()
+        assert shown == ""
+        assert error.startswith(f"pmt: error: {out}")
+        assert error.endswith(f"{told}\n")
+
+
+@pytest.mark.parametrize("command", [STATISTICS, EVAL], ids=lambda command: command[0])
+def test_files_below_a_file(command, tmp_path, capsys):
+    (tmp_path / "file").touch()
+    out = tmp_path / "file" / "made.pmt"
+    assert main([*command, str(out)]) == 2
+    assert capsys.readouterr().err == (
+        f"pmt: error: {command[-1]} {out}: {tmp_path / 'file'} is a file; choose a folder\n"
+    )
+
+
+def test_no_run_below_a_link_to_nothing(tmp_path, capsys):
+    (tmp_path / "link").symlink_to("nothing")
+    out = tmp_path / "link" / "run"
+    assert main([*TRAIN, str(out)]) == 2
+    assert capsys.readouterr().err == (
+        f"pmt: error: out={str(out)!r}: {tmp_path / 'link'} is a link to a folder that is not "
+        "there; make the folder\n"
+    )
 
 
 @pytest.mark.parametrize("command", [TRAIN, EXPORT], ids=["train", "export"])

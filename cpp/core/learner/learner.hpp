@@ -153,6 +153,7 @@ class Learner {
 
   const Model& model() const { return model_; }
   int32_t sample_count() const { return samples_.count(); }
+  const LearnerSamples& samples() const { return samples_; }
   // Whether the state in force is in memory, and not overwritten by what is learned.
   bool has_force() const { return !force_is_lost_; }
   // The parameters of the state in force, where it is in memory: one entry an op; null pointers: the image's.

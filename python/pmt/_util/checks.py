@@ -116,8 +116,19 @@ def checked_names(argument: str, names: object) -> tuple[str, ...]:
     return checked
 
 
+def plain_number(value: Any) -> Any:
+    """Return the number of Python that a NumPy scalar or an array without axes holds.
+
+    Other values are returned as they are, masked ones too, which count for nothing.
+    """
+    holds_one = isinstance(value, (np.generic, np.ndarray)) and value.ndim == 0
+    return value.item() if holds_one and not np.ma.isMaskedArray(value) else value
+
+
 def checked_integer(argument: str, value: object) -> int:
     """Return `value` as an int, or raise a TypeError that names `argument`."""
+    refuse_mask(argument, value)
+    value = plain_number(value)
     try:
         if isinstance(value, bool):
             raise TypeError
@@ -136,9 +147,10 @@ def checked_range(argument: str, value: object, least: int, most: int) -> int:
 
 def checked_flag(argument: str, value: object) -> bool:
     """Return `value` as a bool, or raise a TypeError that names `argument`."""
-    if not isinstance(value, (bool, np.bool_)):
+    flag = plain_number(value)
+    if not isinstance(flag, bool):
         raise TypeError(f"{argument}={value!r} must be True or False")
-    return bool(value)
+    return flag
 
 
 def checked_seed(seed: object) -> int:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pmt._util.extras import import_extra
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
+from pmt._util.optional_types import DataFrame
 
 
 def data_frame(

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import tempfile
 from pathlib import Path
 
 from pmt.errors import ExistingFileError
@@ -27,14 +28,38 @@ def check_place(path: Path, what: str) -> None:
     check_writable(path, what)
 
 
+def check_folder_place(path: Path, what: str) -> None:
+    """As :func:`check_place`, for a folder to make; no link may lead to a folder that is not there.
+
+    ExistingFileError names the link.
+    """
+    check_place(path, what)
+    for place in (path, *path.parents):
+        if place.is_symlink() and not place.exists():
+            named = what if place == path else f"{what}: {place}"
+            raise ExistingFileError(
+                f"{named} is a link to a folder that is not there; make the folder"
+            )
+
+
 def check_writable(path: Path, what: str) -> None:
     """Raise PermissionError where a path, or the first folder there above it, is read-only."""
-    places = (path, *path.absolute().parents)
-    folder = next(place for place in places if os.path.isdir(place))
-    if not os.access(folder, os.W_OK | os.X_OK):
+    place = Path(os.path.realpath(path)) if path.is_symlink() else path
+    folder = next(one for one in (place, *place.absolute().parents) if os.path.isdir(one))
+    if not os.access(folder, os.W_OK | os.X_OK) or not _takes_files(folder):
         raise PermissionError(
             f"{what}: {folder} cannot be written; choose a folder that you may write to"
         )
+
+
+def _takes_files(folder: Path) -> bool:
+    """Whether a file can be made in a folder: root may write to /proc, which takes none."""
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError as error:
+        refused = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.EINVAL)
+        return error.errno not in refused  # a full disk is told of by what writes
 
 
 def check_working_folder() -> None:

@@ -13,6 +13,7 @@ from pmt._core import MOST_CHANNELS
 from pmt._util.checks import checked_candidates
 from pmt._util.text import did_you_mean, split_names
 from pmt.corruptions import CONSTANTS
+from pmt.datasets.arrays import checked_class_names
 from pmt.datasets.layouts import official_titles
 from pmt.errors import OptionError
 from pmt.model import Model
@@ -35,7 +36,8 @@ def add_options(
 ) -> None:
     """Add an argument for each option, with a note after its default; unset ones are None."""
     for option in options:
-        how: dict[str, Any] = {"metavar": option.metavar, "type": converter(type(option.default))}
+        reads = converter(type(option.default), option.values.shown(option.metavar))
+        how: dict[str, Any] = {"metavar": option.metavar, "type": reads}
         if isinstance(option.default, bool):
             how = {"action": argparse.BooleanOptionalAction}
         text = option_help(option, notes(option))
@@ -53,8 +55,12 @@ def shown(value: Any) -> str:
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
-def converter(kind: type) -> Callable[[str], Any]:
-    """Return the function that reads a value of some type from an argument."""
+def converter(kind: type, rule: str = "") -> Callable[[str], Any]:
+    """Return the function that reads a value of some type from an argument.
+
+    `rule` says which values there are, for the error about text that is no number. Whether a number
+    is one of them is checked by the function that takes it.
+    """
 
     def convert(text: str) -> Any:
         try:
@@ -63,6 +69,7 @@ def converter(kind: type) -> Callable[[str], Any]:
             return kind(text)
         except ValueError:
             wanted = "a whole number" if kind is int else "a number"
+            wanted = rule if rule.startswith("a ") else ", ".join(filter(None, (wanted, rule)))
             raise argparse.ArgumentTypeError(f"{text!r} must be {wanted}") from None
 
     return convert
@@ -120,6 +127,15 @@ def add_integer(
     name, metavar = name.split()
     text += f" (default: {otherwise or default})"
     kind = integer(*within)
+    parser.add_argument(name, metavar=metavar, type=kind, default=default, help=text)
+
+
+def add_positive(
+    parser: argparse._ActionsContainer, name: str, text: str, *, default: float | None = None
+) -> None:
+    """Add a finite number above 0, as ``--clock MHZ``; the function that takes it checks that."""
+    name, metavar = name.split()
+    kind = converter(float, "a finite number above 0")
     parser.add_argument(name, metavar=metavar, type=kind, default=default, help=text)
 
 
@@ -242,7 +258,7 @@ def add_data(
     group.add_argument(
         "--severity",
         metavar="S",
-        type=converter(int),
+        type=converter(int, "1..5"),
         help="severity of the corruption, 1..5 (default: 5)",
     )
     add_constants(group)
@@ -260,6 +276,8 @@ def data_source(arguments: argparse.Namespace) -> DataSource:
     """Return the data that the command line names; its options are checked before any file is."""
     name = arguments.corruption
     labels = chosen_labels(arguments)
+    if arguments.class_names is not None:
+        checked_class_names(split_names(arguments.class_names))
     names = arguments.class_names or ""
     groups = arguments.groups or ""
     if name is None:

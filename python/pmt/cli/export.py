@@ -313,6 +313,9 @@ def _exported(arguments: argparse.Namespace, lock: Lock | None) -> ExportReport:
     corrupted = arguments.corruption is not None or arguments.severity is not None
     if arguments.data is None and corrupted:
         raise ValueError("--corruption and --severity need --data DIR")
+    for name in ("class_names", "groups", "constants", "coarse_labels", "corruption_seed"):
+        if arguments.data is None and getattr(arguments, name) is not None:
+            raise ValueError(f"{flag(name)} needs --data DIR")
     return export_files(
         arguments.model,
         **{name: getattr(arguments, name) for name in _PASSED_ON},

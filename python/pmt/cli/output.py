@@ -78,7 +78,10 @@ def _discard(stream: TextIO) -> None:
 
 def check_folder(argument: str, path: str) -> Path:
     """Find out before the work, not after it, whether a file's folder is there."""
-    if not Path(path).absolute().parent.is_dir():
+    folder = Path(path).absolute().parent
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(f"{argument} {path}: {folder} is a file; choose a folder")
+    if not folder.is_dir():
         raise FileNotFoundError(f"{argument} {path}: its folder does not exist; create it")
     return Path(path)
 

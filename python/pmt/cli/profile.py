@@ -11,6 +11,7 @@ from pmt.cli.arguments import (
     add_layers,
     add_model,
     add_plot,
+    add_positive,
     call,
     check_one_of_both,
     check_preset,
@@ -116,14 +117,11 @@ def _add_instructions(parser: argparse.ArgumentParser) -> None:
         default=KERNELS[0],
         help=f"sets of kernels to compare: {', '.join(KERNELS)} (default: the first)",
     )
-    group.add_argument(
-        "--clock", metavar="MHZ", type=float, help="clock of the core (default: the target's)"
-    )
-    group.add_argument(
-        "--cycles-per-instruction",
-        metavar="X",
-        type=float,
-        help="cycles per instruction in the projection (default: 1, an assumption)",
+    add_positive(group, "--clock MHZ", "clock of the core (default: the target's)")
+    add_positive(
+        group,
+        "--cycles-per-instruction X",
+        "cycles per instruction in the projection (default: 1, an assumption)",
     )
 
 

@@ -48,7 +48,7 @@ from pmt.cli.output import (
     prepare_streams,
     put,
 )
-from pmt.errors import FileError, OptionError, OptionWarning
+from pmt.errors import FileError, OptionError, OptionWarning, TableError
 from pmt.methods import load_plugins
 
 _SAVES_MEMORY = {
@@ -145,6 +145,9 @@ def _run(argv: Sequence[str] | None, closed: Sequence[str]) -> int:
             raise
         for line in _lines(error, arguments):
             complain(f"error: {line}")
+        if isinstance(error, TableError):
+            with suppress(OSError):
+                put(f"\n{error.table}\n", sys.stderr)
         return EXIT_BAD_INPUT
 
 
@@ -179,6 +182,8 @@ def describe(error: BaseException, arguments: Container[str] = ()) -> str:
         return f"not enough memory{'; use ' if remedies else ''}{' or '.join(remedies)}"
     if isinstance(error, OptionError):
         text = error.named(flag)
+    elif isinstance(error, TableError):
+        text = error.message
     elif isinstance(error, OSError) and error.strerror:
         text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     else:

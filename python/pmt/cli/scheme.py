@@ -14,6 +14,7 @@ from pmt.cli.arguments import (
     add_integer,
     add_model,
     add_options,
+    add_positive,
     add_protocol,
     add_threads,
     call,
@@ -52,13 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("mcutrain")
     add_integer(group, "--epochs N", "epochs of each training", default=1)
     add_integer(group, "--batch N", "images of a step", default=64)
-    group.add_argument(
-        "--learning-rate",
-        metavar="ETA",
-        type=float,
-        default=0.01,
-        help="learning rate (default: 0.01)",
-    )
+    add_positive(group, "--learning-rate ETA", "learning rate (default: 0.01)", default=0.01)
     add_integer(
         group, "--stride N", "try only every N-th number of last layers for the biases", default=1
     )

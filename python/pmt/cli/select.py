@@ -25,6 +25,7 @@ from pmt.model import Model
 from pmt.plots import plot_selection, save_plot
 from pmt.protocol import DataSource, Split
 from pmt.train.choose import CRITERIA, Candidate, Selection, select_block
+from pmt.train.choose.blocks import MOST_SEEDS
 from pmt.train.options import TrainingOptions
 from pmt.train.run.keep_best import CHOICE
 
@@ -60,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--seeds N",
         "trial runs of each block, with seeds S, S + 1, ...",
         default=1,
-        within=(1, 1000),
+        within=(1, MOST_SEEDS),
     )
     parser.add_argument(
         "--out",

@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 # Besides the options of the trainer, what a run's config.toml holds.
 _KEPT = (
     *("model", "data", "out", "method", "preset", "set", "corruption", "severity", "limit"),
-    *("valid_limit", "coarse_labels", "constants"),
+    *("valid_limit", "coarse_labels", "constants", "class_names", "groups", "corruption_seed"),
     *("classes", "resolution", "input_mean", "input_std"),
 )
 

@@ -10,6 +10,7 @@ import numpy as np
 from pmt._util import atomic_file
 from pmt._util.arrays import Int64Array
 from pmt._util.checks import check_callable, check_type, checked_path
+from pmt._util.places import check_folder_place
 from pmt.corruptions.apply import corrupt, split_seed
 from pmt.corruptions.catalog import SEVERITIES, Images, checked_constants
 from pmt.datasets.array_files import map_npy, write_npy
@@ -176,6 +177,7 @@ class ArrayWriter:
             np.lib.format.write_array(file, shared, allow_pickle=False)
 
     def _check_folder(self) -> None:
+        check_folder_place(self.folder, str(self.folder))
         if not self.folder.exists():
             return
         if not self.folder.is_dir():

@@ -11,6 +11,7 @@ from pmt import _core
 from pmt._util.arrays import Array, FloatArray
 from pmt._util.checks import checked_array, checked_names, refuse_mask
 from pmt.datasets.files import damaged
+from pmt.errors import OptionError
 
 PIXELS = np.dtype(np.uint8)
 # A network's inputs that are not pixels: int8 as it reads them, float32 before quantization.
@@ -241,7 +242,10 @@ def checked_class_names(class_names: Sequence[str]) -> tuple[str, ...]:
     seen = set()
     for name in checked:
         if not name.strip() or name in seen:
-            raise ValueError(f"class_names holds {name!r} twice or blank: names must differ")
+            raise OptionError(
+                "class_names",
+                f" holds {name!r} twice or blank: names must differ; give each class its own",
+            )
         seen.add(name)
     return checked
 

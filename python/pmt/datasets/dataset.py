@@ -22,6 +22,7 @@ from pmt._util.checks import (
     checked_size,
     is_iterable,
     kind_of,
+    plain_number,
 )
 from pmt._util.text import counted
 from pmt.datasets.arrays import (
@@ -321,14 +322,15 @@ class Dataset:
                     "one image"
                 )
             return self._of_rows(index)
-        if not isinstance(index, int | np.integer) or isinstance(index, bool):
+        position = plain_number(index)
+        if not isinstance(position, int) or isinstance(position, bool):
             return self.subset(self._where(index))
-        if not -len(self) <= index < len(self):
+        if not -len(self) <= position < len(self):
             raise IndexError(
-                f"index={index} must be {-len(self)} to {len(self) - 1} with "
+                f"index={position} must be {-len(self)} to {len(self) - 1} with "
                 f"{counted(len(self), 'image')}"
             )
-        return self.images[index], self._label(index)
+        return self.images[position], self._label(position)
 
     def _where(self, index: npt.ArrayLike) -> npt.ArrayLike:
         """Return the indices that a mask stands for; indices as they are."""

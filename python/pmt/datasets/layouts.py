@@ -12,13 +12,13 @@ from pmt._util.checks import (
     SPLITS,
     check_type,
     checked_limit,
-    checked_names,
     checked_path,
     checked_size,
     checked_split,
 )
 from pmt.datasets.annotations import OFFICIAL
 from pmt.datasets.array_files import has_idx, read_idx, read_npz
+from pmt.datasets.arrays import checked_class_names
 from pmt.datasets.cifar import has_cifar, read_cifar
 from pmt.datasets.corrupted_arrays import find_corrupted
 from pmt.datasets.dataset import Dataset
@@ -194,7 +194,7 @@ def find(
     """Read the arrays of a split, or list its image files; arguments and errors as :func:`load`."""
     checked_split(split)
     if class_names is not None:
-        class_names = checked_names("class_names", class_names)
+        class_names = checked_class_names(class_names)
     check_type("groups", groups, (str, type(None)), "the name of a column or an array, or None")
     place = located(path)
     found = _found(place, split, class_names, labels, groups)

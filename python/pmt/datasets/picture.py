@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pmt._util.arrays import Uint8Array
+from pmt._util.checks import plain_number
 from pmt._util.extras import import_extra
 
 Pixels = Uint8Array
@@ -47,6 +48,7 @@ class Fit:
         """Check `crop`."""
         if self.crop is None:
             return
+        object.__setattr__(self, "crop", plain_number(self.crop))
         if isinstance(self.crop, bool) or not isinstance(self.crop, int | float):
             raise TypeError(f"crop={self.crop!r} must be a number, above 0 and at most 1")
         if not 0.0 < self.crop <= 1.0:

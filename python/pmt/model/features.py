@@ -3,8 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
+from pmt._util.checks import plain_number
 from pmt._util.text import nearest
 from pmt.net.graph import FEATURES_ENTRY, OF_CLASSES, STATISTICS_KEY, Graph, Op, is_layer
 
@@ -75,7 +74,8 @@ def _before_head(graph: Graph) -> int:
 
 
 def _index(graph: Graph, layer: str | int) -> int:
-    if not isinstance(layer, str | int | np.integer):
+    layer = plain_number(layer)
+    if not isinstance(layer, str | int):
         raise TypeError(
             f"layer is {type(layer).__name__}: must be the name or the index of one layer, a "
             "string or an integer"
@@ -83,7 +83,7 @@ def _index(graph: Graph, layer: str | int) -> int:
     names = [op.name for op in graph.ops]
     if isinstance(layer, str) and layer in names:
         return names.index(layer)
-    is_number = isinstance(layer, int | np.integer) and not isinstance(layer, bool)
+    is_number = isinstance(layer, int) and not isinstance(layer, bool)
     if is_number and layer in range(len(names)):
         return int(layer)
     if layer in graph.blocks:

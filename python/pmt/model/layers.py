@@ -8,7 +8,7 @@ import numpy as np
 from pmt import _core
 from pmt._core import DEAD_CHANNEL_SCALE
 from pmt._util.arrays import Array, FloatArray, Int8Array, Int32Array
-from pmt._util.checks import is_iterable
+from pmt._util.checks import is_iterable, plain_number
 from pmt._util.text import nearest, shortened
 from pmt.errors import OptionError
 from pmt.net.image import build_image, read_graph, read_stage
@@ -89,10 +89,11 @@ class Layers:
         ValueError
             If a name is unknown, an index is not that of a layer, or nothing is selected.
         """
+        layers = plain_number(layers)
         if isinstance(layers, str):
             wanted: list[str | int] = [part.strip() for part in layers.split(",") if part.strip()]
-        elif isinstance(layers, (int, np.integer)) and not isinstance(layers, bool):
-            wanted = [int(layers)]
+        elif isinstance(layers, int) and not isinstance(layers, bool):
+            wanted = [layers]
         elif is_iterable(layers) and not isinstance(layers, bytes):
             wanted = list(layers)
         else:
@@ -189,11 +190,11 @@ class Layers:
         self.core.set_parameters(index, new_weights, new_bias)
 
     def _index(self, layer: str | int) -> int:
-        layers = {one.name: one.index for one in self.layers}
+        layers, layer = {one.name: one.index for one in self.layers}, plain_number(layer)
         if isinstance(layer, str) and layer in layers:
             return layers[layer]
-        if isinstance(layer, (int, np.integer)) and layer in layers.values():
-            return int(layer)
+        if isinstance(layer, int) and layer in layers.values():
+            return layer
         if isinstance(layer, str) and layer in self.blocks:
             members = [name for name, index in layers.items() if index in self.blocks[layer]]
             raise ValueError(

@@ -6,10 +6,11 @@ import dataclasses
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+import pmt.model  # by its path: its Model is made with this file
 from pmt import _core
 from pmt._util.arrays import Array, BoolArray, DoubleArray, FloatArray, Int64Array
 from pmt._util.checks import (
@@ -21,6 +22,7 @@ from pmt._util.checks import (
     kind_of,
 )
 from pmt._util.frames import data_frame
+from pmt._util.optional_types import Axes, DataFrame
 from pmt._util.plots import one_axes, plain_text
 from pmt._util.processes import thread_count
 from pmt._util.text import counted, html_table, table
@@ -29,13 +31,6 @@ from pmt.datasets.arrays import label_array
 from pmt.datasets.unlabeled import find_files, read_in_blocks
 from pmt.errors import OptionError
 from pmt.model.input_conversion import check_floats, prepared_inputs
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from pandas import DataFrame
-
-    from pmt.model.model import Model
-
 
 _AT_ONCE = 1 << 23  # bytes of images
 
@@ -172,7 +167,9 @@ class Confusion:
     class_names: tuple[str, ...]
 
     @classmethod
-    def of_predictions(cls, dataset: Dataset, predicted: Int64Array, model: Model) -> Confusion:
+    def of_predictions(
+        cls, dataset: Dataset, predicted: Int64Array, model: pmt.model.Model
+    ) -> Confusion:
         """Count the labels of a data set against a model's predictions, shape (N,)."""
         classes, dataset = model.told_classes, Dataset.of(dataset, "dataset")
         predicted = checked_array("predicted", predicted)
@@ -394,7 +391,7 @@ class FilePredictions:
 
 
 def predict_files(
-    model: Model,
+    model: pmt.model.Model,
     files: Sequence[str | os.PathLike[str]],
     *,
     top: int = 1,

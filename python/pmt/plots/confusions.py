@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from pmt._util.checks import check_type, checked_names
+from pmt._util.optional_types import Axes
 from pmt._util.plots import panels, plain_text
 from pmt.model import Confusion
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 def plot_confusions(

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pmt._util.checks import checked_range, kind_of
+from pmt._util.optional_types import Axes
 from pmt._util.plots import add_legend, bar_style, mark_sizes, one_axes, plain_text
 from pmt.profiling.profile import Profile
 from pmt.train.costs.memory import PARTS
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # A plan tells some of the activations apart.
 _PLACES = (*PARTS, "kept", "query", "perturbed", "scratch")

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pmt._util.checks import check_type
+from pmt._util.optional_types import Axes
 from pmt._util.plots import COLORS, SMALL, panels, plain_text
 from pmt._util.text import counted
 from pmt.train.choose import Candidate, Selection
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _LABELS = {
     "loss": "loss on the held-out images (nats)",

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from pmt._util.arrays import Uint8Array
 from pmt._util.checks import check_type
+from pmt._util.optional_types import Axes
 from pmt._util.plots import SMALL, one_axes, plain_text
 from pmt._util.text import counted
 from pmt.sheets import Sheet
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _GAP = 0.06  # between tiles, as a share of a tile
 _INCHES = 0.75  # of a tile

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pmt._util.checks import check_type
 from pmt._util.extras import import_extra
+from pmt._util.optional_types import Axes
 from pmt._util.plots import SMALL, add_legend, one_axes
 from pmt.plots.memory import part_style
 from pmt.profiling.step_memory import KINDS, StepMemory
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # Titles of more stretches are written aslant.
 _LEVEL_TITLES = 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,15 +13,13 @@ from pmt import _core
 from pmt._util.arrays import DoubleArray, Int32Array
 from pmt._util.checks import check_type, checked_integer, checked_names
 from pmt._util.frames import data_frame
+from pmt._util.optional_types import DataFrame
 from pmt._util.text import counted, html_table, table
 from pmt.datasets import Dataset
 from pmt.model import Confusion, Evaluation, ImageScores, Model, load
 from pmt.model.class_checks import warn_of_unlike_classes
 from pmt.model.model import check_model
 from pmt.protocol.data_source import DataSource, check_source
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 Z = 1.959964  # 95 %
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -356,13 +356,23 @@ class DataSource:
     def _found(self, split: str) -> Dataset | ImageFiles:
         return find(self.data, split, self._names, self.labels, self._groups(split))
 
+    def _bundled(self, split: str) -> Dataset:
+        data, names = datasets.bundled(split), self._names
+        if names is not None and len(names) != len(data.class_names):
+            raise OptionError(
+                "class_names",
+                f" gives {counted(len(names), 'name')} for the {len(data.class_names)} classes of "
+                "the bundled images: give one name a class, or leave it out",
+            )
+        return data if names is None else replace(data, class_names=names)
+
     def _has_arrays(self) -> bool:
         folder = Path(self.data)
         return has_cifar(folder) or has_idx(folder)
 
     def _read_clean(self, split: str, model: Model) -> Dataset:
         if self.data == BUNDLED:
-            return datasets.bundled(split)
+            return self._bundled(split)
         found = self._found(split)
         if isinstance(found, ImageFiles):
             alike = common_size(found.paths) is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,21 +11,18 @@ from pmt import methods
 from pmt._util.arrays import Array, FloatArray, Int64Array
 from pmt._util.checks import checked_array
 from pmt._util.extras import missing_extra
+from pmt._util.optional_types import Self
 from pmt.model import Model
 from pmt.model.loading import load
 from pmt.model.scores import class_logits, probabilities
 from pmt.train.option_fields import refuse_unknown
+from pmt.train.run.result import RunResult
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
     from sklearn.utils.validation import check_is_fitted
 except ImportError as error:
     raise missing_extra("pmt.sklearn needs scikit-learn", "sklearn") from error
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
-    from pmt.train.run.result import RunResult
 
 _OWN = ("model", "method", "threads")
 

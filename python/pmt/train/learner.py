@@ -193,7 +193,7 @@ class Learner:
         self._model = without_statistics(model)
         self._takes_frames = choose_input
         image, clean = learner_image(model, samples, windows)
-        check_kept_activations(clean, keeps_activations)
+        check_clean(clean, choose_input, keeps_activations)
         place = None if storage is None else checked_path("storage", storage)
         epochs = epochs_of(model, options)
         keeps = (keeps_confirmed, keeps_activations)
@@ -206,7 +206,7 @@ class Learner:
                 f"storage={str(place)!r} holds states of another model, of other layers to train, "
                 "or of another choice of windows= or choose_input=: choose another file"
             )
-        self._sizes, self._samples = sizes, samples
+        self._sizes, self._samples, self._clean = sizes, samples, clean
 
     def observe(
         self,
@@ -268,6 +268,12 @@ class Learner:
         self._refuse_while_running("begin()")
         if self.on_trial:
             raise ValueError("begin() needs a state that is confirmed: confirm() or roll_back()")
+        if phase == "align" and self._clean is None:
+            raise ValueError(
+                "phase='align' needs a model with statistics of clean images, and this learner's "
+                "holds none; make one of pmt.statistics(model, images) (pmt statistics), which "
+                "adds them"
+            )
         self._core.begin(phase)
 
     def run(self, steps: int = 0, milliseconds: int = 0) -> bool:
@@ -373,7 +379,8 @@ class Learner:
     def model(self) -> Model:
         """Return the model with the parameters in force, without statistics of clean images.
 
-        It is refused where :meth:`predict` is.
+        It is refused where :meth:`predict` is. A learner made of it aligns once
+        :func:`pmt.statistics` has added statistics.
         """
         model = Model(self._core.image_in_force())
         section = self._core.stage_in_force()
@@ -439,14 +446,17 @@ def epochs_of(
     return options.to_core(), layers, options.batch, options.epochs, options.learning_rate
 
 
-def check_kept_activations(clean: object, keeps_activations: bool) -> None:
-    """Raise a ValueError where activations are to be kept, and no channels are aligned."""
-    if keeps_activations and clean is None:
-        raise ValueError(
-            "keeps_activations=True keeps what alignment reads, and the model holds no statistics "
-            "of clean images to align to; pmt.statistics(model, images) (pmt statistics) adds "
-            "them, or leave it out"
-        )
+def check_clean(clean: object, choose_input: bool, keeps_activations: bool) -> None:
+    """Raise a ValueError where an argument is about alignment, and no channels are aligned."""
+    for name, is_given, use in (
+        ("choose_input", choose_input, "aligns behind the filters"),
+        ("keeps_activations", keeps_activations, "keeps what alignment reads"),
+    ):
+        if is_given and clean is None:
+            raise ValueError(
+                f"{name}=True {use}, and the model holds no statistics of clean images to align "
+                "to; pmt.statistics(model, images) (pmt statistics) adds them, or leave it out"
+            )
 
 
 def plan_sizes(

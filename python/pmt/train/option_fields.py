@@ -10,10 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-import numpy as np
-
 from pmt import _core
-from pmt._util.checks import checked_word
+from pmt._util.checks import checked_word, plain_number
 from pmt._util.text import did_you_mean
 from pmt.errors import OptionWarning
 
@@ -71,7 +69,7 @@ class Range:
     def check(self, name: str, value: object) -> Any:
         """Return a number of the range; refuse any other, and values that are no number."""
         whole = isinstance(self.low, int)
-        value = value.item() if isinstance(value, np.number) else value
+        value = plain_number(value)
         if isinstance(value, bool) or not isinstance(value, (int,) if whole else (int, float)):
             kind = f"{'an int' if whole else 'a number'} ({self._rule('x', str)})"
             text = ", not text" if isinstance(value, str) else ""
@@ -136,7 +134,7 @@ class _Anything:
     rule: str
 
     def check(self, name: str, value: object) -> Any:
-        value = value.item() if isinstance(value, np.bool_) else value
+        value = plain_number(value)
         if not isinstance(value, self.kind):
             raise TypeError(f"{name}={value!r} must be {self.rule}")
         return value

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pmt import _core
 from pmt._util.checks import checked_word, kind_of
+from pmt._util.optional_types import Unpack
 from pmt.train.losses import LossNames, core_word
 from pmt.train.option_fields import (
     CORE,
@@ -27,9 +28,6 @@ from pmt.train.prepare.preparation import (
 )
 from pmt.train.run.keep_best import BACKTRACK, HELD_OUT_SHARE, KEEP_BEST
 from pmt.train.schedule import BATCH, EPOCHS, FINAL_LEARNING_RATE, LAYERS, LEARNING_RATES, MACS
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 
 @document_options

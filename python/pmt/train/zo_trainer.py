@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pmt import _core
 from pmt._util.checks import checked_integer, checked_samples
+from pmt._util.optional_types import Unpack
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import DataLike
 from pmt.model import Model
@@ -25,9 +26,6 @@ from pmt.train.options import preset as _preset
 from pmt.train.prepare.preparation import without_head
 from pmt.train.stepper import CoreStepper, Stepper
 from pmt.train.trainer import Trainer
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 
 class ZOTrainer(Trainer):

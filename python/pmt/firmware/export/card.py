@@ -10,7 +10,7 @@ import numpy as np
 
 from pmt import _core
 from pmt._util.arrays import Array, Int8Array
-from pmt.firmware.export.task import Step, Task, check_steps
+from pmt.firmware.export.task import Step, Task, checked_steps
 from pmt.model.card import (
     BLOCK,
     CARD_MAGIC,
@@ -72,7 +72,7 @@ def build_card(task: Task, expected: Expected, save_interval: int = SAVE_INTERVA
     A ValueError says that ``save_interval``, the steps from one checkpoint to the next, is out of
     range, or that the samples do not fit a card of 4 GB.
     """
-    check_steps("save_interval", save_interval)
+    save_interval = checked_steps("save_interval", save_interval)
     model, image = task.model.core, task.model.image()
     contents = {
         **_trained(task),

@@ -16,6 +16,7 @@ import numpy as np
 from pmt import _core
 from pmt._util.checks import checked_flag
 from pmt._util.text import counted, table
+from pmt.errors import TableError
 from pmt.firmware.export import layout
 from pmt.firmware.export.folder import LEARNER_FILE, checked_out, write_project
 from pmt.firmware.export.linked import LINKED_NAME, LinkedParts, linked_parts
@@ -27,7 +28,7 @@ from pmt.model.loading import load
 from pmt.model.model import check_model
 from pmt.train.learner import (
     LearnerSizes,
-    check_kept_activations,
+    check_clean,
     epochs_of,
     learner_image,
     learner_room,
@@ -264,7 +265,7 @@ def export_learner(
     if choose_input:
         model = with_any_stage(model)
     image, clean = learner_image(model, samples, windows)
-    check_kept_activations(clean, keeps_activations)
+    check_clean(clean, choose_input, keeps_activations)
     epochs = epochs_of(model, options)
     keeps = (keeps_confirmed, keeps_activations)
     sizes = plan_sizes(image, clean, windows, choose_input, samples, held_out, *keeps, epochs)
@@ -354,9 +355,9 @@ def _check_fits(report: LearnerExport, board: Target) -> None:
             kind, remedy = "learner", f"take fewer samples, or {other}"
             if report.samples == 0:
                 kind, remedy = "program", "take a larger board, or a smaller model"
-            raise ValueError(
-                f"the {kind} takes {used:,} bytes of {name}, and there are {budget:,}; {remedy}\n"
-                f"{report.memory_table()}"
+            raise TableError(
+                f"the {kind} takes {used:,} bytes of {name}, and there are {budget:,}; {remedy}",
+                report.memory_table(),
             )
 
 

@@ -31,7 +31,7 @@ from pmt.firmware.export.target import Target, find_target, parse_size
 from pmt.firmware.export.task import (
     BlockSelection,
     Task,
-    check_steps,
+    checked_steps,
     make_task,
     select_blocks,
     with_held_out,
@@ -150,7 +150,7 @@ def export(
     """
     board = find_target(target, like)
     layout.check_format(format, board)
-    check_steps("save_interval", save_interval)
+    save_interval = checked_steps("save_interval", save_interval)
     out = checked_out(out, force=force, learner=False)
     task_of = partial(
         make_task,

@@ -323,6 +323,7 @@ def _crystal_hz(values: Mapping[str, Any], name: str, chip: _Chip) -> int:
     return hz
 
 
+_ADDRESSES = 2**32
 _UNITS = {"": 1, "K": 1024, "M": 1024 * 1024}
 
 
@@ -335,6 +336,8 @@ def parse_size(name: str, value: str | int) -> int:
     size = int(match[1]) * _UNITS[match[2].upper()] if match else 0
     if size < 1:
         raise ValueError(f"{name}={value!r} must be a number of bytes, such as 262144, 256K or 1M")
+    if size > _ADDRESSES:
+        raise ValueError(f"{name}={value!r} must be at most 4096M, all that 32 bits address")
     return size
 
 

@@ -9,7 +9,13 @@ import numpy as np
 
 from pmt import _core
 from pmt._util.arrays import Array, FloatArray, Int8Array, Int64Array
-from pmt._util.checks import check_type, checked_array, checked_candidates, checked_integer
+from pmt._util.checks import (
+    check_type,
+    checked_array,
+    checked_candidates,
+    checked_integer,
+    plain_number,
+)
 from pmt._util.text import c_text, counted
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import checksums
@@ -70,13 +76,15 @@ class Task:
         return _core.DeviceMemory(self.model.core, self.options, self.layers, self.batch)
 
 
-def check_steps(name: str, value: int) -> None:
-    """Raise ValueError unless a number of steps is whole and within 1..:data:`MOST_STEPS`."""
+def checked_steps(name: str, value: int) -> int:
+    """Return a whole number of steps within 1..:data:`MOST_STEPS`; a ValueError tells of others."""
+    value = plain_number(value)
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MOST_STEPS:
         raise ValueError(
             f"{name}={value!r} must be a whole number of steps, 1..{MOST_STEPS}; a longer training "
             "is exported again from where the board has come"
         )
+    return value
 
 
 def make_task(
@@ -95,7 +103,7 @@ def make_task(
 
     The task has only those samples of the data set that the steps use, and a run's mean prediction.
     """
-    check_steps("steps", steps)
+    steps = checked_steps("steps", steps)
     model, run_options, first, prepared, state = _read_source(source)
     dataset = model.match_classes(dataset)
     image = model.image()

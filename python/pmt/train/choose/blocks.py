@@ -13,9 +13,9 @@ from pmt._util.checks import (
     check_type,
     checked_candidates,
     checked_flag,
-    checked_integer,
     checked_names,
     checked_path,
+    checked_range,
     checked_word,
 )
 from pmt._util.progress import ProgressLine
@@ -34,6 +34,7 @@ from pmt.train.prepare.preparation import without_head
 from pmt.train.zo_trainer import ZOTrainer
 
 CRITERIA = ("loss", "accuracy")
+MOST_SEEDS = 1000
 _MACS_A_UNIT = 10**6
 
 
@@ -231,8 +232,7 @@ def _trainers(
 ) -> list[tuple[str, ZOTrainer]]:
     """Return the trainer of each trial run, with its candidate's name."""
     checked_candidates(names)
-    if checked_integer("seeds", seeds) < 1:
-        raise ValueError(f"seeds={seeds} must be 1 or more")
+    seeds = checked_range("seeds", seeds, 1, MOST_SEEDS)
     made = []
     for name in names:
         layers = name.replace("+", ",")

@@ -27,7 +27,7 @@ from pmt._util import atomic_file
 from pmt._util.arrays import Array
 from pmt._util.checks import checked_integer, checked_names, checked_path
 from pmt._util.folder_lock import FolderLock
-from pmt._util.places import check_place
+from pmt._util.places import check_folder_place
 from pmt._util.text import html_table
 from pmt.datasets.array_files import npz_bytes
 from pmt.errors import ExistingFileError, FileError, FolderBusyError, MissingFileError
@@ -106,11 +106,7 @@ class RunFolder:
     def check_free(self) -> None:
         """Raise FileExistsError unless the folder is empty or left by a run killed at its start."""
         what = f"out={str(self.path)!r}"
-        check_place(self.path, what)
-        if self.path.is_symlink() and not self.path.exists():
-            raise ExistingFileError(
-                f"{what} is a link to a folder that is not there; make the folder"
-            )
+        check_folder_place(self.path, what)
         if not self.path.exists():
             return
         names = set()

@@ -6,20 +6,17 @@ import html
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pmt._util.extras import import_extra
 from pmt._util.frames import data_frame
+from pmt._util.optional_types import Axes, DataFrame
 from pmt._util.plots import COLORS, FAINT, SMALL, one_axes
 from pmt._util.text import counted, html_table, shortened, table
 from pmt.model import Model
 from pmt.train.prepare.preparation import HEADS
 from pmt.train.run.keep_best import FEW
 from pmt.train.run.metrics import StateRecord
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from pandas import DataFrame
 
 _VALID = ("valid_loss", "valid_accuracy")
 _STATES = {
