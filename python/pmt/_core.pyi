@@ -230,7 +230,7 @@ class Learner:
         keeps_confirmed: bool,
         keeps_activations: bool,
         epochs: tuple[Options, tuple[int, ...], int, int, float] | None = None,
-        storage: str = "",
+        storage: str | bytes = "",
     ) -> None: ...
     def predict(
         self, images: Int8Array | Uint8Array

@@ -246,6 +246,18 @@ BAD_INPUT = {
     "severity alone": (
         "eval {model} --data {data} --severity 2", "--severity 2 needs --corruption NAME"
     ),
+    "seed of a corruption alone": (
+        "eval {model} --data {data} --corruption-seed 3",
+        "--corruption-seed 3 needs --corruption NAME",
+    ),
+    "labels that the data has not": (
+        "eval {model} --data bundled --coarse-labels",
+        "labels='coarse': the bundled images are not of CIFAR-100; leave it out",
+    ),
+    "images to measure on, and no data": (
+        "quantize {model} --calibrate {data} --out {out}.pmt --eval-images 5",
+        "--eval-images 5 needs --eval DIR",
+    ),
     "no data": ("eval {model} --data {out}", "{out}: no such file or folder; check the path"),
     "no model": ("eval {out}.pmt --data {data}", "path='{out}.pmt': there is no such file"),
     "split": ("eval {model} --data {data} --split valid",

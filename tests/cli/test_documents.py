@@ -15,6 +15,7 @@ from pages import own_pages
 PAGES = (
     "README.md",
     "docs/guides/exporters.md",
+    "docs/guides/input_stage.md",
     "docs/guides/learner.md",
     "docs/guides/selection.md",
     "docs/reference/cli.md",

@@ -1,5 +1,6 @@
 """`pmt.Learner`: what runs on a board, on this machine."""
 
+import os
 import re
 import subprocess
 import sys
@@ -490,6 +491,58 @@ def test_a_storage_is_one_process_s(model, tmp_path):
     del learner
     assert not place.with_name("states.bin.lock").exists()
     assert subprocess.run(other, capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
+def test_a_fork_leaves_the_storage_to_its_parent(model, noisy, tmp_path):
+    place = tmp_path / "states.bin"
+    learner = pmt.Learner(model, samples=40, storage=place)
+    learner.observe(noisy.images[:40])
+    learner.learn("align")
+    child = os.fork()
+    if child == 0:
+        found = 0
+        for call in (learner.commit, lambda: pmt.Learner(model, samples=40, storage=place)):
+            try:
+                call()
+            except pmt.errors.FolderBusyError:
+                found += 1
+        os._exit(found)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
+    learner.commit()
+    learner.confirm()
+    assert pmt.Learner(model, samples=40, storage=place).in_force == "aligned"
+
+
+def test_a_storage_that_is_replaced_or_left_behind(model, noisy, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    learner = pmt.Learner(model, samples=40, storage="states.bin")
+    learner.observe(noisy.images[:40])
+    learner.learn("align")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    learner.commit()
+    place = tmp_path / "states.bin"
+    (tmp_path / "copy.bin").write_bytes(place.read_bytes())
+    (tmp_path / "copy.bin").replace(place)
+    with pytest.raises(FileNotFoundError, match="could not be stored: the file is gone"):
+        learner.confirm()
+    assert learner.on_trial
+
+
+def test_a_storage_of_any_name(model, tmp_path):
+    assert pmt.Learner(model, samples=40, storage=tmp_path / "\udcff.bin").in_force == "original"
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(OSError, match="the states could not be stored"):
+        pmt.Learner(model, samples=40, storage=tmp_path / "loop")
+
+
+def test_pixels_as_floats_are_told(model, noisy):
+    learner = pmt.Learner(model, samples=40)
+    for call in (learner.observe, learner.predict, lambda x: align(model.copy(), x)):
+        with pytest.warns(UserWarning, match=r"look like pixels 0\.\.255"):
+            call(noisy.images[:20].astype(np.float32))
 
 
 @pytest.mark.skipif(not Path("/dev/null").exists(), reason="there is no such device")

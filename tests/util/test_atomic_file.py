@@ -108,6 +108,14 @@ def test_a_link_a_mode_and_a_pipe_stay_what_they_are(tmp_path):
 FOREIGN = OSError(errno.ENOSPC, "full", "/another/file")
 
 
+def test_a_pipe_that_is_linked_is_written():
+    read, write = os.pipe()
+    with os.fdopen(read, "rb") as reader:
+        atomic_file.write_text(f"/dev/fd/{write}", "figures")
+        os.close(write)
+        assert reader.read() == b"figures"
+
+
 @pytest.mark.parametrize(
     "error", [KeyboardInterrupt(), ValueError("x"), FOREIGN, OSError("no number"), TimeoutError()]
 )

@@ -30,13 +30,15 @@ def writing(path: str | Path, size: int) -> Iterator[BinaryIO]:
     `size` is the number of bytes, for the error.
     """
     path = Path(path)
-    if path.is_symlink():
-        path = Path(os.path.realpath(path))
     mode = _mode(path)
     if mode is not None and not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        with path.open("wb") as file:
+        with path.open(
+            "wb"
+        ) as file:  # by its link, too: a pipe's, as /dev/stdout, leads to no path
             yield file
         return
+    if path.is_symlink():
+        path = Path(os.path.realpath(path))
     remove_strays(path)
     aside = aside_of(path)
     try:

@@ -107,7 +107,7 @@ def checked_names(argument: str, names: object) -> tuple[str, ...]:
     """Return a sequence of names as a tuple, or raise a TypeError that names `argument`."""
     if isinstance(names, str):
         raise TypeError(f"{argument}={names!r} must be a sequence of names, not one text")
-    if not is_iterable(names):
+    if not is_iterable(names) or isinstance(names, (set, frozenset)):  # whose order is by chance
         raise TypeError(f"{argument}={names!r} must be a sequence of names")
     checked = tuple(names)
     for name in checked:

@@ -281,10 +281,9 @@ def data_source(arguments: argparse.Namespace) -> DataSource:
     names = arguments.class_names or ""
     groups = arguments.groups or ""
     if name is None:
-        if arguments.severity is not None:
-            raise ValueError(f"--severity {arguments.severity} needs --corruption NAME")
-        if arguments.constants is not None:
-            raise ValueError(f"--constants {arguments.constants} needs --corruption NAME")
+        for option in ("severity", "constants", "corruption_seed"):
+            if (given := getattr(arguments, option)) is not None:
+                raise ValueError(f"{flag(option)} {given} needs --corruption NAME")
         path = data_path(arguments.data)
         return DataSource(path, labels=labels, class_names=names, groups=groups)
     if name not in corruptions.names():

@@ -87,6 +87,8 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
     out = checked_model_out(arguments.out, arguments.model, replace=arguments.force)
     names = arguments.class_names
+    if arguments.eval_images and arguments.eval is None:
+        raise ValueError(f"--eval-images {arguments.eval_images} needs --eval DIR")
     result = call(
         quantize_model,
         arguments,

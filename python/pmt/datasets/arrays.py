@@ -246,6 +246,11 @@ def checked_class_names(class_names: Sequence[str]) -> tuple[str, ...]:
                 "class_names",
                 f" holds {name!r} twice or blank: names must differ; give each class its own",
             )
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            text = f" holds {name!r}, which UTF-8 cannot write: give the class another name"
+            raise OptionError("class_names", text) from None
         seen.add(name)
     return checked
 

@@ -8,7 +8,7 @@ import numpy as np
 from pmt import _core
 from pmt._core import DEAD_CHANNEL_SCALE
 from pmt._util.arrays import Array, FloatArray, Int8Array, Int32Array
-from pmt._util.checks import is_iterable, plain_number
+from pmt._util.checks import is_iterable, plain_number, refuse_mask
 from pmt._util.text import nearest, shortened
 from pmt.errors import OptionError
 from pmt.net.image import build_image, read_graph, read_stage
@@ -213,6 +213,7 @@ def _read_only(array: Array) -> Array:
 
 def _checked(name: str, array: Array, present: Array, layer: str | int) -> Array:
     """Return new values as they are, if dtype and shape are those of the present ones."""
+    refuse_mask(name, array)
     if not isinstance(array, np.ndarray) or array.dtype != present.dtype:
         found = array.dtype if isinstance(array, np.ndarray) else type(array).__name__
         raise TypeError(

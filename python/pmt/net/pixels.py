@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pmt._util.arrays import DoubleArray, Int8Array
-from pmt._util.checks import warn_of_argument
+from pmt._util.checks import refuse_mask, warn_of_argument
 from pmt.errors import OptionWarning
 from pmt.net.graph import Graph, Tensor
 from pmt.net.ops import Shape
@@ -216,6 +216,7 @@ def whole_steps(formula: PixelFormula, source: Tensor) -> PixelFormula:
 
 def per_channel(name: str, values: Numbers, channels: int, default: float) -> Vector:
     """Return an option as one finite number per channel."""
+    refuse_mask(name, values)
     try:
         array = np.asarray(default if values is None else values, np.float64)
     except (TypeError, ValueError):

@@ -358,6 +358,10 @@ class DataSource:
 
     def _bundled(self, split: str) -> Dataset:
         data, names = datasets.bundled(split), self._names
+        if self.labels != "fine":
+            raise ValueError(
+                f"labels={self.labels!r}: the bundled images are not of CIFAR-100; leave it out"
+            )
         if names is not None and len(names) != len(data.class_names):
             raise OptionError(
                 "class_names",

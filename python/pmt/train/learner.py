@@ -200,7 +200,7 @@ class Learner:
         sizes = (image, clean, windows, choose_input, samples, held_out, *keeps, epochs)
         self._states = None if place is None else StateFile(place)
         with self._storing():
-            self._core = _core.Learner(*sizes, str(place or ""))
+            self._core = _core.Learner(*sizes, b"" if place is None else os.fsencode(place))
         if self._core.replaces_others:
             raise ValueError(
                 f"storage={str(place)!r} holds states of another model, of other layers to train, "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,15 +27,17 @@ class StateFile:
     _open: ClassVar[WeakValueDictionary[Path, StateFile]] = WeakValueDictionary()
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path = path.absolute()
         self._lock: FolderLock | None = None
-        real = path.resolve()
+        self._process = os.getpid()
+        real = Path(os.path.realpath(path))
         if real.exists() and not (real.is_file() or real.is_dir()):
             raise ValueError(f"storage={str(path)!r} is no regular file: choose another file")
-        with explaining(_PROBLEM, path), real.open("a+b"):
-            pass  # made where it is missing
+        with explaining(_PROBLEM, path), real.open("a+b") as file:  # made where it is missing
+            self._file = _identity(os.fstat(file.fileno()))
         earlier = self._open.get(real)
-        if earlier is not None:  # such as that of a notebook's cell that runs again
+        if earlier is not None and earlier._is_this_process_s:
+            # Such as that of a notebook's cell that runs again.
             self._lock, earlier._lock = earlier._lock, None
         else:
             lock = FolderLock(real.with_name(f"{real.name}.lock"), of_thread=False)
@@ -45,16 +48,25 @@ class StateFile:
     @contextmanager
     def storing(self) -> Iterator[None]:
         """Explain an OSError of the block; one says first if the file is gone or another's."""
-        if self._lock is None:
+        if self._lock is None or not self._is_this_process_s:
+            who = "a newer learner" if self._lock is None else "the parent of this process"
             raise FolderBusyError(
-                f"{_PROBLEM}: a newer learner has storage={str(self.path)!r}; go on with that one"
+                f"{_PROBLEM}: {who} has storage={str(self.path)!r}; go on with that one"
             )
-        if not self.path.is_file():
+        if not self.path.is_file() or _identity(self.path.stat()) != self._file:
             text = f"{_PROBLEM}: the file is gone; open a new learner"
             raise FileNotFoundError(errno.ENOENT, text, str(self.path))
         with explaining(_PROBLEM, self.path):
             yield
 
     def __del__(self) -> None:
-        if self._lock is not None:
+        if self._lock is not None and self._is_this_process_s:
             self._lock.release()
+
+    @property
+    def _is_this_process_s(self) -> bool:
+        return self._process == os.getpid()  # not so after a fork
+
+
+def _identity(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino

@@ -351,8 +351,9 @@ def _check_fits(report: LearnerExport, board: Target) -> None:
         ("flash", report.flash_used, report.flash_bytes),
     ):
         if used > budget:
-            other = "no windows" if report.windows else "frames='host'"
-            kind, remedy = "learner", f"take fewer samples, or {other}"
+            kind, remedy = "learner", "take fewer samples"
+            if report.windows or report.frames != "host":
+                remedy += ", or no windows" if report.windows else ", or frames='host'"
             if report.samples == 0:
                 kind, remedy = "program", "take a larger board, or a smaller model"
             raise TableError(

@@ -17,6 +17,7 @@ from pmt._util.arrays import Array, FloatArray, Int8Array, Uint8Array
 from pmt._util.checks import check_callable, check_type, checked_range
 from pmt._util.processes import thread_count
 from pmt.model import Model
+from pmt.model.input_conversion import check_floats
 from pmt.model.model import check_model
 from pmt.net.graph import STATISTICS_KEY
 from pmt.protocol import DataSource
@@ -197,6 +198,7 @@ def prepared_images(model: Model, images: Array) -> Int8Array:
     """Return a model's int8 input of images to measure, of which there must be one."""
     inputs = model.prepare(images)
     check_some(images)
+    check_floats(model.core, images, "images", stacklevel=4)
     return inputs
 
 
