@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx_networks import Network, quantized_statically, run
+from onnx_networks import Network, onnx, quantized_statically, run
 
 import pmt
 from pmt.formats.onnx import float_importer
@@ -147,3 +147,28 @@ def test_an_input_with_two_scales_is_refused(tmp_path):
     path = net.save(path, net.quantized(net.add("Conv", [both, weights]), 0.01, 0), SHAPE)
     with pytest.raises(ValueError, match=r"reads 'input' in float.* 0\.004, and elsewhere with"):
         pmt.load(path)
+
+
+@pytest.mark.parametrize("activations", ["QInt8", "QUInt8"])
+def test_a_padding_of_a_constant_node_is_read(activations, tmp_path):
+    def start(net: Network, x: str) -> str:
+        zero = net.add("Constant", [], value_float=0.0)
+        return net.add("Pad", [x, net.constant([0, 0, 1, 1, 0, 0, 1, 1], np.int64), zero])
+
+    source = saved(tmp_path / "net.onnx", start)
+    path = quantized_statically(source, [image[None] for image in real(noise())], activations)
+    assert most_steps(path, noise()) <= 1
+
+
+def test_weights_of_constant_nodes_need_the_preprocessing_of_the_quantizer(tmp_path):
+    net = Network()
+    weights = net.rng.normal(0.3, 0.4, (4, 1, 3, 3)).astype(np.float32)
+    x = net.add("Conv", ["x", net.add("Constant", [], value=onnx.numpy_helper.from_array(weights))])
+    source = net.save(tmp_path / "net.onnx", net.head(net.add("GlobalMaxPool", [x]), 4), SHAPE)
+    with pytest.raises(ValueError, match=r"zero points other than 0.*; quant_pre_process first"):
+        pmt.load(quantized_on(source, noise()), input_mean=0, input_std=255)
+
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+
+    quant_pre_process(source, source)
+    assert most_steps(quantized_on(source, noise()), noise()) <= 1
