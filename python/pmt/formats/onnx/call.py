@@ -149,7 +149,8 @@ class Call:
             if wrong.size:
                 raise Unsupported(
                     f"its weights have zero points other than 0, such as {int(wrong[0])}",
-                    "quantize weights symmetrically: extra_options={'WeightSymmetric': True}",
+                    "quantize weights symmetrically: extra_options={'WeightSymmetric': True}; "
+                    "quant_pre_process first, which makes initializers of Constant nodes",
                 )
             return value.values, value.scales, value.axis
         if isinstance(value, np.ndarray) and not self.draft.quantized:
@@ -234,7 +235,8 @@ def quantize(call: Call) -> View | Array:
     scale, zero = (part.reshape(shape) for part in (scales, zeros))
     limits = np.iinfo(dtype)
     steps = np.rint(value.astype(np.float32) / scale.astype(np.float32)) + zero
-    return np.clip(steps, limits.min, limits.max).astype(dtype)
+    # NumPy makes a scalar of an array without axes.
+    return np.asarray(np.clip(steps, limits.min, limits.max), dtype)
 
 
 def dequantize(call: Call) -> View | QuantizedConstant:

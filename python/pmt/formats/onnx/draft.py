@@ -42,6 +42,10 @@ Vector = DoubleArray
 Quantization = tuple[float, int]  # scale, zero point of int8
 
 OPEN: Bounds = (-np.inf, np.inf)
+QUANTIZE_BEFORE = (
+    "put a QuantizeLinear and a DequantizeLinear in front of it, or give the float network to "
+    "`pmt quantize`"
+)
 _MEMORY_ORDER = "HWC"
 _SAME_STEP = 1e-3  # of a scale: what float32 may lose
 
@@ -198,11 +202,14 @@ class Draft:
         Unsupported is raised if the op reads a value that a quantized network never quantizes.
         """
         for view in sources:
-            if self.quantized and view.raw and kind not in (*KEEPING_KINDS, *JOINING_KINDS):
+            keeps = kind in (*KEEPING_KINDS, *JOINING_KINDS)
+            if kind == "average_pool":  # the importer looks at the input's scale
+                keeps = view.tensor == 0
+            if self.quantized and view.raw and not keeps:
                 raise Unsupported(
                     f"it reads {self.tensors[view.tensor].name!r} in float, without QuantizeLinear "
                     "and DequantizeLinear between",
-                    "quantize every activation (onnxruntime.quantization.quantize_static does)",
+                    QUANTIZE_BEFORE,
                 )
         self._require_room(size, more.get("weights"))
         name = self.unique(name)

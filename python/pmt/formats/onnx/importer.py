@@ -14,14 +14,21 @@ import numpy.typing as npt
 
 from pmt.formats.layers import UNIT_WEIGHT, check_imported, settle_ties, unit_layer
 from pmt.formats.notes import noted_metadata
-from pmt.formats.onnx.draft import OPEN, Draft, DraftOp, DraftTensor, Quantization
+from pmt.formats.onnx.draft import OPEN, QUANTIZE_BEFORE, Draft, DraftOp, DraftTensor, Quantization
 from pmt.formats.onnx.lowering import graph_fields, read_draft
 from pmt.net.float_graph import Bounds
 from pmt.net.graph import Graph, Op, Tensor, is_layer
 from pmt.net.ops import JOINING_KINDS, KEEPING_KINDS
-from pmt.net.pixels import MOST_PIXEL_CHANNELS, Numbers, pixel_formula
+from pmt.net.pixels import (
+    MOST_PIXEL_CHANNELS,
+    Numbers,
+    PixelFormula,
+    pixel_formula,
+    real_ends,
+)
 
 _COARSEST = 2  # steps of an average's output that a step of its input may be
+_MOST_CUT = 1.0  # steps that the ends of an averaged input may lose
 _LARGEST_BIAS = 2.0**31 - 1
 
 
@@ -39,7 +46,7 @@ def read(path: str | Path, *, input_mean: Numbers = None, input_std: Numbers = N
     """
     path = Path(path)
     model, draft, output = read_draft(path, quantized=True)
-    _settle_scales(draft, path.name)
+    averaged = _settle_scales(draft, path.name)
     tensors = [
         Tensor(tensor.name, *tensor.size, *_quantization(draft, index))
         for index, tensor in enumerate(draft.tensors)
@@ -53,6 +60,9 @@ def read(path: str | Path, *, input_mean: Numbers = None, input_std: Numbers = N
         note=model.note,
         stored=model.input_dtype,
     )
+    if averaged is not None:
+        known = input_mean is not None or input_std is not None
+        _require_covered(tensors[0], pixels if known else None, path.name, averaged.name)
     graph = Graph(
         tensors=tensors,
         ops=[_op(draft, op) for op in draft.ops],
@@ -65,13 +75,14 @@ def read(path: str | Path, *, input_mean: Numbers = None, input_std: Numbers = N
     return graph
 
 
-def _settle_scales(draft: Draft, source: str) -> None:
-    """Give every activation a scale; where a pool, pad or reshape changes it, add a layer."""
+def _settle_scales(draft: Draft, source: str) -> DraftOp | None:
+    """Give every activation a scale; where a pool, pad or reshape changes it, add a layer.
+
+    A pool is returned that averages the input in float, so that the input has the pool's scale.
+    """
     tensors = draft.tensors
-    for op in reversed(draft.ops):
-        for read in (tensors[index] for index in op.inputs):
-            if op.kind in (*KEEPING_KINDS, *JOINING_KINDS) and read.quantization is None:
-                read.quantization = tensors[op.output].quantization
+    borrowed = _borrow_scales(draft, source)
+    averages = [op for op in draft.ops if op.kind == "average_pool" and 0 in op.inputs]
     ops: list[DraftOp] = []
     for op in draft.ops:
         first, last = tensors[op.inputs[0]], tensors[op.output]
@@ -95,6 +106,50 @@ def _settle_scales(draft: Draft, source: str) -> None:
             f"{source}: the outputs of {', '.join(bare[:8])} have no QuantizeLinear after them: "
             "quantize every activation, the network's output too (quantize_static does)"
         )
+    return averages[0] if averages and 0 in borrowed else None
+
+
+def _borrow_scales(draft: Draft, source: str) -> set[int]:
+    """Give activations read in float the scale of a later one, and return those of them.
+
+    Averages may have a smaller range than their input: only the network's input gets their scale.
+    """
+    tensors = draft.tensors
+    borrowed: set[int] = set()
+    for op in reversed(draft.ops):
+        given = tensors[op.output].quantization
+        if op.kind not in (*KEEPING_KINDS, *JOINING_KINDS) or given is None:
+            continue
+        for index in op.inputs:
+            own = tensors[index].quantization
+            if own is None:
+                if op.kind != "average_pool" or index == 0:
+                    tensors[index].quantization = given
+                    borrowed.add(index)
+            elif index in borrowed and own != given:
+                raise ValueError(
+                    f"{source}: {op.name!r} reads {tensors[index].name!r} in float, which is "
+                    f"quantized after it with the scale {given[0]:.3g}, and elsewhere with "
+                    f"{own[0]:.3g}: {QUANTIZE_BEFORE}"
+                )
+    return borrowed
+
+
+def _require_covered(first: Tensor, pixels: PixelFormula | None, source: str, name: str) -> None:
+    """Refuse an average of the input in float unless its scale holds all pixels, by a formula.
+
+    A formula that was found from the scale says nothing.
+    """
+    if pixels is not None:
+        steps = np.array(real_ends(pixels)) / first.scale + first.zero_point
+        if steps.min() >= -128 - _MOST_CUT and steps.max() <= 127 + _MOST_CUT:
+            return
+    low, high = ((step - first.zero_point) * first.scale for step in (-128, 127))
+    raise ValueError(
+        f"{source}: {name!r} averages the input in float, and only the averages have a scale, for "
+        f"{low:.3g} to {high:.3g}: the input may go beyond, and would be cut before it is "
+        f"averaged; {QUANTIZE_BEFORE}"
+    )
 
 
 def _require_near(op: DraftOp, first: DraftTensor, last: DraftTensor, source: str) -> None:
