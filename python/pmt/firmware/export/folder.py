@@ -14,7 +14,7 @@ from pmt import _core
 from pmt._util import atomic_file, processes
 from pmt._util.checks import checked_path
 from pmt._util.parsing import parse_json
-from pmt._util.places import check_folder_place
+from pmt._util.places import check_place
 from pmt.errors import ExistingFileError, FileError
 from pmt.firmware.export.layout import templates
 from pmt.firmware.export.task import Task
@@ -190,7 +190,7 @@ def check_folder(out: Path, force: bool) -> None:
     of a folder that is neither new nor empty nor an earlier export, and of a place of more than a
     project.
     """
-    check_folder_place(out, f"out={str(out)!r}")
+    check_place(out, f"out={str(out)!r}")
     real = out.resolve()
     _recover(real)
     _refuse_places(out, real)
