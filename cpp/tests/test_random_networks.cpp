@@ -14,7 +14,6 @@ uint32_t next_checksum(uint32_t before, const AlignedBytes& image) { return crc3
 
 }  // namespace
 
-// The order of a call's arguments is the compiler's: two draws in one call differ from platform to platform.
 TEST_CASE("a seed gives the same networks on every platform") {
   uint32_t bottlenecks = 0, networks = 0, dags = 0;
   for (uint64_t seed = 0; seed < 24; ++seed) {

@@ -139,12 +139,11 @@ def test_an_average_whose_scale_holds_all_pixels_is_read(tmp_path):
 def test_an_input_with_two_scales_is_refused(tmp_path):
     net = Network()
     ends = [net.quantized(maximum(net, "x"), scale, -128) for scale in (0.004, 0.003)]
-    path = net.save(tmp_path / "net.onnx", net.add("Concat", ends, axis=1), SHAPE)
-    net.nodes.pop()
     values = net.constant(np.ones((4, 2, 1, 1)), np.int8)
     weights = net.add("DequantizeLinear", [values, net.constant(0.01)])
     both = net.quantized(net.add("Concat", ends, axis=1), 0.004, -128)
-    path = net.save(path, net.quantized(net.add("Conv", [both, weights]), 0.01, 0), SHAPE)
+    x = net.quantized(net.add("Conv", [both, weights]), 0.01, 0)
+    path = net.save(tmp_path / "net.onnx", x, SHAPE)
     with pytest.raises(ValueError, match=r"reads 'input' in float.* 0\.004, and elsewhere with"):
         pmt.load(path)
 

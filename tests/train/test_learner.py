@@ -502,12 +502,13 @@ def test_a_fork_leaves_the_storage_to_its_parent(model, noisy, tmp_path):
     child = os.fork()
     if child == 0:
         found = 0
-        for call in (learner.commit, lambda: pmt.Learner(model, samples=40, storage=place)):
-            try:
-                call()
-            except pmt.errors.FolderBusyError:
+        try:
+            for call in (learner.commit, lambda: pmt.Learner(model, samples=40, storage=place)):
+                with pytest.raises(pmt.errors.FolderBusyError):
+                    call()
                 found += 1
-        os._exit(found)
+        finally:  # whatever happens, the child runs no other test
+            os._exit(found)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
     learner.commit()
     learner.confirm()

@@ -27,10 +27,7 @@ CALLS = {
     "severity": (lambda n: pmt.corruptions.corrupt(DATA.images[:2], "fog", n), 2),
     "size": (lambda n: datasets.Dataset.resize(DATA[:2], n, n).images, 8),
     "samples": (lambda n: pmt.ZOTrainer().cost(MODEL, samples=n), 9),
-    "progress": (
-        lambda n: pmt.ZOTrainer(threads=1).get_params() if checked_flag("p", n) else 0,
-        True,
-    ),
+    "flag": (lambda n: checked_flag("flag", n), True),
 }
 
 

@@ -234,7 +234,7 @@ class Learner {
   bool to_do_[learner_states] = {};
   bool chooses_ = false;  // filters, before alignment
   // Filters that are chosen are compared with the image's own, where there is something to judge them by: the alignment
-  // behind the ones, behind the others, and, where these are worse, behind the first ones again.
+  // behind the chosen ones, behind the own, and, unless the chosen are worse, behind these again.
   enum class Comparison : int32_t { none, of_chosen, of_own, chosen_again } comparison_ = Comparison::none;
   ChosenFilters* chosen_ = nullptr;  // null where none are chosen
   bool has_channels_ = false;        // learned_ holds an alignment that is not worse

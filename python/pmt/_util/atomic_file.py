@@ -32,9 +32,8 @@ def writing(path: str | Path, size: int) -> Iterator[BinaryIO]:
     path = Path(path)
     mode = _mode(path)
     if mode is not None and not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        with path.open(
-            "wb"
-        ) as file:  # by its link, too: a pipe's, as /dev/stdout, leads to no path
+        # By its link: that of a pipe, such as /dev/stdout, leads to no path.
+        with path.open("wb") as file:
             yield file
         return
     if path.is_symlink():

@@ -196,7 +196,7 @@ _SIZES: dict[str, Callable[[Call, list[Array]], int]] = {
     "Reshape": _reshaped,
     "Tile": lambda _call, inputs: inputs[0].size * math.prod(int(n) for n in inputs[1].ravel()),
 }
-# What ONNX demands and its reference does not check.
+# Rules of ONNX that its reference does not check.
 _RULES: dict[str, Callable[[Call, list[Array]], None]] = {
     **dict.fromkeys(("Div", "Mod"), _require_quotients),
     "Dropout": lambda call, _arrays: call.require_inference(),

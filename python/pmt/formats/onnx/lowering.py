@@ -212,7 +212,7 @@ class _Lowering:
             assert convert is not None
             self._refuse_after_softmax(node, values)
             first = values[0]
-            # What is left out may have had other axes, as the class that ArgMax gives.
+            # A value that is left out may have had other axes, as the class that ArgMax gives.
             named_only = isinstance(first, View) and first.dropped and node.kind in _RENAMING
             results = [first if named_only else convert(call)]
         for place, name in list(enumerate(node.outputs))[len(results) :]:
