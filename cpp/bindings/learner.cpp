@@ -126,6 +126,7 @@ void observe(LearnerObject& self, const py::object& object, const py::object& la
 // Samples by what counts them, see LearnerSamples::Use.
 struct SampleCounts {
   int32_t alignment, head, held_out;
+  bool has_classes;
 };
 
 // What a phase needs and there is, by the rules of Learner::begin.
@@ -138,10 +139,14 @@ std::string too_few(LearnerPhase phase, const SampleCounts& found, int32_t most_
            number(found.alignment) + "; observe() more";
   }
   const std::string fewest = number(Learner::fewest_held_out);
-  const std::string text = begun + number(HeadPhase::fewest_samples) + " or more with labels to learn from and " +
-                           fewest + " or more held out, of which equal images count once, and there are " +
-                           number(found.head) + " and " + number(found.held_out) + "; ";
-  if (most_held_out >= Learner::fewest_held_out) return text + "observe() more with labels";
+  const std::string classes = found.head == 0 ? "" : found.has_classes ? " of different classes" : " of one class";
+  const std::string text = begun + "labels of two classes or more to learn from and " + fewest +
+                           " or more held out, of which equal images count once, and there are " + number(found.head) +
+                           classes + " and " + number(found.held_out) + "; ";
+  const bool has_some = found.head > 0 && !found.has_classes;
+  if (most_held_out >= Learner::fewest_held_out) {
+    return text + (has_some ? "observe() images of other classes with labels" : "observe() more with labels");
+  }
   return text + "make a learner with held_out=" + fewest + " or more, this one has " + number(most_held_out);
 }
 
@@ -154,7 +159,7 @@ void begin(LearnerObject& self, LearnerPhase phase) {
     enough = false;
     const LearnerSamples& samples = learner.samples();
     found = {samples.count(LearnerSamples::Use::alignment), samples.count(LearnerSamples::Use::head),
-             samples.held_out()};
+             samples.held_out(), samples.has_classes()};
     return Status{};
   });
   if (!enough) throw py::value_error(too_few(phase, found, self.host().setup().held_out));

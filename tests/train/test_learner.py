@@ -575,8 +575,17 @@ def test_a_learner_of_a_learned_model_says_that_it_cannot_align_without_statisti
         ([0] * 9, "align", "2 or more that are not held out, equal images counted once, .* are 1;"),
         ([0] * 9, "all", "2 or more .* are 1;"),
         ([3, *range(20)], "input", "30 or more that are not held out, .* and there are 1[0-9];"),
-        ([0] * 9, "head", "2 or more .* and 4 or more held out, of which .* are 9 and 0;"),
-        (range(9), "head_alone", "2 or more with labels .* there are 8 and 1; observe() more with"),
+        (
+            [0] * 9,
+            "head",
+            "labels of two classes or more .* and 4 or more held out, of which .* are 9 of one class "
+            "and 0; observe() images of other classes with labels$",
+        ),
+        (
+            range(9),
+            "head_alone",
+            "labels of two .* there are 8 of different classes and 1; observe() more with labels$",
+        ),
     ],
 )
 def test_an_error_counts_the_samples_that_a_phase_needs(model, noisy, indices, phase, needed):

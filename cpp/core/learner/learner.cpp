@@ -278,9 +278,7 @@ bool Learner::has_images_to_choose() const {
   return samples_.count(LearnerSamples::Use::alignment) >= InputPhase::fewest_samples;
 }
 
-bool Learner::has_labels() const {
-  return judges() && samples_.count(LearnerSamples::Use::head) >= HeadPhase::fewest_samples;
-}
+bool Learner::has_labels() const { return judges() && samples_.has_classes(); }
 
 Status Learner::begin(LearnerPhase phase) {
   if (!learns()) return {Code::learner_samples};
