@@ -116,7 +116,7 @@ py::tuple predict(LearnerObject& self, const py::object& object) {
   return py::make_tuple(labels, margins, logits);
 }
 
-// Which room there was, when so many images of a call were taken in before it was full.
+// Which limit leaves no room, where this many images of a call were taken in before.
 std::string no_room(const host::HostLearnerSetup& setup, int32_t samples, py::ssize_t taken, py::ssize_t given) {
   const std::string here = ": the first " + std::to_string(taken) + " of " + std::to_string(given) + " were taken in; ";
   if (samples < setup.samples) {

@@ -231,7 +231,7 @@ def test_epochs_read_frames_behind_the_chosen_filters(model, noisy):
     learner.run()
     behind = pmt.Learner(model, samples=120, options=options)
     assert learner.scores["trained"].loss < learner.scores["original"].loss
-    with pytest.raises(ValueError, match="^phase='input' needs a learner of choose_input=True"):
+    with pytest.raises(ValueError, match=r"^phase='input' needs a learner of choose_input=True"):
         behind.begin("input")
 
 

@@ -120,7 +120,7 @@ void StateSlots::check_payload(int32_t index) {
   slot.valid = crc == slot.header.payload_crc32;
 }
 
-// The slot of the newest state that is confirmed, or on trial after so many boots at most; -1: none.
+// The slot of the newest state that is confirmed, or on trial after `most_boots` at most; -1: none.
 int32_t StateSlots::newest(bool on_trial, int32_t most_boots) const {
   int32_t found = -1;
   for (int32_t i = 0; i < 2; ++i) {
