@@ -149,7 +149,7 @@ Status Learner::open_state() {
   force_ = setup_.keeps_confirmed ? &confirmed_ : &learned_;
   if (!has_storage()) return {};
   slots_.open(*setup_.storage, identity());
-  PMT_RETURN_IF_ERROR(slots_.boot());
+  PMT_RETURN_IF_ERROR(slots_.boot(!setup_.trial_goes_on));
   PMT_RETURN_IF_ERROR(load());
   on_trial_ = slots_.on_trial();
   return {};
