@@ -135,7 +135,7 @@ def test_an_average_whose_scale_holds_all_pixels_is_read(tmp_path):
     path = quantized_on(saved(tmp_path / "net.onnx", average), noise(ends=(0, 255)))
     assert most_steps(path, noise()) <= 2
     # The scale alone does not say so.
-    with pytest.raises(ValueError, match="may go beyond.*; say by input_mean and input_std that"):
+    with pytest.raises(ValueError, match=r"may go beyond.*; say by input_mean and input_std that"):
         pmt.load(path)
 
 
