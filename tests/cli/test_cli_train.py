@@ -39,7 +39,7 @@ def files(tmp_path):
 
 NOTES = [
     "not aligned: the model holds no statistics of clean images; `pmt statistics MODEL --data "
-    "CLEAN --out MODEL` adds them",
+    "CLEAN --out MODEL.pmt` adds them",
     "head not trained alone: it is not among the trained layers",
 ]
 

@@ -152,6 +152,18 @@ def test_bounds_between_two_scales_are_rounded_to_the_later_one(build, tmp_path)
     assert np.abs(differences).max() <= 1
 
 
+@pytest.mark.parametrize(("kind", "bound", "zero"), [("Max", 0.09, 127), ("Min", -0.09, -128)])
+def test_a_bound_beyond_all_values_is_that_of_the_later_scale(kind, bound, zero, tmp_path):
+    net = Network()
+    x = net.quantized(convolution(net), 0.08, zero)
+    limited = net.add(kind, [x, net.constant(bound)])
+    path = net.save(tmp_path / "net.onnx", net.quantized(limited, 0.001, 0), ("n", 3, 6, 6))
+    graph = onnx_qdq.read(path, input_mean=0.0, input_std=1.0)
+    inputs = np.random.default_rng(0).normal(size=(20, 3, 6, 6)).astype(np.float32)
+    assert set(our_outputs(graph, inputs).ravel()) == {round(bound * 1000)}
+    assert np.allclose(run(path, inputs), bound)
+
+
 @pytest.mark.parametrize("scale", [0.08, 0.041, 0.039])
 def test_a_padded_average_is_rounded_twice_at_most_to_the_next_step(scale, tmp_path):
     net = Network()
@@ -198,9 +210,8 @@ def test_weights_with_another_zero_point_are_refused(tmp_path):
 def test_a_float_network_is_sent_to_the_quantizer(tmp_path):
     net = Network()
     path = net.save(tmp_path / "net.onnx", float_network(net), ("n", 3, 16, 16))
-    with pytest.raises(
-        ValueError, match=r"is a float network.*`pmt quantize net\.onnx --calibrate"
-    ):
+    command = r"`pmt quantize \S+net\.onnx --calibrate DIR --out net\.pmt`"
+    with pytest.raises(ValueError, match=f"is a float network.*{command}"):
         formats.read(path)
 
 

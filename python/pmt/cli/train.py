@@ -79,7 +79,8 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         result = adaptation.fit(lines.after_step)
     except KeyboardInterrupt:
         lines.stop()
-        command = shlex.join(["pmt", "train", "--resume", str(adaptation.folder.path)])
+        plugins = [f"--plugin={plugin}" for plugin in arguments.plugin or ()]
+        command = shlex.join(["pmt", "train", "--resume", str(adaptation.folder.path), *plugins])
         complain(f"interrupted; continue with: {command}")
         return EXIT_INTERRUPTED
     lines.finish()

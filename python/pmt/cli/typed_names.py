@@ -1,0 +1,70 @@
+"""Names of arguments in errors, as they stand on the command line.
+
+Functions of Python say ``path='net.pmt'`` and ``method='mezo'`` where a command has ``MODEL`` and
+``--method``.
+"""
+
+import argparse
+import ast
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+_VALUE = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?[0-9][0-9.e+-]*|True|False|None"""
+_NAMED = re.compile(rf"(^|: )([a-z_]+)=({_VALUE})(?=[\s:;,]|$)")
+# Values of Python's parameters that are flags without a value.
+_FLAGS = {"labels='coarse'": "--coarse-labels"}
+
+
+def flag(name: str) -> str:
+    """Return the argument of an option."""
+    return f"--{name.replace('_', '-')}"
+
+
+def typed_name(given: Mapping[str, Any], name: str) -> str:
+    """Return an argument as the command's help calls it: ``--out``, or ``OUT`` without a flag."""
+    names: Mapping[str, str] = given.get("argument_names") or {}
+    return names.get(name, flag(name))
+
+
+def argument_names(parser: argparse.ArgumentParser) -> dict[str, str]:
+    """Return the name of each argument of a command, by its place among the parsed ones."""
+    return {
+        action.dest: next(
+            (text for text in action.option_strings if text.startswith("--")),
+            str(action.metavar or action.dest),
+        )
+        for action in parser._actions
+    }
+
+
+def as_typed(message: str, given: Mapping[str, Any]) -> str:
+    """Return an error with the names of Python's parameters as those of the command's arguments.
+
+    A parameter that is no argument, or has another value than that, keeps its name.
+    """
+    names: Mapping[str, str] = given.get("argument_names") or {}
+
+    def renamed(found: re.Match[str]) -> str:
+        before, name, value = found.groups()
+        if (plain := _FLAGS.get(f"{name}={value}")) and plain in names.values():
+            return before + plain
+        places = [name] if name in names else list(names)
+        matching = [place for place in places if _is(given.get(place), value, place == name)]
+        if not matching:
+            return found[0]
+        typed = names[matching[0]]
+        return f"{before}{typed}{'=' if typed.startswith('-') else ' '}{value}"
+
+    return _NAMED.sub(renamed, message)
+
+
+def _is(given: object, shown: str, is_named: bool) -> bool:
+    """Whether an argument has the value that a message shows; one that is not given may have it."""
+    if given is None:
+        return is_named
+    value = ast.literal_eval(shown)
+    if isinstance(value, str) and isinstance(given, str):
+        return Path(given) == Path(value)
+    return is_named and given == value
