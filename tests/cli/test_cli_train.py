@@ -227,7 +227,7 @@ def test_a_second_process_in_the_same_folder_is_refused(files, tmp_path, capsys)
     for again in (command(files, run), ["train", "--resume", str(run)]):
         assert main(again) == 2
         assert capsys.readouterr().err == (
-            f"pmt: error: out='{run}' is in use by {os.uname().nodename}, process {process.pid}: "
+            f"pmt: error: --out='{run}' is in use by {os.uname().nodename}, process {process.pid}: "
             f"wait until it has ended, or choose another folder (the lock is {run}.lock)\n"
         )
     _, error = process.communicate()

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pmt._util.text import split_names
+
 _VALUE = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?[0-9][0-9.e+-]*|True|False|None"""
 _NAMED = re.compile(rf"(^|: )([a-z_]+)=({_VALUE})(?=[\s:;,]|$)")
 # Values of Python's parameters that are flags without a value.
@@ -50,8 +52,8 @@ def as_typed(message: str, given: Mapping[str, Any]) -> str:
         before, name, value = found.groups()
         if (plain := _FLAGS.get(f"{name}={value}")) and plain in names.values():
             return before + plain
-        places = [name] if name in names else list(names)
-        matching = [place for place in places if _is(given.get(place), value, place == name)]
+        matching = [place for place in (name,) if place in names and _is(given[name], value, True)]
+        matching += [place for place in names if _is(given.get(place), value, False)]
         if not matching:
             return found[0]
         typed = names[matching[0]]
@@ -61,10 +63,13 @@ def as_typed(message: str, given: Mapping[str, Any]) -> str:
 
 
 def _is(given: object, shown: str, is_named: bool) -> bool:
-    """Whether an argument has the value that a message shows; one that is not given may have it."""
+    """Whether an argument has the value that a message shows, or lists it.
+
+    Numbers need the parameter's name; with it, an argument that is not given may have any value.
+    """
     if given is None:
         return is_named
     value = ast.literal_eval(shown)
     if isinstance(value, str) and isinstance(given, str):
-        return Path(given) == Path(value)
+        return Path(given) == Path(value) or value in split_names(given)
     return is_named and given == value

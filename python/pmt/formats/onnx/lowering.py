@@ -126,12 +126,11 @@ def _require_quantized(model: FileModel, path: Path) -> None:
     if not kinds & {"QuantizeLinear", "DequantizeLinear"} and not any(
         "Integer" in kind or kind.startswith(("QLinear", "QGemm")) for kind in kinds
     ):
-        command = f"pmt quantize {shlex.quote(str(path))} --calibrate DIR"
-        out = shlex.quote(f"{path.stem}.pmt")
+        source, out = shlex.quote(str(path)), shlex.quote(f"{path.stem}.pmt")
         raise ValueError(
             f"{path.name}: is a float network, an int8 one (with QuantizeLinear and "
             "DequantizeLinear) is needed here: quantize it first with "
-            f"`{command} --out {out}`"
+            f"`pmt quantize {source} --calibrate DIR --out {out}`"
         )
 
 
