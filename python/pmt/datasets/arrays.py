@@ -267,8 +267,8 @@ def check_spare_names(
     if own is not None and given > len(own):
         raise OptionError(
             "class_names",
-            f" gives {counted(given, 'name')} for the {len(own)} classes of {path}: give one name a "
-            "class, or leave it out",
+            f" gives {counted(given, 'name')} for the {len(own)} classes of {path}: give one name "
+            "a class, or leave it out",
         )
     largest = int(labels.max(initial=0))
     if own is None and given > largest + 1:
