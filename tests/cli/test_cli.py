@@ -289,7 +289,7 @@ BAD_INPUT = {
     "resume nothing": ("train --resume {out}", "'{out}' holds no run: no checkpoint.pmt"),
     "resume with options": (
         "train --resume {out} --queries 4",
-        "--resume takes no queries: the run's config.toml holds it",
+        "--resume takes no --queries: the run's config.toml holds it",
     ),
     "not a number": (
         TRAIN + "--epochs many",

@@ -39,11 +39,27 @@ def message_of(capsys, *arguments: str) -> str:
         ("profile cifar10_small --method adam", "--method='adam' is unknown"),
         ("eval cifar10_small --data bundled --coarse-labels", "--coarse-labels: the bundled"),
         ("show bundled --out x.png --split valid", "--split='valid' must be"),
+        ("train cifar10_small --data bundled --out x --learning-rate nan", "--learning-rate=nan "),
+        ("train --resume x --epochs 3", "--resume takes no --epochs: "),
+        ("train cifar10_small --resume x", "--resume takes no MODEL: "),
+        ("train cifar10_small --data bundled --out x --plugin no", "--plugin='no': No module"),
+        ("convert cifar10_small x.pmt --input-mean 3", "--input-mean: unknown for the bundled"),
+        ("eval cifar10_small --data /dev/null", "/dev/null: a file, but not .npz; give one of"),
+        (
+            "scheme cifar10_small --method tinytrain --data bundled --out .",
+            "--out .: must be a file",
+        ),
+        ("predict cifar10_small", "the following arguments are required: FILES; see "),
     ],
 )
 def test_arguments_are_named_as_they_are_typed(arguments, start, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert message_of(capsys, *arguments.split()).startswith(start)
+
+
+def test_an_empty_name_is_that_of_the_argument_that_is_empty(capsys):
+    assert message_of(capsys, "train", "--resume", "").startswith("--resume='' names nothing")
+    assert message_of(capsys, "predict", "cifar10_small", "").startswith("FILES '' names nothing")
 
 
 def test_a_name_that_is_no_argument_or_has_another_value_stays():

@@ -177,4 +177,4 @@ def test_no_command_ignores_names_without_data(tmp_path, capsys):
     assert main([*command, "--class-names", "a,b"]) == 2
     assert "--class-names needs --data DIR" in capsys.readouterr().err
     assert main(["train", "--resume", str(tmp_path), "--class-names", "a,b"]) == 2
-    assert "--resume takes no class-names" in capsys.readouterr().err
+    assert "--resume takes no --class-names" in capsys.readouterr().err

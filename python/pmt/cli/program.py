@@ -124,7 +124,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(argv: Sequence[str] | None, closed: Sequence[str]) -> int:
     arguments = argparse.Namespace()
     try:
-        load_plugins(named_plugins(sys.argv[1:] if argv is None else argv))
+        plugins = named_plugins(sys.argv[1:] if argv is None else argv)
+        arguments.plugin, arguments.argument_names = plugins, {"plugin": "--plugin"}
+        load_plugins(plugins)
         arguments = make_parser().parse_args(argv)
         if arguments.json == "-" and "stdout" in closed:
             raise ValueError("--json -: standard output is closed; give a file")

@@ -13,8 +13,9 @@ from typing import Any
 
 from pmt._util.text import split_names
 
-_VALUE = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?[0-9][0-9.e+-]*|True|False|None"""
+_VALUE = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?[0-9][0-9.e+-]*|-?nan|-?inf|True|False|None"""
 _NAMED = re.compile(rf"(^|: )([a-z_]+)=({_VALUE})(?=[\s:;,]|$)")
+_OPTIONS = re.compile(r"^options \[(.*?)\] are unknown")
 # Values of Python's parameters that are flags without a value.
 _FLAGS = {"labels='coarse'": "--coarse-labels"}
 
@@ -52,24 +53,31 @@ def as_typed(message: str, given: Mapping[str, Any]) -> str:
         before, name, value = found.groups()
         if (plain := _FLAGS.get(f"{name}={value}")) and plain in names.values():
             return before + plain
-        matching = [place for place in (name,) if place in names and _is(given[name], value, True)]
-        matching += [place for place in names if _is(given.get(place), value, False)]
+        matching = [
+            place for place in (name, *names) if _is(given.get(place), value, place == name)
+        ]
+        if not matching and name in names and given.get(name) is None:
+            matching = [name]  # of a default
         if not matching:
             return found[0]
         typed = names[matching[0]]
         return f"{before}{typed}{'=' if typed.startswith('-') else ' '}{value}"
 
-    return _NAMED.sub(renamed, message)
+    def listed(found: re.Match[str]) -> str:
+        return ", ".join(typed_name(given, name.strip(" '")) for name in found[1].split(","))
+
+    options = _OPTIONS.sub(lambda found: f"{listed(found)}: unknown", message)
+    return _NAMED.sub(renamed, options)
 
 
 def _is(given: object, shown: str, is_named: bool) -> bool:
     """Whether an argument has the value that a message shows, or lists it.
 
-    Numbers need the parameter's name; with it, an argument that is not given may have any value.
+    Numbers need the parameter's name.
     """
-    if given is None:
-        return is_named
+    if not isinstance(given, (str, list)) or shown[0] not in "'\"":
+        return is_named and given is not None and shown in (repr(given), given)
     value = ast.literal_eval(shown)
-    if isinstance(value, str) and isinstance(given, str):
-        return Path(given) == Path(value) or value in split_names(given)
-    return is_named and given == value
+    if isinstance(given, list):
+        return value in given
+    return Path(given) == Path(value) or value in split_names(given)

@@ -238,6 +238,10 @@ def save_npz(dataset: DataLike, path: str | os.PathLike[str]) -> None:
 def _read_arrays(file: IO[bytes], label: str, groups: str) -> tuple[dict[str, Array], list[str]]:
     """Return the arrays of a data set, and the names of all that the file holds."""
     wanted = ("images", "labels", "targets", "class_names", "name", groups)
+    start = file.read(len(MAGIC))
+    if start and start[:2] != b"PK" and start != MAGIC:  # NumPy would advise to trust it
+        raise damaged(label, "not a whole .npz file (it is no zip archive)", REMEDY)
+    file.seek(0)
     try:
         archive = np.load(file, allow_pickle=False)
         if not isinstance(archive, np.ndarray):
