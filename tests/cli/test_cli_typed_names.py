@@ -42,7 +42,6 @@ def message_of(capsys, *arguments: str) -> str:
         ("train cifar10_small --data bundled --out x --learning-rate nan", "--learning-rate=nan "),
         ("train --resume x --epochs 3", "--resume takes no --epochs: "),
         ("train cifar10_small --resume x", "--resume takes no MODEL: "),
-        ("train cifar10_small --data bundled --out x --plugin no", "--plugin='no': No module"),
         ("convert cifar10_small x.pmt --input-mean 3", "--input-mean: unknown for the bundled"),
         ("eval cifar10_small --data /dev/null", "/dev/null: a file, but not .npz; give one of"),
         (
@@ -68,6 +67,9 @@ def test_a_name_that_is_no_argument_or_has_another_value_stays():
     assert as_typed("path='b.pmt': no", given) == "path='b.pmt': no"
     assert as_typed("a.pmt: seed=3 is odd; give x=2", given) == "a.pmt: --seed=3 is odd; give x=2"
     assert as_typed("path='./a.pmt': no", given) == "MODEL './a.pmt': no"
+    plugins = {"argument_names": {"plugin": "--plugin"}, "plugin": ["no"]}
+    assert as_typed("plugin='no': none", plugins) == "--plugin='no': none"
+    assert as_typed("plugin='of the environment': no", plugins).startswith("plugin=")
 
 
 @pytest.mark.parametrize(
