@@ -45,7 +45,7 @@ def degrade(data, kind):
 
 
 def change(model, pool, test, count, images, draw):
-    """Return the changes of accuracy: on all test images, and on those of classes that were seen."""
+    """Return the changes of accuracy: on all test images, and on those of classes seen."""
     random = np.random.default_rng([count, draw, images])
     classes = random.permutation(len(pool.class_names))[:count]
     chosen = random.permutation(np.flatnonzero(np.isin(pool.labels, classes)))[:images]

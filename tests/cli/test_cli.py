@@ -218,17 +218,19 @@ BAD_INPUT = {
     ),
     "near a bundled model": (
         "info fashion_mnist_dscn",
-        "path='fashion_mnist_dscn': there is no such file, run folder or bundled model; did you "
+        "MODEL 'fashion_mnist_dscn': there is no such file, run folder or bundled model; did you "
         "mean 'fashion_mnist_dscnn'?",
     ),
     "near the bundled data": (
         "eval {model} --data {data}/bundeld",
         "{data}/bundeld: no such file or folder; did you mean 'bundled'?",
     ),
-    "near a method": (TRAIN + "--method mezzo", "method='mezzo' is unknown; did you mean 'mezo'?"),
+    "near a method": (
+        TRAIN + "--method mezzo", "--method='mezzo' is unknown; did you mean 'mezo'?"
+    ),
     "near a target": (
         "export {model} --data {data} --target stm32f746g-disc --out {out}",
-        "target='stm32f746g-disc' is unknown; did you mean 'stm32f746g-disco'?",
+        "--target='stm32f746g-disc' is unknown; did you mean 'stm32f746g-disco'?",
     ),
     "an option of another method": (
         TRAIN + "--method last_layer --queries 4 --preset paper",
@@ -240,7 +242,7 @@ BAD_INPUT = {
     ),
     "a budget below a step": (
         TRAIN + "--macs 10 --batch 2 --queries 2 --preparation none --layers B2",
-        "macs=10 is less than the 449856 multiply-accumulates of one step; raise it, or use a "
+        "--macs=10 is less than the 449856 multiply-accumulates of one step; raise it, or use a "
         "smaller batch or fewer queries",
     ),
     "severity alone": (
@@ -252,40 +254,42 @@ BAD_INPUT = {
     ),
     "labels that the data has not": (
         "eval {model} --data bundled --coarse-labels",
-        "labels='coarse': the bundled images are not of CIFAR-100; leave it out",
+        "--coarse-labels: the bundled images are not of CIFAR-100; leave it out",
     ),
     "images to measure on, and no data": (
         "quantize {model} --calibrate {data} --out {out}.pmt --eval-images 5",
         "--eval-images 5 needs --eval DIR",
     ),
     "no data": ("eval {model} --data {out}", "{out}: no such file or folder; check the path"),
-    "no model": ("eval {out}.pmt --data {data}", "path='{out}.pmt': there is no such file"),
+    "no model": ("eval {out}.pmt --data {data}", "MODEL '{out}.pmt': there is no such file"),
     "split": ("eval {model} --data {data} --split valid",
-              "split='valid' must be 'train' or 'test'"),
-    "queries 0": (TRAIN + "--queries 0", "queries=0 must be 2..4096 (leave-one-out compares two)"),
-    "mu 0": (TRAIN + "--mu-node 0", "mu_node=0 must be 1..64"),
+              "--split='valid' must be 'train' or 'test'"),
+    "queries 0": (
+        TRAIN + "--queries 0", "--queries=0 must be 2..4096 (leave-one-out compares two)"
+    ),
+    "mu 0": (TRAIN + "--mu-node 0", "--mu-node=0 must be 1..64"),
     "preset": (
         TRAIN + "--preset best",
-        "preset='best' is unknown; choose one of default, paper, released",
+        "--preset='best' is unknown; choose one of default, paper, released",
     ),
     "generator": (
         TRAIN + "--generator mt19937",
-        "generator='mt19937' is unknown; choose one of philox, xorshift32",
+        "--generator='mt19937' is unknown; choose one of philox, xorshift32",
     ),
     "large batch": (
         TRAIN + "--batch 61",
-        "batch=61 is larger than the 48 training images left, 12 of 60 are held out to choose the "
-        "best state; use a smaller batch",
+        "--batch=61 is larger than the 48 training images left, 12 of 60 are held out to choose "
+        "the best state; use a smaller batch",
     ),
     "used folder": (
         "train {model} --data {data} --out {data}",
-        "out='{data}' already exists and holds no run; choose another folder or empty it",
+        "--out='{data}' already exists and holds no run; choose another folder or empty it",
     ),
     "no folder": ("train {model} --data {data}", "--out is missing; see `pmt train --help`"),
     "resume nothing": ("train --resume {out}", "'{out}' holds no run: no checkpoint.pmt"),
     "resume with options": (
         "train --resume {out} --queries 4",
-        "--resume takes no queries: the run's config.toml holds it",
+        "--resume takes no --queries: the run's config.toml holds it",
     ),
     "not a number": (
         TRAIN + "--epochs many",
@@ -303,11 +307,11 @@ BAD_INPUT = {
         "create it"
     ),
     "target": ("export {model} --data {data} --target toaster --out {out}",
-               f"target='toaster' is unknown; choose one of {', '.join(targets())}, or give the "
+               f"--target='toaster' is unknown; choose one of {', '.join(targets())}, or give the "
                "path of a TOML file that describes a board"),
     "no target file": (
         "export {model} --data {data} --target nofile.toml --out {out}",
-        f"target='nofile.toml': no such file; check the path, or choose one of "
+        f"--target='nofile.toml': no such file; check the path, or choose one of "
         f"{', '.join(targets())}",
     ),
     "one candidate": (
@@ -338,7 +342,7 @@ def test_bad_input_is_one_line_and_exit_code_2(name, model, data, tmp_path, caps
 def test_seed_0_is_refused_with_xorshift32(model, data, tmp_path, capsys):
     command = ["train", str(model), "--data", str(data), "--out", str(tmp_path / "run")]
     assert main([*command, "--generator", "xorshift32", "--seed", "0"]) == 2
-    assert capsys.readouterr().err.startswith("pmt: error: seed=0 must be 1..4294967295")
+    assert capsys.readouterr().err.startswith("pmt: error: --seed=0 must be 1..4294967295")
 
 
 def test_an_unknown_command_is_named(capsys):
@@ -378,7 +382,7 @@ def test_an_unknown_flag_is_named_first(command, message, capsys):
 
 def test_behind_two_dashes_stand_no_flags(capsys):
     assert main(["info", "--", "--none.pmt"]) == 2
-    assert capsys.readouterr().err == ("pmt: error: path='--none.pmt': there is no such file\n")
+    assert capsys.readouterr().err == ("pmt: error: MODEL '--none.pmt': there is no such file\n")
 
 
 def test_a_damaged_model_is_named(model, data, capsys):

@@ -84,7 +84,7 @@ def test_a_file_is_replaced_only_when_told(model, tmp_path, capsys):
     out.write_text("mine")
     assert main(["convert", str(model), str(out)]) == 2
     assert capsys.readouterr().err == (
-        f"pmt: error: path='{out}' exists; choose another name, or add --force\n"
+        f"pmt: error: OUT '{out}' exists; choose another name, or add --force\n"
     )
     assert out.read_text() == "mine"
     assert main(["convert", str(model), str(out), "--force"]) == 0
@@ -106,7 +106,7 @@ def test_a_bad_destination_is_found_before_the_model_is_read(out, tmp_path, mode
     path = out.format(folder=tmp_path)
     assert main(["convert", str(tmp_path / "no model.pmt"), path]) == 2
     error = capsys.readouterr().err
-    assert error.startswith(f"pmt: error: path='{path}'")
+    assert error.startswith(f"pmt: error: OUT '{path}'")
     assert BAD_OUTPUTS[out].format(folder=tmp_path) in error
 
 
@@ -129,7 +129,7 @@ def test_a_model_of_another_file_is_one_line(model, resnet8_path, tmp_path, caps
     out = tmp_path / "net.tflite"
     assert main(["convert", str(model), str(out), "--into", str(resnet8_path)]) == 2
     assert capsys.readouterr().err == (
-        f"pmt: error: into='{resnet8_path}': the model was not imported from this file: it has 15 "
-        "operations, the model 8; give the file it came from, or convert without --into\n"
+        f"pmt: error: --into='{resnet8_path}': the model was not imported from this file: it has "
+        "15 operations, the model 8; give the file it came from, or convert without --into\n"
     )
     assert not out.exists()

@@ -340,7 +340,7 @@ def test_every_command_reads_coarse_labels(tmp_path):
 
 def test_a_resumed_run_keeps_its_labels(tmp_path, capsys):
     assert main(["train", "--resume", str(tmp_path), "--coarse-labels"]) == 2
-    assert "--resume takes no coarse-labels: the run's config.toml holds it" in (
+    assert "--resume takes no --coarse-labels: the run's config.toml holds it" in (
         capsys.readouterr().err
     )
 

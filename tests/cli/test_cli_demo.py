@@ -31,7 +31,7 @@ def test_demo_keeps_its_run_in_a_new_folder_alone(tmp_path, capsys):
     assert capsys.readouterr().out.rstrip().endswith("its curves in curves.png")
     assert main(["demo", "--out", str(out)]) == 2
     assert capsys.readouterr().err == (
-        f"pmt: error: out={str(out)!r} holds a finished run; choose another folder or remove it\n"
+        f"pmt: error: --out={str(out)!r} holds a finished run; choose another folder or remove it\n"
     )
     (out / "DONE").unlink()  # as a run that was interrupted at its end
     assert main(["demo", "--out", str(out)]) == 0

@@ -65,4 +65,4 @@ def test_the_difference_is_model_minus_other():
 @pytest.mark.usefixtures("in_folder")
 def test_another_model_that_is_not_there(capsys):
     assert main(["eval", "small.pmt", "--data", "data", "--against", "none.pmt"]) == 2
-    assert capsys.readouterr().err == "pmt: error: path='none.pmt': there is no such file\n"
+    assert capsys.readouterr().err == "pmt: error: --against='none.pmt': there is no such file\n"

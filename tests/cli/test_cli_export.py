@@ -123,7 +123,7 @@ def test_a_folder_of_something_else_is_not_overwritten(files, tmp_path, capsys):
     command = ["export", str(model), "--data", str(data), "--out", str(data), *TARGET]
     assert main([*command, "--batch", "4"]) == 2
     assert capsys.readouterr().err.startswith(
-        f"pmt: error: out='{data}' exists and is not an earlier export"
+        f"pmt: error: --out='{data}' exists and is not an earlier export"
     )
     assert (data / "train.npz").is_file()
 
@@ -137,7 +137,7 @@ def test_budgets_are_those_given(files, tmp_path, capsys):
     assert (written["ram_bytes"], written["stack_bytes"]) == (1_048_576, 6_144)
     assert main([*command, "--out", str(tmp_path / "other"), "--stack", "1001"]) == 2
     error = capsys.readouterr().err
-    assert "stack=1001 must be a multiple of 8, at least 1024 bytes" in error
+    assert "--stack=1001 must be a multiple of 8, at least 1024 bytes" in error
 
 
 def test_a_method_is_taken_as_a_preset_is(files, tmp_path, capsys):

@@ -102,7 +102,7 @@ def test_names_of_layers_and_models_are_shown_escaped(tmp_path, capsys):
 def test_file_names_and_arguments_are_shown_escaped(capsys):
     assert main(["info", "a\x1b]0;x\x07\udcff.pmt"]) == 2
     assert capsys.readouterr().err == (
-        r"pmt: error: path='a\x1b]0;x\x07\udcff.pmt': there is no such file" + "\n"
+        r"pmt: error: MODEL 'a\x1b]0;x\x07\udcff.pmt': there is no such file" + "\n"
     )
     assert main(["info", "a.pmt", "--\x1b[2J"]) == 2
     assert r"--\x1b[2J" in capsys.readouterr().err

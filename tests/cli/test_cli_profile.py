@@ -57,7 +57,7 @@ def test_a_plot_is_written(tmp_path, capsys):
             ["--method", "mcutrain", "--scheme", "9KB"],
             "scheme='9KB' is neither a file nor one of 49KB",
         ),
-        (["--method", "paper", "--against", "bp_int8,adam"], "method='adam' is unknown"),
+        (["--method", "paper", "--against", "bp_int8,adam"], "--against='adam' is unknown"),
     ],
 )
 def test_errors_are_one_line(tmp_path, capsys, arguments, message):

@@ -58,7 +58,7 @@ def test_by_contribution_with_a_cache(tmp_path, command, capsys):
         (["--method", "adam"], "--method 'adam' is unknown; choose one of mcutrain, tinytrain"),
         (["--method", "mcutrain", "--memory", "much"], "--memory='much' must be a number of bytes"),
         (["--method", "mcutrain", "--held-out", "0"], "--held-out 0: a choice needs held-out"),
-        (["--method", "tinytrain", "--backward-macs", "2"], "backward_macs=2.0 must be above 0"),
+        (["--method", "tinytrain", "--backward-macs", "2"], "--backward-macs=2.0 must be above 0"),
     ],
 )
 def test_errors_are_one_line(command, capsys, arguments, message):

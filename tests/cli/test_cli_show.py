@@ -199,7 +199,7 @@ def test_the_clean_images_stand_beside_the_arrays(tmp_path, drawn):
             ["--model", "fashion_mnist_dscnn", "--size", "8"],
             "--model and --size exclude each other: leave one out",
         ),
-        (["--split", "valid"], "split='valid' must be 'train' or 'test'"),
+        (["--split", "valid"], "--split='valid' must be 'train' or 'test'"),
     ],
 )
 def test_bad_arguments(tmp_path, capsys, monkeypatch, more, message):

@@ -39,7 +39,7 @@ def files(tmp_path):
 
 NOTES = [
     "not aligned: the model holds no statistics of clean images; `pmt statistics MODEL --data "
-    "CLEAN --out MODEL` adds them",
+    "CLEAN --out MODEL.pmt` adds them",
     "head not trained alone: it is not among the trained layers",
 ]
 
@@ -227,7 +227,7 @@ def test_a_second_process_in_the_same_folder_is_refused(files, tmp_path, capsys)
     for again in (command(files, run), ["train", "--resume", str(run)]):
         assert main(again) == 2
         assert capsys.readouterr().err == (
-            f"pmt: error: out='{run}' is in use by {os.uname().nodename}, process {process.pid}: "
+            f"pmt: error: --out='{run}' is in use by {os.uname().nodename}, process {process.pid}: "
             f"wait until it has ended, or choose another folder (the lock is {run}.lock)\n"
         )
     _, error = process.communicate()

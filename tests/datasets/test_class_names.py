@@ -7,7 +7,7 @@ import pytest
 
 import pmt
 from pmt.cli import main
-from pmt.datasets import Dataset
+from pmt.datasets import Dataset, save_npz
 from pmt.datasets.class_names import in_order_of
 from pmt.protocol import DataSource
 
@@ -150,9 +150,31 @@ def test_names_that_cannot_be_are_refused(command, names, problem, tmp_path, cap
     assert f"pmt: error: --class-names {problem}" in capsys.readouterr().err
 
 
+def test_more_names_than_a_file_has_classes(tmp_path, capsys):
+    few, file = TEST.subset(range(20)), tmp_path / "own.npz"
+    save_npz(few, file)
+    spare = ",".join((*CLOTHES, "Sock", "Belt"))
+    command = ["eval", "fashion_mnist_dscnn", "--data", str(file), "--class-names", spare]
+    assert main(command) == 2
+    assert capsys.readouterr().err == (
+        f"pmt: error: --class-names gives 12 names for the 10 classes of {file}: give one name a "
+        "class, or leave it out\n"
+    )
+
+    # Without names of its own a file may be one of a set, another of which has the last classes.
+    np.savez(file, images=few.images, labels=np.arange(20) % 9)
+    assert main(command) == 0
+    assert (
+        f"pmt: warning: --class-names gives 12 names, and the labels of {file} end at 8: the last "
+        "3 classes have no image\n"
+    ) in capsys.readouterr().err
+    assert main([*command[:-1], ",".join(CLOTHES[:9])]) == 0
+    assert "have no image" not in capsys.readouterr().err
+
+
 def test_no_command_ignores_names_without_data(tmp_path, capsys):
     command = ["export", "fashion_mnist_dscnn", "--target", "generic", "--out", str(tmp_path / "o")]
     assert main([*command, "--class-names", "a,b"]) == 2
     assert "--class-names needs --data DIR" in capsys.readouterr().err
     assert main(["train", "--resume", str(tmp_path), "--class-names", "a,b"]) == 2
-    assert "--resume takes no class-names" in capsys.readouterr().err
+    assert "--resume takes no --class-names" in capsys.readouterr().err

@@ -152,6 +152,18 @@ def test_bounds_between_two_scales_are_rounded_to_the_later_one(build, tmp_path)
     assert np.abs(differences).max() <= 1
 
 
+@pytest.mark.parametrize(("kind", "bound", "zero"), [("Max", 0.09, 127), ("Min", -0.09, -128)])
+def test_a_bound_beyond_all_values_is_that_of_the_later_scale(kind, bound, zero, tmp_path):
+    net = Network()
+    x = net.quantized(convolution(net), 0.08, zero)
+    limited = net.add(kind, [x, net.constant(bound)])
+    path = net.save(tmp_path / "net.onnx", net.quantized(limited, 0.001, 0), ("n", 3, 6, 6))
+    graph = onnx_qdq.read(path, input_mean=0.0, input_std=1.0)
+    inputs = np.random.default_rng(0).normal(size=(20, 3, 6, 6)).astype(np.float32)
+    assert set(our_outputs(graph, inputs).ravel()) == {round(bound * 1000)}
+    assert np.allclose(run(path, inputs), bound)
+
+
 @pytest.mark.parametrize("scale", [0.08, 0.041, 0.039])
 def test_a_padded_average_is_rounded_twice_at_most_to_the_next_step(scale, tmp_path):
     net = Network()
@@ -198,9 +210,8 @@ def test_weights_with_another_zero_point_are_refused(tmp_path):
 def test_a_float_network_is_sent_to_the_quantizer(tmp_path):
     net = Network()
     path = net.save(tmp_path / "net.onnx", float_network(net), ("n", 3, 16, 16))
-    with pytest.raises(
-        ValueError, match=r"is a float network.*`pmt quantize net\.onnx --calibrate"
-    ):
+    command = r"`pmt quantize \S+net\.onnx --calibrate DIR --out net\.pmt`"
+    with pytest.raises(ValueError, match=f"is a float network.*{command}"):
         formats.read(path)
 
 
@@ -302,3 +313,34 @@ def test_nodes_stay_in_the_order_of_the_file(tmp_path):
     path, _ = quantized(tmp_path, 0, "QInt8", branches)
     layers = pmt.Model.from_graph(formats.read(path)).layers
     assert [layer.weights for layer in layers] == [216, 64, 432, 48, 32]
+
+
+def coarse_bias(net: Network, values: np.ndarray, scale: float, out_scale: float) -> str:
+    """A convolution of coarse weights between fine values, its bias float."""
+    weights = net.add("DequantizeLinear", [net.constant(values, np.int8), net.constant(scale)])
+    x = net.add("Conv", [net.quantized("x", 1.0, 0), weights, net.constant([0.34, -0.21, 0.5])])
+    return net.add("GlobalMaxPool", [net.quantized(x, out_scale, 0)])
+
+
+@pytest.mark.parametrize("largest", [0, 6])
+def test_a_float_bias_is_finer_than_small_weights(largest, tmp_path):
+    # Pruned channels are of scale 1 in files of quantize_static.
+    net = Network()
+    values = net.rng.integers(-largest, largest + 1, (3, 3, 2, 2))
+    path = net.save(tmp_path / "net.onnx", coarse_bias(net, values, 0.1, 0.02), (1, 3, 4, 4))
+    graph = onnx_qdq.read(path, input_mean=0.0, input_std=1.0)
+    inputs = np.random.default_rng(0).integers(-1, 2, (40, 3, 4, 4)).astype(np.float32)
+    expected = int8_of(graph, graph.output, run(path, inputs)).reshape(40, -1).astype(int)
+    assert np.abs(our_outputs(graph, inputs) - expected).max() <= 1
+    if not largest:
+        assert expected[0].tolist() == [17, -10, 25]
+        np.testing.assert_array_equal(our_outputs(graph, inputs), expected)
+
+
+def test_a_float_bias_that_no_layer_can_hold_is_refused(tmp_path):
+    net = Network()
+    values = net.rng.integers(-99, 100, (3, 3, 2, 2))
+    path = net.save(tmp_path / "net.onnx", coarse_bias(net, values, 0.1, 0.02), (1, 3, 4, 4))
+    message = r"net\.onnx: 'conv' has a float bias, .* would be 2 steps off, at most 1 .*quantize"
+    with pytest.raises(ValueError, match=message):
+        onnx_qdq.read(path, input_mean=0.0, input_std=1.0)

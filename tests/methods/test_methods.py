@@ -167,9 +167,12 @@ def test_the_command_line_takes_a_method_and_its_options(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--method", "mezzo"], "method='mezzo' is unknown; did you mean 'mezo'?\n"),
+        (["--method", "mezzo"], "--method='mezzo' is unknown; did you mean 'mezo'?\n"),
         (["--method", "paper", "--preset", "paper"], "--method and --preset exclude each other"),
-        (["--preset", "bias_only"], "preset='bias_only' is unknown; choose one of default, paper"),
+        (
+            ["--preset", "bias_only"],
+            "--preset='bias_only' is unknown; choose one of default, paper",
+        ),
         (
             ["--set", "diversty=0.5"],
             "--set diversty=0.5: 'diversty' is not an option of default; did you mean 'diversity'?",

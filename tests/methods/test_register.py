@@ -146,8 +146,8 @@ def test_help_lists_the_methods_of_plugins(plugin, capsys):
 def test_an_unknown_plugin_is_one_line(capsys):
     assert main(["train", "--plugin", "no_such_module", "--method", "own_signs"]) == 2
     assert capsys.readouterr().err == (
-        "pmt: error: plugin='no_such_module': No module named 'no_such_module'; give an importable "
-        "module or the path of a .py file\n"
+        "pmt: error: --plugin='no_such_module': No module named 'no_such_module'; give an "
+        "importable module or the path of a .py file\n"
     )
 
 

@@ -76,6 +76,10 @@ def test_what_is_set_is_read(seed, transposed):
         ),
         ("B1", "layer='B1' is a block; give one of its layers: stem, expand"),
         (4, "layer=4 is not a layer with weights; model.layers lists their names and indices"),
+        (
+            True,
+            "layer=True is not a layer with weights; model.layers lists their names and indices",
+        ),
     ],
 )
 def test_unknown_layers_are_refused(layer, message):

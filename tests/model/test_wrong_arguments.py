@@ -1,6 +1,8 @@
 """Arguments of a wrong kind: one error that names the rule, and the remedy for the case."""
 
 import re
+from datetime import timedelta
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,7 @@ from networks import residual_network
 import pmt
 from pmt import quantization
 from pmt.datasets import Dataset
+from pmt.net.pixels import per_channel
 
 PIXELS = np.zeros((2, 8, 8, 3), np.uint8)
 DATA = Dataset(PIXELS, np.zeros(2, np.int64), ("a", "b", "c", "d"), "blank")
@@ -74,6 +77,10 @@ def test_a_network_of_another_library(library, remedy):
     [
         ("b2", "layers='b2': 'b2' is neither a block nor a layer; did you mean 'B2'?"),
         ("B2,heda", "layers='B2,heda': 'heda' is neither a block nor a layer; did you mean 'head'"),
+        (
+            [True],
+            "layers=[True]: True is neither a block (B1, B2, B3, head, all) nor a layer; `pmt",
+        ),
         ([99], "layers=[99]: 99 is neither a block (B1, B2, B3, head, all) nor a layer; `pmt"),
         ("", "layers='' selects no layer; `pmt info` lists the layers"),
         (2.0, "layers=2.0 must be names of blocks or layers, or op indices"),
@@ -320,6 +327,17 @@ def test_a_mean_that_is_no_number(suffix, tmp_path):
     residual_network().save(path)
     with pytest.raises(TypeError, match=r"^input_mean='a': needs one number.* for each of 3 input"):
         pmt.load(path, input_mean="a", input_std="b")
+
+
+@pytest.mark.parametrize(
+    "value", ["12", True, np.True_, [True, 1, 2], ["1"] * 3, timedelta(1), 1j, [None] * 3, 10**400]
+)
+def test_what_is_no_number_is_no_mean_or_std(value):
+    for name in ("input_mean", "input_std"):
+        with pytest.raises(TypeError, match=rf"^{name}=.*: needs one number, or one for each of 3"):
+            per_channel(name, value, 3, 1.0)
+    for number in (12, 12.0, np.float32(12), np.int8(12), np.array(12), Fraction(12), [12] * 3):
+        assert per_channel("input_mean", number, 3, 0.0).tolist() == [12.0] * 3
 
 
 def test_names_of_data_sets():

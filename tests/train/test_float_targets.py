@@ -144,7 +144,9 @@ def test_the_command_line_refuses_a_loss_before_it_remarks_on_the_run(tmp_path, 
     printed = capsys.readouterr()
     assert printed.out == ""
     # Not even of the batch, which is larger than these images.
-    assert printed.err.startswith("pmt: error: loss='cross_entropy' compares outputs with each ot")
+    assert printed.err.startswith(
+        "pmt: error: --loss='cross_entropy' compares outputs with each ot"
+    )
 
 
 @pytest.mark.parametrize("classes", [1, 3])

@@ -236,7 +236,7 @@ def test_the_phases_are_states_of_their_own():
     assert result.after["valid_loss"] == model.evaluate(noisy).loss
     assert result.notes == [
         "not aligned: the model holds no statistics of clean images; `pmt statistics MODEL --data "
-        "CLEAN --out MODEL` adds them"
+        "CLEAN --out MODEL.pmt` adds them"
     ]
 
 

@@ -593,8 +593,8 @@ def test_a_learner_of_a_learned_model_says_that_it_cannot_align_without_statisti
         (
             [0] * 9,
             "head",
-            "labels of two classes or more .* and 4 or more held out, of which .* are 9 of one class "
-            "and 0; observe() images of other classes with labels$",
+            "labels of two classes or more .* and 4 or more held out, of which .* are 9 of one "
+            "class and 0; observe() images of other classes with labels$",
         ),
         (
             range(9),

@@ -209,7 +209,7 @@ def test_the_command_draws_the_result(tmp_path):
     [
         (["--criterion", "luck"], "--criterion 'luck' is unknown; choose one of loss, accuracy"),
         (["--protocol", "fair"], "--protocol 'fair' is unknown; choose one of default, paper"),
-        (["--held-out", "240"], "held_out=240 must be 0 to 239"),
+        (["--held-out", "240"], "--held-out=240 must be 0 to 239"),
     ],
 )
 def test_bad_arguments_are_one_line(extra, message, capsys):

@@ -30,7 +30,7 @@ def test_links_to_themselves(command, below, tmp_path, capsys):
     out = tmp_path / "loop" / below
     assert main([*command, str(out)]) == 2
     assert capsys.readouterr().err == (
-        f"pmt: error: out={str(out)!r}: {tmp_path / 'loop'} is a link to itself; remove it\n"
+        f"pmt: error: --out={str(out)!r}: {tmp_path / 'loop'} is a link to itself; remove it\n"
     )
     assert [path.name for path in tmp_path.iterdir()] == ["loop"]
 
@@ -41,7 +41,7 @@ def test_places_below_a_file(command, tmp_path, capsys):
     out = tmp_path / "file" / "below" / "run"
     assert main([*command, str(out)]) == 2
     assert capsys.readouterr().err == (
-        f"pmt: error: out={str(out)!r}: {tmp_path / 'file'} is a file, not a folder\n"
+        f"pmt: error: --out={str(out)!r}: {tmp_path / 'file'} is a file, not a folder\n"
     )
 
 
@@ -50,7 +50,7 @@ def test_a_link_to_nothing_is_no_run(tmp_path, capsys):
     out.symlink_to("nothing")
     assert main([*TRAIN, str(out)]) == 2
     assert capsys.readouterr().err == (
-        f"pmt: error: out={str(out)!r} is a link to a folder that is not there; make the folder\n"
+        f"pmt: error: --out={str(out)!r} is a link to a folder that is not there; make the folder\n"
     )
 
 
@@ -159,7 +159,7 @@ def test_no_run_below_a_link_to_nothing(tmp_path, capsys):
     out = tmp_path / "link" / "run"
     assert main([*TRAIN, str(out)]) == 2
     assert capsys.readouterr().err == (
-        f"pmt: error: out={str(out)!r}: {tmp_path / 'link'} is a link to a folder that is not "
+        f"pmt: error: --out={str(out)!r}: {tmp_path / 'link'} is a link to a folder that is not "
         "there; make the folder\n"
     )
 

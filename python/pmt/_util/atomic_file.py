@@ -15,6 +15,7 @@ from pmt._util import processes
 
 # Longer than any process of another machine stops between two writes to one file.
 _SECONDS_UNTIL_STRAY = 86_400.0
+_LONGEST = 160  # bytes of a file's name in that of the file aside, of 255 with all others
 _numbers = itertools.count()
 
 
@@ -33,8 +34,14 @@ def writing(path: str | Path, size: int) -> Iterator[BinaryIO]:
     mode = _mode(path)
     if mode is not None and not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         # By its link: that of a pipe, such as /dev/stdout, leads to no path.
-        with path.open("wb") as file:
-            yield file
+        try:
+            with path.open("wb") as file:
+                yield file
+        except OSError as error:
+            if error.errno is None or error.filename is not None:
+                raise
+            text = f"could not write {size} bytes ({error.strerror}); choose another file"
+            raise OSError(error.errno, text, str(path)) from error
         return
     if path.is_symlink():
         path = Path(os.path.realpath(path))
@@ -113,7 +120,12 @@ def write_text(path: str | Path, text: str) -> None:
 def aside_of(path: Path, suffix: str = "part") -> Path:
     """Return a name beside ``path`` that is nobody else's and says whose it is."""
     owner = f"{processes.machine_tag()}.{os.getpid()}"
-    return path.with_name(f".{path.name}.{next(_numbers)}.{owner}.{suffix}")
+    return path.with_name(f".{_short(path.name)}.{next(_numbers)}.{owner}.{suffix}")
+
+
+def _short(name: str) -> str:
+    """Return a name that leaves room for others in that of a file; few are longer."""
+    return os.fsencode(name)[:_LONGEST].decode(errors="ignore")
 
 
 def sync(path: str | Path) -> None:
@@ -136,7 +148,7 @@ def remove_strays(path: str | Path) -> None:
     the last write.
     """
     path = Path(path)
-    for stray in path.parent.glob(f".{glob.escape(path.name)}.*.*.*.part"):
+    for stray in path.parent.glob(f".{glob.escape(_short(path.name))}.*.*.*.part"):
         if is_left(stray):
             with suppress(OSError):
                 stray.unlink()

@@ -7,6 +7,9 @@ from pathlib import Path
 
 from pmt.errors import ExistingFileError
 
+_LONGEST_NAME, _LONGEST_PATH = 255, 4_000  # of Linux; folders have files with names of their own
+_SHOWN = 40  # characters of a name that is too long
+
 
 def check_place(path: Path, what: str) -> None:
     """Raise OSError where nothing can be written to a path, whatever its folders are named.
@@ -39,6 +42,22 @@ def check_folder_place(path: Path, what: str) -> None:
             named = what if place == path else f"{what}: {place}"
             raise ExistingFileError(
                 f"{named} is a link to a folder that is not there; make the folder"
+            )
+
+
+def check_length(path: str, what: str, *, written: bool = False) -> None:
+    """Raise ValueError where a name is longer than file systems take.
+
+    One that is ``written`` needs room for the suffix of a lock.
+    """
+    longest = _LONGEST_NAME - (len(".lock") if written else 0)
+    bounds = [("the path", path, _LONGEST_PATH)]
+    bounds += [("a name", part, longest) for part in Path(path).parts]
+    for what_is_long, text, most in bounds:
+        if (size := len(os.fsencode(text))) > most:
+            raise ValueError(
+                f"{what} {text[:_SHOWN]}...: {what_is_long} has {size:,} bytes, at most {most:,} "
+                "are supported; choose a shorter one"
             )
 
 

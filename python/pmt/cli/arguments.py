@@ -12,6 +12,7 @@ from pmt import corruptions, methods
 from pmt._core import MOST_CHANNELS
 from pmt._util.checks import checked_candidates
 from pmt._util.text import did_you_mean, split_names
+from pmt.cli.typed_names import flag
 from pmt.corruptions import CONSTANTS
 from pmt.datasets.arrays import checked_class_names
 from pmt.datasets.layouts import official_titles
@@ -79,20 +80,6 @@ def _whole(value: float) -> int:
     if not value.is_integer():
         raise ValueError
     return int(value)
-
-
-# Options that functions of Python call otherwise.
-_FLAGS = {
-    "keeps_activations": "--keep-activations",
-    "keeps_confirmed": "--keep-confirmed",
-    "like": "--as",
-    "lock": "--from",
-}
-
-
-def flag(name: str) -> str:
-    """Return the argument of an option."""
-    return _FLAGS.get(name, f"--{name.replace('_', '-')}")
 
 
 def call(function: Callable[..., Result], arguments: argparse.Namespace, /, **given: Any) -> Result:

@@ -15,11 +15,11 @@ from pmt.cli.arguments import (
     candidates,
     check_one_of_both,
     data_source,
-    flag,
     given_options,
     importer_options,
 )
 from pmt.cli.output import Output
+from pmt.cli.typed_names import flag
 from pmt.firmware.export import (
     ExportReport,
     LearnerExport,

@@ -9,16 +9,17 @@ import os
 import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
 from pmt._util import atomic_file
 from pmt._util.extras import load_pyplot
-from pmt._util.places import check_writable
+from pmt._util.places import check_length, check_writable
 from pmt._util.plots import plot_suffix
 from pmt._util.progress import ProgressLine
 from pmt._util.text import printable
-from pmt.cli.arguments import flag
+from pmt.cli.typed_names import typed_name
 from pmt.errors import ExistingFileError
 from pmt.train.run.folder import RunFolder
 from pmt.train.run.metrics import Metrics
@@ -207,39 +208,48 @@ class Output:
         text = json.dumps(figures, indent=2) + "\n"
         if self.json_path == "-":
             put(text, sys.stdout)
-        else:
+            return
+        try:
             atomic_file.write_text(self.json_path, text)
+        except OSError as error:
+            raise type(error)(error.errno, error.strerror, f"--json {self.json_path}") from error
 
 
 # Arguments that name a file to write; `--out` may be a folder, or the model that is read.
 _WRITTEN = ("json", "plot", "plot_step", "keep")
-_MAY_BE_READ = ("out", "write")
-_READ = ("model", "against", "grid", "folders", "into", "calibrate", "eval", "data", "page", "from")
+_MAY_BE_READ = ("out", "write", "cache", "root")
+_READ = (
+    *("model", "against", "grid", "folders", "into", "calibrate", "eval", "data", "page", "from"),
+    *("files", "folder", "file", "resume", "names_of"),
+)
 
 
 def check_output_files(arguments: argparse.Namespace) -> None:
     """Raise an error before any work where a file or folder cannot be written.
 
-    ValueError where a name is empty, one file would be written twice, or over a file that is read;
-    PermissionError where the folder is read-only.
+    ValueError where a name is empty or too long, one file would be written twice, or over a file
+    that is read; PermissionError where the folder is read-only.
     """
     written: dict[str, str] = {}
+    typed = partial(typed_name, vars(arguments))
     for name in (*_WRITTEN, *_MAY_BE_READ):
         if getattr(arguments, name, None) == "":
-            raise ValueError(f"{flag(name)} '': the name is empty; name a file or folder")
+            raise ValueError(f"{typed(name)} '': the name is empty; name a file or folder")
         for value in _paths(arguments, name):
-            check_writable(Path(value), f"{flag(name)} {value}")
+            check_length(value, typed(name), written=True)
+            check_writable(Path(value), f"{typed(name)} {value}")
             other = written.setdefault(os.path.realpath(value), name)
             if other != name:
                 raise ValueError(
-                    f"{flag(name)} {value}: is the file of {flag(other)} too; give another name"
+                    f"{typed(name)} {value}: is the file of {typed(other)} too; give another name"
                 )
     for name in _READ:
         for value in _paths(arguments, name):
+            check_length(value, typed(name))
             where = written.get(os.path.realpath(value))
             if where in _WRITTEN and os.path.isfile(value):
                 raise ValueError(
-                    f"{flag(str(where))} {value}: would replace a file that the command reads; "
+                    f"{typed(str(where))} {value}: would replace a file that the command reads; "
                     "give another name"
                 )
 

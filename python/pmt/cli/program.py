@@ -2,16 +2,16 @@
 
 import argparse
 import os
-import re
 import signal
 import stat
 import sys
 import textwrap
 import threading
 import warnings
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from types import FrameType
+from functools import partial
+from types import FrameType, MappingProxyType
 from typing import Any, NoReturn
 
 from pmt import __version__
@@ -38,7 +38,7 @@ from pmt.cli import (
     train,
 )
 from pmt.cli import eval as eval_command
-from pmt.cli.arguments import flag, named_plugins
+from pmt.cli.arguments import named_plugins
 from pmt.cli.output import (
     EXIT_BAD_INPUT,
     EXIT_INTERRUPTED,
@@ -49,6 +49,7 @@ from pmt.cli.output import (
     prepare_streams,
     put,
 )
+from pmt.cli.typed_names import argument_names, as_typed, typed_name
 from pmt.errors import FileError, OptionError, OptionWarning, TableError
 from pmt.methods import load_plugins
 
@@ -123,14 +124,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(argv: Sequence[str] | None, closed: Sequence[str]) -> int:
     arguments = argparse.Namespace()
     try:
-        load_plugins(named_plugins(sys.argv[1:] if argv is None else argv))
+        plugins = named_plugins(sys.argv[1:] if argv is None else argv)
+        arguments.plugin, arguments.argument_names = plugins, {"plugin": "--plugin"}
+        load_plugins(plugins)
         arguments = make_parser().parse_args(argv)
         if arguments.json == "-" and "stdout" in closed:
             raise ValueError("--json -: standard output is closed; give a file")
         check_working_folder()
         check_output_files(arguments)
         output = Output(arguments.json)
-        with termination_interrupts(), _warnings_as_lines():
+        with termination_interrupts(), _warnings_as_lines(arguments):
             code: int = arguments.run(arguments, output)
         put("", sys.stdout)  # what a library may have printed
         return code
@@ -152,18 +155,18 @@ def _run(argv: Sequence[str] | None, closed: Sequence[str]) -> int:
         return EXIT_BAD_INPUT
 
 
-_SET_FLAG = re.compile(r"(--[a-z-]+)=True\b")  # an option without a value on the command line
-
-
 @contextmanager
-def _warnings_as_lines() -> Iterator[None]:
+def _warnings_as_lines(arguments: argparse.Namespace) -> Iterator[None]:
     """Print a warning as errors are printed, each once, options by their flags."""
     shown: set[str] = set()
+    named = partial(typed_name, vars(arguments))
     with warnings.catch_warnings():
         warnings.simplefilter("always", OptionWarning)
 
         def show(message: Warning | str, *where: Any, **more: Any) -> None:
-            text = message.named(flag) if isinstance(message, OptionWarning) else str(message)
+            text = str(message)
+            if isinstance(message, OptionWarning):
+                text = message.named(named)
             if text not in shown:
                 shown.add(text)
                 complain(f"warning: {' '.join(text.split())}")
@@ -179,20 +182,20 @@ def _lines(error: BaseException, arguments: argparse.Namespace) -> list[str]:
     return [describe(error, vars(arguments))]
 
 
-def describe(error: BaseException, arguments: Container[str] = ()) -> str:
+def describe(error: BaseException, arguments: Mapping[str, Any] = MappingProxyType({})) -> str:
     """Return an error as one line of text, with remedies among the arguments of the command."""
     if isinstance(error, MemoryError):
         remedies = [text for name, text in _SAVES_MEMORY.items() if name in arguments]
         return f"not enough memory{'; use ' if remedies else ''}{' or '.join(remedies)}"
     if isinstance(error, OptionError):
-        text = _SET_FLAG.sub(r"\1", error.named(flag))
+        text = error.named(partial(typed_name, arguments))
     elif isinstance(error, TableError):
         text = error.message
     elif isinstance(error, OSError) and error.strerror:
         text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     else:
         text = str(error) or type(error).__name__
-    return " ".join(text.split())
+    return " ".join(as_typed(text, arguments).split())
 
 
 class Parser(argparse.ArgumentParser):
@@ -319,7 +322,7 @@ def make_parser() -> Parser:
             help="write the figures as JSON; '-' writes them to standard output, and the text to "
             "standard error",
         )
-        sub.set_defaults(run=command.run)
+        sub.set_defaults(run=command.run, argument_names=argument_names(sub))
     return parser
 
 

@@ -22,7 +22,7 @@ from pmt.cli.arguments import (
     load_model,
     split_choice,
 )
-from pmt.cli.output import Output, check_folder
+from pmt.cli.output import Output, check_file
 from pmt.firmware.export.target import parse_size
 from pmt.train.option_fields import declared_options
 
@@ -74,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
     memory = parse_size("memory", arguments.memory)
-    path = check_folder("--out", arguments.out)
+    path = check_file("--out", arguments.out)
     chosen = call(
         choose_scheme,
         arguments,

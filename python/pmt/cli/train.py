@@ -21,6 +21,7 @@ from pmt.cli.arguments import (
     importer_options,
 )
 from pmt.cli.output import EXIT_INTERRUPTED, EpochLines, Output, complain
+from pmt.cli.typed_names import typed_name
 from pmt.methods import Adaptation, AdaptationResult
 from pmt.train.options import TrainingOptions
 from pmt.train.prepare.preparation import without_head
@@ -79,7 +80,8 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         result = adaptation.fit(lines.after_step)
     except KeyboardInterrupt:
         lines.stop()
-        command = shlex.join(["pmt", "train", "--resume", str(adaptation.folder.path)])
+        plugins = [f"--plugin={plugin}" for plugin in arguments.plugin or ()]
+        command = shlex.join(["pmt", "train", "--resume", str(adaptation.folder.path), *plugins])
         complain(f"interrupted; continue with: {command}")
         return EXIT_INTERRUPTED
     lines.finish()
@@ -116,7 +118,8 @@ def _check_resumed(arguments: argparse.Namespace) -> None:
     given = [*given_options(arguments), *kept]
     if given:
         raise ValueError(
-            f"--resume takes no {given[0].replace('_', '-')}: the run's config.toml holds it"
+            f"--resume takes no {typed_name(vars(arguments), given[0])}: the run's config.toml "
+            "holds it"
         )
 
 

@@ -23,6 +23,7 @@ from pmt._util.arrays import Array, Uint8Array
 from pmt._util.checks import checked_path
 from pmt._util.text import counted
 from pmt.datasets.arrays import (
+    check_spare_names,
     checked_class_names,
     checked_groups,
     checked_images,
@@ -144,11 +145,13 @@ def read_npz_stream(
     try:
         if "targets" in arrays:
             return replace(Dataset.with_targets(images, arrays["targets"], name=name), groups=found)
-        if class_names is None and "class_names" in arrays:
-            class_names = checked_class_names(arrays["class_names"].tolist())
+        own = None
+        if "class_names" in arrays:
+            own = checked_class_names(arrays["class_names"].tolist())
     except (TypeError, ValueError) as error:
         raise damaged(label, str(error), REMEDY) from None
-    names = names_for(label, labels, class_names)
+    names = names_for(label, labels, class_names or own)
+    check_spare_names(label, labels, class_names, own)
     return Dataset(images, labels.astype(np.int64), names, name, found)
 
 
@@ -235,6 +238,10 @@ def save_npz(dataset: DataLike, path: str | os.PathLike[str]) -> None:
 def _read_arrays(file: IO[bytes], label: str, groups: str) -> tuple[dict[str, Array], list[str]]:
     """Return the arrays of a data set, and the names of all that the file holds."""
     wanted = ("images", "labels", "targets", "class_names", "name", groups)
+    start = file.read(len(MAGIC))
+    if start and start[:2] != b"PK" and start != MAGIC:  # NumPy would advise to trust it
+        raise damaged(label, "not a whole .npz file (it is no zip archive)", REMEDY)
+    file.seek(0)
     try:
         archive = np.load(file, allow_pickle=False)
         if not isinstance(archive, np.ndarray):
@@ -286,6 +293,7 @@ def channels_first(label: str | Path, problem: str) -> ValueError:
 
 PREFIXES = {"train": "train", "test": "t10k"}
 UNSIGNED_BYTE = 0x08
+_IDX_CLASSES = 10  # names at least, as MNIST has
 IDX_REMEDY = "download the data set again"
 IDX_CHUNK = 1 << 20
 
@@ -306,10 +314,12 @@ def read_idx(folder: Path, split: str, class_names: Sequence[str] | None = None)
         counts = f"{counted(len(labels), 'label')} for {counted(len(images), 'image')}"
         problem = f"{counts} in {image_path.name}"
         raise damaged(label_path, problem, f"{IDX_REMEDY}, both files")
+    if class_names is not None and len(class_names) > _IDX_CLASSES:
+        check_spare_names(label_path, labels, class_names, None)
     return Dataset(
         images=images[..., None],
         labels=labels.astype(np.int64),
-        class_names=names_for(label_path, labels, class_names, at_least=10),
+        class_names=names_for(label_path, labels, class_names, at_least=_IDX_CLASSES),
         name=folder.name or "idx",
     )
 

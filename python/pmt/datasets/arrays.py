@@ -9,9 +9,10 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt._util.arrays import Array, FloatArray
-from pmt._util.checks import checked_array, checked_names, refuse_mask
+from pmt._util.checks import checked_array, checked_names, refuse_mask, warn_of_argument
+from pmt._util.text import counted
 from pmt.datasets.files import damaged
-from pmt.errors import OptionError
+from pmt.errors import OptionError, OptionWarning
 
 PIXELS = np.dtype(np.uint8)
 # A network's inputs that are not pixels: int8 as it reads them, float32 before quantization.
@@ -253,6 +254,27 @@ def checked_class_names(class_names: Sequence[str]) -> tuple[str, ...]:
             raise OptionError("class_names", text) from None
         seen.add(name)
     return checked
+
+
+def check_spare_names(
+    path: Path | str,
+    labels: npt.NDArray[np.integer],
+    class_names: Sequence[str] | None,
+    own: Sequence[str] | None,
+) -> None:
+    """Refuse more names than the data set's own, or where it has none, warn of unused ones."""
+    given = len(class_names or ())
+    if own is not None and given > len(own):
+        raise OptionError(
+            "class_names",
+            f" gives {counted(given, 'name')} for the {len(own)} classes of {path}: give one name "
+            "a class, or leave it out",
+        )
+    largest = int(labels.max(initial=0))
+    if own is None and given > largest + 1:
+        spare = counted(given - largest - 1, "class", "classes")
+        text = f" gives {counted(given, 'name')}, and the labels of {path} end at {largest}: "
+        warn_of_argument(OptionWarning("class_names", f"{text}the last {spare} have no image"))
 
 
 def names_for(

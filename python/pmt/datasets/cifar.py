@@ -16,7 +16,7 @@ import numpy.typing as npt
 from pmt._util import safe_pickle
 from pmt._util.arrays import Int64Array, Uint8Array
 from pmt._util.text import counted
-from pmt.datasets.arrays import names_for
+from pmt.datasets.arrays import check_spare_names, names_for
 from pmt.datasets.catalog import CIFAR10_CLASSES, CIFAR100_CLASSES, CIFAR100_COARSE_CLASSES
 from pmt.datasets.dataset import Dataset
 from pmt.datasets.files import damaged, missing, read_bytes
@@ -254,6 +254,7 @@ def read_cifar(
     ]
     numbers = np.concatenate([numbers for numbers, _ in batches])
     given = kind.class_names if class_names is None else class_names
+    check_spare_names(folder, numbers, class_names, kind.class_names)
     return Dataset(
         images=_planes_to_images(np.concatenate([planes for _, planes in batches])),
         labels=numbers,

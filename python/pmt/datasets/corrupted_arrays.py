@@ -22,7 +22,13 @@ from pmt._util.arrays import Array, Int64Array, Uint8Array
 from pmt._util.checks import checked_integer, checked_path, checked_split
 from pmt._util.parsing import parse_json
 from pmt.datasets.array_files import channels_first, map_npy
-from pmt.datasets.arrays import checked_class_names, has_channels_first, names_for, with_four_axes
+from pmt.datasets.arrays import (
+    check_spare_names,
+    checked_class_names,
+    has_channels_first,
+    names_for,
+    with_four_axes,
+)
 from pmt.datasets.catalog import (
     CIFAR10_CLASSES,
     CIFAR100_CLASSES,
@@ -193,7 +199,9 @@ def read_corrupted(
     count = len(images) // SEVERITIES
     part = slice((level - 1) * count, level * count)
     numbers = _labels(folder, len(images))[part].astype(np.int64)
-    names = class_names or _class_names(folder, numbers, images.shape[1:])
+    own = _class_names(folder, numbers, images.shape[1:])
+    names = class_names or own
+    check_spare_names(folder / LABELS, numbers, class_names, own)
     dataset = Dataset(
         images=images[part],
         labels=numbers,

@@ -223,8 +223,8 @@ def _found(
         )
     if labels != "fine":
         raise ValueError(f"labels={labels!r}: {path} is not CIFAR-100; leave the option out")
-    if path.is_file():
-        if path.suffix != ".npz":
+    if not path.is_dir():
+        if path.suffix != ".npz" or not path.is_file():
             raise damaged(path, "a file, but not .npz", f"give one of: {LAYOUTS}")
         return read_npz(path, class_names, groups)
     if has_idx(path):

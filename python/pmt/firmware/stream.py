@@ -416,7 +416,7 @@ def _read_export(place: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         raise MissingFileError(
             f"{place} is no learner's project: it has no readable {LEARNER_FILE}; write one with "
-            "`pmt export MODEL --learner --out DIR`"
+            "`pmt export MODEL --learner --target NAME --out DIR`"
         ) from None
     return export
 

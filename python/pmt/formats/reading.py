@@ -28,7 +28,10 @@ _IMPORTERS = {
     ".pkl": _Importer("tiny_training", "a tiny-training .pkl", ("resolution",)),
 }
 SUFFIXES = tuple(_IMPORTERS)
-_TORCH = "torch.onnx.export(module, inputs, 'f.onnx') writes what `pmt quantize f.onnx` reads"
+_TORCH = (
+    "torch.onnx.export(module, inputs, 'f.onnx') writes what "
+    "`pmt quantize f.onnx --calibrate DIR --out f.pmt` reads"
+)
 _KERAS = "pmt.from_keras(keras.saving.load_model(path), images) quantizes it"
 _ELSEWHERE = {
     **dict.fromkeys((".pt", ".pth", ".pt2", ".safetensors"), _TORCH),

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeGuard
 
 import numpy as np
 
@@ -107,7 +108,7 @@ class Layers:
                 chosen.update(self.blocks[item])
             elif isinstance(item, str) and item in by_name:
                 chosen.add(by_name[item])
-            elif isinstance(item, (int, np.integer)) and int(item) in by_name.values():
+            elif _is_index(item) and item in by_name.values():
                 chosen.add(int(item))
             else:
                 raise OptionError(argument, f"={layers!r}: {self._no_layer(item, by_name)}")
@@ -193,8 +194,8 @@ class Layers:
         layers, layer = {one.name: one.index for one in self.layers}, plain_number(layer)
         if isinstance(layer, str) and layer in layers:
             return layers[layer]
-        if isinstance(layer, int) and layer in layers.values():
-            return layer
+        if _is_index(layer) and layer in layers.values():
+            return int(layer)
         if isinstance(layer, str) and layer in self.blocks:
             members = [name for name, index in layers.items() if index in self.blocks[layer]]
             raise ValueError(
@@ -204,6 +205,11 @@ class Layers:
             f"layer={layer!r} is not a layer with weights; model.layers lists their names and "
             "indices"
         )
+
+
+def _is_index(item: object) -> TypeGuard[int]:
+    """Whether an item is a whole number; a truth value is none."""
+    return isinstance(item, (int, np.integer)) and not isinstance(item, bool)
 
 
 def _read_only(array: Array) -> Array:

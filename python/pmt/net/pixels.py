@@ -3,11 +3,12 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 
 import numpy as np
 
 from pmt._util.arrays import DoubleArray, Int8Array
-from pmt._util.checks import refuse_mask, warn_of_argument
+from pmt._util.checks import plain_number, refuse_mask, warn_of_argument
 from pmt.errors import OptionWarning
 from pmt.net.graph import Graph, Tensor
 from pmt.net.ops import Shape
@@ -218,8 +219,10 @@ def per_channel(name: str, values: Numbers, channels: int, default: float) -> Ve
     """Return an option as one finite number per channel."""
     refuse_mask(name, values)
     try:
+        if not _are_numbers(values):
+            raise TypeError
         array = np.asarray(default if values is None else values, np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise TypeError(
             f"{name}={values!r}: needs one number, or one for each of {channels} input channels"
         ) from None
@@ -233,6 +236,15 @@ def per_channel(name: str, values: Numbers, channels: int, default: float) -> Ve
     if name == "input_std" and not np.all(array > 0):
         raise ValueError(f"input_std={array.tolist()}: must be positive")
     return array
+
+
+def _are_numbers(values: Numbers) -> bool:
+    """Whether values are real numbers or None: NumPy makes floats of texts and of True, too."""
+    each = np.asarray(0 if values is None else values, object).ravel().tolist()
+    return all(
+        isinstance(number := plain_number(value), Real) and not isinstance(number, bool)
+        for value in each
+    )
 
 
 def input_formula(graph: Graph) -> str:

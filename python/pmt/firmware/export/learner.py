@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from html import escape
@@ -162,7 +163,7 @@ class LearnerExport:
             f"{self.memory_table()}\n\n"
             f"RAM {self.ram_used:,} of {self.ram_bytes:,} bytes, "
             f"flash {self.flash_used:,} of {self.flash_bytes:,}\n"
-            f"next: pmt stream {self.path} --data DIR"
+            f"next: pmt stream {shlex.quote(str(self.path))} --data DIR"
         )
 
     def to_json(self) -> dict[str, Any]:

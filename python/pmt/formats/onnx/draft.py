@@ -289,7 +289,7 @@ class Draft:
         return self.channelwise(view, name, ones, np.zeros_like(ones), (low, high))
 
     def _are_steps(self, bounds: Bounds, tensor: int) -> bool:
-        """Whether bounds are values of an activation, beyond its range, or open.
+        """Whether bounds are values of an activation, on their side beyond its range, or open.
 
         All are where the activation has no scale yet.
         """
@@ -297,7 +297,10 @@ class Draft:
         if quantization is None:
             return True
         scale, zero = quantization
-        steps = np.clip(np.array(bounds) / scale + zero, -128, 127)
+        low, high = (bound / scale + zero for bound in bounds)
+        if low > 127 + _SAME_STEP or high < -128 - _SAME_STEP:
+            return False  # all values become a bound that the activation does not have
+        steps = np.array([max(low, -128), min(high, 127)])
         return bool(np.all(np.abs(steps - np.rint(steps)) < _SAME_STEP))
 
     def channelwise(

@@ -17,7 +17,7 @@ from pmt.formats.notes import noted_metadata
 from pmt.formats.onnx.draft import OPEN, QUANTIZE_BEFORE, Draft, DraftOp, DraftTensor, Quantization
 from pmt.formats.onnx.lowering import graph_fields, read_draft
 from pmt.net.float_graph import Bounds
-from pmt.net.graph import Graph, Op, Tensor, is_layer
+from pmt.net.graph import Graph, Op, Tensor, channel_shape, is_layer
 from pmt.net.ops import JOINING_KINDS, KEEPING_KINDS
 from pmt.net.pixels import (
     MOST_PIXEL_CHANNELS,
@@ -30,6 +30,12 @@ from pmt.net.pixels import (
 _COARSEST = 2  # steps of an average's output that a step of its input may be
 _MOST_CUT = 1.0  # steps that the ends of an averaged input may lose
 _LARGEST_BIAS = 2.0**31 - 1
+_MOST_MOVED = 1.0  # steps of a layer's output that rounding its bias may move it
+_FINER_BIAS = (
+    "quantize again, calibrated on real data and with quantized biases (quantize_static does), or "
+    "give the float network to `pmt quantize`"
+)
+_FINE = 64  # parts of a step of the output that a bias is held to where weights leave room
 
 
 def read(path: str | Path, *, input_mean: Numbers = None, input_std: Numbers = None) -> Graph:
@@ -65,7 +71,7 @@ def read(path: str | Path, *, input_mean: Numbers = None, input_std: Numbers = N
         _require_covered(tensors[0], pixels if known else None, path.name, averaged.name)
     graph = Graph(
         tensors=tensors,
-        ops=[_op(draft, op) for op in draft.ops],
+        ops=[_op(draft, op, path.name) for op in draft.ops],
         **graph_fields(draft, output, pixels, path.name),
         pixels_assumed=pixels.assumed,
     )
@@ -140,15 +146,19 @@ def _require_covered(first: Tensor, pixels: PixelFormula | None, source: str, na
 
     A formula that was found from the scale says nothing.
     """
+    beyond = "values of the input may go beyond"
+    remedy = f"say by input_mean and input_std that pixels do not, or {QUANTIZE_BEFORE}"
     if pixels is not None:
-        steps = np.array(real_ends(pixels)) / first.scale + first.zero_point
+        ends = np.array(real_ends(pixels))
+        steps = ends / first.scale + first.zero_point
         if steps.min() >= -128 - _MOST_CUT and steps.max() <= 127 + _MOST_CUT:
             return
+        beyond = f"pixels go from {ends.min():.3g} to {ends.max():.3g}"
+        remedy = QUANTIZE_BEFORE
     low, high = ((step - first.zero_point) * first.scale for step in (-128, 127))
     raise ValueError(
         f"{source}: {name!r} averages the input in float, and only the averages have a scale, for "
-        f"{low:.3g} to {high:.3g}: the input may go beyond, and would be cut before it is "
-        f"averaged; {QUANTIZE_BEFORE}"
+        f"{low:.3g} to {high:.3g}: {beyond}, and would be cut before they are averaged; {remedy}"
     )
 
 
@@ -199,7 +209,7 @@ def _quantization(draft: Draft, index: int) -> Quantization:
     return found
 
 
-def _op(draft: Draft, op: DraftOp) -> Op:
+def _op(draft: Draft, op: DraftOp, source: str) -> Op:
     result = Op(**op.base_fields(), clamp=_clamp(op.bounds, _quantization(draft, op.output)))
     if is_layer(op):
         assert op.weights is not None
@@ -208,6 +218,11 @@ def _op(draft: Draft, op: DraftOp) -> Op:
         with np.errstate(all="ignore"):  # check_graph refuses what is not finite
             result.weights, result.weight_scales = op.weights, op.scales.astype(np.float32)
             result.bias = _bias(op.bias, scale * result.weight_scales)
+            step = _quantization(draft, op.output)[0]
+            if _most_moved(result, op.bias, scale, step) >= _MOST_MOVED:
+                _refine(result, scale, step)
+                result.bias = _bias(op.bias, scale * result.weight_scales)
+                _require_bias(op, _most_moved(result, op.bias, scale, step), source)
     return result
 
 
@@ -218,6 +233,50 @@ def _bias(
         return np.zeros(len(scales), np.int32)
     steps: npt.NDArray[np.float64] = np.nan_to_num(np.rint(bias / scales.astype(np.float64)))
     return np.clip(steps, -_LARGEST_BIAS - 1, _LARGEST_BIAS).astype(np.int32)
+
+
+def _most_moved(
+    layer: Op, bias: npt.NDArray[np.float64] | None, scale: np.float32, step: float
+) -> float:
+    """Return by how many steps of its output rounding a layer's biases moves it, at most.
+
+    A bias at the end of int32 counts for nothing: it is beyond all steps of the output.
+    """
+    assert layer.weight_scales is not None
+    assert layer.bias is not None
+    if bias is None:
+        return 0.0
+    held = (scale * layer.weight_scales).astype(np.float64) * layer.bias
+    inside = np.abs(layer.bias.astype(np.float64)) < _LARGEST_BIAS
+    return float(np.max(np.abs(bias - held) / step, where=inside, initial=0.0))
+
+
+def _refine(layer: Op, scale: np.float32, step: float) -> None:
+    """Give small weights, or those that are all 0, a finer scale and so finer biases."""
+    assert layer.weights is not None
+    assert layer.weight_scales is not None
+    shape = channel_shape(layer, layer.weights.ndim)
+    axes = tuple(axis for axis, size in enumerate(shape) if size == 1)
+    largest = np.abs(layer.weights.astype(np.int64)).max(axis=axes).ravel()
+    wanted = np.ceil(_FINE * scale * layer.weight_scales.astype(np.float64) / step)
+    room = np.where(largest > 0, 127 // np.maximum(largest, 1), np.inf)
+    times = np.maximum(np.minimum(wanted, room), 1)
+    factors = np.where(largest > 0, times, 1).astype(np.int8)  # what is 0 stays 0
+    layer.weights = layer.weights * factors.reshape(shape)
+    layer.weight_scales = (layer.weight_scales / times).astype(np.float32)
+
+
+def _require_bias(op: DraftOp, moved: float, source: str) -> None:
+    """Refuse a float bias that int32 in steps of input scale times weight scale is too coarse for.
+
+    Only a layer has it whose input or weights are far coarser than its output.
+    """
+    if moved >= _MOST_MOVED:
+        raise ValueError(
+            f"{source}: {op.name!r} has a float bias, which an int8 layer rounds to a multiple of "
+            f"input scale times weight scale: its output would be {moved:.3g} steps off, at most "
+            f"{_MOST_MOVED:g} is supported; {_FINER_BIAS}"
+        )
 
 
 def _clamp(bounds: Bounds, quantization: Quantization) -> tuple[int, int]:

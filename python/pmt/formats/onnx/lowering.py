@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import zip_longest
@@ -88,7 +89,7 @@ def read_draft(path: Path, *, quantized: bool) -> tuple[FileModel, Draft, int]:
     """
     model = read_file(path)
     if quantized:
-        _require_quantized(model, path.name)
+        _require_quantized(model, path)
     lowering = _Lowering(model, quantized)
     output = None
     try:
@@ -120,14 +121,16 @@ def graph_fields(draft: Draft, output: int, pixels: PixelFormula, source: str) -
     }
 
 
-def _require_quantized(model: FileModel, source: str) -> None:
+def _require_quantized(model: FileModel, path: Path) -> None:
     kinds = {node.kind for node in model.nodes}
     if not kinds & {"QuantizeLinear", "DequantizeLinear"} and not any(
         "Integer" in kind or kind.startswith(("QLinear", "QGemm")) for kind in kinds
     ):
+        source, out = shlex.quote(str(path)), shlex.quote(f"{path.stem}.pmt")
         raise ValueError(
-            f"{source}: is a float network, an int8 one (with QuantizeLinear and DequantizeLinear) "
-            f"is needed here: quantize it first with `pmt quantize {source} --calibrate DIR`"
+            f"{path.name}: is a float network, an int8 one (with QuantizeLinear and "
+            "DequantizeLinear) is needed here: quantize it first with "
+            f"`pmt quantize {source} --calibrate DIR --out {out}`"
         )
 
 

@@ -150,7 +150,7 @@ class Preparation:
         if "align" in self.name and self.reference(model) is None:
             notes.append(
                 "not aligned: the model holds no statistics of clean images; "
-                "`pmt statistics MODEL --data CLEAN --out MODEL` adds them"
+                "`pmt statistics MODEL --data CLEAN --out MODEL.pmt` adds them"
             )
         if "head" in self.name and not self.trains_head(model):
             notes.append(f"head not trained alone: {self._why_no_head(model)}")
