@@ -9,8 +9,7 @@ from pictures import check_picture
 from plots.test_plots import legend, run
 
 from pmt.plots import save_plot
-from pmt_lab.benchmark.forward import OpTimes
-from pmt_lab.benchmark.timing import Machine
+from pmt_lab.benchmark.forward import speeds
 from pmt_lab.plots import plot_cosines, plot_curves, plot_speed
 from pmt_lab.report import Curve, results_curve
 from pmt_lab.studies.gradient_quality import GradientStudy, Quality
@@ -78,11 +77,6 @@ STUDY = GradientStudy(
     ),
     images=16,
 )
-
-
-def op(name: str, group: str, macs: int, microseconds: float) -> OpTimes:
-    times = {"name": name, "kind": "conv2d", "group": group, "window": "3x3", "shape": ""}
-    return OpTimes(**times, macs=macs, microseconds={1: microseconds, 100: microseconds / 2})
 
 
 def test_curves_say_what_they_show_and_on_which_images():
@@ -176,9 +170,14 @@ def test_cosines_alone_take_one_axes():
 
 def test_speed_has_bars_and_a_roofline():
     model = residual_network()
-    ops = [op(f"op{i}", "convolutions", o["macs"], 10.0) for i, o in enumerate(model.core.ops())]
-    machine = Machine("a processor", "vnni", 2, "vpdpbusd", {1: 50.0, 2: 90.0}, 50.0, "1", "")
-    bars, roof = plot_speed(model, machine, ops)
+    labels = {"kind": "conv2d", "group": "convolutions", "window": "3x3", "shape": ""}
+    ops = [
+        {"name": f"op{i}", **labels, **speeds(op["macs"], {1: 10.0, 100: 5.0})}
+        for i, op in enumerate(model.core.ops())
+    ]
+    machine = {"processor": "a processor", "kernels": "vnni", "peak_instruction": "vpdpbusd"}
+    figures = {"machine": {**machine, "one_thread_gmacs": 50.0}, "layers": ops}
+    bars, roof = plot_speed(model, figures)
     assert legend(bars) == ["1 image", "100 images"]
     assert (roof.get_xscale(), roof.get_ylabel()) == ("log", "GMAC/s, 100 images")
     assert bars.figure.get_suptitle() == "a processor, kernels vnni, 1 thread"

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pmt.model import Model
-from pmt_lab.benchmark.forward import OpTimes
-from pmt_lab.benchmark.timing import Machine
 from pmt_lab.files import counted
 from pmt_lab.plots.style import axes_of, line_style, pyplot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+Layer = tuple[int, Mapping[str, Any]]
+
 # Upper end of the axis of speeds, as a multiple of the peak, for its name above the line.
 _ABOVE_PEAK = 1.15
 
 
 def plot_speed(
-    model: Model, machine: Machine, ops: Sequence[OpTimes], *, ax: Sequence[Axes] | None = None
+    model: Model, figures: Mapping[str, Any], *, ax: Sequence[Axes] | None = None
 ) -> npt.NDArray[np.object_]:
     """Draw the layers' GMAC/s on one thread.
 
@@ -33,10 +33,8 @@ def plot_speed(
     ----------
     model : Model
         The network.
-    machine : Machine
-        Machine that it ran on.
-    ops : sequence of OpTimes
-        Times of its ops, see :func:`pmt_lab.benchmark.bench_job.run_benchmark`.
+    figures : dict
+        Figures of it, see :func:`pmt_lab.benchmark.bench_job.run_benchmark`.
     ax : sequence of matplotlib.axes.Axes, optional
         Two axes to draw on; those of a new figure by default.
 
@@ -44,24 +42,19 @@ def plot_speed(
     -------
     ndarray of matplotlib.axes.Axes, shape (2,)
         The axes.
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is missing.
-    ValueError
-        If ``ax`` is not two.
     """
-    layers = [(i, op) for i, op in enumerate(ops) if op.macs]
-    counts = list(ops[0].microseconds)
-    peak = machine.one_thread_gmacs
+    machine = figures["machine"]
+    layers = [(i, op) for i, op in enumerate(figures["layers"]) if op["macs"]]
+    counts = list(layers[0][1]["gmacs"])
+    peak = machine["one_thread_gmacs"]
     axes = axes_of(ax, 2, 6.5, max(3.5, 0.22 * len(layers)), width_ratios=(3, 2))
     bars, roof = axes
     _draw_bars(bars, layers, counts)
     _draw_roofline(roof, _intensities(model), layers, counts[-1])
-    _mark_peak(bars, roof, peak, f"peak of {machine.peak_instruction}: {peak:.0f} GMAC/s")
+    _mark_peak(bars, roof, peak, f"peak of {machine['peak_instruction']}: {peak:.0f} GMAC/s")
     if ax is None:
-        bars.figure.suptitle(f"{machine.processor}, kernels {machine.kernels}, 1 thread")
+        title = f"{machine['processor']}, kernels {machine['kernels']}, 1 thread"
+        bars.figure.suptitle(title)
     return axes
 
 
@@ -75,27 +68,27 @@ def _mark_peak(bars: Any, roof: Any, peak: float, title: str) -> None:
     roof.set_ylim(top=_ABOVE_PEAK * peak)
 
 
-def _draw_bars(ax: Any, layers: list[tuple[int, OpTimes]], counts: list[int]) -> None:
+def _draw_bars(ax: Any, layers: Sequence[Layer], counts: list[int]) -> None:
     height = 0.8 / len(counts)
     rows = list(range(len(layers)))
     for k, count in enumerate(counts):
         places = [row + (k - (len(counts) - 1) / 2) * height for row in rows]
-        speeds = [op.gmacs(count) for _, op in layers]
+        speeds = [op["gmacs"][count] for _, op in layers]
         ax.barh(places, speeds, height, label=counted(count, "image"), color=line_style(k)["color"])
-    ax.set_yticks(rows, [f"{op.name} {op.window}".strip() for _, op in layers], fontsize=7)
+    ax.set_yticks(rows, [f"{op['name']} {op['window']}".strip() for _, op in layers], fontsize=7)
     ax.invert_yaxis()
     ax.set_xlabel("GMAC/s")
     ax.legend(fontsize="small")
 
 
 def _draw_roofline(
-    ax: Any, intensities: dict[int, float], layers: list[tuple[int, OpTimes]], count: int
+    ax: Any, intensities: dict[int, float], layers: Sequence[Layer], count: int
 ) -> None:
-    for k, group in enumerate(dict.fromkeys(op.group for _, op in layers)):
-        members = [(i, op) for i, op in layers if op.group == group]
+    for k, group in enumerate(dict.fromkeys(op["group"] for _, op in layers)):
+        members = [(i, op) for i, op in layers if op["group"] == group]
         x = [intensities[i] for i, _ in members]
         style = {**line_style(k), "linestyle": "none"}
-        ax.plot(x, [op.gmacs(count) for _, op in members], label=group, **style)
+        ax.plot(x, [op["gmacs"][count] for _, op in members], label=group, **style)
     ax.set_xscale("log")
     ax.set_yscale("log")
     ticker = pyplot().matplotlib.ticker
