@@ -106,6 +106,17 @@ def test_a_grid_becomes_its_runs(tmp_path, files):
     assert run.macs == start + 3 * 4 * trainer.cost(found.model).macs
 
 
+def test_a_grid_has_the_entries_of_the_one_that_it_is_like(tmp_path, files):
+    planned(tmp_path, files)
+    path = tmp_path / "other.toml"
+    path.write_text('like = "grid.toml"\n[axes]\nseeds = [7]\n[method.nodes]\nbase = "paper"\n')
+    first, other = read_grid(tmp_path / "grid.toml"), read_grid(path)
+    assert other.seeds == (7,)
+    assert dict(other.methods[2].options) == {}
+    changes = {"path": first.path, "seeds": first.seeds, "methods": first.methods}
+    assert dataclasses.replace(other, **changes) == first
+
+
 def test_a_plan_prints_its_methods(tmp_path, files):
     found = planned(tmp_path, files)
     frame = found.to_frame()

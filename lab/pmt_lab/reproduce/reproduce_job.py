@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pmt._util.checks import checked_integer
 from pmt._util.folder_lock import FolderLock
 from pmt_lab.reproduce import compared_rows, find_study
 from pmt_lab.reproduce import results as files
@@ -81,18 +80,19 @@ def reproduce(
 
     Raises
     ------
-    ValueError, TypeError
-        If an argument is out of range or of another type, the result would replace one of another
-        scale or grid, or `force` would leave a part.
-    FileNotFoundError, NotADirectoryError
-        If data or the paper's network is missing, or a file is where a folder should be.
+    ValueError
+        If there is no such study or scale, the result would replace one of another scale or grid,
+        or `force` would leave a part.
+    FileNotFoundError
+        If data or the paper's network is missing.
     Unfinished
         If nothing is to be done, and a study without sweeps is not finished.
     KeyboardInterrupt
         On Ctrl-C; the same call continues.
     """
     found = find_study(study)
-    _check(scale, jobs, shard, {"out": out, "data": data, "results": results})
+    if scale not in ("small", "full"):
+        raise ValueError(f"scale={scale!r} must be 'small' or 'full'")
     if force and (results is None or collect or shard != (1, 1)):
         raise ValueError(
             "force replaces a whole result by what is measured: give results, and neither collect "
@@ -172,26 +172,3 @@ def _sole_writer(path: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-def _check(
-    scale: str, jobs: int, shard: tuple[int, int], folders: Mapping[str, str | Path | None]
-) -> None:
-    if scale not in ("small", "full"):
-        raise ValueError(f"scale={scale!r} must be 'small' or 'full'")
-    if checked_integer("jobs", jobs) < 0:
-        raise ValueError(f"jobs={jobs} must be 0 (one for each CPU) or more")
-    if not isinstance(shard, tuple) or len(shard) != 2:
-        raise TypeError(f"shard={shard!r} must be (I, N), the I-th of N parts")
-    part, parts = (checked_integer("shard", number) for number in shard)
-    if not 1 <= part <= parts:
-        raise ValueError(f"shard={shard!r} must be (I, N) with I from 1 to N")
-    for name, folder in folders.items():
-        if folder is None:
-            continue
-        if not isinstance(folder, str | Path):
-            raise TypeError(f"{name}={folder!r} must be the path of a folder")
-        if Path(folder).exists() and not Path(folder).is_dir():
-            raise NotADirectoryError(f"{name}={str(folder)!r} must be a folder, and is a file")
-        if name == "data" and not Path(folder).exists():
-            raise FileNotFoundError(f"{name}={str(folder)!r}: there is no such folder")

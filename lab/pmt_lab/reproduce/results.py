@@ -10,17 +10,7 @@ from pmt_lab.benchmark.timing import processor
 from pmt_lab.files import origin, read_json, spread_json, write_text
 
 _REMEDY = "remove the file, and `pmt-lab reproduce` makes it again"
-_KEYS: dict[str, tuple[type, ...]] = {
-    "study": (str,),
-    "scale": (str,),
-    "pmt": (str,),
-    "commit": (str, type(None)),
-    "date": (str,),
-    "machine": (str,),
-    "seconds": (int, float),
-    "data": (dict,),
-}
-_AXES = ("method", "layers", "preparation", "seed")
+_KEYS = {"study", "scale", "pmt", "commit", "date", "machine", "seconds", "data"}
 _SETTINGS = ("model", "protocol", "macs")
 _SOURCE = ("commit", "date", "machine")
 # Levels of the JSON that are spread over lines: down to one line per run.
@@ -81,44 +71,11 @@ def load(study: str, folder: str | Path | None = None) -> dict[str, Any]:
         raise FileNotFoundError(
             f"{path}: no result of {study}; `pmt-lab reproduce {study}` makes it"
         ) from None
-    if not isinstance(result, dict) or not all(key in result for key in _KEYS):
+    if not isinstance(result, dict) or not _KEYS.issubset(result):
         raise ValueError(f"{path}: is not a result of a study; {_REMEDY}")
-    wrong = _damage(result)
-    if wrong:
-        raise ValueError(f"{path}: {wrong} is damaged; {_REMEDY}")
     if result["study"] != study:
         raise ValueError(f"{path}: is a result of {result['study']}; {_REMEDY}")
     return result
-
-
-def _damage(result: Result) -> str:
-    """Return the part of a result that lacks a figure that every reader needs."""
-    for key, types in _KEYS.items():
-        if not isinstance(result[key], types) or isinstance(result[key], bool):
-            return f"{key} {result[key]!r}"
-    if result["scale"] not in ("small", "full"):
-        return f"scale {result['scale']!r}"
-    if not result["data"]:
-        return "data"
-    what = "grids"
-    try:
-        for name, grid in result["data"].get("grids", {}).items():
-            what = f"grid {name}"
-            _ = settings_of(grid), [*grid["missing"]], dict(grid["failed"])
-            for place, run in enumerate(grid["runs"]):
-                what = f"run {place} of grid {name}"
-                _check_run(run)
-    except (LookupError, TypeError, AttributeError, ValueError):
-        return what
-    return ""
-
-
-def _check_run(run: Result) -> None:
-    _ = [run["axes"][name] for name in _AXES], run["base"], dict(run["options"]), [*run["curve"]]
-    _ = float(run["train_seconds"]), run.get("tuning", {"trials": []})["trials"]
-    shares = [one["accuracy"] for part in ("before", "after") for one in run[part].values()]
-    if not all(0 <= share <= 1 for share in shares):
-        raise ValueError
 
 
 def joined(result: dict[str, Any], earlier: dict[str, Any], path: Path) -> dict[str, Any]:

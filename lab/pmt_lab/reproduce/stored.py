@@ -125,14 +125,8 @@ def stored(name: str, folder: str | Path | None = None) -> StoredStudy:
     ------
     ValueError
         If there is no such study, or its file is damaged.
-    NotADirectoryError
-        If `folder` is a file.
-    TypeError
-        If `name` is not text.
     """
     study = find_study(name)
-    if folder is not None and Path(folder).is_file():
-        raise NotADirectoryError(f"folder={str(folder)!r} must be a folder, and is a file")
     place = Path("lab/results") if folder is None else Path(folder)
     try:
         place = results.results_folder() if folder is None else place

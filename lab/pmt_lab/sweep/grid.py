@@ -164,7 +164,7 @@ def read_grid(path: str | Path, problems: list[str] | None = None) -> Grid:
         If there is no such file.
     """
     try:
-        tables = tomllib.loads(Path(path).read_bytes().decode())
+        tables = _tables(Path(path))
     except ValueError as error:
         raise GridError(str(path), [f"is not valid TOML: {error}"]) from None
     wrong: list[str] = []
@@ -174,6 +174,18 @@ def read_grid(path: str | Path, problems: list[str] | None = None) -> Grid:
     if problems is not None:
         problems += wrong
     return grid
+
+
+def _tables(path: Path) -> dict[str, Any]:
+    """Return the tables of a file, with the entries of the one that it is ``like``."""
+    tables: dict[str, Any] = tomllib.loads(path.read_bytes().decode())
+    if "like" not in tables:
+        return tables
+    whole = _tables(path.parent / str(tables.pop("like")))
+    for name, table in tables.items():
+        both = isinstance(table, dict) and isinstance(whole.get(name), dict)
+        whole[name] = {**whole[name], **table} if both else table
+    return whole
 
 
 def _checked(tables: dict[str, Any], wrong: list[str]) -> dict[str, dict[str, Any]]:
