@@ -1,11 +1,10 @@
 """The measurements of a study, as one JSON file that is versioned with the code."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pmt
 from pmt_lab.benchmark.timing import processor
 from pmt_lab.files import origin, read_json, spread_json, write_text
 
@@ -138,28 +137,6 @@ def with_sources(result: Result) -> dict[str, dict[str, Any]]:
         name: {**grid, "runs": [{**source, **run} for run in grid["runs"]]}
         for name, grid in result["data"].get("grids", {}).items()
     }
-
-
-def kept(
-    folder: Path, name: str, of: Mapping[str, Any], measure: Callable[[], dict[str, Any] | None]
-) -> dict[str, Any] | None:
-    """Return a part of a study from its folder, so that the same command continues.
-
-    One that is missing, of other JSON values ``of`` or of another version of pmt is measured and
-    kept; None is what could not be measured.
-    """
-    path, whole = folder / f"{name}.json", {"pmt": pmt.__version__, **of}
-    part = read_json(path, "remove it") if path.exists() else None
-    if not isinstance(part, dict) or part.get("of") != whole:
-        found = measure()
-        if found is None:
-            return None
-        folder.mkdir(parents=True, exist_ok=True)
-        text = json.dumps({"of": whole, "found": found}, indent=1)
-        write_text(path, text + "\n")
-        part = json.loads(text)
-    found = part["found"]
-    return found if isinstance(found, dict) else None
 
 
 def settings_of(grid: Result) -> dict[str, Any]:
