@@ -12,7 +12,7 @@ from pmt_lab.benchmark.bench_job import run_benchmark
 from pmt_lab.cli import main
 from pmt_lab.report import make_report
 from pmt_lab.reproduce.reproduce_job import reproduce
-from pmt_lab.sweep import run_sweep
+from pmt_lab.sweep import open_sweep
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_sweep_and_report(tmp_path, printed):
     grid = write_grid(tmp_path, macs=1e7)
     there, here = tmp_path / "a", tmp_path / "b"
     expected = printed("sweep", grid, "--jobs", "1", "--out", there)
-    sweep, summary = run_sweep(grid, here, jobs=1)
+    sweep, summary = open_sweep(grid, here).run(jobs=1)
     assert sorted(summary.finished) == sorted(run["hash"] for run in expected["runs"])
     assert (len(sweep.results), sweep.left) == (RUNS, [])
 

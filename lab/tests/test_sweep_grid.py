@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 from cli_files import write_data, write_model
 from frost_overlays import write_overlays
-from hypothesis import given
-from hypothesis import strategies as st
 from train.test_options import DECLARED, NEEDS, _toml, another, outside
 
 import pmt
@@ -25,7 +23,6 @@ from pmt_lab.sweep import (
     open_sweep,
     plan,
     read_grid,
-    shard,
 )
 from pmt_lab.sweep.grid import TABLES
 from pmt_lab.sweep.planning import method_options
@@ -115,15 +112,6 @@ def test_a_grid_has_the_entries_of_the_one_that_it_is_like(tmp_path, files):
     assert dict(other.methods[2].options) == {}
     changes = {"path": first.path, "seeds": first.seeds, "methods": first.methods}
     assert dataclasses.replace(other, **changes) == first
-
-
-def test_a_plan_prints_its_methods(tmp_path, files):
-    found = planned(tmp_path, files)
-    frame = found.to_frame()
-    assert frame["method"].tolist() == ["no_adaptation", "default", "nodes"]
-    assert frame["runs"].tolist() == [3, 6, 6]
-    assert repr(found) == f"15 runs; residual\n{frame.to_string(index=False)}"
-    assert found._repr_html_().startswith("<table")
 
 
 def test_hashes_do_not_change():
@@ -308,14 +296,6 @@ def test_what_a_corruption_lacks_is_told_before_the_first_run(
     with pytest.raises(ZeroDivisionError):
         sweep.run()
     assert len(begun) == 2
-
-
-@given(st.integers(0, 40), st.integers(1, 7))
-def test_shards_part_the_runs(count, shards):
-    runs = tuple(range(count))
-    parts = [shard(runs, number, shards) for number in range(1, shards + 1)]
-    assert sorted(run for part in parts for run in part) == list(runs)
-    assert max(map(len, parts)) - min(map(len, parts)) <= 1
 
 
 def test_dry_run_says_what_is_left_and_starts_nothing(tmp_path, files, capsys):

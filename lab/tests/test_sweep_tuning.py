@@ -14,7 +14,7 @@ import pmt
 from pmt.train.run.loop import Run
 from pmt_lab.cli import main
 from pmt_lab.report import FinishedRun, make_report, run_record
-from pmt_lab.sweep import GridError, open_sweep, plan, read_grid, run_all, run_sweep
+from pmt_lab.sweep import GridError, open_sweep, plan, read_grid, run_all
 from pmt_lab.sweep.sweeping import chosen_rate
 
 TUNING = "[tuning]\nfactors = [0.5, 1, 4.0]"
@@ -36,7 +36,7 @@ def swept(tmp_path_factory):
     folder = tmp_path_factory.mktemp("swept")
     grid = write_fair_grid(folder, TUNING)
     told: list[str] = []
-    _, summary = run_sweep(grid, folder / "out", jobs=1, tell=told.append)
+    _, summary = open_sweep(grid, folder / "out").run(jobs=1, tell=told.append)
     assert summary.failed == {}
     return grid, folder / "out", told
 
@@ -162,7 +162,7 @@ def test_every_rate_has_the_same_trials(grid, tmp_path):
     assert found.trials[0].title == (
         "trial of rate 0.05, default, gaussian_noise 5, B2,head, seed 101"
     )
-    with pytest.raises(ValueError, match="runs await learning rates that trials choose; call run_"):
+    with pytest.raises(ValueError, match="runs await learning rates that trials choose; call Sw"):
         run_all(found.runs, tmp_path / "out", jobs=1)
 
 
@@ -277,19 +277,19 @@ def test_stopped_in_the_trials_it_ends_with_the_same_bytes(swept, grid, tmp_path
 
     monkeypatch.setattr(Run, "_end_epoch", stop)
     with pytest.raises(KeyboardInterrupt):
-        run_sweep(grid, out, jobs=1)
+        open_sweep(grid, out).run(jobs=1)
     monkeypatch.undo()
     assert 0 < len(open_sweep(grid, out).results) < TRIALS
     with pytest.raises(ValueError, match="holds only trials of learning rates"):
         make_report([out])
-    assert run_sweep(grid, out, jobs=1)[1].failed == {}
+    assert open_sweep(grid, out).run(jobs=1)[1].failed == {}
     assert left_by(out) == left_by(whole)
 
 
 def test_shards_and_processes_share_the_trials(swept, grid, tmp_path):
     _, whole, _ = swept
     out = tmp_path / "out"
-    ends = [run_sweep(grid, out, jobs=1, part=(part, 2))[1] for part in (1, 2)]
+    ends = [open_sweep(grid, out, part=(part, 2)).run(jobs=1)[1] for part in (1, 2)]
     assert [len(summary.finished) for summary in ends] == [TRIALS + 6, FAIR_RUNS - 6]
     assert [len(summary.already) for summary in ends] == [0, TRIALS]
     assert left_by(out) == left_by(whole)

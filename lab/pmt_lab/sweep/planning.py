@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 import pmt
 from pmt import methods
 from pmt.model import Model
 from pmt.protocol import Split, data_path, model_path
 from pmt.train.prepare import PREPARATIONS
-from pmt_lab.files import counted, described, did_you_mean
+from pmt_lab.files import described, did_you_mean
 from pmt_lab.sweep.grid import CLEAN, Grid, GridError, MethodTable
 from pmt_lab.sweep.images import checksums, load_split, pools
 from pmt_lab.sweep.run_spec import NO_ADAPTATION, RunSpec
@@ -26,7 +25,7 @@ _AXES = ("layers", "preparation", "seed")
 _BAD_INPUT = (ValueError, TypeError, OSError, ImportError)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Plan:
     """The runs of a grid, in the order of work.
 
@@ -44,21 +43,6 @@ class Plan:
     runs: tuple[RunSpec, ...]
     model: Model
     trials: tuple[RunSpec, ...] = ()
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return the number of runs and their GMACs by method, layers and preparation."""
-        keys = ["method", "layers", "preparation"]
-        frame = pd.DataFrame([{**run.axes, "GMAC": run.macs / 1e9} for run in self.runs])
-        groups = frame.groupby(keys, sort=False)["GMAC"]
-        return groups.agg(runs="count", GMAC="sum").round(1).reset_index()
-
-    def __repr__(self) -> str:
-        trials = f", {counted(len(self.trials), 'trial')} before them" if self.trials else ""
-        title = f"{counted(len(self.runs), 'run')}{trials}; {self.model.name}"
-        return f"{title}\n{self.to_frame().to_string(index=False)}"
-
-    def _repr_html_(self) -> str:
-        return str(self.to_frame().to_html(index=False))
 
 
 def plan(grid: Grid, problems: Iterable[str] = ()) -> Plan:
@@ -100,11 +84,6 @@ def plan(grid: Grid, problems: Iterable[str] = ()) -> Plan:
         if run.options.get("seed") == seed
     )
     return Plan(runs, model, tuple(_trials(grid, trained, contents)))
-
-
-def shard(runs: tuple[RunSpec, ...], number: int, count: int) -> tuple[RunSpec, ...]:
-    """Return the runs of one of ``count`` machines, ``number`` from 1: every count-th one."""
-    return runs[number - 1 :: count]
 
 
 def check_corruptions(path: str, runs: Iterable[RunSpec], model: Model) -> None:

@@ -18,7 +18,7 @@ import joblib
 
 from pmt_lab.sweep.execution import Outcome, execute
 from pmt_lab.sweep.grid import Grid, read_grid
-from pmt_lab.sweep.planning import Plan, changed_options, check_corruptions, plan, shard
+from pmt_lab.sweep.planning import Plan, changed_options, check_corruptions, plan
 from pmt_lab.sweep.result import finished_results, read_result
 from pmt_lab.sweep.run_spec import RunSpec
 
@@ -73,7 +73,7 @@ def run_all(
         On Ctrl-C. The runs have left checkpoints; the same call continues.
     """
     if any(run.awaits_rate for run in runs):
-        raise ValueError("runs await learning rates that trials choose; call run_sweep instead")
+        raise ValueError("runs await learning rates that trials choose; call Sweep.run instead")
     folder = Path(out).absolute()
     folder.mkdir(parents=True, exist_ok=True)
     summary = Summary(already=list(finished_results((run.hash for run in runs), folder)))
@@ -221,7 +221,9 @@ class Sweep:
     ) -> tuple[Sweep, Summary]:
         """Do the unfinished runs, trials first; return the sweep as it is then, and how runs ended.
 
-        Arguments and errors are those of :func:`run_sweep`.
+        ``jobs`` and ``tell`` are those of :func:`run_all`; ``dask`` is the address of a Dask
+        scheduler, whose workers do the runs. Errors are those of :func:`run_all`; an ImportError or
+        OSError also says that Dask is missing or no scheduler answers. The same call continues.
         """
         if dask is None:  # else the workers have what the corruptions need
             check_corruptions(self.grid.path, self.left, self.plan.model)
@@ -290,7 +292,7 @@ def _opened(
         )
         if run.awaits_rate and run.group in rates
         else run
-        for run in shard(planned.runs, *part)
+        for run in planned.runs[part[0] - 1 :: part[1]]
     ]
     known = finished_results((run.hash for run in runs if not run.awaits_rate), out)
     records = {str(sorted(one["axes"].items())): one for one in reversed(kept)}
@@ -381,44 +383,3 @@ def _recorded(record: Mapping[str, Any], *, rate: bool = True) -> tuple[str, dic
     """Return the key of a run among others of its axes, with or without the learning rate."""
     options = {n: one for n, one in record["options"].items() if rate or n != "learning_rate"}
     return record["base"], options
-
-
-def run_sweep(
-    grid: str | Path | Grid,
-    out: str | Path,
-    *,
-    jobs: int = 0,
-    part: tuple[int, int] = (1, 1),
-    dask: str | None = None,
-    tell: Tell | None = None,
-) -> tuple[Sweep, Summary]:
-    """Run every configuration in a grid file that is not finished.
-
-    Parameters
-    ----------
-    grid, out, part
-        See :func:`open_sweep`; the folder is created if it is missing.
-    jobs : int
-        See :func:`run_all`.
-    dask : str, optional
-        Address of a Dask scheduler, whose workers do the runs.
-    tell : callable, optional
-        Gets a line of text for each run that ends.
-
-    Returns
-    -------
-    sweep : Sweep
-        The sweep as it is then.
-    summary : Summary
-        Outcomes of the runs.
-
-    Raises
-    ------
-    GridError, ValueError
-        As :func:`open_sweep`.
-    ImportError, OSError
-        If Dask is missing, no scheduler answers, or a worker process died.
-    KeyboardInterrupt
-        On Ctrl-C; the same call continues.
-    """
-    return open_sweep(grid, out, part=part).run(jobs=jobs, dask=dask, tell=tell)
