@@ -29,30 +29,6 @@ def test_plots_look_as_they_did(name, tmp_path):
     check_picture(draw[name], name, tmp_path, GOLDEN)
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: plot_curves({}), "curves is empty: there is nothing to draw"),
-        (
-            lambda: plot_curves(CURVES, measure="los"),
-            "measure='los' is unknown; choose one of loss, accuracy",
-        ),
-        (
-            lambda: plot_curves(CURVES, band="std"),
-            "band='std' is unknown; choose one of interval, range",
-        ),
-        (
-            lambda: Curve(np.zeros(3), np.zeros(3)),
-            "values has shape (3,), gmacs (3,): a curve needs values of shape (seeds, points)",
-        ),
-    ],
-)
-def test_bad_input_is_an_error_that_helps(call, message):
-    with pytest.raises(ValueError) as error:  # noqa: PT011
-        call()
-    assert str(error.value).startswith(message)
-
-
 CURVES = {
     "paper": Curve(
         np.array([1.0, 10.0, 100.0]), np.array([[1.9, 1.5, 1.2], [1.8, 1.3, 1.1]]), before=2.0

@@ -13,7 +13,7 @@ from pmt._util.extras import missing_extra
 from pmt_lab.cli import main
 from pmt_lab.report import thinned
 from pmt_lab.reproduce import STUDIES, find_study, results
-from pmt_lab.reproduce.drawing import draw_curves, draw_groups, draw_sheet
+from pmt_lab.reproduce.drawing import draw_curves, draw_sheet
 from pmt_lab.reproduce.figure_7 import loss_rows
 from pmt_lab.reproduce.page import page, row_cells, summary, write_pages
 from pmt_lab.reproduce.runs import GRIDS, Found, accuracy_row, find, read_study_grid, small
@@ -158,19 +158,6 @@ def test_corruptions_weigh_alike_in_their_mean():
     accuracy = {row.what: row.ours for row in rows}
     assert accuracy["paper's method, rate 0.001: mean of 12 corruptions"] == 50.0
     assert accuracy["paper's method, rate 0.001: gaussian_noise"] == pytest.approx(250 / 3)
-
-
-def test_groups_differ_in_color_or_marker():
-    pyplot = pytest.importorskip("matplotlib.pyplot")
-    _, ax = pyplot.subplots()
-    draw_groups({str(k): [(50.0 + k, (40.0, 70.0))] for k in range(14)}, ["fog"], {}, ax=ax)
-    lines = [group.lines[0] for group in ax.containers]
-    shown = [(line.get_color(), line.get_marker()) for line in lines]
-    assert len(set(shown)) == 14
-    assert len({color for color, _ in shown[:7]}) == 7
-    assert list(lines[3].get_ydata()) == [53.0]
-    assert "published" not in {group.get_label() for group in ax.containers}
-    assert ax.get_ylabel() == "test accuracy (%)"
 
 
 def test_a_sheet_has_a_number_for_each_run_and_marks_published_lines():
@@ -390,17 +377,13 @@ def test_a_row_says_that_runs_were_taken_back_to_their_start():
     assert both.why == "1 of 2 runs were reverted to the original model"
 
 
-def test_what_is_finished_is_collected_and_drawn(tmp_path, capsys):
-    pytest.importorskip("matplotlib")
+def test_what_is_finished_is_collected(tmp_path, capsys):
     out = ["--scale", "small", "--out", str(tmp_path)]
     collect = ["reproduce", "estimators", "--collect", *out]
     assert main([*collect, "--results", str(tmp_path)]) == 0
     assert "no run of it" not in capsys.readouterr().out
     found = results.load("estimators", tmp_path)["data"]["grids"]["estimators"]
     assert (len(found["runs"]), len(found["missing"])) == (0, 6)
-    assert main(["reproduce", "estimators", *out]) == 0
-    assert main([*collect, "--plot", str(tmp_path / "plot.png")]) == 0
-    assert (tmp_path / "plot.png").stat().st_size > 0
 
 
 def test_nothing_is_measured_where_finished_runs_are_collected(tmp_path, capsys):
@@ -465,19 +448,13 @@ def test_the_command_refuses_what_does_not_go_together(tmp_path, capsys):
     alone = "pmt-lab: error: give one or more studies, or --all; --list shows which there are\n"
     assert complaint() == alone
     assert complaint("estimators", "--all") == alone
-    assert complaint("estimators", "fgvc-accuracy", "--plot", "x.png") == (
-        "pmt-lab: error: --plot x.png: give one study to draw\n"
-    )
     assert complaint("--list", "nope") == (
-        "pmt-lab: error: --list shows all studies; give no name\n"
+        "pmt-lab: error: --list and --page show all studies; give no name\n"
     )
     assert complaint("estimators", "--write", "x.md") == (
         "pmt-lab: error: --write x.md: goes only with --page\n"
     )
     for given, message in (
-        (["--list", "--force"], "--list does no work; leave out --force"),
-        (["--page", "r", "--collect"], "--page does no work; leave out --collect"),
-        (["--page", "r", "--json", "-"], "--page prints Markdown and has no figures for --json"),
         (["estimators", "--dask", "a", "--jobs", "3"], "--jobs 3: the cluster of --dask has its"),
         (["estimators", "--force"], "--force replaces a file of --results; give the folder"),
     ):

@@ -33,13 +33,6 @@ class Curve:
     values: Array
     before: float | None = None
 
-    def __post_init__(self) -> None:
-        if self.values.ndim != 2 or self.values.shape[1:] != self.gmacs.shape:
-            raise ValueError(
-                f"values has shape {self.values.shape}, gmacs {self.gmacs.shape}: a curve needs "
-                "values of shape (seeds, points) and gmacs of shape (points,)"
-            )
-
     @property
     def mean(self) -> Array:
         """Mean over the seeds, shape (points,)."""

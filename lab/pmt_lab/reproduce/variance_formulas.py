@@ -1,6 +1,5 @@
 """Table 2: formulas of the variance of estimates, against measurements."""
 
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -59,7 +58,7 @@ def _case(
         "layers": count,
         "queries": each * count,
         "scatter": scatter,
-        "rows": [asdict(row) for row in rows],
+        "rows": rows,
     }
 
 
