@@ -17,16 +17,10 @@ Points = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """Values of one or more seeds.
+    """Losses in nats, or accuracies 0..1, of one or more seeds.
 
-    Attributes
-    ----------
-    gmacs : ndarray of float64, shape (points,)
-        Billions of multiply-accumulates, ascending.
-    values : ndarray of float64, shape (seeds, points)
-        Loss in nats, or accuracy 0..1.
-    before : float or None
-        The value at 0 MACs.
+    ``values``, of shape (seeds, points), stand over ``gmacs``, billions of multiply-accumulates in
+    ascending order; ``before`` is the value at 0 MACs, if known.
     """
 
     gmacs: Array
@@ -69,17 +63,7 @@ def mean_curve(runs: Sequence[FinishedRun], measure: str = "loss") -> Curve | No
 def results_curve(results: Sequence[RunResult], key: str = "held_out_loss") -> Curve | None:
     """Return the curve of runs that differ in the seed alone; None where none has the figure.
 
-    Parameters
-    ----------
-    results : sequence of RunResult
-        The runs.
-    key : str
-        Entry of their records, such as ``"held_out_loss"`` or ``"valid_accuracy"``.
-
-    Returns
-    -------
-    Curve or None
-        As :func:`mean_curve`.
+    ``key`` is an entry of their records, such as ``"held_out_loss"`` or ``"valid_accuracy"``.
     """
     states: list[list[Mapping[str, Any]]] = [[*r.phases, *r.epochs] for r in results]
     return _joined([[(s.get("macs", 0), s[key]) for s in run if key in s] for run in states])

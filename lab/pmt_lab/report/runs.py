@@ -230,14 +230,9 @@ def in_order(runs: Iterable[FinishedRun]) -> list[FinishedRun]:
 def run_record(run: FinishedRun) -> dict[str, Any]:
     """Return the figures of a run that a study keeps.
 
-    Returns
-    -------
-    dict
-        ``axes``, ``base``, ``trainer``; ``options`` that differ from the method's defaults,
-        ``tuning``; ``macs``, ``forwards``, ``steps``, ``epochs``, ``train_seconds``, ``threads``;
-        ``chosen_state``, ``chosen_epoch``; ``before`` and ``after`` as in ``result.json``, with the
-        test images that are right only after training; ``curve``, at most 40 pairs of MACs and
-        held-out loss. Numbers that are not finite are None.
+    They are those of ``result.json``, with ``options`` that differ from the method's defaults, the
+    test images that are right only after training, and a ``curve``, at most 40 pairs of MACs and
+    held-out loss. Numbers that are not finite are None.
     """
     result = run.result
     return {

@@ -42,26 +42,10 @@ def save(result: Result, folder: str | Path) -> Path:
 
 
 def load(study: str, folder: str | Path | None = None) -> dict[str, Any]:
-    """Read a study's result.
+    """Read a study's result, as :func:`record` makes it: its own figures are in ``data``.
 
-    Parameters
-    ----------
-    study : str
-        Name of the study, such as ``"cifar10c-accuracy"``.
-    folder : str or pathlib.Path, optional
-        Folder of results; by default :func:`results_folder`.
-
-    Returns
-    -------
-    dict
-        As :func:`record` makes it; the study's own figures are in ``data``.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is none.
-    ValueError
-        If the file is damaged, or another study's.
+    The folder is by default :func:`results_folder`. A FileNotFoundError says that there is none, a
+    ValueError that the file is damaged, or another study's.
     """
     path = path_of(study, results_folder() if folder is None else folder)
     try:

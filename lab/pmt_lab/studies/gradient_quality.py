@@ -35,32 +35,14 @@ QUERIES = (4, 16, 64)
 class Quality:
     """Estimates of one layer by one estimator, against the exact gradient of its weights.
 
-    Attributes
-    ----------
-    layer, estimator : str
-        Names.
-    kind : str
-        ``weight_perturbation``, ``node_perturbation``, ``pooled_perturbation`` or ``closed_form``.
-    queries : int
-        For each image and layer.
-    weights, nodes : int
-        The layer's dimensions.
-    cosine, cosine_error : float
-        Mean over the repeats, and its standard error.
-    squared_error, squared_error_error : float
-        Mean of ``||estimate - exact||^2 / ||exact||^2``, and its standard error.
-    expected_cosine, expected_squared_error : float
-        Values of theory, for a loss that is linear in the perturbation.
-    coherence : float
-        Mean squared norm of the images' gradients over that of their mean.
-    repeats : int
-        Estimates.
-    forwards, macs : int
-        Cost of one estimate.
-    expected_bias : float
-        The part of ``expected_squared_error`` that no number of queries removes; 0 unless pooled.
-    limit_cosine : float
-        Value of ``expected_cosine`` for infinitely many queries; 1 unless pooled.
+    ``kind`` is ``weight_perturbation``, ``node_perturbation``, ``pooled_perturbation`` or
+    ``closed_form``; ``queries`` are for each image and layer, ``weights`` and ``nodes`` the layer's
+    dimensions, ``forwards`` and ``macs`` the cost of one estimate. Cosine and squared error,
+    ``||estimate - exact||^2 / ||exact||^2``, are means over the repeats, beside their standard
+    errors; the expected ones are values of theory, for a loss that is linear in the perturbation.
+    ``coherence`` is the mean squared norm of the images' gradients over that of their mean.
+    ``expected_bias`` is the part of the squared error that no number of queries removes, and
+    ``limit_cosine`` the expected cosine of infinitely many: 0 and 1 unless pooled.
     """
 
     layer: str

@@ -27,17 +27,10 @@ _BAD_INPUT = (ValueError, TypeError, OSError, ImportError)
 
 @dataclass(frozen=True)
 class Plan:
-    """The runs of a grid, in the order of work.
+    """The runs of a grid, in the order of work, and the untrained model.
 
-    Attributes
-    ----------
-    runs : tuple of RunSpec
-        Runs of the tables, by corruption and severity, so that a worker makes its images once.
-        Those whose learning rates trials choose await them, see ``RunSpec.awaits_rate``.
-    model : Model
-        The untrained model.
-    trials : tuple of RunSpec
-        Runs that choose learning rates, to be done first.
+    ``runs`` are those of the tables, by corruption and severity, so that a worker makes its images
+    once; ``trials`` choose learning rates, which such runs await, and are to be done first.
     """
 
     runs: tuple[RunSpec, ...]
@@ -48,18 +41,9 @@ class Plan:
 def plan(grid: Grid, problems: Iterable[str] = ()) -> Plan:
     """Work out a grid's runs, finished or not; `check_corruptions` finds missing requirements.
 
-    Parameters
-    ----------
-    grid : Grid
-        The grid.
-    problems : iterable of str
-        Errors that were found before; raised with the rest.
-
-    Raises
-    ------
-    GridError
-        If something is wrong; it holds all of it: model or data that cannot be read or do not fit,
-        unknown methods, layers and options, values out of range, or a budget less than a step.
+    A GridError holds all that is wrong, after ``problems`` that were found before: model or data
+    that cannot be read or do not fit, unknown methods, layers and options, values out of range, or
+    a budget less than a step.
     """
     found = list(problems)
     options = method_options(grid, found)

@@ -163,27 +163,10 @@ def _backend(dask: str | None) -> Iterator[None]:
 class Sweep:
     """A planned sweep, see :func:`open_sweep`.
 
-    Attributes
-    ----------
-    grid : Grid
-        The grid.
-    plan : Plan
-        The model and all runs of the grid.
-    out : pathlib.Path
-        Folder of the runs.
-    part : (int, int)
-        ``(I, N)``, the I-th of N parts of the runs.
-    kept : sequence of dict
-        Records of runs that were done elsewhere.
-    trials, runs : tuple of RunSpec
-        The plan's trials that are finished or needed, and the runs of the part.
-    elsewhere : tuple of dict
-        Records that stand for runs of the part.
-    results : dict of str to dict
-        Results of trials and runs that are finished, by hash.
-    rates : dict
-        How trials chose learning rates, by method, preparation and layers: ``factor``,
-        ``learning_rate``, ``at_edge`` and ``trials``.
+    ``part`` is ``(I, N)``, the I-th of N parts of the runs. ``trials`` are the plan's that are
+    finished or needed, ``runs`` those of the part but for those that records stand for: these are
+    ``elsewhere``, of all in ``kept``. ``results`` has what is finished, by hash; ``rates`` how
+    trials chose learning rates, by method, preparation and layers.
     """
 
     grid: Grid
