@@ -236,18 +236,12 @@ BAD_INPUT = {
         "layers='nose': 'nose' is neither a block (B1, B2, B3, head, all) nor a layer; "
         "`pmt info` lists the layers",
     ),
-    "plot folder": (
-        "--plot {missing}/x.png",
-        "--plot {missing}/x.png: its folder does not exist; create it",
-    ),
 }
 
 
 @pytest.mark.parametrize("name", BAD_INPUT)
-def test_bad_input_is_one_line_and_exit_code_2(name, model, tmp_path, capsys):
-    if name == "plot folder":
-        pytest.importorskip("matplotlib")
-    options, message = (text.format(missing=tmp_path / "missing") for text in BAD_INPUT[name])
+def test_bad_input_is_one_line_and_exit_code_2(name, model, capsys):
+    options, message = BAD_INPUT[name]
     assert main(["bench", str(model), *options.split()]) == 2
     assert capsys.readouterr().err == f"pmt-lab: error: {message}\n"
 
@@ -271,7 +265,6 @@ def test_bad_input_is_one_line_and_exit_code_2(name, model, tmp_path, capsys):
             f"--against needs the package ai-edge-litert: {install_hint('bench')}",
         ),
         ("--against=torch", "torch", f"--against needs the package torch: {install_hint('torch')}"),
-        ("--plot=x.png", "matplotlib.pyplot", 'plots need matplotlib: pip install "./lab[plot]"'),
     ],
 )
 def test_a_missing_package_is_named(option, package, message, model, monkeypatch, capsys):
@@ -280,12 +273,3 @@ def test_a_missing_package_is_named(option, package, message, model, monkeypatch
     monkeypatch.setitem(sys.modules, package, None)
     assert main(["bench", str(model), option]) == 2
     assert capsys.readouterr().err == f"pmt-lab: error: {message}\n"
-
-
-def test_a_plot_is_drawn(model, tmp_path, capsys):
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("agg")
-    path = tmp_path / "speed.png"
-    assert main(["bench", str(model), *QUICK, "--steps", "none", "--plot", str(path)]) == 0
-    assert path.read_bytes().startswith(b"\x89PNG")
-    assert f"plot {path}" in capsys.readouterr().out

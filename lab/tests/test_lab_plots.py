@@ -4,13 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from networks import residual_network
 from pictures import check_picture
 from plots.test_plots import legend, run
 
 from pmt.plots import save_plot
-from pmt_lab.benchmark.forward import speeds
-from pmt_lab.plots import plot_cosines, plot_curves, plot_speed
+from pmt_lab.plots import plot_cosines, plot_curves
 from pmt_lab.report import Curve, results_curve
 from pmt_lab.studies.gradient_quality import GradientStudy, Quality
 
@@ -142,21 +140,6 @@ def test_cosines_alone_take_one_axes():
         plot_cosines(STUDY, ax=[given] * 3)
     with pytest.raises(ValueError, match="ax must be 1 of matplotlib's Axes"):
         plot_cosines(STUDY, ax=3)
-
-
-def test_speed_has_bars_and_a_roofline():
-    model = residual_network()
-    labels = {"kind": "conv2d", "group": "convolutions", "window": "3x3", "shape": ""}
-    ops = [
-        {"name": f"op{i}", **labels, **speeds(op["macs"], {1: 10.0, 100: 5.0})}
-        for i, op in enumerate(model.core.ops())
-    ]
-    machine = {"processor": "a processor", "kernels": "vnni", "peak_instruction": "vpdpbusd"}
-    figures = {"machine": {**machine, "one_thread_gmacs": 50.0}, "layers": ops}
-    bars, roof = plot_speed(model, figures)
-    assert legend(bars) == ["1 image", "100 images"]
-    assert (roof.get_xscale(), roof.get_ylabel()) == ("log", "GMAC/s, 100 images")
-    assert bars.figure.get_suptitle() == "a processor, kernels vnni, 1 thread"
 
 
 def test_names_are_shown_as_they_are(tmp_path):

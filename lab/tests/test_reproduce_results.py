@@ -9,7 +9,6 @@ from study_data import grid_data, missing_run, run_record
 
 import pmt
 from pmt_lab.reproduce import STUDIES, fgvc_accuracy, reproduce_job, results
-from pmt_lab.reproduce.page import write_pages
 from pmt_lab.reproduce.reproduce_job import reproduce
 from pmt_lab.reproduce.study import Context
 
@@ -163,17 +162,3 @@ def test_force_replaces_a_damaged_file(tmp_path):
     given = {"out": tmp_path / "runs", "results": tmp_path, "force": True}
     reproduce("memory-formulas", "small", **given)
     assert results.load("memory-formulas", tmp_path)["scale"] == "small"
-
-
-def test_the_page_keeps_the_line_ends_of_a_file(tmp_path):
-    results.save(results.record("estimators", "full", {"grids": {}}, 1.0), tmp_path)
-    file = tmp_path / "x.md"
-    file.write_bytes(b"before\r\n<!-- results -->\r\nold\r\n<!-- end of results -->\r\nbehind")
-    write_pages(tmp_path, tmp_path)
-    text = file.read_bytes()
-    assert text.startswith(b"before\r\n<!-- results -->\r\n\r\n| in the paper |")
-    assert text.endswith(b"\r\n\r\n<!-- end of results -->\r\nbehind")
-    assert text.count(b"\n") == text.count(b"\r\n")
-    file.write_bytes(b"\xff")
-    with pytest.raises(ValueError, match=r"x\.md: is not UTF-8 text; give a Markdown file"):
-        write_pages(tmp_path, tmp_path)

@@ -7,8 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from lab_files import program
-from sweep_files import FAIR_RATES, FAIR_RUNS, SLOW, left_by, write_fair_grid
+from sweep_files import FAIR_RATES, FAIR_RUNS, left_by, write_fair_grid
 
 import pmt
 from pmt.train.run.loop import Run
@@ -101,23 +100,6 @@ def test_a_preparation_of_a_methods_own(tmp_path, change, starts):
         assert {r.hash for r in runs} < {
             r.hash for r in runs_of(write_fair_grid(tmp_path / "axis", changes=axis))
         }
-
-
-@pytest.mark.parametrize("where", ["_prepare", "_end_phase", "_save", "_end_epoch"])
-def test_the_start_alone_goes_on_where_it_was_stopped(swept, tmp_path, monkeypatch, where):
-    grid, out, _ = swept
-    spec = next(r for r in runs_of(grid) if r.method == "preparation_only")
-
-    def stop(self, *arguments):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Run, where, stop)
-    with pytest.raises(KeyboardInterrupt):
-        run_all([spec], tmp_path / "out", jobs=1)
-    monkeypatch.undo()
-    assert not (tmp_path / "out" / spec.hash / "result.json").exists()
-    assert run_all([spec], tmp_path / "out", jobs=1).finished == [spec.hash]
-    assert left_by(tmp_path / "out") == {spec.hash: left_by(out)[spec.hash]}
 
 
 def test_reports_have_every_start(swept, capsys):
@@ -286,18 +268,13 @@ def test_stopped_in_the_trials_it_ends_with_the_same_bytes(swept, grid, tmp_path
     assert left_by(out) == left_by(whole)
 
 
-def test_shards_and_processes_share_the_trials(swept, grid, tmp_path):
+def test_shards_share_the_trials(swept, grid, tmp_path):
     _, whole, _ = swept
     out = tmp_path / "out"
     ends = [open_sweep(grid, out, part=(part, 2)).run(jobs=1)[1] for part in (1, 2)]
     assert [len(summary.finished) for summary in ends] == [TRIALS + 6, FAIR_RUNS - 6]
     assert [len(summary.already) for summary in ends] == [0, TRIALS]
     assert left_by(out) == left_by(whole)
-    both = tmp_path / "both"
-    started = [program("sweep", grid, "--out", both, "--jobs", "1", code=SLOW) for _ in range(2)]
-    printed = [process.communicate(timeout=600) for process in started]
-    assert [process.returncode for process in started] == [0, 0], printed
-    assert left_by(both) == left_by(whole)
 
 
 def test_a_failed_trial_keeps_its_runs_waiting(swept, grid, tmp_path, capsys, monkeypatch):

@@ -6,22 +6,18 @@ from typing import Any
 
 import pmt
 from pmt.model import BUNDLED_MODELS
-from pmt.plots import save_plot
 from pmt_lab.benchmark.bench_job import run_benchmark
 from pmt_lab.benchmark.forward import totals
 from pmt_lab.benchmark.rivals import RIVALS
 from pmt_lab.cli.common import (
     Output,
     add_number,
-    add_plot,
-    check_plot,
     listed,
     one_of,
     table,
     whole,
 )
 from pmt_lab.files import counted
-from pmt_lab.plots import plot_speed
 
 SUMMARY = "speed of a model: forward, layers, training step; and of other engines"
 DESCRIPTION = """\
@@ -68,19 +64,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=(),
         help=f"engines to compare with, in the same process: {', '.join(RIVALS)} (default: none)",
     )
-    add_plot(parser, "the layers' speed")
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
-    check_plot(arguments.plot)
     model = pmt.load(arguments.model)
 
     def measured(key: str, figures: Mapping[str, Any]) -> None:
         output.text(_TEXTS[key](figures))
-        if key == "layers" and arguments.plot is not None:
-            save_plot(plot_speed(model, figures), arguments.plot)
-            output.text(f"\nplot {arguments.plot}")
 
     figures = run_benchmark(
         model,

@@ -46,14 +46,14 @@ def page(folder: str | Path) -> str:
 
 
 def write_pages(folder: str | Path, pages: str | Path) -> None:
-    """Write tables between the marks of a folder's Markdown files, which keep their line ends.
+    """Write tables between the marks of a folder's Markdown files.
 
     From ``<!-- results: STUDY -->`` to ``<!-- end of results -->`` stands a study's table, after
     ``<!-- results -->`` the verdicts of all, with links to the sections of those tables. Files
-    without a mark stay as they are. Errors are those of :func:`page`; a ValueError also says that a
-    file is not UTF-8 text, no file has a mark, or a mark has no end or names no study.
+    without a mark stay as they are. Errors are those of :func:`page`; a ValueError also says that
+    no file has a mark, or a mark has no end or names no study.
     """
-    texts = {path: _text_of(path) for path in sorted(Path(pages).glob("*.md"))}
+    texts = {path: path.read_text(encoding="utf-8") for path in sorted(Path(pages).glob("*.md"))}
     names = {path: _FIRST.findall(text) for path, text in texts.items() if _FIRST.search(text)}
     if not names:
         raise ValueError(
@@ -63,8 +63,7 @@ def write_pages(folder: str | Path, pages: str | Path) -> None:
     parts = _parts(folder, {name: path.name for path, own in names.items() for name in own})
     filled = {path: _filled(path, texts[path], own, parts) for path, own in names.items()}
     for path, text in filled.items():
-        end = "\r\n" if b"\r\n" in path.read_bytes() else "\n"
-        write_text(path, text.replace("\n", end))
+        write_text(path, text)
 
 
 def _parts(folder: str | Path, places: Mapping[str, str]) -> dict[str, str]:
@@ -98,13 +97,6 @@ def _parts(folder: str | Path, places: Mapping[str, str]) -> dict[str, str]:
 
 def _heading(study: Study) -> str:
     return f"{study.item}: {study.title}"
-
-
-def _text_of(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise ValueError(f"{path}: is not UTF-8 text; give a Markdown file") from None
 
 
 def _filled(path: Path, text: str, names: Sequence[str], parts: Mapping[str, str]) -> str:

@@ -45,9 +45,6 @@ class StoredStudy:
 
     def __str__(self) -> str:
         title = f"{self.study.item}: {self.study.title}"
-        if not self.folder.is_dir():
-            where = "results are in lab/results of a checkout"
-            return f"{title}\nno folder {self.folder}: {where}"
         if self.result is None:
             return f"{title}\nnot run yet: `pmt-lab reproduce {self.study.name}` does it"
         made = f"{self.result['scale']} scale, pmt {self.result['pmt']}, {self.result['date']}"
@@ -93,9 +90,8 @@ def stored(name: str, folder: str | Path | None = None) -> StoredStudy:
     it. A ValueError says that there is no such study, or its file is damaged.
     """
     study = find_study(name)
-    place = Path("lab/results") if folder is None else Path(folder)
+    place = results.results_folder() if folder is None else Path(folder)
     try:
-        place = results.results_folder() if folder is None else place
         return StoredStudy(study, results.load(name, place), place)
     except FileNotFoundError:
         return StoredStudy(study, None, place)
