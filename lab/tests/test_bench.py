@@ -68,9 +68,6 @@ FIGURES = {
         ("Other 1.0, float32", 100, 1.0, None, None),
         ("Other 2.0, int8", 100, 1.0, 1.0, 0),
     ),
-    "engine_steps": records(
-        "engine threads seconds forwards microseconds", ("pmt, weight", 1, 2.5, 4000, 625.0)
-    ),
 }
 
 pytestmark = pytest.mark.usefixtures("wide_terminal")
@@ -93,8 +90,7 @@ def test_the_command_prints_and_writes_every_figure(model, tmp_path, capsys):
     assert printed.startswith(f"{model}: 48,672 MACs per image\npmt {pmt.__version__}, kernels ")
     figures = json.loads(path.read_text())
     assert sorted(figures) == [
-        "agreement", "engine_steps", "engines", "forward", "layers", "machine", "macs", "model",
-        "repeat", "steps",
+        "agreement", "engines", "forward", "layers", "machine", "macs", "model", "repeat", "steps",
     ]  # fmt: skip
     assert [(f["images"], f["threads"]) for f in figures["forward"]] == [(1, 1), (3, 1)]
     for time in figures["forward"]:
@@ -111,7 +107,7 @@ def test_the_command_prints_and_writes_every_figure(model, tmp_path, capsys):
     )
     assert [step["rule"] for step in figures["steps"]] == ["weight", "node"]
     assert figures["steps"][0]["forwards"] == 2 * 2 * 6
-    assert figures["engines"] == figures["agreement"] == figures["engine_steps"] == []
+    assert figures["engines"] == figures["agreement"] == []
 
 
 def test_the_bundled_model_is_the_default(tmp_path, capsys):

@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt.model import Model
-from pmt.train.options import TrainingOptions
-from pmt_lab.benchmark.forward import random_images, training_step
+from pmt_lab.benchmark.forward import random_images
 from pmt_lab.benchmark.rivals import Rival
 from pmt_lab.benchmark.timing import Machine, take_turns
 
@@ -85,30 +84,3 @@ def _int8_outputs(model: Model, images: npt.NDArray[np.int8]) -> npt.NDArray[np.
     logits = model.core.logits(images, int8_logits=True)
     steps: npt.NDArray[np.int64] = np.rint(logits / np.float32(output["scale"])).astype(np.int64)
     return steps + np.int64(output["zero_point"])
-
-
-def compare_steps(
-    model: Model, machine: Machine, options: TrainingOptions, *, rules: Sequence[str], repeat: int
-) -> list[dict[str, Any]]:
-    """Time training steps and a MeZO step in PyTorch, in turns.
-
-    ``microseconds`` are those of a perturbed forward of one image, all of a step included.
-    """
-    from pmt_lab.benchmark.torch_rival import MezoStep
-
-    images = random_images(model, options.batch)
-    labels = np.random.default_rng(1).integers(0, model.classes, options.batch)
-    times = []
-    for threads in machine.peak_gmacs:
-        mezo = MezoStep(model, images, labels, threads)
-        functions: dict[str, Callable[[], object]] = {mezo.title: mezo}
-        forwards = {mezo.title: mezo.forwards_per_image * options.batch}
-        for rule in rules:
-            step, cost = training_step(model, options.replace(rule=rule), threads)
-            functions[f"{_PMT}, {rule}"] = step
-            forwards[f"{_PMT}, {rule}"] = cost.forwards
-        for engine, seconds in take_turns(functions, repeat=repeat).items():
-            record = {"engine": engine, "threads": threads, "seconds": seconds}
-            each = seconds / forwards[engine] * 1e6
-            times.append({**record, "forwards": forwards[engine], "microseconds": each})
-    return times

@@ -7,7 +7,7 @@ from typing import Any
 from pmt import _core
 from pmt.model import Model
 from pmt.train.options import TrainingOptions
-from pmt_lab.benchmark.against import compare_forwards, compare_steps, outputs_agree
+from pmt_lab.benchmark.against import compare_forwards, outputs_agree
 from pmt_lab.benchmark.forward import profile, time_forwards, time_steps
 from pmt_lab.benchmark.rivals import open_rivals
 from pmt_lab.benchmark.timing import Machine
@@ -53,8 +53,8 @@ def run_benchmark(
     -------
     dict
         The figures as JSON values: ``model``, ``macs``, ``repeat``, ``machine``, and lists of
-        records, ``forward``, ``layers``, ``steps``, ``engines``, ``agreement`` and
-        ``engine_steps``, which are empty where nothing of their kind was asked for.
+        records, ``forward``, ``layers``, ``steps``, ``engines`` and ``agreement``, which are empty
+        where nothing of their kind was asked for.
     """
     tell = measured or (lambda key, figures: None)
     options = options or TrainingOptions(batch=20, queries=10)
@@ -77,8 +77,4 @@ def run_benchmark(
     step("steps", lambda: time_steps(model, machine, options, **steps), wanted=rules)
     step("engines", lambda: compare_forwards(model, machine, rivals, **forwards), wanted=rivals)
     step("agreement", lambda: outputs_agree(model, rivals), wanted=rivals)
-    torch_steps = "torch" in against and rules
-    step(
-        "engine_steps", lambda: compare_steps(model, machine, options, **steps), wanted=torch_steps
-    )
     return figures

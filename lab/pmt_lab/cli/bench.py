@@ -70,9 +70,6 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
     model = pmt.load(arguments.model)
 
-    def measured(key: str, figures: Mapping[str, Any]) -> None:
-        output.text(_TEXTS[key](figures))
-
     figures = run_benchmark(
         model,
         arguments.model,
@@ -84,7 +81,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
             layers=arguments.layers, batch=arguments.batch, queries=arguments.queries
         ),
         against=arguments.against,
-        measured=measured,
+        measured=lambda key, figures: output.text(_TEXTS[key](figures)),
     )
     output.figures(figures)
     return 0
@@ -99,18 +96,18 @@ _ENGINE = {
     "us/image": "{microseconds:,.1f}",
     "GMAC/s": "{gmacs:.1f}",
 }
-_STEP = {"threads": "{threads}", "seconds": "{seconds:.3f}", "forwards": "{forwards:,}"}
 _FORWARDS = {"": "forward", **_ENGINE, "peak": "{share:.0%}"}
 _STEPS = {
     "step": "{rule}",
-    **_STEP,
+    "threads": "{threads}",
+    "seconds": "{seconds:.3f}",
+    "forwards": "{forwards:,}",
     "GMAC": "{billions:,.1f}",
     "GMAC/s": "{gmacs:.1f}",
     "overhead": "{overhead:.2f}",
     "speed-up": "{speedup:.2f}",
 }
 _ENGINES = {"engine": "{engine}", **_ENGINE, "x pmt": "{ratio:.2f}"}
-_ENGINE_STEPS = {"step": "{engine}", **_STEP, "us/forward": "{microseconds:,.1f}"}
 
 
 def _laid_out(rows: Sequence[Record], columns: Mapping[str, str]) -> str:
@@ -195,10 +192,6 @@ def _agreement(figures: Record) -> str:
     return "\n" + "\n".join(lines)
 
 
-def _engine_steps(figures: Record) -> str:
-    return "\n" + _laid_out(figures["engine_steps"], _ENGINE_STEPS)
-
-
 _TEXTS: dict[str, Callable[[Record], str]] = {
     "machine": _start,
     "forward": _forwards,
@@ -206,5 +199,4 @@ _TEXTS: dict[str, Callable[[Record], str]] = {
     "steps": _steps,
     "engines": _engines,
     "agreement": _agreement,
-    "engine_steps": _engine_steps,
 }

@@ -69,17 +69,13 @@ def plot_curves(
     return drawn
 
 
-def plot_report(
-    report: Report, *, measure: str = "loss", band: str = "range", ax: Sequence[Axes] | None = None
-) -> npt.NDArray[np.object_]:
+def plot_report(report: Report, *, ax: Sequence[Axes] | None = None) -> npt.NDArray[np.object_]:
     """Draw the held-out curves of a report: a panel for each column, a line for each row.
 
     Parameters
     ----------
     report : Report
         See :func:`pmt_lab.report.make_report`.
-    measure, band : str
-        As in :func:`plot_curves`.
     ax : sequence of matplotlib.axes.Axes, optional
         As many axes as columns with a run that was trained; those of a new figure by default.
 
@@ -88,7 +84,7 @@ def plot_report(
     ndarray of matplotlib.axes.Axes, shape (columns,)
         The axes of the columns.
     """
-    found = {key: mean_curve(runs, measure) for key, runs in report.cells["runs"].items()}
+    found = {key: mean_curve(runs) for key, runs in report.cells["runs"].items()}
     curves = {key: curve for key, curve in found.items() if curve is not None}
     columns = [c for c in report.columns if any((row, c) in curves for row in report.rows)]
     rows = [row for row in report.rows if any((row, c) in curves for c in columns)]
@@ -99,10 +95,10 @@ def plot_report(
     for each, column in zip(axes, columns, strict=True):
         there = [(place, row) for place, row in enumerate(rows) if (row, column) in curves]
         for place, row in there:
-            _draw(each, curves[row, column], place, row, band)
-        _frame(each, [curves[row, column] for _, row in there], measure)
+            _draw(each, curves[row, column], place, row, "range")
+        _frame(each, [curves[row, column] for _, row in there], "loss")
         each.set_title(plain_text(column), fontsize="small")
-    axes[0].set_ylabel(_MEASURES[measure].format("held-out images"))
+    axes[0].set_ylabel(_MEASURES["loss"].format("held-out images"))
     lines = [line for each in axes for line in each.get_lines()]
     handles = {line.get_label(): line for line in lines if line.get_label()[0] != "_"}
     if ax is None:

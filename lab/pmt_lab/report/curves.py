@@ -51,13 +51,13 @@ class Curve:
         return self.mean - half, self.mean + half
 
 
-def mean_curve(runs: Sequence[FinishedRun], measure: str = "loss") -> Curve | None:
-    """Return the curve of a cell's runs on the held-out images; None where none was trained.
+def mean_curve(runs: Sequence[FinishedRun]) -> Curve | None:
+    """Return the held-out losses of a cell's runs as a curve; None where none was trained.
 
     Runs of other lengths are cut to the MACs that all have reached, and joined by straight lines in
-    between where their epochs end at different ones. ``measure`` is ``"loss"`` or ``"accuracy"``.
+    between where their epochs end at different ones.
     """
-    return _joined([run.curve(measure) for run in runs])
+    return _joined([run.curve() for run in runs])
 
 
 def results_curve(results: Sequence[RunResult], key: str = "held_out_loss") -> Curve | None:

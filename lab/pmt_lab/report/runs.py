@@ -88,12 +88,12 @@ class FinishedRun:
         found, what = self._measured(metric)
         return int(found["n"]) if found is not None and what == "accuracy" else 0
 
-    def curve(self, measure: str = "loss") -> list[tuple[int, float]]:
-        """Return MACs and loss or accuracy on the held-out images after every epoch, 0 first."""
+    def curve(self) -> list[tuple[int, float]]:
+        """Return MACs and loss on the held-out images after every epoch, 0 first."""
         if "curve" in self.result:
-            kept = self.result["curve"] if measure == "loss" else []
+            kept = self.result["curve"]
             return [(int(macs), math.nan if loss is None else float(loss)) for macs, loss in kept]
-        key = f"held_out_{measure}"
+        key = "held_out_loss"
         return [
             (int(record.get("macs", 0)), float(record[key]))
             for record in pmt.RunFolder(self.folder).read_metrics()
