@@ -68,21 +68,6 @@ def test_rows_columns_and_range(out, printed):
     check_golden("report_range.md", text)
 
 
-def test_columns_as_rows(out, printed):
-    table = printed(out, "--transpose", "--baseline", "paper")
-    assert rows_of(table, "corruption") == [
-        ["corruption", "none", "paper", "default"],
-        ["corruption", "none", "default"],
-    ]
-    assert rows_of(table, "fog")[0] == [
-        *("fog", "50.0 (35.2..64.8)", "**55.0 ± 2.5 (40.2..69.0)**"),
-        "**55.0 ± 7.1 (40.6..68.6) [2 of 3]**",
-    ]
-    assert rows_of(table, "mean") == [["mean", "35.0", "58.7", "67.5"]]
-    assert rows_of(table, "better")[0][1:] == ["0 of 2 (0 clearly)", "1 of 2 (1 clearly)"]
-    assert "- Bold: best of its row." in table
-
-
 def test_the_file_is_what_is_printed(out, tmp_path, printed):
     text, file = printed(out), tmp_path / "table.md"
     assert printed(out, "--out", file) == f"3 x 2 cells in {file}\n"

@@ -15,22 +15,15 @@ from pmt_lab.report import thinned
 from pmt_lab.reproduce import STUDIES, find_study, results
 from pmt_lab.reproduce.drawing import draw_curves, draw_sheet
 from pmt_lab.reproduce.figure_7 import loss_rows
-from pmt_lab.reproduce.page import page, row_cells, summary, write_pages
+from pmt_lab.reproduce.page import page, write_pages
 from pmt_lab.reproduce.runs import GRIDS, Found, accuracy_row, find, read_study_grid, small
 from pmt_lab.reproduce.study import (
     ACCURACY,
     COMPUTE,
-    FORWARDS,
     MEMORY,
     Context,
-    Quantity,
     Row,
     at_least,
-    beside,
-    claim,
-    compared,
-    not_run,
-    projected,
     published,
     verdict,
 )
@@ -66,34 +59,6 @@ def test_a_verdict_is_of_tolerance_interval_and_side(ours, theirs, quantity, int
 def test_a_lower_bound_is_contradicted_only_from_above():
     said = [at_least("memory", ours, 100.0, MEMORY).verdict for ours in (50.0, 99.5, 120.0)]
     assert said == ["lower bound", "reproduced", "not reproduced"]
-
-
-def test_rows_as_text():
-    assert row_cells(compared("a", 70.25, 66.78, ACCURACY, interval=(68.0, 72.5))) == [
-        "a", "70.2", "68.0..72.5", "66.78", "+3.5", "%", "better", "",
-    ]  # fmt: skip
-    assert row_cells(compared("b", 2e7, 2.47e9, FORWARDS, why="a share")) == [
-        "b", "2e+07", "", "2.47e+09", "-2.45e+09", "forwards", "better", "a share",
-    ]  # fmt: skip
-    assert row_cells(claim("c", 0.25, "lower", "nats", holds=True)) == [
-        "c", "0.250", "", "lower", "", "nats", "reproduced", "",
-    ]  # fmt: skip
-    assert row_cells(not_run("d", 7857.5, "MMAC", "an hour")) == [
-        "d", "", "", "7,857.5", "", "MMAC", "not run", "an hour",
-    ]  # fmt: skip
-    assert row_cells(projected("h", 370_612.4, 497_000.0, "s", why="no board")) == [
-        "h", "370,612", "", "497,000", "-126,388", "s", "projected", "no board",
-    ]  # fmt: skip
-    assert row_cells(at_least("i", 944.0, 3650, MEMORY)) == [
-        "i", "944", "", "3,650", "-2,706", "KB", "lower bound", "",
-    ]  # fmt: skip
-    squares = Quantity("|g|^2", 0.2, relative=True)
-    assert row_cells(compared("j", 56_249_123.4, 3168.8, squares, interval=(2.6e4, 6e7))) == [
-        "j", "56,249,123", "26,000..60,000,000", "3,169", "+56,245,955", "|g|^2", "not reproduced",
-        "",
-    ]  # fmt: skip
-    rows = [beside("e", 1.0, "%"), compared("f", 1.0, 1, ACCURACY), compared("g", 1.0, 1, ACCURACY)]
-    assert summary(rows) == "2 reproduced, 1 not published"
 
 
 def test_an_accuracy_row_says_what_is_missing():
@@ -169,28 +134,6 @@ def test_a_sheet_has_a_number_for_each_run_and_marks_published_lines():
     labels = ax.get_yticklabels()
     assert [label.get_text() for label in labels] == ["ours", "published: ours"]
     assert [label.get_style() for label in labels] == ["normal", "italic"]
-
-
-def test_the_sheet_of_corruptions_has_published_lines_and_means_where_all_are_run():
-    pytest.importorskip("matplotlib.pyplot")
-    names = published("cifar10c-accuracy")["corruptions"]
-    runs = [run_record("paper", 20, corruption=name) for name in names]
-    noise = [run_record("mcutrain", 10, corruption=names[0])]
-    grids = {"cifar10c_paper": grid_data(runs), "cifar10c_backprop": grid_data(noise)}
-    ax = STUDIES["cifar10c-accuracy"].plot({"grids": grids})
-    shown = [label.get_text() for label in ax.get_yticklabels()]
-    assert shown == [
-        "published: no adaptation",
-        "published: all layers, float32",
-        "published: all layers, int8",
-        "MCUTrain",
-        "published: MCUTrain",
-        "paper's method, rate 0.001",
-        "published: paper's method",
-    ]
-    cells = {text.get_position(): text.get_text() for text in ax.texts}
-    assert cells[12, shown.index("paper's method, rate 0.001")] == "50.0"
-    assert cells[12, shown.index("MCUTrain")] == "–"
 
 
 def test_lines_of_the_same_run_are_one():

@@ -80,13 +80,3 @@ def test_instructions_are_those_of_pmt_profile(tmp_path):
     ]
     assert (found["kernels"], found["megahertz"]) == ("arm_dsp", 216.0)
     assert 2e6 < found["forward"] < found["step"] < 40e6
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_plots_draw_on_axes_and_without(name):
-    plt = pytest.importorskip("matplotlib.pyplot")
-    study, data = STUDIES[name], results.load(name)["data"]
-    given = plt.subplots()[1]
-    assert study.plot(data, ax=given) is given
-    assert "KB" in given.get_xlabel()
-    assert study.plot(data).figure is not given.figure

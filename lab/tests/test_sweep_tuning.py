@@ -351,8 +351,6 @@ def test_runs_that_were_done_elsewhere_are_left_out_with_their_trials(swept, tmp
     assert half <= {str(run.axes) for run in without([]).runs[1::2]}
 
 
-NOTHING = 'methods = ["no_adaptation", "preparation_only"]'
-OPTIONS = "[method.default]\nbatch = 8\nqueries = 4\n[method.paper]\nbatch = 8\nqueries = 4\n"
 FACTORS = "must be a list of two or more distinct numbers > 0, for example [0.1, 0.3, 1.0, 3.0]"
 
 
@@ -367,23 +365,9 @@ FACTORS = "must be a list of two or more distinct numbers > 0, for example [0.1,
         ("factors = 3", {}, "[tuning] factors = 3 must be a list"),
         ("factor = [1, 2]", {}, "[tuning] factor is unknown; did you mean 'factors'?"),
         ("severity = 6", {}, "[tuning] severity = 6 must be 1..5"),
-        (
-            'corruption = "none"\nseverity = 5',
-            {},
-            "[tuning] severity = 5: clean images have none; leave it out",
-        ),
         ("seed = -1", {}, "[tuning] seed = -1 must be 0..2^32-1"),
         ("seed = 1.5", {}, "[tuning] seed = 1.5 must be a whole number"),
         ('corruption = "fogg"', {}, "[tuning] corruption = 'fogg' is unknown; did you mean 'fog'?"),
-        (
-            "",
-            {
-                'methods = ["no_adaptation", "preparation_only", "default", "paper"]': NOTHING,
-                OPTIONS: "",
-            },
-            "[tuning]: no method takes steps that have a learning rate to choose: no_adaptation, "
-            "preparation_only; leave out the table, or add a method",
-        ),
         (
             "",
             {AXIS: 'preparations = ["none"]'},

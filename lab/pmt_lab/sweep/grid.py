@@ -242,8 +242,6 @@ def _tuning(table: dict[str, Any], axes: Mapping[str, Any], wrong: list[str]) ->
     corruption = table.get("corruption", next(iter(axes["corruptions"]), CLEAN))
     severity = table.get("severity", next(iter(axes["severities"]), 5))
     if corruption == CLEAN:
-        if "severity" in table:
-            wrong.append(f"[tuning] severity = {severity}: clean images have none; leave it out")
         severity = 0
     factors = table.get("factors", _FACTORS)
     good = {float(f) for f in factors if _is_a(f, float) and math.isfinite(f) and f > 0}

@@ -263,13 +263,6 @@ def _trained(
                 settings = dataclasses.asdict(trainer.options)
                 runs.append(_spec(grid, table, trainer.name, settings, macs))
     _check_twins(runs, problems)
-    known = [table for table in grid.methods if table.base in methods.METHODS]
-    if grid.tuning is not None and known and not any(_takes_steps(one.base) for one in known):
-        names = ", ".join(table.name for table in known)
-        problems.append(
-            f"[tuning]: no method takes steps that have a learning rate to choose: {names}; leave "
-            "out the table, or add a method"
-        )
     return runs
 
 
