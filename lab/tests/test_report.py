@@ -106,13 +106,13 @@ def test_as_json(out, printed):
     assert figures["cells"][0]["difference"] is None
 
 
-def test_folders_of_shards_are_one(out, tmp_path, printed):
+def test_folders_of_parts_are_one(out, tmp_path, printed):
     together = printed(out)
     for place, folder in enumerate(sorted(out.iterdir())):
-        shard = tmp_path / f"shard{place % 2}"
-        shard.mkdir(exist_ok=True)
-        folder.rename(shard / folder.name)
-    assert printed(tmp_path / "shard0", tmp_path / "shard1") == together
+        part = tmp_path / f"part{place % 2}"
+        part.mkdir(exist_ok=True)
+        folder.rename(part / folder.name)
+    assert printed(tmp_path / "part0", tmp_path / "part1") == together
 
 
 def test_runs_that_differ_in_more_than_the_seed_are_not_averaged(out, printed, refused):

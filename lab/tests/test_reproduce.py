@@ -242,13 +242,8 @@ def test_data_that_is_missing_is_named_with_its_remedy(tmp_path, monkeypatch):
 
 
 def test_the_registry_and_the_published_numbers():
-    for name, near in (
-        ("estimator", "'estimators'"),
-        ("cifar10c", "'cifar10c-accuracy'"),
-        ("bp", "'bp-free-methods' or 'bp-free-methods-same-layers'"),
-    ):
-        with pytest.raises(ValueError, match=f"^{name!r} is not a study; did you mean {near}\\?$"):
-            find_study(name)
+    with pytest.raises(ValueError, match="'estimator' is not a study; did you mean 'estimators'"):
+        find_study("estimator")
     table = published("cifar10c-accuracy")
     assert table["improvement_over_int8"] == 6.4
     lists = [values for name, values in table.items() if name != "improvement_over_int8"]

@@ -8,7 +8,7 @@ import pytest
 from study_data import grid_data, missing_run, run_record
 
 import pmt
-from pmt_lab.reproduce import STUDIES, fgvc_accuracy, reproduce_job, results
+from pmt_lab.reproduce import STUDIES, fgvc_accuracy, results
 from pmt_lab.reproduce.reproduce_job import reproduce
 from pmt_lab.reproduce.study import Context
 
@@ -63,9 +63,8 @@ def test_a_result_of_another_scale_or_budget_is_not_replaced(tmp_path, monkeypat
     assert str(error.value) == (
         f"{path}: its runs of g have another model, protocol or budget; {remedy}"
     )
-    for part in ({"collect": True}, {"shard": (1, 2)}):
-        with pytest.raises(ValueError, match=r"^force replaces a whole result by what is measured"):
-            reproduce("estimators", force=True, **part, **given)
+    with pytest.raises(ValueError, match=r"^force replaces a whole result by what is measured"):
+        reproduce("estimators", force=True, collect=True, **given)
     assert path.read_bytes() == before
     reproduce("estimators", force=True, **given)
     assert len(results.load("estimators", tmp_path)["data"]["grids"]["g"]["runs"]) == 1
@@ -92,27 +91,21 @@ def test_runs_that_a_result_lacks_are_those_of_the_earlier_one(tmp_path, monkeyp
     assert done.failed == {"default": "no memory"}
 
 
-def test_shards_that_end_at_once_lose_no_run(tmp_path, monkeypatch):
-    def shard(part, folder):
-        given = {"out": tmp_path / f"out{part}", "shard": (part, 2), "jobs": 1}
-        return reproduce("estimators", "small", results=folder, **given)
+def test_results_that_end_at_once_lose_no_run(tmp_path, monkeypatch):
+    runs = [run_record("default", 30, seed=seed) for seed in (1, 2)]
+    missing = [missing_run("default", seed=seed) for seed in (1, 2)]
+    first = {"grids": {"g": grid_data(runs[:1], missing[1:])}}
 
-    shard(1, tmp_path / "first")
-    (first,) = (tmp_path / "first").iterdir()
-    both = tmp_path / "both"
-    measured = reproduce_job._measured
+    def measured(*given):
+        # Another process writes its result while this one works.
+        results.save(results.record("estimators", "full", first, 1.0), tmp_path)
+        return {"grids": {"g": grid_data(runs[1:], missing[:1])}}
 
-    def meanwhile(*given):
-        found = measured(*given)
-        both.mkdir()  # the other shard writes its result while this one works
-        (both / first.name).write_bytes(first.read_bytes())
-        return found
-
-    monkeypatch.setattr(reproduce_job, "_measured", meanwhile)
-    shard(2, both)
-    (grid,) = results.load("estimators", both)["data"]["grids"].values()
-    assert grid["missing"] == []
-    assert not list(both.glob("*.lock"))
+    monkeypatch.setitem(STUDIES, "estimators", replace(STUDIES["estimators"], measure=measured))
+    reproduce("estimators", results=tmp_path, out=tmp_path / "runs")
+    (grid,) = results.load("estimators", tmp_path)["data"]["grids"].values()
+    assert (len(grid["runs"]), grid["missing"]) == (2, [])
+    assert not list(tmp_path.glob("*.lock"))
 
 
 def test_a_measurement_that_could_not_be_made_is_not_lost(tmp_path, monkeypatch):

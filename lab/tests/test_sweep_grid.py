@@ -312,15 +312,6 @@ def test_dry_run_says_what_is_left_and_starts_nothing(tmp_path, files, capsys):
     assert not out.exists()
 
 
-@pytest.mark.parametrize("text", ["0/3", "4/3", "1", "1/", "a/b", "-1/2"])
-def test_a_shard_is_one_of_n(text, capsys, tmp_path, files):
-    assert main(["sweep", "grid.toml", "--out", "out", f"--shard={text}"]) == 2
-    assert "--shard" in capsys.readouterr().err
-    if text in ("0/3", "4/3"):
-        with pytest.raises(ValueError, match=f"part {text} must be one of 1..3"):
-            open_sweep("grid.toml", "out", part=(int(text[0]), 3))
-
-
 def test_the_page_shows_a_grid_of_the_papers_table():
     shown = re.search(r"```toml\n(.*?)```", PAGE, re.DOTALL).group(1)
     lines = [line for line in PAPER_TABLE.read_text().splitlines() if not line.startswith("#")]

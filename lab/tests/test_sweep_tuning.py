@@ -268,15 +268,6 @@ def test_stopped_in_the_trials_it_ends_with_the_same_bytes(swept, grid, tmp_path
     assert left_by(out) == left_by(whole)
 
 
-def test_shards_share_the_trials(swept, grid, tmp_path):
-    _, whole, _ = swept
-    out = tmp_path / "out"
-    ends = [open_sweep(grid, out, part=(part, 2)).run(jobs=1)[1] for part in (1, 2)]
-    assert [len(summary.finished) for summary in ends] == [TRIALS + 6, FAIR_RUNS - 6]
-    assert [len(summary.already) for summary in ends] == [0, TRIALS]
-    assert left_by(out) == left_by(whole)
-
-
 def test_a_failed_trial_keeps_its_runs_waiting(swept, grid, tmp_path, capsys, monkeypatch):
     trainer = pmt.methods.trainer
 
@@ -322,8 +313,8 @@ def test_runs_that_were_done_elsewhere_are_left_out_with_their_trials(swept, tmp
     found = [FinishedRun(out / one["hash"], one) for one in results_in(out) if "trial" not in one]
     kept, fresh = [run_record(run) for run in found], tmp_path / "fresh"
 
-    def without(records, out=fresh, **more):
-        return open_sweep(grid, out, kept=records, **more)
+    def without(records, out=fresh):
+        return open_sweep(grid, out, kept=records)
 
     assert (len(kept), len(without([]).left)) == (FAIR_RUNS, ALL)
     assert without(kept).all_runs == ()
@@ -344,11 +335,9 @@ def test_runs_that_were_done_elsewhere_are_left_out_with_their_trials(swept, tmp
     method = [one for one in kept if one["axes"]["method"] == "paper"]
     some = without([one for one in kept if one not in method])
     assert [run.method for run in some.left] == ["paper"] * (len(method) + 2 * 3)
-    # Finished runs stay, and parts are those of the whole grid.
+    # Finished runs stay.
     assert without(kept, out).runs == without([], out).runs
     assert without(kept, out).left == []
-    half = {str(run.axes) for run in without(kept[:1], part=(2, 2)).runs}
-    assert half <= {str(run.axes) for run in without([]).runs[1::2]}
 
 
 FACTORS = "must be a list of two or more distinct numbers > 0, for example [0.1, 0.3, 1.0, 3.0]"
@@ -415,9 +404,9 @@ def test_the_commands_of_the_page_run_on_its_grid(tmp_path, monkeypatch, capsys)
         arguments = shlex.split(command, comments=True)[1:]
         if arguments[0] == "sweep":
             arguments += ["--jobs", "1"]
-        if "runs/shard1" in arguments:
+        if "runs/part1" in arguments:
             for place, folder in enumerate(sorted(Path("runs/table").iterdir())):
-                shutil.copytree(folder, Path(f"runs/shard{1 + place % 2}") / folder.name)
+                shutil.copytree(folder, Path(f"runs/part{1 + place % 2}") / folder.name)
         assert main(arguments) == 0, command
     printed = capsys.readouterr().out
     assert "difference to no_adaptation, none, in points**" in printed

@@ -131,7 +131,7 @@ def _reproduce(
     """
     done, refused = [], []
     names = arguments.studies or list(STUDIES)
-    keywords = ("out", "data", "jobs", "shard", "dask", "collect", "results", "force")
+    keywords = ("out", "data", "jobs", "dask", "collect", "results", "force")
     for name in names:
         found = STUDIES[name]
         output.text(f"{found.item}: {found.title}")

@@ -35,7 +35,6 @@ def reproduce(
     out: str | Path = "runs/reproduce",
     data: str | Path | None = None,
     jobs: int = 0,
-    shard: tuple[int, int] = (1, 1),
     dask: str | None = None,
     collect: bool = False,
     results: str | Path | None = None,
@@ -59,8 +58,6 @@ def reproduce(
         fine-grained data sets; by default the working directory and downloads.
     jobs : int
         Processes; 0 for one per CPU at full scale and for this one only at small scale.
-    shard : (int, int)
-        ``(I, N)`` does the I-th of N parts of each sweep.
     dask : str, optional
         Address of a Dask scheduler.
     collect : bool
@@ -93,10 +90,9 @@ def reproduce(
     found = find_study(study)
     if scale not in ("small", "full"):
         raise ValueError(f"scale={scale!r} must be 'small' or 'full'")
-    if force and (results is None or collect or shard != (1, 1)):
+    if force and (results is None or collect):
         raise ValueError(
-            "force replaces a whole result by what is measured: give results, and neither collect "
-            "nor a shard"
+            "force replaces a whole result by what is measured: give results, and leave out collect"
         )
     path = None if results is None else files.path_of(study, results)
     earlier = None if path is None or force else _earlier(path, scale)
@@ -105,7 +101,6 @@ def reproduce(
         folder=(root / study).absolute(),
         data=None if data is None else Path(data),
         jobs=jobs or (0 if scale == "full" else 1),
-        shard=shard,
         dask=dask,
         tell=tell or (lambda text: None),
         collect=collect,

@@ -163,16 +163,14 @@ def _backend(dask: str | None) -> Iterator[None]:
 class Sweep:
     """A planned sweep, see :func:`open_sweep`.
 
-    ``part`` is ``(I, N)``, the I-th of N parts of the runs. ``trials`` are the plan's that are
-    finished or needed, ``runs`` those of the part but for those that records stand for: these are
-    ``elsewhere``, of all in ``kept``. ``results`` has what is finished, by hash; ``rates`` how
-    trials chose learning rates, by method, preparation and layers.
+    ``trials`` are the plan's that are finished or needed, ``runs`` the others but for those that
+    records stand for: these are ``elsewhere``, of all in ``kept``. ``results`` has what is
+    finished, by hash; ``rates`` how trials chose learning rates, by method, preparation and layers.
     """
 
     grid: Grid
     plan: Plan
     out: Path
-    part: tuple[int, int]
     kept: Sequence[Mapping[str, Any]]
     trials: tuple[RunSpec, ...]
     runs: tuple[RunSpec, ...]
@@ -182,7 +180,7 @@ class Sweep:
 
     @property
     def all_runs(self) -> tuple[RunSpec, ...]:
-        """The trials, then the part's runs."""
+        """The trials, then the runs."""
         return (*self.trials, *self.runs)
 
     @property
@@ -210,7 +208,7 @@ class Sweep:
         """
         if dask is None:  # else the workers have what the corruptions need
             check_corruptions(self.grid.path, self.left, self.plan.model)
-        again = functools.partial(_opened, self.grid, self.plan, self.out, self.part, self.kept)
+        again = functools.partial(_opened, self.grid, self.plan, self.out, self.kept)
         with _backend(dask):
             summary = run_all(self.trials, self.out, jobs=jobs, tell=tell)
             runs = [run for run in again().runs if not run.awaits_rate]
@@ -225,7 +223,6 @@ def open_sweep(
     grid: str | Path | Grid,
     out: str | Path,
     *,
-    part: tuple[int, int] = (1, 1),
     kept: Sequence[Mapping[str, Any]] = (),
 ) -> Sweep:
     """Read a grid, plan its runs, and find those that are finished.
@@ -236,9 +233,6 @@ def open_sweep(
         TOML file of the grid, or one that was read.
     out : str or pathlib.Path
         Folder of the runs.
-    part : (int, int)
-        ``(I, N)`` takes the I-th of N equal parts; every part includes all trials of learning
-        rates.
     kept : sequence of dict
         Records, as :func:`pmt_lab.report.run_record` makes them, of runs with the same model, data,
         protocol and budget: they stand for the runs of their axes and options, and for the trials
@@ -249,19 +243,14 @@ def open_sweep(
     GridError
         If something in the grid file is wrong; it holds all problems.
     ValueError
-        If there is no such part, or a result is damaged.
+        If a result is damaged.
     """
-    number, count = part
-    if not 1 <= number <= count:
-        raise ValueError(f"part {number}/{count} must be one of 1..{count}")
     problems: list[str] = []
     whole = grid if isinstance(grid, Grid) else read_grid(grid, problems)
-    return _opened(whole, plan(whole, problems), Path(out), part, kept)
+    return _opened(whole, plan(whole, problems), Path(out), kept)
 
 
-def _opened(
-    grid: Grid, planned: Plan, out: Path, part: tuple[int, int], kept: Sequence[Mapping[str, Any]]
-) -> Sweep:
+def _opened(grid: Grid, planned: Plan, out: Path, kept: Sequence[Mapping[str, Any]]) -> Sweep:
     trials = planned.trials
     tried = finished_results((trial.hash for trial in trials), out)
     rates = {**_kept_rates(planned, kept), **_rates(trials, tried)}
@@ -275,7 +264,7 @@ def _opened(
         )
         if run.awaits_rate and run.group in rates
         else run
-        for run in planned.runs[part[0] - 1 :: part[1]]
+        for run in planned.runs
     ]
     known = finished_results((run.hash for run in runs if not run.awaits_rate), out)
     records = {str(sorted(one["axes"].items())): one for one in reversed(kept)}
@@ -288,9 +277,7 @@ def _opened(
         else:
             here.append(run)
     results = {**tried, **known}
-    return Sweep(
-        grid, planned, out, part, kept, needed, tuple(here), tuple(elsewhere), results, rates
-    )
+    return Sweep(grid, planned, out, kept, needed, tuple(here), tuple(elsewhere), results, rates)
 
 
 def _rates(
