@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pmt._util.progress import duration
 from pmt._util.text import printable
@@ -13,15 +13,6 @@ from pmt_lab.reproduce import STUDIES, compared_rows, results
 from pmt_lab.reproduce.study import Row, Study, Verdict
 
 TITLES = ("", "ours", "95 % interval", "published", "difference", "unit", "verdict", "why")
-_ORDER: tuple[Verdict, ...] = (
-    "reproduced",
-    "better",
-    "not reproduced",
-    "lower bound",
-    "projected",
-    "not run",
-    "not published",
-)
 _DIGITS = {"%": 1, "MMAC": 1, "KB": 0, "ms": 0, "nats": 3, "cosine": 3, "points": 1}
 # From here on a number of any unit has four digits without a decimal place.
 _THOUSANDS = 1000
@@ -132,7 +123,7 @@ def row_cells(row: Row) -> list[str]:
 def summary(rows: Sequence[Row]) -> str:
     """Return how many rows have which verdict: ``"3 reproduced, 1 not run"``."""
     counts = Counter(str(row.verdict) for row in rows)
-    return ", ".join(f"{counts[name]} {name}" for name in _ORDER if counts[name])
+    return ", ".join(f"{counts[name]} {name}" for name in get_args(Verdict) if counts[name])
 
 
 def _origin(study: Study, result: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from pmt.datasets.downloading import named
 
 Scale = Literal["small", "full"]
-# The last one is that of a figure which the paper does not have.
+# As a summary counts them; the last one is that of a figure which the paper does not have.
 Verdict = Literal[
     "reproduced", "better", "not reproduced", "lower bound", "projected", "not run", "not published"
 ]
