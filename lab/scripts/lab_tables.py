@@ -49,7 +49,7 @@ def filled(text: str) -> str:
 
 
 def table(arguments: str) -> str:
-    """Return what `pmt-lab report` prints; files of results are those of lab/results."""
+    """Return the output of `pmt-lab report`; files of results are those of lab/results."""
     words = [str(RESULTS / w) if w.endswith(".json") else w for w in shlex.split(arguments)]
     printed, error = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(error):

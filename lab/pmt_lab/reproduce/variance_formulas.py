@@ -40,7 +40,7 @@ def _measure(scale: Scale, context: Context) -> dict[str, Any]:
 def _case(
     contents: list[int], scale: Scale, batch: GradientBatch, threads: int, words: str, repeats: int
 ) -> dict[str, Any]:
-    """Measure a batch; in the key of what is kept, its contents stand for it."""
+    """Measure a batch; its contents stand for it in the key of the kept figures."""
     layers, each = ("paper14", 4) if scale == "full" else ("B1,B2", 2)
     count = len(batch.model.select_layers(layers))
     scatter, rows = compare_scopes(

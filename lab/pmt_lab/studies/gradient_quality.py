@@ -178,7 +178,7 @@ def _measured(
 def _rows(
     measure: _Measurement, settings: dict[str, Any], name: str, options: TrainingOptions
 ) -> list[Quality]:
-    """Measure an estimator; in the key of what is kept, the settings stand for the measurement."""
+    """Measure an estimator; settings stand for the measurement in the key of the kept rows."""
     return measure.rows(name, options)
 
 
