@@ -88,9 +88,9 @@ print(f"{result.after['valid_accuracy']:.1%} of the test images are right")
 # ## At the paper's scale
 #
 # MCUNet on the fine-grained data sets that were available, drawn from [versioned
-# results](../lab/pages/reproduction.md), for the runs finished so far, with 95 % intervals. Hollow
-# marks are the paper's accuracies. Only Cars has all classes, as in the paper, but fewer images;
-# accuracies on fewer classes cannot be compared.
+# results](../lab/pages/reproduction.md), for the runs finished so far. Lines in blue are the
+# paper's accuracies. Only Cars has all classes, as in the paper, but fewer images; accuracies on
+# fewer classes cannot be compared.
 
 # %%
 full = stored("fgvc-accuracy")

@@ -21,8 +21,9 @@ from pmt_lab.files import write_text
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "lab" / "results"
-FIRST = re.compile(r"<!-- table: (.*) -->")
+FIRST = re.compile(r"^<!-- table: (.*) -->$", re.MULTILINE)
 LAST = "<!-- end of table -->"
+BLOCK = re.compile(f"({FIRST.pattern})\n(?:(?!<!-- ).*\n)*{LAST}$", re.MULTILINE)
 
 
 def main() -> None:
@@ -39,44 +40,22 @@ def main() -> None:
 def filled(text: str) -> str:
     """Return a page with the tables that its blocks name.
 
-    A ValueError says that a block is left open or closed twice, or `pmt-lab report` refuses it.
+    A ValueError says that a block has no end, or `pmt-lab report` refuses it.
     """
-    lines: list[str] = []
-    block = ""
-    for line in text.splitlines():
-        first = FIRST.fullmatch(line)
-        if first:
-            if block:
-                raise ValueError(f"{line} stands within {block}")
-            block = line
-            lines += [line, "", *table(first[1]).splitlines(), ""]
-        elif line == LAST:
-            if not block:
-                raise ValueError(f"{line} ends no block: add <!-- table: FILE.json [OPTIONS] -->")
-            block = ""
-        if not block:
-            lines.append(line)
-    if block:
-        raise ValueError(f"{block} has no {LAST}")
-    return "\n".join(lines) + "\n"
+    made, count = BLOCK.subn(lambda at: f"{at[1]}\n\n{table(at[2])}\n{LAST}", text)
+    if count != len(FIRST.findall(text)) or count != text.count(LAST):
+        raise ValueError(f"a line <!-- table: ... --> needs, after it, a line {LAST}")
+    return made
 
 
 def table(arguments: str) -> str:
-    """Return the text of a block; files of results are those of lab/results."""
+    """Return the output of `pmt-lab report`; files of results are those of lab/results."""
     words = [str(RESULTS / w) if w.endswith(".json") else w for w in shlex.split(arguments)]
-    try:
-        return reported(words)
-    except ValueError as error:
-        raise ValueError(f"table: {arguments}: {error}") from None
-
-
-def reported(words: list[str]) -> str:
-    """Return the output of `pmt-lab report`."""
     printed, error = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(error):
         code = pmt_lab(["report", *words])
     if code != 0:
-        raise ValueError(error.getvalue().strip())
+        raise ValueError(f"table: {arguments}: {error.getvalue().strip()}")
     return printed.getvalue()
 
 

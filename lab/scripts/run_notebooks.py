@@ -10,7 +10,6 @@ stay. Pictures are light, and the same bytes as long as they show the same.
 import argparse
 import base64
 import io
-import resource
 import sys
 import tempfile
 import time
@@ -159,12 +158,6 @@ def _light(png: str) -> str:
     return base64.b64encode(small.getvalue()).decode()
 
 
-def _processor_seconds() -> float:
-    """Return the processor seconds of ended child processes, the notebooks' kernels."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
 def main() -> int:
     known = {script.stem: script for script in scripts()}
     parser = argparse.ArgumentParser(description="Run the notebooks and write their outputs.")
@@ -178,7 +171,7 @@ def main() -> int:
             parser.error(f"NAME = {name!r} is not a notebook; there are {', '.join(known)}")
     failed = []
     for name in names:
-        start, before = time.monotonic(), _processor_seconds()
+        start = time.monotonic()
         try:
             with tempfile.TemporaryDirectory(prefix="pmt-notebook-") as folder:
                 notebook = work(known[name], Path(folder))
@@ -191,8 +184,7 @@ def main() -> int:
             keep_pictures(notebook.cells, nbformat.read(target, as_version=4).cells)
         nbformat.write(notebook, target)
         size = target.stat().st_size / 1024
-        took, worked = time.monotonic() - start, _processor_seconds() - before
-        print(f"{name}: {took:.0f} s, {worked:.0f} s of processors, {size:.0f} KB", flush=True)
+        print(f"{name}: {time.monotonic() - start:.0f} s, {size:.0f} KB", flush=True)
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0

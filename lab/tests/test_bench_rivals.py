@@ -41,11 +41,11 @@ def test_engines_compute_the_same_network(name, engine):
     rivals = open_rivals(engine, model, "model.pmt")
     found = outputs_agree(model, rivals)[-1]  # ONNX Runtime's last mode is the exact one
     if engine == "torch":
-        assert found.top1 >= 0.9
+        assert found["top1"] >= 0.9
     else:
-        assert found.top1 >= 0.97
-        assert found.equal >= 0.9
-        assert found.largest <= 2
+        assert found["top1"] >= 0.97
+        assert found["equal"] >= 0.9
+        assert found["largest"] <= 2
 
 
 @pytest.mark.parametrize("engine", RIVALS)
@@ -68,32 +68,14 @@ def test_float_logits_are_close_to_ours():
     assert np.abs(rival.runner(images, 20, 1)() - ours).max() < 0.05 * np.abs(ours).max()
 
 
-def test_a_mezo_step_moves_along_its_perturbation():
-    needs("torch")
-    import torch
-
-    from pmt_lab.benchmark import torch_rival
-
-    model = smooth_network()
-    images, labels = random_images(model, 30), np.zeros(30, np.int64)
-    step = torch_rival.MezoStep(model, images, labels, 1)
-    before = [parameter.clone() for parameter in step.parameters]
-    gradient = step()
-    generator = torch.Generator().manual_seed(1)
-    for parameter, old in zip(step.parameters, before, strict=True):
-        z = torch.randn(parameter.shape, generator=generator)
-        moved = old - torch_rival._LEARNING_RATE * gradient * z
-        torch.testing.assert_close(parameter, moved, rtol=0, atol=1e-6)
-
-
 def test_a_tflite_file_is_run_as_it_is(resnet8_path):
     needs("litert")
     model = pmt.load(resnet8_path)
     (rival,) = open_rivals("litert", model, resnet8_path)
     assert rival.content == resnet8_path.read_bytes()
     (found,) = outputs_agree(model, [rival])
-    assert found.top1 >= 0.97
-    assert found.equal is None  # the file ends with a softmax
+    assert found["top1"] >= 0.97
+    assert found["equal"] is None  # the file ends with a softmax
 
 
 def test_the_command_compares(tmp_path, capsys):
@@ -109,13 +91,3 @@ def test_the_command_compares(tmp_path, capsys):
     for time in figures["engines"]:
         assert time["ratio"] == pytest.approx(time["microseconds"] / own)
     assert "same best class for 100 % of 100 random images" in printed.err
-
-
-def test_the_command_compares_steps(capsys):
-    needs("torch")
-    quick = ["--images", "1", "--threads", "1", "--repeat", "1", "--layers", "head", "--json", "-"]
-    options = ["--batch", "2", "--queries", "2", "--steps", "weight", "--against", "torch"]
-    assert main(["bench", *quick, *options]) == 0
-    steps = json.loads(capsys.readouterr().out)["engine_steps"]
-    assert [step["engine"].split()[0] for step in steps] == ["MeZO", "pmt,"]
-    assert [step["forwards"] for step in steps] == [4, 4]

@@ -4,14 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from networks import residual_network
 from pictures import check_picture
 from plots.test_plots import legend, run
 
 from pmt.plots import save_plot
-from pmt_lab.benchmark.forward import OpTimes
-from pmt_lab.benchmark.timing import Machine
-from pmt_lab.plots import plot_cosines, plot_curves, plot_speed
+from pmt_lab.plots import plot_cosines, plot_curves
 from pmt_lab.report import Curve, results_curve
 from pmt_lab.studies.gradient_quality import GradientStudy, Quality
 
@@ -28,30 +25,6 @@ def test_plots_look_as_they_did(name, tmp_path):
         "cosines": lambda: plot_cosines(STUDY),
     }
     check_picture(draw[name], name, tmp_path, GOLDEN)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: plot_curves({}), "curves is empty: there is nothing to draw"),
-        (
-            lambda: plot_curves(CURVES, measure="los"),
-            "measure='los' is unknown; choose one of loss, accuracy",
-        ),
-        (
-            lambda: plot_curves(CURVES, band="std"),
-            "band='std' is unknown; choose one of interval, range",
-        ),
-        (
-            lambda: Curve(np.zeros(3), np.zeros(3)),
-            "values has shape (3,), gmacs (3,): a curve needs values of shape (seeds, points)",
-        ),
-    ],
-)
-def test_bad_input_is_an_error_that_helps(call, message):
-    with pytest.raises(ValueError) as error:  # noqa: PT011
-        call()
-    assert str(error.value).startswith(message)
 
 
 CURVES = {
@@ -78,11 +51,6 @@ STUDY = GradientStudy(
     ),
     images=16,
 )
-
-
-def op(name: str, group: str, macs: int, microseconds: float) -> OpTimes:
-    times = {"name": name, "kind": "conv2d", "group": group, "window": "3x3", "shape": ""}
-    return OpTimes(**times, macs=macs, microseconds={1: microseconds, 100: microseconds / 2})
 
 
 def test_curves_say_what_they_show_and_on_which_images():
@@ -172,16 +140,6 @@ def test_cosines_alone_take_one_axes():
         plot_cosines(STUDY, ax=[given] * 3)
     with pytest.raises(ValueError, match="ax must be 1 of matplotlib's Axes"):
         plot_cosines(STUDY, ax=3)
-
-
-def test_speed_has_bars_and_a_roofline():
-    model = residual_network()
-    ops = [op(f"op{i}", "convolutions", o["macs"], 10.0) for i, o in enumerate(model.core.ops())]
-    machine = Machine("a processor", "vnni", 2, "vpdpbusd", {1: 50.0, 2: 90.0}, 50.0, "1", "")
-    bars, roof = plot_speed(model, machine, ops)
-    assert legend(bars) == ["1 image", "100 images"]
-    assert (roof.get_xscale(), roof.get_ylabel()) == ("log", "GMAC/s, 100 images")
-    assert bars.figure.get_suptitle() == "a processor, kernels vnni, 1 thread"
 
 
 def test_names_are_shown_as_they_are(tmp_path):

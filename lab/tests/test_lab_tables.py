@@ -41,16 +41,11 @@ def test_a_block_is_filled_with_what_the_report_prints():
     assert filled[-5:] == ["- Bold: best of its column.", "", END, "", "after"]
 
 
-@pytest.mark.parametrize(
-    ("page", "error"),
-    [
-        (BLOCK, f"{BLOCK} has no {END}"),
-        (f"{BLOCK}\n{BLOCK}\n{END}", f"{BLOCK} stands within {BLOCK}"),
-        (END, f"{END} ends no block: add <!-- table: FILE.json [OPTIONS] -->"),
-    ],
-)
-def test_blocks_that_are_not_closed(page, error):
-    with pytest.raises(ValueError, match=f"^{re.escape(error)}$"):
+@pytest.mark.parametrize("page", [BLOCK, f"{BLOCK}\n{BLOCK}\n{END}", END])
+def test_blocks_that_are_not_closed(page):
+    with pytest.raises(
+        ValueError, match=f"^a line <!-- table: ... --> needs, after it, a line {END}$"
+    ):
         SCRIPT["filled"](page)
 
 

@@ -68,21 +68,6 @@ def test_rows_columns_and_range(out, printed):
     check_golden("report_range.md", text)
 
 
-def test_columns_as_rows(out, printed):
-    table = printed(out, "--transpose", "--baseline", "paper")
-    assert rows_of(table, "corruption") == [
-        ["corruption", "none", "paper", "default"],
-        ["corruption", "none", "default"],
-    ]
-    assert rows_of(table, "fog")[0] == [
-        *("fog", "50.0 (35.2..64.8)", "**55.0 ± 2.5 (40.2..69.0)**"),
-        "**55.0 ± 7.1 (40.6..68.6) [2 of 3]**",
-    ]
-    assert rows_of(table, "mean") == [["mean", "35.0", "58.7", "67.5"]]
-    assert rows_of(table, "better")[0][1:] == ["0 of 2 (0 clearly)", "1 of 2 (1 clearly)"]
-    assert "- Bold: best of its row." in table
-
-
 def test_the_file_is_what_is_printed(out, tmp_path, printed):
     text, file = printed(out), tmp_path / "table.md"
     assert printed(out, "--out", file) == f"3 x 2 cells in {file}\n"
@@ -121,13 +106,13 @@ def test_as_json(out, printed):
     assert figures["cells"][0]["difference"] is None
 
 
-def test_folders_of_shards_are_one(out, tmp_path, printed):
+def test_folders_of_parts_are_one(out, tmp_path, printed):
     together = printed(out)
     for place, folder in enumerate(sorted(out.iterdir())):
-        shard = tmp_path / f"shard{place % 2}"
-        shard.mkdir(exist_ok=True)
-        folder.rename(shard / folder.name)
-    assert printed(tmp_path / "shard0", tmp_path / "shard1") == together
+        part = tmp_path / f"part{place % 2}"
+        part.mkdir(exist_ok=True)
+        folder.rename(part / folder.name)
+    assert printed(tmp_path / "part0", tmp_path / "part1") == together
 
 
 def test_runs_that_differ_in_more_than_the_seed_are_not_averaged(out, printed, refused):
@@ -331,7 +316,6 @@ def test_curves_have_twelve_points(out, tmp_path):
     ]["paper", "fog"]
     curve = again.curve()
     assert (len(curve), curve[0], curve[-1]) == (12, (1, 0.333333), (100, 0.333333))
-    assert mean_curve([again], "accuracy") is None
 
 
 @pytest.mark.parametrize(

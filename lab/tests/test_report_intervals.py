@@ -26,11 +26,6 @@ def test_quantiles_of_student(freedom, quantile):
     assert student_t(freedom) == pytest.approx(quantile, abs=6e-4)
 
 
-def test_one_seed_has_no_freedom():
-    with pytest.raises(ValueError, match="two seeds have 1"):
-        student_t(0)
-
-
 def test_seeds_that_agree_add_no_images():
     assert effective_images(rights("110100", "110100", "110100")) == 6
 

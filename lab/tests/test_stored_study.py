@@ -28,19 +28,6 @@ def test_a_study_without_a_result_says_how_to_get_one(tmp_path):
     assert found.plot() is None
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path, monkeypatch):
-    def outside() -> None:
-        raise FileNotFoundError
-
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(results, "results_folder", outside)
-    for found, folder in ((stored(NAME), "lab/results"), (stored(NAME, "none"), "none")):
-        assert str(found).splitlines()[1] == (
-            f"no folder {folder}: results are in lab/results of a checkout"
-        )
-        assert found.rows == ()
-
-
 def test_outside_a_checkout_results_are_those_installed_with_the_package(tmp_path, monkeypatch):
     package = tmp_path / "env" / "pmt_lab"
     monkeypatch.chdir(tmp_path)
@@ -66,17 +53,6 @@ def test_a_result_is_compared_with_the_paper(small_result):
     )
     assert found.table() == ""
     assert found.plot() is None
-
-
-def test_an_unknown_study_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="'fixed-blocks' is not a study"):
-        stored("fixed-blocks", tmp_path)
-
-
-def test_a_damaged_result_is_refused(tmp_path):
-    results.path_of(NAME, tmp_path).write_text("{}")
-    with pytest.raises(ValueError, match="is not a result of a study"):
-        stored(NAME, tmp_path)
 
 
 def test_rows_that_were_run_are_a_table_and_a_plot(tmp_path):

@@ -122,13 +122,6 @@ def test_a_finished_sweep_does_nothing_more(grid, tmp_path, capsys):
     assert (len(figures["runs"]), figures["macs_left"], figures["failed"]) == (RUNS, 0, {})
 
 
-def test_shards_together_are_the_whole(grid, tmp_path, whole):
-    for number in (1, 2, 3):
-        out = str(tmp_path / "out")
-        assert main(["sweep", str(grid), "--out", out, "--shard", f"{number}/3", "--jobs=1"]) == 0
-    assert left_by(tmp_path / "out") == whole
-
-
 @pytest.mark.parametrize(
     ("number", "code", "jobs"),
     [

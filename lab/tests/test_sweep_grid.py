@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 from cli_files import write_data, write_model
 from frost_overlays import write_overlays
-from hypothesis import given
-from hypothesis import strategies as st
 from train.test_options import DECLARED, NEEDS, _toml, another, outside
 
 import pmt
@@ -25,13 +23,11 @@ from pmt_lab.sweep import (
     open_sweep,
     plan,
     read_grid,
-    shard,
 )
 from pmt_lab.sweep.grid import TABLES
 from pmt_lab.sweep.planning import method_options
 
 ROOT = Path(__file__).parents[2]
-GRIDS = sorted((ROOT / "lab" / "benchmarks" / "grids").glob("*.toml"))
 PAPER_TABLE = ROOT / "lab/pmt_lab/reproduce/grids/cifar10c_default.toml"
 PAGE = (ROOT / "lab" / "pages" / "sweeps.md").read_text()
 GRID = """
@@ -107,13 +103,15 @@ def test_a_grid_becomes_its_runs(tmp_path, files):
     assert run.macs == start + 3 * 4 * trainer.cost(found.model).macs
 
 
-def test_a_plan_prints_its_methods(tmp_path, files):
-    found = planned(tmp_path, files)
-    frame = found.to_frame()
-    assert frame["method"].tolist() == ["no_adaptation", "default", "nodes"]
-    assert frame["runs"].tolist() == [3, 6, 6]
-    assert repr(found) == f"15 runs; residual\n{frame.to_string(index=False)}"
-    assert found._repr_html_().startswith("<table")
+def test_a_grid_has_the_entries_of_the_one_that_it_is_like(tmp_path, files):
+    planned(tmp_path, files)
+    path = tmp_path / "other.toml"
+    path.write_text('like = "grid.toml"\n[axes]\nseeds = [7]\n[method.nodes]\nbase = "paper"\n')
+    first, other = read_grid(tmp_path / "grid.toml"), read_grid(path)
+    assert other.seeds == (7,)
+    assert dict(other.methods[2].options) == {}
+    changes = {"path": first.path, "seeds": first.seeds, "methods": first.methods}
+    assert dataclasses.replace(other, **changes) == first
 
 
 def test_hashes_do_not_change():
@@ -300,14 +298,6 @@ def test_what_a_corruption_lacks_is_told_before_the_first_run(
     assert len(begun) == 2
 
 
-@given(st.integers(0, 40), st.integers(1, 7))
-def test_shards_part_the_runs(count, shards):
-    runs = tuple(range(count))
-    parts = [shard(runs, number, shards) for number in range(1, shards + 1)]
-    assert sorted(run for part in parts for run in part) == list(runs)
-    assert max(map(len, parts)) - min(map(len, parts)) <= 1
-
-
 def test_dry_run_says_what_is_left_and_starts_nothing(tmp_path, files, capsys):
     runs = planned(tmp_path, files).runs
     out = tmp_path / "out"
@@ -320,21 +310,6 @@ def test_dry_run_says_what_is_left_and_starts_nothing(tmp_path, files, capsys):
     assert [run["finished"] for run in figures["runs"]] == [False] * 15
     assert figures["macs_left"] == macs
     assert not out.exists()
-
-
-@pytest.mark.parametrize("text", ["0/3", "4/3", "1", "1/", "a/b", "-1/2"])
-def test_a_shard_is_one_of_n(text, capsys, tmp_path, files):
-    assert main(["sweep", "grid.toml", "--out", "out", f"--shard={text}"]) == 2
-    assert "--shard" in capsys.readouterr().err
-    if text in ("0/3", "4/3"):
-        with pytest.raises(ValueError, match=f"part {text} must be one of 1..3"):
-            open_sweep("grid.toml", "out", part=(int(text[0]), 3))
-
-
-@pytest.mark.parametrize("path", GRIDS, ids=lambda path: path.stem)
-def test_a_grid_can_be_read(path):
-    grid = read_grid(path)
-    assert "no_adaptation" in [method.name for method in grid.methods]
 
 
 def test_the_page_shows_a_grid_of_the_papers_table():

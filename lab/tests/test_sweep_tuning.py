@@ -7,14 +7,13 @@ import shutil
 from pathlib import Path
 
 import pytest
-from lab_files import program
-from sweep_files import FAIR_RATES, FAIR_RUNS, SLOW, left_by, write_fair_grid
+from sweep_files import FAIR_RATES, FAIR_RUNS, left_by, write_fair_grid
 
 import pmt
 from pmt.train.run.loop import Run
 from pmt_lab.cli import main
 from pmt_lab.report import FinishedRun, make_report, run_record
-from pmt_lab.sweep import GridError, open_sweep, plan, read_grid, run_all, run_sweep
+from pmt_lab.sweep import GridError, open_sweep, plan, read_grid, run_all
 from pmt_lab.sweep.sweeping import chosen_rate
 
 TUNING = "[tuning]\nfactors = [0.5, 1, 4.0]"
@@ -36,7 +35,7 @@ def swept(tmp_path_factory):
     folder = tmp_path_factory.mktemp("swept")
     grid = write_fair_grid(folder, TUNING)
     told: list[str] = []
-    _, summary = run_sweep(grid, folder / "out", jobs=1, tell=told.append)
+    _, summary = open_sweep(grid, folder / "out").run(jobs=1, tell=told.append)
     assert summary.failed == {}
     return grid, folder / "out", told
 
@@ -103,23 +102,6 @@ def test_a_preparation_of_a_methods_own(tmp_path, change, starts):
         }
 
 
-@pytest.mark.parametrize("where", ["_prepare", "_end_phase", "_save", "_end_epoch"])
-def test_the_start_alone_goes_on_where_it_was_stopped(swept, tmp_path, monkeypatch, where):
-    grid, out, _ = swept
-    spec = next(r for r in runs_of(grid) if r.method == "preparation_only")
-
-    def stop(self, *arguments):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Run, where, stop)
-    with pytest.raises(KeyboardInterrupt):
-        run_all([spec], tmp_path / "out", jobs=1)
-    monkeypatch.undo()
-    assert not (tmp_path / "out" / spec.hash / "result.json").exists()
-    assert run_all([spec], tmp_path / "out", jobs=1).finished == [spec.hash]
-    assert left_by(tmp_path / "out") == {spec.hash: left_by(out)[spec.hash]}
-
-
 def test_reports_have_every_start(swept, capsys):
     _, out, _ = swept
     report = make_report([out], columns=["preparation"])
@@ -162,7 +144,7 @@ def test_every_rate_has_the_same_trials(grid, tmp_path):
     assert found.trials[0].title == (
         "trial of rate 0.05, default, gaussian_noise 5, B2,head, seed 101"
     )
-    with pytest.raises(ValueError, match="runs await learning rates that trials choose; call run_"):
+    with pytest.raises(ValueError, match="runs await learning rates that trials choose; call Sw"):
         run_all(found.runs, tmp_path / "out", jobs=1)
 
 
@@ -277,27 +259,13 @@ def test_stopped_in_the_trials_it_ends_with_the_same_bytes(swept, grid, tmp_path
 
     monkeypatch.setattr(Run, "_end_epoch", stop)
     with pytest.raises(KeyboardInterrupt):
-        run_sweep(grid, out, jobs=1)
+        open_sweep(grid, out).run(jobs=1)
     monkeypatch.undo()
     assert 0 < len(open_sweep(grid, out).results) < TRIALS
     with pytest.raises(ValueError, match="holds only trials of learning rates"):
         make_report([out])
-    assert run_sweep(grid, out, jobs=1)[1].failed == {}
+    assert open_sweep(grid, out).run(jobs=1)[1].failed == {}
     assert left_by(out) == left_by(whole)
-
-
-def test_shards_and_processes_share_the_trials(swept, grid, tmp_path):
-    _, whole, _ = swept
-    out = tmp_path / "out"
-    ends = [run_sweep(grid, out, jobs=1, part=(part, 2))[1] for part in (1, 2)]
-    assert [len(summary.finished) for summary in ends] == [TRIALS + 6, FAIR_RUNS - 6]
-    assert [len(summary.already) for summary in ends] == [0, TRIALS]
-    assert left_by(out) == left_by(whole)
-    both = tmp_path / "both"
-    started = [program("sweep", grid, "--out", both, "--jobs", "1", code=SLOW) for _ in range(2)]
-    printed = [process.communicate(timeout=600) for process in started]
-    assert [process.returncode for process in started] == [0, 0], printed
-    assert left_by(both) == left_by(whole)
 
 
 def test_a_failed_trial_keeps_its_runs_waiting(swept, grid, tmp_path, capsys, monkeypatch):
@@ -345,8 +313,8 @@ def test_runs_that_were_done_elsewhere_are_left_out_with_their_trials(swept, tmp
     found = [FinishedRun(out / one["hash"], one) for one in results_in(out) if "trial" not in one]
     kept, fresh = [run_record(run) for run in found], tmp_path / "fresh"
 
-    def without(records, out=fresh, **more):
-        return open_sweep(grid, out, kept=records, **more)
+    def without(records, out=fresh):
+        return open_sweep(grid, out, kept=records)
 
     assert (len(kept), len(without([]).left)) == (FAIR_RUNS, ALL)
     assert without(kept).all_runs == ()
@@ -367,15 +335,11 @@ def test_runs_that_were_done_elsewhere_are_left_out_with_their_trials(swept, tmp
     method = [one for one in kept if one["axes"]["method"] == "paper"]
     some = without([one for one in kept if one not in method])
     assert [run.method for run in some.left] == ["paper"] * (len(method) + 2 * 3)
-    # Finished runs stay, and parts are those of the whole grid.
+    # Finished runs stay.
     assert without(kept, out).runs == without([], out).runs
     assert without(kept, out).left == []
-    half = {str(run.axes) for run in without(kept[:1], part=(2, 2)).runs}
-    assert half <= {str(run.axes) for run in without([]).runs[1::2]}
 
 
-NOTHING = 'methods = ["no_adaptation", "preparation_only"]'
-OPTIONS = "[method.default]\nbatch = 8\nqueries = 4\n[method.paper]\nbatch = 8\nqueries = 4\n"
 FACTORS = "must be a list of two or more distinct numbers > 0, for example [0.1, 0.3, 1.0, 3.0]"
 
 
@@ -390,23 +354,9 @@ FACTORS = "must be a list of two or more distinct numbers > 0, for example [0.1,
         ("factors = 3", {}, "[tuning] factors = 3 must be a list"),
         ("factor = [1, 2]", {}, "[tuning] factor is unknown; did you mean 'factors'?"),
         ("severity = 6", {}, "[tuning] severity = 6 must be 1..5"),
-        (
-            'corruption = "none"\nseverity = 5',
-            {},
-            "[tuning] severity = 5: clean images have none; leave it out",
-        ),
         ("seed = -1", {}, "[tuning] seed = -1 must be 0..2^32-1"),
         ("seed = 1.5", {}, "[tuning] seed = 1.5 must be a whole number"),
         ('corruption = "fogg"', {}, "[tuning] corruption = 'fogg' is unknown; did you mean 'fog'?"),
-        (
-            "",
-            {
-                'methods = ["no_adaptation", "preparation_only", "default", "paper"]': NOTHING,
-                OPTIONS: "",
-            },
-            "[tuning]: no method takes steps that have a learning rate to choose: no_adaptation, "
-            "preparation_only; leave out the table, or add a method",
-        ),
         (
             "",
             {AXIS: 'preparations = ["none"]'},
@@ -454,9 +404,9 @@ def test_the_commands_of_the_page_run_on_its_grid(tmp_path, monkeypatch, capsys)
         arguments = shlex.split(command, comments=True)[1:]
         if arguments[0] == "sweep":
             arguments += ["--jobs", "1"]
-        if "runs/shard1" in arguments:
+        if "runs/part1" in arguments:
             for place, folder in enumerate(sorted(Path("runs/table").iterdir())):
-                shutil.copytree(folder, Path(f"runs/shard{1 + place % 2}") / folder.name)
+                shutil.copytree(folder, Path(f"runs/part{1 + place % 2}") / folder.name)
         assert main(arguments) == 0, command
     printed = capsys.readouterr().out
     assert "difference to no_adaptation, none, in points**" in printed

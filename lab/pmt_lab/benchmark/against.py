@@ -1,15 +1,14 @@
 """The same network in other engines: times in turns with pmt's own, and whether outputs agree."""
 
 import functools
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pmt.model import Model
-from pmt.train.options import TrainingOptions
-from pmt_lab.benchmark.forward import random_images, training_step
+from pmt_lab.benchmark.forward import random_images
 from pmt_lab.benchmark.rivals import Rival
 from pmt_lab.benchmark.timing import Machine, take_turns
 
@@ -17,51 +16,13 @@ _PMT = "pmt"
 _CHECKED_IMAGES = 100
 
 
-@dataclass(frozen=True)
-class EngineTime:
-    """One engine's forward; ``ratio`` is its time over pmt's in the same run."""
-
-    engine: str
-    images: int
-    threads: int
-    microseconds: float
-    gmacs: float
-    ratio: float
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """Comparison of an engine's outputs with pmt's int8 outputs on random images.
-
-    ``top1`` is the share of images for which its best class is one of pmt's best, ``equal`` the
-    share of equal outputs, ``largest`` the largest difference in output steps; both None where the
-    engine gives other numbers than the network's int8 output.
-    """
-
-    engine: str
-    images: int
-    top1: float
-    equal: float | None
-    largest: int | None
-
-
-@dataclass(frozen=True)
-class StepComparison:
-    """Microseconds of one perturbed forward of one image, everything in a step included."""
-
-    engine: str
-    threads: int
-    seconds: float
-    forwards: int
-    microseconds: float
-
-
 def compare_forwards(
-    model: Model, machine: Machine, rivals: list[Rival], *, images: tuple[int, ...], repeat: int
-) -> list[EngineTime]:
+    model: Model, machine: Machine, rivals: Sequence[Rival], *, images: Sequence[int], repeat: int
+) -> list[dict[str, Any]]:
     """Time the forward in every engine, with every number of images and of threads.
 
-    Several images are given to a rival at once and one by one; its better time counts.
+    Several images are given to a rival at once and one by one; its better time counts. ``ratio`` is
+    its time over pmt's in the same run.
     """
     times = []
     for count in images:
@@ -73,12 +34,12 @@ def compare_forwards(
             for rival in rivals:
                 functions |= _runners(rival, batch, threads)
             medians = take_turns(functions, repeat=repeat)
-            own = medians[_PMT, count]
             for engine in dict.fromkeys(name for name, _ in functions):
                 seconds = min(value for (name, _), value in medians.items() if name == engine)
                 microseconds = seconds / count * 1e6
-                gmacs = model.macs / microseconds / 1e3
-                times.append(EngineTime(engine, count, threads, microseconds, gmacs, seconds / own))
+                record = {"engine": engine, "images": count, "threads": threads}
+                record |= {"microseconds": microseconds, "gmacs": model.macs / microseconds / 1e3}
+                times.append({**record, "ratio": seconds / medians[_PMT, count]})
     return times
 
 
@@ -93,8 +54,13 @@ def _runners(
     return runners
 
 
-def outputs_agree(model: Model, rivals: list[Rival]) -> list[Agreement]:
-    """Compare every engine's outputs with pmt's on random images."""
+def outputs_agree(model: Model, rivals: Sequence[Rival]) -> list[dict[str, Any]]:
+    """Compare every engine's outputs with pmt's int8 outputs on random images.
+
+    ``top1`` is the share of images for which its best class is one of pmt's best, ``equal`` the
+    share of equal outputs, ``largest`` the largest difference in output steps; both None where the
+    engine gives other numbers than the network's int8 output.
+    """
     images = random_images(model, _CHECKED_IMAGES, seed=1)
     expected = _int8_outputs(model, images)
     best = expected.max(1)
@@ -102,17 +68,14 @@ def outputs_agree(model: Model, rivals: list[Rival]) -> list[Agreement]:
     for rival in rivals:
         outputs = rival.runner(images, 1, 1)()
         chosen = np.take_along_axis(expected, outputs.argmax(1)[:, None], 1)[:, 0]
+        record: dict[str, Any] = {"engine": rival.title, "images": len(images)}
+        record |= {"top1": float((chosen == best).mean()), "equal": None, "largest": None}
         values = rival.int8_outputs(outputs)
-        difference = None if values is None else np.abs(values.astype(np.int64) - expected)
-        found.append(
-            Agreement(
-                engine=rival.title,
-                images=len(images),
-                top1=float((chosen == best).mean()),
-                equal=None if difference is None else float((difference == 0).mean()),
-                largest=None if difference is None else int(difference.max()),
-            )
-        )
+        if values is not None:
+            difference = np.abs(values.astype(np.int64) - expected)
+            record["equal"] = float((difference == 0).mean())
+            record["largest"] = int(difference.max())
+        found.append(record)
     return found
 
 
@@ -121,26 +84,3 @@ def _int8_outputs(model: Model, images: npt.NDArray[np.int8]) -> npt.NDArray[np.
     logits = model.core.logits(images, int8_logits=True)
     steps: npt.NDArray[np.int64] = np.rint(logits / np.float32(output["scale"])).astype(np.int64)
     return steps + np.int64(output["zero_point"])
-
-
-def compare_steps(
-    model: Model, machine: Machine, options: TrainingOptions, *, rules: tuple[str, ...], repeat: int
-) -> list[StepComparison]:
-    """Time training steps and a MeZO step in PyTorch, in turns, by perturbed forward."""
-    from pmt_lab.benchmark.torch_rival import MezoStep
-
-    images = random_images(model, options.batch)
-    labels = np.random.default_rng(1).integers(0, model.classes, options.batch)
-    times = []
-    for threads in machine.peak_gmacs:
-        mezo = MezoStep(model, images, labels, threads)
-        functions: dict[str, Callable[[], object]] = {mezo.title: mezo}
-        forwards = {mezo.title: mezo.forwards_per_image * options.batch}
-        for rule in rules:
-            step, cost = training_step(model, options.replace(rule=rule), threads)
-            functions[f"{_PMT}, {rule}"] = step
-            forwards[f"{_PMT}, {rule}"] = cost.forwards
-        for engine, seconds in take_turns(functions, repeat=repeat).items():
-            count = forwards[engine]
-            times.append(StepComparison(engine, threads, seconds, count, seconds / count * 1e6))
-    return times

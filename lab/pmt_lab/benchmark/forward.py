@@ -1,9 +1,9 @@
-"""Time of the forward pass and of a training step: in all, and op by op."""
+"""Time of the forward pass and of a training step: in all, and op by op; records for JSON."""
 
 import functools
 import statistics
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,36 +14,9 @@ from pmt.train.options import TrainingOptions
 from pmt.train.zo_trainer import ZOTrainer
 from pmt_lab.benchmark.timing import Machine, take_turns
 
+Record = Mapping[str, Any]
 
-@dataclass(frozen=True)
-class ForwardTime:
-    """A whole forward: microseconds per image, 10^9 MACs per second, share of the peak (0..1)."""
-
-    images: int
-    threads: int
-    microseconds: float
-    gmacs: float
-    share: float
-
-
-@dataclass(frozen=True)
-class OpTimes:
-    """One op, or a group of them: microseconds per image by the number of images at once.
-
-    ``window`` is the kernel's height and width and the stride, where there is one.
-    """
-
-    name: str
-    kind: str
-    group: str
-    window: str
-    shape: str
-    macs: int
-    microseconds: dict[int, float]
-
-    def gmacs(self, images: int) -> float:
-        """Return 10^9 multiply-accumulates per second."""
-        return self.macs / self.microseconds[images] / 1e3
+_WINDOWED = ("conv2d", "depthwise_conv2d", "average_pool", "max_pool")
 
 
 def random_images(model: Model, count: int, seed: int = 0) -> npt.NDArray[np.int8]:
@@ -53,9 +26,12 @@ def random_images(model: Model, count: int, seed: int = 0) -> npt.NDArray[np.int
 
 
 def time_forwards(
-    model: Model, machine: Machine, *, images: tuple[int, ...], repeat: int
-) -> list[ForwardTime]:
-    """Time the forward of every number of images, with every number of threads of the peak."""
+    model: Model, machine: Machine, *, images: Sequence[int], repeat: int
+) -> list[dict[str, Any]]:
+    """Time the forward of every number of images, with every number of threads of the peak.
+
+    A record has microseconds per image, 10^9 MACs per second and the share of the peak (0..1).
+    """
     times = []
     for count in images:
         batch = random_images(model, count)
@@ -63,12 +39,17 @@ def time_forwards(
             forward = functools.partial(model.core.logits, batch, threads)
             seconds = take_turns({"forward": forward}, repeat=repeat)["forward"]
             gmacs = model.macs * count / seconds / 1e9
-            times.append(ForwardTime(count, threads, seconds / count * 1e6, gmacs, gmacs / peak))
+            record = {"images": count, "threads": threads, "microseconds": seconds / count * 1e6}
+            times.append({**record, "gmacs": gmacs, "share": gmacs / peak})
     return times
 
 
-def profile(model: Model, *, images: tuple[int, ...], repeat: int) -> list[OpTimes]:
-    """Time every op on one thread; medians of ``repeat``."""
+def profile(model: Model, *, images: Sequence[int], repeat: int) -> list[dict[str, Any]]:
+    """Time every op on one thread; medians of ``repeat``.
+
+    A record has ``microseconds`` per image and ``gmacs`` by the number of images at once;
+    ``window`` is the kernel's height and width and the stride, where there is one.
+    """
     medians: dict[int, list[float]] = {}
     for count in images:
         profiler = _core.Profiler(model.core, random_images(model, count))
@@ -79,20 +60,23 @@ def profile(model: Model, *, images: tuple[int, ...], repeat: int) -> list[OpTim
     found = []
     for i, op in enumerate(model.core.ops()):
         source, out = tensors[op["inputs"][0]], tensors[op["output"]]
-        windowed = op["kind"] in ("conv2d", "depthwise_conv2d", "average_pool", "max_pool")
         kernel, stride = op["kernel"], op["stride"]
-        found.append(
-            OpTimes(
-                name=op["name"],
-                kind=op["kind"],
-                group=group_of(op["kind"], kernel, source["channels"]),
-                window=f"{kernel[0]}x{kernel[1]}/{stride[0]}" if windowed else "",
-                shape=f"{_shape(source)} > {_shape(out)}",
-                macs=int(op["macs"]),
-                microseconds={count: times[i] for count, times in medians.items()},
-            )
-        )
+        labels = {
+            "name": op["name"],
+            "kind": op["kind"],
+            "group": group_of(op["kind"], kernel, source["channels"]),
+            "window": f"{kernel[0]}x{kernel[1]}/{stride[0]}" if op["kind"] in _WINDOWED else "",
+            "shape": f"{_shape(source)} > {_shape(out)}",
+        }
+        times = {count: each[i] for count, each in medians.items()}
+        found.append({**labels, **speeds(int(op["macs"]), times)})
     return found
+
+
+def speeds(macs: int, microseconds: Mapping[int, float]) -> dict[str, Any]:
+    """Return the work of an op, its times by number of images, and its 10^9 MACs per second."""
+    gmacs = {count: macs / time / 1e3 for count, time in microseconds.items()}
+    return {"macs": macs, "microseconds": dict(microseconds), "gmacs": gmacs}
 
 
 def group_of(kind: str, kernel: tuple[int, int], channels: int) -> str:
@@ -106,55 +90,33 @@ def group_of(kind: str, kernel: tuple[int, int], channels: int) -> str:
     return kind
 
 
-def totals(ops: list[OpTimes]) -> list[OpTimes]:
+def totals(ops: Sequence[Record]) -> list[dict[str, Any]]:
     """Add up the ops of each group, and all of them."""
-    groups = list(dict.fromkeys(op.group for op in ops))
-    members = {name: [op for op in ops if op.group == name] for name in groups}
-    return [_sum(name, group) for name, group in members.items()] + [_sum("all ops", ops)]
+    groups = {op["group"]: [one for one in ops if one["group"] == op["group"]] for op in ops}
+    return [_sum(name, members) for name, members in {**groups, "all ops": ops}.items()]
 
 
-def _sum(name: str, ops: list[OpTimes]) -> OpTimes:
-    counts = ops[0].microseconds
-    return OpTimes(
-        name=name,
-        kind="",
-        group=name,
-        window="",
-        shape="",
-        macs=sum(op.macs for op in ops),
-        microseconds={count: sum(op.microseconds[count] for op in ops) for count in counts},
-    )
+def _sum(name: str, ops: Sequence[Record]) -> dict[str, Any]:
+    counts = ops[0]["microseconds"]
+    times = {count: sum(op["microseconds"][count] for op in ops) for count in counts}
+    return {"name": name, **speeds(sum(op["macs"] for op in ops), times)}
 
 
 def _shape(tensor: dict[str, int]) -> str:
     return f"{tensor['height']}x{tensor['width']}x{tensor['channels']}"
 
 
-@dataclass(frozen=True)
-class StepTime:
-    """One training step.
-
-    ``overhead`` is the step's time over that of its MACs at the speed of the forward (as many
-    images, as many threads, the same run).
-    """
-
-    rule: str
-    threads: int
-    seconds: float
-    forwards: int
-    macs: int
-    gmacs: float
-    overhead: float
-
-
 def time_steps(
-    model: Model, machine: Machine, options: TrainingOptions, *, rules: tuple[str, ...], repeat: int
-) -> list[StepTime]:
+    model: Model, machine: Machine, options: TrainingOptions, *, rules: Sequence[str], repeat: int
+) -> list[dict[str, Any]]:
     """Time the step of every rule, with every number of threads of the peak.
 
-    Forward and steps take turns. The steps train a copy of the model.
+    Forward and steps take turns; the steps train a copy of the model. ``overhead`` is a step's time
+    over that of its MACs at the speed of the forward (as many images, as many threads, the same
+    run).
     """
     images = random_images(model, options.batch)
+    chosen = {"layers": options.layers, "batch": options.batch, "queries": options.queries}
     times = []
     for threads in machine.peak_gmacs:
         functions: dict[str, Callable[[], object]] = {
@@ -166,17 +128,13 @@ def time_steps(
         seconds = take_turns(functions, repeat=repeat)
         speed = model.macs * options.batch / seconds["forward"]
         for rule, cost in costs.items():
-            times.append(
-                StepTime(
-                    rule=rule,
-                    threads=threads,
-                    seconds=seconds[rule],
-                    forwards=cost.forwards,
-                    macs=cost.macs,
-                    gmacs=cost.macs / seconds[rule] / 1e9,
-                    overhead=seconds[rule] / (cost.macs / speed),
-                )
-            )
+            record = {"rule": rule, "threads": threads, "seconds": seconds[rule]}
+            work = {"forwards": cost.forwards, "macs": cost.macs}
+            rate = {
+                "gmacs": cost.macs / seconds[rule] / 1e9,
+                "overhead": seconds[rule] / (cost.macs / speed),
+            }
+            times.append({**chosen, **record, **work, **rate})
     return times
 
 

@@ -53,19 +53,11 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``pmt-lab``.
+    """Run ``pmt-lab`` with these arguments, by default those of the process.
 
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        The arguments; by default those of the process.
-
-    Returns
-    -------
-    int
-        Exit code: 0 on success, 1 if runs failed, 2 for bad input, 130 after Ctrl-C, SIGTERM or
-        SIGHUP, 141 if the reader of the output went away. With the environment variable
-        ``PMT_TRACEBACK=1`` errors are raised.
+    The exit code is 0 on success, 1 if runs failed, 2 for bad input, 130 after Ctrl-C, SIGTERM or
+    SIGHUP, 141 if the reader of the output went away. With the environment variable
+    ``PMT_TRACEBACK=1`` errors are raised.
     """
     try:
         arguments = _parser().parse_args(argv)

@@ -6,24 +6,18 @@ from typing import Any
 
 import pmt
 from pmt.model import BUNDLED_MODELS
-from pmt.plots import save_plot
-from pmt_lab.benchmark.against import Agreement, EngineTime, StepComparison
-from pmt_lab.benchmark.bench_job import BenchJob, BenchResult, run_benchmark
-from pmt_lab.benchmark.forward import ForwardTime, OpTimes, StepTime, totals
+from pmt_lab.benchmark.bench_job import run_benchmark
+from pmt_lab.benchmark.forward import totals
 from pmt_lab.benchmark.rivals import RIVALS
-from pmt_lab.benchmark.timing import Machine
 from pmt_lab.cli.common import (
     Output,
     add_number,
-    add_plot,
-    check_plot,
     listed,
     one_of,
     table,
     whole,
 )
 from pmt_lab.files import counted
-from pmt_lab.plots import plot_speed
 
 SUMMARY = "speed of a model: forward, layers, training step; and of other engines"
 DESCRIPTION = """\
@@ -70,14 +64,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=(),
         help=f"engines to compare with, in the same process: {', '.join(RIVALS)} (default: none)",
     )
-    add_plot(parser, "the layers' speed")
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
-    check_plot(arguments.plot)
-    job = BenchJob(
-        pmt.load(arguments.model),
+    model = pmt.load(arguments.model)
+
+    figures = run_benchmark(
+        model,
         arguments.model,
         images=arguments.images,
         threads=arguments.threads,
@@ -87,145 +81,122 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
             layers=arguments.layers, batch=arguments.batch, queries=arguments.queries
         ),
         against=arguments.against,
+        measured=lambda key, figures: output.text(_TEXTS[key](figures)),
     )
-
-    def measured(name: str, result: BenchResult) -> None:
-        output.text(_TEXTS[name](result))
-        if name == "ops" and arguments.plot is not None:
-            save_plot(plot_speed(job.model, result.machine, result.ops), arguments.plot)
-            output.text(f"\nplot {arguments.plot}")
-
-    output.figures(run_benchmark(job, measured=measured).to_json())
+    output.figures(figures)
     return 0
 
 
-def _start(result: BenchResult) -> str:
-    macs = result.job.model.macs
-    return f"{result.job.path}: {macs:,} MACs per image\n{machine_text(result.machine)}"
+Record = Mapping[str, Any]
 
-
-def _steps(result: BenchResult) -> str:
-    options = result.job.options
-    return (
-        f"\ntraining of {options.layers}: {counted(options.batch, 'image')}, "
-        f"{options.queries} queries for each image and layer\n"
-        f"{step_table(result.steps)}"
-    )
-
-
-_TEXTS: dict[str, Callable[[BenchResult], str]] = {
-    "machine": _start,
-    "forwards": lambda result: "\n" + forward_table(result.forwards),
-    "ops": lambda result: "\n" + op_table(result.ops, result.machine.one_thread_gmacs),
-    "steps": _steps,
-    "engines": lambda result: "\n" + engine_table(result.engines),
-    "agreement": lambda result: "\n" + agreement_lines(result.agreement),
-    "engine_steps": lambda result: "\n" + step_comparison_table(result.engine_steps),
+# Columns of tables: how a record is shown under each title.
+_ENGINE = {
+    "images": "{images}",
+    "threads": "{threads}",
+    "us/image": "{microseconds:,.1f}",
+    "GMAC/s": "{gmacs:.1f}",
 }
+_FORWARDS = {"": "forward", **_ENGINE, "peak": "{share:.0%}"}
+_STEPS = {
+    "step": "{rule}",
+    "threads": "{threads}",
+    "seconds": "{seconds:.3f}",
+    "forwards": "{forwards:,}",
+    "GMAC": "{billions:,.1f}",
+    "GMAC/s": "{gmacs:.1f}",
+    "overhead": "{overhead:.2f}",
+    "speed-up": "{speedup:.2f}",
+}
+_ENGINES = {"engine": "{engine}", **_ENGINE, "x pmt": "{ratio:.2f}"}
 
 
-def machine_text(machine: Machine) -> str:
-    """Describe the machine."""
-    peaks = ", ".join(
-        f"{gmacs:.1f} GMAC/s with {counted(count, 'thread')}"
-        for count, gmacs in machine.peak_gmacs.items()
-    )
-    return (
-        f"pmt {machine.pmt}, kernels {machine.kernels}, {machine.processor}, "
-        f"{counted(machine.threads, 'thread')}\n"
-        f"peak of {machine.peak_instruction} in registers: {peaks}"
-    )
-
-
-def _laid_out(rows: Sequence[Any], columns: Mapping[str, Callable[[Any], str]]) -> str:
-    """Lay out one column for each title, the first aligned to the left."""
-    cells = [[cell(row) for cell in columns.values()] for row in rows]
+def _laid_out(rows: Sequence[Record], columns: Mapping[str, str]) -> str:
+    """Lay out records, the first column aligned to the left."""
+    cells = [[_shown(cell, row) for cell in columns.values()] for row in rows]
     return table(list(columns), cells, left=list(columns)[:1])
 
 
-_ENGINE: dict[str, Callable[[Any], str]] = {
-    "images": lambda time: str(time.images),
-    "threads": lambda time: str(time.threads),
-    "us/image": lambda time: f"{time.microseconds:,.1f}",
-    "GMAC/s": lambda time: f"{time.gmacs:.1f}",
-}
-_STEP: dict[str, Callable[[Any], str]] = {
-    "threads": lambda time: str(time.threads),
-    "seconds": lambda time: f"{time.seconds:.3f}",
-    "forwards": lambda time: f"{time.forwards:,}",
-}
+def _shown(form: str, record: Record) -> str:
+    return form.format_map(record).replace("%", " %")
 
 
-def forward_table(times: Sequence[ForwardTime]) -> str:
-    """Lay out the whole forwards."""
-    share = {"peak": lambda time: _percent(time.share)}
-    return _laid_out(times, {"": lambda time: "forward", **_ENGINE, **share})
+def _start(figures: Record) -> str:
+    machine = figures["machine"]
+    peaks = ", ".join(
+        f"{gmacs:.1f} GMAC/s with {counted(count, 'thread')}"
+        for count, gmacs in machine["peak_gmacs"].items()
+    )
+    return (
+        f"{figures['model']}: {figures['macs']:,} MACs per image\n"
+        f"pmt {machine['pmt']}, kernels {machine['kernels']}, {machine['processor']}, "
+        f"{counted(machine['threads'], 'thread')}\n"
+        f"peak of {machine['peak_instruction']} in registers: {peaks}"
+    )
 
 
-def op_table(ops: Sequence[OpTimes], peak: float) -> str:
-    """Lay out the ops, and under them their sums by group. ``peak`` is that of one thread."""
-    counts = list(ops[0].microseconds)
-    titles = ["op", "name", "kind", "window", "shape", "MACs"]
+def _forwards(figures: Record) -> str:
+    return "\n" + _laid_out(figures["forward"], _FORWARDS)
+
+
+def _layers(figures: Record) -> str:
+    """Lay out the ops, and under them their sums by group; the peak is that of one thread."""
+    ops, peak = figures["layers"], figures["machine"]["one_thread_gmacs"]
+    counts = list(ops[0]["microseconds"])
+    labels = ("name", "kind", "window", "shape")
+    titles = ["op", *labels, "MACs"]
     for count in counts:
         titles += [f"us @{count}", "GMAC/s", "peak"]
-    rows = [
-        [str(i), op.name, op.kind, op.window, op.shape, *_speeds(op, counts, peak)]
-        for i, op in enumerate(ops)
-    ]
+    rows = [[str(i), *(op[k] for k in labels), *_speeds(op, peak)] for i, op in enumerate(ops)]
     rows.append([""] * len(titles))
-    for group in totals(list(ops)):
-        rows.append(["", group.name, "", "", "", *_speeds(group, counts, peak)])
-    return table(titles, rows, left=("name", "kind", "window", "shape"))
+    rows += [["", group["name"], "", "", "", *_speeds(group, peak)] for group in totals(ops)]
+    return "\n" + table(titles, rows, left=labels)
 
 
-def _speeds(op: OpTimes, counts: Sequence[int], peak: float) -> list[str]:
-    cells = [f"{op.macs:,}" if op.macs else ""]
-    for count in counts:
-        gmacs = op.gmacs(count)
-        cells.append(f"{op.microseconds[count]:,.2f}")
-        cells += [f"{gmacs:.1f}", _percent(gmacs / peak)] if op.macs else ["", ""]
+def _speeds(op: Record, peak: float) -> list[str]:
+    cells = [f"{op['macs']:,}" if op["macs"] else ""]
+    for count, microseconds in op["microseconds"].items():
+        gmacs = op["gmacs"][count]
+        speed = [f"{gmacs:.1f}", f"{100 * gmacs / peak:.0f} %"] if op["macs"] else ["", ""]
+        cells += [f"{microseconds:,.2f}", *speed]
     return cells
 
 
-def step_table(times: Sequence[StepTime]) -> str:
-    """Lay out the training steps.
-
-    ``overhead`` is their time over that of their MACs at the speed of the forward, ``speed-up``
-    that over the first number of threads.
-    """
-    first = {time.rule: time.seconds for time in reversed(times)}
-    more: dict[str, Callable[[Any], str]] = {
-        "GMAC": lambda time: f"{time.macs / 1e9:,.1f}",
-        "GMAC/s": lambda time: f"{time.gmacs:.1f}",
-        "overhead": lambda time: f"{time.overhead:.2f}",
-        "speed-up": lambda time: f"{first[time.rule] / time.seconds:.2f}",
-    }
-    return _laid_out(times, {"step": lambda time: time.rule, **_STEP, **more})
-
-
-def engine_table(times: Sequence[EngineTime]) -> str:
-    """Lay out the engines; ``x pmt`` is an engine's time over pmt's."""
-    ratio = {"x pmt": lambda time: f"{time.ratio:.2f}"}
-    return _laid_out(times, {"engine": lambda time: time.engine, **_ENGINE, **ratio})
+def _steps(figures: Record) -> str:
+    """Lay out the training steps; the speed-up is that over the first number of threads."""
+    steps = figures["steps"]
+    first = {step["rule"]: step["seconds"] for step in reversed(steps)}
+    more = [
+        {"billions": step["macs"] / 1e9, "speedup": first[step["rule"]] / step["seconds"]}
+        for step in steps
+    ]
+    rows = [{**step, **own} for step, own in zip(steps, more, strict=True)]
+    return (
+        f"\ntraining of {steps[0]['layers']}: {counted(steps[0]['batch'], 'image')}, "
+        f"{steps[0]['queries']} queries for each image and layer\n{_laid_out(rows, _STEPS)}"
+    )
 
 
-def agreement_lines(found: Sequence[Agreement]) -> str:
+def _engines(figures: Record) -> str:
+    return "\n" + _laid_out(figures["engines"], _ENGINES)
+
+
+def _agreement(figures: Record) -> str:
     """Say how outputs compare with pmt's."""
     lines = []
-    for a in found:
-        line = f"{a.engine}: same best class for {_percent(a.top1)} of {a.images} random images"
-        if a.equal is not None:
-            line += f", {_percent(a.equal)} of outputs equal"
-            line += f", others at most {a.largest} off" if a.largest else ""
-        lines.append(line)
-    return "\n".join(lines)
+    for one in figures["agreement"]:
+        line = "{engine}: same best class for {top1:.0%} of {images} random images"
+        if one["equal"] is not None:
+            line += ", {equal:.0%} of outputs equal"
+            line += ", others at most {largest} off" if one["largest"] else ""
+        lines.append(_shown(line, one))
+    return "\n" + "\n".join(lines)
 
 
-def step_comparison_table(times: Sequence[StepComparison]) -> str:
-    """Lay out the steps by perturbed forward."""
-    each = {"us/forward": lambda time: f"{time.microseconds:,.1f}"}
-    return _laid_out(times, {"step": lambda time: time.engine, **_STEP, **each})
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
+_TEXTS: dict[str, Callable[[Record], str]] = {
+    "machine": _start,
+    "forward": _forwards,
+    "layers": _layers,
+    "steps": _steps,
+    "engines": _engines,
+    "agreement": _agreement,
+}

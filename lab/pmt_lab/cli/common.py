@@ -120,17 +120,9 @@ def add_plot(parser: argparse.ArgumentParser, drawn: str) -> None:
 
 
 def add_workers(parser: argparse.ArgumentParser) -> None:
-    """Add processes, the part of a sweep and the cluster."""
+    """Add processes and the cluster."""
     text = "processes of one thread each, 0 = one per CPU; 1 = this process with all its threads"
     add_number(parser, "--jobs N", text, 0, low=0)
-    parser.add_argument(
-        "--shard",
-        metavar="I/N",
-        type=_shard,
-        default=(1, 1),
-        help="run the I-th of N equal parts, for N machines that share one folder, or whose "
-        "folders are copied together later; every part includes all trials (default: 1/1)",
-    )
     parser.add_argument(
         "--dask",
         metavar="ADDRESS",
@@ -143,13 +135,6 @@ def check_workers(arguments: argparse.Namespace) -> None:
     """Refuse processes together with a cluster."""
     if arguments.dask is not None and arguments.jobs:
         raise ValueError(f"--jobs {arguments.jobs}: the cluster of --dask has its own workers")
-
-
-def _shard(text: str) -> tuple[int, int]:
-    number, slash, count = text.partition("/")
-    if not (slash and number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
-        raise argparse.ArgumentTypeError(f"{text!r} must be I/N with I from 1 to N, such as 2/4")
-    return int(number), int(count)
 
 
 def table(titles: Sequence[str], rows: Sequence[Sequence[str]], left: Iterable[str] = ()) -> str:

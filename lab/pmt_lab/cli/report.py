@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "folders",
         metavar="DIR",
         nargs="+",
-        help="folders of sweeps, several for the shards of one, or files that --keep wrote",
+        help="folders of sweeps, several for the parts of one, or files that --keep wrote",
     )
     add(
         "--rows",

@@ -3,13 +3,10 @@
 import argparse
 from dataclasses import asdict
 
-from pmt.plots import save_plot
 from pmt_lab.cli.common import (
     EXIT_FAILED,
     Output,
-    add_plot,
     add_workers,
-    check_plot,
     check_workers,
     complain,
     table,
@@ -73,7 +70,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="with --results, take no run from there and replace the file in any case",
     )
-    add_plot(parser, "the study")
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
@@ -93,7 +89,6 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
             write_pages(arguments.page, arguments.write)
             output.text(f"tables in {arguments.write}")
         return 0
-    check_plot(arguments.plot)
     done, undone = _reproduce(arguments, output)
     output.figures(
         {
@@ -103,14 +98,6 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
             ]
         }
     )
-    if arguments.plot is not None and not undone:
-        if not any(row.ours is not None for one in done for row in one.rows):
-            raise ValueError(
-                f"--plot {arguments.plot}: no run of {arguments.studies[0]} is finished; leave it "
-                "out"
-            )
-        save_plot(done[0].study.plot(done[0].result["data"]), arguments.plot)
-        output.text(f"plot in {arguments.plot}")
     failed = sum(len(one.failed) for one in done)
     if failed:
         complain(f"error: runs that failed: {failed}; the same command tries them again")
@@ -119,33 +106,20 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     return EXIT_FAILED if failed or undone else 0
 
 
-# Options that have no effect with one that runs nothing.
-_OF_WORK = ("results", "force", "plot", "dask", "collect")
-
-
 def _check_together(arguments: argparse.Namespace) -> None:
     """Refuse options that would be ignored, and studies that do not exist."""
-    given = [name for name in _OF_WORK if getattr(arguments, name)]
-    for other in ("list", "page"):
-        if getattr(arguments, other) and given:
-            raise ValueError(f"--{other} does no work; leave out --{given[0]}")
-        if getattr(arguments, other) and arguments.studies:
-            raise ValueError(f"--{other} shows all studies; give no name")
     if arguments.write is not None and arguments.page is None:
         raise ValueError(f"--write {arguments.write}: goes only with --page")
-    if arguments.page is not None and arguments.json is not None:
-        raise ValueError("--page prints Markdown and has no figures for --json; leave it out")
-    check_workers(arguments)
     if arguments.force and arguments.results is None:
         raise ValueError("--force replaces a file of --results; give the folder")
-    if arguments.list or arguments.page is not None:
-        return
-    if bool(arguments.studies) == arguments.all:
+    check_workers(arguments)
+    shows = arguments.list or arguments.page is not None
+    if shows and arguments.studies:
+        raise ValueError("--list and --page show all studies; give no name")
+    if not shows and bool(arguments.studies) == arguments.all:
         raise ValueError("give one or more studies, or --all; --list shows which there are")
     for name in arguments.studies:
         find_study(name)
-    if arguments.plot is not None and len(arguments.studies) != 1:
-        raise ValueError(f"--plot {arguments.plot}: give one study to draw")
 
 
 def _reproduce(
@@ -157,7 +131,7 @@ def _reproduce(
     """
     done, refused = [], []
     names = arguments.studies or list(STUDIES)
-    keywords = ("out", "data", "jobs", "shard", "dask", "collect", "results", "force")
+    keywords = ("out", "data", "jobs", "dask", "collect", "results", "force")
     for name in names:
         found = STUDIES[name]
         output.text(f"{found.item}: {found.title}")

@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
     check_workers(arguments)
     methods.load_plugins(arguments.plugin)
-    sweep = open_sweep(arguments.grid, arguments.out, part=arguments.shard)
+    sweep = open_sweep(arguments.grid, arguments.out)
     left, runs = sweep.left, counted(len(sweep.all_runs), "run")
     trials = f", {len(sweep.trials)} of them trials" if sweep.trials else ""
     work = f"{len(left)} left, {sum(run.macs for run in left) / 1e9:,.0f} GMAC"

@@ -2,6 +2,5 @@
 
 from pmt_lab.plots.cosines import plot_cosines
 from pmt_lab.plots.curves import plot_curves, plot_report
-from pmt_lab.plots.speed import plot_speed
 
-__all__ = ["plot_cosines", "plot_curves", "plot_report", "plot_speed"]
+__all__ = ["plot_cosines", "plot_curves", "plot_report"]

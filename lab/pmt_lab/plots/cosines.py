@@ -36,13 +36,6 @@ def plot_cosines(
     -------
     ndarray of matplotlib.axes.Axes, shape (2,) or (1,)
         The axes of dimensions, where they are drawn, and of cosines.
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is missing.
-    ValueError
-        If ``ax`` is not one or two, or no estimate has that number of queries.
     """
     counts = sorted({row.queries for row in study.rows})
     chosen = counts[-1] if queries is None else queries

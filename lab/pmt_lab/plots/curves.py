@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MEASURES = {"loss": "loss on the {} (nats)", "accuracy": "accuracy on the {}"}
-_BANDS = ("interval", "range")
 # Axes that end at fewer times their first value may hold no label of 1, 2 or 5 times a power.
 _FEW_TIMES = 6
 _BEFORE = "before training"
@@ -56,17 +55,9 @@ def plot_curves(
     -------
     matplotlib.axes.Axes
         The axes.
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is missing.
-    ValueError
-        If there is no curve, or ``measure`` or ``band`` is unknown.
     """
     if not curves:
         raise ValueError("curves is empty: there is nothing to draw")
-    _check(measure, band)
     (axes,) = axes_of(ax, 1, 7.6, 4.0)
     for place, (label, curve) in enumerate(curves.items()):
         _draw(axes, curve, place, label, band)
@@ -78,17 +69,13 @@ def plot_curves(
     return drawn
 
 
-def plot_report(
-    report: Report, *, measure: str = "loss", band: str = "range", ax: Sequence[Axes] | None = None
-) -> npt.NDArray[np.object_]:
+def plot_report(report: Report, *, ax: Sequence[Axes] | None = None) -> npt.NDArray[np.object_]:
     """Draw the held-out curves of a report: a panel for each column, a line for each row.
 
     Parameters
     ----------
     report : Report
         See :func:`pmt_lab.report.make_report`.
-    measure, band : str
-        As in :func:`plot_curves`.
     ax : sequence of matplotlib.axes.Axes, optional
         As many axes as columns with a run that was trained; those of a new figure by default.
 
@@ -96,16 +83,8 @@ def plot_report(
     -------
     ndarray of matplotlib.axes.Axes, shape (columns,)
         The axes of the columns.
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is missing.
-    ValueError
-        If no run has a curve, ``ax`` is of another number, or ``measure`` or ``band`` is unknown.
     """
-    _check(measure, band)
-    found = {key: mean_curve(runs, measure) for key, runs in report.cells["runs"].items()}
+    found = {key: mean_curve(runs) for key, runs in report.cells["runs"].items()}
     curves = {key: curve for key, curve in found.items() if curve is not None}
     columns = [c for c in report.columns if any((row, c) in curves for row in report.rows)]
     rows = [row for row in report.rows if any((row, c) in curves for c in columns)]
@@ -116,10 +95,10 @@ def plot_report(
     for each, column in zip(axes, columns, strict=True):
         there = [(place, row) for place, row in enumerate(rows) if (row, column) in curves]
         for place, row in there:
-            _draw(each, curves[row, column], place, row, band)
-        _frame(each, [curves[row, column] for _, row in there], measure)
+            _draw(each, curves[row, column], place, row, "range")
+        _frame(each, [curves[row, column] for _, row in there], "loss")
         each.set_title(plain_text(column), fontsize="small")
-    axes[0].set_ylabel(_MEASURES[measure].format("held-out images"))
+    axes[0].set_ylabel(_MEASURES["loss"].format("held-out images"))
     lines = [line for each in axes for line in each.get_lines()]
     handles = {line.get_label(): line for line in lines if line.get_label()[0] != "_"}
     if ax is None:
@@ -130,16 +109,10 @@ def plot_report(
     return axes
 
 
-def _check(measure: str, band: str) -> None:
-    for argument, value, known in (("measure", measure, _MEASURES), ("band", band, _BANDS)):
-        if value not in known:
-            raise ValueError(f"{argument}={value!r} is unknown; choose one of {', '.join(known)}")
-
-
 def _draw(ax: Any, curve: Curve, place: int, label: str, band: str) -> None:
     style = line_style(place)
     ax.plot(curve.gmacs, curve.mean, label=plain_text(label), **style)
-    ends = (curve.low, curve.high) if band == "range" else curve.interval()
+    ends = {"range": (curve.low, curve.high), "interval": curve.interval()}[band]
     if ends is not None:
         ax.fill_between(curve.gmacs, *ends, color=style["color"], alpha=0.2, linewidth=0)
 

@@ -17,28 +17,15 @@ Points = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """Values of one or more seeds.
+    """Losses in nats, or accuracies 0..1, of one or more seeds.
 
-    Attributes
-    ----------
-    gmacs : ndarray of float64, shape (points,)
-        Billions of multiply-accumulates, ascending.
-    values : ndarray of float64, shape (seeds, points)
-        Loss in nats, or accuracy 0..1.
-    before : float or None
-        The value at 0 MACs.
+    ``values``, of shape (seeds, points), stand over ``gmacs``, billions of multiply-accumulates in
+    ascending order; ``before`` is the value at 0 MACs, if known.
     """
 
     gmacs: Array
     values: Array
     before: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.values.ndim != 2 or self.values.shape[1:] != self.gmacs.shape:
-            raise ValueError(
-                f"values has shape {self.values.shape}, gmacs {self.gmacs.shape}: a curve needs "
-                "values of shape (seeds, points) and gmacs of shape (points,)"
-            )
 
     @property
     def mean(self) -> Array:
@@ -64,29 +51,19 @@ class Curve:
         return self.mean - half, self.mean + half
 
 
-def mean_curve(runs: Sequence[FinishedRun], measure: str = "loss") -> Curve | None:
-    """Return the curve of a cell's runs on the held-out images; None where none was trained.
+def mean_curve(runs: Sequence[FinishedRun]) -> Curve | None:
+    """Return the held-out losses of a cell's runs as a curve; None where none was trained.
 
     Runs of other lengths are cut to the MACs that all have reached, and joined by straight lines in
-    between where their epochs end at different ones. ``measure`` is ``"loss"`` or ``"accuracy"``.
+    between where their epochs end at different ones.
     """
-    return _joined([run.curve(measure) for run in runs])
+    return _joined([run.curve() for run in runs])
 
 
 def results_curve(results: Sequence[RunResult], key: str = "held_out_loss") -> Curve | None:
     """Return the curve of runs that differ in the seed alone; None where none has the figure.
 
-    Parameters
-    ----------
-    results : sequence of RunResult
-        The runs.
-    key : str
-        Entry of their records, such as ``"held_out_loss"`` or ``"valid_accuracy"``.
-
-    Returns
-    -------
-    Curve or None
-        As :func:`mean_curve`.
+    ``key`` is an entry of their records, such as ``"held_out_loss"`` or ``"valid_accuracy"``.
     """
     states: list[list[Mapping[str, Any]]] = [[*r.phases, *r.epochs] for r in results]
     return _joined([[(s.get("macs", 0), s[key]) for s in run if key in s] for run in states])

@@ -63,21 +63,12 @@ def _tex(text: str) -> str:
 
 @dataclass(frozen=True)
 class Report:
-    """A table of sweeps, its comparison with a baseline, if one was named, and tuned rates.
+    """A table of sweeps, its comparison with the row ``baseline``, if named, and tuned rates.
 
-    Attributes
-    ----------
-    metric : str
-        The metric in the cells.
-    row_fields, column_fields : tuple of str
-        Fields whose values are the rows and columns.
-    cells : pandas.DataFrame
-        See :func:`pmt_lab.report.table.cells_of` and, with a baseline,
-        :func:`pmt_lab.report.table.add_differences`.
-    found : Found
-        The runs of the table, the hashes of those that were only begun, and errors of failed ones.
-    baseline : str or None
-        The row that others are compared with.
+    ``row_fields`` and ``column_fields`` are the fields whose values are the rows and columns.
+    ``cells`` are those of :func:`pmt_lab.report.table.cells_of` and, with a baseline,
+    :func:`pmt_lab.report.table.add_differences`; ``found`` are the runs of the table, the hashes of
+    those that were only begun, and errors of failed ones.
     """
 
     metric: str
@@ -148,16 +139,11 @@ class Report:
         }
 
     def text(self, form: str = "md", spread: str = "std", *, transpose: bool = False) -> str:
-        """Return the tables as text.
+        """Return the tables as text: Markdown, LaTeX (booktabs), or CSV with a line for each cell.
 
-        Parameters
-        ----------
-        form : {"md", "tex", "csv"}
-            Markdown, LaTeX (booktabs), or one line per cell, without the tuned rates.
-        spread : {"std", "range"}
-            Spread over seeds: standard deviation, or the smallest and the largest value.
-        transpose : bool
-            Whether columns are written as rows, in Markdown and LaTeX; the figures stay.
+        The spread over seeds is ``"std"``, their standard deviation, or ``"range"``, the smallest
+        and the largest value. In Markdown and LaTeX columns may be written as rows; the figures
+        stay. CSV has no tuned rates.
         """
         if form == "csv":
             return str(self.to_frame().to_csv(index=False, float_format="%.10g"))

@@ -88,12 +88,12 @@ class FinishedRun:
         found, what = self._measured(metric)
         return int(found["n"]) if found is not None and what == "accuracy" else 0
 
-    def curve(self, measure: str = "loss") -> list[tuple[int, float]]:
-        """Return MACs and loss or accuracy on the held-out images after every epoch, 0 first."""
+    def curve(self) -> list[tuple[int, float]]:
+        """Return MACs and loss on the held-out images after every epoch, 0 first."""
         if "curve" in self.result:
-            kept = self.result["curve"] if measure == "loss" else []
+            kept = self.result["curve"]
             return [(int(macs), math.nan if loss is None else float(loss)) for macs, loss in kept]
-        key = f"held_out_{measure}"
+        key = "held_out_loss"
         return [
             (int(record.get("macs", 0)), float(record[key]))
             for record in pmt.RunFolder(self.folder).read_metrics()
@@ -230,14 +230,9 @@ def in_order(runs: Iterable[FinishedRun]) -> list[FinishedRun]:
 def run_record(run: FinishedRun) -> dict[str, Any]:
     """Return the figures of a run that a study keeps.
 
-    Returns
-    -------
-    dict
-        ``axes``, ``base``, ``trainer``; ``options`` that differ from the method's defaults,
-        ``tuning``; ``macs``, ``forwards``, ``steps``, ``epochs``, ``train_seconds``, ``threads``;
-        ``chosen_state``, ``chosen_epoch``; ``before`` and ``after`` as in ``result.json``, with the
-        test images that are right only after training; ``curve``, at most 40 pairs of MACs and
-        held-out loss. Numbers that are not finite are None.
+    They are those of ``result.json``, with ``options`` that differ from the method's defaults, the
+    test images that are right only after training, and a ``curve``, at most 40 pairs of MACs and
+    held-out loss. Numbers that are not finite are None.
     """
     result = run.result
     return {

@@ -44,13 +44,8 @@ STUDIES: dict[str, Study] = {one.name: one for one in _STUDIES}
 
 def find_study(name: str) -> Study:
     """Return a study by its name; a ValueError says which there are."""
-    if not isinstance(name, str):
-        known = ", ".join(STUDIES)
-        raise TypeError(f"study={name!r} must be the name of a study; there are {known}")
     if name not in STUDIES:
-        begin = [repr(one) for one in STUDIES if name and one.startswith(name.lower())]
-        near = f"; did you mean {' or '.join(begin)}?" if begin else did_you_mean(name, STUDIES)
-        raise ValueError(f"{name!r} is not a study{near}")
+        raise ValueError(f"{name!r} is not a study{did_you_mean(name, STUDIES)}")
     return STUDIES[name]
 
 

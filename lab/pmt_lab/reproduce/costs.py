@@ -7,11 +7,13 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from joblib import Memory
+
+import pmt
 from pmt.baselines.backprop.scheme import head_layer
 from pmt.model import Model, load
 from pmt.profiling.profile import analytic_bytes, profile_method, profiled_method
 from pmt.train.costs.memory import PARTS, inference_moments
-from pmt_lab.reproduce.results import kept
 from pmt_lab.reproduce.study import (
     COMPUTE,
     MEMORY,
@@ -127,15 +129,13 @@ def _instructions(
     """
     words = ["profile", network, "--instructions", "--method", "paper", "--layers", layers]
     words += ["--queries", str(queries), "--target", target]
-
-    def counted() -> dict[str, Any] | None:
+    count = Memory(context.folder / pmt.__version__, verbose=0).cache(_counted)
+    if not count.check_call_in_cache(words, target):
         if context.collect or any(shutil.which(tool) is None for tool in _TOOLS):
             return None
         context.tell(f"pmt {' '.join(words)}")
-        return _counted(words, target)
-
-    name = f"instructions_{network}_{layers}_{queries}"
-    return kept(context.folder, name, {"command": words}, counted)
+    figures: dict[str, Any] = count(words, target)
+    return figures
 
 
 def _counted(words: list[str], target: str) -> dict[str, Any]:

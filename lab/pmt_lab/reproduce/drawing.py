@@ -1,4 +1,4 @@
-"""Common parts of the plots of studies: points, sheets, curves over MACs, bars, cosines."""
+"""Common parts of the plots of studies: sheets, curves over MACs, bars, cosines."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ import numpy as np
 
 from pmt._util.plots import (
     COLORS,
-    FAINT,
     SMALL,
     add_legend,
-    line_style,
     mark_sizes,
     one_axes,
     panels,
@@ -29,54 +27,8 @@ if TYPE_CHECKING:
     from pmt_lab.reproduce.runs import Found
     from pmt_lab.reproduce.study import Data
 
-# An accuracy and its interval.
-Bar = tuple[float, tuple[float, float]]
-
-# Share of the room between two names that the points of all groups take.
-_WIDTH = 0.6
-
 # Cell of a sheet without a figure.
 _NOT_RUN = "\N{EN DASH}"
-
-# Number of line colors.
-_COLORS = 7
-
-
-def draw_groups(
-    groups: Mapping[str, Sequence[Bar | None]],
-    names: Sequence[str],
-    published: Mapping[str, Sequence[float | None]],
-    *,
-    ax: Axes | None = None,
-) -> Axes:
-    """Draw test accuracies in % above names, a color and a marker for each group that has any.
-
-    A group has an accuracy and its interval for each name, None where there is none; published
-    accuracies of groups are drawn hollow.
-    """
-    ax = one_axes(ax, 9, 4.5)
-    shown = {title: v for title, v in groups.items() if any(one is not None for one in v)}
-    for place, (title, values) in enumerate(shown.items()):
-        shift = (place - (len(shown) - 1) / 2) * _WIDTH / len(shown)
-        # Lines of one color differ in dashes and fillings; hollow points are published.
-        marker = line_style(place + place // _COLORS)["marker"]
-        style = {**line_style(place), "linestyle": "none", "marker": marker, "fillstyle": "full"}
-        points = [(x + shift, *one) for x, one in enumerate(values) if one is not None]
-        across, heights, intervals = zip(*points, strict=True)
-        reach = [abs(np.array(ends) - y) for y, ends in zip(heights, intervals, strict=True)]
-        ax.errorbar(across, heights, np.transpose(reach), label=title, capsize=2, **style)
-        theirs = [(x + shift, y) for x, y in enumerate(published.get(title, ())) if y is not None]
-        if theirs:
-            ax.plot(*zip(*theirs, strict=True), **{**style, "fillstyle": "none"})
-    if any(one is not None for title in shown for one in published.get(title, ())):
-        # As error bars, so that the legend has it last.
-        ax.errorbar([], [], fmt="o", color=FAINT, fillstyle="none", label="published")
-    ax.set_xticks(range(len(names)), names, rotation=35, ha="right")
-    ax.set_ylabel("test accuracy (%)")
-    ax.grid(axis="y", linewidth=0.4)
-    if shown:
-        ax.legend(fontsize=SMALL, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    return ax
 
 
 def draw_sheet(

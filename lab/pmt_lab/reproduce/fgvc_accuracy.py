@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from pmt.datasets import image_files
-from pmt_lab.reproduce.drawing import draw_groups
+from pmt_lab.reproduce.drawing import draw_sheet
 from pmt_lab.reproduce.runs import Found, accuracy_row, find, measure_grids, read_study_grid, small
 from pmt_lab.reproduce.study import ACCURACY, Context, Data, Row, Scale, Study, not_run, published
 from pmt_lab.sweep import Grid
@@ -111,28 +111,19 @@ def _row(title: str, name: str, data: Data, theirs: float | None, place: int) ->
 
 
 def _plot(data: Data, *, ax: Any = None) -> Any:
-    """Draw the accuracy of every line on every data set, and the published one."""
+    """Draw the accuracy of every line on every data set, and below it the published one."""
     paper, classes = published(_NAME), data.get("classes", {})
+    rows = {row.what: row for row in _compare(data, paper)}
     names = list(classes) or ["small"]
-    places = {name: place for place, name in enumerate(paper["data"])}
-    same = [name in classes and paper["classes"][places[name]] == classes[name] for name in names]
-    groups, theirs = {}, {}
+    lines: dict[str, list[float | None]] = {}
     for title, (line, _, _) in _LINES.items():
-        label = f"{title}; published: paper's method" if line == "bp_free" else title
-        found = [_found(data, title, name) for name in names]
-        groups[label] = [one.accuracy() if one.runs else None for one in found]
-        if line:
-            theirs[label] = [
-                float(paper[line][places[name]]) if alike else None
-                for name, alike in zip(names, same, strict=True)
-            ]
-    shown = []
-    for name, alike in zip(names, same, strict=True):
-        other = (
-            "" if alike or name not in classes else f"\n(paper: {paper['classes'][places[name]]})"
-        )
-        shown.append(f"{name}, {classes[name]} classes{other}" if name in classes else name)
-    return draw_groups(groups, shown, theirs, ax=ax)
+        found = [rows.get(f"{title}: {name}") for name in names]
+        lines[title] = [None if row is None else row.ours for row in found]
+        theirs = [None if row is None else row.theirs for row in found]
+        shown = "paper's method" if line == "bp_free" else title
+        lines[f"published: {shown}"] = [v if isinstance(v, float | int) else None for v in theirs]
+    heads = [f"{name}, {classes[name]} classes" if name in classes else name for name in names]
+    return draw_sheet(lines, heads, [name for name in lines if ":" in name], ax=ax)
 
 
 STUDY = Study(

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pmt._util.progress import duration
 from pmt._util.text import printable
@@ -13,15 +13,6 @@ from pmt_lab.reproduce import STUDIES, compared_rows, results
 from pmt_lab.reproduce.study import Row, Study, Verdict
 
 TITLES = ("", "ours", "95 % interval", "published", "difference", "unit", "verdict", "why")
-_ORDER: tuple[Verdict, ...] = (
-    "reproduced",
-    "better",
-    "not reproduced",
-    "lower bound",
-    "projected",
-    "not run",
-    "not published",
-)
 _DIGITS = {"%": 1, "MMAC": 1, "KB": 0, "ms": 0, "nats": 3, "cosine": 3, "points": 1}
 # From here on a number of any unit has four digits without a decimal place.
 _THOUSANDS = 1000
@@ -46,14 +37,14 @@ def page(folder: str | Path) -> str:
 
 
 def write_pages(folder: str | Path, pages: str | Path) -> None:
-    """Write tables between the marks of a folder's Markdown files, which keep their line ends.
+    """Write tables between the marks of a folder's Markdown files.
 
     From ``<!-- results: STUDY -->`` to ``<!-- end of results -->`` stands a study's table, after
     ``<!-- results -->`` the verdicts of all, with links to the sections of those tables. Files
-    without a mark stay as they are. Errors are those of :func:`page`; a ValueError also says that a
-    file is not UTF-8 text, no file has a mark, or a mark has no end or names no study.
+    without a mark stay as they are. Errors are those of :func:`page`; a ValueError also says that
+    no file has a mark, or a mark has no end or names no study.
     """
-    texts = {path: _text_of(path) for path in sorted(Path(pages).glob("*.md"))}
+    texts = {path: path.read_text(encoding="utf-8") for path in sorted(Path(pages).glob("*.md"))}
     names = {path: _FIRST.findall(text) for path, text in texts.items() if _FIRST.search(text)}
     if not names:
         raise ValueError(
@@ -63,8 +54,7 @@ def write_pages(folder: str | Path, pages: str | Path) -> None:
     parts = _parts(folder, {name: path.name for path, own in names.items() for name in own})
     filled = {path: _filled(path, texts[path], own, parts) for path, own in names.items()}
     for path, text in filled.items():
-        end = "\r\n" if b"\r\n" in path.read_bytes() else "\n"
-        write_text(path, text.replace("\n", end))
+        write_text(path, text)
 
 
 def _parts(folder: str | Path, places: Mapping[str, str]) -> dict[str, str]:
@@ -100,13 +90,6 @@ def _heading(study: Study) -> str:
     return f"{study.item}: {study.title}"
 
 
-def _text_of(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise ValueError(f"{path}: is not UTF-8 text; give a Markdown file") from None
-
-
 def _filled(path: Path, text: str, names: Sequence[str], parts: Mapping[str, str]) -> str:
     """Return a file's text with the parts of the names between its marks."""
     for name in names:
@@ -140,7 +123,7 @@ def row_cells(row: Row) -> list[str]:
 def summary(rows: Sequence[Row]) -> str:
     """Return how many rows have which verdict: ``"3 reproduced, 1 not run"``."""
     counts = Counter(str(row.verdict) for row in rows)
-    return ", ".join(f"{counts[name]} {name}" for name in _ORDER if counts[name])
+    return ", ".join(f"{counts[name]} {name}" for name in get_args(Verdict) if counts[name])
 
 
 def _origin(study: Study, result: Mapping[str, Any]) -> str:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pmt._util.checks import checked_integer
 from pmt._util.folder_lock import FolderLock
 from pmt_lab.reproduce import compared_rows, find_study
 from pmt_lab.reproduce import results as files
@@ -36,7 +35,6 @@ def reproduce(
     out: str | Path = "runs/reproduce",
     data: str | Path | None = None,
     jobs: int = 0,
-    shard: tuple[int, int] = (1, 1),
     dask: str | None = None,
     collect: bool = False,
     results: str | Path | None = None,
@@ -60,8 +58,6 @@ def reproduce(
         fine-grained data sets; by default the working directory and downloads.
     jobs : int
         Processes; 0 for one per CPU at full scale and for this one only at small scale.
-    shard : (int, int)
-        ``(I, N)`` does the I-th of N parts of each sweep.
     dask : str, optional
         Address of a Dask scheduler.
     collect : bool
@@ -81,22 +77,22 @@ def reproduce(
 
     Raises
     ------
-    ValueError, TypeError
-        If an argument is out of range or of another type, the result would replace one of another
-        scale or grid, or `force` would leave a part.
-    FileNotFoundError, NotADirectoryError
-        If data or the paper's network is missing, or a file is where a folder should be.
+    ValueError
+        If there is no such study or scale, the result would replace one of another scale or grid,
+        or `force` would leave a part.
+    FileNotFoundError
+        If data or the paper's network is missing.
     Unfinished
         If nothing is to be done, and a study without sweeps is not finished.
     KeyboardInterrupt
         On Ctrl-C; the same call continues.
     """
     found = find_study(study)
-    _check(scale, jobs, shard, {"out": out, "data": data, "results": results})
-    if force and (results is None or collect or shard != (1, 1)):
+    if scale not in ("small", "full"):
+        raise ValueError(f"scale={scale!r} must be 'small' or 'full'")
+    if force and (results is None or collect):
         raise ValueError(
-            "force replaces a whole result by what is measured: give results, and neither collect "
-            "nor a shard"
+            "force replaces a whole result by what is measured: give results, and leave out collect"
         )
     path = None if results is None else files.path_of(study, results)
     earlier = None if path is None or force else _earlier(path, scale)
@@ -105,7 +101,6 @@ def reproduce(
         folder=(root / study).absolute(),
         data=None if data is None else Path(data),
         jobs=jobs or (0 if scale == "full" else 1),
-        shard=shard,
         dask=dask,
         tell=tell or (lambda text: None),
         collect=collect,
@@ -172,26 +167,3 @@ def _sole_writer(path: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-def _check(
-    scale: str, jobs: int, shard: tuple[int, int], folders: Mapping[str, str | Path | None]
-) -> None:
-    if scale not in ("small", "full"):
-        raise ValueError(f"scale={scale!r} must be 'small' or 'full'")
-    if checked_integer("jobs", jobs) < 0:
-        raise ValueError(f"jobs={jobs} must be 0 (one for each CPU) or more")
-    if not isinstance(shard, tuple) or len(shard) != 2:
-        raise TypeError(f"shard={shard!r} must be (I, N), the I-th of N parts")
-    part, parts = (checked_integer("shard", number) for number in shard)
-    if not 1 <= part <= parts:
-        raise ValueError(f"shard={shard!r} must be (I, N) with I from 1 to N")
-    for name, folder in folders.items():
-        if folder is None:
-            continue
-        if not isinstance(folder, str | Path):
-            raise TypeError(f"{name}={folder!r} must be the path of a folder")
-        if Path(folder).exists() and not Path(folder).is_dir():
-            raise NotADirectoryError(f"{name}={str(folder)!r} must be a folder, and is a file")
-        if name == "data" and not Path(folder).exists():
-            raise FileNotFoundError(f"{name}={str(folder)!r}: there is no such folder")

@@ -1,26 +1,15 @@
 """The measurements of a study, as one JSON file that is versioned with the code."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pmt
 from pmt_lab.benchmark.timing import processor
 from pmt_lab.files import origin, read_json, spread_json, write_text
 
 _REMEDY = "remove the file, and `pmt-lab reproduce` makes it again"
-_KEYS: dict[str, tuple[type, ...]] = {
-    "study": (str,),
-    "scale": (str,),
-    "pmt": (str,),
-    "commit": (str, type(None)),
-    "date": (str,),
-    "machine": (str,),
-    "seconds": (int, float),
-    "data": (dict,),
-}
-_AXES = ("method", "layers", "preparation", "seed")
+_KEYS = {"study", "scale", "pmt", "commit", "date", "machine", "seconds", "data"}
 _SETTINGS = ("model", "protocol", "macs")
 _SOURCE = ("commit", "date", "machine")
 # Levels of the JSON that are spread over lines: down to one line per run.
@@ -53,26 +42,10 @@ def save(result: Result, folder: str | Path) -> Path:
 
 
 def load(study: str, folder: str | Path | None = None) -> dict[str, Any]:
-    """Read a study's result.
+    """Read a study's result, as :func:`record` makes it: its own figures are in ``data``.
 
-    Parameters
-    ----------
-    study : str
-        Name of the study, such as ``"cifar10c-accuracy"``.
-    folder : str or pathlib.Path, optional
-        Folder of results; by default :func:`results_folder`.
-
-    Returns
-    -------
-    dict
-        As :func:`record` makes it; the study's own figures are in ``data``.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is none.
-    ValueError
-        If the file is damaged, or another study's.
+    The folder is by default :func:`results_folder`. A FileNotFoundError says that there is none, a
+    ValueError that the file is damaged, or another study's.
     """
     path = path_of(study, results_folder() if folder is None else folder)
     try:
@@ -81,44 +54,11 @@ def load(study: str, folder: str | Path | None = None) -> dict[str, Any]:
         raise FileNotFoundError(
             f"{path}: no result of {study}; `pmt-lab reproduce {study}` makes it"
         ) from None
-    if not isinstance(result, dict) or not all(key in result for key in _KEYS):
+    if not isinstance(result, dict) or not _KEYS.issubset(result):
         raise ValueError(f"{path}: is not a result of a study; {_REMEDY}")
-    wrong = _damage(result)
-    if wrong:
-        raise ValueError(f"{path}: {wrong} is damaged; {_REMEDY}")
     if result["study"] != study:
         raise ValueError(f"{path}: is a result of {result['study']}; {_REMEDY}")
     return result
-
-
-def _damage(result: Result) -> str:
-    """Return the part of a result that lacks a figure that every reader needs."""
-    for key, types in _KEYS.items():
-        if not isinstance(result[key], types) or isinstance(result[key], bool):
-            return f"{key} {result[key]!r}"
-    if result["scale"] not in ("small", "full"):
-        return f"scale {result['scale']!r}"
-    if not result["data"]:
-        return "data"
-    what = "grids"
-    try:
-        for name, grid in result["data"].get("grids", {}).items():
-            what = f"grid {name}"
-            _ = settings_of(grid), [*grid["missing"]], dict(grid["failed"])
-            for place, run in enumerate(grid["runs"]):
-                what = f"run {place} of grid {name}"
-                _check_run(run)
-    except (LookupError, TypeError, AttributeError, ValueError):
-        return what
-    return ""
-
-
-def _check_run(run: Result) -> None:
-    _ = [run["axes"][name] for name in _AXES], run["base"], dict(run["options"]), [*run["curve"]]
-    _ = float(run["train_seconds"]), run.get("tuning", {"trials": []})["trials"]
-    shares = [one["accuracy"] for part in ("before", "after") for one in run[part].values()]
-    if not all(0 <= share <= 1 for share in shares):
-        raise ValueError
 
 
 def joined(result: dict[str, Any], earlier: dict[str, Any], path: Path) -> dict[str, Any]:
@@ -181,28 +121,6 @@ def with_sources(result: Result) -> dict[str, dict[str, Any]]:
         name: {**grid, "runs": [{**source, **run} for run in grid["runs"]]}
         for name, grid in result["data"].get("grids", {}).items()
     }
-
-
-def kept(
-    folder: Path, name: str, of: Mapping[str, Any], measure: Callable[[], dict[str, Any] | None]
-) -> dict[str, Any] | None:
-    """Return a part of a study from its folder, so that the same command continues.
-
-    One that is missing, of other JSON values ``of`` or of another version of pmt is measured and
-    kept; None is what could not be measured.
-    """
-    path, whole = folder / f"{name}.json", {"pmt": pmt.__version__, **of}
-    part = read_json(path, "remove it") if path.exists() else None
-    if not isinstance(part, dict) or part.get("of") != whole:
-        found = measure()
-        if found is None:
-            return None
-        folder.mkdir(parents=True, exist_ok=True)
-        text = json.dumps({"of": whole, "found": found}, indent=1)
-        write_text(path, text + "\n")
-        part = json.loads(text)
-    found = part["found"]
-    return found if isinstance(found, dict) else None
 
 
 def settings_of(grid: Result) -> dict[str, Any]:

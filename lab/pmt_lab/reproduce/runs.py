@@ -25,7 +25,7 @@ from pmt_lab.reproduce.study import (
     compared,
     not_run,
 )
-from pmt_lab.sweep import NO_ADAPTATION, Grid, Sweep, finished_results, open_sweep, read_grid
+from pmt_lab.sweep import NO_ADAPTATION, Grid, Sweep, open_sweep, read_grid
 
 GRIDS = Path(__file__).parent / "grids"
 
@@ -128,40 +128,37 @@ def measure_grids(grids: Mapping[str, Grid], context: Context) -> dict[str, Any]
 
 
 def _measure(name: str, grid: Grid, context: Context) -> dict[str, Any]:
-    sweep = _open(name, grid, context, context.shard)
+    sweep = _open(name, grid, context)
     errors: Mapping[str, str] = {}
     if sweep.left and not context.collect:
         context.tell(f"{name}: {len(sweep.left)} of {len(sweep.all_runs)} runs left")
         sweep, summary = sweep.run(jobs=context.jobs, dask=context.dask, tell=context.tell)
         errors = summary.failed
     titles = {run.hash: run.title for run in sweep.all_runs if not run.awaits_rate}
-    whole = sweep if context.shard == (1, 1) else _open(name, grid, context, (1, 1))
-    folder = context.folder.parent / name
-    known = finished_results((run.hash for run in whole.runs if not run.awaits_rate), folder)
     runs, missing = [], []
-    for run in whole.runs:
+    for run in sweep.runs:
         key = "" if run.awaits_rate else run.hash
-        if key in known:
-            runs.append(run_record(FinishedRun(folder / key, known[key])))
+        if key in sweep.results:
+            runs.append(run_record(FinishedRun(sweep.out / key, sweep.results[key])))
         else:
             missing.append({**run.axes, **({"error": errors[key]} if key in errors else {})})
     return {
-        **_settings(whole, grid),
-        "runs": [*runs, *whole.elsewhere],
+        **_settings(sweep, grid),
+        "runs": [*runs, *sweep.elsewhere],
         "missing": missing,
         "failed": {titles[key]: error for key, error in errors.items()},
     }
 
 
-def _open(name: str, grid: Grid, context: Context, shard: tuple[int, int]) -> Sweep:
+def _open(name: str, grid: Grid, context: Context) -> Sweep:
     """Open a grid's sweep without the runs that the earlier result holds."""
     folder = context.folder.parent / name
-    sweep = open_sweep(grid, folder, part=shard)
+    sweep = open_sweep(grid, folder)
     earlier = context.earlier.get("grids", {}).get(name)
     alike = earlier is not None and settings_of(earlier) == _settings(sweep, grid)
     if earlier is None or not alike:
         return sweep
-    return open_sweep(grid, folder, part=shard, kept=earlier["runs"])
+    return open_sweep(grid, folder, kept=earlier["runs"])
 
 
 def _settings(sweep: Sweep, grid: Grid) -> dict[str, Any]:

@@ -23,17 +23,9 @@ _WIDTH = 88
 
 @dataclass(frozen=True)
 class StoredStudy:
-    """A study with its versioned result.
+    """A study with its versioned result, which is None where it has not been run.
 
-    Attributes
-    ----------
-    study : Study
-        The table or figure of the paper.
-    result : dict or None
-        What was measured, as :func:`pmt_lab.reproduce.results.load` returns it; None where it
-        has not been run.
-    folder : pathlib.Path
-        Where results are looked for.
+    ``folder`` is where results are looked for.
     """
 
     study: Study
@@ -53,9 +45,6 @@ class StoredStudy:
 
     def __str__(self) -> str:
         title = f"{self.study.item}: {self.study.title}"
-        if not self.folder.is_dir():
-            where = "results are in lab/results of a checkout"
-            return f"{title}\nno folder {self.folder}: {where}"
         if self.result is None:
             return f"{title}\nnot run yet: `pmt-lab reproduce {self.study.name}` does it"
         made = f"{self.result['scale']} scale, pmt {self.result['pmt']}, {self.result['date']}"
@@ -82,27 +71,11 @@ class StoredStudy:
         return drawn
 
     def plot_losses(self, corruption: str, *, ax: Axes | None = None) -> Axes | None:
-        """Draw held-out losses over multiply-accumulates, on new axes or on ``ax``.
+        """Draw held-out losses on a corruption over multiply-accumulates, on new axes or ``ax``.
 
-        Parameters
-        ----------
-        corruption : str
-            Corruption, such as ``"gaussian_noise"``.
-        ax : matplotlib.axes.Axes, optional
-            Axes to draw on; new ones by default.
-
-        Returns
-        -------
-        matplotlib.axes.Axes or None
-            The axes: a curve for each line of the table that takes steps, of its first seed. None
-            where nothing has been run, or the study has no table of corruptions.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is missing.
-        ValueError
-            If no line was run on the corruption.
+        There is a curve for each line of the table that takes steps, of its first seed. None where
+        nothing has been run, or the study has no table of corruptions; a ValueError says that no
+        line was run on this one.
         """
         if self.result is None or self.study.plot_losses is None:
             return None
@@ -111,31 +84,14 @@ class StoredStudy:
 
 
 def stored(name: str, folder: str | Path | None = None) -> StoredStudy:
-    """Return a study with its versioned result.
+    """Return a study, such as ``"cifar10c-accuracy"``, with its versioned result.
 
-    Parameters
-    ----------
-    name : str
-        Name of the study, such as ``"cifar10c-accuracy"``.
-    folder : str or pathlib.Path, optional
-        Folder of results; by default ``lab/results`` of the checkout, else the installed
-        copy of it.
-
-    Raises
-    ------
-    ValueError
-        If there is no such study, or its file is damaged.
-    NotADirectoryError
-        If `folder` is a file.
-    TypeError
-        If `name` is not text.
+    The folder of results is by default ``lab/results`` of the checkout, else the installed copy of
+    it. A ValueError says that there is no such study, or its file is damaged.
     """
     study = find_study(name)
-    if folder is not None and Path(folder).is_file():
-        raise NotADirectoryError(f"folder={str(folder)!r} must be a folder, and is a file")
-    place = Path("lab/results") if folder is None else Path(folder)
+    place = results.results_folder() if folder is None else Path(folder)
     try:
-        place = results.results_folder() if folder is None else place
         return StoredStudy(study, results.load(name, place), place)
     except FileNotFoundError:
         return StoredStudy(study, None, place)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from pmt.datasets.downloading import named
 
 Scale = Literal["small", "full"]
-# The last one is that of a figure which the paper does not have.
+# As a summary counts them; the last one is that of a figure which the paper does not have.
 Verdict = Literal[
     "reproduced", "better", "not reproduced", "lower bound", "projected", "not run", "not published"
 ]
@@ -173,16 +173,14 @@ class Context:
 
     In ``folder`` is whatever takes minutes; sweeps, which studies share, have folders beside it.
     ``data`` holds data and models; by default they are in the working directory or downloaded.
-    There are as many ``jobs`` (0 for one per CPU), or workers of the Dask scheduler; ``shard`` is
-    the part of a sweep that is done here. ``tell`` gets lines of progress. With ``collect`` no run
-    is done: what is finished is taken. ``earlier`` is ``data`` of this study's earlier result,
-    whose runs are not done again.
+    There are as many ``jobs`` (0 for one per CPU), or workers of the Dask scheduler. ``tell`` gets
+    lines of progress. With ``collect`` no run is done: what is finished is taken. ``earlier`` is
+    ``data`` of this study's earlier result, whose runs are not done again.
     """
 
     folder: Path
     data: Path | None = None
     jobs: int = 0
-    shard: tuple[int, int] = (1, 1)
     dask: str | None = None
     tell: Callable[[str], None] = lambda text: None
     collect: bool = False

@@ -1,16 +1,15 @@
 """Table 2: formulas of the variance of estimates, against measurements."""
 
-from dataclasses import asdict
-from functools import partial
 from typing import Any
 
 import numpy as np
+from joblib import Memory
 
+import pmt
 from pmt._util.plots import add_legend, line_style, one_axes
 from pmt_lab.files import counted
 from pmt_lab.report import student_t
 from pmt_lab.reproduce.cosines import GradientBatch, gradient_batch
-from pmt_lab.reproduce.results import kept
 from pmt_lab.reproduce.study import Context, Data, Quantity, Row, Scale, Study, claim, compared
 from pmt_lab.studies.scope_variance import compare_scopes
 
@@ -27,19 +26,21 @@ _NAMES = {"mu4": "mu 4", "mu1+clean": "the paper's mu (1), clean baseline"}
 def _measure(scale: Scale, context: Context) -> dict[str, Any]:
     full = scale == "full"
     cases, repeats = [], 8 if full else 2
+    case = Memory(context.folder / pmt.__version__, verbose=0).cache(
+        _case, ignore=["batch", "threads"]
+    )
     for images, words in _CASES:
         context.tell(f"{counted(images, 'image')}, {words}")
         batch = gradient_batch(scale, context, images)
-        of = {"contents": batch.contents, "repeats": repeats}
-        measure = partial(_case, scale, batch, context.jobs, words, repeats)
-        cases.append(kept(context.folder, f"{images}_{words.replace('+', '_')}", of, measure))
+        cases.append(case(batch.contents, scale, batch, context.jobs, words, repeats))
     network = "cifar10_mcunet" if full else "fashion_mnist_dscnn"
     return {"network": network, "repeats": repeats, "cases": cases}
 
 
 def _case(
-    scale: Scale, batch: GradientBatch, threads: int, words: str, repeats: int
+    contents: list[int], scale: Scale, batch: GradientBatch, threads: int, words: str, repeats: int
 ) -> dict[str, Any]:
+    """Measure a batch; its contents stand for it in the key of the kept figures."""
     layers, each = ("paper14", 4) if scale == "full" else ("B1,B2", 2)
     count = len(batch.model.select_layers(layers))
     scatter, rows = compare_scopes(
@@ -57,7 +58,7 @@ def _case(
         "layers": count,
         "queries": each * count,
         "scatter": scatter,
-        "rows": [asdict(row) for row in rows],
+        "rows": rows,
     }
 
 

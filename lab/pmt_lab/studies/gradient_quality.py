@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from joblib import Memory
 
 from pmt import _core
 from pmt._util.processes import thread_count
@@ -17,7 +18,6 @@ from pmt.datasets.dataset import checksum
 from pmt.model import Model
 from pmt.train.options import TrainingOptions
 from pmt.train.zo_trainer import ZOTrainer
-from pmt_lab.files import read_json, spread_json, write_text
 from pmt_lab.studies.error_theory import (
     LayerMoments,
     expected_bias,
@@ -29,39 +29,20 @@ from pmt_lab.studies.error_theory import (
 from pmt_lab.studies.estimators import DEFAULT_ESTIMATORS, estimator_options, layer_trainers
 
 QUERIES = (4, 16, 64)
-_REMEDY = "remove the file, or choose another folder"
 
 
 @dataclass(frozen=True)
 class Quality:
     """Estimates of one layer by one estimator, against the exact gradient of its weights.
 
-    Attributes
-    ----------
-    layer, estimator : str
-        Names.
-    kind : str
-        ``weight_perturbation``, ``node_perturbation``, ``pooled_perturbation`` or ``closed_form``.
-    queries : int
-        For each image and layer.
-    weights, nodes : int
-        The layer's dimensions.
-    cosine, cosine_error : float
-        Mean over the repeats, and its standard error.
-    squared_error, squared_error_error : float
-        Mean of ``||estimate - exact||^2 / ||exact||^2``, and its standard error.
-    expected_cosine, expected_squared_error : float
-        Values of theory, for a loss that is linear in the perturbation.
-    coherence : float
-        Mean squared norm of the images' gradients over that of their mean.
-    repeats : int
-        Estimates.
-    forwards, macs : int
-        Cost of one estimate.
-    expected_bias : float
-        The part of ``expected_squared_error`` that no number of queries removes; 0 unless pooled.
-    limit_cosine : float
-        Value of ``expected_cosine`` for infinitely many queries; 1 unless pooled.
+    ``kind`` is ``weight_perturbation``, ``node_perturbation``, ``pooled_perturbation`` or
+    ``closed_form``; ``queries`` are for each image and layer, ``weights`` and ``nodes`` the layer's
+    dimensions, ``forwards`` and ``macs`` the cost of one estimate. Cosine and squared error,
+    ``||estimate - exact||^2 / ||exact||^2``, are means over the repeats, beside their standard
+    errors; the expected ones are values of theory, for a loss that is linear in the perturbation.
+    ``coherence`` is the mean squared norm of the images' gradients over that of their mean.
+    ``expected_bias`` is the part of the squared error that no number of queries removes, and
+    ``limit_cosine`` the expected cosine of infinitely many: 0 and 1 unless pooled.
     """
 
     layer: str
@@ -145,7 +126,7 @@ def study_gradients(
     ImportError
         If torch is missing.
     ValueError
-        If a name is unknown, a number is out of range, or ``out`` holds another study.
+        If a name is unknown or a number is out of range.
     """
     if repeats < 2:
         raise ValueError(f"repeats={repeats}: a standard error needs 2 or more")
@@ -163,35 +144,42 @@ def study_gradients(
         "repeats": repeats,
         "seed": seed,
     }
-    store = _Store(Path(out) if out is not None else None, settings)
     measure = _Measurement(model, data, chosen, repeats, thread_count(threads))
-    rows = list(_measured(measure, plans, store, progress))
+    rows = list(_measured(measure, plans, settings, out, progress))
     return GradientStudy(tuple(rows), len(data))
 
 
 def _measured(
     measure: _Measurement,
     plans: Sequence[tuple[str, TrainingOptions]],
-    store: _Store,
+    settings: dict[str, Any],
+    out: str | Path | None,
     progress: bool,
 ) -> Iterator[Quality]:
-    costs = [ZOTrainer(options).cost(measure.model) for _, options in plans]
-    known = [store.find(name, options.queries) for name, options in plans]
-    missing = [cost.macs for cost, rows in zip(costs, known, strict=True) if rows is None]
-    total = max(1, sum(missing) * measure.repeats // 10**6)
-    line = ProgressLine(total, unit="MMAC")
-    done = 0
+    rows_of = Memory(out, verbose=0).cache(_rows, ignore=["measure"])
+    calls = [(measure, settings, name, options) for name, options in plans]
+    work = [
+        0
+        if rows_of.check_call_in_cache(*call)
+        else ZOTrainer(call[-1]).cost(measure.model).macs * measure.repeats // 10**6
+        for call in calls
+    ]
+    line = ProgressLine(max(1, sum(work)), unit="MMAC")
     try:
-        for (name, options), cost, rows in zip(plans, costs, known, strict=True):
-            if rows is None:
-                rows = measure.rows(name, options, cost.forwards, cost.macs)
-                store.add(rows)
-                done += cost.macs * measure.repeats // 10**6
-                if progress:
-                    line.update(done, f"{name} at {options.queries} queries")
-            yield from rows
+        for place, call in enumerate(calls):
+            yield from rows_of(*call)
+            if progress and work[place]:
+                name, options = plans[place]
+                line.update(sum(work[: place + 1]), f"{name} at {options.queries} queries")
     finally:
         line.clear()
+
+
+def _rows(
+    measure: _Measurement, settings: dict[str, Any], name: str, options: TrainingOptions
+) -> list[Quality]:
+    """Measure an estimator; settings stand for the measurement in the key of the kept rows."""
+    return measure.rows(name, options)
 
 
 class _Measurement:
@@ -231,9 +219,10 @@ class _Measurement:
             )
         return self._estimated[key]
 
-    def rows(self, name: str, options: TrainingOptions, forwards: int, macs: int) -> list[Quality]:
+    def rows(self, name: str, options: TrainingOptions) -> list[Quality]:
         """Measure one estimator at one number of queries, all layers."""
         made = []
+        cost = ZOTrainer(options).cost(self.model)
         batch = len(self.labels)
         trainers = layer_trainers(self.model, self.layers, options, batch, self.threads)
         layers = [core.layers()[position] for core, position in trainers]
@@ -256,8 +245,8 @@ class _Measurement:
                     **theory,
                     coherence=moments.coherence,
                     repeats=self.repeats,
-                    forwards=forwards,
-                    macs=macs,
+                    forwards=cost.forwards,
+                    macs=cost.macs,
                 )
             )
         return made
@@ -302,36 +291,3 @@ def _theory(
 def _summary(name: str, values: Sequence[float]) -> dict[str, float]:
     spread = float(np.std(values, ddof=1)) / len(values) ** 0.5
     return {name: float(np.mean(values)), f"{name}_error": spread}
-
-
-class _Store:
-    """Measurements on disk: ``study.json`` has the settings and the rows."""
-
-    def __init__(self, folder: Path | None, settings: dict[str, Any]) -> None:
-        self.path = None if folder is None else folder / "study.json"
-        self.settings = settings
-        self.rows: list[Quality] = []
-        if self.path is None or not self.path.exists():
-            return
-        kept = read_json(self.path, _REMEDY)
-        try:
-            settings, rows = kept["settings"], [Quality(**row) for row in kept["rows"]]
-        except (LookupError, TypeError):
-            raise ValueError(f"{self.path}: is not a study of gradients; {_REMEDY}") from None
-        if settings != self.settings:
-            raise ValueError(
-                f"{self.path}: the folder holds a study of other data, layers or repeats; choose "
-                "another"
-            )
-        self.rows = rows
-
-    def find(self, estimator: str, queries: int) -> list[Quality] | None:
-        found = [r for r in self.rows if (r.estimator, r.queries) == (estimator, queries)]
-        return found or None
-
-    def add(self, rows: Sequence[Quality]) -> None:
-        self.rows += rows
-        if self.path is not None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            kept = {"settings": self.settings, "rows": [asdict(row) for row in self.rows]}
-            write_text(self.path, spread_json(kept, 2) + "\n")

@@ -1,7 +1,7 @@
 """Layer-wise against model-wise perturbation at equal cost: the paper's table of variances."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,26 +14,6 @@ from pmt_lab.studies.error_theory import LayerMoments, expected_error, layer_mom
 from pmt_lab.studies.estimators import estimator_options, layer_trainers
 
 
-@dataclass(frozen=True)
-class ScopeVariance:
-    """Summed squared error of all layers' weight gradients, over their summed squared norm.
-
-    ``estimator`` is "weight" or "node", what is perturbed; ``scope`` "model_wise", all layers in
-    each of Q queries, or "layer_wise", each layer in Q / L queries of its own. ``measured`` is the
-    mean over the repeats, beside its standard error; ``expected`` the value of theory, with the
-    images' scatter, and for nodes with the chain rule to the weights; ``printed`` the paper's
-    formula, which for nodes is about the nodes' own gradients.
-    """
-
-    estimator: str
-    scope: str
-    queries: int
-    measured: float
-    measured_error: float
-    expected: float
-    printed: float
-
-
 def compare_scopes(
     model: Model,
     data: Dataset,
@@ -43,13 +23,20 @@ def compare_scopes(
     words: str,
     repeats: int,
     threads: int = 0,
-) -> tuple[float, list[ScopeVariance]]:
+) -> tuple[float, list[dict[str, Any]]]:
     """Measure the four entries of the table: weight and node, model-wise and layer-wise.
 
     Arguments are those of :func:`pmt_lab.studies.gradient_quality.study_gradients`, and
     ``words``, further words of the estimators. ``queries`` is Q, a multiple of the L layers, at
     least 2 L. Needs torch. The number returned is V over S of all layers, the scatter of the
     images' gradients.
+
+    An entry is about the summed squared error of all layers' weight gradients, over their summed
+    squared norm. ``estimator`` is "weight" or "node", what is perturbed; ``scope`` "model_wise",
+    all layers in each of Q queries, or "layer_wise", each layer in Q / L queries of its own.
+    ``measured`` is the mean over the repeats, beside its standard error; ``expected`` the value of
+    theory, with the images' scatter, and for nodes with the chain rule to the weights; ``printed``
+    the paper's formula, which for nodes is about the nodes' own gradients.
     """
     chosen = model.select_layers(layers)
     if queries % len(chosen) or queries < 2 * len(chosen):
@@ -71,17 +58,11 @@ def compare_scopes(
             errors = [_error(trainers, images, labels, step, moments) for step in range(repeats)]
             expected = sum(expected_error(moments, i, options, kinds) for i in range(len(kinds)))
             form = {"model_wise": scope == "model_wise", "nodes": estimator == "node"}
-            rows.append(
-                ScopeVariance(
-                    estimator=estimator,
-                    scope=scope,
-                    queries=each,
-                    measured=float(np.mean(errors)),
-                    measured_error=float(np.std(errors, ddof=1)) / len(errors) ** 0.5,
-                    expected=expected / squares,
-                    printed=paper_variance(moments, queries, **form) / squares,
-                )
-            )
+            row: dict[str, Any] = {"estimator": estimator, "scope": scope, "queries": each}
+            row |= {"measured": float(np.mean(errors))}
+            row |= {"measured_error": float(np.std(errors, ddof=1)) / len(errors) ** 0.5}
+            printed = paper_variance(moments, queries, **form) / squares
+            rows.append({**row, "expected": expected / squares, "printed": printed})
     scatter = sum(float(layer.weight_squares.mean()) for layer in moments) / squares - 1.0
     return scatter, rows
 

@@ -49,13 +49,7 @@ _SEEDS = 2**32
 
 
 class GridError(ValueError):
-    """A grid that cannot be run.
-
-    Attributes
-    ----------
-    problems : tuple of str
-        Each names the place, the value, the rule and the remedy.
-    """
+    """A grid that cannot be run; each problem names the place, the value, the rule, the remedy."""
 
     def __init__(self, path: str, problems: Iterable[str]) -> None:
         self.problems = tuple(dict.fromkeys(" ".join(one.split()) for one in problems))
@@ -75,14 +69,7 @@ class MethodTable:
 class Tuning:
     """Trials of learning rates, the same for every method.
 
-    Attributes
-    ----------
-    factors : tuple of float
-        Factors of a method's own rate, ascending.
-    corruption, severity : str, int
-        Images of the trials.
-    seed : int
-        Seed of the trials.
+    ``factors`` of a method's own rate are ascending; the others are images and seed of the trials.
     """
 
     factors: tuple[float, ...]
@@ -95,30 +82,9 @@ class Tuning:
 class Grid:
     """Contents of a grid file, with its defaults filled in; not yet compared with the model.
 
-    Attributes
-    ----------
-    path : str
-        The file, for errors.
-    model : dict
-        ``path``; ``classes`` and ``resolution`` where given.
-    data : dict
-        ``path``, ``coarse_labels``, ``constants``, ``corruption_seed``.
-    protocol : dict
-        ``name``, ``images``, ``held_out``, ``test_images``, ``seed``, see
-        :func:`pmt.protocol.split`.
-    macs : int
-        Budget of every run; 0 leaves each method its own ``epochs``.
-    methods : tuple of MethodTable
-    corruptions : tuple of str
-        ``"none"`` is the clean images.
-    severities, seeds : tuple of int
-    layers : tuple of str
-    options : dict
-        Options of all methods.
-    preparations : tuple of str
-        Preparations that every method runs with; without any, each keeps its own.
-    tuning : Tuning or None
-        Trials that choose the learning rates; without them, each method keeps its own.
+    ``path`` is the file, for errors; ``model``, ``data``, ``protocol`` and ``options`` are its
+    tables. ``macs`` is the budget of every run; 0 leaves each method its own ``epochs``. Without
+    ``preparations`` each method keeps its own, and without ``tuning`` its learning rate.
     """
 
     path: str
@@ -146,25 +112,13 @@ class Grid:
 
 
 def read_grid(path: str | Path, problems: list[str] | None = None) -> Grid:
-    """Read a grid file.
+    """Read a grid file, whose tables lab/pages/sweeps.md describes.
 
-    Parameters
-    ----------
-    path : str or pathlib.Path
-        A TOML file; lab/pages/sweeps.md describes its tables.
-    problems : list of str, optional
-        Gets what is wrong, which is then not raised: the grid lacks it.
-
-    Raises
-    ------
-    GridError
-        If it is not TOML, or an entry is unknown, missing, of another type or out of range; it
-        lists all that is wrong.
-    FileNotFoundError
-        If there is no such file.
+    A GridError says that it is not TOML, and lists each entry that is unknown, missing, of another
+    type or out of range; ``problems`` gets these instead, and the grid lacks them.
     """
     try:
-        tables = tomllib.loads(Path(path).read_bytes().decode())
+        tables = _tables(Path(path))
     except ValueError as error:
         raise GridError(str(path), [f"is not valid TOML: {error}"]) from None
     wrong: list[str] = []
@@ -174,6 +128,18 @@ def read_grid(path: str | Path, problems: list[str] | None = None) -> Grid:
     if problems is not None:
         problems += wrong
     return grid
+
+
+def _tables(path: Path) -> dict[str, Any]:
+    """Return the tables of a file, with the entries of the one that it is ``like``."""
+    tables: dict[str, Any] = tomllib.loads(path.read_bytes().decode())
+    if "like" not in tables:
+        return tables
+    whole = _tables(path.parent / str(tables.pop("like")))
+    for name, table in tables.items():
+        both = isinstance(table, dict) and isinstance(whole.get(name), dict)
+        whole[name] = {**whole[name], **table} if both else table
+    return whole
 
 
 def _checked(tables: dict[str, Any], wrong: list[str]) -> dict[str, dict[str, Any]]:
@@ -276,8 +242,6 @@ def _tuning(table: dict[str, Any], axes: Mapping[str, Any], wrong: list[str]) ->
     corruption = table.get("corruption", next(iter(axes["corruptions"]), CLEAN))
     severity = table.get("severity", next(iter(axes["severities"]), 5))
     if corruption == CLEAN:
-        if "severity" in table:
-            wrong.append(f"[tuning] severity = {severity}: clean images have none; leave it out")
         severity = 0
     factors = table.get("factors", _FACTORS)
     good = {float(f) for f in factors if _is_a(f, float) and math.isfinite(f) and f > 0}

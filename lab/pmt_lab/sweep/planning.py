@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 import pmt
 from pmt import methods
 from pmt.model import Model
 from pmt.protocol import Split, data_path, model_path
 from pmt.train.prepare import PREPARATIONS
-from pmt_lab.files import counted, described, did_you_mean
+from pmt_lab.files import described, did_you_mean
 from pmt_lab.sweep.grid import CLEAN, Grid, GridError, MethodTable
 from pmt_lab.sweep.images import checksums, load_split, pools
 from pmt_lab.sweep.run_spec import NO_ADAPTATION, RunSpec
@@ -26,56 +25,25 @@ _AXES = ("layers", "preparation", "seed")
 _BAD_INPUT = (ValueError, TypeError, OSError, ImportError)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Plan:
-    """The runs of a grid, in the order of work.
+    """The runs of a grid, in the order of work, and the untrained model.
 
-    Attributes
-    ----------
-    runs : tuple of RunSpec
-        Runs of the tables, by corruption and severity, so that a worker makes its images once.
-        Those whose learning rates trials choose await them, see ``RunSpec.awaits_rate``.
-    model : Model
-        The untrained model.
-    trials : tuple of RunSpec
-        Runs that choose learning rates, to be done first.
+    ``runs`` are those of the tables, by corruption and severity, so that a worker makes its images
+    once; ``trials`` choose learning rates, which such runs await, and are to be done first.
     """
 
     runs: tuple[RunSpec, ...]
     model: Model
     trials: tuple[RunSpec, ...] = ()
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return the number of runs and their GMACs by method, layers and preparation."""
-        keys = ["method", "layers", "preparation"]
-        frame = pd.DataFrame([{**run.axes, "GMAC": run.macs / 1e9} for run in self.runs])
-        groups = frame.groupby(keys, sort=False)["GMAC"]
-        return groups.agg(runs="count", GMAC="sum").round(1).reset_index()
-
-    def __repr__(self) -> str:
-        trials = f", {counted(len(self.trials), 'trial')} before them" if self.trials else ""
-        title = f"{counted(len(self.runs), 'run')}{trials}; {self.model.name}"
-        return f"{title}\n{self.to_frame().to_string(index=False)}"
-
-    def _repr_html_(self) -> str:
-        return str(self.to_frame().to_html(index=False))
-
 
 def plan(grid: Grid, problems: Iterable[str] = ()) -> Plan:
     """Work out a grid's runs, finished or not; `check_corruptions` finds missing requirements.
 
-    Parameters
-    ----------
-    grid : Grid
-        The grid.
-    problems : iterable of str
-        Errors that were found before; raised with the rest.
-
-    Raises
-    ------
-    GridError
-        If something is wrong; it holds all of it: model or data that cannot be read or do not fit,
-        unknown methods, layers and options, values out of range, or a budget less than a step.
+    A GridError holds all that is wrong, after ``problems`` that were found before: model or data
+    that cannot be read or do not fit, unknown methods, layers and options, values out of range, or
+    a budget less than a step.
     """
     found = list(problems)
     options = method_options(grid, found)
@@ -100,11 +68,6 @@ def plan(grid: Grid, problems: Iterable[str] = ()) -> Plan:
         if run.options.get("seed") == seed
     )
     return Plan(runs, model, tuple(_trials(grid, trained, contents)))
-
-
-def shard(runs: tuple[RunSpec, ...], number: int, count: int) -> tuple[RunSpec, ...]:
-    """Return the runs of one of ``count`` machines, ``number`` from 1: every count-th one."""
-    return runs[number - 1 :: count]
 
 
 def check_corruptions(path: str, runs: Iterable[RunSpec], model: Model) -> None:
@@ -300,13 +263,6 @@ def _trained(
                 settings = dataclasses.asdict(trainer.options)
                 runs.append(_spec(grid, table, trainer.name, settings, macs))
     _check_twins(runs, problems)
-    known = [table for table in grid.methods if table.base in methods.METHODS]
-    if grid.tuning is not None and known and not any(_takes_steps(one.base) for one in known):
-        names = ", ".join(table.name for table in known)
-        problems.append(
-            f"[tuning]: no method takes steps that have a learning rate to choose: {names}; leave "
-            "out the table, or add a method"
-        )
     return runs
 
 

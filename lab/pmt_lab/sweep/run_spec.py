@@ -17,36 +17,17 @@ _FORMAT = 1
 class RunSpec:
     """A run: a method on one corruption with one seed.
 
-    Attributes
-    ----------
-    method : str
-        Name in the grid.
-    base : str
-        The method that it is based on; ``"no_adaptation"`` trains nothing.
-    trainer : str
-        Kind of trainer; empty for ``"no_adaptation"``.
-    corruption, severity : str, int
-        ``"none"`` and 0 for clean images.
-    options : dict
-        All options of the trainer, ``layers`` and ``seed`` among them; none if nothing is trained.
-    model, data : dict
-        Paths and import options: where to find what the checksums name. They may differ between
-        machines.
-    contents : dict
-        Identity of model and data: checksums, labels, constants, corruption seed.
-    protocol : dict
-        As in the grid.
-    order : dict
-        Places of method, preparation and corruption in the grid, for the order of a report.
-    macs : int
-        Multiply-accumulates of the training.
-    trial : float
-        Factor of the method's own learning rate in a trial, whose test images are not used; 0 in a
-        run of the tables.
-    awaits_rate : bool
-        Whether the learning rate is still to be chosen by trials: such a run cannot be done yet.
-    tuning : dict
-        Account of its choice, for the result; empty for a rate that the grid or the method gives.
+    ``method`` is its name in the grid, ``base`` the method that it is based on, where
+    ``"no_adaptation"`` trains nothing, and ``trainer`` the kind of trainer, empty for that one.
+    Clean images are ``corruption`` ``"none"`` with ``severity`` 0. ``options`` are all of the
+    trainer, ``layers`` and ``seed`` among them. ``model`` and ``data`` have paths and import
+    options: where to find what the checksums of ``contents`` name, which may differ between
+    machines. ``order`` has the places of method, preparation and corruption in the grid, for the
+    order of a report; ``macs`` is the work of the training.
+
+    ``trial`` is the factor of the method's own learning rate in a trial, whose test images are not
+    used; 0 in a run of the tables. While a run ``awaits_rate``, that trials are still to choose, it
+    cannot be done; ``tuning`` is the account of the choice, for the result.
     """
 
     method: str
@@ -139,24 +120,11 @@ class RunSpec:
 
 
 def fingerprint(identity: Mapping[str, Any]) -> str:
-    """Return 16 hexadecimal digits that stand for a run.
+    """Return 16 hexadecimal digits that stand for a run: JSON values in any order of the keys.
 
-    Parameters
-    ----------
-    identity : mapping
-        JSON values: model and data by checksum, protocol, method, options, seed. The order of keys
-        does not matter; ``1`` and ``1.0`` differ.
-
-    Returns
-    -------
-    str
-        The first 64 bits of the SHA-256 of a format number and the canonical JSON of ``identity``
-        (sorted keys, no spaces, ASCII): the same on every machine and in every Python.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If a value is not a JSON value, or is not finite.
+    They are the first 64 bits of the SHA-256 of a format number and the canonical JSON of
+    ``identity`` (sorted keys, no spaces, ASCII): the same on every machine and in every Python;
+    ``1`` and ``1.0`` differ. A ValueError or TypeError says that a value is not finite, or no JSON.
     """
     whole = {"format": _FORMAT, "identity": identity}
     text = json.dumps(whole, sort_keys=True, separators=(",", ":"), allow_nan=False)

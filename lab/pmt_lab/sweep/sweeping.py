@@ -18,7 +18,7 @@ import joblib
 
 from pmt_lab.sweep.execution import Outcome, execute
 from pmt_lab.sweep.grid import Grid, read_grid
-from pmt_lab.sweep.planning import Plan, changed_options, check_corruptions, plan, shard
+from pmt_lab.sweep.planning import Plan, changed_options, check_corruptions, plan
 from pmt_lab.sweep.result import finished_results, read_result
 from pmt_lab.sweep.run_spec import RunSpec
 
@@ -73,7 +73,7 @@ def run_all(
         On Ctrl-C. The runs have left checkpoints; the same call continues.
     """
     if any(run.awaits_rate for run in runs):
-        raise ValueError("runs await learning rates that trials choose; call run_sweep instead")
+        raise ValueError("runs await learning rates that trials choose; call Sweep.run instead")
     folder = Path(out).absolute()
     folder.mkdir(parents=True, exist_ok=True)
     summary = Summary(already=list(finished_results((run.hash for run in runs), folder)))
@@ -163,33 +163,14 @@ def _backend(dask: str | None) -> Iterator[None]:
 class Sweep:
     """A planned sweep, see :func:`open_sweep`.
 
-    Attributes
-    ----------
-    grid : Grid
-        The grid.
-    plan : Plan
-        The model and all runs of the grid.
-    out : pathlib.Path
-        Folder of the runs.
-    part : (int, int)
-        ``(I, N)``, the I-th of N parts of the runs.
-    kept : sequence of dict
-        Records of runs that were done elsewhere.
-    trials, runs : tuple of RunSpec
-        The plan's trials that are finished or needed, and the runs of the part.
-    elsewhere : tuple of dict
-        Records that stand for runs of the part.
-    results : dict of str to dict
-        Results of trials and runs that are finished, by hash.
-    rates : dict
-        How trials chose learning rates, by method, preparation and layers: ``factor``,
-        ``learning_rate``, ``at_edge`` and ``trials``.
+    ``trials`` are the plan's that are finished or needed, ``runs`` the others but for those that
+    records stand for: these are ``elsewhere``, of all in ``kept``. ``results`` has what is
+    finished, by hash; ``rates`` how trials chose learning rates, by method, preparation and layers.
     """
 
     grid: Grid
     plan: Plan
     out: Path
-    part: tuple[int, int]
     kept: Sequence[Mapping[str, Any]]
     trials: tuple[RunSpec, ...]
     runs: tuple[RunSpec, ...]
@@ -199,7 +180,7 @@ class Sweep:
 
     @property
     def all_runs(self) -> tuple[RunSpec, ...]:
-        """The trials, then the part's runs."""
+        """The trials, then the runs."""
         return (*self.trials, *self.runs)
 
     @property
@@ -221,11 +202,13 @@ class Sweep:
     ) -> tuple[Sweep, Summary]:
         """Do the unfinished runs, trials first; return the sweep as it is then, and how runs ended.
 
-        Arguments and errors are those of :func:`run_sweep`.
+        ``jobs`` and ``tell`` are those of :func:`run_all`; ``dask`` is the address of a Dask
+        scheduler, whose workers do the runs. Errors are those of :func:`run_all`; an ImportError or
+        OSError also says that Dask is missing or no scheduler answers. The same call continues.
         """
         if dask is None:  # else the workers have what the corruptions need
             check_corruptions(self.grid.path, self.left, self.plan.model)
-        again = functools.partial(_opened, self.grid, self.plan, self.out, self.part, self.kept)
+        again = functools.partial(_opened, self.grid, self.plan, self.out, self.kept)
         with _backend(dask):
             summary = run_all(self.trials, self.out, jobs=jobs, tell=tell)
             runs = [run for run in again().runs if not run.awaits_rate]
@@ -240,7 +223,6 @@ def open_sweep(
     grid: str | Path | Grid,
     out: str | Path,
     *,
-    part: tuple[int, int] = (1, 1),
     kept: Sequence[Mapping[str, Any]] = (),
 ) -> Sweep:
     """Read a grid, plan its runs, and find those that are finished.
@@ -251,9 +233,6 @@ def open_sweep(
         TOML file of the grid, or one that was read.
     out : str or pathlib.Path
         Folder of the runs.
-    part : (int, int)
-        ``(I, N)`` takes the I-th of N equal parts; every part includes all trials of learning
-        rates.
     kept : sequence of dict
         Records, as :func:`pmt_lab.report.run_record` makes them, of runs with the same model, data,
         protocol and budget: they stand for the runs of their axes and options, and for the trials
@@ -264,19 +243,14 @@ def open_sweep(
     GridError
         If something in the grid file is wrong; it holds all problems.
     ValueError
-        If there is no such part, or a result is damaged.
+        If a result is damaged.
     """
-    number, count = part
-    if not 1 <= number <= count:
-        raise ValueError(f"part {number}/{count} must be one of 1..{count}")
     problems: list[str] = []
     whole = grid if isinstance(grid, Grid) else read_grid(grid, problems)
-    return _opened(whole, plan(whole, problems), Path(out), part, kept)
+    return _opened(whole, plan(whole, problems), Path(out), kept)
 
 
-def _opened(
-    grid: Grid, planned: Plan, out: Path, part: tuple[int, int], kept: Sequence[Mapping[str, Any]]
-) -> Sweep:
+def _opened(grid: Grid, planned: Plan, out: Path, kept: Sequence[Mapping[str, Any]]) -> Sweep:
     trials = planned.trials
     tried = finished_results((trial.hash for trial in trials), out)
     rates = {**_kept_rates(planned, kept), **_rates(trials, tried)}
@@ -290,7 +264,7 @@ def _opened(
         )
         if run.awaits_rate and run.group in rates
         else run
-        for run in shard(planned.runs, *part)
+        for run in planned.runs
     ]
     known = finished_results((run.hash for run in runs if not run.awaits_rate), out)
     records = {str(sorted(one["axes"].items())): one for one in reversed(kept)}
@@ -303,9 +277,7 @@ def _opened(
         else:
             here.append(run)
     results = {**tried, **known}
-    return Sweep(
-        grid, planned, out, part, kept, needed, tuple(here), tuple(elsewhere), results, rates
-    )
+    return Sweep(grid, planned, out, kept, needed, tuple(here), tuple(elsewhere), results, rates)
 
 
 def _rates(
@@ -381,44 +353,3 @@ def _recorded(record: Mapping[str, Any], *, rate: bool = True) -> tuple[str, dic
     """Return the key of a run among others of its axes, with or without the learning rate."""
     options = {n: one for n, one in record["options"].items() if rate or n != "learning_rate"}
     return record["base"], options
-
-
-def run_sweep(
-    grid: str | Path | Grid,
-    out: str | Path,
-    *,
-    jobs: int = 0,
-    part: tuple[int, int] = (1, 1),
-    dask: str | None = None,
-    tell: Tell | None = None,
-) -> tuple[Sweep, Summary]:
-    """Run every configuration in a grid file that is not finished.
-
-    Parameters
-    ----------
-    grid, out, part
-        See :func:`open_sweep`; the folder is created if it is missing.
-    jobs : int
-        See :func:`run_all`.
-    dask : str, optional
-        Address of a Dask scheduler, whose workers do the runs.
-    tell : callable, optional
-        Gets a line of text for each run that ends.
-
-    Returns
-    -------
-    sweep : Sweep
-        The sweep as it is then.
-    summary : Summary
-        Outcomes of the runs.
-
-    Raises
-    ------
-    GridError, ValueError
-        As :func:`open_sweep`.
-    ImportError, OSError
-        If Dask is missing, no scheduler answers, or a worker process died.
-    KeyboardInterrupt
-        On Ctrl-C; the same call continues.
-    """
-    return open_sweep(grid, out, part=part).run(jobs=jobs, dask=dask, tell=tell)
