@@ -324,7 +324,7 @@ def test_refusals(model, tmp_path, capsys):
         ValueError, match=r"the learner takes [\d,]+ bytes of RAM, and there are 64,000"
     ):
         export_learner(model, target=TARGET, out=tmp_path / "b", ram=64000)
-    with pytest.raises(ValueError, match="frames='here' must be one of board, host"):
+    with pytest.raises(ValueError, match="frames='here' is unknown; choose one of board, host"):
         export_learner(model, target=TARGET, out=tmp_path / "c", frames="here")
     for target, samples, rule in (
         ("stm32f746g-disco", 20, r"keeps_activations: 'stm32f746g-disco' has no external memory"),
