@@ -50,7 +50,8 @@ std::vector<ChannelStatistics> checked_clean(const py::object& object) {
 // `epochs`: None, or options, layers, batch, epochs and learning rate.
 host::HostLearnerSetup setup_of(const py::bytes& image, const py::object& clean, bool aligns_windows,
                                 bool chooses_input, int32_t samples, int32_t held_out, bool keeps_confirmed,
-                                bool keeps_activations, const py::object& epochs, const std::string& storage) {
+                                bool keeps_activations, const py::object& epochs, const std::string& storage,
+                                bool trial_goes_on) {
   const auto bytes = image.cast<std::string>();
   host::HostLearnerSetup setup = {};
   setup.image = {bytes.begin(), bytes.end()};
@@ -62,6 +63,7 @@ host::HostLearnerSetup setup_of(const py::bytes& image, const py::object& clean,
   setup.keeps_confirmed = keeps_confirmed;
   setup.keeps_activations = keeps_activations;
   setup.storage = storage;
+  setup.trial_goes_on = trial_goes_on;
   if (epochs.is_none()) return setup;
   const auto given = epochs.cast<py::tuple>();
   setup.options = given[0].cast<TrainerOptions>();
@@ -114,18 +116,37 @@ py::tuple predict(LearnerObject& self, const py::object& object) {
   return py::make_tuple(labels, margins, logits);
 }
 
+// Which limit leaves no room, where this many images of a call were taken in before.
+std::string no_room(const host::HostLearnerSetup& setup, int32_t samples, py::ssize_t taken, py::ssize_t given) {
+  const std::string here = ": the first " + std::to_string(taken) + " of " + std::to_string(given) + " were taken in; ";
+  if (samples < setup.samples) {
+    return "held_out=" + std::to_string(setup.held_out) + " leaves no room for another sample to hold out" + here +
+           "give others by role='train', forget() all, or make a learner of a larger held_out";
+  }
+  return "samples=" + std::to_string(setup.samples) + " leaves no room for another sample" + here +
+         "forget() all, or make a learner of more samples";
+}
+
 void observe(LearnerObject& self, const py::object& object, const py::object& labels_object, Role role) {
   const Samples samples = samples_of(self, object);
   const auto labels = checked_labels(labels_object, self.model(), samples.count, no_label);
   for (py::ssize_t i = 0; i < samples.count; ++i) {
     const auto label = static_cast<int32_t>(labels.at(i));
-    self.checked_call([&](Learner& learner) { return learner.observe(samples[i], label, role); });
+    int32_t full_at = -1;
+    self.checked_call([&](Learner& learner) {
+      const Status status = learner.observe(samples[i], label, role);
+      if (status.code != Code::learner_full) return status;
+      full_at = learner.sample_count();
+      return Status{};
+    });
+    if (full_at >= 0) throw py::value_error(no_room(self.host().setup(), full_at, i, samples.count));
   }
 }
 
 // Samples by what counts them, see LearnerSamples::Use.
 struct SampleCounts {
   int32_t alignment, head, held_out;
+  bool has_classes;
 };
 
 // What a phase needs and there is, by the rules of Learner::begin.
@@ -138,10 +159,14 @@ std::string too_few(LearnerPhase phase, const SampleCounts& found, int32_t most_
            number(found.alignment) + "; observe() more";
   }
   const std::string fewest = number(Learner::fewest_held_out);
-  const std::string text = begun + number(HeadPhase::fewest_samples) + " or more with labels to learn from and " +
-                           fewest + " or more held out, of which equal images count once, and there are " +
-                           number(found.head) + " and " + number(found.held_out) + "; ";
-  if (most_held_out >= Learner::fewest_held_out) return text + "observe() more with labels";
+  const std::string classes = found.head == 0 ? "" : found.has_classes ? " of different classes" : " of one class";
+  const std::string text = begun + "labels of two classes or more to learn from and " + fewest +
+                           " or more held out, of which equal images count once, and there are " + number(found.head) +
+                           classes + " and " + number(found.held_out) + "; ";
+  const bool has_some = found.head > 0 && !found.has_classes;
+  if (most_held_out >= Learner::fewest_held_out) {
+    return text + (has_some ? "observe() images of other classes with labels" : "observe() more with labels");
+  }
   return text + "make a learner with held_out=" + fewest + " or more, this one has " + number(most_held_out);
 }
 
@@ -154,7 +179,7 @@ void begin(LearnerObject& self, LearnerPhase phase) {
     enough = false;
     const LearnerSamples& samples = learner.samples();
     found = {samples.count(LearnerSamples::Use::alignment), samples.count(LearnerSamples::Use::head),
-             samples.held_out()};
+             samples.held_out(), samples.has_classes()};
     return Status{};
   });
   if (!enough) throw py::value_error(too_few(phase, found, self.host().setup().held_out));
@@ -184,7 +209,7 @@ py::tuple plan_learner(const py::bytes& image, const py::object& clean, bool ali
                        int32_t samples, int32_t held_out, bool keeps_confirmed, bool keeps_activations,
                        const py::object& epochs) {
   const auto setup = setup_of(image, clean, aligns_windows, chooses_input, samples, held_out, keeps_confirmed,
-                              keeps_activations, epochs, "");
+                              keeps_activations, epochs, "", false);
   const auto device = host::plan_learner(setup, arm_dsp_kernels());
   const LearnerMemory& memory = device.memory;
   const py::dict parts("persistent"_a = memory.persistent, "predict"_a = memory.predict, "input"_a = memory.input,
@@ -210,14 +235,14 @@ void register_learner(py::module_& m) {
   py::class_<LearnerObject>(m, "Learner")
       .def(py::init([](const py::bytes& image, const py::object& clean, bool aligns_windows, bool chooses_input,
                        int32_t samples, int32_t held_out, bool keeps_confirmed, bool keeps_activations,
-                       const py::object& epochs, const std::string& storage) {
+                       const py::object& epochs, const std::string& storage, bool trial_goes_on) {
              return std::make_unique<LearnerObject>(setup_of(image, clean, aligns_windows, chooses_input, samples,
                                                              held_out, keeps_confirmed, keeps_activations, epochs,
-                                                             storage));
+                                                             storage, trial_goes_on));
            }),
            py::arg("image"), py::arg("clean"), py::arg("aligns_windows"), py::arg("chooses_input"), py::arg("samples"),
            py::arg("held_out"), py::arg("keeps_confirmed"), py::arg("keeps_activations"),
-           py::arg("epochs") = py::none(), py::arg("storage") = "")
+           py::arg("epochs") = py::none(), py::arg("storage") = "", py::arg("trial_goes_on") = false)
       .def("predict", &predict, py::arg("images"))
       .def("observe", &observe, py::arg("images"), py::arg("labels"), py::arg("role"))
       .def("forget", call(&Learner::forget))
@@ -253,6 +278,8 @@ void register_learner(py::module_& m) {
       .def_property_readonly("in_force", getter(&Learner::in_force))
       .def_property_readonly("on_trial", getter(&Learner::on_trial))
       .def_property_readonly("replaces_others", getter(&Learner::replaces_others))
+      .def_property_readonly("finds_damage", getter(&Learner::finds_damage))
+      .def_property_readonly("has_force", getter(&Learner::has_force))
       .def_property_readonly("checksum", getter(&Learner::checksum))
       .def_property_readonly("is_running", getter(&Learner::is_running))
       .def_property_readonly("steps", getter(&Learner::steps))

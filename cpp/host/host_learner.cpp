@@ -48,6 +48,7 @@ LearnerSetup setup_of(const HostLearnerSetup& setup, const AlignedMemory& image,
   core.held_out = setup.held_out;
   core.keeps_confirmed = setup.keeps_confirmed;
   core.keeps_activations = setup.keeps_activations;
+  core.trial_goes_on = setup.trial_goes_on;
   if (!setup.layers.empty()) core.epochs = epochs_of(setup);
   return core;
 }
@@ -157,7 +158,13 @@ bool HostLearner::is_done() {
 
 void HostLearner::check(const Status& status) const {
   if (status.code == Code::state_storage && storage_error_ != 0) throw StorageError{storage_error_, setup_.storage};
+  if (status.code == Code::state_storage) refuse_state("cannot be one of this model: choose another file");
+  if (status.code == Code::learner_filters) refuse_state("has filters of its own: take a learner of choose_input=True");
   host::check(status);
+}
+
+void HostLearner::refuse_state(const std::string& reason) const {
+  throw std::invalid_argument("storage='" + setup_.storage + "': the stored state " + reason);
 }
 
 bool HostLearner::erase_slot(void* context, int32_t slot) {

@@ -20,6 +20,7 @@ struct HostLearnerSetup {
   bool keeps_confirmed;
   bool keeps_activations;
   std::string storage;  // a file, which is made where it is missing; empty: none
+  bool trial_goes_on;   // see LearnerSetup
   TrainerOptions options;
   std::vector<int32_t> layers;  // trained by perturbed forwards; none: there are no epochs
   int32_t batch, epochs;
@@ -40,7 +41,8 @@ class HostLearner {
 
   Learner& learner() { return learner_; }
   const HostLearnerSetup& setup() const { return setup_; }
-  // Throws unless a call of the learner was ok: a StorageError if it was the file, else a StatusError.
+  // Throws unless a call of the learner was ok: a StorageError if it was the file, std::invalid_argument if a state in
+  // it is unfit, else a StatusError.
   void check(const Status& status) const;
   // The image with the parameters of the state in force.
   std::vector<uint8_t> image_in_force() const;
@@ -48,6 +50,7 @@ class HostLearner {
  private:
   void open_storage();
   void refuse_foreign_file();
+  void refuse_state(const std::string& reason) const;
   static bool read_slot(void* context, int32_t slot, size_t at, void* to, size_t count);
   static bool write_slot(void* context, int32_t slot, size_t at, const void* from, size_t count);
   bool is_done();

@@ -129,7 +129,7 @@ double mean_loss(const Case& c, const HeadObjective& objective, const Doubles& h
         const double value = c.values[at(i * c.features + f)];
         logit += head[at(f * objective.stride() + k)] * (value - objective.mean(f)) / objective.spread(f);
       }
-      logits[at(k)] = logit;
+      logits[at(k)] = objective.counts(k) ? logit : -1e30;
       targets[at(k)] = c.targets.empty() ? 0.0 : c.targets[at(i * c.classes + k)];
     }
     if (c.loss == Loss::cross_entropy) sum += reference::cross_entropy(logits, at(c.labels[at(i)]));
@@ -290,7 +290,7 @@ TEST_CASE("256 samples of 160 features and ten classes take less than 80 KB") {
   HeadSolver solver;
   CHECK(solver.open(c.setup(4), nullptr, 0).code == Code::arena_too_small);
   const size_t samples = c.values.size() + 2 * c.labels.size();  // a byte for the label, one for the fold
-  CHECK(solver.bytes_needed() + samples == 76160);
+  CHECK(solver.bytes_needed() + samples == 76176);
 }
 
 TEST_CASE("a head that nothing asks to change stays, as do features that say nothing") {
@@ -308,6 +308,36 @@ TEST_CASE("a head that nothing asks to change stays, as do features that say not
   CHECK(std::vector<float>(layer.weight_scales, layer.weight_scales + c.classes) == scales);
   CHECK(layer.bias[0] > 0);
   for (int32_t k = 1; k < c.classes; ++k) CHECK(layer.bias[k] < 0);
+}
+
+// Weights less their zeros, and the bias, times the scale of a class.
+Doubles coefficients(const WritableLayer& layer, int32_t features, int32_t k) {
+  Doubles found;
+  for (int32_t f = 0; f < features; ++f) found.push_back(layer.weights[k * features + f] * layer.weight_scales[k]);
+  found.push_back(layer.bias[k] * layer.weight_scales[k]);
+  return found;
+}
+
+TEST_CASE("classes that no label names keep their logits, new ones do not") {
+  RandomSource random(10);
+  Case c(random, Loss::cross_entropy, 120, 12, 5);
+  for (int32_t& label : c.labels) label %= 2;  // neither 2, 3 nor 4
+  const WritableLayer layer = c.layer();
+  std::fill_n(layer.weights + 4 * c.features, c.features, int8_t{0});  // 4 is new
+  std::vector<Doubles> before;
+  for (int32_t k = 0; k < c.classes; ++k) before.push_back(coefficients(layer, c.features, k));
+  OpenSolver open(c.setup(8));
+  float strength = 0.0f;
+  REQUIRE(open.solver.choose_strength(&strength).ok());
+  REQUIRE(open.solver.solve(strength).ok());
+  for (int32_t k = 0; k < c.classes; ++k) {
+    const Doubles after = coefficients(layer, c.features, k);
+    double farthest = 0.0;
+    for (size_t f = 0; f < after.size() - 1; ++f) farthest = std::max(farthest, std::abs(after[f] - before[at(k)][f]));
+    CAPTURE(k);
+    if (k == 2 || k == 3) CHECK(farthest <= static_cast<double>(layer.weight_scales[k]) / 2.0 * 1.001);
+    if (k < 2 || k == 4) CHECK(farthest > 2.0 * static_cast<double>(layer.weight_scales[k]));
+  }
 }
 
 TEST_CASE("the parameters stay as they were where solving ends early") {

@@ -323,7 +323,7 @@ TEST_CASE("with memory for activations alignment reads a frame for two layers, a
 
 TEST_CASE("phases one by one reach what all of them reach") {
   for (uint64_t seed = 0; seed < 4; ++seed) {
-    const World world(30 + seed);
+    const World world(33 + seed);
     Device all(world), each(world);
     all.observe_all(80);
     each.observe_all(80);
@@ -338,7 +338,7 @@ TEST_CASE("phases one by one reach what all of them reach") {
 }
 
 TEST_CASE("a learner learns the same from C") {
-  const World world(30, 80, false, true);
+  const World world(34, 80, false, true);
   Device device(world), device_in_c(world);
   const LearnerSetup as_in_cpp = device.setup(16, true);
   pmt_learner_setup setup = {};
@@ -488,6 +488,25 @@ TEST_CASE("copies count once, and stay on one side") {
   const Frame none(world.frames[0].size(), -128);
   for (int32_t i = 0; i < 30; ++i) REQUIRE(black.learner.observe(none.data(), -1, Role::automatic).ok());
   CHECK(black.learner.begin(LearnerPhase::all).code == Code::learner_samples);
+}
+
+TEST_CASE("labels of one class train no head") {
+  const World world(4);
+  Device device(world);
+  const auto observe = [&](size_t i, int32_t label, Role role) {
+    REQUIRE(device.learner.observe(world.frames[i].data(), label, role).ok());
+  };
+  for (size_t i = 0; i < 20; ++i) observe(i, 1, Role::train);
+  for (size_t i = 20; i < 30; ++i) observe(i, static_cast<int32_t>(i % 2), Role::hold_out);
+  CHECK(device.learner.begin(LearnerPhase::head).code == Code::learner_samples);
+  CHECK(device.learner.begin(LearnerPhase::head_alone).code == Code::learner_samples);
+  CHECK(device.learner.begin(LearnerPhase::epochs).code == Code::learner_samples);
+  REQUIRE(device.run(LearnerPhase::all).ok());
+  CHECK(device.learner.held_out(LearnerState::aligned).count == 10);
+  CHECK(device.learner.held_out(LearnerState::head_alone).count == 0);
+  observe(30, 0, Role::train);
+  REQUIRE(device.run(LearnerPhase::head_alone).ok());
+  CHECK(device.learner.held_out(LearnerState::head_alone).count == 10);
 }
 
 TEST_CASE("what a learner cannot do, it says") {

@@ -128,6 +128,40 @@ TEST_CASE("a state is on trial until it is confirmed, and given up after three b
   CHECK_FALSE(after.slots.on_trial());
 }
 
+TEST_CASE("a trial that goes on is no boot, and a state that was given up does not come back") {
+  Flash flash(StateSlots::bytes_needed(state_bytes));
+  REQUIRE(Boot(flash).slots.write(State(7).parts(), 70, true).ok());
+  const auto goes_on = [&] {
+    StateSlots slots;
+    slots.open(flash.storage(), identity);
+    CHECK(slots.boot(false).ok());
+    return slots.has_state() && slots.on_trial();
+  };
+  for (int32_t i = 0; i < state_trials; ++i) {
+    CHECK(Boot(flash).value == 7);
+    CHECK(goes_on());
+    CHECK(goes_on());
+  }
+  CHECK_FALSE(Boot(flash).slots.has_state());
+}
+
+TEST_CASE("a slot that was written to and holds no whole state is damaged") {
+  Flash flash(StateSlots::bytes_needed(state_bytes));
+  Boot first(flash);
+  CHECK_FALSE(first.slots.has_damaged());
+  REQUIRE(first.slots.write(State(5).parts(), 1, true).ok());
+  CHECK_FALSE(Boot(flash).slots.has_damaged());
+  REQUIRE(first.slots.roll_back().ok());
+  CHECK_FALSE(Boot(flash).slots.has_damaged());
+  flash.slots[0][StateSlots::bytes_before_state] ^= 1;
+  CHECK(Boot(flash).slots.has_damaged());
+  CHECK_FALSE(Boot(flash, identity + 1).slots.has_damaged());
+  flash.slots[0][8] ^= 1;  // a header's
+  CHECK(Boot(flash, identity + 1).slots.has_damaged());
+  flash.slots[0].assign(flash.slots[0].size(), 0xFF);
+  CHECK_FALSE(Boot(flash).slots.has_damaged());
+}
+
 TEST_CASE("states that need no trial take turns, and their generations count") {
   Flash flash(StateSlots::bytes_needed(state_bytes));
   CHECK(Boot(flash).slots.never_written());

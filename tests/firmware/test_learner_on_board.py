@@ -324,7 +324,7 @@ def test_refusals(model, tmp_path, capsys):
         ValueError, match=r"the learner takes [\d,]+ bytes of RAM, and there are 64,000"
     ):
         export_learner(model, target=TARGET, out=tmp_path / "b", ram=64000)
-    with pytest.raises(ValueError, match="frames='here' is unknown; choose one of board, host"):
+    with pytest.raises(ValueError, match="frames='here' must be one of board, host"):
         export_learner(model, target=TARGET, out=tmp_path / "c", frames="here")
     for target, samples, rule in (
         ("stm32f746g-disco", 20, r"keeps_activations: 'stm32f746g-disco' has no external memory"),
@@ -351,6 +351,45 @@ def test_refusals(model, tmp_path, capsys):
         assert capsys.readouterr().err == f"pmt: error: {option} needs --learner\n"
     assert main(["stream", str(tmp_path), "--data", "bundled"]) == 2
     assert "is no learner's project: it has no readable learner.json" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("--samples 20 --held-out 30", "--held-out=30 must be 0..20, the number of --samples; lo"),
+        ("--samples 2000000", "--samples=2000000 must be 0..1048576"),
+        (
+            "--states flash",
+            "--states='flash' needs a chip whose flash pmt can write .*: take --sta",
+        ),
+        ("--windows", "--windows aligns windows, and the model holds no statistics of those"),
+        ("--keep-activations", "--keep-activations keeps what alignment reads, and the model"),
+        ("--choose-input", "--choose-input aligns behind the filters, and the model holds no"),
+        ("--choose-input --samples 9", "--samples=9: .* on 30 or more; .* leave out --choose-inp"),
+        ("--ram much", "--ram='much' must be a number of bytes"),
+        ("--as some", "--as='some' is unknown; choose one of generic, "),
+    ],
+)
+def test_errors_name_options_as_the_command_line_does(tmp_path, capsys, arguments, message):
+    out = str(tmp_path / "out")
+    command = ["export", "fashion_mnist_dscnn", "--learner", "--target", TARGET, "--out", out]
+    assert main([*command, *arguments.split()]) == 2
+    assert re.match(f"pmt: error: {message}", capsys.readouterr().err)
+
+
+def test_a_board_and_its_host_refuse_the_same_phase(project):
+    report = stream(project, noisy("train", 1), noisy("test", 1), pipe=True)
+    assert (report.candidate, report.different) == ("original", [])
+
+
+def test_a_stream_to_an_input_stage_takes_pixels(model, tmp_path):
+    staged = model.with_input_stage(pmt.InputStage((28, 28), (pmt.Filter("sharpening", 4),)))
+    out = tmp_path / "fw"
+    export_learner(staged, target=TARGET, out=out, samples=20)
+    test = noisy("test", 2)
+    prepared = datasets.Dataset.from_arrays(model.prepare(test.images), test.labels)
+    with pytest.raises(TypeError, match="test holds int8 inputs, and the board's input stage take"):
+        stream(out, None, prepared)
 
 
 def test_the_programs_of_the_guide_compile(project, tmp_path):

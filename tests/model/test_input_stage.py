@@ -114,6 +114,34 @@ def test_every_way_to_run_a_model_takes_images_of_its_stage():
         model.prepare(pixels(32, 32, count=19))
 
 
+def test_floats_are_refused_where_a_stage_takes_pixels():
+    """Filters cannot run on them, and would be left out without a word."""
+    plain = pmt.load("cifar10_small")
+    model = plain.with_input_stage(InputStage((32, 32), (SHRINKAGE,)))
+    model = pmt.statistics(model, pixels(32, 32, count=9))
+    images = pixels(32, 32, count=9).astype(np.float32) / 255
+    data = Dataset.from_arrays(images, np.arange(9))
+    learner = pmt.Learner(model, samples=9)
+    trainer = pmt.ZOTrainer(layers="head", epochs=1, queries=2, batch=4)
+    calls = [
+        *(model.prepare, model.logits, model.predict, model.predict_proba, model.outputs),
+        *(learner.predict, learner.observe),
+        lambda x: model.evaluate(data),
+        lambda x: model.score_images(data),
+        lambda x: model.confusion(data),
+        lambda x: pmt.align(model.copy(), x),
+        lambda x: pmt.statistics(model, x),
+        lambda x: trainer.fit(model.copy(), data, progress=False),
+        lambda x: pmt.Engine(model).logits(x),
+    ]
+    rule = r"images is an array of float32, and the model has an input stage, which takes uint8 "
+    rule += r"pixels 0\.\.255 of shape \(N, 32, 32, 3\): give these, int8 inputs of the network"
+    for call in calls:
+        with pytest.raises(TypeError, match=rule):
+            call(images)
+    assert plain.prepare(images).dtype == np.int8
+
+
 def labels(data):
     return data.labels, data.class_names, data.name
 

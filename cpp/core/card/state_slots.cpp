@@ -120,27 +120,39 @@ void StateSlots::check_payload(int32_t index) {
   slot.valid = crc == slot.header.payload_crc32;
 }
 
-// The slot of the newest state that is confirmed, or on trial; -1: none.
-int32_t StateSlots::newest(bool on_trial) const {
+// The slot of the newest state that is confirmed, or on trial after `most_boots` at most; -1: none.
+int32_t StateSlots::newest(bool on_trial, int32_t most_boots) const {
   int32_t found = -1;
   for (int32_t i = 0; i < 2; ++i) {
     const Slot& slot = slots_[i];
     if (!slot.valid || slot.is_rejected || slot.is_confirmed == on_trial) continue;
-    if (on_trial && slot.boots >= state_trials) continue;
+    if (on_trial && slot.boots > most_boots) continue;
     if (found < 0 || slot.header.generation > slots_[found].header.generation) found = i;
   }
   return found;
 }
 
-Status StateSlots::boot() {
+Status StateSlots::boot(bool is_reset) {
   for (int32_t i = 0; i < 2; ++i) PMT_RETURN_IF_ERROR(read_slot(i));
-  const int32_t trial = linked::learning ? newest(true) : -1, known = newest(false);
+  const int32_t most_boots = is_reset ? state_trials - 1 : state_trials;
+  const int32_t trial = linked::learning ? newest(true, most_boots) : -1, known = newest(false);
   // A trial older than what is confirmed was left behind.
   const bool tries = trial >= 0 && (known < 0 || slots_[trial].header.generation > slots_[known].header.generation);
   current_ = tries ? trial : known;
   // Where its boots cannot be counted, a state on trial would never be given up.
-  if (linked::learning && tries && !set_mark(first_boot + slots_[trial].boots++).ok()) current_ = known;
+  const bool counts = linked::learning && is_reset && tries;
+  if (counts && !set_mark(first_boot + slots_[trial].boots++).ok()) current_ = known;
   return {};
+}
+
+bool StateSlots::has_damaged() const {
+  for (const Slot& slot : slots_) {
+    const uint32_t first = slot.header.magic;
+    const bool is_written = first != 0 && first != ~uint32_t{0};
+    const bool is_others = slot.is_whole && slot.header.identity != identity_;
+    if (is_written && !is_others && !slot.valid) return true;
+  }
+  return false;
 }
 
 bool StateSlots::never_written() const {

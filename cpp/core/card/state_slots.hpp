@@ -65,10 +65,13 @@ class StateSlots {
   // `identity`: of the model and what else decides how states are laid out; those of another are not there.
   void open(const StateStorage& storage, uint32_t identity);
 
-  // Finds the state to boot with, and counts the boot of one on trial.
-  Status boot();
+  // Finds the state to boot with, and counts the boot of one on trial; not where that was in force and nothing was
+  // reset since.
+  Status boot(bool is_reset = true);
   // Whether boot() has found a state of another identity, which the next write() may replace.
   bool has_others() const { return has_others_; }
+  // Whether boot() has found a slot that was written to, and holds no state that this version can read.
+  bool has_damaged() const;
   // Whether boot() has found that no state was ever whole, on a storage of zeros.
   bool never_written() const;
 
@@ -106,7 +109,7 @@ class StateSlots {
   Status read_mark(int32_t index, int32_t mark, bool* set) const;
   Status set_mark(int32_t mark);
   void check_payload(int32_t index);
-  int32_t newest(bool on_trial) const;
+  int32_t newest(bool on_trial, int32_t most_boots = state_trials - 1) const;
 
   StateStorage storage_ = {};
   uint32_t identity_ = 0;

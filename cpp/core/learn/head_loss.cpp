@@ -15,7 +15,7 @@ float class_mean(int32_t classes, const Term& term) {
 }
 
 float cross_entropy_residuals(const float* logits, int32_t classes, int32_t label, float* residuals) {
-  const float largest = logits[arg_max(logits, classes)];
+  const float largest = logits[arg_max(logits, classes)], of_label = logits[label];
   float sum = 0.0f;
   for (int32_t c = 0; c < classes; ++c) {
     residuals[c] = exp_negative(logits[c] - largest);
@@ -23,7 +23,7 @@ float cross_entropy_residuals(const float* logits, int32_t classes, int32_t labe
   }
   for (int32_t c = 0; c < classes; ++c) residuals[c] /= sum;
   residuals[label] -= 1.0f;
-  return log_at_least_one(sum) - (logits[label] - largest);
+  return log_at_least_one(sum) - (of_label - largest);
 }
 
 // Variance of the direction over the prediction.
@@ -46,27 +46,15 @@ bool is_head_loss(Loss loss) {
   return loss == Loss::cross_entropy || loss == Loss::squared_error || loss == Loss::binary_cross_entropy;
 }
 
-float head_loss(Loss loss, const float* logits, int32_t classes, const Target& target) {
-  if (loss == Loss::cross_entropy) {
-    const float largest = logits[arg_max(logits, classes)];
-    float sum = 0.0f;
-    for (int32_t c = 0; c < classes; ++c) sum += exp_negative(logits[c] - largest);
-    return log_at_least_one(sum) - (logits[target.label] - largest);
-  }
-  if (loss == Loss::squared_error) {
-    return class_mean(classes, [&](int32_t c) { return (logits[c] - target.at(c)) * (logits[c] - target.at(c)); });
-  }
-  return class_mean(classes, [&](int32_t c) { return softplus(logits[c]) - target.at(c) * logits[c]; });
-}
-
 float head_residuals(Loss loss, const float* logits, int32_t classes, const Target& target, float* residuals) {
   if (loss == Loss::cross_entropy) return cross_entropy_residuals(logits, classes, target.label, residuals);
-  const float share = (loss == Loss::squared_error ? 2.0f : 1.0f) / static_cast<float>(classes);
-  for (int32_t c = 0; c < classes; ++c) {
-    const float prediction = loss == Loss::squared_error ? logits[c] : sigmoid(logits[c]);
-    residuals[c] = share * (prediction - target.at(c));
-  }
-  return head_loss(loss, logits, classes, target);
+  const bool squares = loss == Loss::squared_error;
+  const float share = (squares ? 2.0f : 1.0f) / static_cast<float>(classes);
+  return class_mean(classes, [&](int32_t c) {
+    const float logit = logits[c], goal = target.at(c);
+    residuals[c] = share * ((squares ? logit : sigmoid(logit)) - goal);
+    return squares ? (logit - goal) * (logit - goal) : softplus(logit) - goal * logit;
+  });
 }
 
 float head_curvature(Loss loss, const float* logits, int32_t classes, const float* direction) {

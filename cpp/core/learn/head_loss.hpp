@@ -9,9 +9,7 @@ namespace pmt {
 // Whether a head can be solved for a loss: it is convex in the logits and known here.
 bool is_head_loss(Loss loss);
 
-float head_loss(Loss loss, const float* logits, int32_t classes, const Target& target);
-
-// Derivatives of the loss by the logits; returns the loss.
+// Derivatives of the loss by the logits, whose place they may take; returns the loss.
 float head_residuals(Loss loss, const float* logits, int32_t classes, const Target& target, float* residuals);
 
 // Second derivative of the loss at the logits along a direction.

@@ -9,6 +9,7 @@ namespace {
 
 constexpr int32_t samples_a_task = 16;
 constexpr int32_t features_a_task = 8;
+constexpr float no_logit = -1e30f;  // of a class whose probability is 0
 
 // A sum in groups, whose error does not grow with their number.
 class GroupedSum {
@@ -49,6 +50,7 @@ void HeadObjective::open(const HeadObjectiveSetup& setup, Arena& arena) {
   means_ = arena.take<float>(setup.features);
   spreads_ = arena.take<float>(setup.features);
   inverses_ = arena.take<float>(setup.features);
+  counts_ = arena.take<bool>(setup.classes);
   rows_ = arena.take<int8_t>(static_cast<int64_t>(setup.block) * setup.features);
   labels_ = arena.take<int32_t>(setup.block);
   places_ = arena.take<int32_t>(setup.block);
@@ -83,11 +85,14 @@ Status HeadObjective::measure_features(float* scratch) {
   const int32_t features = setup_.features;
   auto* sums = reinterpret_cast<int64_t*>(scratch);  // and, behind them, sums of squares
   for (int32_t f = 0; f < 2 * features; ++f) sums[f] = 0;
+  const bool by_label = setup_.samples.loss == Loss::cross_entropy;
+  for (int32_t k = 0; k < setup_.classes; ++k) counts_[k] = !by_label;
   int32_t next = 0, count = 0;
   do {
     PMT_RETURN_IF_ERROR(read_block({}, &next, &count));
     for (int32_t i = 0; i < count; ++i) {
       const int8_t* row = rows_ + static_cast<int64_t>(i) * features;
+      if (by_label) counts_[labels_[i]] = true;
       for (int32_t f = 0; f < features; ++f) {
         sums[f] += row[f];
         sums[features + f] += row[f] * row[f];
@@ -120,6 +125,9 @@ void HeadObjective::add_sample(const Pass& pass, int32_t sample, const Scratch& 
     add_row_product(scratch.row, features + 1, matrix, stride_, sums);
   };
   product(pass.head, scratch.logits);
+  for (int32_t k = 0; k < classes; ++k) {
+    if (!counts_[k]) scratch.logits[k] = no_logit;
+  }
   const HeadSamples& samples = setup_.samples;
   Target target = {labels_[sample]};
   if (samples.source.targets != nullptr) {
@@ -127,7 +135,7 @@ void HeadObjective::add_sample(const Pass& pass, int32_t sample, const Scratch& 
   }
   float* values = values_ + static_cast<int64_t>(sample) * head_factors;
   switch (pass.sum) {
-    case Sum::losses: values[0] = head_loss(samples.loss, scratch.logits, classes, target); return;
+    case Sum::losses: values[0] = head_residuals(samples.loss, scratch.logits, classes, target, scratch.logits); return;
     case Sum::gradient: {
       float* residuals = residuals_ + static_cast<int64_t>(sample) * stride_;
       values[0] = head_residuals(samples.loss, scratch.logits, classes, target, residuals);
@@ -141,7 +149,7 @@ void HeadObjective::add_sample(const Pass& pass, int32_t sample, const Scratch& 
     case Sum::factors:
       for (int32_t i = 0; i < head_factors; ++i) {
         for (int32_t k = 0; k < classes; ++k) scratch.other[k] = head_factor(i) * scratch.logits[k];
-        values[i] = head_loss(samples.loss, scratch.other, classes, target);
+        values[i] = head_residuals(samples.loss, scratch.other, classes, target, scratch.other);
       }
       return;
   }

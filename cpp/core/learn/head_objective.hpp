@@ -31,10 +31,15 @@ class HeadObjective {
   int32_t stride() const { return stride_; }  // classes, and zeros that fill the row
   int32_t coefficients() const { return (setup_.features + 1) * stride_; }
 
-  // Means and spreads of the features, of all samples. `scratch`: as many floats as coefficients.
+  // Means and spreads of the features, of all samples, and which classes their labels name. `scratch`: as many floats
+  // as coefficients.
   Status measure_features(float* scratch);
   float mean(int32_t feature) const { return means_[feature]; }
   float spread(int32_t feature) const { return spreads_[feature]; }
+
+  // Cross-entropy is that of the prediction among the classes that count: those that a label names, and others added.
+  bool counts(int32_t column) const { return counts_[column]; }
+  void add_class(int32_t column) { counts_[column] = true; }
 
   Status loss(const SampleRange& range, const float* head, float* mean_loss);
   Status gradient(const SampleRange& range, const float* head, float* gradient, float* mean_loss);
@@ -67,6 +72,7 @@ class HeadObjective {
   float* means_ = nullptr;      // [feature]
   float* spreads_ = nullptr;    // [feature]
   float* inverses_ = nullptr;   // [feature], of the spreads
+  bool* counts_ = nullptr;      // [class]
   int8_t* rows_ = nullptr;      // [block][feature]
   int32_t* labels_ = nullptr;   // [block]
   int32_t* places_ = nullptr;   // [block], index of the sample

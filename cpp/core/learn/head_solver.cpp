@@ -52,19 +52,23 @@ Status HeadSolver::begin() {
   PMT_RETURN_IF_ERROR(objective_.measure_features(fit_.gradient));
   const TensorRecord& in = setup_.model->input_of(setup_.model->op(setup_.op));
   const int32_t features = objective_.features();
-  bool empty = true;
+  bool empty = true, all_count = true;
   for (int32_t k = 0; k < objective_.classes(); ++k) {
+    bool is_new = true;
     units_[k] = in.scale * setup_.layer.weight_scales[k];
     float sum = static_cast<float>(setup_.layer.bias[k]);
     for (int32_t f = 0; f < features; ++f) {
       const int8_t weight = setup_.layer.weights[static_cast<int64_t>(k) * features + f];
-      if (weight != 0) empty = false;
+      if (weight != 0) is_new = false;
       sum += static_cast<float>(weight) * (objective_.mean(f) - static_cast<float>(in.zero_point));
     }
     biases_[k] = units_[k] * sum;
+    if (is_new) objective_.add_class(k);
+    empty = empty && is_new;
+    all_count = all_count && objective_.counts(k);
   }
   prior_ = {setup_.layer.weights, units_, biases_, empty ? 0.0f : 1.0f};
-  if (!empty) {
+  if (!empty && all_count) {
     float losses[head_factors];
     start_at_prior();
     PMT_RETURN_IF_ERROR(objective_.losses_of_factors(fit_.head, losses));

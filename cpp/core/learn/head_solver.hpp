@@ -3,6 +3,10 @@
 // It minimizes the mean loss plus strength / (2 classes) times the squared distance from the old head, whose logits are
 // first multiplied by the factor of 0, 1/8 .. 1 that lowers the loss most: an old head that the samples contradict
 // counts for nothing, nor does a new one, whose weights are zeros. Folds choose the strength.
+//
+// Classes that no label names keep their logits: cross-entropy is that of the prediction among the others, to which
+// classes of zeros belong, too, and the old head keeps its factor of 1. Samples say nothing of a class by not showing
+// it.
 #pragma once
 
 #include "core/learn/head_fit.hpp"

@@ -21,8 +21,6 @@ class HeadPhase {
   size_t bytes_on_device() const { return on_device_; }
   Status step(bool* done);
 
-  static constexpr int32_t fewest_samples = 2;
-
  private:
   static bool read_features(void* context, int32_t index, int8_t* row, int32_t* label);
   Status add_features();

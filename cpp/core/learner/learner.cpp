@@ -149,7 +149,7 @@ Status Learner::open_state() {
   force_ = setup_.keeps_confirmed ? &confirmed_ : &learned_;
   if (!has_storage()) return {};
   slots_.open(*setup_.storage, identity());
-  PMT_RETURN_IF_ERROR(slots_.boot());
+  PMT_RETURN_IF_ERROR(slots_.boot(!setup_.trial_goes_on));
   PMT_RETURN_IF_ERROR(load());
   on_trial_ = slots_.on_trial();
   return {};
@@ -278,9 +278,7 @@ bool Learner::has_images_to_choose() const {
   return samples_.count(LearnerSamples::Use::alignment) >= InputPhase::fewest_samples;
 }
 
-bool Learner::has_labels() const {
-  return judges() && samples_.count(LearnerSamples::Use::head) >= HeadPhase::fewest_samples;
-}
+bool Learner::has_labels() const { return judges() && samples_.has_classes(); }
 
 Status Learner::begin(LearnerPhase phase) {
   if (!learns()) return {Code::learner_samples};

@@ -41,7 +41,10 @@ struct LearnerSetup {
   // Whether the confirmed state stays in memory beside the one that is learned. Without, nothing is predicted from a
   // second adaptation's begin() to its commit() or roll_back(), and that needs a storage.
   bool keeps_confirmed;
-  const StateStorage* storage;            // null: states do not outlive a reset
+  const StateStorage* storage;  // null: states do not outlive a reset
+  // Whether an earlier learner has had the storage's state on trial in force, and nothing was reset since: it is no
+  // boot.
+  bool trial_goes_on;
   uint32_t (*milliseconds)(void* clock);  // null: no slices by time
   void* clock;
   const StreamedOps* streams;  // see PredictorSetup
@@ -138,6 +141,8 @@ class Learner {
   bool on_trial() const { return on_trial_; }
   // Whether the storage holds a state of another model or other trained layers, which a commit() replaces.
   bool replaces_others() const { return slots_.has_others(); }
+  // Whether open() has found a slot of the storage that was written to, and holds no state that this version can read.
+  bool finds_damage() const { return slots_.has_damaged(); }
   // CRC-32 of the parameters in force that are not the image's, where the state is in memory.
   uint32_t checksum() const;
   bool is_running() const { return stage_ != Stage::idle; }

@@ -91,4 +91,14 @@ int32_t LearnerSamples::count(Use use, int32_t* list) const {
   return found;
 }
 
+bool LearnerSamples::has_classes() const {
+  int32_t last = no_label;
+  for (int32_t i = next(0, Use::head); i < count_; i = next(i + 1, Use::head)) {
+    const int32_t label = records_[i].label;
+    if (last != no_label && label != last) return true;
+    last = label;
+  }
+  return false;
+}
+
 }  // namespace pmt

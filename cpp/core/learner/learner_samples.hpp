@@ -59,6 +59,8 @@ class LearnerSamples {
   int32_t next(int32_t sample, Use use) const;
   // How many there are, and which, where there is a list to write.
   int32_t count(Use use, int32_t* list = nullptr) const;
+  // Whether samples to train on have different labels.
+  bool has_classes() const;
 
  private:
   Status read_frame(int32_t sample, void* frame) const;

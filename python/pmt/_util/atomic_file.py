@@ -74,6 +74,8 @@ def write_remedy(error: OSError) -> str:
     """Return the remedy for a file that could not be written."""
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return "choose a folder that you may write to"
+    if error.errno == errno.EISDIR:
+        return "name a file in it"
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return "free some space or choose another folder"
     return "choose another folder"

@@ -81,9 +81,18 @@ def _whole(value: float) -> int:
     return int(value)
 
 
+# Options that functions of Python call otherwise.
+_FLAGS = {
+    "keeps_activations": "--keep-activations",
+    "keeps_confirmed": "--keep-confirmed",
+    "like": "--as",
+    "lock": "--from",
+}
+
+
 def flag(name: str) -> str:
     """Return the argument of an option."""
-    return f"--{name.replace('_', '-')}"
+    return _FLAGS.get(name, f"--{name.replace('_', '-')}")
 
 
 def call(function: Callable[..., Result], arguments: argparse.Namespace, /, **given: Any) -> Result:

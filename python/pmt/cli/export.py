@@ -257,8 +257,7 @@ def _exported_learner(arguments: argparse.Namespace) -> LearnerExport:
         kind, known = "--inference", _OF_INFERENCE
     others = sorted(_given(arguments).keys() - known - {"run", "default_of"})
     if others:
-        shown = "--from" if others[0] == "lock" else flag(others[0])
-        raise ValueError(f"{shown} does not go with {kind}")
+        raise ValueError(f"{flag(others[0])} does not go with {kind}")
     unused = sorted({"preset", "method"} & _given(arguments).keys())
     if unused and not chosen:
         raise ValueError(

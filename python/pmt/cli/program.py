@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import signal
 import stat
 import sys
@@ -151,6 +152,9 @@ def _run(argv: Sequence[str] | None, closed: Sequence[str]) -> int:
         return EXIT_BAD_INPUT
 
 
+_SET_FLAG = re.compile(r"(--[a-z-]+)=True\b")  # an option without a value on the command line
+
+
 @contextmanager
 def _warnings_as_lines() -> Iterator[None]:
     """Print a warning as errors are printed, each once, options by their flags."""
@@ -181,7 +185,7 @@ def describe(error: BaseException, arguments: Container[str] = ()) -> str:
         remedies = [text for name, text in _SAVES_MEMORY.items() if name in arguments]
         return f"not enough memory{'; use ' if remedies else ''}{' or '.join(remedies)}"
     if isinstance(error, OptionError):
-        text = error.named(flag)
+        text = _SET_FLAG.sub(r"\1", error.named(flag))
     elif isinstance(error, TableError):
         text = error.message
     elif isinstance(error, OSError) and error.strerror:

@@ -73,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
-    memory = parse_size("--memory", arguments.memory)
+    memory = parse_size("memory", arguments.memory)
     path = check_folder("--out", arguments.out)
     chosen = call(
         choose_scheme,

@@ -231,6 +231,12 @@ def stream(
     test = _labeled(model, test, "test")
     if data is not None and labeled:
         data = _labeled(model, data, "data")
+    for argument, images in (("data", data), ("test", test)):
+        if model.input_stage is not None and images is not None and not images.has_pixels:
+            raise TypeError(
+                f"{argument} holds {images.images.dtype} inputs, and the board's input stage takes "
+                "uint8 pixels: give those, or export a model without the stage"
+            )
     if port is None:
         link = emulated_board(place, pipe=pipe, counts=counts)
     else:
@@ -373,7 +379,8 @@ class _Session:
         try:
             call()
         except ValueError as error:
-            self._compare(reply, f"error: {error}")
+            # The host's error names arguments of Python; the board's, only what is wrong.
+            self._compare(reply, reply if reply.startswith("error: ") else f"error: {error}")
             return False
         return self._compare(reply, "ok")
 

@@ -41,6 +41,13 @@ def prepared_inputs(core: _core.Model, images: Array, threads: int = 0) -> Int8A
             frames = images_in_shape(images, image_shape(core))
             return core.run_stage(np.ascontiguousarray(frames), threads)
         return _from_pixels(core, images)
+    if images.dtype == np.float32 and core.frame_size is not None:
+        frame = ", ".join(map(str, image_shape(core)))
+        raise TypeError(
+            f"images is {kind_of(images)}, and the model has an input stage, which takes uint8 "
+            f"pixels 0..255 of shape (N, {frame}): give these, int8 inputs of the network behind "
+            "the stage, or a model without one, see with_input_stage(None) and --no-input"
+        )
     shaped = inputs_in_shape(images, core.input_shape)
     return shaped if shaped.dtype == np.int8 else _quantized(core, shaped)
 
@@ -108,8 +115,8 @@ def check_floats(core: _core.Model, images: Array, name: str, *, stacklevel: int
 
     Or where they are pixels of 0..1 or 0..255, and the model reads others.
     """
-    if images.dtype != np.float32 or not images.size:
-        return
+    if images.dtype != np.float32 or not images.size or core.frame_size is not None:
+        return  # an input stage refuses floats
     inputs = images[:: -(-len(images) // _CHECKED)]
     if _warn_of_pixels(core, name, inputs, stacklevel + 1):
         return

@@ -300,8 +300,9 @@ class Model(Layers):
         images : ndarray of uint8, float32 or int8, shape (N, height, width, channels)
             uint8: pixels 0..255, of the model's :attr:`image_shape`; gray ones may lack the last
             axis where the model takes one channel. float32: inputs that are not pixels, in the real
-            numbers that the network was trained on. int8: the network's own input, which stays as
-            it is.
+            numbers that the network was trained on; not of a model with an :attr:`input_stage`,
+            which takes pixels. int8: the network's own input, which stays as it is: behind an
+            input stage, in :attr:`input_shape`.
             Axes of length 1 of inputs that are not pixels may be left out: (N, 49, 10) is read by
             a model of (49, 10, 1).
         threads : int
@@ -317,7 +318,8 @@ class Model(Layers):
         Raises
         ------
         TypeError
-            If the dtype is another one, or pixels are given to a model of more than 4 channels.
+            If the dtype is another one, pixels are given to a model of more than 4 channels, or
+            floats to one with an input stage.
         ValueError
             If the shape is not the model's, or a value is not finite.
         """
@@ -540,8 +542,8 @@ class Model(Layers):
         ----------
         dataset : Dataset or tuple of two arrays, or images
             Images and labels. As arrays, images of shape (N, height, width, channels): uint8
-            pixels 0..255, int8 inputs of the network, or float inputs before quantization; and
-            integer labels of shape (N,), 0 to the number of classes - 1.
+            pixels 0..255, int8 inputs of the network (behind an input stage), or float inputs
+            before quantization; and integer labels of shape (N,), 0 to the number of classes - 1.
         labels : array_like of int, optional
             The labels, where ``dataset`` is the images alone.
         threads : int
@@ -557,8 +559,8 @@ class Model(Layers):
         ------
         TypeError
             If ``dataset`` is neither a data set nor a tuple of two arrays, an array has another
-            dtype, pixels are given to a model of more than 4 channels, or ``threads`` is not an
-            integer.
+            dtype, pixels are given to a model of more than 4 channels or floats to one with an
+            input stage, or ``threads`` is not an integer.
         ValueError
             If the model gives features, the images have another shape than the model's input, a
             value is not finite, a label has no class in the model, there are no class labels, or

@@ -334,8 +334,8 @@ class DataSource:
             )
         try:
             model.prepare(data.images[:1])
-        except ValueError as error:
-            raise ValueError(f"{self.data}: {error}") from None
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{self.data}: {error}") from None
 
     def _prepared(self, data: Dataset, split: str, model: Model, limit: int) -> Dataset:
         both = (data, None) if self.stored(split) is None else (None, data)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -21,12 +21,15 @@ from pmt._util.arrays import FloatArray
 from pmt._util.checks import (
     checked_array,
     checked_flag,
+    checked_integer,
     checked_path,
     checked_range,
     checked_word,
     kind_of,
+    warn_of_argument,
 )
 from pmt._util.text import counted, table
+from pmt.errors import OptionError
 from pmt.model import Model
 from pmt.model.input_conversion import images_in_shape
 from pmt.model.model import check_model
@@ -150,7 +153,12 @@ class Learner:
     storage : str or path, optional
         File that holds states beyond this process, made where it is missing; of one model, of the
         same layers to train, and with or without windows. It is this learner's alone; a newer one
-        of this process takes it over.
+        of this process takes it over, which is no boot of a state on trial.
+
+    Warns
+    -----
+    UserWarning
+        If a state in the file is damaged, or of another version of pmt.
 
     Raises
     ------
@@ -200,13 +208,24 @@ class Learner:
         sizes = (image, clean, windows, choose_input, samples, held_out, *keeps, epochs)
         self._states = None if place is None else StateFile(place)
         with self._storing():
-            self._core = _core.Learner(*sizes, b"" if place is None else os.fsencode(place))
+            stored = b"" if place is None else os.fsencode(place)
+            goes_on = self._states is not None and self._states.trial_goes_on
+            self._core = _core.Learner(*sizes, stored, goes_on)
         if self._core.replaces_others:
             raise ValueError(
                 f"storage={str(place)!r} holds states of another model, of other layers to train, "
                 "or of another choice of windows= or choose_input=: choose another file"
             )
+        if self._core.finds_damage:
+            warn_of_argument(
+                UserWarning(
+                    f"storage={str(place)!r} holds a state that is damaged, or of another version "
+                    f"of pmt, and the {self.in_force} one is in force; bring back a copy of the "
+                    "file, or go on: commit() may write over it"
+                )
+            )
         self._sizes, self._samples, self._clean = sizes, samples, clean
+        self._overwrites = not keeps_confirmed and self._states is None
 
     def observe(
         self,
@@ -220,18 +239,21 @@ class Learner:
         Parameters
         ----------
         images : ndarray of uint8, shape (N, height, width, channels)
-            Pixels 0..255, of the model's :attr:`pmt.Model.image_shape`.
+            Pixels 0..255, of the model's :attr:`pmt.Model.image_shape`; or other inputs, see
+            :meth:`pmt.Model.prepare`, but not where filters are chosen.
         labels : array of int, shape (N,), optional
             Classes, -1 where one is not known; by default none is.
         role : {"automatic", "train", "hold_out"}
             What they are for; ``"automatic"`` holds out a fifth of the labeled ones, of every
-            class about a fifth.
+            class about a fifth, and ``"hold_out"`` takes labeled ones alone.
 
         Raises
         ------
+        TypeError, ValueError
+            As :meth:`pmt.Model.prepare`, or if a phase runs, or a label is missing or outside the
+            classes.
         ValueError
-            If a phase runs, a label is outside the classes, or there is no room; those before are
-            taken in.
+            If there is no room; those before are taken in.
         """
         checked_word("role", role, _core.LEARNER_ROLES)
         self._need_samples("observe()")
@@ -240,10 +262,20 @@ class Learner:
         given = np.full(len(inputs), -1) if labels is None else checked_array("labels", labels)
         if given.dtype.kind not in "iu":
             raise TypeError(f"labels must be integers, got {given.dtype}")
+        if role == "hold_out" and (labels is None or (given < 0).any()):
+            raise ValueError(
+                "role='hold_out' needs a label for each image, by which states are compared, and "
+                f"{'labels are not given' if labels is None else 'some are -1'}: give them, or "
+                "take role='automatic'"
+            )
         self._core.observe(inputs, np.ascontiguousarray(given, np.int64), role)
 
     def predict(self, images: npt.NDArray[np.uint8]) -> LearnedPredictions:
-        """Predict by the state in force, also between two slices of a phase."""
+        """Predict by the state in force, also between two slices of a phase.
+
+        Images are those of :meth:`observe`.
+        """
+        self._need_force("predict()")
         return LearnedPredictions(*self._core.predict(self._inputs(images)))
 
     def begin(self, phase: str = "all") -> None:
@@ -268,11 +300,26 @@ class Learner:
         self._refuse_while_running("begin()")
         if self.on_trial:
             raise ValueError("begin() needs a state that is confirmed: confirm() or roll_back()")
+        if self._overwrites and self.in_force != "original":
+            raise ValueError(
+                "begin() would overwrite the state in force for good: give keeps_confirmed=True, "
+                "or a storage="
+            )
         if phase == "align" and self._clean is None:
             raise ValueError(
                 "phase='align' needs a model with statistics of clean images, and this learner's "
                 "holds none; make one of pmt.statistics(model, images) (pmt statistics), which "
                 "adds them"
+            )
+        if phase == "input" and not self._takes_frames:
+            raise ValueError(
+                "phase='input' needs a learner of choose_input=True, whose samples are frames of "
+                "the camera; make one, or take phase='align'"
+            )
+        if phase in ("head", "head_alone") and not self._model.core.has_linear_head:
+            raise ValueError(
+                f"phase={phase!r}: the model's last layer is not a linear head (fully connected), "
+                "which alone can be solved; take phase='align'"
             )
         self._core.begin(phase)
 
@@ -382,6 +429,7 @@ class Learner:
         It is refused where :meth:`predict` is. A learner made of it aligns once
         :func:`pmt.statistics` has added statistics.
         """
+        self._need_force("model()")
         model = Model(self._core.image_in_force())
         section = self._core.stage_in_force()
         return model.with_input_stage(read_stage(section)) if section else model
@@ -408,8 +456,21 @@ class Learner:
         if self._samples == 0:
             raise ValueError(f"{call} needs samples: the learner has samples=0, and only predicts")
 
-    def _storing(self) -> AbstractContextManager[None]:
-        return nullcontext() if self._states is None else self._states.storing()
+    @contextmanager
+    def _storing(self) -> Iterator[None]:
+        if self._states is None:
+            yield
+            return
+        with self._states.storing():
+            yield
+        self._states.on_trial = self.on_trial
+
+    def _need_force(self, call: str) -> None:
+        if not self._core.has_force:
+            raise ValueError(
+                f"{call} needs the state in force, which a phase has overwritten, for the learner "
+                "has keeps_confirmed=False: commit() its candidate, or cancel()"
+            )
 
     def _need_trial(self, call: str) -> None:
         if not self.on_trial:
@@ -423,16 +484,21 @@ def learner_room(
 
     Without samples, arguments of learning must be None.
     """
-    samples = checked_range("samples", samples, 0, _MOST_SAMPLES)
+    samples = checked_integer("samples", samples)
+    if not 0 <= samples <= _MOST_SAMPLES:
+        raise OptionError("samples", f"={samples} must be 0..{_MOST_SAMPLES}")
     for name, value in {"held_out": held_out or None, **of_learning}.items():
         if samples == 0 and value is not None:
-            raise ValueError(f"{name}= cannot be given with samples=0, which learns nothing")
+            rule = "=0, which learns nothing"
+            raise OptionError(name, "= cannot be given with ", "samples", rule)
     if choose_input and samples < _core.INPUT_FEWEST_IMAGES:
-        raise ValueError(
-            f"samples={samples}: filters are chosen on {_core.INPUT_FEWEST_IMAGES} or more"
-        )
-    most = samples // _HELD_OUT if held_out is None else held_out
-    return samples, checked_range("held_out", most, 0, samples)
+        rule = f"={samples}: filters are chosen on {_core.INPUT_FEWEST_IMAGES} or more; raise it"
+        raise OptionError("samples", f"{rule}, or leave out ", "choose_input")
+    most = samples // _HELD_OUT if held_out is None else checked_integer("held_out", held_out)
+    if not 0 <= most <= samples:
+        rule = f"={most} must be 0..{samples}, the number of "
+        raise OptionError("held_out", rule, "samples", "; lower it")
+    return samples, most
 
 
 def epochs_of(
@@ -453,9 +519,10 @@ def check_clean(clean: object, choose_input: bool, keeps_activations: bool) -> N
         ("keeps_activations", keeps_activations, "keeps what alignment reads"),
     ):
         if is_given and clean is None:
-            raise ValueError(
-                f"{name}=True {use}, and the model holds no statistics of clean images to align "
-                "to; pmt.statistics(model, images) (pmt statistics) adds them, or leave it out"
+            raise OptionError(
+                name,
+                f"=True {use}, and the model holds no statistics of clean images to align to; "
+                "pmt.statistics(model, images) (pmt statistics) adds them, or leave it out",
             )
 
 
@@ -494,9 +561,10 @@ def learner_image(
         )
     statistics = stored_statistics(model) if samples > 0 else None
     if windows and (statistics is None or not _has_windows(model, statistics)):
-        raise ValueError(
-            "windows=True aligns windows, and the model holds no statistics of those of clean "
-            "images; pmt.statistics(model, images) (pmt statistics) adds them, or leave it out"
+        raise OptionError(
+            "windows",
+            "=True aligns windows, and the model holds no statistics of those of clean images; "
+            "pmt.statistics(model, images) (pmt statistics) adds them, or leave it out",
         )
     clean = None if statistics is None else _clean(model, statistics, windows)
     return without_statistics(model).image(), clean

@@ -21,24 +21,34 @@ class StateFile:
     """A file of states, until it is collected or a newer one of this process takes its place.
 
     A FolderBusyError says that another process holds the file, a ValueError that it is a device or
-    the like, another OSError that it cannot be there.
+    the like or has several names, another OSError that it cannot be there. ``on_trial`` is what its
+    learner says of the state in force; ``trial_goes_on``, what that of the file taken over said.
     """
 
     _open: ClassVar[WeakValueDictionary[Path, StateFile]] = WeakValueDictionary()
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
+        self.on_trial = self.trial_goes_on = False
         self._lock: FolderLock | None = None
         self._process = os.getpid()
         real = Path(os.path.realpath(path))
         if real.exists() and not (real.is_file() or real.is_dir()):
             raise ValueError(f"storage={str(path)!r} is no regular file: choose another file")
         with explaining(_PROBLEM, path), real.open("a+b") as file:  # made where it is missing
-            self._file = _identity(os.fstat(file.fileno()))
+            found = os.fstat(file.fileno())
+        self._file = _identity(found)
+        if found.st_nlink > 1:  # the lock is of a name
+            raise ValueError(
+                f"storage={str(path)!r} has {found.st_nlink} names (hard links), and a file of "
+                "states has one, so that two learners cannot write to it: copy it and give the "
+                "copy"
+            )
         earlier = self._open.get(real)
         if earlier is not None and earlier._is_this_process_s:
             # Such as that of a notebook's cell that runs again.
             self._lock, earlier._lock = earlier._lock, None
+            self.trial_goes_on = earlier.on_trial  # nothing was reset
         else:
             lock = FolderLock(real.with_name(f"{real.name}.lock"), of_thread=False)
             lock.take(f"storage={str(path)!r}", "file")

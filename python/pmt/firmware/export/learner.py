@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from pmt import _core
-from pmt._util.checks import checked_flag, checked_word
+from pmt._util.checks import checked_flag
 from pmt._util.text import counted, table
-from pmt.errors import TableError
+from pmt.errors import OptionError, TableError
 from pmt.firmware.export import layout
 from pmt.firmware.export.folder import LEARNER_FILE, checked_out, write_project
 from pmt.firmware.export.linked import LINKED_NAME, LinkedParts, linked_parts
@@ -242,9 +242,10 @@ def export_learner(
         checked_flag(name, flag)
     board = find_target(target, like)
     if "stm32" not in board.drivers and not (board.folder / "serial.cpp").is_file():
-        raise ValueError(
-            f"target={board.name!r} has no serial line that a learner could read (serial.cpp in "
-            "its folder): take qemu-mps2-an500, or call pmt::Learner from your own program"
+        raise OptionError(
+            "target",
+            f"={board.name!r} has no serial line that a learner could read (serial.cpp in its "
+            "folder): take qemu-mps2-an500, or call pmt::Learner from your own program",
         )
     samples, held_out = learner_room(
         samples,
@@ -254,9 +255,10 @@ def export_learner(
         windows=windows or None,
         keeps_activations=keeps_activations or None,
     )
-    if frames is not None:
-        checked_word("frames", frames, FRAMES)
-    checked_word("states", states, STATES)
+    if frames is not None and frames not in FRAMES:
+        raise OptionError("frames", f"={frames!r} must be one of {', '.join(FRAMES)}")
+    if states not in STATES:
+        raise OptionError("states", f"={states!r} must be one of {', '.join(STATES)}")
     if states == "flash":
         board = _below_states(board)
     place = checked_out(out, force=force, learner=True)
@@ -325,10 +327,11 @@ def _below_states(board: Target) -> Target:
     """Return a board with the flash that the program has below the states of a learner."""
     states, flash = board.state_flash, board.flash
     if states is None:
-        raise ValueError(
-            "states='flash' needs a chip whose flash pmt can write above the program, such as that "
-            f"of stm32f746g-disco, and {board.name} has none: take states='card'"
+        rule = (
+            "='flash' needs a chip whose flash pmt can write above the program, such as that of "
+            f"stm32f746g-disco, and {board.name} has none: take "
         )
+        raise OptionError("states", rule, "states", "='card'")
     size = min(flash.bytes, states.origin - flash.origin)
     return replace(board, flash=Region(flash.origin, size))
 
@@ -336,18 +339,18 @@ def _below_states(board: Target) -> Target:
 def _check_fits(report: LearnerExport, board: Target) -> None:
     slot = (board.state_flash or board.flash).bytes // 2
     if report.states == "flash" and _state_bytes(report) > slot:
-        raise ValueError(
-            f"states='flash' has {slot:,} bytes for a state, which takes up to "
-            f"{_state_bytes(report):,}: take states='card'"
-        )
+        rule = f"='flash' has {slot:,} bytes for a state, which takes up to "
+        raise OptionError("states", f"{rule}{_state_bytes(report):,}: take ", "states", "='card'")
     for name, used, budget in (
         ("RAM", report.ram_used, report.ram_bytes),
         ("flash", report.flash_used, report.flash_bytes),
     ):
         if used > budget:
             kind, remedy = "learner", "take fewer samples"
-            if report.windows or report.frames != "host":
-                remedy += ", or no windows" if report.windows else ", or frames='host'"
+            if report.windows:
+                remedy += ", or no windows"
+            elif report.frames != "host":
+                remedy += ", or frames='host' (--frames host)"
             if report.samples == 0:
                 kind, remedy = "program", "take a larger board, or a smaller model"
             raise TableError(
@@ -374,10 +377,8 @@ def _states_check(report: LearnerExport, board: Target) -> str:
 
 def _check_external(board: Target, used: int, wanted: bool) -> None:
     if wanted and board.external is None:
-        raise ValueError(
-            f"keeps_activations: {board.name!r} has no external memory; add [external] to its "
-            "target.toml, or leave it out"
-        )
+        rule = f": {board.name!r} has no external memory; add [external] to its target.toml"
+        raise OptionError("keeps_activations", f"{rule}, or leave it out")
     if board.external is not None and used > board.external.bytes:
         raise ValueError(
             f"the activations take {used:,} bytes of external memory, and {board.name!r} has "

@@ -13,7 +13,7 @@ from pmt._util.checks import checked_path
 from pmt._util.native_files import firmware_folder
 from pmt._util.parsing import parse_toml
 from pmt._util.text import did_you_mean
-from pmt.errors import FileError, MissingFileError
+from pmt.errors import FileError, MissingFileError, OptionError
 
 # Armv7E-M and Armv8-M with the DSP extension; core/kernels/dsp.hpp asks the compiler the same.
 _DSP = {f"-mcpu=cortex-{core}" for core in ("m4", "m7", "m33")}
@@ -94,8 +94,8 @@ class Target:
             ("RAM", self.ram.bytes, other.ram.bytes),
         ):
             if theirs > mine:
-                raise ValueError(
-                    f"as={other.name!r} has {theirs} bytes of {name}, {self.name} only {mine}"
+                raise OptionError(
+                    "like", f"={other.name!r} has {theirs} bytes of {name}, {self.name} only {mine}"
                 )
         return dataclasses.replace(
             self,
@@ -119,22 +119,26 @@ def find_target(target: str, like: str | None = None) -> Target:
     FileNotFoundError that there is no such file.
     """
     if like is not None:
-        return find_target(target).limited_to(find_target(like))
+        return _found(target, "target").limited_to(_found(like, "like"))
+    return _found(target, "target")
+
+
+def _found(target: str, argument: str) -> Target:
     boards = firmware_folder() / "boards"
     if isinstance(target, str) and target in targets():
         return read_target(boards / target / "target.toml", boards)
-    path = checked_path("target", target)
+    path = checked_path(argument, target)
     if path.suffix == ".toml":
         if not path.is_file():
             raise MissingFileError(
-                f"target={target!r}: no such file; check the path, or choose one of "
+                f"{argument}={target!r}: no such file; check the path, or choose one of "
                 f"{', '.join(targets())}"
             )
         return read_target(path.resolve(), boards)
     remedy = did_you_mean(str(target), targets())
     if not remedy.endswith("?"):
         remedy += ", or give the path of a TOML file that describes a board"
-    raise ValueError(f"target={target!r} is unknown{remedy}")
+    raise OptionError(argument, f"={target!r} is unknown{remedy}")
 
 
 def target_names(boards: Path) -> tuple[str, ...]:
@@ -335,9 +339,10 @@ def parse_size(name: str, value: str | int) -> int:
     match = re.fullmatch(r"([0-9]+)\s*([KM]?)(?:i?B)?", str(value).strip(), re.IGNORECASE)
     size = int(match[1]) * _UNITS[match[2].upper()] if match else 0
     if size < 1:
-        raise ValueError(f"{name}={value!r} must be a number of bytes, such as 262144, 256K or 1M")
+        rule = "must be a number of bytes, such as 262144, 256K or 1M"
+        raise OptionError(name, f"={value!r} {rule}")
     if size > _ADDRESSES:
-        raise ValueError(f"{name}={value!r} must be at most 4096M, all that 32 bits address")
+        raise OptionError(name, f"={value!r} must be at most 4096M, all that 32 bits address")
     return size
 
 

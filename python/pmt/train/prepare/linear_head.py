@@ -6,8 +6,8 @@ whose head fits its features is trained from a better start: linear probing, the
 et al. 2022, arXiv:2202.10054).
 
 The core's solver holds the head to the old one as strongly as cross-validation on the features
-favors, and writes it as int8 weights with scales of their own. The int8 output then has a
-range for the logits of the images that it was solved on.
+favors, leaves classes that no label names as they are, and writes int8 weights with scales of their
+own. The int8 output then has a range for the logits of the images that it was solved on.
 """
 
 from dataclasses import dataclass

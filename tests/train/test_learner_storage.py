@@ -1,0 +1,125 @@
+"""The file that holds a learner's states: whose it is, what a boot is, what is damaged."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+import pmt
+from pmt import corruptions, datasets
+
+
+@pytest.fixture(scope="module")
+def model():
+    """The bundled network with statistics of clean images."""
+    return pmt.statistics(pmt.load("fashion_mnist_dscnn"), datasets.bundled("train").images[-64:])
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    return corruptions.corrupt(datasets.bundled("train").take(20), "impulse_noise", 5, seed=0)
+
+
+def committed(model, noisy, place, confirm=False):
+    """Return a learner whose aligned state is in a storage."""
+    learner = pmt.Learner(model, samples=20, storage=place)
+    learner.observe(noisy.images)
+    learner.learn("align")
+    learner.commit()
+    if confirm:
+        learner.confirm()
+    return learner
+
+
+@pytest.mark.skipif(not hasattr(os, "link"), reason="the system has no hard links")
+def test_a_storage_of_several_names_is_refused(model, noisy, tmp_path):
+    place, other = tmp_path / "states.bin", tmp_path / "other.bin"
+    learner = committed(model, noisy, place)
+    os.link(place, other)
+    before = place.read_bytes()
+    for name in (other, place):
+        rule = f"storage='{re.escape(str(name))}' has 2 names .*: copy it and give the copy"
+        with pytest.raises(ValueError, match=rule):
+            pmt.Learner(model, samples=20, storage=name)
+    assert place.read_bytes() == before
+    learner.confirm()  # it was there first
+    place.unlink()
+    again = pmt.Learner(model, samples=20, storage=other)
+    assert (again.in_force, again.on_trial) == ("aligned", False)
+
+
+def test_a_takeover_is_no_boot_of_a_trial(model, noisy, tmp_path):
+    place = tmp_path / "states.bin"
+    learner = committed(model, noisy, place)
+    checksum, before = learner.checksum, place.read_bytes()
+    for _ in range(5):
+        learner = pmt.Learner(model, samples=20, storage=place)
+        assert (learner.in_force, learner.on_trial) == ("aligned", True)
+    assert learner.checksum == checksum
+    assert place.read_bytes() == before
+    learner.roll_back()
+    assert pmt.Learner(model, samples=20, storage=place).in_force == "original"
+
+
+def test_a_trial_that_was_given_up_does_not_come_back_by_a_takeover(model, noisy, tmp_path):
+    place = tmp_path / "states.bin"
+    learner = committed(model, noisy, place)
+    for _ in range(3):
+        del learner
+        learner = pmt.Learner(model, samples=20, storage=place)
+        assert learner.on_trial
+        learner = pmt.Learner(model, samples=20, storage=place)
+        assert learner.on_trial
+    del learner
+    for _ in range(2):
+        learner = pmt.Learner(model, samples=20, storage=place)
+        assert (learner.in_force, learner.on_trial) == ("original", False)
+
+
+def test_another_process_boots_a_trial(model, noisy, tmp_path):
+    place, network = tmp_path / "states.bin", tmp_path / "model.pmt"
+    model.save(network)
+    committed(model, noisy, place)
+    program = (
+        "import pmt; learner = pmt.Learner("
+        f"pmt.load({str(network)!r}), samples=20, storage={str(place)!r}); print(learner.in_force)"
+    )
+    told = [
+        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+        for _ in range(4)
+    ]
+    assert [each.stdout.strip() for each in told] == [*["aligned"] * 3, "original"]
+
+
+@pytest.mark.parametrize("at", [20, 400])  # in the header, in the state
+def test_a_damaged_state_is_told(model, noisy, tmp_path, at):
+    place = tmp_path / "states.bin"
+    committed(model, noisy, place, confirm=True)
+    good = bytearray(place.read_bytes())
+    good[at] ^= 1
+    place.write_bytes(good)
+    rule = r"states.bin' holds a state that is damaged, .* the original one is in force; bring back"
+    with pytest.warns(UserWarning, match=rule) as told:
+        learner = pmt.Learner(model, samples=20, storage=place)
+    assert told[0].filename == __file__
+    assert learner.in_force == "original"
+
+
+def test_files_without_a_state_are_no_damage(model, noisy, tmp_path, recwarn):
+    for content in (None, b"", bytes(1000), b"\xff" * 100_000):
+        place = tmp_path / "states.bin"
+        place.unlink(missing_ok=True)
+        if content is not None:
+            place.write_bytes(content)
+        learner = committed(model, noisy, place)
+        learner.roll_back()
+        assert pmt.Learner(model, samples=20, storage=place).in_force == "original"
+        del learner
+    assert [str(each.message) for each in recwarn] == []
+
+
+def test_a_folder_is_no_storage(model, tmp_path):
+    with pytest.raises(OSError, match=r"could not be stored \(Is a directory\); name a file in it"):
+        pmt.Learner(model, samples=20, storage=tmp_path)
