@@ -32,10 +32,6 @@ if TYPE_CHECKING:
 else:
     __getattr__ = lazy_names(
         __name__,
-        (
-            *("firmware", "formats", "net", "plots", "profiling", "protocol"),
-            *("quantization", "sheets", "sklearn", "train"),
-        ),
         {
             "export": "pmt.firmware.export",
             "export_learner": "pmt.firmware.export",

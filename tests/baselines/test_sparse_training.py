@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from networks import bright_dataset, pixels, random_dataset, residual_network, smooth_network
+from networks import bright_dataset, random_dataset, residual_network, smooth_network
 from toy_trainer import Stop, stop_at
 from trained_weights import weight_masks
 
@@ -67,12 +67,6 @@ def test_potentials_sum_over_positions_before_the_square():
     assert (found[3][silent] == 0).all()
     whole = channel_potentials(model, prepared, data.labels, [1, 3])
     np.testing.assert_allclose(found[3], whole[3], rtol=1e-5)
-
-
-def test_potentials_need_images():
-    model = residual_network()
-    with pytest.raises(ValueError, match="0 images and 0 labels"):
-        channel_potentials(model, model.prepare(pixels(model, 1))[:0], np.zeros(0, np.int64), [1])
 
 
 def test_mcutrain_changes_what_its_scheme_says(tmp_path):

@@ -78,7 +78,7 @@ def test_a_scheme_survives_its_file(tmp_path):
 def test_published_schemes_are_refused_elsewhere():
     with pytest.raises(ValueError, match="42 convolutions, this model has 2"):
         published_scheme(chain(), "99KB")
-    with pytest.raises(ValueError, match="scheme='1KB' is unknown; choose one of 49KB"):
+    with pytest.raises(ValueError, match="scheme='1KB' is unknown; did you mean '148KB'"):
         published_scheme(chain(), "1KB")
 
 
@@ -166,8 +166,6 @@ def test_layers_that_are_passed_keep_their_masks():
 def test_the_last_layers_before_the_head_are_inspected():
     assert inspected_layers(residual_network(), 2) == [3, 5]
     assert inspected_layers(residual_network(), 99) == [0, 1, 2, 3, 5]
-    with pytest.raises(ValueError, match="inspect=0 must be 1 layer or more"):
-        inspected_layers(residual_network(), 0)
 
 
 def test_every_name_of_the_package_is_there():

@@ -263,7 +263,7 @@ BAD_INPUT = {
     "no data": ("eval {model} --data {out}", "{out}: no such file or folder; check the path"),
     "no model": ("eval {out}.pmt --data {data}", "MODEL '{out}.pmt': there is no such file"),
     "split": ("eval {model} --data {data} --split valid",
-              "--split='valid' must be 'train' or 'test'"),
+              "--split='valid' is unknown; choose one of train, test"),
     "queries 0": (
         TRAIN + "--queries 0", "--queries=0 must be 2..4096 (leave-one-out compares two)"
     ),

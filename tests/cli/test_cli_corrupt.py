@@ -379,10 +379,10 @@ def test_a_writer_checks_its_arguments_before_it_makes_the_folder(data, tmp_path
     for more, message in (
         (
             {"constants": "mnist"},
-            "constants='mnist': no such constants; choose one of cifar10, imagenet",
+            "constants='mnist' is unknown; choose one of cifar10, imagenet",
         ),
-        ({"split": "valid"}, "split='valid' must be 'train' or 'test'"),
-        ({"seed": -1}, "seed=-1: a seed is 0 or more"),
+        ({"split": "valid"}, "split='valid' is unknown; choose one of train, test"),
+        ({"seed": -1}, "seed=-1 must be 0 or more"),
     ):
         with pytest.raises(ValueError, match=message):
             ArrayWriter(clean, tmp_path / "out", **more)
@@ -391,7 +391,7 @@ def test_a_writer_checks_its_arguments_before_it_makes_the_folder(data, tmp_path
 
 def test_split_seed():
     assert (split_seed(7, "train"), split_seed(7, "test")) == (7, 8)
-    with pytest.raises(ValueError, match="split='valid' must be 'train' or 'test'"):
+    with pytest.raises(ValueError, match="split='valid' is unknown; choose one of train, test"):
         corruptions.split_seed(0, "valid")
 
 

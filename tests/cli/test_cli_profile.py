@@ -217,7 +217,7 @@ def test_what_does_not_link_says_why(tmp_path, monkeypatch, printed, message):
         program.write_text(f"#!/bin/sh\ncat << 'END'\n{printed}\nEND\nexit 2\n")
         program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    planned = PlannedSizes(16, 4096, 0, 16, 0, LinkedParts({}))
+    planned = PlannedSizes(16, 4096, 0, 16, 0, LinkedParts({}, {}))
     with pytest.raises(ChildProcessError, match=message):
         link_firmware(find_target("stm32h7b3i-dk"), bytes(16), [planned])
 

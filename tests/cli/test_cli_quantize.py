@@ -140,7 +140,7 @@ def test_layers_of_zeros_are_warned_of(tmp_path, reader, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--ranges", "entropy"], "ranges 'entropy' are unknown; choose one of minmax, mse"),
+        (["--ranges", "entropy"], "ranges='entropy' is unknown; choose one of minmax, mse"),
         (["--images", "3"], "the calibration set has 3 images, but must have at least 8"),
         (["--class-names", "a,b"], "--class-names gives 2 names for the 4 logits"),
         (["--input-std", "1;2"], "'1;2' must be one number, or one for each channel"),

@@ -112,9 +112,7 @@ def test_show_of_corruptions(tmp_path, capsys, drawn):
 def test_without_names_all_corruptions_are_shown(tmp_path, capsys, drawn, monkeypatch):
     write_overlays(tmp_path / "frost")
     monkeypatch.setenv("PMT_DATA", str(tmp_path))
-    monkeypatch.setattr(
-        "pmt.sheets.data_sheet.corrupt", lambda images, *arguments, **options: images
-    )
+    monkeypatch.setattr("pmt.corruptions.corrupt", lambda images, *arguments, **options: images)
     data = write_data(tmp_path)
     assert main(["show", str(data), "--corruptions", "--out", str(tmp_path / "s.png")]) == 0
     (sheet,) = drawn
@@ -199,7 +197,7 @@ def test_the_clean_images_stand_beside_the_arrays(tmp_path, drawn):
             ["--model", "fashion_mnist_dscnn", "--size", "8"],
             "--model and --size exclude each other: leave one out",
         ),
-        (["--split", "valid"], "--split='valid' must be 'train' or 'test'"),
+        (["--split", "valid"], "--split='valid' is unknown; choose one of train, test"),
     ],
 )
 def test_bad_arguments(tmp_path, capsys, monkeypatch, more, message):

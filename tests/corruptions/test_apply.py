@@ -119,10 +119,10 @@ IMAGE = np.zeros((1, 4, 4, 3), np.uint8)
         (
             (IMAGE, "rain", 1),
             ValueError,
-            f"name='rain': no such corruption; choose one of {', '.join(names())}$",
+            f"name='rain' is unknown; choose one of {', '.join(names())}$",
         ),
-        ((IMAGE, "fog", 0), ValueError, "severity=0: choose one of 1, 2, 3, 4, 5"),
-        ((IMAGE, "fog", 6), ValueError, "severity=6: choose one of 1, 2, 3, 4, 5"),
+        ((IMAGE, "fog", 0), ValueError, "severity=0 must be 1..5"),
+        ((IMAGE, "fog", 6), ValueError, "severity=6 must be 1..5"),
         ((IMAGE, "fog", 2.5), TypeError, "severity=2.5 must be an integer"),
         ((IMAGE, "fog", True), TypeError, "severity=True must be an integer"),
         ((IMAGE / 1.0, "fog", 1), TypeError, "images is float64: must be a Dataset or a uint8"),
@@ -139,7 +139,7 @@ def test_wrong_arguments(arguments, error, message):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"seed": -1}, ValueError, "seed=-1: a seed is 0 or more"),
+        ({"seed": -1}, ValueError, "seed=-1 must be 0 or more"),
         ({"seed": 1.0}, TypeError, "seed=1.0 must be an integer"),
         ({"indices": [0, 1]}, ValueError, r"indices has shape \(2,\): must be \(1,\)"),
         ({"indices": [-1]}, ValueError, "indices holds -1"),
@@ -147,12 +147,12 @@ def test_wrong_arguments(arguments, error, message):
         (
             {"constants": "cifar"},
             ValueError,
-            "constants='cifar': no such constants; did you mean 'cifar10'",
+            "constants='cifar' is unknown; did you mean 'cifar10'",
         ),
         (
             {"constants": None},
             ValueError,
-            "constants=None: no such constants; choose one of cifar10, imagenet",
+            "constants=None is unknown; choose one of cifar10, imagenet",
         ),
     ],
 )

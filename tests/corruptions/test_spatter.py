@@ -7,7 +7,7 @@ from scipy import ndimage
 
 from pmt.corruptions import corrupt
 from pmt.corruptions.catalog import canny_edges, chamfer_distance
-from pmt.corruptions.weather import RELIEF, Spatter, _correlated, _equalized, spatter
+from pmt.corruptions.weather import RELIEF, Spatter, _equalized, spatter
 
 
 def drawn(edges: np.ndarray) -> list[str]:
@@ -103,7 +103,7 @@ def test_levels_are_spread_as_by_opencv():
 
 def test_the_relief_is_that_of_opencv():
     layers = np.array([[[10, 200, 30, 40], [50, 60, 70, 250], [90, 100, 0, 120]]])
-    relief = np.clip(_correlated(layers, RELIEF), 0, 255)
+    relief = np.clip(ndimage.correlate(layers, RELIEF, mode="mirror"), 0, 255)
     assert relief[0].tolist() == [[10, 255, 250, 40], [0, 0, 70, 255], [90, 50, 255, 120]]
 
 

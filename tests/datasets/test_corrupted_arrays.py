@@ -91,9 +91,9 @@ def test_clean_reading_of_corrupted_arrays_says_how(tmp_path):
         match=r"snow.npy: no such file \(the folder has fog, jpeg_compression\); add it",
     ):
         load_corrupted(folder, "snow", 1)
-    with pytest.raises(ValueError, match="severity=6: choose one of 1, 2, 3, 4, 5"):
+    with pytest.raises(ValueError, match=r"severity=6 must be 1\.\.5"):
         load_corrupted(folder, "fog", 6)
-    with pytest.raises(ValueError, match="split='valid' must be 'train' or 'test'"):
+    with pytest.raises(ValueError, match="split='valid' is unknown; choose one of train, test"):
         load_corrupted(folder, "fog", 1, split="valid")
 
 

@@ -262,7 +262,7 @@ def test_coarse_labels_elsewhere_are_refused(tmp_path):
     (tmp_path / "x.npz").write_bytes(b"")
     with pytest.raises(ValueError, match=r"labels='coarse': .*x.npz is not CIFAR-100"):
         load(tmp_path / "x.npz", labels="coarse")
-    with pytest.raises(ValueError, match="labels='rough' must be 'fine' or 'coarse'"):
+    with pytest.raises(ValueError, match="labels='rough' is unknown; choose one of fine, coarse"):
         load(tmp_path, labels="rough")
 
 

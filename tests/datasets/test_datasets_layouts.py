@@ -290,7 +290,7 @@ def test_unknown_paths_splits_and_layouts(tmp_path):
     (tmp_path / "data.csv").write_text("1,2")
     with pytest.raises(ValueError, match=r"data.csv: a file, but not .npz"):
         load(tmp_path / "data.csv")
-    with pytest.raises(ValueError, match="split='valid' must be 'train' or 'test'"):
+    with pytest.raises(ValueError, match="split='valid' is unknown; choose one of train, test"):
         load(tmp_path, split="valid")
     with pytest.raises(TypeError, match="class_names='ab'"):
         load(tmp_path, class_names="ab")

@@ -259,8 +259,8 @@ def test_simulated_motion_is_the_same_every_time_and_drifts():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"split": "valid"}, "split='valid' must be 'train' or 'test'"),
-        ({"windows": 0}, "windows=0 must be 1 or more"),
+        ({"split": "valid"}, "split='valid' is unknown; choose one of train, test"),
+        ({"windows": 0}, "windows=0 must be 1..1000000"),
         ({"drift": np.nan}, "drift=nan must be a finite number, for example 1.0"),
     ],
 )

@@ -149,7 +149,7 @@ def labels(data):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Filter("median", 3), "filter 'median' is unknown; choose one of switching_median"),
+        (lambda: Filter("median", 3), "name='median' is unknown; choose one of switching_median"),
         (lambda: Filter("sharpening", 0), r"strength of sharpening=0 must be 1\.\.255"),
         (lambda: Filter("tone_curve", -16), r"strength of tone_curve=-16 must be -15\.\.15"),
         (lambda: Filter("tone_curve", 0), "strength of tone_curve=0 changes nothing"),

@@ -132,7 +132,7 @@ def test_the_two_pools_must_differ_in_images_and_noise():
         ({"held_out": 9}, "held_out=9 must be 0 to 8"),
         ({"test_images": 31}, "test_images=31 must be 0 to 30"),
         ({"test_images": -1}, "test_images=-1 must be 0 to 30"),
-        ({"seed": -1}, "seed=-1: a seed is 0 or more"),
+        ({"seed": -1}, "seed=-1 must be 0 or more"),
     ],
 )
 def test_numbers_out_of_range(changes, message):
@@ -142,9 +142,7 @@ def test_numbers_out_of_range(changes, message):
 
 
 def test_unknown_protocols_and_missing_training_images():
-    with pytest.raises(
-        ValueError, match="name='fair': no such protocol; choose one of default, paper"
-    ):
+    with pytest.raises(ValueError, match="name='fair' is unknown; choose one of default, paper"):
         split("fair", pool(60), pool(30))
     with pytest.raises(ValueError, match='train = None: the protocol "default" adapts on'):
         split("default", None, pool(30))
@@ -201,7 +199,7 @@ def test_wilson_interval_holds_the_share_and_mirrors(case):
 def test_wilson_interval_refuses_what_is_no_share():
     with pytest.raises(ValueError, match="count=0"):
         wilson_interval(0, 0)
-    with pytest.raises(ValueError, match="correct=4 must be 0 to count=3"):
+    with pytest.raises(ValueError, match=r"correct=4 must be 0\.\.3"):
         wilson_interval(4, 3)
     with pytest.raises(ValueError, match="z=0"):
         wilson_interval(1, 2, z=0)

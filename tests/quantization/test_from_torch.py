@@ -243,7 +243,7 @@ def test_the_cause_of_an_error_is_kept():
 def test_options_out_of_range():
     with pytest.raises(ValueError, match=r"^images=-1 must be 0\.\."):
         pmt.from_torch(network(), TRAIN, images=-1)
-    with pytest.raises(ValueError, match=r"^ranges 'max' are unknown; choose one of minmax"):
+    with pytest.raises(ValueError, match=r"^ranges='max' is unknown; choose one of minmax"):
         pmt.from_torch(network(), TRAIN, ranges="max")  # type: ignore[arg-type]
     floats = Dataset.from_arrays(TRAIN.images / 255, TRAIN.labels)
     message = "input_std: calibration holds inputs that are not pixels; leave it out"

@@ -144,7 +144,7 @@ def test_batches_shrink_where_activations_are_large():
 
 
 def test_an_unknown_method_is_refused():
-    with pytest.raises(ValueError, match="ranges 'entropy' are unknown; choose one of minmax, mse"):
+    with pytest.raises(ValueError, match="ranges='entropy' is unknown; choose one of minmax, mse"):
         activation_ranges(pixels_through(), np.zeros((8, 1, 1, 1), np.uint8), method="entropy")
 
 

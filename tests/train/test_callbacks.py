@@ -88,7 +88,7 @@ def test_early_stopping_waits_for_a_lower_loss(tmp_path):
         trainer = Toy(losses=[*losses, *flat(9)], epochs=8)
         result = trainer.run(held_out=data(5, 9), callbacks=[stopping])
         assert [epoch["epoch"] for epoch in result.epochs] == [1, 2, 3]
-    with pytest.raises(ValueError, match=r"^patience=0 must be 1 or more epochs$"):
+    with pytest.raises(ValueError, match=r"^patience=0 must be 1 or more$"):
         EarlyStopping(patience=0)
     with pytest.raises(TypeError, match=r"^patience=1.5 must be an integer$"):
         EarlyStopping(patience=1.5)

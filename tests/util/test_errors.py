@@ -65,7 +65,7 @@ def test_a_damaged_model_is_a_file_error(tmp_path, suffix):
 def test_a_bad_argument_of_an_importer_is_no_file_error(tmp_path):
     path = tmp_path / "net.pkl"
     path.write_bytes(b"no network")
-    with pytest.raises(ValueError, match="resolution=1: must be") as caught:
+    with pytest.raises(ValueError, match="resolution=1 must be") as caught:
         pmt.load(path, resolution=1)
     assert not isinstance(caught.value, errors.PmtError)
 

@@ -137,11 +137,12 @@ def checked_integer(argument: str, value: object) -> int:
         raise TypeError(f"{argument}={value!r} must be an integer") from None
 
 
-def checked_range(argument: str, value: object, least: int, most: int) -> int:
-    """Return `value` as an int of least..most, or raise a TypeError or ValueError."""
+def checked_range(argument: str, value: object, least: int, most: int | None = None) -> int:
+    """Return `value` as an int from `least` on, or raise a TypeError or ValueError."""
     checked = checked_integer(argument, value)
-    if not least <= checked <= most:
-        raise ValueError(f"{argument}={checked} must be {least}..{most}")
+    if checked < least or (most is not None and checked > most):
+        rule = f"{least} or more" if most is None else f"{least}..{most}"
+        raise ValueError(f"{argument}={checked} must be {rule}")
     return checked
 
 
@@ -153,37 +154,6 @@ def checked_flag(argument: str, value: object) -> bool:
     return flag
 
 
-def checked_seed(seed: object) -> int:
-    """Return `seed` as an int of at least 0, or raise a TypeError or ValueError."""
-    checked = checked_integer("seed", seed)
-    if checked < 0:
-        raise ValueError(f"seed={checked}: a seed is 0 or more")
-    return checked
-
-
-def checked_samples(samples: object) -> int | None:
-    """Return `samples` as None or an int of at least 1, or raise a TypeError or ValueError."""
-    checked = None if samples is None else checked_integer("samples", samples)
-    if checked is not None and checked < 1:
-        raise ValueError(f"samples={checked} must be 1 or more images")
-    return checked
-
-
-def checked_limit(limit: object) -> int:
-    """Return `limit` as an int of at least 0, or raise a TypeError or ValueError."""
-    checked = checked_integer("limit", limit)
-    if checked < 0:
-        raise ValueError(f"limit={checked} must be 0 (all) or more")
-    return checked
-
-
-def checked_split(split: str) -> str:
-    """Return `split`, or raise a ValueError if it is none of :data:`SPLITS`."""
-    if not isinstance(split, str) or split not in SPLITS:
-        raise ValueError(f"split={split!r} must be {' or '.join(map(repr, SPLITS))}")
-    return split
-
-
 def checked_size(size: int | tuple[int, int] | None) -> tuple[int, int] | None:
     """Return height and width, each at least 1, or None; `size` may be one side of a square."""
     if size is None:
@@ -191,11 +161,7 @@ def checked_size(size: int | tuple[int, int] | None) -> tuple[int, int] | None:
     pair = size if isinstance(size, tuple) else (size, size)
     if len(pair) != 2:
         raise ValueError(f"size={size!r} must be one side or (height, width)")
-    height, width = (checked_integer("size", side) for side in pair)
-    if height < 1 or width < 1:
-        raise ValueError(f"size={size!r}: height and width must be at least 1")
-    if height > _LARGEST_SIDE or width > _LARGEST_SIDE:
-        raise ValueError(f"size={size!r}: height and width must be at most {_LARGEST_SIDE}")
+    height, width = (checked_range("size", side, 1, _LARGEST_SIDE) for side in pair)
     return height, width
 
 

@@ -100,30 +100,11 @@ def load(
 ) -> Any:
     """Read a pickle without running anything it brings along.
 
-    Parameters
-    ----------
-    data : bytes
-        The pickle, any protocol.
-    allowed : mapping
-        The names it may ask for, with what it gets instead.
-    encoding : str
-        Encoding of text that Python 2 wrote; "bytes" keeps it as bytes.
-    instructions : collection of str, optional
-        Names of the instructions it may consist of; by default any.
-    most_instructions : int, optional
-        The most of them, which bounds time and the depth of nested tuples.
-
-    Returns
-    -------
-    object
-        Dicts, lists, tuples, text, bytes, numbers and :class:`PickledArray`.
-
-    Raises
-    ------
-    RefusedError
-        If it asks for anything else.
-    Exception
-        Nearly any, if it is damaged.
+    It gets what `allowed` gives for the names that it asks for; a RefusedError tells of any other
+    name, and of other or more instructions than it may consist of, whose number bounds time and
+    the depth of nested tuples. A damaged one raises nearly any exception. The `encoding` is that of
+    text that Python 2 wrote. The result holds dicts, lists, tuples, text, bytes, numbers and
+    :class:`PickledArray`.
     """
     for count, (instruction, argument, _) in enumerate(pickletools.genops(data)):
         name = instruction.name

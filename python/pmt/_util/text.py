@@ -11,6 +11,17 @@ def counted(count: int, noun: str, plural: str = "") -> str:
     return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
 
 
+_MOST_LISTED = 4
+
+
+def listed(names: Sequence[object], separator: str = ", ") -> str:
+    """Return the first few names or problems, and how many there are besides."""
+    shown = separator.join(map(str, names[:_MOST_LISTED]))
+    rest = len(names) - _MOST_LISTED
+    gap = "" if separator == ", " else separator.rstrip()
+    return f"{shown}{gap} and {rest} more" if rest > 0 else shown
+
+
 def split_names(text: str) -> tuple[str, ...]:
     """Split a text at its commas."""
     return tuple(part.strip() for part in text.split(","))

@@ -5,4 +5,4 @@ from typing import TYPE_CHECKING
 from pmt._util.lazy import lazy_names
 
 if not TYPE_CHECKING:
-    __getattr__ = lazy_names(__name__, ("backprop", "sparse_update"))
+    __getattr__ = lazy_names(__name__)

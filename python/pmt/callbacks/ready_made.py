@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pmt._util.checks import check_type, checked_integer
+from pmt._util.checks import check_type, checked_range
 from pmt._util.extras import import_extra
 from pmt.callbacks.events import Callback, EpochEnd, Event, PhaseEnd, StepEnd
 
@@ -29,9 +29,7 @@ class EarlyStopping(Callback):
     """
 
     def __init__(self, patience: int = 3, monitor: str = "held_out_loss") -> None:
-        self.patience = checked_integer("patience", patience)
-        if self.patience < 1:
-            raise ValueError(f"patience={patience} must be 1 or more epochs")
+        self.patience = checked_range("patience", patience, 1)
         check_type("monitor", monitor, str, "the name of a figure of an epoch, as held_out_loss")
         self.monitor = monitor
         self._least = float("inf")

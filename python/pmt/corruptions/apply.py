@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util.arrays import Int64Array, Uint8Array
-from pmt._util.checks import checked_array, checked_seed, checked_split, refuse_mask
-from pmt._util.text import did_you_mean
-from pmt.corruptions.catalog import CATALOG, Corruption, Images, checked_constants, names
+from pmt._util.checks import SPLITS, checked_array, checked_range, checked_word, refuse_mask
+from pmt.corruptions.catalog import CATALOG, CONSTANTS, Images, names
 from pmt.corruptions.weather import find_overlays, map_size, read_overlays
 from pmt.datasets.corrupted_arrays import checked_severity
 from pmt.datasets.dataset import DataLike, Dataset
@@ -130,10 +129,10 @@ def corrupt(
             class_names=images.class_names,
             name=f"{images.name}-{name}-{severity}",
         )
-    corruption = _checked_corruption(name)
+    corruption = CATALOG[checked_word("name", name, names())]
     level = checked_severity(severity)
-    seed = checked_seed(seed)
-    constant = corruption.constants[checked_constants(constants)][level - 1]
+    seed = checked_range("seed", seed, 0)
+    constant = corruption.constants[checked_word("constants", constants, CONSTANTS)][level - 1]
     _check_images(images)
     positions = _checked_indices(indices, len(images))
     function = corruption.function
@@ -163,8 +162,8 @@ def split_seed(seed: int, split: str) -> int:
     ValueError
         If `split` is unknown or `seed` is negative.
     """
-    is_test = checked_split(split) == "test"
-    return checked_seed(seed) + is_test
+    is_test = checked_word("split", split, SPLITS) == "test"
+    return checked_range("seed", seed, 0) + is_test
 
 
 @dataclass(frozen=True)
@@ -204,12 +203,6 @@ def _corrupt_chunks(
             result = np.clip(result, 0.0, 1.0) * 255
         corrupted[part] = result.astype(np.uint8)
     return corrupted
-
-
-def _checked_corruption(name: str) -> Corruption:
-    if not isinstance(name, str) or name not in CATALOG:
-        raise ValueError(f"name={name!r}: no such corruption{did_you_mean(str(name), names())}")
-    return CATALOG[name]
 
 
 def _check_images(images: object) -> None:

@@ -9,10 +9,10 @@ import numpy as np
 
 from pmt._util import atomic_file
 from pmt._util.arrays import Int64Array
-from pmt._util.checks import check_callable, check_type, checked_path
+from pmt._util.checks import check_callable, check_type, checked_path, checked_word
 from pmt._util.places import check_folder_place
 from pmt.corruptions.apply import corrupt, split_seed
-from pmt.corruptions.catalog import SEVERITIES, Images, checked_constants
+from pmt.corruptions.catalog import CONSTANTS, SEVERITIES, Images
 from pmt.datasets.array_files import map_npy, write_npy
 from pmt.datasets.corrupted_arrays import LABELS, REMEDY, CorruptionManifest, read_manifest
 from pmt.datasets.dataset import Dataset, checksum
@@ -74,7 +74,7 @@ class ArrayWriter:
             data=dataset.name,
             split=split,
             seed=int(seed),
-            constants=checked_constants(constants),
+            constants=checked_word("constants", constants, CONSTANTS),
             images=len(dataset),
             shape=dataset.images.shape[1:],
             data_crc32=checksum(dataset),

@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pmt._util.arrays import Array, BoolArray, DoubleArray, Int32Array, Int64Array, Uint8Array
-from pmt._util.text import did_you_mean
 
 SEVERITIES = (1, 2, 3, 4, 5)
 CONSTANTS = ("cifar10", "imagenet")
@@ -75,15 +74,6 @@ def names() -> tuple[str, ...]:
     """Names that :func:`pmt.corruptions.corrupt` accepts, in the order of CIFAR-10-C."""
     new = [name for name in CATALOG if name not in _PUBLISHED]
     return (*_PUBLISHED, *new)
-
-
-def checked_constants(constants: str) -> str:
-    """Return whose constants to take, or raise ValueError."""
-    if not isinstance(constants, str) or constants not in CONSTANTS:
-        raise ValueError(
-            f"constants={constants!r}: no such constants{did_you_mean(str(constants), CONSTANTS)}"
-        )
-    return constants
 
 
 Draws = DoubleArray

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pmt._util.arrays import Array, DoubleArray, Uint8Array
+from pmt._util.arrays import DoubleArray, Uint8Array
 from pmt._util.checks import checked_path
 from pmt._util.extras import import_extra
 from pmt.corruptions.blur import trail
@@ -282,13 +282,12 @@ MUD = np.array([63.0, 42.0, 20.0]) / 255.0
 EDGE_THRESHOLDS = (50, 150)
 FARTHEST = 20
 # Lights a drop from below right.
-RELIEF = ((-2, -1, 0), (-1, 1, 1), (0, 1, 2))
+RELIEF = np.array([[(-2, -1, 0), (-1, 1, 1), (0, 1, 2)]])
+_NINE = np.ones((1, 3, 3))
 LEAST_MUD = 0.8
 
 Layers = DoubleArray
 Bytes = Uint8Array
-# float64, or int64 where sums must be exact.
-Numbers = Array
 
 
 class Spatter(NamedTuple):
@@ -357,10 +356,12 @@ def _light_of_water(liquid: Layers, ndimage: ModuleType) -> Layers:
     thickness = (np.minimum(liquid, 1.0) * 255).astype(np.uint8)
     edges = canny_edges(thickness, *EDGE_THRESHOLDS, ndimage)
     distance = np.minimum(chamfer_distance(edges), FARTHEST)
-    height = _equalized((_sum_of_nine(distance) / 9.0).astype(np.uint8))
-    relief = np.clip(_correlated(height.astype(np.int64), RELIEF), 0, 255)
+    # The border is mirrored, its pixels not repeated.
+    correlated = functools.partial(ndimage.correlate, mode="mirror")
+    height = _equalized((correlated(distance, _NINE) / 9.0).astype(np.uint8))
+    relief = np.clip(correlated(height.astype(np.int64), RELIEF), 0, 255)
     # Nine times the mean, in integers: a ninth never ends in one half, so there are no ties.
-    relief = (2 * _sum_of_nine(relief) + 9) // 18
+    relief = (2 * correlated(relief, _NINE) + 9) // 18
     light: Layers = (thickness * relief).astype(np.float64)
     brightest = light.max(axis=(1, 2), keepdims=True)
     light /= np.where(brightest == 0.0, 1.0, brightest)
@@ -382,19 +383,3 @@ def _equalized(layers: Bytes) -> Bytes:
     spread: Bytes = table.ravel()[keys]
     # A flat image stays as it is.
     return np.where(rest[:, None, None] == 0, layers, spread)
-
-
-def _sum_of_nine(layers: Numbers) -> Numbers:
-    return _correlated(layers, ((1, 1, 1),) * 3)
-
-
-def _correlated(layers: Numbers, kernel: tuple[tuple[int, ...], ...]) -> Numbers:
-    """3x3 correlation; the border is mirrored, its pixels not repeated."""
-    height, width = layers.shape[1:]
-    padded = np.pad(layers, ((0, 0), (1, 1), (1, 1)), mode="reflect")
-    total = np.zeros_like(layers)
-    for y, weights in enumerate(kernel):
-        for x, weight in enumerate(weights):
-            if weight != 0:
-                total += weight * padded[:, y : y + height, x : x + width]
-    return total

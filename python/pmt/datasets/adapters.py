@@ -16,7 +16,7 @@ from pmt._util.arrays import Array
 from pmt._util.checks import (
     checked_array,
     checked_flag,
-    checked_limit,
+    checked_range,
     checked_size,
     is_iterable,
     kind_of,
@@ -283,7 +283,7 @@ def from_torch(
         As :func:`from_stream`.
     """
     reader = SampleReader(name, features, channels_first, checked_size(size))
-    limit = checked_limit(limit)
+    limit = checked_range("limit", limit, 0)
     pairs = data if getattr(data, "batch_size", None) is not None else _samples(data, limit)
     found = _collected(reader, pairs, limit, class_names)
     return found if class_names is not None else _with_names(found, _classes(data))
@@ -342,7 +342,7 @@ def from_hugging_face(
     inputs = _column("image", image, kinds, "Image", ("image", "img"))
     labels = _column("label", label, kinds, "ClassLabel", ("label", "labels"))
     reader = SampleReader(name, features, False if features else None, checked_size(size))
-    limit = checked_limit(limit)
+    limit = checked_range("limit", limit, 0)
     rows = data
     if limit and hasattr(data, "select"):
         rows = data.select(chosen_indices(len(data), limit).tolist())
@@ -411,7 +411,7 @@ def from_stream(
             f"source is {kind_of(source)}: must be pairs (input, label), or a callable that "
             "returns an iterable of them"
         )
-    return _collected(reader, pairs, checked_limit(limit), class_names)
+    return _collected(reader, pairs, checked_range("limit", limit, 0), class_names)
 
 
 _UNLABELED = np.zeros(1, np.bool_)  # stands for None

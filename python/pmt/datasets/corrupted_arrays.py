@@ -19,7 +19,7 @@ import numpy as np
 
 from pmt._util import atomic_file
 from pmt._util.arrays import Array, Int64Array, Uint8Array
-from pmt._util.checks import checked_integer, checked_path, checked_split
+from pmt._util.checks import SPLITS, checked_path, checked_range, checked_word
 from pmt._util.parsing import parse_json
 from pmt.datasets.array_files import channels_first, map_npy
 from pmt.datasets.arrays import (
@@ -177,7 +177,7 @@ def load_corrupted(
         If a file is damaged or an argument is out of range.
     """
     checked_path("path", path)
-    folder = find_corrupted(Path(path), checked_split(split))
+    folder = find_corrupted(Path(path), checked_word("split", split, SPLITS))
     if folder is None:
         raise missing(
             Path(path), f"no corrupted arrays of the {split} split ({LABELS}, fog.npy, ...)", REMEDY
@@ -213,10 +213,7 @@ def read_corrupted(
 
 def checked_severity(severity: int) -> int:
     """Return a severity, 1 to 5, or raise a TypeError or ValueError."""
-    level = checked_integer("severity", severity)
-    if not 1 <= level <= SEVERITIES:
-        raise ValueError(f"severity={severity}: choose one of 1, 2, 3, 4, 5")
-    return level
+    return checked_range("severity", severity, 1, SEVERITIES)
 
 
 def _images(folder: Path, name: str) -> Uint8Array:

@@ -17,8 +17,7 @@ from pmt._util.arrays import Array, Int64Array
 from pmt._util.checks import (
     check_type,
     checked_array,
-    checked_integer,
-    checked_seed,
+    checked_range,
     checked_size,
     is_iterable,
     kind_of,
@@ -409,10 +408,7 @@ class Dataset:
         ValueError
             If `n` is below 1 or above N.
         """
-        count = checked_integer("n", n)
-        if not 1 <= count <= len(self):
-            raise ValueError(f"n={count} must be 1 to {len(self)}, the number of images")
-        return self._of_rows(slice(count))
+        return self._of_rows(slice(checked_range("n", n, 1, len(self))))
 
     def _of_rows(self, rows: slice) -> Dataset:
         groups = None if self.groups is None else self.groups[rows]
@@ -457,7 +453,7 @@ class Dataset:
         return self.subset(order[:count]), self.subset(order[count:])
 
     def _permutation(self, seed: int) -> Int64Array:
-        generator = np.random.Generator(np.random.PCG64(checked_seed(seed)))
+        generator = np.random.Generator(np.random.PCG64(checked_range("seed", seed, 0)))
         return generator.permutation(len(self))
 
 

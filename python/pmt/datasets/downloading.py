@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import IO
 
 from pmt._util import atomic_file
-from pmt._util.checks import checked_path, checked_split
+from pmt._util.checks import SPLITS, checked_path, checked_word
 from pmt._util.extras import import_extra
 from pmt._util.progress import ProgressLine
 from pmt._util.text import did_you_mean, nearest
@@ -105,7 +105,7 @@ def bundled(split: str = "train") -> Dataset:
     -----
     Source: H. Xiao, K. Rasul and R. Vollgraf, "Fashion-MNIST", 2017, MIT license.
     """
-    checked_split(split)
+    checked_word("split", split, SPLITS)
     resource = resources.files("pmt").joinpath("data", f"fashion_mnist_{split}.npz")
     try:
         with resource.open("rb") as file:

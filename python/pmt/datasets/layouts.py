@@ -11,10 +11,10 @@ from pmt._util.arrays import Int64Array
 from pmt._util.checks import (
     SPLITS,
     check_type,
-    checked_limit,
     checked_path,
+    checked_range,
     checked_size,
-    checked_split,
+    checked_word,
 )
 from pmt.datasets.annotations import OFFICIAL
 from pmt.datasets.array_files import has_idx, read_idx, read_npz
@@ -176,7 +176,7 @@ def image_files(
 
 def chosen_indices(count: int, limit: int) -> Int64Array:
     """Return which of `count` images a limit chooses: always the same, in order; 0 takes all."""
-    limit = checked_limit(limit)
+    limit = checked_range("limit", limit, 0)
     if limit == 0 or limit >= count:
         return np.arange(count)
     # Only raw 64-bit draws: NumPy promises their stream, not that of its shuffles.
@@ -192,7 +192,7 @@ def find(
     groups: str | None = None,
 ) -> Dataset | ImageFiles:
     """Read the arrays of a split, or list its image files; arguments and errors as :func:`load`."""
-    checked_split(split)
+    checked_word("split", split, SPLITS)
     if class_names is not None:
         class_names = checked_class_names(class_names)
     check_type("groups", groups, (str, type(None)), "the name of a column or an array, or None")
@@ -210,8 +210,7 @@ def find(
 def _found(
     path: Path, split: str, class_names: Sequence[str] | None, labels: str, groups: str | None
 ) -> Dataset | ImageFiles:
-    if not isinstance(labels, str) or labels not in LABELS:
-        raise ValueError(f"labels={labels!r} must be 'fine' or 'coarse'")
+    checked_word("labels", labels, LABELS)
     if path.is_dir() and has_cifar(path):
         return read_cifar(path, split, class_names, labels)
     if find_corrupted(path, split) is not None:

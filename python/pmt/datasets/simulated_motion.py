@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pmt._util.arrays import DoubleArray
-from pmt._util.checks import SPLITS, check_type, checked_integer, checked_seed, checked_split
+from pmt._util.checks import SPLITS, check_type, checked_range, checked_word
 from pmt.datasets.dataset import Dataset
 
 STEPS, RATE = 128, 50.0  # of a window: samples, and samples per second
@@ -72,15 +72,12 @@ def simulated_motion(
         If `split` is unknown, there is no window, the seed is negative, or the drift is not
         finite.
     """
-    place = SPLITS.index(checked_split(split))
-    if checked_integer("windows", windows) < 1:
-        raise ValueError(f"windows={windows} must be 1 or more")
-    if windows > _MOST_WINDOWS:
-        raise ValueError(f"windows={windows} must be at most {_MOST_WINDOWS:,}")
+    place = SPLITS.index(checked_word("split", split, SPLITS))
+    windows = checked_range("windows", windows, 1, _MOST_WINDOWS)
     check_type("drift", drift, (int, float, np.number), "a finite number, for example 1.0")
     if not math.isfinite(drift):
         raise ValueError(f"drift={drift} must be a finite number, for example 1.0")
-    stream = np.random.SeedSequence(checked_seed(seed), spawn_key=(place,))
+    stream = np.random.SeedSequence(checked_range("seed", seed, 0), spawn_key=(place,))
     generator = np.random.Generator(np.random.PCG64(stream))
     labels = np.arange(windows) % len(ACTIVITIES)
     kinds = list(ACTIVITIES.values())

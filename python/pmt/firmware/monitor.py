@@ -140,17 +140,11 @@ class TrainingLog:
     def to_json(self) -> dict[str, Any]:
         """Return the same for programs."""
         return {
+            **vars(self),
             "steps": [{"step": step, **values} for step, values in sorted(self.steps.items())],
-            "total": self.total,
-            "checkpoints": self.checkpoints,
-            "resumed": self.resumed,
             "memory": {
                 name: {"used": used, "bytes": size} for name, (used, size) in self.memory.items()
             },
-            "retries": self.retries,
-            "errors": self.errors,
-            "unreadable": self.unreadable,
-            "verdict": self.verdict,
             "equal": self.equal,
         }
 

@@ -9,4 +9,4 @@ from pmt.formats.writing import SUFFIXES, check_destination, write
 __all__ = ["SUFFIXES", "check_destination", "read", "write"]
 
 if not TYPE_CHECKING:
-    __getattr__ = lazy_names(__name__, ("onnx", "tflite", "tiny_training"))
+    __getattr__ = lazy_names(__name__)

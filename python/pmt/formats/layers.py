@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt._util.arrays import Array, DoubleArray, Int8Array, Int32Array
+from pmt._util.text import listed
 from pmt.errors import FileError
 from pmt.net.graph import Graph, Op, Tensor, channel_axis, check_graph
 from pmt.net.ops import OpKind, Padding, Pair, output_size
@@ -25,7 +26,6 @@ NO_STATE = (
 _BLOCK_COUNT = 4
 UNIT_WEIGHT = 64  # of a layer that only scales: exact where the factor is 1, a power of two
 _LOWEST, _HIGHEST = -(2**31), 2**31 - 1
-_SHOWN = 6  # problems in one message
 
 Vector = DoubleArray
 
@@ -265,9 +265,8 @@ def check_limits(graph: Graph, source: str) -> None:
         if not np.all((scales >= low) & (scales <= high)):
             problems.append(f"op {op.name!r} has weight scales outside of {low:.0e} to {high:.0e}")
     if problems:
-        shown = "; ".join(problems[:_SHOWN])
-        more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
         raise ValueError(
-            f"{source}: beyond the limits of an image: {shown}{more}; use a smaller network, or "
-            "where scales are outside correct the weights (train with batch norm or weight decay)"
+            f"{source}: beyond the limits of an image: {listed(problems, '; ')}; use a smaller "
+            "network, or where scales are outside correct the weights (train with batch norm or "
+            "weight decay)"
         )

@@ -41,31 +41,10 @@ _ELSEWHERE = {
 
 
 def read(path: str | Path, **options: Any) -> Graph:
-    """Read a network, choosing the importer by the file's suffix.
+    """Read a network by the importer of the file's suffix, which takes the options.
 
-    Parameters
-    ----------
-    path : str or pathlib.Path
-        ``.pmt`` (an image of this project), ``.tflite`` (full-integer), ``.onnx`` (int8, QDQ) or
-        ``.pkl`` (tiny-training).
-    **options
-        Passed to the importer: :func:`pmt.formats.tiny_training.read` takes
-        ``resolution``; :func:`pmt.formats.tflite.importer.read` and
-        :func:`pmt.formats.onnx.importer.read` take ``input_mean`` and ``input_std``.
-
-    Returns
-    -------
-    Graph
-        The network; :func:`pmt.net.image.build_image` makes its image.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    ValueError
-        If the suffix is unknown or the file is damaged or not supported.
-    TypeError
-        If the importer has no such option.
+    A FileNotFoundError tells that there is no file, a ValueError that its suffix is unknown or that
+    it is damaged or not supported, a TypeError that the importer has no such option.
     """
     path = checked_path("path", path)
     suffix = path.suffix.lower()

@@ -24,7 +24,7 @@ import numpy as np
 
 from pmt._core import MOST_CHANNELS
 from pmt._util.arrays import Array, FloatArray, Int8Array
-from pmt._util.checks import plain_number
+from pmt._util.checks import checked_range
 from pmt._util.safe_pickle import PickledArray, array_globals, load
 from pmt._util.text import printable
 from pmt.formats.layers import check_limits, consecutive_blocks, grouped_kernel
@@ -246,11 +246,7 @@ def read(path: str | Path, *, resolution: int = 128) -> Graph:
     ``pointwise1`` in four groups), ``paper14`` (those layers, where there are 14 as in the paper's
     MCUNet), ``head`` and ``all``. One ValueError names every layer that is wrong.
     """
-    resolution = plain_number(resolution)
-    if isinstance(resolution, bool) or not isinstance(resolution, int):
-        raise TypeError(f"resolution={resolution!r}: must be an integer")
-    if not 32 <= resolution <= 512:
-        raise ValueError(f"resolution={resolution}: must be in [32, 512]")
+    resolution = checked_range("resolution", resolution, 32, 512)
     path = Path(path)
     archive = Node(read_pickle(path), path.name)
     try:

@@ -10,7 +10,6 @@ import numpy.typing as npt
 from pmt import _core
 from pmt._core import LARGEST_WEIGHT
 from pmt._util.arrays import Array, DoubleArray, Int8Array, Int32Array, Int64Array
-from pmt._util.checks import checked_samples
 from pmt.model import Model
 from pmt.train.costs.work import Cost, Work
 from pmt.train.engine import Engine
@@ -130,7 +129,7 @@ class DeepZeroTrainer(Trainer):
             queries=sum(count * sum(macs[op:]) for op, count in queries.items()),
             forwards=sum(queries.values()),
         )
-        return work.cost(checked_samples(samples) or self.options.batch)
+        return work.cost(self._images_of_step(samples))
 
     def stepper(self, model: Model, samples: int) -> Stepper:
         """Return the stepper of a run on ``model``, with this many training samples."""

@@ -4,10 +4,9 @@ import warnings
 from collections.abc import Sequence
 
 from pmt import corruptions
+from pmt._util.text import listed
 from pmt.datasets import Dataset
 from pmt.datasets.class_names import are_names, comparable
-
-_LISTED = 4
 
 
 def check_labels(data: Dataset, classes: int) -> None:
@@ -94,10 +93,3 @@ def _are_corruptions(names: Sequence[str]) -> bool:
 def is_named(data: Dataset) -> bool:
     """Whether the classes have names, and not only numbers."""
     return are_names(data.class_names)
-
-
-def listed(names: Sequence[object]) -> str:
-    """Return the first few names, and how many there are besides."""
-    shown = ", ".join(map(str, names[:_LISTED]))
-    rest = len(names) - _LISTED
-    return f"{shown} and {rest} more" if rest > 0 else shown

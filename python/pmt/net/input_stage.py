@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pmt import _core
-from pmt._util.checks import checked_range, kind_of
-from pmt._util.text import counted, did_you_mean
+from pmt._util.checks import checked_range, checked_word, kind_of
+from pmt._util.text import counted
 
 FILTERS: tuple[str, ...] = tuple(_core.FILTER_STRENGTHS)
 NOISE_MODELS = _core.NOISE_MODELS
@@ -48,10 +48,7 @@ class Filter:
 
     def __post_init__(self) -> None:
         """Check the parameters."""
-        if not isinstance(self.name, str) or self.name not in FILTERS:
-            raise ValueError(
-                f"filter {self.name!r} is unknown{did_you_mean(str(self.name), FILTERS)}"
-            )
+        checked_word("name", self.name, FILTERS)
         low, high = _core.FILTER_STRENGTHS[self.name]
         strength = checked_range(f"strength of {self.name}", self.strength, low, high)
         if strength == 0 and low < 0:

@@ -4,7 +4,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pmt import _core
-from pmt._util.text import counted, did_you_mean, html_table
+from pmt._util.checks import checked_word
+from pmt._util.text import counted, html_table
 from pmt.baselines.backprop.cost import Arithmetic, backward_memory, backward_work
 from pmt.baselines.backprop.options import BackpropOptions
 from pmt.baselines.backprop.scheme import head_layer
@@ -139,9 +140,7 @@ def analytic_bytes(model: Model, profile: Profile) -> int:
 
 def zeroth_order_options(method: str, **changes: Any) -> TrainingOptions:
     """Return the options of a zeroth-order method; changes that are None are left out."""
-    if method not in _COMPARED:
-        near = did_you_mean(method, _COMPARED)
-        raise ValueError(f"method={method!r} is not a zeroth-order one{near}")
+    checked_word("method", method, _COMPARED)
     options = registry.options_of(method, **_without_none(changes))
     assert isinstance(options, TrainingOptions)
     return options
@@ -149,9 +148,7 @@ def zeroth_order_options(method: str, **changes: Any) -> TrainingOptions:
 
 def profiled_method(name: str) -> Method:
     """Return a method of :data:`METHODS`; a ValueError says that it is none of them."""
-    if name not in METHODS:
-        raise ValueError(f"method={name!r} is unknown{did_you_mean(name, METHODS)}")
-    return registry.method(name)
+    return registry.method(checked_word("method", name, METHODS))
 
 
 def _without_none(changes: dict[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from pmt import _core
 from pmt._util.arrays import DoubleArray, Int32Array
-from pmt._util.checks import check_type, checked_integer, checked_names
+from pmt._util.checks import check_type, checked_names, checked_range
 from pmt._util.frames import data_frame
 from pmt._util.optional_types import DataFrame
 from pmt._util.text import counted, html_table, table
@@ -60,11 +60,8 @@ def wilson_interval(correct: int, count: int, *, z: float = Z) -> tuple[float, f
     >>> f"{low:.4f} {high:.4f}"
     '0.6363 0.6978'
     """
-    correct, count = checked_integer("correct", correct), checked_integer("count", count)
-    if count < 1:
-        raise ValueError(f"count={count}: an interval needs at least one trial")
-    if not 0 <= correct <= count:
-        raise ValueError(f"correct={correct} must be 0 to count={count}")
+    count = checked_range("count", count, 1)
+    correct = checked_range("correct", correct, 0, count)
     return wilson_of_share(correct / count, count, z=z)
 
 
@@ -108,15 +105,7 @@ def wilson_of_share(share: float, count: float, *, z: float = Z) -> tuple[float,
 
 @dataclass(frozen=True)
 class PairedMargin:
-    """A mean difference of paired scores.
-
-    Attributes
-    ----------
-    mean : float
-        Mean of the scores' differences.
-    standard_error : float
-        Standard error of ``mean``.
-    """
+    """A mean difference of paired scores, and its standard error."""
 
     mean: float
     standard_error: float

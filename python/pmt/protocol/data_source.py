@@ -15,11 +15,12 @@ import numpy.typing as npt
 from pmt import corruptions, datasets
 from pmt._util.arrays import BoolArray, Int64Array
 from pmt._util.checks import (
+    SPLITS,
     check_type,
-    checked_limit,
     checked_path,
+    checked_range,
     checked_size,
-    checked_split,
+    checked_word,
     kind_of,
 )
 from pmt._util.text import counted, split_names
@@ -248,8 +249,8 @@ class DataSource:
             As :func:`pmt.datasets.load`; or if the model takes another number of channels.
         """
         check_model(model)
-        limit = checked_limit(limit)
-        checked_split(split)
+        limit = checked_range("limit", limit, 0)
+        checked_word("split", split, SPLITS)
         return self._prepared(self._read(split, model, limit), split, model, limit)
 
     def load_splits(
@@ -257,7 +258,8 @@ class DataSource:
     ) -> tuple[Dataset, Dataset | None]:
         """Read the train and the test split; no test split where the data has only one part."""
         check_model(model)
-        limit, valid_limit = checked_limit(limit), checked_limit(valid_limit)
+        limit = checked_range("limit", limit, 0)
+        valid_limit = checked_range("valid_limit", valid_limit, 0)
         train, test = self._read("train", model), self._read("test", model)
         only_one = len(train) == len(test) and checksum(train) == checksum(test)
         valid = None if only_one else self._prepared(test, "test", model, valid_limit)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util.arrays import Int64Array
-from pmt._util.checks import check_type, checked_integer
+from pmt._util.checks import check_type, checked_integer, checked_word
 from pmt._util.text import counted, did_you_mean
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import checksum
@@ -157,8 +157,7 @@ def split(
     """
     check_type("test", test, ImagePool, "a pmt.protocol.ImagePool")
     check_type("train", train, (ImagePool, type(None)), "a pmt.protocol.ImagePool, or None")
-    if not isinstance(name, str) or name not in PROTOCOLS:
-        raise ValueError(f"name={name!r}: no such protocol{did_you_mean(str(name), PROTOCOLS)}")
+    checked_word("name", name, PROTOCOLS)
     limit = _checked("test_images", test_images, len(test))
     if name == "paper":
         return _without_leak(_paper(test, seed, limit))

@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util.arrays import Int64Array
-from pmt._util.checks import checked_seed
+from pmt._util.checks import checked_range
 from pmt.datasets.arrays import label_array
 
 FEWEST_OF_CLASS = 4  # images of a class, of which one may be held out
@@ -34,7 +34,7 @@ def shuffled_classes(
     labels = label_array(labels)
     count = len(labels)
     # Only raw 64-bit draws: NumPy promises their stream, not that of its shuffles.
-    keys = np.random.PCG64(np.random.SeedSequence(checked_seed(seed))).random_raw(count)
+    keys = np.random.PCG64(np.random.SeedSequence(checked_range("seed", seed, 0))).random_raw(count)
     shuffled = np.argsort(keys, kind="stable")
     by_class = shuffled[np.argsort(labels[shuffled], kind="stable")]
     sizes = np.bincount(labels, minlength=1)

@@ -22,6 +22,8 @@ from pmt.net.pixels import per_channel
 from pmt.quantization.quantized_model import (
     calibration_inputs,
     errors_of,
+    given_options,
+    named_model,
     names_of_logits,
     refuse_formula,
 )
@@ -83,8 +85,7 @@ def from_keras(
     data = calibration_inputs(
         calibration, images, features, (np.ndarray,), "or an array of images (N, H, W, C)"
     )
-    given = {"input_mean": input_mean, "input_std": input_std}
-    given = {option: value for option, value in given.items() if value is not None}
+    given = given_options(input_mean, input_std)
     if data.has_pixels:
         given = {"input_mean": 0.0, "input_std": 255.0, **given}
     else:
@@ -96,13 +97,8 @@ def from_keras(
         with errors_of(f"model {model.name}", path):
             graph = formats.read(path, **given)
     names = names_of_logits(class_names, graph, data)
-    graph.metadata = {
-        **graph.metadata,
-        **({"class_names": list(names)} if names else {}),
-        "name": name or model.name,
-        "source": f"{model.name} of Keras, quantized by pmt.from_keras",
-    }
-    return Model.from_graph(graph)
+    source = f"{model.name} of Keras, quantized by pmt.from_keras"
+    return named_model(graph, names, name or model.name, source)
 
 
 def _check_network(keras: Any, model: object) -> None:

@@ -25,6 +25,7 @@ from pmt.model.loading import network_remedy
 from pmt.model.scores import class_logits
 from pmt.net.float_graph import FloatGraph, check_calibration
 from pmt.net.graph import Graph
+from pmt.net.pixels import Numbers
 from pmt.protocol import load_clean
 from pmt.quantization import equalization
 from pmt.quantization.equalization import Equalization
@@ -215,8 +216,7 @@ def quantize_model(
     checked_flag("equalize", equalize)
     checked_flag("bias_correction", bias_correction)
     check_type("name", name, str, "text")
-    given = {"input_mean": input_mean, "input_std": input_std}
-    given = {option: value for option, value in given.items() if value is not None}
+    given = given_options(input_mean, input_std)
     graph = read_float_network(model, given)
     data = _images("calibrate", calibrate, graph, split="train", limit=images)
     graph = for_inputs(graph, data, given, calibrate)
@@ -241,13 +241,8 @@ def quantize_model(
     some = data.images[:_REPORT_IMAGES]
     noise_of_plain = signal_to_noise(graph, plain, some, progress=stages("noise, plain"))
     noise = signal_to_noise(floating, result, some, progress=stages("noise"))
-    result.metadata = {
-        **result.metadata,
-        **({"class_names": list(names)} if names else {}),
-        "name": name or Path(model).stem,
-        "source": f"{Path(model).name}, quantized by pmt quantize",
-    }
-    made = Model.from_graph(result)
+    source = f"{Path(model).name}, quantized by pmt quantize"
+    made = named_model(result, names, name or Path(model).stem, source)
     return QuantizedModel(
         model=made,
         floating=graph,
@@ -262,6 +257,19 @@ def quantize_model(
             for role, part in roles.items()
         },
     )
+
+
+def given_options(input_mean: Numbers, input_std: Numbers) -> dict[str, Any]:
+    """Return those of an importer's options of pixels that were given."""
+    given = {"input_mean": input_mean, "input_std": input_std}
+    return {option: value for option, value in given.items() if value is not None}
+
+
+def named_model(graph: Graph, names: Sequence[str], name: str, source: str) -> Model:
+    """Return the model of a graph with its name, its source and, if any, names of its classes."""
+    classes = {"class_names": list(names)} if names else {}
+    graph.metadata = {**graph.metadata, **classes, "name": name, "source": source}
+    return Model.from_graph(graph)
 
 
 def read_float_network(path: str, options: Mapping[str, Any]) -> FloatGraph:

@@ -7,8 +7,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from pmt._util.arrays import Array, DoubleArray, FloatArray, Int64Array
-from pmt._util.checks import check_callable
-from pmt._util.text import did_you_mean
+from pmt._util.checks import check_callable, checked_word
 from pmt.net.float_graph import FloatGraph, check_images
 from pmt.quantization.float_forward import Progress, float_steps, image_batches, normalize
 
@@ -74,8 +73,7 @@ def activation_ranges(
 
 def check_method(method: str) -> None:
     """Raise ValueError if the method is unknown."""
-    if not isinstance(method, str) or method not in RANGE_METHODS:
-        raise ValueError(f"ranges {method!r} are unknown{did_you_mean(str(method), RANGE_METHODS)}")
+    checked_word("ranges", method, RANGE_METHODS)
 
 
 class Extremes:

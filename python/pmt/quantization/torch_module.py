@@ -21,6 +21,8 @@ from pmt.quantization.quantized_model import (
     calibration_inputs,
     errors_of,
     for_inputs,
+    given_options,
+    named_model,
     names_of_logits,
     read_float_network,
 )
@@ -116,8 +118,7 @@ def from_torch(
     _check_module(torch, module)
     data = _inputs(torch, calibration, images, features)
     kind = type(module).__name__
-    given = {"input_mean": input_mean, "input_std": input_std}
-    given = {option: value for option, value in given.items() if value is not None}
+    given = given_options(input_mean, input_std)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, f"{kind}.onnx")
         _export(torch, module, data, path)
@@ -128,13 +129,7 @@ def from_torch(
     result = quantize(
         graph, data.images, ranges=ranges, equalize=equalize, bias_correction=bias_correction
     )
-    result.metadata = {
-        **result.metadata,
-        **({"class_names": list(names)} if names else {}),
-        "name": name or kind,
-        "source": f"{kind} of torch, quantized by pmt.from_torch",
-    }
-    return Model.from_graph(result)
+    return named_model(result, names, name or kind, f"{kind} of torch, quantized by pmt.from_torch")
 
 
 def _check_module(torch: Any, module: object) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from pmt._util.checks import check_callable, checked_names, checked_path, checked_range
 from pmt._util.text import counted
-from pmt.corruptions import SEVERITIES, corrupt, split_seed
+from pmt.corruptions import SEVERITIES, split_seed
 from pmt.corruptions import names as known_names
 from pmt.corruptions.apply import unavailable
 from pmt.datasets import Dataset
@@ -21,7 +21,7 @@ from pmt.errors import OptionError
 from pmt.model import Model
 from pmt.model.model import check_model
 from pmt.protocol import load_clean
-from pmt.protocol.data_source import BUNDLED, DataSource
+from pmt.protocol.data_source import BUNDLED, DataSource, ImagePool
 from pmt.sheets.sheet import (
     Image,
     Sheet,
@@ -104,24 +104,19 @@ def make_sheet(
         for name, value in (("index", index), ("size", size)):
             if value is not None:
                 raise OptionError("model", " and ", name, " exclude each other: leave one out")
-        source = _Source(
-            Path(data),
-            None,
-            None if data == BUNDLED or not corruptions else find_corrupted(Path(data), split),
-            *(corruptions or (), split, seed, labels, constants),
-        )
-        return _stage_sheet(source, data, model, severities, images or _BESIDE, progress)
-    path = Path(data)
-    stored = None
-    if corruptions is not None and data != BUNDLED:
+    path, stored = Path(data), None
+    if corruptions and data != BUNDLED:
         stored = find_corrupted(path, split)
+    source = _Source(path, None, stored, corruptions or (), split, seed, labels, constants)
+    if model is not None:
+        return _stage_sheet(source, data, model, severities, images or _BESIDE, progress)
     if stored is not None and size is not None:
         raise OptionError("size", f" {size}: {stored} holds corrupted arrays; leave it")
     clean = None
     if stored is None or has_cifar(path):
         clean = load_clean(data, split=split, size=size, labels=labels)
     if corruptions is not None:
-        source = _Source(path, clean, stored, corruptions, split, seed, labels, constants)
+        source = replace(source, clean=clean)
         return _corruption_sheet(source, severities, images, index, progress)
     assert clean is not None
     height, width, channels = clean.images.shape[1:]
@@ -238,17 +233,12 @@ class _Source:
         return read_corrupted(self.stored, name, severity, labels=self.labels)
 
     def images(self, name: str, severity: int, indices: Sequence[int]) -> list[Image]:
-        if self.stored is not None:
-            data = self.corrupted(name, severity)
-            return [np.asarray(data.images[index]) for index in indices]
-        assert self.clean is not None
-        chosen = np.array(indices)
-        images = corrupt(
-            self.clean.images[chosen],
-            name,
-            severity,
+        pool = ImagePool(
+            clean=self.clean if self.stored is None else None,
+            stored=None if self.stored is None else self.corrupted(name, severity),
+            corruption=name,
+            severity=severity,
             seed=split_seed(self.seed, self.split),
-            indices=chosen,
             constants=self.constants,
         )
-        return list(images)
+        return list(pool.take(np.array(indices)).images)

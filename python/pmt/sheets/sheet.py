@@ -9,7 +9,6 @@ from pmt._util.arrays import Uint8Array
 from pmt._util.checks import (
     check_callable,
     check_type,
-    checked_integer,
     checked_names,
     checked_range,
     kind_of,
@@ -160,9 +159,7 @@ def dataset_sheet(dataset: Dataset, *, images: int = 10, title: str = "") -> She
     TypeError, ValueError
         If `images` is not an integer, or below 1, or the data set holds no images.
     """
-    count = checked_integer("images", images)
-    if count < 1:
-        raise ValueError(f"images={count} must be 1 or more")
+    count = checked_range("images", images, 1)
     dataset = Dataset.of(dataset, "dataset")
     _check_pixels(dataset)
     rows = []

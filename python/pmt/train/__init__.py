@@ -5,17 +5,4 @@ from typing import TYPE_CHECKING
 from pmt._util.lazy import lazy_names
 
 if not TYPE_CHECKING:
-    __getattr__ = lazy_names(
-        __name__,
-        (
-            "callbacks",
-            "choose",
-            "engine",
-            "learner",
-            "losses",
-            "options",
-            "prepare",
-            "run",
-            "zo_trainer",
-        ),
-    )
+    __getattr__ = lazy_names(__name__)

@@ -9,7 +9,7 @@ import numpy as np
 from pmt import _core
 from pmt._core import LARGEST_WEIGHT
 from pmt._util.arrays import Array, DoubleArray, FloatArray, Int8Array, Int32Array
-from pmt._util.checks import checked_array, checked_flag, checked_range, checked_seed, refuse_mask
+from pmt._util.checks import checked_array, checked_flag, checked_range, refuse_mask
 from pmt._util.processes import thread_count
 from pmt.model import Model
 from pmt.model.model import check_model
@@ -74,7 +74,7 @@ class Engine:
     ) -> None:
         check_model(model)
         self.model = model
-        self.seed = checked_seed(seed)
+        self.seed = checked_range("seed", seed, 0)
         chosen = model.select_layers(layers)
         self._ops = {layer.name: layer.index for layer in model.layers if layer.index in chosen}
         self._nodes = {layer.name: layer.output_shape for layer in model.layers}

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from pmt._util import atomic_file
 from pmt._util.arrays import Int64Array
-from pmt._util.checks import check_type, checked_integer
+from pmt._util.checks import check_type, checked_integer, checked_range
 from pmt._util.processes import thread_count
 from pmt._util.text import counted
 from pmt.callbacks import CallbackLike
@@ -93,6 +93,10 @@ class Trainer(ABC):
     @abstractmethod
     def cost(self, model: Model, *, samples: int | None = None) -> Cost:
         """Count one step's work, for the options' batch or another number of samples."""
+
+    def _images_of_step(self, samples: int | None) -> int:
+        """Return the images of a step: a number that is given, or the options' batch."""
+        return self.options.batch if samples is None else checked_range("samples", samples, 1)
 
     @abstractmethod
     def stepper(self, model: Model, samples: int) -> Stepper:

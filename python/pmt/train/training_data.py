@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from pmt._util.arrays import Int64Array
+from pmt._util.text import listed
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import DataLike
 from pmt.model import Model
-from pmt.model.class_checks import has_unlike_classes, is_named, listed, unlike_classes
+from pmt.model.class_checks import has_unlike_classes, is_named, unlike_classes
 from pmt.model.input_conversion import check_range
 from pmt.train.losses import reads_labels
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from pmt import _core
-from pmt._util.checks import checked_integer, checked_samples
 from pmt._util.optional_types import Unpack
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import DataLike
@@ -143,11 +142,10 @@ class ZOTrainer(Trainer):
             step on blank images is taken, by copies of them and of the model.
         """
         check_model(model)
-        samples = checked_samples(samples)
+        images = self._images_of_step(samples)
         if self.extensions:
-            return self._measured_cost(model, samples or self.options.batch)
+            return self._measured_cost(model, images)
         layers = model.select_layers(self.options.layers)
-        images = self.options.batch if samples is None else checked_integer("samples", samples)
         return zeroth_order_work(model.core, self.options.to_core(), layers).cost(images)
 
     def _measured_cost(self, model: Model, images: int) -> Cost:

@@ -3,8 +3,7 @@
 Needs torch (``pip install "poor-mans-training[torch]"``); importing this package does not.
 """
 
-from typing import Any
-
+from pmt._util.lazy import lazy_names
 from pmt.baselines.backprop.exact_gradient import ExactGradient, exact_gradient
 from pmt.baselines.backprop.options import PRESETS, BackpropOptions, preset
 from pmt.baselines.backprop.trainer import BackpropTrainer
@@ -21,10 +20,6 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    # They derive from a class of torch, and are imported on first use.
-    if name in ("FloatNetwork", "IntegerNetwork"):
-        from pmt.baselines.backprop import networks
-
-        return getattr(networks, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# They derive from a class of torch, and are imported on first use.
+_NETWORKS = ("FloatNetwork", "IntegerNetwork")
+__getattr__ = lazy_names(__name__, dict.fromkeys(_NETWORKS, f"{__name__}.networks"))

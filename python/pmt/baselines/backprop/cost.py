@@ -149,8 +149,6 @@ def backward_moments(
     model: Model, scheme: UpdateScheme, arithmetic: Arithmetic, *, batch: int = 1
 ) -> list[Moment]:
     """Return the live tensors at each op forward, then, from the last on, at each op backward."""
-    if batch < 1:
-        raise ValueError(f"batch={batch!r} must be 1 or more")
     return list(_moments(model, BackwardGraph.of(model, scheme), arithmetic, batch))
 
 

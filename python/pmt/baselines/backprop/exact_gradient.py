@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pmt._util.arrays import FloatArray, Int8Array, Int64Array
-from pmt._util.checks import check_type, checked_array, checked_integer
+from pmt._util.checks import check_type, checked_array, checked_range
 from pmt.model import Model
 from pmt.model.model import check_model
 
@@ -94,8 +94,7 @@ def exact_gradient(
         raise ValueError(
             f"{len(images)} images and {len(labels)} labels: there must be as many, at least one"
         )
-    if checked_integer("chunk", chunk) < 1:
-        raise ValueError(f"chunk={chunk!r} must be 1 or more samples")
+    chunk = checked_range("chunk", chunk, 1)
     from pmt.baselines.backprop.networks import IntegerNetwork
 
     network = IntegerNetwork(model).requires_grad_(False)

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-from pmt._util.checks import checked_samples
 from pmt.baselines.backprop.cost import backward_work
 from pmt.baselines.backprop.options import PRESETS, BackpropOptions
 from pmt.baselines.backprop.options import preset as _preset
@@ -94,8 +93,7 @@ class BackpropTrainer(Trainer):
             ``forwards`` is 0, no perturbed one is run. See
             :func:`pmt.baselines.backprop.cost.backward_work` for the formula.
         """
-        count = checked_samples(samples) or self.options.batch
-        return backward_work(model, self.scheme(model)).cost(count)
+        return backward_work(model, self.scheme(model)).cost(self._images_of_step(samples))
 
     @property
     def trains_floats(self) -> bool:

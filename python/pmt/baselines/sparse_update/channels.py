@@ -59,10 +59,6 @@ def channel_potentials(
     """
     from pmt.baselines.backprop.networks import IntegerNetwork
 
-    if len(images) == 0 or len(images) != len(labels):
-        raise ValueError(
-            f"{len(images)} images and {len(labels)} labels: give as many, one or more"
-        )
     network = IntegerNetwork(model).requires_grad_(False)
     sums = {op: np.float64(0.0) for op in layers}
     for first in range(0, len(images), chunk):
@@ -93,8 +89,6 @@ class Budgets:
 
 def inspected_layers(model: Model, count: int) -> list[int]:
     """Return the last ``count`` layers before the head: to score them takes little memory."""
-    if count < 1:
-        raise ValueError(f"inspect={count!r} must be 1 layer or more")
     head = head_layer(model)
     return [layer.index for layer in model.layers if layer.index != head][-count:]
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from pmt import _core
 from pmt._util import atomic_file
+from pmt._util.checks import checked_range
 from pmt._util.parsing import parse_json
 from pmt._util.progress import ProgressLine
 from pmt.baselines.backprop.cost import BackwardGraph
@@ -154,8 +155,7 @@ def analyze(
     ValueError
         If an argument is out of range, or the cache is of another analysis.
     """
-    if stride < 1:
-        raise ValueError(f"stride={stride!r} must be 1 or more")
+    stride = checked_range("stride", stride, 1)
     layers = convolutions(model)
     chosen = options if options is not None else BackpropOptions()
     plan = _plan(model, layers, ratios, stride)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from pmt._util.checks import checked_word
 from pmt.baselines.backprop.options import BackpropOptions
 from pmt.baselines.backprop.scheme import UpdateScheme, head_layer, layer_update
 from pmt.model import Layer, Model
@@ -103,8 +104,7 @@ def published_scheme(model: Model, name: str) -> UpdateScheme:
     ValueError
         If the name is unknown, or the network does not have 42 convolutions.
     """
-    if not isinstance(name, str) or name not in PUBLISHED:
-        raise ValueError(f"scheme={name!r} is unknown; choose one of {', '.join(PUBLISHED)}")
+    checked_word("scheme", name, PUBLISHED)
     layers = convolutions(model)
     if len(layers) != _CONVOLUTIONS:
         raise ValueError(

@@ -177,9 +177,8 @@ class TinyTrainTrainer(_SparseTrainer):
         """Count one step's work; before the choice is made, the most that the budget allows."""
         if self.options.chosen:
             return super().cost(model, samples=samples)
-        count = samples if samples is not None else self.options.batch
         backward = int(self.options.backward_macs * full_backward_macs(model))
-        return Cost(0, count * (model.macs + backward))
+        return Cost(0, self._images_of_step(samples) * (model.macs + backward))
 
 
 def tinytrain_scheme(model: Model, data: Dataset, options: TinyTrainOptions) -> UpdateScheme:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from pmt import _core
+from pmt._util.checks import checked_word
 from pmt._util.native_files import firmware_folder
-from pmt._util.text import did_you_mean
 from pmt.firmware.board.memory import MAKE_SECONDS, need_programs, run_make, write_changes
 from pmt.firmware.export.layout import (
     fill_in,
@@ -107,8 +107,7 @@ def count_instructions(
     or take too long, or that the model does not fit 4 MB of flash and of RAM.
     """
     for name in kernels:
-        if name not in KERNELS:
-            raise ValueError(f"kernels={name!r} is unknown{did_you_mean(name, KERNELS)}")
+        checked_word("kernels", name, KERNELS)
     need_programs("instructions are counted", "arm-none-eabi-g++", "qemu-system-arm", "make")
     with tempfile.TemporaryDirectory(prefix="pmt-instructions-") as name:
         folder = Path(name)

@@ -15,6 +15,7 @@ from pmt._util import atomic_file, processes
 from pmt._util.checks import checked_path
 from pmt._util.parsing import parse_json
 from pmt._util.places import check_place
+from pmt._util.text import listed
 from pmt.errors import ExistingFileError, FileError
 from pmt.firmware.export.layout import templates
 from pmt.firmware.export.task import Task
@@ -71,9 +72,8 @@ class Lock:
         names = sorted(here.keys() | self.files.keys())
         different = [name for name in names if here.get(name) != self.files.get(name)]
         if different:
-            more = f" and {len(different) - 3} more" if len(different) > 3 else ""
             raise ValueError(
-                f"{LOCK_NAME}: {', '.join(different[:3])}{more} would differ: the folder was "
+                f"{LOCK_NAME}: {listed(different)} would differ: the folder was "
                 f"exported by pmt {self.pmt}, this is pmt {_core.__version__}; install that "
                 "version, or export without --from"
             )
@@ -152,7 +152,6 @@ def _sha256(content: bytes) -> str:
 
 
 _BUILD = "build"  # made by the exported Makefile, and removed by its `make clean`
-_SHOWN = 5
 _MAIN = f"{APPLICATION}/main.cpp"
 _SELECTION = "model/selection.hpp"
 
@@ -207,7 +206,7 @@ def check_folder(out: Path, force: bool) -> None:
     if changed and not force:
         raise ExistingFileError(
             f"out={str(out)!r} has files that were changed since they were exported: "
-            f"{_listed(changed)}; choose another folder, or replace them with --force (force=True)"
+            f"{listed(changed)}; choose another folder, or replace them with --force (force=True)"
         )
 
 
@@ -251,7 +250,7 @@ def write_folder(out: Path, files: Mapping[str, bytes]) -> None:
     if taken:
         raise ExistingFileError(
             f"out={str(out)!r} has files that no export wrote, in place of the project's: "
-            f"{_listed(taken)}; move them away, or choose another folder"
+            f"{listed(taken)}; move them away, or choose another folder"
         )
     aside, old = atomic_file.aside_of(real), atomic_file.aside_of(real, "old")
     try:
@@ -372,8 +371,3 @@ def _sync_tree(folder: Path) -> None:
             if not (Path(path) / name).is_symlink():
                 atomic_file.sync(Path(path) / name)
         atomic_file.sync(Path(path))
-
-
-def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more

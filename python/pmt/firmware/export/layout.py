@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from pmt import _core
+from pmt._util.checks import checked_word
 from pmt._util.native_files import core_folder, firmware_folder
-from pmt._util.text import did_you_mean
 from pmt.firmware.export.target import Target, check_word
 from pmt.model.card import IMAGE_CRC
 
@@ -161,8 +161,7 @@ def _sources(folder: Path, name: str) -> dict[str, bytes]:
 
 def check_format(name: str, target: Target) -> None:
     """Refuse a format that is unknown, or that does not suit the target."""
-    if name not in FORMATS:
-        raise ValueError(f"format={name!r} is unknown{did_you_mean(name, FORMATS)}")
+    checked_word("format", name, FORMATS)
     if name in _OF_A_LIBRARY and target.linked:
         raise ValueError(
             f"format={name!r} brings its own start-up code: take --target generic, not "

@@ -45,15 +45,14 @@ SAMPLES = 64  # where no other number is given
 # hold what is linked to it.
 FIXED = FixedMemory(stack=4096, variables=3456, code=130 * 1024)
 # Bytes of code at least, of parts that a learner may be without.
-_EPOCHS_CODE, _STAGE_CODE, _SEARCH_CODE, _LEARNING_CODE, _KEPT_CODE, _WINDOWS_CODE = (
-    19_500,
-    9_500,
-    4_500,
-    29_548,
-    1_024,
-    8_192,
-)
-
+_EPOCHS_CODE = 19_500
+_PART_CODE = {
+    "input_stage": 9_500,
+    "input_search": 4_500,
+    "learning": 29_548,
+    "kept_activations": 1_024,
+    "windows": 8_192,
+}
 
 # Header and function of the program that open its states.
 _STATE_STORAGES = {
@@ -280,10 +279,12 @@ def export_learner(
     parts = linked_parts(
         model.core,
         [] if epochs is None else [epochs[:2]],
-        input_search=choose_input,
-        learning=samples > 0,
-        kept_activations=sizes.external > 0,
-        windows=windows,
+        {
+            "input_search": choose_input,
+            "learning": samples > 0,
+            "kept_activations": sizes.external > 0,
+            "windows": windows,
+        },
     )
     all_frames = samples * math.prod(model.image_shape if choose_input else model.input_shape)
     left = budgets["ram"] - sizes.needed - FIXED.stack - FIXED.variables
@@ -318,15 +319,9 @@ def export_learner(
 
 
 def _code_bytes(parts: LinkedParts) -> int:
-    left_out = [
-        (not parts.bits["estimators"], _EPOCHS_CODE),
-        (not parts.input_stage, _STAGE_CODE),
-        (not parts.input_search, _SEARCH_CODE),
-        (not parts.learning, _LEARNING_CODE),
-        (not parts.kept_activations, _KEPT_CODE),
-        (not parts.windows, _WINDOWS_CODE),
-    ]
-    return FIXED.code - parts.saved_bytes() - sum(size for out, size in left_out if out)
+    left_out = sum(size for name, size in _PART_CODE.items() if not parts.flags[name])
+    epochs = 0 if parts.bits["estimators"] else _EPOCHS_CODE
+    return FIXED.code - parts.saved_bytes() - left_out - epochs
 
 
 def _below_states(board: Target) -> Target:

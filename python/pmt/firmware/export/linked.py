@@ -1,6 +1,6 @@
 """The parts of the core that a firmware links: ops of its model, estimators of its options."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pmt import _core
@@ -15,6 +15,7 @@ _SIZES: dict[str, dict[int, int]] = {
     "losses": {1: 500, 2: 750, 3: 850},
     "generators": {1: 1500},
 }
+NO_LEARNER = dict.fromkeys(("input_search", "learning", "kept_activations", "windows"), False)
 
 
 @dataclass(frozen=True)
@@ -22,18 +23,13 @@ class LinkedParts:
     """Parts that are linked."""
 
     bits: dict[str, int]  # of each set of `cpp/core/base/linked_parts.hpp` the bits of its parts
-    input_stage: bool = True  # whether the model has filters before the network
-    # Whether a learner chooses them; whether it learns; keeps activations; aligns windows.
-    input_search: bool = False
-    learning: bool = False
-    kept_activations: bool = False
-    windows: bool = False
+    flags: dict[str, bool]  # of each other part there whether it is linked
 
     def header(self) -> bytes:
         """Return the file of the core that lists the parts."""
         lines = [f"constexpr uint32_t {name} = {bits:#x};" for name, bits in self.bits.items()]
-        for name in ("input_stage", "input_search", "learning", "kept_activations", "windows"):
-            lines.append(f"constexpr bool {name} = {str(getattr(self, name)).lower()};")
+        for name, flag in self.flags.items():
+            lines.append(f"constexpr bool {name} = {str(flag).lower()};")
         body = "\n".join(lines)
         return (
             "// The parts that are linked: those that this model and its options use.\n"
@@ -54,20 +50,14 @@ class LinkedParts:
 def linked_parts(
     model: _core.Model,
     trainings: Iterable[tuple[_core.Options, Sequence[int]]],
-    *,
-    input_search: bool = False,
-    learning: bool = False,
-    kept_activations: bool = False,
-    windows: bool = False,
+    learner: Mapping[str, bool] = NO_LEARNER,
 ) -> LinkedParts:
-    """Return the parts that a model and trainings of layers use.
+    """Return the parts that a model, trainings of layers, and a learner use.
 
-    Trainings are options and the ops of their layers; none for firmware that trains nothing. The
-    flags are those of :class:`LinkedParts`.
+    Trainings are options and the ops of their layers; none for firmware that trains nothing.
     """
     bits = {"estimators": 0, "losses": 0, "generators": 0, **_core.parts_of_model(model)}
     for options, layers in trainings:
         for name, found in _core.parts_of_training(model, options, layers).items():
             bits[name] |= found
-    stage = bool(model.stage())
-    return LinkedParts(bits, stage, input_search, learning, kept_activations, windows)
+    return LinkedParts(bits, {"input_stage": bool(model.stage()), **learner})

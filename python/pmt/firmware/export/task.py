@@ -13,7 +13,7 @@ from pmt._util.checks import (
     check_type,
     checked_array,
     checked_candidates,
-    checked_integer,
+    checked_range,
     plain_number,
 )
 from pmt._util.text import c_text, counted
@@ -166,12 +166,7 @@ def _chosen(
 def _inferences(given: int | None, samples: int) -> int:
     if given is None:
         return min(_INFERENCES, samples)
-    given = checked_integer("inferences", given)
-    if not 0 <= given <= samples:
-        raise ValueError(
-            f"inferences={given!r} must be 0..{samples}, the samples that the steps use"
-        )
-    return given
+    return checked_range("inferences", given, 0, samples)
 
 
 def _check_for_board(options: TrainingOptions) -> None:

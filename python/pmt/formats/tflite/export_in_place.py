@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pmt._util.arrays import FloatArray, Int32Array
+from pmt._util.text import listed
 from pmt.formats.tflite.file import FileModel, read_file
 from pmt.formats.tflite.importer import RENAMING, Lowered, lower
 from pmt.net.graph import Graph, Op, Tensor, is_layer
 
-_SHOWN = 6  # problems in one message
 # Operators that read logits, and whose output's range does not depend on theirs.
 _TAKE_ANY_RANGE = {"SOFTMAX", "LOG_SOFTMAX", "LOGISTIC", "TANH", "ARG_MAX", "DEQUANTIZE", "MEAN"}
 
@@ -36,7 +36,7 @@ def tflite_with_weights(graph: Graph, original: Path) -> bytes:
     if problems:
         raise ValueError(
             f"into={str(original)!r}: the model was not imported from this file: "
-            f"{_listed(problems)}; give the file it came from, or convert without --into"
+            f"{listed(problems, '; ')}; give the file it came from, or convert without --into"
         )
     patch = _Patch(original, imported)
     for old, new in zip(imported.graph.ops, graph.ops, strict=True):
@@ -48,7 +48,7 @@ def tflite_with_weights(graph: Graph, original: Path) -> bytes:
     content = patch.written()
     if patch.problems:
         raise ValueError(
-            f"into={str(original)!r}: {_listed(patch.problems)}; convert without --into"
+            f"into={str(original)!r}: {listed(patch.problems, '; ')}; convert without --into"
         )
     return content
 
@@ -252,8 +252,3 @@ def _scales(op: Op) -> FloatArray:
 
 def _little(values: Any) -> bytes:
     return np.ascontiguousarray(values, values.dtype.newbyteorder("<")).tobytes()
-
-
-def _listed(problems: list[str]) -> str:
-    more = len(problems) - _SHOWN
-    return "; ".join(problems[:_SHOWN]) + (f"; and {more} more" if more > 0 else "")

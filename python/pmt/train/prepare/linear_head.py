@@ -28,21 +28,11 @@ _AT_ONCE = 1 << 22  # bytes of images whose features are computed, so that copie
 
 @dataclass(frozen=True)
 class HeadWork:
-    """The work of solving a head.
+    """The work of solving a head, in multiply-accumulates."""
 
-    Attributes
-    ----------
-    strength : float
-        How strongly the head was held to the old one, above 0.
-    macs : int
-        Multiply-accumulates of the features and of the solution.
-    choice_macs : int
-        Those of the cross-validation that chose the strength.
-    """
-
-    strength: float
-    macs: int
-    choice_macs: int
+    strength: float  # how strongly the head was held to the old one, above 0
+    macs: int  # of the features and of the solution
+    choice_macs: int  # of the cross-validation that chose the strength
 
 
 def head_op(model: Model) -> int:
@@ -85,27 +75,8 @@ def solve_head(
     """Solve the head of a model in place; no other layer changes.
 
     Where the logits of the images exceed the range of the int8 output, or by cross-entropy use less
-    than a quarter of it, that gets another one.
-
-    Parameters
-    ----------
-    model : Model
-        A model with a linear head.
-    data : Dataset
-        Images with labels, or with targets for a loss that takes them.
-    loss : {"cross_entropy", "squared_error", "binary_cross_entropy"}
-        The loss whose mean is lowered.
-    seed : int
-        Seed of the folds.
-    threads : int
-        Threads to use, 0 for all; the result does not depend on it.
-    strength : float, optional
-        How strongly the head is held to the old one; by default three folds choose it.
-
-    Returns
-    -------
-    HeadWork
-        The strength, and the work. Ctrl-C leaves the model as it was.
+    than a quarter of it, that gets another one. Without a strength three folds choose it, by the
+    seed. The result does not depend on the threads; Ctrl-C leaves the model as it was.
     """
     op = head_op(model)
     labels = _labels(data)

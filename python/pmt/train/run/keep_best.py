@@ -15,10 +15,9 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt._util.arrays import Array, Int64Array
-from pmt._util.text import counted
+from pmt._util.text import counted, listed
 from pmt.datasets import Dataset
 from pmt.model import ImageScores
-from pmt.model.class_checks import listed
 from pmt.protocol.comparison import is_worse, whole_losses
 from pmt.protocol.copies import first_of_copies, units_of
 from pmt.protocol.stratification import FEWEST_OF_CLASS, hold_out, stratified_order
