@@ -261,6 +261,11 @@ BAD_INPUT = {
         "--eval-images 5 needs --eval DIR",
     ),
     "no data": ("eval {model} --data {out}", "{out}: no such file or folder; check the path"),
+    "a folder": ("monitor --file {data}", "{data}: is a folder; name a file"),
+    "a file above": (
+        "download cifar10 --root {model}",
+        "{model}/cifar10: a part of the path is a file, not a folder; name another place",
+    ),
     "no model": ("eval {out}.pmt --data {data}", "MODEL '{out}.pmt': there is no such file"),
     "split": ("eval {model} --data {data} --split valid",
               "--split='valid' is unknown; choose one of train, test"),

@@ -58,6 +58,10 @@ def test_a_plot_is_written(tmp_path, capsys):
             "scheme='9KB' is neither a file nor one of 49KB",
         ),
         (["--method", "paper", "--against", "bp_int8,adam"], "--against='adam' is unknown"),
+        (
+            ["--method", "paper", "--scheme", "49KB"],
+            "--scheme='49KB' is an option of mcutrain and tinytrain alone: leave it out",
+        ),
     ],
 )
 def test_errors_are_one_line(tmp_path, capsys, arguments, message):

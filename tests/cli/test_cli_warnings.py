@@ -37,7 +37,7 @@ def test_a_warning_is_one_line_and_the_command_goes_on(tmp_path, capsys):
     assert printed.err == (
         f"pmt: warning: data set {tmp_path.name!r} has 2 classes (cat, dog), the model 10: label 0 "
         "of both must be the same class, and so on; give all of the model's classes as "
-        "class_names, or the model a new last layer by classes=2 (--classes)\n"
+        "class_names (--class-names), or the model a new last layer by classes=2 (--classes)\n"
     )
 
 
@@ -106,7 +106,7 @@ def test_other_classes_than_the_models(tmp_path, capsys):
         "data set 'animals' has other classes (animal 0, animal 1, animal 2, animal 3 and 6 more) "
         "than the model (T-shirt/top, Trouser, Pullover, Dress and 6 more)"
     )
-    same = "give the model's names as class_names where the classes are the same\n"
+    same = "give the model's names as class_names (--class-names) where the classes are the same\n"
     source = ["fashion_mnist_dscnn", "--data", str(tmp_path / "animals.npz")]
     assert main(["eval", *source]) == 0
     assert capsys.readouterr().err == (

@@ -71,8 +71,8 @@ def test_without_the_head_the_names_stay(model):
     short = {**SHORT, "layers": "B1", "keep_best": False}
     message = (
         f"{OTHERS}, and layers='B1' leaves "
-        "its head as it is; add the last layer, or give the model's names as class_names where the "
-        "classes are the same"
+        "its head as it is; add the last layer, or give the model's names as class_names "
+        "(--class-names) where the classes are the same"
     )
     with pytest.warns(UserWarning, match=f"^{re.escape(message)}$") as caught:
         pmt.ZOTrainer(**short).fit(model, animals(), progress=False)
@@ -89,8 +89,8 @@ def test_a_loss_that_reads_no_labels_brings_no_warning(model):
 def test_accuracy_on_other_classes_is_warned_of(model):
     message = (
         f"{OTHERS}: accuracy on them says "
-        "nothing; train the model's head for them, or give the model's names as class_names where "
-        "the classes are the same"
+        "nothing; train the model's head for them, or give the model's names as class_names "
+        "(--class-names) where the classes are the same"
     )
     with pytest.warns(UserWarning, match=f"^{re.escape(message)}$") as caught:
         model.evaluate(animals())

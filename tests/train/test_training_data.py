@@ -72,8 +72,8 @@ def test_two_classes_for_a_model_of_ten():
     )
     message = (
         "data set 'mine' has 2 classes (cat, dog), the model 10: label 0 of both must be the same "
-        "class, and so on; give all of the model's classes as class_names, or the model a new last "
-        "layer by classes=2 (--classes)"
+        "class, and so on; give all of the model's classes as class_names (--class-names), or "
+        "the model a new last layer by classes=2 (--classes)"
     )
     named = of_labels([0, 1] * 10, ["cat", "dog"])
     assert_warns(message, named)

@@ -1,6 +1,7 @@
 """The program: commands, exit codes, one line for each error, and the signals that end it."""
 
 import argparse
+import errno
 import os
 import signal
 import stat
@@ -182,6 +183,13 @@ def _lines(error: BaseException, arguments: argparse.Namespace) -> list[str]:
     return [describe(error, vars(arguments))]
 
 
+# Of the system's reasons, those that name no remedy of their own.
+_OF_PLACES = {
+    errno.EISDIR: "is a folder; name a file",
+    errno.ENOTDIR: "a part of the path is a file, not a folder; name another place",
+}
+
+
 def describe(error: BaseException, arguments: Mapping[str, Any] = MappingProxyType({})) -> str:
     """Return an error as one line of text, with remedies among the arguments of the command."""
     if isinstance(error, MemoryError):
@@ -192,7 +200,8 @@ def describe(error: BaseException, arguments: Mapping[str, Any] = MappingProxyTy
     elif isinstance(error, TableError):
         text = error.message
     elif isinstance(error, OSError) and error.strerror:
-        text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        reason = _OF_PLACES.get(error.errno or 0, error.strerror)
+        text = f"{error.filename}: {reason}" if error.filename else error.strerror
     else:
         text = str(error) or type(error).__name__
     return " ".join(as_typed(text, arguments).split())

@@ -47,7 +47,8 @@ def warn_of_other_classes(data: Dataset, classes: int, *, stacklevel: int) -> No
         warnings.warn(
             f"data set {data.name!r} has {len(own)} classes ({listed(own)}), the model {classes}: "
             "label 0 of both must be the same class, and so on; give all of the model's classes "
-            f"as class_names, or the model a new last layer by classes={len(own)} (--classes)",
+            f"as class_names (--class-names), or the model a new last layer by classes={len(own)} "
+            "(--classes)",
             stacklevel=stacklevel,
         )
 
@@ -57,7 +58,8 @@ def warn_of_unlike_classes(data: Dataset, names: Sequence[str] | None, *, stackl
     if has_unlike_classes(data, names):
         warnings.warn(
             f"{unlike_classes(data, names)}: accuracy on them says nothing; train the model's head "
-            "for them, or give the model's names as class_names where the classes are the same",
+            "for them, or give the model's names as class_names (--class-names) where the classes "
+            "are the same",
             stacklevel=stacklevel,
         )
 

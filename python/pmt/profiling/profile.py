@@ -23,7 +23,7 @@ _COMPARED = (
     *("node_layer_wise", "node_model_wise", "mezo"),
 )
 METHODS = (*_COMPARED, *BACKPROP)
-_SCHEME_OPTIONS = {"mcutrain": "scheme", "tinytrain": "chosen"}
+SCHEME_OPTIONS = {"mcutrain": "scheme", "tinytrain": "chosen"}
 
 
 @dataclass(frozen=True, repr=False)
@@ -165,8 +165,8 @@ def method_trainer(
         changes.pop("queries", None)
     if method == "bp_last_layer":
         changes.setdefault("layers", _last_layer(model))
-    if scheme and method in _SCHEME_OPTIONS:
-        changes[_SCHEME_OPTIONS[method]] = scheme
+    if scheme and method in SCHEME_OPTIONS:
+        changes[SCHEME_OPTIONS[method]] = scheme
     return registry.trainer(method, threads=1, **changes)
 
 

@@ -229,8 +229,8 @@ def warning_of_classes(model: Model, data: Dataset, options: Any) -> str | None:
         return None
     return (
         f"{unlike_classes(data, model.class_names)}, and layers={layers!r} leaves its head as it "
-        "is; add the last layer, or give the model's names as class_names where the classes are "
-        "the same"
+        "is; add the last layer, or give the model's names as class_names (--class-names) where "
+        "the classes are the same"
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pmt._util.checks import checked_names, kind_of
+from pmt.errors import OptionError
 from pmt.firmware.board.instructions import KERNELS, Instructions, count_instructions
 from pmt.firmware.board.memory import BoardMemory, board_memory, with_linked
 from pmt.firmware.export.report import Latency, project_latency
@@ -13,6 +14,7 @@ from pmt.model import Model
 from pmt.model.model import check_model
 from pmt.profiling.profile import (
     METHODS,
+    SCHEME_OPTIONS,
     Profile,
     profile_method,
     profiled_method,
@@ -147,6 +149,9 @@ def profile_methods(
     first = profile_method(
         model, method, layers=layers, batch=batch, queries=queries, scheme=scheme
     )
+    if scheme and not SCHEME_OPTIONS.keys() & {method, *others}:
+        rule = f"={scheme!r} is an option of {' and '.join(SCHEME_OPTIONS)} alone: leave it out"
+        raise OptionError("scheme", rule)
     profiles, left_out = [first], {}
     for name in others:
         if name == method:
