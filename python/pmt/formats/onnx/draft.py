@@ -38,7 +38,6 @@ from pmt.net.ops import (
 )
 from pmt.net.pixels import MOST_PIXEL_CHANNELS, is_image
 
-Vector = DoubleArray
 Quantization = tuple[float, int]  # scale, zero point of int8
 
 OPEN: Bounds = (-np.inf, np.inf)
@@ -158,8 +157,8 @@ class DraftOp(BaseOp):
 
     bounds: Bounds = OPEN
     weights: Array | None = None
-    scales: Vector | None = None
-    bias: Vector | None = None
+    scales: DoubleArray | None = None
+    bias: DoubleArray | None = None
     sole: bool = False  # nothing else reads what this op reads
     fixed: bool = False  # its weights stand for another op, and are not offered for training
 
@@ -178,8 +177,8 @@ class Draft:
     budget: int
     tensors: list[DraftTensor] = field(default_factory=list)
     ops: list[DraftOp] = field(default_factory=list)
-    factor: Vector = field(default_factory=lambda: np.ones(0))
-    offset: Vector = field(default_factory=lambda: np.zeros(0))
+    factor: DoubleArray = field(default_factory=lambda: np.ones(0))
+    offset: DoubleArray = field(default_factory=lambda: np.zeros(0))
     dropped: list[str] = field(default_factory=list)
     _names: set[str] = field(default_factory=set)
 
@@ -242,7 +241,9 @@ class Draft:
     def _writes(self, tensor: int) -> DraftOp | None:
         return next((op for op in self.ops if op.output == tensor), None)
 
-    def scale_and_shift(self, view: View, factor: Vector, offset: Vector, name: str) -> View:
+    def scale_and_shift(
+        self, view: View, factor: DoubleArray, offset: DoubleArray, name: str
+    ) -> View:
         """Return ``view * factor + offset``, vectors over the activation's channels."""
         tensor, op = self.tensors[view.tensor], self.writer(view)
         changeable = view.sole and view.raw and tensor.quantization is None
@@ -256,7 +257,7 @@ class Draft:
             return view
         return self.channelwise(view, name, factor, offset)
 
-    def _fold(self, op: DraftOp, factor: Vector, offset: Vector) -> bool:
+    def _fold(self, op: DraftOp, factor: DoubleArray, offset: DoubleArray) -> bool:
         assert op.weights is not None
         shape = channel_shape(op, op.weights.ndim)
         bias = (0.0 if op.bias is None else op.bias) * factor + offset
@@ -304,7 +305,7 @@ class Draft:
         return bool(np.all(np.abs(steps - np.rint(steps)) < _SAME_STEP))
 
     def channelwise(
-        self, view: View, name: str, factor: Vector, offset: Vector, bounds: Bounds = OPEN
+        self, view: View, name: str, factor: DoubleArray, offset: DoubleArray, bounds: Bounds = OPEN
     ) -> View:
         """Add a 1x1 depthwise layer for ``clip(view * factor + offset)``."""
         self._require_room(view.size, None)

@@ -18,8 +18,6 @@ from pmt.formats.onnx.call import Call, QuantizedConstant, Value, memory_view
 from pmt.formats.onnx.draft import View, flattened, image_view, reshaped, transposed
 from pmt.formats.onnx.file import MAX_RANK
 
-Vector = DoubleArray
-
 # Data types by their numbers in ONNX.
 FLOATS = (1, 10, 11, 16)
 
@@ -171,7 +169,9 @@ def _number(values: npt.NDArray[Any]) -> float:
     return float(flat[0])
 
 
-def _affine(call: Call, view: View, factor: float | Vector, offset: float | Vector) -> View:
+def _affine(
+    call: Call, view: View, factor: float | DoubleArray, offset: float | DoubleArray
+) -> View:
     channels = (view.size[2],)
     factors = np.broadcast_to(np.asarray(factor, np.float64), channels)
     offsets = np.broadcast_to(np.asarray(offset, np.float64), channels)
@@ -181,7 +181,7 @@ def _affine(call: Call, view: View, factor: float | Vector, offset: float | Vect
     return call.draft.scale_and_shift(view, factors, offsets, name)
 
 
-def _operands(call: Call) -> tuple[View, Vector, bool]:
+def _operands(call: Call) -> tuple[View, DoubleArray, bool]:
     """Return the activation, the constant (a number or one per channel), and if it came first."""
     if len(call.node.inputs) != 2:
         raise Unsupported(f"it has {len(call.node.inputs)} inputs", "two are supported")
@@ -196,7 +196,7 @@ def _operands(call: Call) -> tuple[View, Vector, bool]:
     return view, _by_channel(view, constant), reverse
 
 
-def _by_channel(view: View, constant: Vector) -> Vector:
+def _by_channel(view: View, constant: DoubleArray) -> DoubleArray:
     """Reduce a constant that is broadcast over an activation to a number or one per channel."""
     shape = view.shape
     lengths = (1,) * (len(shape) - constant.ndim) + constant.shape
