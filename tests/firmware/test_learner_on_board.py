@@ -261,7 +261,7 @@ def test_damaged_requests_change_nothing_and_states_outlive_a_reset(project, mod
         assert board.ask("B", 200).startswith("error: an option has a value outside its range")
         assert board.ask("O", 0, 10, test).startswith("error: a label is outside")
         assert board.ask("O", 77, 0, test).startswith("error: an option has a value")
-        assert board.ask("B", ALIGN) == "error: too few samples for this phase"
+        assert board.ask("B", ALIGN) == "error: too few samples or classes for this phase"
         assert board.ask("C").startswith("error: the learner's state does not allow this call")
         for frame in frames:
             assert board.ask("O", 2, -1, frame) == "ok"

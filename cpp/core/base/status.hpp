@@ -48,7 +48,7 @@
   X(sample_unreadable, "a sample could not be read")                                                            \
   X(cancelled, "cancelled; the weights are as before the step")                                                 \
   X(learner_call, "the learner's state does not allow this call: see its documentation")                        \
-  X(learner_samples, "too few samples for this phase")                                                          \
+  X(learner_samples, "too few samples or classes for this phase")                                               \
   X(learner_statistics, "the learner has no statistics of clean images that fit the model's layers")            \
   X(learner_input, "filters are chosen where the model has an input stage and samples are its frames")          \
   X(learner_filters, "the stored state has filters of its own: open it by a learner that chooses them")         \
