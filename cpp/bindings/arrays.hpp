@@ -91,8 +91,9 @@ inline Int64Array checked_labels(const py::object& object, const Model& model, p
   }
   for (py::ssize_t i = 0; i < count; ++i) {
     if (labels.at(i) < least || labels.at(i) >= model.classes()) {
-      throw py::value_error("labels must be 0.." + std::to_string(model.classes() - 1) + " for this model; labels[" +
-                            std::to_string(i) + "] is " + std::to_string(labels.at(i)));
+      const char* const none = least < 0 ? ", or -1 for none," : "";
+      throw py::value_error("labels must be 0.." + std::to_string(model.classes() - 1) + none +
+                            " for this model; labels[" + std::to_string(i) + "] is " + std::to_string(labels.at(i)));
     }
   }
   return labels;

@@ -477,3 +477,18 @@ def test_outputs_are_different_files(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().err == (
         "pmt: error: --plot x.svg: is the file of --json too; give another name\n"
     )
+
+
+@pytest.mark.parametrize("name", ["checkpoint.pmt", "config.toml", "checkpoint-3.npz"])
+def test_nothing_is_written_over_the_files_of_a_run(tmp_path, monkeypatch, capsys, name):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run").mkdir()
+    for file in ("checkpoint.pmt", "config.toml", "checkpoint-3.npz"):
+        (tmp_path / "run" / file).write_text("of the run")
+    assert main(["info", "fashion_mnist_dscnn", "--json", f"run/{name}"]) == 2
+    assert capsys.readouterr().err == (
+        f"pmt: error: --json run/{name}: would replace a file of a run's folder; give another "
+        "name\n"
+    )
+    assert (tmp_path / "run" / name).read_text() == "of the run"
+    assert main(["info", "fashion_mnist_dscnn", "--json", "run/info.json"]) == 0

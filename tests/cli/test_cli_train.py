@@ -224,11 +224,13 @@ def test_a_second_process_in_the_same_folder_is_refused(files, tmp_path, capsys)
     run = tmp_path / "run"
     process = program(*command(files, run), code=SLOW)
     wait_for_steps(process, run, 1)
-    for again in (command(files, run), ["train", "--resume", str(run)]):
+    resumed = ["train", "--resume", str(run)]
+    for again, typed in ((command(files, run), "--out"), (resumed, "--resume")):
         assert main(again) == 2
         assert capsys.readouterr().err == (
-            f"pmt: error: --out='{run}' is in use by {os.uname().nodename}, process {process.pid}: "
-            f"wait until it has ended, or choose another folder (the lock is {run}.lock)\n"
+            f"pmt: error: {typed}='{run}' is in use by {os.uname().nodename}, process "
+            f"{process.pid}: wait until it has ended, or choose another folder (the lock is "
+            f"{run}.lock)\n"
         )
     _, error = process.communicate()
     assert process.returncode == 0, error

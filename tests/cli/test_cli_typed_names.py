@@ -38,7 +38,7 @@ def message_of(capsys, *arguments: str) -> str:
         ("profile cifar10_small --method paper --against mezo,x", "--against='x' is unknown"),
         ("profile cifar10_small --method adam", "--method='adam' is unknown"),
         ("eval cifar10_small --data bundled --coarse-labels", "--coarse-labels: the bundled"),
-        ("show bundled --out x.png --split valid", "--split='valid' must be"),
+        ("show bundled --out x.png --split valid", "--split='valid' is unknown"),
         ("train cifar10_small --data bundled --out x --learning-rate nan", "--learning-rate=nan "),
         ("train --resume x --epochs 3", "--resume takes no --epochs: "),
         ("train cifar10_small --resume x", "--resume takes no MODEL: "),

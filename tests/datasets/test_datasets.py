@@ -16,7 +16,7 @@ def made(count: int = 10, classes: int = 2) -> Dataset:
     """Image i is filled with the value i and has the label i modulo the number of classes."""
     numbers = np.arange(count)
     images = np.broadcast_to(numbers[:, None, None, None].astype(np.uint8), (count, 2, 3, 1))
-    names = tuple("abcdefgh"[:classes])
+    names = tuple("abcdefghij"[:classes])
     return Dataset(images=images.copy(), labels=numbers % classes, class_names=names, name="made")
 
 
@@ -154,7 +154,7 @@ def test_bundled_images_are_fashion_mnist_or_a_clear_error(monkeypatch, tmp_path
     with pytest.raises(FileNotFoundError, match="bundled images are not installed"):
         downloading.bundled("test")
     (tmp_path / "data").mkdir()
-    save_npz(made(10, classes=8), tmp_path / "data" / "fashion_mnist_test.npz")
+    save_npz(made(10, classes=10), tmp_path / "data" / "fashion_mnist_test.npz")
     assert downloading.bundled("test").class_names == FASHION_MNIST_CLASSES
     with pytest.raises(ValueError, match="split='valid' is unknown; choose one of train, test"):
         downloading.bundled("valid")

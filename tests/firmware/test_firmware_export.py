@@ -227,7 +227,7 @@ def test_targets():
         ),
         (
             {"target": "stm32f746g-disco", "like": "stm32h7b3i-dk"},
-            "as='stm32h7b3i-dk' has 2097152 bytes of flash, stm32f746g-disco only 1048576",
+            "like='stm32h7b3i-dk' has 2097152 bytes of flash, stm32f746g-disco only 1048576",
         ),
         ({"stack": 1025}, "stack=1025 must be a multiple of 8"),
     ],

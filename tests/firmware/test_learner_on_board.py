@@ -234,6 +234,15 @@ def test_a_board_chooses_filters_by_itself_from_frames_that_it_keeps(model, tmp_
     assert export.frame_bytes == (30 * 20 * 24 if frames == "board" else 0)
     used = export.ram_used - linked_sizes(out / "build" / "fw.elf").ram
     assert 0 <= used < 512
+    assert "\nfilters are chosen on 30 frames or more that are not held out, and up to 7 of 30" in (
+        str(export)
+    )
+
+
+def test_an_export_says_that_nothing_is_aligned(tmp_path):
+    plain = pmt.load("fashion_mnist_dscnn")
+    export = export_learner(plain, target="qemu-mps2-an500", out=tmp_path / "fw")
+    assert "\nnot aligned: the model holds no statistics of clean images; `pmt stat" in str(export)
 
 
 @pytest.mark.parametrize("board", ["stm32f746g-disco", "stm32h7b3i-dk"])

@@ -206,7 +206,7 @@ def test_commands_train_and_evaluate_on_inputs(folder, tmp_path, capsys):
     [
         (
             ["eval", str(SIGNAL), "--data", "FOLDER", "--corruption", "fog", "--severity", "1"],
-            "corruption='fog': FOLDER holds float32 inputs, and only images of uint8 pixels are "
+            "--corruption='fog': FOLDER holds float32 inputs, and only images of uint8 pixels are "
             "corrupted; leave the option out, or store what was corrupted",
         ),
         (

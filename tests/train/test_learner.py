@@ -435,7 +435,7 @@ def test_memory_of_a_board(model):
     sizes = pmt.Learner(model, samples=100, held_out=25, keeps_confirmed=False).sizes
     assert (sizes.persistent, sizes.predict) == (11424, 11168)
     assert (sizes.align, sizes.head, sizes.needed) == (26672, 53280, 64704)
-    assert str(sizes).splitlines()[-1].split() == ["needed", "64,688"]
+    assert str(sizes).splitlines()[-1].split() == ["needed", "64,704"]
     windows = pmt.Learner(
         model, samples=100, held_out=25, keeps_confirmed=False, windows=True
     ).sizes

@@ -1,6 +1,8 @@
 """The file that holds a learner's states: whose it is, what a boot is, what is damaged."""
 
+import copy
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -123,3 +125,12 @@ def test_files_without_a_state_are_no_damage(model, noisy, tmp_path, recwarn):
 def test_a_folder_is_no_storage(model, tmp_path):
     with pytest.raises(OSError, match=r"could not be stored \(Is a directory\); name a file in it"):
         pmt.Learner(model, samples=20, storage=tmp_path)
+
+
+def test_a_learner_is_not_copied(model, noisy, tmp_path):
+    learner = committed(model, noisy, tmp_path / "states.bin")
+    for copied in (copy.deepcopy, pickle.dumps):
+        with pytest.raises(
+            TypeError, match=r"^a Learner cannot be copied or pickled: take its mod"
+        ):
+            copied(learner)

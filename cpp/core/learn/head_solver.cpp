@@ -52,7 +52,8 @@ Status HeadSolver::begin() {
   PMT_RETURN_IF_ERROR(objective_.measure_features(fit_.gradient));
   const TensorRecord& in = setup_.model->input_of(setup_.model->op(setup_.op));
   const int32_t features = objective_.features();
-  bool empty = true, all_count = true;
+  bool empty = true;
+  all_count_ = true;
   for (int32_t k = 0; k < objective_.classes(); ++k) {
     bool is_new = true;
     units_[k] = in.scale * setup_.layer.weight_scales[k];
@@ -65,10 +66,10 @@ Status HeadSolver::begin() {
     biases_[k] = units_[k] * sum;
     if (is_new) objective_.add_class(k);
     empty = empty && is_new;
-    all_count = all_count && objective_.counts(k);
+    all_count_ = all_count_ && objective_.counts(k);
   }
   prior_ = {setup_.layer.weights, units_, biases_, empty ? 0.0f : 1.0f};
-  if (!empty && all_count) {
+  if (!empty && all_count_) {
     float losses[head_factors];
     start_at_prior();
     PMT_RETURN_IF_ERROR(objective_.losses_of_factors(fit_.head, losses));
@@ -139,6 +140,8 @@ Status HeadSolver::end_fold(bool* done) {
     if (losses_[i] < losses_[best]) best = i;
   }
   strength_ = strengths[best];
+  // Held-out samples cannot tell what a looser head does to classes that they do not show.
+  if (!all_count_ && strength_ < default_head_strength) strength_ = default_head_strength;
   *done = true;
   return {};
 }

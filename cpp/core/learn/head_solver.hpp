@@ -75,6 +75,7 @@ class HeadSolver {
   float losses_[head_strengths] = {};  // held-out, of each strength, over the folds
   int32_t fold_ = 0, tried_ = 0;       // of the choice: the fold, and the strength's index
   bool begun_ = false, choosing_ = false, fits_ = false;
+  bool all_count_ = false;  // see HeadObjective::counts()
 };
 
 }  // namespace pmt

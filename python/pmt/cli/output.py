@@ -21,7 +21,7 @@ from pmt._util.progress import ProgressLine
 from pmt._util.text import printable
 from pmt.cli.typed_names import typed_name
 from pmt.errors import ExistingFileError
-from pmt.train.run.folder import RunFolder
+from pmt.train.run.folder import RunFolder, is_of_run
 from pmt.train.run.metrics import Metrics
 from pmt.train.run.result import Column, columns
 from pmt.train.schedule import Schedule
@@ -228,7 +228,7 @@ def check_output_files(arguments: argparse.Namespace) -> None:
     """Raise an error before any work where a file or folder cannot be written.
 
     ValueError where a name is empty or too long, one file would be written twice, or over a file
-    that is read; PermissionError where the folder is read-only.
+    that is read or a run's; PermissionError where the folder is read-only.
     """
     written: dict[str, str] = {}
     typed = partial(typed_name, vars(arguments))
@@ -238,6 +238,11 @@ def check_output_files(arguments: argparse.Namespace) -> None:
         for value in _paths(arguments, name):
             check_length(value, typed(name), written=True)
             check_writable(Path(value), f"{typed(name)} {value}")
+            if is_of_run(Path(os.path.realpath(value))):
+                raise ValueError(
+                    f"{typed(name)} {value}: would replace a file of a run's folder; give another "
+                    "name"
+                )
             other = written.setdefault(os.path.realpath(value), name)
             if other != name:
                 raise ValueError(

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -433,6 +433,12 @@ class Learner:
         model = Model(self._core.image_in_force())
         section = self._core.stage_in_force()
         return model.with_input_stage(read_stage(section)) if section else model
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a Learner cannot be copied or pickled: take its model(), or another Learner with a "
+            "storage= of its own"
+        )
 
     def __repr__(self) -> str:
         trial = ", on trial" if self.on_trial else ""

@@ -162,8 +162,24 @@ class LearnerExport:
             f"{self.memory_table()}\n\n"
             f"RAM {self.ram_used:,} of {self.ram_bytes:,} bytes, "
             f"flash {self.flash_used:,} of {self.flash_bytes:,}\n"
-            f"next: pmt stream {shlex.quote(str(self.path))} --data DIR"
+            f"{self._remarks()}next: pmt stream {shlex.quote(str(self.path))} --data DIR"
         )
+
+    def _remarks(self) -> str:
+        """Return why a phase may not run, a line each."""
+        remarks = []
+        if self.samples > 0 and self.sizes.align == 0:
+            remarks.append(
+                "not aligned: the model holds no statistics of clean images; "
+                "`pmt statistics MODEL --data CLEAN --out MODEL.pmt` adds them"
+            )
+        fewest = _core.INPUT_FEWEST_IMAGES
+        if self.chooses_input and self.samples - self.held_out < fewest:
+            remarks.append(
+                f"filters are chosen on {fewest} frames or more that are not held out, and up to "
+                f"{self.held_out} of {self.samples} are: lower --held-out, or raise --samples"
+            )
+        return "".join(f"{remark}\n" for remark in remarks)
 
     def to_json(self) -> dict[str, Any]:
         """Return the same for programs."""

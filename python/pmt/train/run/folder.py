@@ -43,6 +43,13 @@ _FIRST = "env.json"
 _BEGUN = {_FIRST, CHECKPOINT, "metrics.jsonl"}
 
 
+def is_of_run(path: Path) -> bool:
+    """Whether a path is a file that a run has written into its folder."""
+    own = {*_BEGUN, "config.toml", BEST, DONE}
+    is_own = path.name in own or path.match("checkpoint-*.npz")
+    return is_own and path.is_file() and RunFolder(path.parent).exists()
+
+
 class RunFolder:
     """Reads and writes one run folder.
 
