@@ -40,6 +40,10 @@ def message_of(capsys, *arguments: str) -> str:
         ("eval cifar10_small --data bundled --coarse-labels", "--coarse-labels: the bundled"),
         ("show bundled --out x.png --split valid", "--split='valid' is unknown"),
         ("train cifar10_small --data bundled --out x --learning-rate nan", "--learning-rate=nan "),
+        (
+            "train cifar10_small --data bundled --out x --no-train-weights --no-train-bias",
+            "--no-train-weights and --no-train-bias train nothing; train one of them",
+        ),
         ("train --resume x --epochs 3", "--resume takes no --epochs: "),
         ("train cifar10_small --resume x", "--resume takes no MODEL: "),
         ("convert cifar10_small x.pmt --input-mean 3", "--input-mean: unknown for the bundled"),

@@ -163,7 +163,7 @@ def test_messages_by_their_words():
         ({"mu_weight": 0}, "mu_weight=0 must be 1..64"),
         (
             {"train_weights": False, "train_bias": False},
-            "train_weights=False, train_bias=False train nothing; set one of them to True",
+            "train_weights=False and train_bias=False train nothing; train one of them",
         ),
         ({"seed": 0, "generator": "xorshift32"}, "seed=0 must be 1..4294967295"),
         ({"node_ratio": float("inf")}, "node_ratio=inf must be a finite number > 0"),

@@ -16,7 +16,7 @@ from pmt._util.text import split_names
 _VALUE = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?[0-9][0-9.e+-]*|-?nan|-?inf|True|False|None"""
 _NAMED = re.compile(rf"(^|: )([a-z_]+)=({_VALUE})(?=[\s:;,]|$)")
 _OPTIONS = re.compile(r"^options \[(.*?)\] are unknown")
-_SET_FLAG = re.compile(r"(--[a-z-]+)=True\b")  # a flag without a value
+_SWITCH = re.compile(r"--([a-z-]+)=(True|False)\b")  # flags without a value
 # Values of Python's parameters that are flags without a value.
 _FLAGS = {"labels='coarse'": "--coarse-labels"}
 # Parameters that commands call otherwise.
@@ -75,7 +75,10 @@ def as_typed(message: str, given: Mapping[str, Any]) -> str:
         return ", ".join(typed_name(given, name.strip(" '")) for name in found[1].split(","))
 
     options = _OPTIONS.sub(lambda found: f"{listed(found)}: unknown", message)
-    return _SET_FLAG.sub(r"\1", _NAMED.sub(renamed, options))
+    return _SWITCH.sub(
+        lambda found: f"--{'' if found[2] == 'True' else 'no-'}{found[1]}",
+        _NAMED.sub(renamed, options),
+    )
 
 
 def _is(given: object, shown: str, is_named: bool) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 from pmt import _core
 from pmt._util.checks import checked_word, kind_of
 from pmt._util.optional_types import Unpack
+from pmt.errors import OptionError
 from pmt.train.losses import LossNames, core_word
 from pmt.train.option_fields import (
     CORE,
@@ -159,9 +160,8 @@ class TrainingOptions(Options):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.train_weights and not self.train_bias:
-            raise ValueError(
-                "train_weights=False, train_bias=False train nothing; set one of them to True"
-            )
+            rule = "=False train nothing; train one of them"
+            raise OptionError("train_weights", "=False and ", "train_bias", rule)
         if self.pairs == "antithetic" and self.queries % 2 != 0:
             raise ValueError(
                 f"pairs='antithetic' takes two queries per direction: queries={self.queries} must "
