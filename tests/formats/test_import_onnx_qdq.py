@@ -190,20 +190,23 @@ def weights_between(net: Network, dtype: type, zero: int) -> str:
     return net.add("GlobalMaxPool", [net.quantized(net.add("Conv", [x, weights]), 0.1, -3)])
 
 
-def test_unsigned_weights_around_128_are_symmetric(tmp_path):
+@pytest.mark.parametrize("zero", [128, 130, 64])
+def test_unsigned_weights_are_read_around_their_zero_point(tmp_path, zero):
     net = Network()
-    path = net.save(tmp_path / "net.onnx", weights_between(net, np.uint8, 128), (1, 3, 6, 6))
+    path = net.save(tmp_path / "net.onnx", weights_between(net, np.uint8, zero), (1, 3, 6, 6))
     graph = onnx_qdq.read(path, input_mean=0.0, input_std=1.0)
-    assert graph.ops[0].weights[0, 0, 0].tolist() == [-8, -4, 0]  # out, row, column: 120, 124, 128
+    # Out, row, column: 120, 124, 128.
+    assert graph.ops[0].weights[0, 0, 0].tolist() == [120 - zero, 124 - zero, 128 - zero]
     inputs = np.random.default_rng(0).normal(size=(20, 3, 6, 6)).astype(np.float32)
     expected = int8_of(graph, graph.output, run(path, inputs)).reshape(20, -1)
     np.testing.assert_array_equal(our_outputs(graph, inputs), expected)
 
 
-def test_weights_with_another_zero_point_are_refused(tmp_path):
+def test_weights_too_far_from_their_zero_point_are_refused(tmp_path):
     net = Network()
-    path = net.save(tmp_path / "net.onnx", weights_between(net, np.uint8, 130), (1, 3, 6, 6))
-    with pytest.raises(ValueError, match=r"\(Conv\): its weights have zero points .* such as 2"):
+    path = net.save(tmp_path / "net.onnx", weights_between(net, np.uint8, 10), (1, 3, 6, 6))
+    message = r"\(Conv\): its weights have zero points .* -118, and are up to 133 steps from them"
+    with pytest.raises(ValueError, match=message):
         onnx_qdq.read(path)
 
 

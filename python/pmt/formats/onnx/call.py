@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt._core import LARGEST_WEIGHT
 from pmt._util.arrays import Array
 from pmt.formats.layers import Unsupported, require_scales
 from pmt.formats.onnx.draft import Draft, Quantization, View, image_view
@@ -43,11 +44,16 @@ class QuantizedConstant:
 
     def real(self) -> npt.NDArray[np.float64]:
         """Return ``scale * (value - zero)``."""
-        scales, zeros = self.scales, self.zeros
-        if self.axis is not None:
-            shape = [-1 if i == self.axis else 1 for i in range(self.values.ndim)]
-            scales, zeros = scales.reshape(shape), zeros.reshape(shape)
-        return np.asarray((self.values.astype(np.int64) - zeros) * scales)
+        return np.asarray(self.steps() * self._along_axis(self.scales))
+
+    def steps(self) -> npt.NDArray[np.int64]:
+        """Return ``value - zero``."""
+        return np.asarray(self.values.astype(np.int64) - self._along_axis(self.zeros))
+
+    def _along_axis(self, each: Array) -> Array:
+        if self.axis is None:
+            return each
+        return each.reshape([-1 if i == self.axis else 1 for i in range(self.values.ndim)])
 
 
 Value = View | QuantizedConstant | Array
@@ -146,13 +152,18 @@ class Call:
         value = self.values[index] if self.has(index) else None
         if isinstance(value, QuantizedConstant) and value.values.dtype == np.int8:
             wrong = value.zeros[value.zeros != 0]
-            if wrong.size:
+            if not wrong.size:
+                return value.values, value.scales, value.axis
+            steps = value.steps()
+            if np.abs(steps).max(initial=0) > LARGEST_WEIGHT:
                 raise Unsupported(
-                    f"its weights have zero points other than 0, such as {int(wrong[0])}",
+                    f"its weights have zero points other than 0, such as {int(wrong[0])}, and are "
+                    f"up to {np.abs(steps).max()} steps from them, at most {LARGEST_WEIGHT} are "
+                    "supported",
                     "quantize weights symmetrically: extra_options={'WeightSymmetric': True}; "
                     "quant_pre_process first, which makes initializers of Constant nodes",
                 )
-            return value.values, value.scales, value.axis
+            return steps.astype(np.int8), value.scales, value.axis
         if isinstance(value, np.ndarray) and not self.draft.quantized:
             if value.dtype.kind != "f":
                 raise Unsupported(f"its weights are {value.dtype}", "float weights are needed")
