@@ -321,14 +321,20 @@ Doubles coefficients(const WritableLayer& layer, int32_t features, int32_t k) {
 TEST_CASE("classes that no label names keep their logits, new ones do not") {
   RandomSource random(10);
   Case c(random, Loss::cross_entropy, 120, 12, 5);
+  float strength = 0.0f;
+  {
+    OpenSolver of_all(c.setup(8));
+    REQUIRE(of_all.solver.choose_strength(&strength).ok());
+    CHECK(strength < default_head_strength);
+  }
   for (int32_t& label : c.labels) label %= 2;  // neither 2, 3 nor 4
   const WritableLayer layer = c.layer();
   std::fill_n(layer.weights + 4 * c.features, c.features, int8_t{0});  // 4 is new
   std::vector<Doubles> before;
   for (int32_t k = 0; k < c.classes; ++k) before.push_back(coefficients(layer, c.features, k));
   OpenSolver open(c.setup(8));
-  float strength = 0.0f;
   REQUIRE(open.solver.choose_strength(&strength).ok());
+  CHECK(strength == default_head_strength);  // at least
   REQUIRE(open.solver.solve(strength).ok());
   for (int32_t k = 0; k < c.classes; ++k) {
     const Doubles after = coefficients(layer, c.features, k);

@@ -232,3 +232,17 @@ def test_what_is_ignored_from_the_start_stays_ignored_and_sigterm_ends(begin):
     _, error = process.communicate(timeout=60)
     assert process.returncode == 130
     assert error == f"pmt: interrupted; continue with: pmt train --resume {run}\n"
+
+
+def test_ctrl_c_while_the_command_is_imported_is_one_line():
+    program = (
+        "import sys\n"
+        "class Pressed:\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        "        if name == 'pmt.cli': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Pressed())\n"
+        "from pmt.__main__ import run\n"
+        "sys.exit(run())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "pmt: interrupted\n")

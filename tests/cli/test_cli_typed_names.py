@@ -3,6 +3,7 @@
 import ast
 import re
 import shlex
+import sys
 from pathlib import Path
 
 import pytest
@@ -129,7 +130,7 @@ def test_names_of_240_bytes_are_written(tmp_path, capsys):
     assert umlauts.read_bytes() == out.read_bytes()
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.skipif(sys.platform != "linux", reason="a device of Linux")
 def test_a_full_device_for_the_figures_is_one_line(capsys):
     message = message_of(capsys, "info", "fashion_mnist_dscnn", "--json", "/dev/full")
     rule = r"could not write \d+ bytes \(No space left on device\); choose another file"
@@ -155,7 +156,7 @@ def printed_commands() -> list[str]:
 
 
 def test_commands_in_texts_can_be_typed():
-    # Of a command's usage and of helps, which say that a command reads the same.
+    # Usages have brackets; helps say that a command reads the same as another.
     commands = {text for text in printed_commands() if "[" not in text} - {"pmt eval --data DIR"}
     assert "pmt quantize x --calibrate DIR --out x" in commands
     assert "pmt statistics MODEL --data CLEAN --out MODEL.pmt" in commands

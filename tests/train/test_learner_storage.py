@@ -35,7 +35,6 @@ def committed(model, noisy, place, confirm=False):
     return learner
 
 
-@pytest.mark.skipif(not hasattr(os, "link"), reason="the system has no hard links")
 def test_a_storage_of_several_names_is_refused(model, noisy, tmp_path):
     place, other = tmp_path / "states.bin", tmp_path / "other.bin"
     learner = committed(model, noisy, place)

@@ -5,8 +5,8 @@
 // counts for nothing, nor does a new one, whose weights are zeros. Folds choose the strength.
 //
 // Classes that no label names keep their logits: cross-entropy is that of the prediction among the others, to which
-// classes of zeros belong, too, and the old head keeps its factor of 1. Samples say nothing of a class by not showing
-// it.
+// classes of zeros belong, too, the old head keeps its factor of 1, and folds choose no strength below the default.
+// Samples say nothing of a class by not showing it.
 #pragma once
 
 #include "core/learn/head_fit.hpp"

@@ -138,7 +138,7 @@ def checked_integer(argument: str, value: object) -> int:
 
 
 def checked_range(argument: str, value: object, least: int, most: int | None = None) -> int:
-    """Return `value` as an int from `least` on, or raise a TypeError or ValueError."""
+    """Return `value` as an int of `least` to `most`, or raise a TypeError or ValueError."""
     checked = checked_integer(argument, value)
     if checked < least or (most is not None and checked > most):
         rule = f"{least} or more" if most is None else f"{least}..{most}"

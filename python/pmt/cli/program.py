@@ -183,8 +183,8 @@ def _lines(error: BaseException, arguments: argparse.Namespace) -> list[str]:
     return [describe(error, vars(arguments))]
 
 
-# Of the system's reasons, those that name no remedy of their own.
-_OF_PLACES = {
+# Reasons of the system that name no remedy, with one.
+_REASONS = {
     errno.EISDIR: "is a folder; name a file",
     errno.ENOTDIR: "a part of the path is a file, not a folder; name another place",
 }
@@ -200,7 +200,7 @@ def describe(error: BaseException, arguments: Mapping[str, Any] = MappingProxyTy
     elif isinstance(error, TableError):
         text = error.message
     elif isinstance(error, OSError) and error.strerror:
-        reason = _OF_PLACES.get(error.errno or 0, error.strerror)
+        reason = _REASONS.get(error.errno or 0, error.strerror)
         text = f"{error.filename}: {reason}" if error.filename else error.strerror
     else:
         text = str(error) or type(error).__name__

@@ -262,6 +262,10 @@ def prediction_reply(host: LearnedPredictions, index: int) -> str:
     return f"predicted {host.labels[index]}, margin {margin:08x}, logits {crc:08x}"
 
 
+# The status of a board, where the host's error counts the samples that a phase needs and there are.
+_TOO_FEW = "error: too few samples or classes for this phase"
+
+
 class _Session:
     """A board and a host that do the same."""
 
@@ -379,8 +383,8 @@ class _Session:
         try:
             call()
         except ValueError as error:
-            # The host's error names arguments of Python; the board's, only what is wrong.
-            self._compare(reply, reply if reply.startswith("error: ") else f"error: {error}")
+            text = f"error: {error}"
+            self._compare(reply, _TOO_FEW if text.startswith("error: too few samples") else text)
             return False
         return self._compare(reply, "ok")
 

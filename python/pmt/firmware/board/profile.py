@@ -146,12 +146,12 @@ def profile_methods(
     check_model(model)
     takes_all = isinstance(against, str) and against == "all"
     others = METHODS if takes_all else checked_names("against", against)
-    first = profile_method(
-        model, method, layers=layers, batch=batch, queries=queries, scheme=scheme
-    )
     if scheme and not SCHEME_OPTIONS.keys() & {method, *others}:
         rule = f"={scheme!r} is an option of {' and '.join(SCHEME_OPTIONS)} alone: leave it out"
         raise OptionError("scheme", rule)
+    first = profile_method(
+        model, method, layers=layers, batch=batch, queries=queries, scheme=scheme
+    )
     profiles, left_out = [first], {}
     for name in others:
         if name == method:

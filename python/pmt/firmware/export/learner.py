@@ -37,6 +37,7 @@ from pmt.train.learner import (
 )
 from pmt.train.options import TrainingOptions
 from pmt.train.prepare.input_choice import with_any_stage
+from pmt.train.prepare.preparation import NOT_ALIGNED
 
 FRAMES = ("board", "host")
 STATES = ("card", "flash")
@@ -169,10 +170,7 @@ class LearnerExport:
         """Return why a phase may not run, a line each."""
         remarks = []
         if self.samples > 0 and self.sizes.align == 0:
-            remarks.append(
-                "not aligned: the model holds no statistics of clean images; "
-                "`pmt statistics MODEL --data CLEAN --out MODEL.pmt` adds them"
-            )
+            remarks.append(NOT_ALIGNED)
         fewest = _core.INPUT_FEWEST_IMAGES
         if self.chooses_input and self.samples - self.held_out < fewest:
             remarks.append(

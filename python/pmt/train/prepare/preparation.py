@@ -35,6 +35,10 @@ from pmt.train.prepare.linear_head import has_linear_head, head_macs, head_op, s
 
 PREPARATIONS = ("none", "align", "head", "align+head", "input+align", "input+align+head")
 HEADS = ("head", "head_alone")  # phases that solve the head
+NOT_ALIGNED = (
+    "not aligned: the model holds no statistics of clean images; "
+    "`pmt statistics MODEL --data CLEAN --out MODEL.pmt` adds them"
+)
 _ALIGNMENT = 1  # names a stream of random numbers apart from the schedule's
 
 PREPARATION = partial(
@@ -148,10 +152,7 @@ class Preparation:
         if "input" in self.name and why_not and self.reference(model) is not None:
             notes.append(f"no filters before the network: {why_not}")
         if "align" in self.name and self.reference(model) is None:
-            notes.append(
-                "not aligned: the model holds no statistics of clean images; "
-                "`pmt statistics MODEL --data CLEAN --out MODEL.pmt` adds them"
-            )
+            notes.append(NOT_ALIGNED)
         if "head" in self.name and not self.trains_head(model):
             notes.append(f"head not trained alone: {self._why_no_head(model)}")
         return notes
