@@ -151,6 +151,10 @@ def test_the_rate_that_was_chosen_and_the_share_of_forwards_are_said():
                 [run_record("mezo", 10, tuning=tuning)], [missing_run("deepzero_sparse")]
             ),
             "cifar10c_paper": grid_data([run_record("paper", 26, forwards=20_000_000, epochs=50)]),
+            "cifar10c_released": grid_data(
+                [run_record("released", 24, forwards=10_000_000, epochs=50)],
+                [missing_run("released, nodes alone")],
+            ),
         }
     }
     rows = STUDIES["bp-free-methods"].compare(data, published("bp-free-methods"))
@@ -161,11 +165,14 @@ def test_the_rate_that_was_chosen_and_the_share_of_forwards_are_said():
         ("DeepZero, a tenth of the coordinates: accuracy", None, 52.78, "not run"),
         ("paper's method: forwards per step", 400.0, 400, "reproduced"),
         ("paper's method: accuracy", 65.0, 66.78, "reproduced"),
+        ("paper's method, released settings: accuracy", 60.0, 66.78, "reproduced"),
+        ("paper's method, released, nodes alone: accuracy", None, 66.78, "not run"),
     ]
     assert rows[1].why == (
         "2e+03 forwards, 0.01 % of the published 2e+07; rate 3e-07, at the edge of those tried"
     )
     assert rows[5].why == "all 2e+07 forwards"
+    assert rows[6].why == "1e+07 forwards, 50 % of the published 2e+07"
 
 
 def compared_losses(*runs):

@@ -139,7 +139,7 @@ def test_fine_grained_data_that_is_not_at_hand_keeps_its_classes(tmp_path, monke
     context = Context(tmp_path, data=tmp_path, earlier={"classes": {"cars": 196}})
     data = study.measure("full", context)
     assert data["classes"] == {"cars": 196, "food": 2}
-    assert set(data["grids"]) == {"fgvc_food", "fgvc_backprop_food"}
+    assert set(data["grids"]) == {"fgvc_food", "fgvc_backprop_food", "fgvc_released_food"}
 
 
 def test_a_study_that_had_nothing_left_keeps_its_origin(tmp_path):

@@ -20,8 +20,8 @@ from pmt_lab.sweep import Grid
 
 # Fewer coordinates are not better.
 _OF_A_STEP = Quantity(FORWARDS.unit, FORWARDS.tolerance, relative=True)
-# The paper's own method on all corruptions, of which one is needed.
-_PAPER = "cifar10c_paper"
+# The paper's own method on all corruptions, as printed and as released, of which one is needed.
+_PAPER, _RELEASED = "cifar10c_paper", "cifar10c_released"
 _CORRUPTION = "gaussian_noise"
 _TITLES = {
     "mezo": "MeZO",
@@ -29,10 +29,17 @@ _TITLES = {
     "deepzero_sparse": "DeepZero, a tenth of the coordinates",
     "paper": "paper's method",
 }
+_AS_RELEASED = {
+    "released": "paper's method, released settings",
+    "released, nodes alone": "paper's method, released, nodes alone",
+}
 
 
 def _rows(data: Data, paper: Data, grid: str) -> list[Row]:
-    """Return forwards per step and image, all forwards, and accuracy of every method."""
+    """Return forwards per step and image, all forwards, and accuracy of every method.
+
+    The paper's method is the last one of the published.
+    """
     rows = []
     for place, method in enumerate(paper["methods"]):
         found, title, why = _found(data, grid, method), _TITLES[method], ""
@@ -47,6 +54,11 @@ def _rows(data: Data, paper: Data, grid: str) -> list[Row]:
             rows.append(not_run(what, each, FORWARDS.unit, found.state))
         theirs = paper["accuracy"][place]
         rows.append(accuracy_row(f"{title}: accuracy", found, theirs, why=why))
+    for method, title in _AS_RELEASED.items():
+        found = find(data, _RELEASED, corruption=_CORRUPTION, method=method)
+        known = found.runs and not found.small
+        why = _share(found.runs[0]["forwards"], paper["forwards"][-1]) if known else ""
+        rows.append(accuracy_row(f"{title}: accuracy", found, paper["accuracy"][-1], why=why))
     return rows
 
 
@@ -75,9 +87,9 @@ def _study(name: str, number: str, layers: str, conditions: str = "") -> Study:
     grid = name.replace("-", "_")
 
     def grids(scale: Scale, context: Context) -> dict[str, Grid]:
-        paper = cifar10_grid(_PAPER, scale, context)
-        own = cifar10_grid(grid, scale, context)
-        return {grid: own, _PAPER: dataclasses.replace(paper, corruptions=(_CORRUPTION,))}
+        whole = {name: cifar10_grid(name, scale, context) for name in (_PAPER, _RELEASED)}
+        one = {n: dataclasses.replace(g, corruptions=(_CORRUPTION,)) for n, g in whole.items()}
+        return {grid: cifar10_grid(grid, scale, context), **one}
 
     def plot(data: Data, *, ax: Any = None) -> Any:
         """Draw the held-out loss of every method over its multiply-accumulates."""

@@ -35,19 +35,26 @@ _METHODS = {
     _OTHER_BLOCK: ("paper", "B2"),
 }
 _BOARD = "stm32f746g-disco"
-_FORWARD, _BACKWARD = "sparse_cost", "sparse_cost_backprop"
+_FORWARD, _BACKWARD, _RELEASED = "sparse_cost", "sparse_cost_backprop", "sparse_cost_released"
 _ACCURACIES = (
     ("BP accuracy, float32", _BACKWARD, "bp_fp32", "bp_accuracy"),
     ("BP accuracy, int8 with float32 copies", _BACKWARD, "bp_int8_shadow", "bp_accuracy"),
     ("BP accuracy, int8 alone", _BACKWARD, "bp_int8", "bp_accuracy"),
     ("BP-free accuracy, paper's method, rate 0.001", _FORWARD, "rate 0.001", "bp_free_accuracy"),
     ("BP-free accuracy, paper's method, rate 0.0001", _FORWARD, "rate 0.0001", "bp_free_accuracy"),
+    ("BP-free accuracy, released settings", _RELEASED, "released", "bp_free_accuracy"),
+    (
+        "BP-free accuracy, released settings, image by image",
+        _RELEASED,
+        "released, image by image",
+        "bp_free_accuracy",
+    ),
     ("BP-free accuracy, unprepared default", _FORWARD, "default", "bp_free_accuracy"),
 )
 
 
 def _measure(scale: Scale, context: Context) -> dict[str, Any]:
-    grids = {name: cifar10_grid(name, scale, context) for name in (_FORWARD, _BACKWARD)}
+    grids = {name: cifar10_grid(name, scale, context) for name in (_FORWARD, _BACKWARD, _RELEASED)}
     costs = step_costs(_METHODS, _LAYERS, _BOARD, scale, context)
     return {**costs, **measure_grids(grids, context)}
 
