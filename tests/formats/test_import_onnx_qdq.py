@@ -169,7 +169,9 @@ def test_bounds_that_leave_one_step_are_told_with_their_node(tmp_path):
     x = net.quantized(convolution(net), 0.08, -128)
     limited = net.add("Min", [x, net.constant(0.0)])
     path = net.save(tmp_path / "net.onnx", net.quantized(limited, 0.08, -128), ("n", 3, 6, 6))
-    message = r"node 'n6' \(Min\) clips to \[-inf, 0\], where its scale 0\.08 has one step only"
+    message = (
+        r"node 'n6' \(Min\) is clipped to \[-inf, 0\], where its scale 0\.08 has one step only"
+    )
     with pytest.raises(ValueError, match=message):
         onnx_qdq.read(path)
 

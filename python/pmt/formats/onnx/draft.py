@@ -165,7 +165,7 @@ class DraftTensor:
     """One activation; ``quantization`` stays None in a float network.
 
     ``stored`` is the integer type of its values in the file, ``origin`` the last node that computes
-    them.
+    them, but for a Relu or Clip, which quantize_static quantizes only with what it reads.
     """
 
     name: str
@@ -261,12 +261,11 @@ class Draft:
             )
 
     def origin(self, tensor: int) -> Origin:
-        """Return the node that computes an activation, before those that only move or average."""
-        op = self._writes(tensor)
-        while op is not None and op.kind in KEEPING_KINDS:
-            tensor = op.inputs[0]
-            op = self._writes(tensor)
-        return self.tensors[tensor].origin
+        """Return the node that computes an activation, before those that are quantized as it is."""
+        op, origin = self._writes(tensor), self.tensors[tensor].origin
+        if op is None or op.kind not in KEEPING_KINDS or origin.kind in _LEFT_IN_FLOAT:
+            return origin
+        return self.origin(op.inputs[0])
 
     def writer(self, view: View) -> DraftOp | None:
         """Return the op that may still be changed in place of adding one after it."""
@@ -322,6 +321,9 @@ class Draft:
             if lower < upper:
                 candidate.bounds = (lower, upper)
                 return view
+        if self.quantized and view.raw:  # before a QuantizeLinear, which commutes with clipping
+            result = self.emit("max_pool", name, [view], view.size, bounds=(low, high))
+            return replace(result, axes=view.axes)
         ones = np.ones(view.size[2])
         return self.channelwise(view, name, ones, np.zeros_like(ones), (low, high))
 

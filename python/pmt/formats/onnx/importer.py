@@ -16,6 +16,7 @@ from pmt.formats.layers import UNIT_WEIGHT, check_imported, settle_ties, unit_la
 from pmt.formats.notes import noted_metadata
 from pmt.formats.onnx.draft import OPEN, Draft, DraftOp, DraftTensor, Quantization, quantize_before
 from pmt.formats.onnx.lowering import graph_fields, read_draft
+from pmt.net.float_graph import require_steps
 from pmt.net.graph import Graph, Op, Tensor, channel_shape, is_layer
 from pmt.net.ops import JOINING_KINDS, KEEPING_KINDS
 from pmt.net.pixels import (
@@ -292,11 +293,7 @@ def _clamp(draft: Draft, op: DraftOp, source: str) -> tuple[int, int]:
         return -128, 127
     scale, zero_point = _quantization(draft, op.output)
     steps = np.rint(np.array(op.bounds, np.float32) / np.float32(scale)) + zero_point
-    low, high = np.clip(steps, -128, 127)
-    if low == high:
-        raise ValueError(
-            f"{source}: {draft.tensors[op.output].origin.text} clips to [{op.bounds[0]:.3g}, "
-            f"{op.bounds[1]:.3g}], where its scale {scale:.3g} has one step only: all its outputs "
-            "are equal; take it out of the float network, with what reads nothing else"
-        )
-    return int(low), int(high)
+    low, high = map(int, np.clip(steps, -128, 127))
+    origin = draft.tensors[op.output].origin.text
+    require_steps(f"{source}: {origin}", op.bounds, (low, high), scale)
+    return low, high

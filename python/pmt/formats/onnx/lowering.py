@@ -186,7 +186,7 @@ class _Lowering:
         except Unsupported as problem:
             self._problems.add(problem, node.kind, node.name)
             results = [self._stand_in(node, values)]
-        if node.kind not in _KEEPING:
+        if node.kind not in (*_KEEPING, "Clip", "Relu"):
             self._note_origin(results)
         for name, result in zip_longest(node.outputs, results[: len(node.outputs)]):
             if name:
