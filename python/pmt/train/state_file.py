@@ -60,7 +60,7 @@ class StateFile:
 
     @contextmanager
     def storing(self) -> Iterator[None]:
-        """Bring what the block stores to disk, and explain an OSError.
+        """Explain an OSError of the block, and bring its states to disk.
 
         One says first if the file is gone or another's.
         """

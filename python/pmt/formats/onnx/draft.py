@@ -45,7 +45,7 @@ QUANTIZE_BEFORE = (
     "put a QuantizeLinear and a DequantizeLinear in front of it, or give the float network to "
     "`pmt quantize`"
 )
-# What quantize_static leaves in float unless its op_types_to_quantize has them.
+# Operators that quantize_static leaves in float unless its op_types_to_quantize has them.
 _LEFT_IN_FLOAT = ("Div", "HardSigmoid", "Max", "Min", "ReduceMean", "Sub", "Sum")
 _MEMORY_ORDER = "HWC"
 _SAME_STEP = 1e-3  # of a scale: what float32 may lose
