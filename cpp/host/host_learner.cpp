@@ -115,8 +115,8 @@ void HostLearner::open_storage() {
   refuse_foreign_file();
 }
 
-// States would overwrite it. A first slot that is blank or damaged is one of ours where the second has a state, or where
-// no more of its header is damaged than the first word.
+// States would overwrite it. A first slot that is blank or damaged is one of ours where the second has a state, or
+// where no more of its header is damaged than the first word.
 void HostLearner::refuse_foreign_file() {
   StateHeader header = {};
   uint32_t second = 0;
