@@ -115,14 +115,19 @@ void HostLearner::open_storage() {
   refuse_foreign_file();
 }
 
-// States would overwrite it. A first slot that is blank or damaged is one of ours where the second has a state.
+// States would overwrite it. A first slot that is blank or damaged is one of ours where the second has a state, or
+// where no more of its header is damaged than the first word.
 void HostLearner::refuse_foreign_file() {
-  uint32_t first = 0, second = 0;
-  if (!read_slot(this, 0, 0, &first, sizeof first) || !read_slot(this, 1, 0, &second, sizeof second)) {
+  StateHeader header = {};
+  uint32_t second = 0;
+  if (!read_slot(this, 0, 0, &header, sizeof header) || !read_slot(this, 1, 0, &second, sizeof second)) {
     check({Code::state_storage});
   }
+  const uint32_t first = header.magic;
   const bool is_blank = first == 0 || first == ~uint32_t{0};
   if (is_blank || first == state_magic || second == state_magic) return;
+  header.magic = state_magic;
+  if (header.header_crc32 == StateSlots::checksum(header)) return;
   throw std::invalid_argument("storage='" + setup_.storage +
                               "' is no file of states, and would be overwritten: choose another file");
 }

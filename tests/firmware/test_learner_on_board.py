@@ -406,7 +406,7 @@ def test_the_programs_of_the_guide_compile(project, tmp_path):
     programs = dict(re.findall(r"```(c|cpp)\n(.*?)```", guide, re.DOTALL))
     assert len(programs["c"].splitlines()) <= 40
     languages = {"c": ("gcc", "-std=c11"), "cpp": ("g++", "-std=c++17")}
-    flags = ("-O2", "-Wall", "-Wextra", "-Wno-missing-field-initializers", "-Werror")
+    flags = ("-O2", "-Wall", "-Wextra", "-Werror")
     for language, (compiler, standard) in languages.items():
         source = tmp_path / f"program.{language}"
         source.write_text(programs[language])

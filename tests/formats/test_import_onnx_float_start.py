@@ -1,5 +1,6 @@
 """int8 ONNX networks that compute in float before their first QuantizeLinear."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from pmt.quantization import quantize
 
 Start = Callable[[Network, str], str]
 SHAPE = (1, 1, 8, 8)
-IN_FLOAT = r"it reads '\w+' in float, without QuantizeLinear.*: put a QuantizeLinear"
+IN_FLOAT = "it reads the input in float, without QuantizeLinear.*: put a QuantizeLinear"
 
 
 def average(net: Network, x: str, **attributes) -> str:
@@ -85,8 +86,8 @@ def noise(ends: tuple[int, ...] = ()) -> np.ndarray:
     return images
 
 
-def quantized_on(path: Path, images: np.ndarray) -> Path:
-    return quantized_statically(path, [image[None] for image in real(images)])
+def quantized_on(path: Path, images: np.ndarray, **options) -> Path:
+    return quantized_statically(path, [image[None] for image in real(images)], **options)
 
 
 def most_steps(path: Path, images: np.ndarray) -> float:
@@ -98,7 +99,13 @@ def most_steps(path: Path, images: np.ndarray) -> float:
     return float(np.abs(found - expected).max() / graph.tensors[graph.output].scale)
 
 
-@pytest.mark.parametrize("start", [maximum, clipped_maximum, normalized, padded, joined])
+def minimum(net: Network, x: str) -> str:
+    return net.add("Relu", [net.add("Min", [x, net.constant(0.4)])])
+
+
+@pytest.mark.parametrize(
+    "start", [maximum, clipped_maximum, normalized, padded, joined, relu, clipped, minimum]
+)
 def test_what_commutes_with_quantization_is_read(start, tmp_path):
     path = quantized_on(saved(tmp_path / "net.onnx", start), noise())
     assert most_steps(path, noise()) <= 2
@@ -113,7 +120,8 @@ def test_what_commutes_with_quantization_is_read(start, tmp_path):
         ),
         (clipped_average, r"averages the input in float.* for 0 to 0\.5: "),
         (mean_of_rows, "averages the input in float"),
-        *((start, IN_FLOAT) for start in (padded_average, average_after_maximum, relu, clipped)),
+        (padded_average, IN_FLOAT),
+        (average_after_maximum, IN_FLOAT),
     ],
 )
 def test_what_does_not_is_refused_and_the_remedies_hold(start, message, tmp_path):
@@ -129,6 +137,43 @@ def test_what_does_not_is_refused_and_the_remedies_hold(start, message, tmp_path
 
     path = quantized_on(saved(source, start, quantized_first=True), noise())
     assert most_steps(path, noise()) <= 2
+
+
+@pytest.mark.parametrize(
+    ("start", "message"),
+    [
+        (
+            lambda net, x: padded_average(net, relu(net, x)),
+            r"\(AveragePool\): it reads node 'n1' \(Div\) in float.* leaves Div in",
+        ),
+        (
+            lambda net, x: average(net, normalized(net, x)),
+            r"'n2' \(AveragePool\) averages node 'n1' \(Div\) in float.* leaves Div in",
+        ),
+        (
+            lambda net, x: padded_average(net, net.add("Sub", [x, net.constant(0.4)])),
+            r"\(AveragePool\): it reads node 'n0' \(Sub\) in float.* leaves Sub in",
+        ),
+        (
+            lambda net, x: average(net, maximum(net, minimum(net, x))),
+            r"\(AveragePool\): it reads node 'n0' \(Min\) in float.* leaves Min in",
+        ),
+    ],
+)
+def test_what_the_quantizer_leaves_in_float_is_named_and_can_be_added(start, message, tmp_path):
+    source = saved(tmp_path / "net.onnx", start)
+    with pytest.raises(ValueError, match=message) as caught:
+        pmt.load(quantized_on(source, noise()), input_mean=0, input_std=255)
+
+    from onnxruntime.quantization import registry
+
+    said = re.search(
+        r"op_types_to_quantize=\[\*QDQRegistry, \*QLinearOpsRegistry, (.*?)\], of",
+        str(caught.value),
+    )
+    assert said is not None
+    types = [*registry.QDQRegistry, *registry.QLinearOpsRegistry, *re.findall(r"\w+", said[1])]
+    assert most_steps(quantized_on(source, noise(), op_types_to_quantize=types), noise()) <= 2
 
 
 def test_an_average_whose_scale_holds_all_pixels_is_read(tmp_path):
@@ -147,7 +192,9 @@ def test_an_input_with_two_scales_is_refused(tmp_path):
     both = net.quantized(net.add("Concat", ends, axis=1), 0.004, -128)
     x = net.quantized(net.add("Conv", [both, weights]), 0.01, 0)
     path = net.save(tmp_path / "net.onnx", x, SHAPE)
-    with pytest.raises(ValueError, match=r"reads 'input' in float.* 0\.004, and elsewhere with"):
+    with pytest.raises(
+        ValueError, match=r"'n0' \(MaxPool\) reads the input in float.* 0\.004, and elsewhere with"
+    ):
         pmt.load(path)
 
 

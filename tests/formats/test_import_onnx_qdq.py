@@ -164,6 +164,18 @@ def test_a_bound_beyond_all_values_is_that_of_the_later_scale(kind, bound, zero,
     assert np.allclose(run(path, inputs), bound)
 
 
+def test_bounds_that_leave_one_step_are_told_with_their_node(tmp_path):
+    net = Network()
+    x = net.quantized(convolution(net), 0.08, -128)
+    limited = net.add("Min", [x, net.constant(0.0)])
+    path = net.save(tmp_path / "net.onnx", net.quantized(limited, 0.08, -128), ("n", 3, 6, 6))
+    message = (
+        r"node 'n6' \(Min\) is clipped to \[-inf, 0\], where its scale 0\.08 has one step only"
+    )
+    with pytest.raises(ValueError, match=message):
+        onnx_qdq.read(path)
+
+
 @pytest.mark.parametrize("scale", [0.08, 0.041, 0.039])
 def test_a_padded_average_is_rounded_twice_at_most_to_the_next_step(scale, tmp_path):
     net = Network()
@@ -231,11 +243,11 @@ def test_activations_without_scales_are_named(tmp_path):
     net.nodes.pop()
     net.nodes.pop()
     path = net.save(tmp_path / "net.onnx", net.add("GlobalAveragePool", [first]))
-    with pytest.raises(ValueError, match="it reads 'conv' in float, without QuantizeLinear"):
+    with pytest.raises(ValueError, match=r"it reads node 'n3' \(Conv\) in float, without Q"):
         onnx_qdq.read(path)
     net.nodes.pop()
     path = net.save(tmp_path / "net.onnx", first)
-    with pytest.raises(ValueError, match="the outputs of 'conv' have no QuantizeLinear"):
+    with pytest.raises(ValueError, match=r"no QuantizeLinear follows node 'n3' \(Conv\): every"):
         onnx_qdq.read(path)
 
 
@@ -344,6 +356,6 @@ def test_a_float_bias_that_no_layer_can_hold_is_refused(tmp_path):
     net = Network()
     values = net.rng.integers(-99, 100, (3, 3, 2, 2))
     path = net.save(tmp_path / "net.onnx", coarse_bias(net, values, 0.1, 0.02), (1, 3, 4, 4))
-    message = r"net\.onnx: 'conv' has a float bias, .* would be 2 steps off, at most 1 .*quantize"
+    message = r"net\.onnx: node 'n3' \(Conv\) has a float bias, .* would be 2 steps off, at most 1 "
     with pytest.raises(ValueError, match=message):
         onnx_qdq.read(path, input_mean=0.0, input_std=1.0)

@@ -41,6 +41,15 @@ def all_windows(net: Network) -> str:
     return net.head(net.add("GlobalMaxPool", [x]), 8)
 
 
+def limited_windows(net: Network) -> str:
+    x = net.add("Dropout", [net.add("Max", ["x", net.constant(-0.5)])])
+    return net.head(net.add("GlobalAveragePool", [conv1d(net, x, 6, 8, 3)]), 8)
+
+
+def normalized_windows(net: Network) -> str:
+    return net.head(net.add("Relu", [net.batch_norm("x", 6)]), 6 * 40)
+
+
 def padded_axis(net: Network) -> str:
     net.opset = 18
     pads, axes = net.constant([2, 1], np.int64), net.constant([-1], np.int64)
@@ -97,6 +106,8 @@ NETWORKS: dict[str, tuple[Builder, tuple[int, ...], str]] = {
     "vector": (vector, (12,), "NC"),
     "windows": (windows, (6, 40), "NCW"),
     "all windows": (all_windows, (6, 40), "NCW"),
+    "limited windows": (limited_windows, (6, 40), "NCW"),
+    "normalized windows": (normalized_windows, (6, 40), "NCW"),
     "padded axis": (padded_axis, (6, 40), "NCW"),
     "flattened window": (flattened_window, (6, 40), "NWC"),
     "time first": (time_first, (40, 6), "NWC"),

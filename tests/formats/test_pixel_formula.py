@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx_networks import Network, quantized_statically, run
+from onnx_networks import Network, onnx, quantized_statically, run
 from tflite_builder import VALID, TfliteBuilder, ramp, saved
 
 import pmt
@@ -213,6 +213,20 @@ def test_normalization_of_float_inputs_in_the_graph_is_not_lost(tmp_path):
     model = pmt.Model.from_graph(quantize(floating, windows))
     expected = run(path, windows.transpose(0, 3, 1, 2))
     assert np.abs(model.logits(windows) - expected).max() < 0.03 * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("scale", [1 / 127.5, 1 / 51, 1 / 127])
+def test_pixels_on_a_tie_are_rounded_as_onnx_runtime_rounds_them(scale, tmp_path):
+    """A symmetric range of quantize_static puts every other pixel between two steps."""
+    net = Network()
+    net.quantized("x", scale, 0)
+    real = (EVERY_PIXEL.transpose(0, 3, 1, 2) / np.float32(255)).astype(np.float32)
+    int8 = onnx.TensorProto.INT8
+    expected = run(net.save(tmp_path / "steps.onnx", "v0", (1, 1, 16, 16), out_dtype=int8), real)
+    model = pmt.load(qdq(tmp_path, scale=scale, zero=0), input_mean=0, input_std=255)
+    assert model.prepare(EVERY_PIXEL).ravel().tolist() == expected.ravel().tolist()
+    windows = real.reshape(EVERY_PIXEL.shape)
+    assert model.prepare(windows).ravel().tolist() == expected.ravel().tolist()
 
 
 @pytest.mark.parametrize(("mean", "std"), [(0.0, 1.0), (0.5, 0.5), (0.3, 0.7)])

@@ -138,6 +138,14 @@ def test_a_clamp_at_both_ends_of_the_output_shows_by_a_step():
     assert quantized.tensors[1].zero_point == -43
 
 
+def test_an_op_that_is_clipped_to_one_value_is_refused():
+    """As ``Min 0`` before a Relu: the core takes no clamp of one value."""
+    graph = graph_of((1, 1, 1), dense([[1.0]], activation=(0.5, np.inf)))
+    message = r"^'dense' is clipped to \[0\.5, inf\], where its scale 0\.00196 has one step only"
+    with pytest.raises(ValueError, match=message):
+        quantize(graph, repeated(pixels(1)))
+
+
 def test_what_relu_cuts_is_exactly_zero():
     op = dense([[1.0], [-1.0]], activation="relu")
     quantized = quantize(graph_of((1, 1, 1), op), repeated(pixels(255)))

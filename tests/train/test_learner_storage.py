@@ -1,6 +1,7 @@
 """The file that holds a learner's states: whose it is, what a boot is, what is damaged."""
 
 import copy
+import errno
 import os
 import pickle
 import re
@@ -94,7 +95,7 @@ def test_another_process_boots_a_trial(model, noisy, tmp_path):
     assert [each.stdout.strip() for each in told] == [*["aligned"] * 3, "original"]
 
 
-@pytest.mark.parametrize("at", [20, 400])  # in the header, in the state
+@pytest.mark.parametrize("at", [0, 3, 20, 400])  # in the header, in the state
 def test_a_damaged_state_is_told(model, noisy, tmp_path, at):
     place = tmp_path / "states.bin"
     committed(model, noisy, place, confirm=True)
@@ -106,6 +107,33 @@ def test_a_damaged_state_is_told(model, noisy, tmp_path, at):
         learner = pmt.Learner(model, samples=20, storage=place)
     assert told[0].filename == __file__
     assert learner.in_force == "original"
+
+
+def test_what_is_stored_is_brought_to_disk(model, noisy, tmp_path, monkeypatch):
+    place, brought = tmp_path / "states.bin", []
+    monkeypatch.setattr(os, "fsync", lambda file: brought.append(os.fstat(file).st_ino))
+    learner = pmt.Learner(model, samples=20, storage=place)
+    assert brought == [tmp_path.stat().st_ino, place.stat().st_ino]
+    learner.observe(noisy.images)
+    learner.learn("align")
+    for call in (learner.commit, learner.confirm):
+        del brought[:]
+        call()
+        assert brought == [place.stat().st_ino]
+
+
+def test_a_disk_that_fails_is_told(model, noisy, tmp_path, monkeypatch):
+    learner = pmt.Learner(model, samples=20, storage=tmp_path / "states.bin")
+    learner.observe(noisy.images)
+    learner.learn("align")
+
+    def failing(file: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "fsync", failing)
+    with pytest.raises(OSError, match=r"are stored, but a power cut may undo it \(Input/output er"):
+        learner.commit()
+    assert (learner.in_force, learner.on_trial) == ("aligned", True)
 
 
 def test_files_without_a_state_are_no_damage(model, noisy, tmp_path, recwarn):

@@ -61,6 +61,8 @@ class StateSlots {
   static constexpr size_t bytes_before_state = (1 + 2 + state_trials) * state_write_bytes;
   // The whole of a state, its header and marks included.
   static size_t bytes_needed(size_t state_bytes);
+  // A header's own, of what stands before it.
+  static uint32_t checksum(const StateHeader& header);
 
   // `identity`: of the model and what else decides how states are laid out; those of another are not there.
   void open(const StateStorage& storage, uint32_t identity);
@@ -102,7 +104,6 @@ class StateSlots {
   };
   class Writer;
 
-  static uint32_t checksum(const StateHeader& header);
   Status read_slot(int32_t index);
   // Reads the marks of trials, which a learner alone has.
   Status read_marks(int32_t index);

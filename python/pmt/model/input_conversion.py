@@ -14,13 +14,14 @@ from pmt.net.graph import Tensor
 from pmt.net.pixels import (
     MOST_PIXEL_CHANNELS,
     PixelFormula,
+    int8_inputs,
     is_unlikely,
     may_be_image,
     pixel_table,
     real_ends,
 )
 
-_AT_ONCE = 1 << 20  # float inputs, so that their float64 copies stay small
+_AT_ONCE = 1 << 20  # float inputs, so that their steps take little memory
 _CHECKED = 1000  # samples
 _CLIPPED = 0.1
 _FEWEST_STEPS = 8
@@ -96,10 +97,9 @@ def _quantized(core: _core.Model, inputs: FloatArray) -> Int8Array:
     rows = max(1, _AT_ONCE // inputs[:1].size) if len(inputs) else 1
     for first in range(0, len(inputs), rows):
         part = slice(first, first + rows)
-        steps = np.rint(inputs[part].astype(np.float64) / scale) + zero_point
-        if not np.isfinite(steps).all():
+        if not np.isfinite(inputs[part]).all():
             raise ValueError("inputs hold a value that is not finite: remove or replace it")
-        quantized[part] = np.clip(steps, -128, 127)
+        quantized[part] = int8_inputs(inputs[part], scale, zero_point)
     return quantized
 
 

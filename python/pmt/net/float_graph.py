@@ -141,6 +141,16 @@ def graph_problems(graph: FloatGraph) -> list[str]:
     return problems
 
 
+def require_steps(name: str, bounds: Bounds, clamp: tuple[int, int], scale: float) -> None:
+    """Raise ValueError where a clamp leaves one int8 value only; ``name`` says whose it is."""
+    if clamp[0] == clamp[1]:
+        raise ValueError(
+            f"{name} is clipped to [{bounds[0]:.3g}, {bounds[1]:.3g}], where its scale "
+            f"{scale:.3g} has one step only: all its outputs are equal; take it out of the float "
+            "network, with what reads nothing else"
+        )
+
+
 def raise_all(problems: list[str]) -> None:
     """Raise one ValueError with all problems, if there are any."""
     if len(problems) == 1:

@@ -7,7 +7,7 @@ from numbers import Real
 
 import numpy as np
 
-from pmt._util.arrays import DoubleArray, Int8Array
+from pmt._util.arrays import DoubleArray, FloatArray, Int8Array
 from pmt._util.checks import plain_number, refuse_mask, warn_of_argument
 from pmt.errors import OptionWarning
 from pmt.net.graph import Graph, Tensor
@@ -49,9 +49,18 @@ def pixel_table(formula: PixelFormula, scale: float, zero_point: int) -> Int8Arr
     """Return the int8 input of every pixel 0..255: int8 (channels, 256)."""
     pixels = np.arange(256, dtype=np.float64)
     mean, std = np.array(formula.mean)[:, None], np.array(formula.std)[:, None]
-    steps = np.rint((pixels - mean) / std / scale) + zero_point
-    table: Int8Array = np.clip(steps, -128, 127).astype(np.int8)
-    return table
+    return int8_inputs((pixels - mean) / std, scale, zero_point)
+
+
+def int8_inputs(real: FloatArray | DoubleArray, scale: float, zero_point: int) -> Int8Array:
+    """Return finite real inputs as int8.
+
+    In float32, as QuantizeLinear of ONNX: a scale of 1/127.5 puts every other pixel on a tie.
+    """
+    with np.errstate(over="ignore"):
+        steps = np.rint(real.astype(np.float32) / np.float32(scale)) + zero_point
+    inputs: Int8Array = np.clip(steps, -128, 127).astype(np.int8)
+    return inputs
 
 
 def may_be_image(shape: Shape) -> bool:

@@ -22,6 +22,7 @@ from pmt.net.float_graph import (
     check_images,
     check_is_float,
     check_same_ops,
+    require_steps,
 )
 from pmt.net.graph import (
     Graph,
@@ -218,16 +219,17 @@ def _pixel_range(graph: FloatGraph) -> Range:
 
 
 def _quantized_op(op: FloatOp, tensors: list[Tensor]) -> Op:
-    result = Op(**op.base_fields(), clamp=_clamp(op.bounds, tensors[op.output]))
+    result = Op(**op.base_fields(), clamp=_clamp(op, tensors[op.output]))
     if is_layer(op):
         _quantize_parameters(op, result, tensors[op.inputs[0]].scale)
     return result
 
 
-def _clamp(bounds: Bounds, output: Tensor) -> tuple[int, int]:
-    steps = np.rint(np.array(bounds) / output.scale) + output.zero_point
-    clamped = np.clip(steps, -128, 127)
-    return int(clamped[0]), int(clamped[1])
+def _clamp(op: FloatOp, output: Tensor) -> tuple[int, int]:
+    steps = np.rint(np.array(op.bounds) / output.scale) + output.zero_point
+    low, high = map(int, np.clip(steps, -128, 127))
+    require_steps(repr(op.name), op.bounds, (low, high), output.scale)
+    return low, high
 
 
 def _quantize_parameters(op: FloatOp, result: Op, input_scale: float) -> None:

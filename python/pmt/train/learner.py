@@ -359,7 +359,8 @@ class Learner:
     def commit(self) -> None:
         """Put the candidate in force, on trial; the storage has it first.
 
-        Where that fails (OSError), the state in force stays.
+        Where that fails (OSError), the state in force stays, unless the error says that the states
+        are stored.
         """
         self._refuse_while_running("commit()")
         if self.candidate == "original":
@@ -469,7 +470,7 @@ class Learner:
             return
         with self._states.storing():
             yield
-        self._states.on_trial = self.on_trial
+            self._states.on_trial = self.on_trial
 
     def _need_force(self, call: str) -> None:
         if not self._core.has_force:

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import ClassVar
 from weakref import WeakValueDictionary
 
-from pmt._util.atomic_file import explaining
+from pmt._util.atomic_file import explaining, sync
 from pmt._util.folder_lock import FolderLock
 from pmt.errors import FolderBusyError
 
 _PROBLEM = "the states could not be stored"
+_UNSAFE = "the states are stored, but a power cut may undo it"
 
 
 class StateFile:
@@ -37,6 +38,8 @@ class StateFile:
             raise ValueError(f"storage={str(path)!r} is no regular file: choose another file")
         with explaining(_PROBLEM, path), real.open("a+b") as file:  # made where it is missing
             found = os.fstat(file.fileno())
+        if not found.st_size:
+            sync(real.parent)
         self._file = _identity(found)
         if found.st_nlink > 1:  # the lock is of a name
             raise ValueError(
@@ -57,7 +60,10 @@ class StateFile:
 
     @contextmanager
     def storing(self) -> Iterator[None]:
-        """Explain an OSError of the block; one says first if the file is gone or another's."""
+        """Explain an OSError of the block, and bring its states to disk.
+
+        One says first if the file is gone or another's.
+        """
         if self._lock is None or not self._is_this_process_s:
             who = "a newer learner" if self._lock is None else "the parent of this process"
             raise FolderBusyError(
@@ -68,6 +74,9 @@ class StateFile:
             raise FileNotFoundError(errno.ENOENT, text, str(self.path))
         with explaining(_PROBLEM, self.path):
             yield
+        # By its name: the core holds the file in a stream of C++, which cannot bring it to disk.
+        with explaining(_UNSAFE, self.path), self.path.open("rb+") as file:
+            os.fsync(file.fileno())
 
     def __del__(self) -> None:
         if self._lock is not None and self._is_this_process_s:

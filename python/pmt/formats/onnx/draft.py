@@ -45,8 +45,30 @@ QUANTIZE_BEFORE = (
     "put a QuantizeLinear and a DequantizeLinear in front of it, or give the float network to "
     "`pmt quantize`"
 )
+# Operators that quantize_static leaves in float unless its op_types_to_quantize has them.
+_LEFT_IN_FLOAT = ("Div", "HardSigmoid", "Max", "Min", "ReduceMean", "Sub", "Sum")
 _MEMORY_ORDER = "HWC"
 _SAME_STEP = 1e-3  # of a scale: what float32 may lose
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The node of the file that computes an activation, by its operator and its words."""
+
+    kind: str
+    text: str
+
+
+def quantize_before(*nodes: Origin) -> str:
+    """Return the remedy for values that nodes compute in float, or read so."""
+    left = sorted({node.kind for node in nodes} & set(_LEFT_IN_FLOAT))
+    if not left:
+        return QUANTIZE_BEFORE
+    types = ", ".join(["*QDQRegistry", "*QLinearOpsRegistry", *map(repr, left)])
+    return (
+        f"quantize_static leaves {' and '.join(left)} in float: give it op_types_to_quantize="
+        f"[{types}], of onnxruntime.quantization.registry, or the float network to `pmt quantize`"
+    )
 
 
 @dataclass(frozen=True)
@@ -142,11 +164,13 @@ def reshaped(view: View, shape: Sequence[int]) -> View | None:
 class DraftTensor:
     """One activation; ``quantization`` stays None in a float network.
 
-    ``stored`` is the integer type of its values in the file.
+    ``stored`` is the integer type of its values in the file, ``origin`` the last node that computes
+    them, but for a Relu or Clip, which quantize_static quantizes only with what it reads.
     """
 
     name: str
     size: Shape
+    origin: Origin
     quantization: Quantization | None = None
     stored: str = ""
 
@@ -161,6 +185,7 @@ class DraftOp(BaseOp):
     bias: DoubleArray | None = None
     sole: bool = False  # nothing else reads what this op reads
     fixed: bool = False  # its weights stand for another op, and are not offered for training
+    origin: Origin = Origin("", "")
 
 
 @dataclass
@@ -170,7 +195,7 @@ class Draft:
     The first activation is the network's input times ``factor`` plus ``offset``, channel by
     channel. ``quantized`` says that weights are int8 and that every activation needs a scale.
     ``budget`` is how many weights all layers together may have: a small file must not become a
-    large network by naming the same weights again and again.
+    large network by naming the same weights again and again. ``node`` is the one being converted.
     """
 
     quantized: bool
@@ -180,11 +205,12 @@ class Draft:
     factor: DoubleArray = field(default_factory=lambda: np.ones(0))
     offset: DoubleArray = field(default_factory=lambda: np.zeros(0))
     dropped: list[str] = field(default_factory=list)
+    node: Origin = Origin("", "the input")
     _names: set[str] = field(default_factory=set)
 
     def tensor(self, name: str, size: Shape) -> int:
         """Add an activation."""
-        self.tensors.append(DraftTensor(name, size))
+        self.tensors.append(DraftTensor(name, size, self.node))
         return len(self.tensors) - 1
 
     def unique(self, name: str) -> str:
@@ -205,16 +231,18 @@ class Draft:
             if kind == "average_pool":  # the importer looks at the input's scale
                 keeps = view.tensor == 0
             if self.quantized and view.raw and not keeps:
+                origin = self.origin(view.tensor)
                 raise Unsupported(
-                    f"it reads {self.tensors[view.tensor].name!r} in float, without QuantizeLinear "
-                    "and DequantizeLinear between",
-                    QUANTIZE_BEFORE,
+                    f"it reads {origin.text} in float, without QuantizeLinear and DequantizeLinear "
+                    "between",
+                    quantize_before(origin, self.node),
                 )
         self._require_room(size, more.get("weights"))
         name = self.unique(name)
         target = self.tensor(name, size)
         inputs, sole = tuple(view.tensor for view in sources), all(view.sole for view in sources)
-        self.ops.append(DraftOp(kind, name, inputs, target, sole=sole, **more))
+        op = DraftOp(kind, name, inputs, target, sole=sole, origin=self.node, **more)
+        self.ops.append(op)
         raw = sources[0].raw or kind not in MOVING_KINDS
         return image_view(target, sources[0].batch, size, "NCHW", raw=raw)
 
@@ -231,6 +259,13 @@ class Draft:
                 "the layers have far more weights than the file, which uses them again and again",
                 "export a network whose layers have weights of their own",
             )
+
+    def origin(self, tensor: int) -> Origin:
+        """Return the node that computes an activation, before those that are quantized as it is."""
+        op, origin = self._writes(tensor), self.tensors[tensor].origin
+        if op is None or op.kind not in KEEPING_KINDS or origin.kind in _LEFT_IN_FLOAT:
+            return origin
+        return self.origin(op.inputs[0])
 
     def writer(self, view: View) -> DraftOp | None:
         """Return the op that may still be changed in place of adding one after it."""
@@ -286,6 +321,9 @@ class Draft:
             if lower < upper:
                 candidate.bounds = (lower, upper)
                 return view
+        if self.quantized and view.raw:  # before a QuantizeLinear, which commutes with clipping
+            result = self.emit("max_pool", name, [view], view.size, bounds=(low, high))
+            return replace(result, axes=view.axes)
         ones = np.ones(view.size[2])
         return self.channelwise(view, name, ones, np.zeros_like(ones), (low, high))
 

@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from pmt.formats.layers import UNIT_WEIGHT, check_imported, settle_ties, unit_layer
 from pmt.formats.notes import noted_metadata
-from pmt.formats.onnx.draft import OPEN, QUANTIZE_BEFORE, Draft, DraftOp, DraftTensor, Quantization
+from pmt.formats.onnx.draft import OPEN, Draft, DraftOp, DraftTensor, Quantization, quantize_before
 from pmt.formats.onnx.lowering import graph_fields, read_draft
-from pmt.net.float_graph import Bounds
+from pmt.net.float_graph import require_steps
 from pmt.net.graph import Graph, Op, Tensor, channel_shape, is_layer
 from pmt.net.ops import JOINING_KINDS, KEEPING_KINDS
 from pmt.net.pixels import (
@@ -68,7 +68,7 @@ def read(path: str | Path, *, input_mean: Numbers = None, input_std: Numbers = N
     )
     if averaged is not None:
         known = input_mean is not None or input_std is not None
-        _require_covered(tensors[0], pixels if known else None, path.name, averaged.name)
+        _require_covered(draft, averaged, pixels if known else None, path.name)
     graph = Graph(
         tensors=tensors,
         ops=[_op(draft, op, path.name) for op in draft.ops],
@@ -106,11 +106,12 @@ def _settle_scales(draft: Draft, source: str) -> DraftOp | None:
                 _require_near(op, first, last, source)
             ops.append(_requantized(draft, op))
     draft.ops = ops
-    bare = [repr(tensor.name) for tensor in tensors if tensor.quantization is None]
+    bare = [tensor.origin for tensor in tensors if tensor.quantization is None]
     if bare:
+        named = ", ".join(dict.fromkeys(origin.text for origin in bare[:8]))
         raise ValueError(
-            f"{source}: the outputs of {', '.join(bare[:8])} have no QuantizeLinear after them: "
-            "quantize every activation, the network's output too (quantize_static does)"
+            f"{source}: no QuantizeLinear follows {named}: every activation needs one, the "
+            f"network's output too; {quantize_before(*bare)}"
         )
     return averages[0] if averages and 0 in borrowed else None
 
@@ -133,32 +134,39 @@ def _borrow_scales(draft: Draft, source: str) -> set[int]:
                     tensors[index].quantization = given
                     borrowed.add(index)
             elif index in borrowed and own != given:
+                origin = draft.origin(index)
                 raise ValueError(
-                    f"{source}: {op.name!r} reads {tensors[index].name!r} in float, which is "
+                    f"{source}: {op.origin.text} reads {origin.text} in float, which is "
                     f"quantized after it with the scale {given[0]:.3g}, and elsewhere with "
-                    f"{own[0]:.3g}: {QUANTIZE_BEFORE}"
+                    f"{own[0]:.3g}: {quantize_before(origin, op.origin)}"
                 )
     return borrowed
 
 
-def _require_covered(first: Tensor, pixels: PixelFormula | None, source: str, name: str) -> None:
+def _require_covered(
+    draft: Draft, averaging: DraftOp, pixels: PixelFormula | None, source: str
+) -> None:
     """Refuse an average of the input in float unless its scale holds all pixels, by a formula.
 
     A formula that was found from the scale says nothing.
     """
+    scale, zero = _quantization(draft, 0)
+    origin = draft.tensors[0].origin
     beyond = "values of the input may go beyond"
-    remedy = f"say by input_mean and input_std that pixels do not, or {QUANTIZE_BEFORE}"
+    quantized = quantize_before(origin)
+    remedy = f"say by input_mean and input_std that pixels do not, or {quantized}"
     if pixels is not None:
         ends = np.array(real_ends(pixels))
-        steps = ends / first.scale + first.zero_point
+        steps = ends / scale + zero
         if steps.min() >= -128 - _MOST_CUT and steps.max() <= 127 + _MOST_CUT:
             return
         beyond = f"pixels go from {ends.min():.3g} to {ends.max():.3g}"
-        remedy = QUANTIZE_BEFORE
-    low, high = ((step - first.zero_point) * first.scale for step in (-128, 127))
+        remedy = quantized
+    low, high = ((step - zero) * scale for step in (-128, 127))
     raise ValueError(
-        f"{source}: {name!r} averages the input in float, and only the averages have a scale, for "
-        f"{low:.3g} to {high:.3g}: {beyond}, and would be cut before they are averaged; {remedy}"
+        f"{source}: {averaging.origin.text} averages {origin.text} in float, and only the averages "
+        f"have a scale, for {low:.3g} to {high:.3g}: {beyond}, and would be cut before they are "
+        f"averaged; {remedy}"
     )
 
 
@@ -168,9 +176,10 @@ def _require_near(op: DraftOp, first: DraftTensor, last: DraftTensor, source: st
     assert last.quantization is not None
     if first.quantization[0] > _COARSEST * last.quantization[0]:
         raise ValueError(
-            f"{source}: {op.name!r} averages a padded map of scale {first.quantization[0]:.3g} and "
-            f"has the scale {last.quantization[0]:.3g}: at most {_COARSEST} times as fine is "
-            "supported; quantize both with one scale, or set count_include_pad"
+            f"{source}: {op.origin.text} averages a padded map of scale "
+            f"{first.quantization[0]:.3g} and has the scale {last.quantization[0]:.3g}: at most "
+            f"{_COARSEST} times as fine is supported; quantize both with one scale, or set "
+            "count_include_pad"
         )
 
 
@@ -210,7 +219,7 @@ def _quantization(draft: Draft, index: int) -> Quantization:
 
 
 def _op(draft: Draft, op: DraftOp, source: str) -> Op:
-    result = Op(**op.base_fields(), clamp=_clamp(op.bounds, _quantization(draft, op.output)))
+    result = Op(**op.base_fields(), clamp=_clamp(draft, op, source))
     if is_layer(op):
         assert op.weights is not None
         assert op.scales is not None
@@ -273,16 +282,18 @@ def _require_bias(op: DraftOp, moved: float, source: str) -> None:
     """
     if moved >= _MOST_MOVED:
         raise ValueError(
-            f"{source}: {op.name!r} has a float bias, which an int8 layer rounds to a multiple of "
-            f"input scale times weight scale: its output would be {moved:.3g} steps off, at most "
-            f"{_MOST_MOVED:g} is supported; {_FINER_BIAS}"
+            f"{source}: {op.origin.text} has a float bias, which an int8 layer rounds to a "
+            f"multiple of input scale times weight scale: its output would be {moved:.3g} steps "
+            f"off, at most {_MOST_MOVED:g} is supported; {_FINER_BIAS}"
         )
 
 
-def _clamp(bounds: Bounds, quantization: Quantization) -> tuple[int, int]:
-    if bounds == OPEN:
+def _clamp(draft: Draft, op: DraftOp, source: str) -> tuple[int, int]:
+    if op.bounds == OPEN:
         return -128, 127
-    scale, zero_point = quantization
-    steps = np.rint(np.array(bounds, np.float32) / np.float32(scale)) + zero_point
-    low, high = np.clip(steps, -128, 127)
-    return int(low), int(high)
+    scale, zero_point = _quantization(draft, op.output)
+    steps = np.rint(np.array(op.bounds, np.float32) / np.float32(scale)) + zero_point
+    low, high = map(int, np.clip(steps, -128, 127))
+    origin = draft.tensors[op.output].origin.text
+    require_steps(f"{source}: {origin}", op.bounds, (low, high), scale)
+    return low, high

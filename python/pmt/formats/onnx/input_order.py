@@ -5,10 +5,13 @@ from __future__ import annotations
 from pmt.formats.onnx.file import FileModel, Node
 
 # Their axis 1 is the channels.
-_SPATIAL = ("Conv", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool")
+_SPATIAL = (
+    *("Conv", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool"),
+    "BatchNormalization",
+)
 _LAYOUT_KEEPING = (
-    *("Add", "Sub", "Mul", "Div", "Cast", "Identity", "Clip", "Relu", "Pad"),
-    *("QuantizeLinear", "DequantizeLinear", "BatchNormalization"),
+    *("Add", "Sub", "Mul", "Div", "Max", "Min", "Sum", "Cast", "Identity", "Dropout", "Clip"),
+    *("Relu", "Pad", "QuantizeLinear", "DequantizeLinear"),
 )
 _INSERTED = -1
 _USUAL = {2: "NC", 3: "NWC"}  # as they are stored, where nothing says another order

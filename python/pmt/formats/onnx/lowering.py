@@ -17,7 +17,7 @@ from pmt.formats.layers import NO_STATE, Unsupported, layer_blocks
 from pmt.formats.onnx import elementwise, windows
 from pmt.formats.onnx.call import Call, QuantizedConstant, Value, dequantize, moved, quantize
 from pmt.formats.onnx.definitions import require_defined
-from pmt.formats.onnx.draft import Draft, View, clean, image_view
+from pmt.formats.onnx.draft import Draft, Origin, View, clean, image_view
 from pmt.formats.onnx.file import FileModel, Node, read_file
 from pmt.formats.onnx.folding import BEFORE_EXPORT, FOLDED, READ_ONE_BY_ONE, fold
 from pmt.formats.onnx.input_order import input_order
@@ -33,10 +33,8 @@ _MOST_COPIES = 16  # of the file, as constants that are computed
 _RENAMING = (
     *("Identity", "Cast", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Dropout"),
 )
-_AFTER_SOFTMAX = (
-    *_RENAMING,
-    *("Softmax", "LogSoftmax", "QuantizeLinear", "DequantizeLinear", "ArgMax"),
-)
+_KEEPING = (*_RENAMING, "QuantizeLinear", "DequantizeLinear")
+_AFTER_SOFTMAX = (*_KEEPING, "Softmax", "LogSoftmax", "ArgMax")
 
 # Left out at the end of the network, refused before it.
 _ENDS: dict[str, Callable[[Call], Value]] = {
@@ -180,6 +178,7 @@ class _Lowering:
         # Converters may look at three inputs, whether or not the node has them.
         filled = values + [None] * max(0, 3 - len(values))
         call = Call(node, filled, self.draft, self._model.opset, self._budget)
+        self.draft.node = Origin(node.kind, f"node {node.name[:80]!r} ({node.kind})")
         if node.kind != "Shape" and self._activations.intersection(node.inputs):
             self._activations.update(node.outputs)
         try:
@@ -187,9 +186,17 @@ class _Lowering:
         except Unsupported as problem:
             self._problems.add(problem, node.kind, node.name)
             results = [self._stand_in(node, values)]
+        if node.kind not in (*_KEEPING, "Clip", "Relu"):
+            self._note_origin(results)
         for name, result in zip_longest(node.outputs, results[: len(node.outputs)]):
             if name:
                 self._values[name] = self._read_alike(result, name, values)
+
+    def _note_origin(self, results: Sequence[Value | None]) -> None:
+        """Let an activation that a node was merged with be named after the node."""
+        for result in results:
+            if isinstance(result, View):
+                self.draft.tensors[result.tensor].origin = self.draft.node
 
     def _converted(self, call: Call, values: list[Value | None]) -> Sequence[Value | None]:
         """Return the outputs of a node, none where an input of it could not be converted."""
