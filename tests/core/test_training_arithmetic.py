@@ -1,23 +1,21 @@
 """Training computes what docs/reference/integers.md says, by the page's own functions."""
 
-import re
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import pmt
+from pages import code_blocks
 from pmt import _core
 
-PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "integers.md").read_text()
 f32 = np.float32
 SEED, STEP, RATE = 7, 3, f32(0.5)
 
 
 @pytest.fixture(scope="module")
 def page():
-    (listing,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    (listing,) = (text for kind, text in code_blocks("reference/integers.md") if kind == "python")
     functions = {}
     exec(listing, functions)
     return SimpleNamespace(**functions)

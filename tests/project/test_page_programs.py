@@ -22,6 +22,7 @@ ELSEWHERE = {
     "guides/extending.md": "project/test_extending.py",
     "guides/learner.md": "cli/test_documents.py",
     "guides/sensors.md": "project/test_sensors.py",
+    "reference/integers.md": "core/test_training_arithmetic.py",
     "tutorials/first_model.md": "cli/test_documents.py",
     "tutorials/own_network.md": "project/test_own_network.py",
 }
