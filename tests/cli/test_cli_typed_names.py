@@ -64,6 +64,7 @@ def test_arguments_are_named_as_they_are_typed(arguments, start, tmp_path, monke
 def test_an_empty_name_is_that_of_the_argument_that_is_empty(capsys):
     assert message_of(capsys, "train", "--resume", "").startswith("--resume='' names nothing")
     assert message_of(capsys, "predict", "cifar10_small", "").startswith("FILES '' names nothing")
+    assert message_of(capsys, "train", "--plugin", "").startswith("--plugin='' names nothing")
 
 
 def test_a_name_that_is_no_argument_or_has_another_value_stays():

@@ -33,6 +33,12 @@ WEIGHTS = "rule='weight' or 'by_dimension'"
          f"separate_biases has no effect with rule='pooled'; it has one with {WEIGHTS}"),
         ({"diversity": 1.0, "loss": "squared_error"},
          "diversity has no effect with loss='squared_error'; it has one with loss='entropy'"),
+        ({"bias_rate": 2.0, "train_bias": False},
+         "bias_rate has no effect with train_bias=False; it has one with train_bias=True"),
+        ({"held_out_share": 0.3, "keep_best": False},
+         "held_out_share has no effect with keep_best=False; it has one with keep_best=True"),
+        ({"backtrack": False, "keep_best": False},
+         "backtrack has no effect with keep_best=False; it has one with keep_best=True"),
     ],
 )  # fmt: skip
 def test_an_option_without_effect_is_named(given, message):

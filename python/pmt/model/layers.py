@@ -9,7 +9,7 @@ import numpy as np
 from pmt import _core
 from pmt._core import DEAD_CHANNEL_SCALE
 from pmt._util.arrays import Array, FloatArray, Int8Array, Int32Array
-from pmt._util.checks import is_iterable, plain_number, refuse_mask
+from pmt._util.checks import is_iterable, listed_names, plain_number, refuse_mask
 from pmt._util.text import nearest, shortened
 from pmt.errors import OptionError
 from pmt.net.image import build_image, read_graph, read_stage
@@ -92,7 +92,7 @@ class Layers:
         """
         layers = plain_number(layers)
         if isinstance(layers, str):
-            wanted: list[str | int] = [part.strip() for part in layers.split(",") if part.strip()]
+            wanted: list[str | int] = [*(listed_names(argument, layers) if layers.strip() else ())]
         elif isinstance(layers, int) and not isinstance(layers, bool):
             wanted = [layers]
         elif is_iterable(layers) and not isinstance(layers, bytes):
