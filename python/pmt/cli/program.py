@@ -168,9 +168,10 @@ def _warnings_as_lines(arguments: argparse.Namespace) -> Iterator[None]:
             text = str(message)
             if isinstance(message, OptionWarning):
                 text = message.named(named)
+            text = " ".join(as_typed(text, vars(arguments)).split())
             if text not in shown:
                 shown.add(text)
-                complain(f"warning: {' '.join(text.split())}")
+                complain(f"warning: {text}")
 
         warnings.showwarning = show
         yield
