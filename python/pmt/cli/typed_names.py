@@ -6,6 +6,7 @@ Functions of Python say ``path='net.pmt'`` and ``method='mezo'`` where a command
 
 import argparse
 import ast
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -102,6 +103,20 @@ def as_typed(message: str, given: Mapping[str, Any]) -> str:
         (_BOTH, alone), (_NAMED, renamed), (_WITHIN, within), (_SWITCH, switched),
     ):  # fmt: skip
         text = pattern.sub(replacement, text)
+    return text
+
+
+def after_argument(text: str, given: Mapping[str, Any]) -> str:
+    """Return an error that begins with a file after the argument that names the file."""
+    for name, typed in (given.get("argument_names") or {}).items():
+        value = given.get(name)
+        for path in value if isinstance(value, list) else [value]:
+            if not isinstance(path, str) or not path:
+                continue
+            for quoted in (str, repr):
+                for shown in (quoted(path), quoted(os.path.abspath(path))):
+                    if text.startswith((f"{shown}:", f"{shown} ")):
+                        return f"{typed} {quoted(path)}{text.removeprefix(shown)}"
     return text
 
 
