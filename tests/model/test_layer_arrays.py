@@ -101,6 +101,9 @@ def test_unknown_layers_are_refused(layer, message):
          "bias is int64: must be a NumPy array of int32; round and clip it first"),
         (np.zeros((4, 8), np.int8), np.zeros(8, np.int32),
          "bias has shape (8,): layer 'head' has bias of shape (4,)"),
+        (np.full((4, 8), -128, np.int8), None,
+         "weights of layer 'head' holds -128: they are symmetric, -127 to 127; clip them by "
+         "numpy.clip(weights, -127, 127)"),
     ],
 )  # fmt: skip
 def test_wrong_arrays_are_refused_and_nothing_changes(weights, bias, message):
