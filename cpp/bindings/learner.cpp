@@ -150,9 +150,9 @@ struct SampleCounts {
 };
 
 // What a phase needs and there is, by the rules of Learner::begin.
-std::string too_few(LearnerPhase phase, const SampleCounts& found, const LearnerSetup& setup) {
+std::string too_few(LearnerPhase phase, const SampleCounts& found, const host::HostLearnerSetup& setup) {
   const auto number = [](int32_t count) { return std::to_string(count); };
-  const bool all = phase == LearnerPhase::all, aligns = setup.clean != nullptr;
+  const bool all = phase == LearnerPhase::all, aligns = !setup.clean.empty();
   const std::string begun = "too few samples for phase='" + py::cast(phase).cast<std::string>() +
                             "': " + (all && !aligns ? "without statistics of clean images " : "") + "it needs ";
   if (phase == LearnerPhase::align || phase == LearnerPhase::input || (all && aligns)) {

@@ -115,7 +115,7 @@ def test_labels_of_a_data_set_that_are_of_another_kind_have_a_remedy():
         (np.zeros((6, 1), int), ValueError, r"one label an image; use labels.ravel\(\)$"),
     ):
         with pytest.raises(error, match=remedy):
-            Dataset(GRAY, labels, ("a", "b"))
+            Dataset(GRAY[..., None], labels, ("a", "b"), "x")
     assert Dataset.from_arrays(GRAY, np.zeros((6, 1), int)).labels.shape == (6,)
 
 

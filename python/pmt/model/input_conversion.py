@@ -166,7 +166,7 @@ def _warn_of_other_inputs(core: _core.Model, name: str) -> None:
 
 def _warn_of_pixels(core: _core.Model, name: str, inputs: FloatArray, stacklevel: int) -> bool:
     """Warn of floats that look like pixels which the model reads otherwise; return whether so."""
-    if not may_be_image(core.input_shape):
+    if not may_be_image(core.input_shape) or reads_features(core):
         return False
     scale, zero_point = input_quantization(core)
     most = max(1.0, (128 - zero_point) * scale)
