@@ -419,7 +419,7 @@ def test_data_of_other_channels_or_classes_is_refused(model, tmp_path, capsys):
     assert main(["eval", str(model), "--data", str(tmp_path / "many.npz")]) == 2
     assert capsys.readouterr().err == (
         "pmt: error: data set 'many' has label 4, the model has 4 classes (0..3); use another data "
-        "set, or give the model a new last layer by classes=5 (--classes)\n"
+        "set, or give the model a new last layer by --classes=5\n"
     )
 
 

@@ -115,7 +115,7 @@ def after_argument(text: str, given: Mapping[str, Any]) -> str:
                 continue
             for quoted in (str, repr):
                 for shown in (quoted(path), quoted(os.path.abspath(path))):
-                    if text.startswith((f"{shown}:", f"{shown} ")):
+                    if text.startswith(f"{shown}{':' if quoted is str else ' '}"):
                         return f"{typed} {quoted(path)}{text.removeprefix(shown)}"
     return text
 
