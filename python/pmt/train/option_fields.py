@@ -322,10 +322,12 @@ _READ_WITH: tuple[tuple[tuple[str, ...], _Choices], ...] = (
 def warn_without_effect(options: object, given: Iterable[str], base: object) -> None:
     """Warn of options that a user gave, other than those of ``base``, that have no effect.
 
+    A switch that is off asks for none.
     Called by what the user calls: the warning names that line.
     """
     for name in given:
-        if getattr(options, name, None) == getattr(base, name, None):
+        value = getattr(options, name, None)
+        if value is False or value == getattr(base, name, None):
             continue
         for choices in (row for names, row in _READ_WITH if name in names):
             chosen = {option: getattr(options, option, None) for option in choices}
