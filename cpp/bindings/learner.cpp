@@ -150,10 +150,12 @@ struct SampleCounts {
 };
 
 // What a phase needs and there is, by the rules of Learner::begin.
-std::string too_few(LearnerPhase phase, const SampleCounts& found, int32_t most_held_out) {
+std::string too_few(LearnerPhase phase, const SampleCounts& found, const host::HostLearnerSetup& setup) {
   const auto number = [](int32_t count) { return std::to_string(count); };
-  const std::string begun = "too few samples for phase='" + py::cast(phase).cast<std::string>() + "': it needs ";
-  if (phase == LearnerPhase::align || phase == LearnerPhase::input || phase == LearnerPhase::all) {
+  const bool all = phase == LearnerPhase::all, aligns = !setup.clean.empty();
+  const std::string begun = "too few samples for phase='" + py::cast(phase).cast<std::string>() +
+                            "': " + (all && !aligns ? "without statistics of clean images " : "") + "it needs ";
+  if (phase == LearnerPhase::align || phase == LearnerPhase::input || (all && aligns)) {
     const int32_t fewest = phase == LearnerPhase::input ? InputPhase::fewest_samples : ChannelPhase::fewest_samples;
     return begun + number(fewest) + " or more that are not held out, equal images counted once, and there are " +
            number(found.alignment) + "; observe() more";
@@ -164,10 +166,10 @@ std::string too_few(LearnerPhase phase, const SampleCounts& found, int32_t most_
                            " or more held out, of which equal images count once, and there are " + number(found.head) +
                            classes + " and " + number(found.held_out) + "; ";
   const bool has_some = found.head > 0 && !found.has_classes;
-  if (most_held_out >= Learner::fewest_held_out) {
+  if (setup.held_out >= Learner::fewest_held_out) {
     return text + (has_some ? "observe() images of other classes with labels" : "observe() more with labels");
   }
-  return text + "make a learner with held_out=" + fewest + " or more, this one has " + number(most_held_out);
+  return text + "make a learner with held_out=" + fewest + " or more, this one has " + number(setup.held_out);
 }
 
 void begin(LearnerObject& self, LearnerPhase phase) {
@@ -182,7 +184,7 @@ void begin(LearnerObject& self, LearnerPhase phase) {
              samples.held_out(), samples.has_classes()};
     return Status{};
   });
-  if (!enough) throw py::value_error(too_few(phase, found, self.host().setup().held_out));
+  if (!enough) throw py::value_error(too_few(phase, found, self.host().setup()));
 }
 
 // Runs to the end, or up to a limit of steps or time; True at the end. Ctrl-C ends the call, not the phase.

@@ -534,6 +534,10 @@ TEST_CASE("what a learner cannot do, it says") {
   setup.clean = nullptr;
   REQUIRE(learner.open(setup, memory.data(), memory.size()).ok());
   CHECK(learner.begin(LearnerPhase::align).code == Code::learner_statistics);
+  for (const Frame& image : world.frames) {
+    if (learner.sample_count() < 16) REQUIRE(learner.observe(image.data(), -1, Role::train).ok());
+  }
+  CHECK(learner.begin(LearnerPhase::all).code == Code::learner_samples);  // no labels, and nothing to align to
   setup.held_out = 100;
   CHECK(learner.open(setup, memory.data(), memory.size()).code == Code::batch_size);
   CHECK(learner.open(setup, memory.data() + 8, memory.size() - 8).code == Code::arena_alignment);

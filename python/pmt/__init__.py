@@ -2,50 +2,65 @@
 
 from __future__ import annotations
 
-import logging
-import sys
 from typing import TYPE_CHECKING
 
-from pmt import callbacks, corruptions, datasets, errors, methods
-from pmt._core import __version__
 from pmt._util.lazy import lazy_names
-from pmt._util.native_files import get_cmake_dir, get_include
-from pmt.baselines import backprop
-from pmt.model import Confusion, Evaluation, ImageScores, Model
-from pmt.model.loading import list_models, load
-from pmt.net.input_stage import Filter, InputStage
-from pmt.protocol.comparison import Comparison, compare
-from pmt.train.costs.work import Cost
-from pmt.train.engine import Engine
-from pmt.train.learner import Learner
-from pmt.train.options import PRESETS, TrainingOptions, preset
-from pmt.train.prepare import align, choose_input_stage, statistics
-from pmt.train.run.folder import RunFolder
-from pmt.train.run.result import RunResult
-from pmt.train.zo_trainer import ZOTrainer
 
 if TYPE_CHECKING:
-    from pmt import plots, protocol, quantization, sheets, sklearn
+    from pmt import (
+        backprop,
+        callbacks,
+        corruptions,
+        datasets,
+        errors,
+        methods,
+        plots,
+        protocol,
+        quantization,
+        sheets,
+        sklearn,
+    )
+    from pmt._core import __version__
+    from pmt._util.native_files import get_cmake_dir, get_include
     from pmt.firmware.export import export, export_learner
+    from pmt.model import Confusion, Evaluation, ImageScores, Model
+    from pmt.model.loading import list_models, load
+    from pmt.net.input_stage import Filter, InputStage
+    from pmt.protocol.comparison import Comparison, compare
     from pmt.quantization import from_keras, from_torch, quantize_model
     from pmt.train.choose import select_block
+    from pmt.train.costs.work import Cost
+    from pmt.train.engine import Engine
+    from pmt.train.learner import Learner
+    from pmt.train.options import PRESETS, TrainingOptions, preset
+    from pmt.train.prepare import align, choose_input_stage, statistics
+    from pmt.train.run.folder import RunFolder
+    from pmt.train.run.result import RunResult
+    from pmt.train.zo_trainer import ZOTrainer
 else:
+    # All is imported when it is named: quick, and the command soon handles Ctrl-C.
     __getattr__ = lazy_names(
         __name__,
         {
-            "export": "pmt.firmware.export",
-            "export_learner": "pmt.firmware.export",
-            "from_keras": "pmt.quantization",
-            "from_torch": "pmt.quantization",
-            "quantize_model": "pmt.quantization",
-            "select_block": "pmt.train.choose",
+            "pmt._core": ["__version__"],
+            "pmt._util.native_files": ["get_cmake_dir", "get_include"],
+            "pmt.firmware.export": ["export", "export_learner"],
+            "pmt.model": ["Confusion", "Evaluation", "ImageScores", "Model"],
+            "pmt.model.loading": ["list_models", "load"],
+            "pmt.net.input_stage": ["Filter", "InputStage"],
+            "pmt.protocol.comparison": ["Comparison", "compare"],
+            "pmt.quantization": ["from_keras", "from_torch", "quantize_model"],
+            "pmt.train.choose": ["select_block"],
+            "pmt.train.costs.work": ["Cost"],
+            "pmt.train.engine": ["Engine"],
+            "pmt.train.learner": ["Learner"],
+            "pmt.train.options": ["PRESETS", "TrainingOptions", "preset"],
+            "pmt.train.prepare": ["align", "choose_input_stage", "statistics"],
+            "pmt.train.run.folder": ["RunFolder"],
+            "pmt.train.run.result": ["RunResult"],
+            "pmt.train.zo_trainer": ["ZOTrainer"],
         },
     )
-
-logging.getLogger(__name__).addHandler(logging.NullHandler())
-
-# So that `from pmt.backprop import BackpropTrainer` finds what `pmt.backprop` is.
-sys.modules[f"{__name__}.backprop"] = backprop
 
 __all__ = [
     "PRESETS",

@@ -223,7 +223,7 @@ BAD_INPUT = {
     ),
     "near the bundled data": (
         "eval {model} --data {data}/bundeld",
-        "{data}/bundeld: no such file or folder; did you mean 'bundled'?",
+        "--data {data}/bundeld: no such file or folder; did you mean 'bundled'?",
     ),
     "near a method": (
         TRAIN + "--method mezzo", "--method='mezzo' is unknown; did you mean 'mezo'?"
@@ -260,8 +260,14 @@ BAD_INPUT = {
         "quantize {model} --calibrate {data} --out {out}.pmt --eval-images 5",
         "--eval-images 5 needs --eval DIR",
     ),
-    "no data": ("eval {model} --data {out}", "{out}: no such file or folder; check the path"),
-    "a folder": ("monitor --file {data}", "{data}: is a folder; name a file"),
+    "no data": (
+        "eval {model} --data {out}", "--data {out}: no such file or folder; check the path"
+    ),
+    "no lock": ("export --from {out} --out {out}", "--from {out}: No such file or directory"),
+    "a log without its flag": (
+        "monitor log.txt", "'log.txt' is no argument; give a log as --file, a port as --port"
+    ),
+    "a folder": ("monitor --file {data}", "--file {data}: is a folder; name a file"),
     "a file above": (
         "download cifar10 --root {model}",
         "{model}/cifar10: a part of the path is a file, not a folder; name another place",
@@ -291,7 +297,7 @@ BAD_INPUT = {
         "--out='{data}' already exists and holds no run; choose another folder or empty it",
     ),
     "no folder": ("train {model} --data {data}", "--out is missing; see `pmt train --help`"),
-    "resume nothing": ("train --resume {out}", "'{out}' holds no run: no checkpoint.pmt"),
+    "resume nothing": ("train --resume {out}", "--resume '{out}' holds no run: no checkpoint.pmt"),
     "resume with options": (
         "train --resume {out} --queries 4",
         "--resume takes no --queries: the run's config.toml holds it",
@@ -413,7 +419,7 @@ def test_data_of_other_channels_or_classes_is_refused(model, tmp_path, capsys):
     assert main(["eval", str(model), "--data", str(tmp_path / "many.npz")]) == 2
     assert capsys.readouterr().err == (
         "pmt: error: data set 'many' has label 4, the model has 4 classes (0..3); use another data "
-        "set, or give the model a new last layer by classes=5 (--classes)\n"
+        "set, or give the model a new last layer by --classes=5\n"
     )
 
 

@@ -118,7 +118,7 @@ def test_a_full_disk_is_one_line(model, tmp_path, monkeypatch, capsys):
     out = tmp_path / "net.h"
     assert main(["convert", str(model), str(out)]) == 2
     error = capsys.readouterr().err
-    assert error.startswith(f"pmt: error: {out}: could not write ")
+    assert error.startswith(f"pmt: error: OUT {out}: could not write ")
     assert error.endswith("(No space left on device); the file that was there is unchanged; "
                           "free some space or choose another folder\n")  # fmt: skip
     assert sorted(os.listdir(tmp_path)) == ["small.pmt"]

@@ -154,8 +154,8 @@ def test_other_settings_never_mix(data, tmp_path, capsys, more, message):
     assert run(data, out, *more) == 2
     assert files(out) == before
     assert capsys.readouterr().err == (
-        f"pmt: error: {out}: holds arrays of another data set or seed: {message}; choose another "
-        "folder, or delete this one\n"
+        f"pmt: error: --out {out}: holds arrays of another data set or seed: {message}; choose "
+        "another folder, or delete this one\n"
     )
 
 

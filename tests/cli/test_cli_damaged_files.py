@@ -162,7 +162,7 @@ def test_logs(damage, tmp_path, capsys):
     out, error = capsys.readouterr()
     if damage in ("folder", "missing", "unreadable"):
         assert (code, out) == (2, "")
-        assert error.startswith(f"pmt: error: {path}: ")
+        assert error.startswith(f"pmt: error: --file {path}: ")
         assert error.count("\n") == 1
     else:
         assert (code, error) == (1, "")

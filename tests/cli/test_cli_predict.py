@@ -59,7 +59,7 @@ def test_names_come_from_another_data_set(tmp_path, capsys):
     [
         ("photos --top 11", "--top 11: must be 1 to 10, the number of classes"),
         ("photos --top 0", "argument --top: 0 must be 1..65536; see `pmt predict --help`"),
-        ("nowhere", "nowhere: no such file or folder; check the path"),
+        ("nowhere", "FILES nowhere: no such file or folder; check the path"),
         ("", "the following arguments are required: FILES; see `pmt predict --help`"),
     ],
 )

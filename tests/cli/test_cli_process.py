@@ -234,12 +234,13 @@ def test_what_is_ignored_from_the_start_stays_ignored_and_sigterm_ends(begin):
     assert error == f"pmt: interrupted; continue with: pmt train --resume {run}\n"
 
 
-def test_ctrl_c_while_the_command_is_imported_is_one_line():
+@pytest.mark.parametrize("module", ["numpy", "numpy.linalg", "pmt._core", "pmt.cli.show"])
+def test_ctrl_c_while_the_command_is_imported_is_one_line(module):
     program = (
-        "import sys\n"
+        "import os, signal, sys\n"
         "class Pressed:\n"
         "    def find_spec(self, name, path, target=None):\n"
-        "        if name == 'pmt.cli': raise KeyboardInterrupt\n"
+        f"        if name == {module!r}: os.kill(os.getpid(), signal.SIGINT)\n"
         "sys.meta_path.insert(0, Pressed())\n"
         "from pmt.__main__ import run\n"
         "sys.exit(run())\n"

@@ -185,6 +185,26 @@ def test_errors_of_boards_are_one_line(tmp_path, capsys, arguments, message):
     assert error.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("--clock 0", "--clock needs --instructions; leave it out"),
+        ("--cycles-per-instruction 2", "--cycles-per-instruction needs --instructions; leave it"),
+        ("--kernels portable", "--kernels needs --instructions; leave it out"),
+        (
+            "--queries 3",
+            "--queries=3 is an option of perturbed forwards, which bp_fp32 has not: leave it out",
+        ),
+        ("--against paper,,mezo", "--against='paper,,mezo': a name is empty; remove a comma, or"),
+        ("--layers conv1,,head", "--layers='conv1,,head': a name is empty; remove a comma, or na"),
+    ],
+)
+def test_options_without_effect_and_empty_names_are_refused(capsys, arguments, message):
+    command = ["profile", "fashion_mnist_dscnn", "--method", "bp_fp32", *arguments.split()]
+    assert main(command) == 2
+    assert capsys.readouterr().err.startswith(f"pmt: error: {message}")
+
+
 def test_a_missing_compiler_is_named_with_its_package(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     arguments = ["profile", str(write_model(tmp_path)), *BOTH, "--target", "stm32h7b3i-dk"]

@@ -66,6 +66,8 @@ def test_the_papers_training_of_mcunet_stays_within_its_instructions():
         (["--target", "esp32"], "target='esp32' is unknown; choose one of generic, qemu"),
         (["--clock", "0"], "clock=0.0 must be a finite number above 0"),
         (["--cycles-per-instruction", "nan"], "cycles-per-instruction=nan must be a finite"),
+        (["--batch", "2"], "--batch cannot be given with --instructions; leave it out"),
+        (["--kernels", "portable,"], "--kernels='portable,': a name is empty; remove a comma"),
     ],
 )
 def test_errors_are_one_line(tmp_path, capsys, arguments, message):

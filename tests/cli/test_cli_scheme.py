@@ -58,6 +58,8 @@ def test_by_contribution_with_a_cache(tmp_path, command, capsys):
         (["--method", "adam"], "--method 'adam' is unknown; choose one of mcutrain, tinytrain"),
         (["--method", "mcutrain", "--memory", "much"], "--memory='much' must be a number of bytes"),
         (["--method", "mcutrain", "--held-out", "0"], "--held-out 0: a choice needs held-out"),
+        (["--method", "tinytrain", "--epochs", "1"], "--epochs is an option of mcutrain: leave it"),
+        (["--method", "mcutrain", "--inspect", "2"], "--inspect is an option of tinytrain: leave"),
         (["--method", "tinytrain", "--backward-macs", "2"], "--backward-macs=2.0 must be above 0"),
     ],
 )

@@ -322,8 +322,8 @@ def test_a_run_without_its_config_is_not_resumed(files, tmp_path, capsys):
     (run / "config.toml").unlink()
     assert main(["train", "--resume", str(run)]) == 2
     assert capsys.readouterr().err == (
-        f"pmt: error: {str(run)!r} holds no run: no config.toml, which holds model, data and "
-        "options; restore it, or begin the run again with its whole command\n"
+        f"pmt: error: --resume {str(run)!r} holds no run: no config.toml, which holds model, data "
+        "and options; restore it, or begin the run again with its whole command\n"
     )
 
 

@@ -64,6 +64,35 @@ def test_arguments_are_named_as_they_are_typed(arguments, start, tmp_path, monke
 def test_an_empty_name_is_that_of_the_argument_that_is_empty(capsys):
     assert message_of(capsys, "train", "--resume", "").startswith("--resume='' names nothing")
     assert message_of(capsys, "predict", "cifar10_small", "").startswith("FILES '' names nothing")
+    assert message_of(capsys, "train", "--plugin", "").startswith("--plugin='' names nothing")
+
+
+@pytest.mark.parametrize(
+    ("message", "typed"),
+    [
+        ("a learning_rate below 0.1 may help", "a --learning-rate below 0.1 may help"),
+        ("use less, or keep_best=False, which", "use less, or --no-keep-best, which"),
+        ("loss 2; keep_best=True keeps it", "loss 2; --keep-best keeps it"),
+        ("input_mean=[nan, 2.0]: needs one", "--input-mean=nan,2.0: needs one"),
+        ("names as class_names (--class-names), or", "names as --class-names, or"),
+        ("a new layer by classes=2 (--classes)", "a new layer by --classes=2"),
+        ("pmt.statistics(model, images) (pmt statistics) adds", "`pmt statistics` adds"),
+        (
+            "runs/keep_best/x: 'keep_best', keep_best.txt",
+            "runs/keep_best/x: 'keep_best', keep_best.txt",
+        ),
+        (
+            "a smaller held_out, or fewer images (--limit)",
+            "a smaller held_out, or fewer images (--limit)",
+        ),
+    ],
+)
+def test_words_of_python_within_a_sentence_are_told_as_they_are_typed(message, typed):
+    names = {
+        name: f"--{name.replace('_', '-')}"
+        for name in ("learning_rate", "keep_best", "input_mean", "class_names", "classes", "limit")
+    }
+    assert as_typed(message, {"argument_names": names}) == typed
 
 
 def test_a_name_that_is_no_argument_or_has_another_value_stays():

@@ -37,7 +37,7 @@ def test_a_warning_is_one_line_and_the_command_goes_on(tmp_path, capsys):
     assert printed.err == (
         f"pmt: warning: data set {tmp_path.name!r} has 2 classes (cat, dog), the model 10: label 0 "
         "of both must be the same class, and so on; give all of the model's classes as "
-        "class_names (--class-names), or the model a new last layer by classes=2 (--classes)\n"
+        "--class-names, or the model a new last layer by --classes=2\n"
     )
 
 
@@ -106,7 +106,7 @@ def test_other_classes_than_the_models(tmp_path, capsys):
         "data set 'animals' has other classes (animal 0, animal 1, animal 2, animal 3 and 6 more) "
         "than the model (T-shirt/top, Trouser, Pullover, Dress and 6 more)"
     )
-    same = "give the model's names as class_names (--class-names) where the classes are the same\n"
+    same = "give the model's names as --class-names where the classes are the same\n"
     source = ["fashion_mnist_dscnn", "--data", str(tmp_path / "animals.npz")]
     assert main(["eval", *source]) == 0
     assert capsys.readouterr().err == (
@@ -116,7 +116,7 @@ def test_other_classes_than_the_models(tmp_path, capsys):
     short = ["--epochs", "1", "--batch", "20"]
     assert main(["train", *source, "--layers", "B1", *short, "--out", str(tmp_path / "B1")]) == 0
     assert capsys.readouterr().err == (
-        f"pmt: warning: {both}, and layers='B1' leaves its head as it is; add the last layer, or "
+        f"pmt: warning: {both}, and --layers='B1' leaves its head as it is; add the last layer, or "
         f"{same}"
     )
     assert main(["train", *source, "--layers", "head", *short, "--out", str(tmp_path / "h")]) == 0
@@ -141,8 +141,21 @@ def test_a_new_head_that_is_not_trained(tmp_path, capsys):
     options = ["--epochs", "1", "--queries", "2", "--threads", "1", "--out"]
     assert main([*command, "--layers", "B2", *options, str(tmp_path / "b2")]) == 0
     assert (
-        "pmt: warning: layers='B2' leaves the last layer 'head', whose weights are all 0, as it "
+        "pmt: warning: --layers='B2' leaves the last layer 'head', whose weights are all 0, as it "
         "is: every image gets the same scores; add the last layer\n"
     ) in capsys.readouterr().err
     assert main([*command, "--layers", "head", *options, str(tmp_path / "head")]) == 0
     assert "whose weights are all 0" not in capsys.readouterr().err
+
+
+def test_a_warning_names_the_arguments_as_they_are_typed(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    data = (
+        "--data bundled --limit 40 --valid-limit 20 --epochs 1 --queries 2 --batch 20 --layers B1"
+    )
+    command = f"train fashion_mnist_dscnn {data} --no-keep-best --held-out-share 0.3 --out run"
+    assert main([*command.split(), "--preparation", "none"]) == 0
+    assert capsys.readouterr().err.startswith(
+        "pmt: warning: --held-out-share has no effect with --no-keep-best; it has one with "
+        "--keep-best\n"
+    )

@@ -109,6 +109,16 @@ def test_labels_that_break_a_rule_are_refused(y, error, message):
         Dataset.from_arrays(GRAY, y)  # type: ignore[arg-type]
 
 
+def test_labels_of_a_data_set_that_are_of_another_kind_have_a_remedy():
+    for labels, error, remedy in (
+        (np.zeros(6), TypeError, "; Dataset.from_arrays and Dataset.with_targets convert some$"),
+        (np.zeros((6, 1), int), ValueError, r"one label an image; use labels.ravel\(\)$"),
+    ):
+        with pytest.raises(error, match=remedy):
+            Dataset(GRAY[..., None], labels, ("a", "b"), "x")
+    assert Dataset.from_arrays(GRAY, np.zeros((6, 1), int)).labels.shape == (6,)
+
+
 def test_numbers_that_float32_cannot_hold_are_refused():
     for argument, make in (
         ("x", lambda: Dataset.from_arrays([[1.0, -1e300]], [0])),

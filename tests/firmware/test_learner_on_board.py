@@ -21,7 +21,7 @@ from pmt.cli.program import main
 from pmt.firmware.board.memory import linked_sizes
 from pmt.firmware.export import export_learner
 from pmt.firmware.export.learner import FIXED
-from pmt.firmware.stream import Board, emulated_board, stream
+from pmt.firmware.stream import Board, StreamReport, emulated_board, stream
 from pmt.train.prepare import measure_statistics, with_statistics
 
 ROOT = Path(__file__).parents[2]
@@ -414,3 +414,14 @@ def test_the_programs_of_the_guide_compile(project, tmp_path):
             *(COMPILER.replace("g++", compiler), standard, *flags, *CORTEX_M7, f"-I{project}"),
             *("-c", source, "-o", tmp_path / "program.o"),
         )
+
+
+def test_a_report_without_held_out_samples_has_no_table():
+    report = StreamReport(24, 100, 0.5, 0.75, "aligned", {}, 30, 1500)
+    assert str(report) == (
+        "no sample with a label is held out\n\n"
+        "chosen: aligned\n"
+        "learning: 1.5 s by the board's clock\n"
+        "test images: 50.0% -> 75.0% of 100\n"
+        "verify: all 30 replies equal the host's, byte for byte"
+    )

@@ -60,7 +60,7 @@ def test_new_biases_are_set_beside_weights():
 @given(seed=st.integers(0, 99), transposed=st.booleans())
 def test_what_is_set_is_read(seed, transposed):
     model = residual_network()
-    weights = np.random.default_rng(seed).integers(-128, 128, (4, 8)).astype(np.int8)
+    weights = np.random.default_rng(seed).integers(-127, 128, (4, 8)).astype(np.int8)
     if transposed:
         weights = np.asfortranarray(weights)
     model.set_weights(7, weights)
@@ -101,6 +101,9 @@ def test_unknown_layers_are_refused(layer, message):
          "bias is int64: must be a NumPy array of int32; round and clip it first"),
         (np.zeros((4, 8), np.int8), np.zeros(8, np.int32),
          "bias has shape (8,): layer 'head' has bias of shape (4,)"),
+        (np.full((4, 8), -128, np.int8), None,
+         "weights of layer 'head' holds -128: they are symmetric, -127 to 127; clip them by "
+         "numpy.clip(weights, -127, 127)"),
     ],
 )  # fmt: skip
 def test_wrong_arrays_are_refused_and_nothing_changes(weights, bias, message):

@@ -92,6 +92,8 @@ def test_windows_and_a_softmax(keras):
     assert model.input_shape == (1, 40, 3)
     found = model.logits(windows.astype(np.float32))
     check_close(found, keras.Model(start, logits)(windows))
+    with pytest.raises(TypeError, match=r"^images are uint8 pixels, but the model was quantized"):
+        model.predict(windows.astype(np.uint8))
 
 
 def test_refused(keras):

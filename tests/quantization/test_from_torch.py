@@ -160,6 +160,26 @@ def test_vectors():
         pmt.from_torch(module, inputs, features=True, input_mean=0)
 
 
+def test_a_network_of_features_takes_no_pixels(tmp_path):
+    torch.manual_seed(0)
+    spectra = torch.randn(16, 1, 28, 28)
+    model = pmt.from_torch(network(), spectra, features=True)
+    message = "^images are uint8 pixels, but the model was quantized for inputs that are not pixels"
+    for suffix in (".pmt", ".onnx"):
+        model.save(tmp_path / f"net{suffix}")
+        with pytest.raises(TypeError, match=message):
+            pmt.load(tmp_path / f"net{suffix}").evaluate(TRAIN)
+    assert model.logits(spectra.numpy().transpose(0, 2, 3, 1)).shape == (16, 10)
+    with pytest.warns(UserWarning, match=r"\d% of its inputs lie outside .*, which the model"):
+        model.logits(TRAIN.images.astype(np.float32))
+    with pytest.raises(ValueError, match=r"^no input stage can be chosen: the inputs are "):
+        pmt.choose_input_stage(model, TRAIN.images)
+    with pytest.raises(
+        pmt.errors.OptionError, match=r"^choose_input=True: the model was quantized"
+    ):
+        pmt.Learner(model, choose_input=True)
+
+
 def test_other_precisions_and_compiled_modules():
     module = network()
     expected = pmt.from_torch(module, TRAIN).logits(TRAIN.images)

@@ -611,6 +611,17 @@ def test_an_error_counts_the_samples_that_a_phase_needs(model, noisy, indices, p
         learner.begin(phase)
 
 
+def test_frames_without_labels_and_nothing_to_align_to_are_refused(model, noisy):
+    learner = pmt.Learner(without_statistics(model), samples=20)
+    learner.observe(noisy.images[:20])
+    with pytest.raises(
+        ValueError,
+        match=r"^too few samples for phase='all': without statistics of clean images it needs "
+        r"labels of two classes or more .* there are 0 and 0; observe\(\) more with labels$",
+    ):
+        learner.learn()
+
+
 def test_an_error_names_the_room_where_no_sample_can_be_held_out(model, noisy):
     learner = pmt.Learner(model, samples=8)
     learner.observe(noisy.images[:8], noisy.labels[:8])

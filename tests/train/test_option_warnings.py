@@ -33,6 +33,10 @@ WEIGHTS = "rule='weight' or 'by_dimension'"
          f"separate_biases has no effect with rule='pooled'; it has one with {WEIGHTS}"),
         ({"diversity": 1.0, "loss": "squared_error"},
          "diversity has no effect with loss='squared_error'; it has one with loss='entropy'"),
+        ({"bias_rate": 2.0, "train_bias": False},
+         "bias_rate has no effect with train_bias=False; it has one with train_bias=True"),
+        ({"held_out_share": 0.3, "keep_best": False},
+         "held_out_share has no effect with keep_best=False; it has one with keep_best=True"),
     ],
 )  # fmt: skip
 def test_an_option_without_effect_is_named(given, message):
@@ -54,11 +58,19 @@ def test_an_option_without_effect_is_named(given, message):
         {"preset": "paper", "node_ratio": 2.0, "mu_weight": 2},
         {"preset": "paper", "rule": "pooled"},  # what the preset chose, not the user
         {"mu_node": 8},
+        {"backtrack": False, "keep_best": False},
     ],
 )
 def test_nothing_is_said_of_options_that_act_or_that_nobody_gave(given):
     pmt.ZOTrainer(**given)
     methods.trainer("mezo", rule="pooled")
+
+
+def test_a_switch_that_the_preset_has_off_is_named():
+    with pytest.warns(
+        OptionWarning, match=r"^backtrack has no effect with keep_best=False; it has"
+    ):
+        pmt.ZOTrainer(preset="paper", backtrack=True)
 
 
 @pytest.mark.parametrize("command", ["train", "select"])

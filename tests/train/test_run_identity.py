@@ -73,7 +73,7 @@ def test_what_differs_is_named_and_nothing_changes(tmp_path, finished, changes, 
     before = model.image()
     message = (
         rf"^out='{re.escape(str(out))}' holds a run with other options or data; choose another "
-        rf"folder, give what it began with, or read its model by pmt\.load\(out\): {differences}$"
+        rf"folder, give what it began with, or load the model that is in it: {differences}$"
     )
     with pytest.raises(pmt.errors.OtherRunError, match=message):
         fit(out, model=model, **given)

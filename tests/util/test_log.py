@@ -15,7 +15,7 @@ from pmt import _core
 def test_import_configures_no_logging():
     """The only handler is the one that stops Python from printing records nobody asked for."""
     program = (
-        "import logging, pmt; log = logging.getLogger('pmt');"
+        "import logging, pmt; pmt.load; log = logging.getLogger('pmt.model.loading');"
         "print(log.level, [type(h).__name__ for h in log.handlers], logging.root.handlers);"
         "log.warning('unseen')"
     )

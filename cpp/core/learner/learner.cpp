@@ -266,7 +266,7 @@ Status Learner::check_phase(LearnerPhase phase) const {
   if (aligns && !can_align()) return {Code::learner_statistics};
   if (solves && phase != LearnerPhase::epochs && !has_linear_head(model_)) return {Code::learner_head};
   if (phase == LearnerPhase::epochs && !has_epochs()) return {Code::layer_not_trainable};
-  const bool enough = aligns ? has_images() : (solves ? has_labels() : has_images() || has_labels());
+  const bool enough = aligns ? has_images() : has_labels() || (!solves && can_align() && has_images());
   return enough ? Status{} : Status{Code::learner_samples};
 }
 

@@ -11,7 +11,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from pmt._util.arrays import Array
-from pmt._util.text import did_you_mean
+from pmt._util.text import did_you_mean, split_names
 from pmt.errors import OptionError
 
 SPLITS = ("train", "test")
@@ -123,6 +123,14 @@ def plain_number(value: Any) -> Any:
     """
     holds_one = isinstance(value, (np.generic, np.ndarray)) and value.ndim == 0
     return value.item() if holds_one and not np.ma.isMaskedArray(value) else value
+
+
+def listed_names(argument: str, text: str) -> tuple[str, ...]:
+    """Return the names between commas, or raise an OptionError where one is empty."""
+    names = split_names(text)
+    if "" in names:
+        raise OptionError(argument, f"={text!r}: a name is empty; remove a comma, or name it")
+    return names
 
 
 def checked_integer(argument: str, value: object) -> int:

@@ -1,21 +1,29 @@
-"""Modules that are imported when they are named, so that ``import pmt`` stays quick."""
+"""Names that are imported when they are used, so that ``import pmt`` stays quick."""
 
-import importlib.util
-from collections.abc import Callable, Mapping
+import importlib
+import sys
+from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import Any
 
 
 def lazy_names(
-    package: str, elsewhere: Mapping[str, str] = MappingProxyType({})
+    package: str, elsewhere: Mapping[str, Collection[str]] = MappingProxyType({})
 ) -> Callable[[str], Any]:
-    """Return a module's ``__getattr__``: for submodules, and names of the modules `elsewhere`."""
+    """Return a package's ``__getattr__``: for submodules, and names of the modules `elsewhere`."""
+    places = {name: module for module, names in elsewhere.items() for name in names}
 
     def find(name: str) -> Any:
-        if name in elsewhere:
-            return getattr(importlib.import_module(elsewhere[name]), name)
-        if importlib.util.find_spec(f"{package}.{name}") is not None:
-            return importlib.import_module(f"{package}.{name}")
+        if name in places:
+            value = getattr(importlib.import_module(places[name]), name)
+            setattr(sys.modules[package], name, value)
+            return value
+        module = f"{package}.{name}"
+        try:
+            return importlib.import_module(module)
+        except ModuleNotFoundError as error:
+            if error.name != module:
+                raise
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return find

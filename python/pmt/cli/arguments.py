@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 import pmt
 from pmt import corruptions, methods
 from pmt._core import MOST_CHANNELS
-from pmt._util.checks import checked_candidates
+from pmt._util.checks import checked_candidates, listed_names
 from pmt._util.text import did_you_mean, split_names
 from pmt.cli.typed_names import flag
 from pmt.corruptions import CONSTANTS
@@ -91,7 +91,7 @@ def call(function: Callable[..., Result], arguments: argparse.Namespace, /, **gi
 
 def candidates(argument: str, text: str) -> tuple[str, ...]:
     """Return the blocks or layers of an argument that lists candidates."""
-    return checked_candidates(tuple(filter(None, split_names(text))), argument)
+    return checked_candidates(listed_names(argument, text), argument)
 
 
 def integer(low: int, high: int | None = None) -> Callable[[str], int]:

@@ -26,7 +26,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     source.add_argument(
         "pipe",
         nargs="?",
-        choices=["-"],
         metavar="-",
         help="standard input, as in `make qemu | pmt monitor -`",
     )
@@ -35,6 +34,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
+    if arguments.pipe not in (None, "-"):
+        raise ValueError(
+            f"{arguments.pipe!r} is no argument; give a log as --file, a port as --port"
+        )
     log = TrainingLog()
     try:
         for text in follow(_lines(arguments), log, to_verdict=arguments.port is not None):

@@ -4,7 +4,8 @@ import argparse
 from collections.abc import Sequence
 from typing import Literal
 
-from pmt._util.text import counted, split_names, table
+from pmt._util.checks import listed_names
+from pmt._util.text import counted, table
 from pmt.baselines.sparse_update.options import PUBLISHED, MCUTrainOptions
 from pmt.cli.arguments import (
     add_integer,
@@ -18,6 +19,7 @@ from pmt.cli.arguments import (
     load_model,
 )
 from pmt.cli.output import Output, check_plot
+from pmt.errors import OptionError
 from pmt.firmware.board.instructions import KERNELS, Instructions
 from pmt.firmware.board.memory import BoardMemory, LinkedSizes
 from pmt.firmware.board.profile import (
@@ -114,7 +116,6 @@ def _add_instructions(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--kernels",
         metavar="NAMES",
-        default=KERNELS[0],
         help=f"sets of kernels to compare: {', '.join(KERNELS)} (default: the first)",
     )
     add_positive(group, "--clock MHZ", "clock of the core (default: the target's)")
@@ -125,12 +126,20 @@ def _add_instructions(parser: argparse.ArgumentParser) -> None:
     )
 
 
+_OF_INSTRUCTIONS = ("kernels", "clock", "cycles_per_instruction")
+_OF_METHODS = ("against", "batch", "scheme", "plot", "plot_step")
+
+
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
     layers = f"B{arguments.block}" if arguments.block is not None else arguments.layers
     arguments.method = _method(arguments)
     if arguments.link and (arguments.target is None or arguments.instructions):
         raise ValueError("--link needs --target, and no --instructions: name a board to link for")
+    for name in _OF_METHODS if arguments.instructions else _OF_INSTRUCTIONS:
+        if getattr(arguments, name) is not None:
+            rule = "cannot be given with" if arguments.instructions else "needs"
+            raise OptionError(name, f" {rule} --instructions; leave it out")
     if arguments.instructions:
         return _run_instructions(arguments, layers, output)
     if arguments.method is None:
@@ -175,7 +184,7 @@ def _method(arguments: argparse.Namespace) -> str | None:
 def _against(text: str | None) -> tuple[str, ...] | Literal["all"]:
     if text == "all":
         return "all"
-    return tuple(filter(None, split_names(text or "")))
+    return listed_names("against", text) if text else ()
 
 
 def _tables(found: MethodProfiles) -> list[str]:
@@ -191,7 +200,7 @@ def _run_instructions(arguments: argparse.Namespace, layers: str | None, output:
         profile_instructions,
         arguments,
         model=load_model(arguments),
-        kernels=split_names(arguments.kernels),
+        kernels=listed_names("kernels", arguments.kernels or KERNELS[0]),
         layers=layers,
         target=arguments.target or PROJECTED,
     )

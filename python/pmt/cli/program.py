@@ -50,7 +50,7 @@ from pmt.cli.output import (
     prepare_streams,
     put,
 )
-from pmt.cli.typed_names import argument_names, as_typed, typed_name
+from pmt.cli.typed_names import after_argument, argument_names, as_typed, typed_name
 from pmt.errors import FileError, OptionError, OptionWarning, TableError
 from pmt.methods import load_plugins
 
@@ -168,9 +168,10 @@ def _warnings_as_lines(arguments: argparse.Namespace) -> Iterator[None]:
             text = str(message)
             if isinstance(message, OptionWarning):
                 text = message.named(named)
+            text = " ".join(as_typed(text, vars(arguments)).split())
             if text not in shown:
                 shown.add(text)
-                complain(f"warning: {' '.join(text.split())}")
+                complain(f"warning: {text}")
 
         warnings.showwarning = show
         yield
@@ -204,7 +205,10 @@ def describe(error: BaseException, arguments: Mapping[str, Any] = MappingProxyTy
         text = f"{error.filename}: {reason}" if error.filename else error.strerror
     else:
         text = str(error) or type(error).__name__
-    return " ".join(as_typed(text, arguments).split())
+    typed = as_typed(text, arguments)
+    if isinstance(error, OSError):
+        typed = after_argument(typed, arguments)
+    return " ".join(typed.split())
 
 
 class Parser(argparse.ArgumentParser):

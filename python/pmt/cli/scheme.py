@@ -23,6 +23,7 @@ from pmt.cli.arguments import (
     split_choice,
 )
 from pmt.cli.output import Output, check_file
+from pmt.errors import OptionError
 from pmt.firmware.export.target import parse_size
 from pmt.train.option_fields import declared_options
 
@@ -33,8 +34,10 @@ Choose what sparse back-propagation updates, within a memory budget, and write i
 `pmt profile --scheme`. mcutrain trains each update separately for a few epochs and compares them
 on held-out images (contribution analysis); tinytrain scores channels by their Fisher potential."""
 
-# Options of TinyTrain that have an argument.
+# Options of TinyTrain, and of a training of MCUTrain, that have an argument.
 _TINYTRAIN = ("backward_macs", "inspect", "scored_images")
+_MCUTRAIN = {"epochs": 1, "batch": 64, "learning_rate": 0.01}
+_OF = {"mcutrain": (*_MCUTRAIN, "stride", "cache"), "tinytrain": _TINYTRAIN}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,12 +54,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="budget for the memory that the update adds, for example 100K (default: 100K)",
     )
     group = parser.add_argument_group("mcutrain")
-    add_integer(group, "--epochs N", "epochs of each training", default=1)
-    add_integer(group, "--batch N", "images of a step", default=64)
-    add_positive(group, "--learning-rate ETA", "learning rate (default: 0.01)", default=0.01)
-    add_integer(
-        group, "--stride N", "try only every N-th number of last layers for the biases", default=1
-    )
+    add_integer(group, "--epochs N", "epochs of each training", otherwise="1")
+    add_integer(group, "--batch N", "images of a step", otherwise="64")
+    add_positive(group, "--learning-rate ETA", "learning rate (default: 0.01)")
+    text = "try only every N-th number of last layers for the biases"
+    add_integer(group, "--stride N", text, otherwise="1")
     group.add_argument(
         "--cache",
         metavar="FILE",
@@ -82,6 +84,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         model=load_model(arguments),
         split=split_choice(arguments),
         memory=memory,
+        stride=arguments.stride or 1,
         **_method_options(arguments),
     )
     model, scheme = chosen.model, chosen.scheme
@@ -96,15 +99,17 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
 
 
 def _method_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the options of this method only: the other's may be anything."""
+    """Return the options of this method; one of the other is an error."""
+    given: dict[str, dict[str, Any]] = {}
+    for method, names in _OF.items():
+        values = {name: getattr(arguments, name) for name in names}
+        given[method] = {name: value for name, value in values.items() if value is not None}
+        if given[method] and arguments.method in _OF.keys() - {method}:
+            raise OptionError(next(iter(given[method])), f" is an option of {method}: leave it out")
     if arguments.method == "tinytrain":
-        given = {name: getattr(arguments, name) for name in _TINYTRAIN}
-        given = {name: value for name, value in given.items() if value is not None}
-        return {"tinytrain": TinyTrainOptions(**given)}
-    training = BackpropOptions(
-        epochs=arguments.epochs, batch=arguments.batch, learning_rate=arguments.learning_rate
-    )
-    return {"training": training}
+        return {"tinytrain": TinyTrainOptions(**given["tinytrain"])}
+    chosen = {name: given["mcutrain"].get(name, value) for name, value in _MCUTRAIN.items()}
+    return {"training": BackpropOptions(**chosen)}
 
 
 def _layers_table(chosen: ChosenScheme) -> str:

@@ -6,6 +6,7 @@ Functions of Python say ``path='net.pmt'`` and ``method='mezo'`` where a command
 
 import argparse
 import ast
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,9 +15,16 @@ from typing import Any
 from pmt._util.text import split_names
 
 _VALUE = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?[0-9][0-9.e+-]*|-?nan|-?inf|True|False|None"""
-_NAMED = re.compile(rf"(^|: )([a-z_]+)=({_VALUE})(?=[\s:;,]|$)")
+_BEGIN = r"(?<![\w./'\"=-])"
+_NAMED = re.compile(rf"{_BEGIN}([a-z_]+)=({_VALUE})(?=[\s:;,]|$)")
 _OPTIONS = re.compile(r"^options \[(.*?)\] are unknown")
 _SWITCH = re.compile(r"--([a-z-]+)=(True|False)\b")  # flags without a value
+# A parameter of two words or more within a sentence, maybe with the numbers of a sequence.
+_WITHIN = re.compile(rf"{_BEGIN}([a-z]+(?:_[a-z]+)+)(?![\w/'\"]|\.\w)(?:=\[([^]]*)\])?")
+# A parameter, or a function, with the argument or the command that it is.
+_BOTH = re.compile(
+    r"([a-z_]+)(=\w+)? \(--([a-z-]+)( [A-Za-z]+)?\)|pmt\.\w+\([\w, ]*\) \((pmt \w+)\)"
+)
 # Values of Python's parameters that are flags without a value.
 _FLAGS = {"labels='coarse'": "--coarse-labels"}
 # Parameters that commands call otherwise.
@@ -51,16 +59,17 @@ def argument_names(parser: argparse.ArgumentParser) -> dict[str, str]:
 
 
 def as_typed(message: str, given: Mapping[str, Any]) -> str:
-    """Return an error with the names of Python's parameters as those of the command's arguments.
+    """Return a message with the names of Python's parameters as those of the command's arguments.
 
-    A parameter that is no argument, or has another value than that, keeps its name.
+    A parameter that is no argument keeps its name, as does a word that has another value than the
+    argument.
     """
     names: Mapping[str, str] = given.get("argument_names") or {}
 
     def renamed(found: re.Match[str]) -> str:
-        before, name, value = found.groups()
+        name, value = found.groups()
         if (plain := _FLAGS.get(f"{name}={value}")) and plain in names.values():
-            return before + plain
+            return plain
         matching = [
             place for place in (name, *names) if _is(given.get(place), value, place == name)
         ]
@@ -69,16 +78,46 @@ def as_typed(message: str, given: Mapping[str, Any]) -> str:
         if not matching:
             return found[0]
         typed = names[matching[0]]
-        return f"{before}{typed}{'=' if typed.startswith('-') else ' '}{value}"
+        return f"{typed}{'=' if typed.startswith('-') else ' '}{value}"
 
     def listed(found: re.Match[str]) -> str:
         return ", ".join(typed_name(given, name.strip(" '")) for name in found[1].split(","))
 
-    options = _OPTIONS.sub(lambda found: f"{listed(found)}: unknown", message)
-    return _SWITCH.sub(
-        lambda found: f"--{'' if found[2] == 'True' else 'no-'}{found[1]}",
-        _NAMED.sub(renamed, options),
-    )
+    def within(found: re.Match[str]) -> str:
+        name, numbers = found.groups()
+        if name not in names:
+            return found[0]
+        return names[name] + ("" if numbers is None else "=" + numbers.replace(" ", ""))
+
+    def alone(found: re.Match[str]) -> str:
+        name, value, typed, word, command = found.groups()
+        if command:
+            return f"`{command}`"
+        return f"--{typed}{value or word or ''}" if flag(name) == f"--{typed}" else found[0]
+
+    def switched(found: re.Match[str]) -> str:
+        return f"--{'' if found[2] == 'True' else 'no-'}{found[1]}"
+
+    text = _OPTIONS.sub(lambda found: f"{listed(found)}: unknown", message)
+    for pattern, replacement in (
+        (_BOTH, alone), (_NAMED, renamed), (_WITHIN, within), (_SWITCH, switched),
+    ):  # fmt: skip
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def after_argument(text: str, given: Mapping[str, Any]) -> str:
+    """Return an error that begins with a file after the argument that names the file."""
+    for name, typed in (given.get("argument_names") or {}).items():
+        value = given.get(name)
+        for path in value if isinstance(value, list) else [value]:
+            if not isinstance(path, str) or not path:
+                continue
+            for quoted in (str, repr):
+                for shown in (quoted(path), quoted(os.path.abspath(path))):
+                    if text.startswith(f"{shown}{':' if quoted is str else ' '}"):
+                        return f"{typed} {quoted(path)}{text.removeprefix(shown)}"
+    return text
 
 
 def _is(given: object, shown: str, is_named: bool) -> bool:

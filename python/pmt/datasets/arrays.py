@@ -221,10 +221,14 @@ def checked_labels(labels: object, images: int, classes: int) -> Array:
         return _checked_targets(labels, images, classes)
     if not isinstance(labels, np.ndarray) or labels.dtype.kind not in "iu":
         found = labels.dtype if isinstance(labels, np.ndarray) else type(labels).__name__
-        raise TypeError(f"labels is {found}: must be an integer array, or float32 targets")
+        raise TypeError(
+            f"labels is {found}: must be an integer array, or float32 targets; "
+            "Dataset.from_arrays and Dataset.with_targets convert some"
+        )
     if labels.shape != (images,):
+        remedy = "; use labels.ravel()" if labels.size == images else ""
         raise ValueError(
-            f"labels has shape {labels.shape}: must be ({images},), one label an image"
+            f"labels has shape {labels.shape}: must be ({images},), one label an image{remedy}"
         )
     low, high = int(labels.min()), int(labels.max())
     if low < 0 or high >= classes:

@@ -27,6 +27,7 @@ from pmt.errors import DownloadError
 
 VARIABLE = "PMT_DATA"
 _log = logging.getLogger(__name__)
+_log.addHandler(logging.NullHandler())
 
 
 def data_folder() -> Path:

@@ -151,8 +151,9 @@ class StreamReport:
             (name, f"{loss:.3f}", f"{accuracy:.1%}")
             for name, (loss, accuracy) in self.scores.items()
         ]
+        scores = table(["state", "loss", "held out"], rows, left=["state"])
         return (
-            f"{table(['state', 'loss', 'held out'], rows, left=['state'])}\n\n"
+            f"{scores if rows else 'no sample with a label is held out'}\n\n"
             f"chosen: {self.candidate}\n"
             f"learning: {self._work()}\n"
             f"test images: {self.before:.1%} -> {self.after:.1%} of {self.test}\n"

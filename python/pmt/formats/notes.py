@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from pmt._util.parsing import parse_json
-from pmt.net.graph import SEEN_IMAGES
+from pmt.net.graph import FEATURE_INPUTS, SEEN_IMAGES
 
-_KEYS = ("name", "class_names", "licence", SEEN_IMAGES)
+_KEYS = ("name", "class_names", "licence", SEEN_IMAGES, *FEATURE_INPUTS)
 
 
 def worth_noting(metadata: Mapping[str, Any]) -> dict[str, Any]:

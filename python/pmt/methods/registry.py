@@ -251,11 +251,15 @@ def load_plugins(names: Iterable[str] = ()) -> None:
 
     Raises
     ------
+    ValueError
+        If a name is empty.
     ImportError
         If a module that is named cannot be imported. An entry point that fails is left out with a
         warning.
     """
     for name in checked_names("names", names):
+        if not name:
+            raise ValueError("plugin='' names nothing; give a module or the path of a .py file")
         _add_to_environment(name)
     for point in entry_points(group=GROUP):
         key = f"{GROUP}: {point.name} = {point.value}"

@@ -10,7 +10,8 @@ from pmt._util.arrays import Array, FloatArray, Int8Array, Uint8Array
 from pmt._util.checks import kind_of, refuse_mask, tensor_calls
 from pmt._util.text import counted
 from pmt.datasets import Dataset
-from pmt.net.graph import Tensor
+from pmt.net.graph import FEATURE_INPUTS, Tensor
+from pmt.net.image import read_metadata
 from pmt.net.pixels import (
     MOST_PIXEL_CHANNELS,
     PixelFormula,
@@ -38,6 +39,11 @@ def prepared_inputs(core: _core.Model, images: Array, threads: int = 0) -> Int8A
             f"float32 or int8 inputs that are not pixels{array_remedy(images)}"
         )
     if images.dtype == np.uint8:
+        if reads_features(core):
+            raise TypeError(
+                "images are uint8 pixels, but the model was quantized for inputs that are not "
+                "pixels; give these as float32, as .astype(numpy.float32) makes them, or int8"
+            )
         if core.frame_size is not None:
             frames = images_in_shape(images, image_shape(core))
             return core.run_stage(np.ascontiguousarray(frames), threads)
@@ -51,6 +57,11 @@ def prepared_inputs(core: _core.Model, images: Array, threads: int = 0) -> Int8A
         )
     shaped = inputs_in_shape(images, core.input_shape)
     return shaped if shaped.dtype == np.int8 else _quantized(core, shaped)
+
+
+def reads_features(core: _core.Model) -> bool:
+    """Whether a model was quantized on inputs that are not pixels."""
+    return FEATURE_INPUTS.items() <= read_metadata(core.metadata().encode()).items()
 
 
 def image_shape(core: _core.Model) -> tuple[int, int, int]:
@@ -155,7 +166,7 @@ def _warn_of_other_inputs(core: _core.Model, name: str) -> None:
 
 def _warn_of_pixels(core: _core.Model, name: str, inputs: FloatArray, stacklevel: int) -> bool:
     """Warn of floats that look like pixels which the model reads otherwise; return whether so."""
-    if not may_be_image(core.input_shape):
+    if not may_be_image(core.input_shape) or reads_features(core):
         return False
     scale, zero_point = input_quantization(core)
     most = max(1.0, (128 - zero_point) * scale)

@@ -7,9 +7,9 @@ from typing import TypeGuard
 import numpy as np
 
 from pmt import _core
-from pmt._core import DEAD_CHANNEL_SCALE
+from pmt._core import DEAD_CHANNEL_SCALE, LARGEST_WEIGHT
 from pmt._util.arrays import Array, FloatArray, Int8Array, Int32Array
-from pmt._util.checks import is_iterable, plain_number, refuse_mask
+from pmt._util.checks import is_iterable, listed_names, plain_number, refuse_mask
 from pmt._util.text import nearest, shortened
 from pmt.errors import OptionError
 from pmt.net.image import build_image, read_graph, read_stage
@@ -92,7 +92,7 @@ class Layers:
         """
         layers = plain_number(layers)
         if isinstance(layers, str):
-            wanted: list[str | int] = [part.strip() for part in layers.split(",") if part.strip()]
+            wanted: list[str | int] = [*(listed_names(argument, layers) if layers.strip() else ())]
         elif isinstance(layers, int) and not isinstance(layers, bool):
             wanted = [layers]
         elif is_iterable(layers) and not isinstance(layers, bytes):
@@ -171,14 +171,14 @@ class Layers:
         layer : str or int
             Name or op index.
         weights : ndarray of int8
-            Weights in the shape of :meth:`weights`; they are copied. Training keeps to -127..127.
+            Weights in the shape of :meth:`weights`; they are copied. New ones lie in -127..127.
         bias : ndarray of int32, shape (out,), optional
             New biases; by default they stay.
 
         Raises
         ------
         ValueError
-            If there is no such layer, or a shape is not the layer's.
+            If there is no such layer, a shape is not the layer's, or a new weight is -128.
         TypeError
             If a dtype is another one: nothing is rounded or clipped.
         RuntimeError
@@ -187,6 +187,7 @@ class Layers:
         index = self._index(layer)
         present = self.core.weights(index), self.core.bias(index)
         new_weights = _checked("weights", weights, present[0], layer)
+        check_symmetric(new_weights, present[0], layer)
         new_bias = present[1] if bias is None else _checked("bias", bias, present[1], layer)
         self.core.set_parameters(index, new_weights, new_bias)
 
@@ -230,6 +231,16 @@ def _checked(name: str, array: Array, present: Array, layer: str | int) -> Array
             f"{name} has shape {array.shape}: layer {layer!r} has {name} of shape {present.shape}"
         )
     return np.ascontiguousarray(array)
+
+
+def check_symmetric(new: Int8Array, old: Int8Array, layer: str | int) -> None:
+    """Raise a ValueError where a new weight is -128; old ones, of a file, may be."""
+    if ((new < -LARGEST_WEIGHT) & (new != old)).any():
+        raise ValueError(
+            f"weights of layer {layer!r} holds -128: they are symmetric, -{LARGEST_WEIGHT} to "
+            f"{LARGEST_WEIGHT}; clip them by numpy.clip(weights, -{LARGEST_WEIGHT}, "
+            f"{LARGEST_WEIGHT})"
+        )
 
 
 def copy_parameters(source: Layers, target: Layers) -> None:

@@ -25,6 +25,7 @@ _OTHER_NETWORKS = {
 # Files of a run folder; here, as models are loaded without what trains them.
 BEST, CHECKPOINT, DONE = "best.pmt", "checkpoint.pmt", "DONE"
 _log = logging.getLogger(__name__)
+_log.addHandler(logging.NullHandler())
 
 
 def list_models() -> tuple[str, ...]:

@@ -545,7 +545,7 @@ class Model(Layers):
             pixels 0..255, int8 inputs of the network (behind an input stage), or float inputs
             before quantization; and integer labels of shape (N,), 0 to the number of classes - 1.
         labels : array_like of int, optional
-            The labels, where ``dataset`` is the images alone.
+            The labels, (N,) or (N, 1), where ``dataset`` is the images alone.
         threads : int
             As in :meth:`logits`.
 

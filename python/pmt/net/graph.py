@@ -19,6 +19,8 @@ from pmt.net.ops import DEFINITIONS, LAYER_KINDS, BaseOp, OpKind, Pair, Shape
 
 # In the metadata of a network whose output is features and no logit for each class.
 FEATURES_ENTRY = {"output": "features"}
+# In that of a network that was quantized on inputs that are not pixels.
+FEATURE_INPUTS = {"input": "features"}
 # Entries that only a network of classes has.
 OF_CLASSES = ("class_names",)
 # Its entry with statistics of layers on clean images.

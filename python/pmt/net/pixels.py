@@ -235,15 +235,16 @@ def per_channel(name: str, values: Numbers, channels: int, default: float) -> Ve
         raise TypeError(
             f"{name}={values!r}: needs one number, or one for each of {channels} input channels"
         ) from None
+    shown = array.tolist()
     if array.ndim == 0:
         array = np.full(channels, float(array))
     if array.shape != (channels,) or not np.all(np.isfinite(array)):
         raise ValueError(
-            f"{name}={array.tolist()}: needs one finite number, or one for each of the {channels} "
+            f"{name}={shown}: needs one finite number, or one for each of the {channels} "
             "input channels, in units of a 0..255 pixel"
         )
     if name == "input_std" and not np.all(array > 0):
-        raise ValueError(f"input_std={array.tolist()}: must be positive")
+        raise ValueError(f"input_std={shown}: must be positive")
     return array
 
 

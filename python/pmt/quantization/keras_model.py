@@ -18,6 +18,7 @@ from pmt._util.text import counted
 from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.net.float_graph import FEWEST_IMAGES
+from pmt.net.graph import FEATURE_INPUTS
 from pmt.net.pixels import per_channel
 from pmt.quantization.quantized_model import (
     calibration_inputs,
@@ -96,6 +97,8 @@ def from_keras(
         path.write_bytes(_converted(tensorflow, model, inputs))
         with errors_of(f"model {model.name}", path):
             graph = formats.read(path, **given)
+    if not data.has_pixels:
+        graph.metadata.update(FEATURE_INPUTS)
     names = names_of_logits(class_names, graph, data)
     source = f"{model.name} of Keras, quantized by pmt.from_keras"
     return named_model(graph, names, name or model.name, source)

@@ -24,7 +24,7 @@ from pmt.model.input_conversion import inputs_in_shape
 from pmt.model.loading import network_remedy
 from pmt.model.scores import class_logits
 from pmt.net.float_graph import FloatGraph, check_calibration
-from pmt.net.graph import Graph
+from pmt.net.graph import FEATURE_INPUTS, Graph
 from pmt.net.pixels import Numbers
 from pmt.protocol import load_clean
 from pmt.quantization import equalization
@@ -340,7 +340,8 @@ def for_inputs(
     if data.has_pixels:
         return graph
     refuse_formula(given, source)
-    return dataclasses.replace(graph, input_mean=(), input_std=())
+    metadata = {**graph.metadata, **FEATURE_INPUTS}
+    return dataclasses.replace(graph, input_mean=(), input_std=(), metadata=metadata)
 
 
 def refuse_formula(given: Mapping[str, Any], source: str) -> None:

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from pmt import _core
-from pmt._core import LARGEST_WEIGHT
 from pmt._util.arrays import Array, DoubleArray, FloatArray, Int8Array, Int32Array
 from pmt._util.checks import checked_array, checked_flag, checked_range, refuse_mask
 from pmt._util.processes import thread_count
 from pmt.model import Model
+from pmt.model.layers import check_symmetric
 from pmt.model.model import check_model
 
 
@@ -126,12 +126,7 @@ class Engine:
         op = self._op(layer)
         old = self.model.core.weights(op)
         new = _array("weights", weights, np.int8, layer, [old.shape])
-        if ((new < -LARGEST_WEIGHT) & (new != old)).any():
-            raise ValueError(
-                f"weights of layer {layer!r} holds -128: they are symmetric, -{LARGEST_WEIGHT} to "
-                f"{LARGEST_WEIGHT}; clip them by numpy.clip(weights, -{LARGEST_WEIGHT}, "
-                f"{LARGEST_WEIGHT})"
-            )
+        check_symmetric(new, old, layer)
         self.model.core.set_parameters(op, new, self.model.core.bias(op))
 
     def bias(self, layer: str) -> Int32Array:

@@ -304,7 +304,7 @@ def _fields(base: type) -> tuple[dataclasses.Field[Any], ...]:
     return dataclasses.fields(base) if dataclasses.is_dataclass(base) else ()
 
 
-_Choices = dict[str, tuple[str, ...]]
+_Choices = dict[str, tuple[Any, ...]]
 
 _BY_WEIGHT: _Choices = {"rule": ("weight", "by_dimension")}
 # Options, and the choices under which they are read: any one of a row, and one of each row.
@@ -314,16 +314,20 @@ _READ_WITH: tuple[tuple[tuple[str, ...], _Choices], ...] = (
     (("nodes",), {"rule": ("node", "by_dimension")}),
     (("node_ratio", "node_dimension"), {"rule": ("by_dimension",)}),
     (("diversity",), {"loss": ("entropy",)}),
+    (("bias_rate", "mu_bias", "separate_biases"), {"train_bias": (True,)}),
+    (("held_out_share", "backtrack"), {"keep_best": (True,)}),
 )
 
 
 def warn_without_effect(options: object, given: Iterable[str], base: object) -> None:
     """Warn of options that a user gave, other than those of ``base``, that have no effect.
 
+    A switch that is off asks for none.
     Called by what the user calls: the warning names that line.
     """
     for name in given:
-        if getattr(options, name, None) == getattr(base, name, None):
+        value = getattr(options, name, None)
+        if value is False or value == getattr(base, name, None):
             continue
         for choices in (row for names, row in _READ_WITH if name in names):
             chosen = {option: getattr(options, option, None) for option in choices}
@@ -342,6 +346,6 @@ def _warning(name: str, chosen: Mapping[str, Any], choices: _Choices) -> OptionW
     return OptionWarning(name, " has no effect with ", *made, *needed)
 
 
-def _any_of(values: tuple[str, ...]) -> str:
+def _any_of(values: tuple[Any, ...]) -> str:
     *others, last = map(repr, values)
     return " or ".join(filter(None, [", ".join(others), last]))

@@ -225,7 +225,7 @@ class Trainer(ABC):
             loss does without class labels, also :meth:`pmt.datasets.Dataset.unlabeled` images, or
             some of :meth:`pmt.datasets.Dataset.with_targets`.
         labels : array_like of int, optional
-            The labels, where ``data`` is the images alone.
+            The labels, (N,) or (N, 1), where ``data`` is the images alone.
         valid : Dataset or tuple of two arrays, optional
             Images with class labels to watch: their accuracy and cross-entropy are measured before
             training, after every phase and every epoch. Nothing is chosen on them.

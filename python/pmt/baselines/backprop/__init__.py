@@ -21,5 +21,4 @@ __all__ = [
 
 
 # They derive from a class of torch, and are imported on first use.
-_NETWORKS = ("FloatNetwork", "IntegerNetwork")
-__getattr__ = lazy_names(__name__, dict.fromkeys(_NETWORKS, f"{__name__}.networks"))
+__getattr__ = lazy_names(__name__, {f"{__name__}.networks": ["FloatNetwork", "IntegerNetwork"]})

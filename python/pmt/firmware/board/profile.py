@@ -10,6 +10,7 @@ from pmt.firmware.board.instructions import KERNELS, Instructions, count_instruc
 from pmt.firmware.board.memory import BoardMemory, board_memory, with_linked
 from pmt.firmware.export.report import Latency, project_latency
 from pmt.firmware.export.target import Target, find_target
+from pmt.methods.catalog import BACKPROP
 from pmt.model import Model
 from pmt.model.model import check_model
 from pmt.profiling.profile import (
@@ -149,6 +150,9 @@ def profile_methods(
     if scheme and not SCHEME_OPTIONS.keys() & {method, *others}:
         rule = f"={scheme!r} is an option of {' and '.join(SCHEME_OPTIONS)} alone: leave it out"
         raise OptionError("scheme", rule)
+    if queries is not None and BACKPROP.keys() >= {method, *others}:
+        rule = f"={queries} is an option of perturbed forwards, which {method} has not"
+        raise OptionError("queries", f"{rule}: leave it out")
     first = profile_method(
         model, method, layers=layers, batch=batch, queries=queries, scheme=scheme
     )

@@ -21,8 +21,9 @@ from pmt import _core
 from pmt._util.arrays import Int32Array, Uint8Array
 from pmt._util.checks import check_callable, checked_flag, kind_of, refuse_mask
 from pmt.datasets import Dataset
+from pmt.errors import OptionError
 from pmt.model import Model
-from pmt.model.input_conversion import array_remedy, images_in_shape
+from pmt.model.input_conversion import array_remedy, images_in_shape, reads_features
 from pmt.model.layers import copy_parameters
 from pmt.model.model import check_model
 from pmt.net.image import read_stage
@@ -207,7 +208,7 @@ def _filters(section: bytes) -> Filters:
 
 def why_no_input_stage(model: Model, has_pixels: bool) -> str:
     """Return why no input stage can be chosen for a model, on pixels or not; empty where it can."""
-    if not has_pixels:
+    if not has_pixels or reads_features(model.core):
         return "the inputs are not pixels"
     if not model.is_classifier or model.classes < 2:
         return f"the model gives {model.output_text}"
@@ -217,7 +218,13 @@ def why_no_input_stage(model: Model, has_pixels: bool) -> str:
 
 
 def with_any_stage(model: Model) -> Model:
-    """Return a model with an input stage: its own one, or without filters for its input's size."""
+    """Return a model with an input stage: its own one, or without filters for its input's size.
+
+    An OptionError says that it reads no pixels.
+    """
+    if reads_features(model.core):
+        rule = "=True: the model was quantized for inputs that are not pixels; leave it out"
+        raise OptionError("choose_input", rule)
     if model.input_stage is not None:
         return model
     return model.with_input_stage(InputStage(model.input_shape[:2]))

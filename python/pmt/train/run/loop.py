@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
 _SECONDS_BETWEEN_CHECKPOINTS = 10.0
 _log = logging.getLogger(__name__)
+_log.addHandler(logging.NullHandler())
 
 
 class Run:

@@ -103,7 +103,7 @@ class FolderStore(MemoryStore):
         if differences:
             raise OtherRunError(
                 f"out={str(folder.path)!r} holds a run with other options or data; choose another "
-                f"folder, give what it began with, or read its model by pmt.load(out): "
+                f"folder, give what it began with, or load the model that is in it: "
                 f"{'; '.join(differences)}"
             )
 
