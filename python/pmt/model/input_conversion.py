@@ -2,6 +2,7 @@
 
 import dataclasses
 import warnings
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -26,6 +27,7 @@ _AT_ONCE = 1 << 20  # float inputs, so that their steps take little memory
 _CHECKED = 1000  # samples
 _CLIPPED = 0.1
 _FEWEST_STEPS = 8
+_reads_features: WeakKeyDictionary[_core.Model, bool] = WeakKeyDictionary()
 _OTHER_PIXELS = 0.1  # by which an end of the pixels' range differs from that of 0..1
 
 
@@ -61,7 +63,10 @@ def prepared_inputs(core: _core.Model, images: Array, threads: int = 0) -> Int8A
 
 def reads_features(core: _core.Model) -> bool:
     """Whether a model was quantized on inputs that are not pixels."""
-    return FEATURE_INPUTS.items() <= read_metadata(core.metadata().encode()).items()
+    if core not in _reads_features:  # statistics make metadata long
+        metadata = read_metadata(core.metadata().encode())
+        _reads_features[core] = FEATURE_INPUTS.items() <= metadata.items()
+    return _reads_features[core]
 
 
 def image_shape(core: _core.Model) -> tuple[int, int, int]:
