@@ -9,6 +9,7 @@ from toy_trainer import Stop, data, stop_at
 
 import pmt
 from pmt.methods import resume_run
+from pmt.train.extension_names import full_name
 from pmt.train.run.folder import RunFolder
 
 SHORT = {"batch": 4, "epochs": 3, "queries": 4, "preparation": "none", "layers": "B1,head"}
@@ -302,7 +303,8 @@ def test_config_names_what_is_the_users_and_a_resume_needs_it(tmp_path):
             source=SOURCE,
         )  # fmt: skip
     text = (tmp_path / "run" / "config.toml").read_text()
-    assert '[extensions]\nestimator = "Signs"\noptimizer = "Momentum"\n' in text
+    signs, momentum = full_name(Signs()), full_name(Momentum())
+    assert f'[extensions]\nestimator = "{signs}"\noptimizer = "{momentum}"\n' in text
     trainer().fit(residual_network(), data(), out=tmp_path / "plain")
     assert "extensions" not in (tmp_path / "plain" / "config.toml").read_text()
     assert RunFolder(tmp_path / "run").config().extensions == own.extensions
@@ -310,13 +312,13 @@ def test_config_names_what_is_the_users_and_a_resume_needs_it(tmp_path):
         trainer(optimizer=Momentum()).fit(
             residual_network(), data(), out=tmp_path / "run", source=SOURCE
         )
-    assert str(caught.value).endswith("by pmt.load(out): estimator: there Signs, here none")
+    assert str(caught.value).endswith(f"by pmt.load(out): estimator: there {signs}, here none")
     with pytest.raises(ValueError, match="trains with") as caught:
         resume_run(tmp_path / "run")
     assert str(caught.value) == (
-        f"{tmp_path / 'run'}: the run trains with estimator=Signs, optimizer=Momentum, which no "
-        "folder can hold; continue with the call that began it, or register them as a method and "
-        "train by its name"
+        f"{tmp_path / 'run'}: the run trains with estimator={signs}, optimizer={momentum}, which "
+        "no folder can hold; continue with the call that began it, or register them as a method "
+        "and train by its name"
     )
 
 
