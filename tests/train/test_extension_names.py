@@ -16,7 +16,7 @@ import pmt
 from pmt.errors import OtherRunError
 from pmt.train.extension_names import full_name
 
-SHORT = {"batch": 4, "epochs": 1, "queries": 2, "preparation": "none", "layers": "head"}
+SHORT = {"batch": 4, "epochs": 1, "preparation": "none", "layers": "head"}
 
 CODE = '''
 import numpy as np

@@ -193,8 +193,8 @@ def trainer(name: str, *, threads: int = 0, **changes: Any) -> Trainer:
     """
     made = method(name).kind.trainer_class()
     options = options_of(name, **changes)
-    warn_without_effect(options, changes, options_of(name))
     found: Trainer = made(options, threads=threads)
+    warn_without_effect(options, changes, options_of(name), found.extensions)
     found.method_batch = options_of(name).batch
     return found
 

@@ -64,22 +64,22 @@ class Estimator(Protocol):
 class Optimizer(Protocol):
     """Turns gradients into integer steps; ``state()`` and ``load_state()`` as an estimator's."""
 
-    def __call__(self, layer: str, gradient: DoubleArray, learning_rate: float) -> Array:
-        """Return the change of the stored integers.
+    def __call__(self, layer: str, gradient: DoubleArray, learning_rate: float) -> Array | None:
+        """Return the change of the stored integers; None leaves it to pmt's own update.
 
         Parameters
         ----------
         layer : str
             A layer's name for its weights, with ``.bias`` for its biases.
         gradient : ndarray of float64
-            Gradient of the mean loss by them.
+            Gradient of the mean loss by them, in nats a step of the integer.
         learning_rate : float
             The schedule's rate of this step.
 
         Returns
         -------
-        ndarray of int, same shape
-            The sum is clipped to -127..127 for weights, to int32 for biases.
+        ndarray of int, same shape, or None
+            The sum is clipped to -127..127 for weights, to int32 for biases. Dead channels stay.
         """
 
 

@@ -105,7 +105,6 @@ class ZOTrainer(Trainer):
         if callable(loss):
             changes["loss"] = function_name(loss)
         super().__init__(base, threads=threads, **changes)
-        warn_without_effect(self.options, changes, base)
         if is_function(self.options.loss) and self.loss_function is None:
             name = self.options.loss.partition(":")[2]
             raise ValueError(
@@ -115,6 +114,7 @@ class ZOTrainer(Trainer):
         self.estimator = estimator
         self.optimizer = optimizer
         check_extensions(self.options, self.estimator, self.optimizer)
+        warn_without_effect(self.options, changes, base, self.extensions)
         self._costs: dict[tuple[object, ...], Cost] = {}  # of extended steps
 
     @property
