@@ -1,6 +1,7 @@
 """Estimators and optimizers of a user's own: what they get and give, and runs that resume."""
 
 import runpy
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -483,3 +484,50 @@ def test_the_examples_leave_biases_to_pmts_own_update(name, monkeypatch):
     optimizer = runpy.run_path(str(path))[name.capitalize()]()
     assert optimizer("head.bias", np.ones(3), 0.1) is None
     assert optimizer("head", np.ones(3), 9.0).any()
+
+
+class Uneven:
+    """Takes some forwards of all images in its first step, and others later."""
+
+    def __init__(self, first, later):
+        self.forwards = (first, later)
+
+    def __call__(self, engine, images, labels, step):
+        for _ in range(self.forwards[step > 0]):
+            engine.losses(images, labels)
+        return {}
+
+
+@pytest.mark.parametrize(
+    ("forwards", "steps", "taken"),
+    [((1, 1), 6, 12), ((1, 3), 3, 10), ((3, 1), 3, 8), ((9, 1), 1, 10), ((1, 99), 2, 102)],
+)
+def test_a_budget_is_not_exceeded_by_steps_that_take_more(tmp_path, forwards, steps, taken):
+    model, given = residual_network(), data()
+    macs = 4 * model.macs  # of a forward of a batch; a step takes one of its own
+
+    def fit(**more):
+        own = trainer(estimator=Uneven(*forwards), macs=12 * macs, keep_best=False)
+        return own.fit(residual_network(), given, **{"progress": False, **more})
+
+    def warned(**more):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            result = fit(**more)
+        return result.epochs[-1], [str(one.message) for one in caught if one.filename == __file__]
+
+    last, messages = warned()
+    assert (last["step"] + 1, last["macs"]) == (steps, taken * macs)
+    planned = 12 // (forwards[0] + 1)
+    said = [
+        f"macs={12 * macs}: the run ended after {steps} of {planned} planned steps, which took "
+        f"{taken * macs} of the {12 * macs} multiply-accumulates left for steps; they were planned "
+        f"by {(forwards[0] + 1) * macs} a step, and differ: give epochs instead, or let all steps "
+        "take the same work"
+    ]
+    assert messages == (said if steps < planned or not 6 <= taken <= 12 else [])
+    with pytest.raises(Stop):
+        fit(out=tmp_path, progress=stop_at(1))
+    again, _ = warned(out=tmp_path)
+    assert (again["step"], again["macs"]) == (last["step"], last["macs"])
+    assert warned(out=tmp_path)[1] == []  # finished
