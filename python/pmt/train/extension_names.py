@@ -24,8 +24,8 @@ def name_of(extension: object) -> str:
 def full_name(extension: object) -> str:
     """Return the name, and eight digits that stand for the parameters and the code.
 
-    They are the same in every process. Code is compared without comments, docstrings and layout,
-    and only that of the class, with its bases, or of the function: not what it calls elsewhere.
+    They are the same in every process. Code counts without comments, docstrings and layout, and
+    only that of the class, with its bases, or of the function: none that it calls elsewhere.
     """
     text = repr((_written(extension), _code_of_class(type(extension))))
     return f"{name_of(extension)} {sha256(text.encode()).hexdigest()[:8]}"
@@ -59,7 +59,7 @@ def _written(value: Any, above: tuple[int, ...] = ()) -> object:
 
 
 def _parts(value: Any) -> list[object]:
-    """Return what an object holds, as copies and pickles do; nothing where they refuse it."""
+    """Return the contents of an object, as pickles hold them; its attributes where they fail."""
     try:
         for holder in ("cell_contents", "fget", "__wrapped__"):  # a closure's, a property's
             if hasattr(value, holder):
@@ -92,7 +92,7 @@ def _code_of_class(kind: type) -> object:
 
 
 def _code(code: CodeType, inner: Callable[[object], object]) -> object:
-    """Return the code of a function: its source, or instructions of what has none by itself."""
+    """Return the code of a function: its source, or the instructions of a lambda."""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(code)))
         if code.co_name != "<lambda>":
