@@ -10,6 +10,8 @@ class Adam:
         self.betas, self.seed, self.moments, self.steps = (beta1, beta2), seed, {}, {}
 
     def __call__(self, layer, gradient, learning_rate):
+        if layer.endswith(".bias"):  # whose steps are not those of weights
+            return None
         steps = self.steps[layer] = self.steps.get(layer, 0) + 1
         powers = np.stack([gradient, gradient**2])
         betas = np.reshape(self.betas, (2,) + (1,) * gradient.ndim)

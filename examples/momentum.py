@@ -10,6 +10,8 @@ class Momentum:
         self.factor, self.seed, self.sums, self.steps = factor, seed, {}, 0
 
     def __call__(self, layer, gradient, learning_rate):
+        if layer.endswith(".bias"):  # whose steps are not those of weights
+            return None
         total = self.factor * self.sums.get(layer, 0.0) + gradient
         self.sums[layer], self.steps = total, self.steps + 1
         wanted = learning_rate * total / (np.sqrt(np.mean(total**2)) + 1e-30)

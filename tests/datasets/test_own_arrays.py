@@ -105,8 +105,9 @@ def test_arrays_that_break_a_rule_are_refused(x, error, message):
     ],
 )
 def test_labels_that_break_a_rule_are_refused(y, error, message):
-    with pytest.raises(error, match=f"^{re.escape(message)}$"):
+    with pytest.raises(error, match=f"^{re.escape(message)}$") as caught:
         Dataset.from_arrays(GRAY, y)  # type: ignore[arg-type]
+    assert caught.type is error  # no FileError
 
 
 def test_labels_of_a_data_set_that_are_of_another_kind_have_a_remedy():

@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from pmt import methods
 from pmt.cli import main
 from pmt.methods import registry
 from pmt.methods.catalog import NoAdaptation
+from pmt.train.extension_names import full_name
 
 PLUGIN = """
 import numpy as np
@@ -78,11 +80,19 @@ def test_an_estimator_or_optimizer_makes_a_kind_of_trainer(tmp_path):
     assert model.image() == before
     text = (tmp_path / "run" / "config.toml").read_text()
     assert '[run]\ntrainer = "still"' in text
-    assert '[extensions]\noptimizer = "still"' in text
+    assert f'[extensions]\noptimizer = "{full_name(still)}"' in text
     again = methods.resumed_trainer(pmt.RunFolder(tmp_path / "run"))
     assert again.options == trainer.options
     result = again.fit(residual_network(), data(), out=tmp_path / "run", progress=False)
     assert len(result.epochs) == 2
+    methods.register("still", "another", optimizer=partial(still), preparation="none")
+    with pytest.raises(ValueError, match="is not the one") as caught:
+        methods.resumed_trainer(pmt.RunFolder(tmp_path / "run"))
+    assert str(caught.value) == (
+        f"{tmp_path / 'run'}: the method 'still' is not the one that began the run; register that "
+        f"one, or begin anew in another folder: optimizer: there {full_name(still)}, here "
+        f"{full_name(partial(still))} (its parameters or its code differ)"
+    )
 
 
 class Watcher(NoAdaptation):
@@ -128,7 +138,7 @@ def test_a_plugin_trains_and_resumes_from_the_command_line(tmp_path, plugin, mon
     monkeypatch.setenv("PMT_PLUGINS", "")
     config = (tmp_path / "whole" / "config.toml").read_text()
     assert 'trainer = "own_signs"' in config
-    assert 'estimator = "signs"' in config
+    assert 'estimator = "signs ' in config
     resume = program("train", "--resume", tmp_path / "whole")
     _, error = resume.communicate()
     assert resume.returncode == 2

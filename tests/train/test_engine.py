@@ -216,3 +216,17 @@ def test_errors_say_what_must_be(model, error, text, call):
     with pytest.raises(error) as caught:
         call(engine, images, classes)
     assert str(caught.value) == text
+
+
+@pytest.mark.parametrize("call", ["losses", "logits"])
+def test_floats_that_look_like_pixels_bring_the_warning_of_evaluate(model, call):
+    images = pixels(model, 3)
+    floats = (images / 255).astype(np.float32)
+    with pytest.warns(UserWarning, match="look like pixels") as expected:
+        model.logits(floats)
+    engine, given = pmt.Engine(model), (labels(model, 3),) if call == "losses" else ()
+    with pytest.warns(UserWarning, match="look like pixels") as caught:
+        getattr(engine, call)(floats, *given)
+    assert [str(one.message) for one in caught] == [str(one.message) for one in expected]
+    assert caught[0].filename == __file__
+    getattr(engine, call)(images, *given)

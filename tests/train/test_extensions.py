@@ -1,6 +1,9 @@
 """Estimators and optimizers of a user's own: what they get and give, and runs that resume."""
 
+import runpy
+import warnings
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +12,7 @@ from toy_trainer import Stop, data, stop_at
 
 import pmt
 from pmt.methods import resume_run
+from pmt.train.extension_names import full_name
 from pmt.train.run.folder import RunFolder
 
 SHORT = {"batch": 4, "epochs": 3, "queries": 4, "preparation": "none", "layers": "B1,head"}
@@ -74,6 +78,8 @@ OWN = [
 
 
 def trainer(**changes):
+    if "estimator" in changes:  # it does not read them
+        changes = {"queries": pmt.TrainingOptions().queries, **changes}
     return pmt.ZOTrainer(threads=1, **{**SHORT, **changes})
 
 
@@ -218,6 +224,7 @@ def test_the_optimizer_gets_the_cores_gradients():
     assert result["forwards"] == 4 * 4 * 3
 
 
+@pytest.mark.filterwarnings("ignore:rule has no effect")
 @pytest.mark.parametrize(
     "changes",
     [
@@ -302,21 +309,22 @@ def test_config_names_what_is_the_users_and_a_resume_needs_it(tmp_path):
             source=SOURCE,
         )  # fmt: skip
     text = (tmp_path / "run" / "config.toml").read_text()
-    assert '[extensions]\nestimator = "Signs"\noptimizer = "Momentum"\n' in text
+    signs, momentum = full_name(Signs()), full_name(Momentum())
+    assert f'[extensions]\nestimator = "{signs}"\noptimizer = "{momentum}"\n' in text
     trainer().fit(residual_network(), data(), out=tmp_path / "plain")
     assert "extensions" not in (tmp_path / "plain" / "config.toml").read_text()
     assert RunFolder(tmp_path / "run").config().extensions == own.extensions
     with pytest.raises(ValueError, match="run with other options or data") as caught:
-        trainer(optimizer=Momentum()).fit(
+        trainer(optimizer=Momentum(), queries=8).fit(
             residual_network(), data(), out=tmp_path / "run", source=SOURCE
         )
-    assert str(caught.value).endswith("by pmt.load(out): estimator: there Signs, here none")
+    assert str(caught.value).endswith(f"by pmt.load(out): estimator: there {signs}, here none")
     with pytest.raises(ValueError, match="trains with") as caught:
         resume_run(tmp_path / "run")
     assert str(caught.value) == (
-        f"{tmp_path / 'run'}: the run trains with estimator=Signs, optimizer=Momentum, which no "
-        "folder can hold; continue with the call that began it, or register them as a method and "
-        "train by its name"
+        f"{tmp_path / 'run'}: the run trains with estimator={signs}, optimizer={momentum}, which "
+        "no folder can hold; continue with the call that began it, or register them as a method "
+        "and train by its name"
     )
 
 
@@ -390,3 +398,136 @@ def test_options_of_built_in_queries_do_not_change_an_own_gradient_s_update(chan
         return model.image()
 
     assert trained(**changes) == trained()
+
+
+def ones(engine, images, labels, step):
+    weights = {name: np.ones(engine.weights(name).shape) for name in engine.layers}
+    return weights | {f"{name}.bias": np.ones(engine.bias(name).shape) for name in engine.layers}
+
+
+def one_more(layer, gradient, learning_rate):
+    return np.ones(gradient.shape, int)
+
+
+def stepped(model, **changes):
+    """Return which weights and biases of B2 a step of some trainer has changed."""
+    before, given = model.copy(), data()
+    own = trainer(**{"layers": "B2", "learning_rate": 9.0, **changes}).stepper(model, len(given))
+    own.step(model.prepare(given.images[:4]), given.labels[:4], 0, 9.0)
+    return [
+        (model.weights(name) != before.weights(name), model.bias(name) != before.bias(name))
+        for name in ("depth", "project")
+    ]
+
+
+BOTH = [
+    {"estimator": ones},
+    {"optimizer": one_more},
+    {"estimator": ones, "optimizer": one_more},
+]
+
+
+@pytest.mark.parametrize("own", BOTH)
+def test_weights_or_biases_alone_are_trained_by_every_combination(own):
+    for weights, biases in stepped(residual_network(), train_weights=False, **own):
+        assert not weights.any()
+        assert biases.any()
+    for weights, biases in stepped(residual_network(), train_bias=False, **own):
+        assert weights.any()
+        assert not biases.any()
+
+
+@pytest.mark.parametrize("own", BOTH)
+def test_dead_channels_stay_as_they_are(own):
+    graph = residual_network().to_graph()
+    for op in graph.ops[2:4]:
+        op.weight_scales[1] = 4e-9
+    (depth, depth_bias), (project, project_bias) = stepped(pmt.Model.from_graph(graph), **own)
+    assert not depth[..., 1].any()
+    assert not project[1].any()
+    assert not depth_bias[1]
+    assert not project_bias[1]
+    assert depth[..., 2].any()
+    assert project[2].any()
+
+
+@pytest.mark.filterwarnings("ignore:bias_rate has no effect")
+@pytest.mark.parametrize("own", [{}, {"estimator": Signs()}])
+@pytest.mark.parametrize("part", ["", ".bias"])
+def test_what_an_optimizer_leaves_is_moved_by_pmts_own_update(own, part):
+    def partly(layer, gradient, learning_rate):
+        if layer.endswith(".bias") == bool(part):
+            return None
+        return np.zeros(gradient.shape, int)
+
+    models = [residual_network() for _ in range(3)]
+    options = {"rule": "weight"} if not own else {}
+    changes = {"bias_rate": 3.0, "layers": "B2", **options, **own}
+    stepped(models[0], optimizer=partly, **changes)
+    stepped(models[1], optimizer=lambda *_: None, **changes)
+    changed = 0
+    for name in ("depth", "project"):
+        left, whole, untouched = (
+            ((m.bias(name), m.weights(name)) if part else (m.weights(name), m.bias(name)))
+            for m in models
+        )
+        np.testing.assert_array_equal(left[0], whole[0])
+        np.testing.assert_array_equal(left[1], untouched[1])
+        changed += (left[0] != untouched[0]).sum()
+    assert changed > 0 or (own and part)  # that estimator has no gradients of biases
+
+
+@pytest.mark.parametrize("name", ["adam", "momentum"])
+def test_the_examples_leave_biases_to_pmts_own_update(name, monkeypatch):
+    path = Path(__file__).parents[2] / "examples" / f"{name}.py"
+    monkeypatch.setattr(pmt.methods, "register", lambda *_, **__: None)
+    optimizer = runpy.run_path(str(path))[name.capitalize()]()
+    assert optimizer("head.bias", np.ones(3), 0.1) is None
+    assert optimizer("head", np.ones(3), 9.0).any()
+
+
+class Uneven:
+    """Takes some forwards of all images in its first step, and others later."""
+
+    def __init__(self, first, later):
+        self.forwards = (first, later)
+
+    def __call__(self, engine, images, labels, step):
+        for _ in range(self.forwards[step > 0]):
+            engine.losses(images, labels)
+        return {}
+
+
+@pytest.mark.parametrize(
+    ("forwards", "steps", "taken"),
+    [((1, 1), 6, 12), ((1, 3), 3, 10), ((3, 1), 3, 8), ((9, 1), 1, 10), ((1, 99), 2, 102)],
+)
+def test_a_budget_is_not_exceeded_by_steps_that_take_more(tmp_path, forwards, steps, taken):
+    model, given = residual_network(), data()
+    macs = 4 * model.macs  # of a forward of a batch; a step takes one of its own
+
+    def fit(**more):
+        own = trainer(estimator=Uneven(*forwards), macs=12 * macs, keep_best=False)
+        return own.fit(residual_network(), given, **{"progress": False, **more})
+
+    def warned(**more):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            result = fit(**more)
+        return result.epochs[-1], [str(one.message) for one in caught if one.filename == __file__]
+
+    last, messages = warned()
+    assert (last["step"] + 1, last["macs"]) == (steps, taken * macs)
+    planned = 12 // (forwards[0] + 1)
+    said = [
+        f"macs={12 * macs}: the run ended after {steps} of {planned} planned steps, which took "
+        f"{taken * macs} of the {12 * macs} multiply-accumulates left for steps; they were planned "
+        f"by {(forwards[0] + 1) * macs} a step, and differ: give epochs instead, or let all steps "
+        "take the same work"
+    ]
+    assert messages == (said if steps < planned or not 6 <= taken <= 12 else [])
+    with pytest.raises(Stop):
+        fit(out=tmp_path, progress=stop_at(1))
+    again, _ = warned(out=tmp_path)
+    assert (again["step"], again["macs"]) == (last["step"], last["macs"])
+    assert warned(out=tmp_path)[1] == []  # finished

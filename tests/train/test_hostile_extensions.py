@@ -10,7 +10,7 @@ from networks import random_dataset, residual_network
 import pmt
 
 SHORT: dict[str, Any] = {
-    "batch": 4, "epochs": 1, "queries": 2, "preparation": "none", "layers": "head",
+    "batch": 4, "epochs": 1, "preparation": "none", "layers": "head",
     "keep_best": False, "threads": 1,
 }  # fmt: skip
 

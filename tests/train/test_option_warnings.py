@@ -7,6 +7,7 @@ import pmt
 from pmt import methods
 from pmt.cli import main
 from pmt.errors import OptionWarning
+from pmt.methods import registry
 
 WEIGHTS = "rule='weight' or 'by_dimension'"
 
@@ -71,6 +72,47 @@ def test_a_switch_that_the_preset_has_off_is_named():
         OptionWarning, match=r"^backtrack has no effect with keep_best=False; it has"
     ):
         pmt.ZOTrainer(preset="paper", backtrack=True)
+
+
+def still(*_):
+    return {}
+
+
+ESTIMATOR = "has no effect with an estimator of your own"
+OPTIMIZER = "has no effect with an optimizer of your own"
+
+
+@pytest.mark.parametrize(
+    ("given", "own", "messages"),
+    [
+        ({"rule": "weight", "mu_weight": 8}, ["estimator"],
+         [f"rule {ESTIMATOR}", f"mu_weight {ESTIMATOR}"]),
+        ({"queries": 2, "head_rate": 1.0, "rounding": "nearest"}, ["estimator"],
+         [f"queries {ESTIMATOR}", f"head_rate {ESTIMATOR}"]),
+        ({"head_rate": 1.0, "gradient_norm_scaling": "queries", "queries": 2}, ["optimizer"],
+         [f"head_rate {OPTIMIZER}", f"gradient_norm_scaling {OPTIMIZER}"]),
+        ({"bias_rate": 2.0, "step": "gradient"}, ["optimizer"],
+         [f"bias_rate {OPTIMIZER}, but where it returns None",
+          f"step {OPTIMIZER}, but where it returns None"]),
+        ({"quantization_aware_scaling": False, "rounding": "nearest", "queries": 2},
+         ["estimator", "optimizer"],
+         [f"quantization_aware_scaling {OPTIMIZER}, but where it returns None",
+          f"rounding {OPTIMIZER}, but where it returns None", f"queries {ESTIMATOR}"]),
+    ],
+)  # fmt: skip
+def test_an_option_that_an_extension_does_not_read_is_named(given, own, messages, monkeypatch):
+    for known in (registry.METHODS, registry.KINDS):
+        monkeypatch.setitem(known, "own_still", None)  # gone at the end of the test
+    extensions = dict.fromkeys(own, still)
+    methods.register("own_still", "no step", **extensions)
+    for make in (
+        lambda: pmt.ZOTrainer(**extensions, **given),
+        lambda: methods.trainer("own_still", **given),
+    ):
+        with pytest.warns(OptionWarning) as caught:
+            make()
+        assert [str(warning.message) for warning in caught] == messages
+        assert {warning.filename for warning in caught} == {__file__}
 
 
 @pytest.mark.parametrize("command", ["train", "select"])

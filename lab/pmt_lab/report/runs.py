@@ -247,7 +247,7 @@ def run_record(run: FinishedRun) -> dict[str, Any]:
 
 def _common(run: FinishedRun, points: int) -> dict[str, Any]:
     result = run.result
-    names = ("axes", "base", "trainer", *_COST, *_STATE)
+    names = ("axes", "base", "trainer", "extensions", *_COST, *_STATE)
     curve = thinned([(macs, _rounded(loss)) for macs, loss in run.curve()], points)
     kept = {**{name: result[name] for name in names if name in result}, "curve": curve}
     if "tuning" in result:

@@ -245,7 +245,7 @@ def _trained(
     runs = []
     for table in grid.methods:
         if table.base == NO_ADAPTATION:
-            runs.append(_spec(grid, table, "", {}, 0))
+            runs.append(_spec(grid, table, "", {}, {}, 0))
         elif table.name in options:
             own = options[table.name]
             layers = [own["layers"]] if "layers" in own else grid.layers
@@ -261,7 +261,7 @@ def _trained(
                         problems.append(problem)
                     continue
                 settings = dataclasses.asdict(trainer.options)
-                runs.append(_spec(grid, table, trainer.name, settings, macs))
+                runs.append(_spec(grid, table, trainer.name, trainer.extensions, settings, macs))
     _check_twins(runs, problems)
     return runs
 
@@ -295,7 +295,12 @@ def _macs(trainer: Any, model: Model | None, images: Split | None) -> int:
 
 
 def _spec(
-    grid: Grid, table: MethodTable, trainer: str, options: Mapping[str, Any], macs: int
+    grid: Grid,
+    table: MethodTable,
+    trainer: str,
+    extensions: Mapping[str, str],
+    options: Mapping[str, Any],
+    macs: int,
 ) -> RunSpec:
     preparation = options.get("preparation", "none")
     return RunSpec(
@@ -316,6 +321,7 @@ def _spec(
         },
         macs=macs,
         awaits_rate=grid.tuning is not None and _takes_steps(table.base),
+        extensions=extensions,
     )
 
 

@@ -19,6 +19,7 @@ class RunSpec:
 
     ``method`` is its name in the grid, ``base`` the method that it is based on, where
     ``"no_adaptation"`` trains nothing, and ``trainer`` the kind of trainer, empty for that one.
+    ``extensions`` name the estimator and optimizer of a method of the user's own.
     Clean images are ``corruption`` ``"none"`` with ``severity`` 0. ``options`` are all of the
     trainer, ``layers`` and ``seed`` among them. ``model`` and ``data`` have paths and import
     options: where to find what the checksums of ``contents`` name, which may differ between
@@ -45,6 +46,7 @@ class RunSpec:
     trial: float = 0.0
     awaits_rate: bool = False
     tuning: Mapping[str, Any] = field(default_factory=dict)
+    extensions: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def trains(self) -> bool:
@@ -88,6 +90,7 @@ class RunSpec:
     def _identity(self) -> dict[str, Any]:
         return {
             **({"trial": True} if self.trial else {}),
+            **({"extensions": dict(self.extensions)} if self.extensions else {}),
             "base": self.base,
             "trainer": self.trainer,
             "options": dict(self.options),

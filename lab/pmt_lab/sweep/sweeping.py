@@ -343,13 +343,12 @@ def _kept_rates(planned: Plan, kept: Sequence[Mapping[str, Any]]) -> dict[Group,
     return found
 
 
-def _identity(run: RunSpec, *, rate: bool = True) -> tuple[str, dict[str, Any]]:
-    return _recorded(
-        {"base": run.base, "options": changed_options(run.base, run.options)}, rate=rate
-    )
+def _identity(run: RunSpec, *, rate: bool = True) -> tuple[Any, ...]:
+    options = changed_options(run.base, run.options)
+    return _recorded({**run.definition(), "options": options}, rate=rate)
 
 
-def _recorded(record: Mapping[str, Any], *, rate: bool = True) -> tuple[str, dict[str, Any]]:
+def _recorded(record: Mapping[str, Any], *, rate: bool = True) -> tuple[Any, ...]:
     """Return the key of a run among others of its axes, with or without the learning rate."""
     options = {n: one for n, one in record["options"].items() if rate or n != "learning_rate"}
-    return record["base"], options
+    return record["base"], record.get("extensions", {}), options

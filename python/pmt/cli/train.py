@@ -138,7 +138,7 @@ def _describe(run: Adaptation, output: Output) -> None:
         steps = counted(schedule.steps, "step")
         budget = f"; all that a budget of {options.macs:,} MACs has room for"
     own = run.trainer.extensions.get("estimator")
-    queries = f", gradients by {printable(own)}" if own else ""
+    queries = f", gradients by {printable(own.rpartition(' ')[0])}" if own else ""
     if not own and isinstance(options, TrainingOptions):
         queries = f", {counted(options.queries, 'query', 'queries')} for each image and layer"
     output.text(f"steps   {steps} of {counted(options.batch, 'image')}{queries}{budget}")

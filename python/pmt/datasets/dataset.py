@@ -40,6 +40,7 @@ from pmt.datasets.arrays import (
     target_array,
 )
 from pmt.datasets.picture import Fit, resized
+from pmt.errors import FileError
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -159,7 +160,10 @@ class Dataset:
         if class_names is not None:
             class_names = checked_class_names(class_names)
         if labels.shape == (len(images),):
-            class_names = names_for("y", labels, class_names)
+            try:
+                class_names = names_for("y", labels, class_names)
+            except FileError as error:  # it is no file
+                raise ValueError(str(error)) from None
         found = None if groups is None else checked_array("groups", groups)
         return cls(images, labels, tuple(class_names or "0"), name, found)
 

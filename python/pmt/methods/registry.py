@@ -7,6 +7,7 @@ import re
 import sys
 import warnings
 from collections.abc import Iterable
+from dataclasses import replace
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -192,8 +193,8 @@ def trainer(name: str, *, threads: int = 0, **changes: Any) -> Trainer:
     """
     made = method(name).kind.trainer_class()
     options = options_of(name, **changes)
-    warn_without_effect(options, changes, options_of(name))
     found: Trainer = made(options, threads=threads)
+    warn_without_effect(options, changes, options_of(name), found.extensions)
     found.method_batch = options_of(name).batch
     return found
 
@@ -224,6 +225,12 @@ def resumed_trainer(folder: RunFolder, *, threads: int = 0) -> Trainer:
     made = KINDS[folder.trainer()].trainer_class()(config.options, threads=threads)
     if dict(made.extensions) != dict(config.extensions):
         own = ", ".join(f"{kind}={name}" for kind, name in config.extensions.items())
+        if made.extensions:
+            differences = config.differences(replace(config, extensions=made.extensions))
+            raise ValueError(
+                f"{folder.path}: the method {config.trainer!r} is not the one that began the run; "
+                f"register that one, or begin anew in another folder: {'; '.join(differences)}"
+            )
         raise ValueError(
             f"{folder.path}: the run trains with {own}, which no folder can hold; continue with "
             "the call that began it, or register them as a method and train by its name"

@@ -11,6 +11,7 @@ from pmt._util.arrays import Array, DoubleArray, FloatArray, Int8Array, Int32Arr
 from pmt._util.checks import checked_array, checked_flag, checked_range, refuse_mask
 from pmt._util.processes import thread_count
 from pmt.model import Model
+from pmt.model.input_conversion import check_floats
 from pmt.model.layers import check_symmetric
 from pmt.model.model import check_model
 
@@ -178,8 +179,8 @@ class Engine:
 
         Parameters
         ----------
-        images : ndarray of uint8 or int8, shape (samples, height, width, channels)
-            Pixels, or the model's input as :meth:`pmt.Model.prepare` returns it.
+        images : ndarray of uint8, float32 or int8, shape (samples, height, width, channels)
+            Pixels or other inputs, as :meth:`pmt.Model.prepare` takes them, or what it returns.
         labels : ndarray of int, shape (samples,)
             Classes.
         layer : str, optional
@@ -205,13 +206,19 @@ class Engine:
             the model gives features.
         TypeError
             If a dtype is wrong.
+
+        Warns
+        -----
+        UserWarning
+            If float images do not fit the range of the model's input, or look like pixels.
         """
         if not self.model.is_classifier:
             raise ValueError(
                 f"the model gives {self.model.output_text}, which have no cross-entropy; "
                 "engine.logits returns them for a score of your own"
             )
-        logits = self.logits(images, layer, weights, bias=bias, nodes=nodes)
+        logits = self._logits(images, layer, weights, bias, nodes)
+        check_floats(self.model.core, images, "images")
         given = checked_array("labels", labels)
         if given.shape != (len(images),) or given.dtype.kind not in "iu":
             raise ValueError(
@@ -235,13 +242,25 @@ class Engine:
     ) -> FloatArray:
         """Return the logits of images, for each perturbation: for a score of your own.
 
-        Parameters and errors as in :meth:`losses`.
+        Parameters, errors and warnings as in :meth:`losses`.
 
         Returns
         -------
         ndarray of float32, shape (queries, samples, classes); (samples, classes) without a layer
             Logits; of a model of features its output, in the order height, width, channels.
         """
+        logits = self._logits(images, layer, weights, bias, nodes)
+        check_floats(self.model.core, images, "images")
+        return logits
+
+    def _logits(
+        self,
+        images: Array,
+        layer: str | None,
+        weights: Int8Array | None,
+        bias: Int32Array | None,
+        nodes: Int8Array | None,
+    ) -> FloatArray:
         prepared = self.model.prepare(images)
         core, samples = self.model.core, len(images)
         if layer is None:

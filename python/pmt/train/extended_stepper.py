@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
-from pmt._core import LARGEST_WEIGHT
-from pmt._util.arrays import Array, DoubleArray, Int8Array, Int32Array, Int64Array
+from pmt._core import DEAD_CHANNEL_SCALE, LARGEST_WEIGHT
+from pmt._util.arrays import Array, BoolArray, DoubleArray, Int8Array, Int32Array, Int64Array
 from pmt._util.checks import kind_of
 from pmt.train.costs.work import zeroth_order_work
 from pmt.train.engine import Engine
@@ -130,27 +130,39 @@ class ExtendedStepper(Stepper):
             )
         shapes = {layer: weights.shape for layer, (weights, _) in before.items()}
         shapes |= {layer + BIAS: bias.shape for layer, (_, bias) in before.items()}
-        return {name: _checked_gradient(name, one, shapes) for name, one in found.items()}
+        checked = {name: _checked_gradient(name, one, shapes) for name, one in found.items()}
+        trains = self.options.train_weights, self.options.train_bias
+        return {name: one for name, one in checked.items() if trains[name.endswith(BIAS)]}
 
     def _new(
         self, layer: str, gradients: _Gradients, step: int, learning_rate: float
     ) -> tuple[Int8Array, Int32Array]:
         """Return a layer's weights and biases after the step."""
         weights, bias = self.engine.weights(layer), self.engine.bias(layer)
-        by_weights, by_bias = gradients.get(layer), gradients.get(layer + BIAS)
-        if self.optimizer is None:
-            return self._update(layer, by_weights, by_bias, step, learning_rate)
-        if by_weights is not None:
-            update = _checked_update(
-                layer, self.optimizer(layer, by_weights, learning_rate), weights
-            )
-            moved = np.clip(weights + update, -LARGEST_WEIGHT, LARGEST_WEIGHT)
-            weights = moved.astype(np.int8)
-        if by_bias is not None:
-            name = layer + BIAS
-            update = _checked_update(name, self.optimizer(name, by_bias, learning_rate), bias)
-            bias = np.clip(bias + update, _INT32.min, _INT32.max).astype(np.int32)
-        return weights, bias
+        own: dict[str, Int64Array] = {}  # updates by the user's optimizer
+        for name, before in ((layer, weights), (layer + BIAS, bias)):
+            if self.optimizer is not None and name in gradients:
+                update = self.optimizer(name, gradients[name], learning_rate)
+                if update is not None:
+                    own[name] = _checked_update(name, update, before) * self._alive(layer, before)
+        new = weights, bias
+        if gradients.keys() & {layer, layer + BIAS} != own.keys():
+            given = gradients.get(layer), gradients.get(layer + BIAS)
+            new = self._update(layer, *given, step, learning_rate)
+        if layer in own:
+            moved = np.clip(weights + own[layer], -LARGEST_WEIGHT, LARGEST_WEIGHT)
+            new = (moved.astype(np.int8), new[1])
+        if layer + BIAS in own:
+            moved = np.clip(bias + own[layer + BIAS], _INT32.min, _INT32.max)
+            new = (new[0], moved.astype(np.int32))
+        return new
+
+    def _alive(self, layer: str, parameters: Array) -> BoolArray:
+        """Return which channels reach the output, in a shape that multiplies the parameters."""
+        op = self.engine.model.select_layers(layer)[0]
+        alive = self.engine.model.core.weight_scales(op) >= DEAD_CHANNEL_SCALE
+        first = parameters.ndim != 3  # of a depthwise layer channels are the last axis
+        return alive.reshape(-1, *(1,) * (parameters.ndim - 1)) if first else alive
 
 
 def _put_back(engine: Engine, layer: str, weights: Int8Array, bias: Int32Array) -> None:
@@ -240,6 +252,7 @@ class CoreUpdate:
             mu_weight=1,
             mu_bias=0,
             separate_biases=False,
+            gradient_norm_scaling="none",
         )
         self.options = plain.to_core()
 

@@ -1,4 +1,4 @@
-"""Custom estimators and optimizers: their interface, and their names in run folders."""
+"""Custom estimators and optimizers: their interface, and their states."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -9,6 +9,7 @@ import numpy.typing as npt
 from pmt._util.arrays import Array, DoubleArray, Int8Array, Int64Array
 from pmt._util.checks import kind_of, refuse_mask
 from pmt.train.engine import Engine
+from pmt.train.extension_names import name_of
 from pmt.train.options import TrainingOptions
 
 __all__ = [
@@ -17,7 +18,6 @@ __all__ = [
     "Optimizer",
     "arrays_of",
     "check_extensions",
-    "extension_names",
     "real_array",
     "restore",
     "state_of",
@@ -64,34 +64,23 @@ class Estimator(Protocol):
 class Optimizer(Protocol):
     """Turns gradients into integer steps; ``state()`` and ``load_state()`` as an estimator's."""
 
-    def __call__(self, layer: str, gradient: DoubleArray, learning_rate: float) -> Array:
-        """Return the change of the stored integers.
+    def __call__(self, layer: str, gradient: DoubleArray, learning_rate: float) -> Array | None:
+        """Return the change of the stored integers; None leaves it to pmt's own update.
 
         Parameters
         ----------
         layer : str
             A layer's name for its weights, with ``.bias`` for its biases.
         gradient : ndarray of float64
-            Gradient of the mean loss by them.
+            Gradient of the mean loss by them, in nats a step of the integer.
         learning_rate : float
             The schedule's rate of this step.
 
         Returns
         -------
-        ndarray of int, same shape
-            The sum is clipped to -127..127 for weights, to int32 for biases.
+        ndarray of int, same shape, or None
+            The sum is clipped to -127..127 for weights, to int32 for biases. Dead channels stay.
         """
-
-
-def extension_names(estimator: Estimator | None, optimizer: Optimizer | None) -> dict[str, str]:
-    """Return the names of the user's own extensions: of the class or function."""
-    given = {"estimator": estimator, "optimizer": optimizer}
-    return {kind: _name(one) for kind, one in given.items() if one is not None}
-
-
-def _name(extension: object) -> str:
-    named = extension if hasattr(extension, "__qualname__") else type(extension)
-    return str(named.__qualname__)
 
 
 def check_extensions(
@@ -120,7 +109,7 @@ def check_extensions(
 def _check_one(name: str, extension: object) -> None:
     if isinstance(extension, type):
         raise TypeError(
-            f"{name}={_name(extension)} is a class; give an object: {_name(extension)}(...)"
+            f"{name}={name_of(extension)} is a class; give an object: {name_of(extension)}(...)"
         )
     if not callable(extension):
         raise TypeError(
@@ -129,7 +118,7 @@ def _check_one(name: str, extension: object) -> None:
     if hasattr(extension, "state") != hasattr(extension, "load_state"):
         there, missing = ("state", "load_state")[:: 1 if hasattr(extension, "state") else -1]
         raise TypeError(
-            f"{name}={_name(extension)} has {there}() without {missing}(); a run needs both to "
+            f"{name}={name_of(extension)} has {there}() without {missing}(); a run needs both to "
             "resume, or neither"
         )
 
@@ -155,15 +144,15 @@ def arrays_of(name: str, extension: object, state: object) -> dict[str, Array]:
     """Return copies of an extension's state, by ``name.key``."""
     if not isinstance(state, Mapping):
         raise TypeError(
-            f"{_name(extension)}.state() must return a dict of arrays; got {kind_of(state)}"
+            f"{name_of(extension)}.state() must return a dict of arrays; got {kind_of(state)}"
         )
     kept = {}
     for key, value in state.items():
         if not isinstance(key, str) or not key.isprintable() or not key or {*key} & {*"/\\"}:
             raise TypeError(
-                f"{_name(extension)}.state() holds {key!r}: a name must be text without slashes"
+                f"{name_of(extension)}.state() holds {key!r}: a name must be text without slashes"
             )
-        kept[f"{name}.{key}"] = _kept_array(f"{name}.{key} of {_name(extension)}.state()", value)
+        kept[f"{name}.{key}"] = _kept_array(f"{name}.{key} of {name_of(extension)}.state()", value)
     return kept
 
 
@@ -190,7 +179,7 @@ def restore(name: str, extension: Any, state: Mapping[str, Array]) -> None:
     for key in sorted({*state, *taken}):
         if key not in state or key not in taken or not _equal(state[key], taken[key]):
             raise ValueError(
-                f"{_name(extension)}.load_state(state) must restore what state() returned; "
+                f"{name_of(extension)}.load_state(state) must restore what state() returned; "
                 f"{key[len(name) + 1 :]!r} differs"
             )
 

@@ -6,7 +6,7 @@ import dataclasses
 import math
 import textwrap
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -319,15 +319,35 @@ _READ_WITH: tuple[tuple[tuple[str, ...], _Choices], ...] = (
 )
 
 
-def warn_without_effect(options: object, given: Iterable[str], base: object) -> None:
+_OF_QUERIES = (
+    *("queries", "mu_weight", "mu_node", "mu_bias", "generator", "pairs", "scope", "baseline"),
+    *("rule", "node_dimension", "node_ratio", "nodes", "sharing", "separate_biases", "head_rate"),
+)
+_OF_UPDATES = ("bias_rate", "quantization_aware_scaling", "rounding", "step")
+# Options without effect beside an extension of the user's own.
+_BESIDE: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    ("estimator", _OF_QUERIES, "an estimator of your own"),
+    ("optimizer", ("head_rate", "gradient_norm_scaling"), "an optimizer of your own"),
+    ("optimizer", _OF_UPDATES, "an optimizer of your own, but where it returns None"),
+)
+
+
+def warn_without_effect(
+    options: object, given: Iterable[str], base: object, extensions: Container[str] = ()
+) -> None:
     """Warn of options that a user gave, other than those of ``base``, that have no effect.
 
-    A switch that is off asks for none.
-    Called by what the user calls: the warning names that line.
+    ``extensions`` are the kinds of the user's own: estimator, optimizer. Called by what the user
+    calls: the warning names that line.
     """
     for name in given:
         value = getattr(options, name, None)
-        if value is False or value == getattr(base, name, None):
+        if value == getattr(base, name, None):
+            continue
+        beside = [what for kind, names, what in _BESIDE if kind in extensions and name in names]
+        if beside:
+            warnings.warn(OptionWarning(name, f" has no effect with {beside[0]}"), stacklevel=3)
+        if beside or value is False:  # a switch that is off asks for no effect
             continue
         for choices in (row for names, row in _READ_WITH if name in names):
             chosen = {option: getattr(options, option, None) for option in choices}

@@ -98,6 +98,7 @@ class Schedule:
         self.samples = samples
         self.steps_per_epoch = samples // options.batch
         self.steps = self.steps_per_epoch * options.epochs
+        self.macs = options.macs - preparation_macs  # of all steps, where there is a budget
         if options.macs > 0:
             self.steps = _steps_within(options.macs, step_macs, preparation_macs)
         self._epoch = -1

@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -72,14 +71,14 @@ class Trainer(ABC):
     threads : int
         Threads of the evaluation, and of the training where it uses the core.
     extensions : dict of str to str
-        Names of the user's own estimator and optimizer, as in ``config.toml``.
+        Names of the user's own loss, estimator and optimizer, as in ``config.toml``: each with
+        eight digits that stand for its parameters and its code.
     """
 
     name: str
     options_class: type[Any]
     options: RunOptions
     threads: int
-    extensions: Mapping[str, str] = MappingProxyType({})
     method_batch: int | None = None  # of the method whose options it started from
 
     def __init__(self, options: Any = None, *, threads: int = 0, **changes: Any) -> None:
@@ -109,6 +108,11 @@ class Trainer(ABC):
     def check_data(self, model: Model, data: Dataset) -> None:
         """Raise a ValueError if the trainer cannot use the labels; by default they are classes."""
         model.check_classes(data)
+
+    @property
+    def extensions(self) -> Mapping[str, str]:
+        """The names of the user's own parts, by their argument."""
+        return {}
 
     @property
     def trains_floats(self) -> bool:

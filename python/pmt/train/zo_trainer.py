@@ -16,7 +16,8 @@ from pmt.model.model import check_model
 from pmt.train.costs.work import Cost, zeroth_order_work
 from pmt.train.engine import Engine
 from pmt.train.extended_stepper import ExtendedStepper
-from pmt.train.extensions import Estimator, Optimizer, check_extensions, extension_names
+from pmt.train.extension_names import full_name
+from pmt.train.extensions import Estimator, Optimizer, check_extensions
 from pmt.train.losses import LossFunction, check_labels, check_output, function_name, is_function
 from pmt.train.option_fields import warn_without_effect
 from pmt.train.option_types import OptionArguments
@@ -104,7 +105,6 @@ class ZOTrainer(Trainer):
         if callable(loss):
             changes["loss"] = function_name(loss)
         super().__init__(base, threads=threads, **changes)
-        warn_without_effect(self.options, changes, base)
         if is_function(self.options.loss) and self.loss_function is None:
             name = self.options.loss.partition(":")[2]
             raise ValueError(
@@ -114,8 +114,22 @@ class ZOTrainer(Trainer):
         self.estimator = estimator
         self.optimizer = optimizer
         check_extensions(self.options, self.estimator, self.optimizer)
-        self.extensions = extension_names(self.estimator, self.optimizer)
-        self._costs: dict[tuple[int, ...], Cost] = {}  # of extended steps
+        warn_without_effect(self.options, changes, base, self.extensions)
+        self._costs: dict[tuple[object, ...], Cost] = {}  # of extended steps
+
+    @property
+    def extensions(self) -> dict[str, str]:
+        """The names of the user's own loss, estimator and optimizer, with digits of each."""
+        given = {
+            "loss": self.loss_function,
+            "estimator": self.estimator,
+            "optimizer": self.optimizer,
+        }
+        return {kind: full_name(one) for kind, one in given.items() if one is not None}
+
+    @property
+    def _extends_steps(self) -> bool:
+        return self.estimator is not None or self.optimizer is not None
 
     def presets(self) -> dict[str, TrainingOptions]:
         """Return the options of every preset."""
@@ -143,13 +157,13 @@ class ZOTrainer(Trainer):
         """
         check_model(model)
         images = self._images_of_step(samples)
-        if self.extensions:
+        if self._extends_steps:
             return self._measured_cost(model, images)
         layers = model.select_layers(self.options.layers)
         return zeroth_order_work(model.core, self.options.to_core(), layers).cost(images)
 
     def _measured_cost(self, model: Model, images: int) -> Cost:
-        key = (images, *(int(op["macs"]) for op in model.core.ops()))
+        key = (images, *self.extensions.values(), *(int(op["macs"]) for op in model.core.ops()))
         if key not in self._costs:
             engine, options = self._engine(model.copy()), self.options.replace(batch=images)
             stepper = ExtendedStepper(engine, options, self.estimator, self.optimizer)
@@ -187,7 +201,7 @@ class ZOTrainer(Trainer):
     def stepper(self, model: Model, samples: int) -> Stepper:
         """Return the stepper of a run on ``model``, with this many training samples."""
         options = self.options
-        if self.extensions:
+        if self._extends_steps:
             return ExtendedStepper(self._engine(model), options, self.estimator, self.optimizer)
         layers = model.select_layers(options.layers)
         core = _core.Trainer(

@@ -460,7 +460,7 @@ def board_options(
             raise OptionError("method", f" {method}, {what}")
     elif run is not None and preset is None:
         config = run.config()
-        base = None if config.extensions else config.options
+        base = None if config.extends_steps else config.options
     if not isinstance(base, TrainingOptions):
         base = preset_options(preset or "default")
     chosen: TrainingOptions = base.replace(**{**BOARD_SIZES, **options})

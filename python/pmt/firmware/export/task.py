@@ -200,7 +200,7 @@ def _read_source(
         return load(folder.path if isinstance(source, RunFolder) else source), None, 0, False, None
     model, step = folder.load_checkpoint()
     config = folder.config()
-    if config.extensions or not isinstance(config.options, TrainingOptions):
+    if config.extends_steps or not isinstance(config.options, TrainingOptions):
         return model, None, 0, False, None  # trained by other means; the target begins anew
     prepared, state = folder.is_prepared(model), folder.load_state(model).get("surprisal")
     if folder.trained != folder.checkpoint:  # the best state: the mean prediction is not its

@@ -21,6 +21,7 @@ from pmt.train.schedule import RunOptions
 # The class of the options of each kind of trainer, imported when a run of it is read.
 _OPTIONS: dict[str, Callable[[], type[Any]]] = {}
 _REMEDY = "the run cannot be resumed"
+_EDITED = " (its parameters or its code differ)"
 _CONTENTS = {
     "model_crc32": "model",
     "train_images_crc32": "training images",
@@ -44,7 +45,7 @@ class RunConfig:
     trainer: str = "zeroth_order"  # kind of trainer that the options are of
     # Options that its `config.toml` does not hold: another version of pmt wrote it.
     absent: tuple[str, ...] = ()
-    # Names of the user's own estimator and optimizer, see `pmt.ZOTrainer.extensions`.
+    # Names of the user's own loss, estimator and optimizer, see `pmt.ZOTrainer.extensions`.
     extensions: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -54,12 +55,18 @@ class RunConfig:
         }
         object.__setattr__(self, "source", plain)
 
+    @property
+    def extends_steps(self) -> bool:
+        """Whether an estimator or optimizer of the user's own took the steps."""
+        return not {"estimator", "optimizer"}.isdisjoint(self.extensions)
+
     def differences(self, here: RunConfig) -> list[str]:
         """Return the differences from another run of the same trainer, each as a few words."""
         there = {**_flat(self), **_contents(self)}
         other = {**_flat(here), **_contents(here)}
         return [
             f"{name}: there {there.get(name, 'none')}, here {other.get(name, 'none')}"
+            + (_EDITED if name in self.extensions and name in here.extensions else "")
             for name in dict.fromkeys([*there, *other])
             if there.get(name) != other.get(name)
         ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,6 +19,7 @@ import numpy.typing as npt
 from pmt import _core
 from pmt.callbacks import CallbackLike, EpochEnd, Event, PhaseEnd, StepEnd
 from pmt.datasets import Dataset
+from pmt.errors import OptionWarning
 from pmt.model import ImageScores, Model
 from pmt.model.layers import copy_parameters
 from pmt.train.prepare.preparation import HEADS, Phase, PhaseWork
@@ -138,6 +140,9 @@ class Run:
         try:
             self._end_epoch()  # of a run that was interrupted before it had evaluated
             while self.step < self.schedule.steps and not self.stopped:
+                if self._exceeds_budget():
+                    self.stopped = True
+                    break
                 self._one_step()
                 if time.monotonic() - saved > _SECONDS_BETWEEN_CHECKPOINTS:
                     self._save()
@@ -150,7 +155,33 @@ class Run:
                 observer.pause(self)
         for observer in self.observers:
             observer.end(self)
+        self._warn_of_budget()
         return self._result()
+
+    def _exceeds_budget(self) -> bool:
+        """Whether a step like the one that took most so far would exceed the budget.
+
+        The schedule counts on equal steps; those of a user's own estimator may differ.
+        """
+        history, budget = self.history, self.trainer.options.macs
+        most = history.most_step_macs
+        return budget > 0 < most and history.step_macs + most > self.schedule.macs
+
+    def _warn_of_budget(self) -> None:
+        """Warn where steps were not as planned: a budget that ended the run, or was missed."""
+        history, schedule, budget = self.history, self.schedule, self.trainer.options.macs
+        ended = self.step < schedule.steps and self._exceeds_budget()
+        missed = not schedule.macs / 2 <= history.step_macs <= schedule.macs
+        if budget > 0 < history.most_step_macs and (
+            ended or (missed and self.step == schedule.steps)
+        ):
+            message = (
+                f"={budget}: the run ended after {self.step} of {schedule.steps} planned steps, "
+                f"which took {history.step_macs} of the {schedule.macs} multiply-accumulates left "
+                f"for steps; they were planned by {history.step_cost.macs} a step, and differ: "
+                "give epochs instead, or let all steps take the same work"
+            )
+            warnings.warn(OptionWarning("macs", message), stacklevel=4)
 
     def _result(self) -> RunResult:
         best = self.history.best

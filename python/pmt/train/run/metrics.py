@@ -60,8 +60,10 @@ class RunHistory:
         self.best: dict[str, Any] | None = None  # the last one marked so
         self.last_state: dict[str, Any] | None = None  # of a phase or an epoch
         self.steps_back = 0  # epochs that were reverted
-        self.stopped = False  # before the last step, by a callback
+        self.stopped = False  # before the last step, by a callback or the budget
         self.refit: dict[str, Any] | None = None  # of the head, after the best state was chosen
+        self.step_macs = 0  # of all steps
+        self.most_step_macs = 0  # of the step that took most, of those that say it themselves
         self.recorded_to = -1  # steps before the end of the last epoch that is recorded
         self._forwards = 0
         self._macs = 0
@@ -83,7 +85,10 @@ class RunHistory:
         if record["kind"] == "step":
             self._epoch.append(record)
             self._forwards += record.get("forwards", self.step_cost.forwards)
-            self._macs += record.get("macs", self.step_cost.macs)
+            macs = record.get("macs", self.step_cost.macs)
+            self._macs += macs
+            self.step_macs += macs
+            self.most_step_macs = max(self.most_step_macs, record.get("macs", 0))
             self._seconds += record["seconds"]
         elif record["kind"] in ("start", "phase") and "macs" in record:
             self._macs = record["macs"]

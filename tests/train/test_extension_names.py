@@ -1,0 +1,199 @@
+"""Runs with other estimators, optimizers and losses of a user's own are told apart."""
+
+import os
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+import pytest
+from networks import residual_network
+from toy_trainer import Stop, data, stop_at
+
+import pmt
+from pmt.errors import OtherRunError
+from pmt.train.extension_names import full_name
+
+SHORT = {"batch": 4, "epochs": 1, "preparation": "none", "layers": "head"}
+
+CODE = '''
+import numpy as np
+
+FACTOR = 3
+
+
+class Base:
+    def scaled(self, value):
+        """Return it scaled."""
+        return value * FACTOR
+
+
+class Own(Base):
+    queries = 4
+
+    def __init__(self, rate=0.5):
+        self.rate, self.names = rate, {"b", "a", "c"}
+        self.table = {"one": np.arange(3), "two": [1, 2.5, None, b"x"]}
+
+    def __call__(self, engine, images, labels, step):
+        # Nothing to be done.
+        return {}
+'''
+
+
+def module(tmp_path, code=CODE, name="own"):
+    path = tmp_path / f"{name}.py"
+    path.write_text(code)
+    namespace = {"__name__": name}
+    exec(compile(code, str(path), "exec"), namespace)
+    return namespace
+
+
+@pytest.fixture
+def own(tmp_path):
+    return module(tmp_path)["Own"]
+
+
+def test_a_name_is_the_same_in_every_process(tmp_path, own):
+    name = full_name(own())
+    assert name.startswith("Own ")
+    assert len(name) == len("Own 12345678")
+    code = (
+        "from own import Own; from pmt.train.extension_names import full_name as f; print(f(Own()))"
+    )
+    for seed in ("1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(tmp_path)}
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout.strip() == name
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("# Nothing to be done.", "# Nothing at all."),
+        ('"""Return it scaled."""', '"""Return it."""'),
+        ("value * FACTOR", "value*FACTOR"),
+        ("value * FACTOR", "(value\n            * FACTOR)"),
+        ("FACTOR = 3", "FACTOR = 4"),  # what is elsewhere is not compared
+    ],
+)
+def test_comments_layout_and_what_is_elsewhere_are_not_compared(tmp_path, own, before, after):
+    assert before in CODE
+    edited = module(tmp_path, CODE.replace(before, after), "edited")["Own"]
+    assert full_name(edited()) == full_name(own())
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("queries = 4", "queries = 5"),
+        ("rate=0.5", "rate=0.25"),
+        ("return {}", "return {1: 2}"),
+        ("value * FACTOR", "value / FACTOR"),  # of its base
+        ("np.arange(3)", "np.arange(3.0)"),
+        ("np.arange(3)", "np.arange(1, 4)"),
+        ('"b", ', ""),
+        ("2.5, None", "2.5, 0"),
+    ],
+)
+def test_parameters_and_code_are_compared(tmp_path, own, before, after):
+    assert before in CODE
+    edited = module(tmp_path, CODE.replace(before, after), "edited")["Own"]
+    assert full_name(edited()) != full_name(own())
+
+
+def price(factor, table=(1,)):
+    def loss(logits, labels, power=factor):
+        return factor * table[0] * logits[..., 0] ** power
+
+    return loss
+
+
+@dataclass
+class Holder:
+    held: object
+
+    def __call__(self): ...
+
+    @cached_property
+    def remembered(self):
+        return 3
+
+
+def test_whatever_is_held_is_compared():
+    held = [
+        *(price(1), price(2), price(1, np.ones(2)), partial(price, 1), partial(price, 2)),
+        *(np.random.default_rng(1), np.random.default_rng(2), np.float64(1), np.int8(1), 1, 1.0),
+        *(True, "1", None, np.sign, np.maximum, Holder(1), Holder(2), Holder(1).__call__),
+        *(lambda a: a, lambda a: 2 * a, residual_network(), data(), threading.Lock(), np),
+    ]
+    names = [full_name(Holder(one)) for one in held]
+    assert len({*names}) == len(held)
+    assert names == [full_name(Holder(one)) for one in held]
+    assert full_name(Holder(residual_network())) == full_name(Holder(residual_network()))
+    used = Holder(1)
+    assert used.remembered == 3
+    assert full_name(used) == full_name(Holder(1))
+    used.held = used
+    assert full_name(used) == full_name(used)
+
+
+class Estimate:
+    def __init__(self, size=1.0):
+        self.size = size
+
+    def __call__(self, engine, images, labels, step):
+        return {layer: np.full(engine.weights(layer).shape, self.size) for layer in engine.layers}
+
+
+class Step:
+    def __init__(self, size=1):
+        self.size = size
+
+    def __call__(self, layer, gradient, learning_rate):
+        return np.full(gradient.shape, self.size)
+
+
+@pytest.mark.parametrize("steps", [99, 2], ids=["finished", "interrupted"])
+@pytest.mark.parametrize(
+    ("kind", "first", "second"),
+    [
+        ("estimator", Estimate(), Estimate(2.0)),
+        ("optimizer", Step(), Step(2)),
+        ("loss", price(1), price(2)),
+    ],
+)
+def test_a_folder_of_another_extension_is_refused(tmp_path, kind, first, second, steps):
+    def fit(one):
+        trainer = pmt.ZOTrainer(threads=1, **SHORT, **{kind: one})
+        trainer.fit(residual_network(), data(), out=tmp_path, progress=stop_at(steps))
+
+    if steps == 2:
+        with pytest.raises(Stop):
+            fit(first)
+    else:
+        fit(first)
+    with pytest.raises(OtherRunError) as caught:
+        fit(second)
+    assert str(caught.value) == (
+        f"out={str(tmp_path)!r} holds a run with other options or data; choose another folder, "
+        f"give what it began with, or read its model by pmt.load(out): {kind}: there "
+        f"{full_name(first)}, here {full_name(second)} (its parameters or its code differ)"
+    )
+    fit(first)
+
+
+def test_a_change_of_the_object_counts_without_a_new_trainer():
+    trainer = pmt.ZOTrainer(estimator=Estimate(), **SHORT)
+    first = trainer.extensions
+    trainer.estimator.size = 2.0
+    assert first != trainer.extensions == {"estimator": full_name(Estimate(2.0))}
+    assert pmt.ZOTrainer(**SHORT).extensions == {}
