@@ -185,7 +185,7 @@ def test_a_folder_of_another_extension_is_refused(tmp_path, kind, first, second,
         fit(second)
     assert str(caught.value) == (
         f"out={str(tmp_path)!r} holds a run with other options or data; choose another folder, "
-        f"give what it began with, or read its model by pmt.load(out): {kind}: there "
+        f"give what it began with, or load the model that is in it: {kind}: there "
         f"{full_name(first)}, here {full_name(second)} (its parameters or its code differ)"
     )
     fit(first)

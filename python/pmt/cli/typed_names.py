@@ -15,7 +15,7 @@ from typing import Any
 from pmt._util.text import split_names
 
 _VALUE = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?[0-9][0-9.e+-]*|-?nan|-?inf|True|False|None"""
-_BEGIN = r"(?<![\w./'\"=-])"
+_BEGIN = r"(?<![\w./'\"=-])(?<!--set )"  # of an option that stands as it was typed
 _NAMED = re.compile(rf"{_BEGIN}([a-z_]+)=({_VALUE})(?=[\s:;,]|$)")
 _OPTIONS = re.compile(r"^options \[(.*?)\] are unknown")
 _SWITCH = re.compile(r"--([a-z-]+)=(True|False)\b")  # flags without a value
