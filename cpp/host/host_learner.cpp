@@ -163,7 +163,8 @@ bool HostLearner::is_done() {
 
 void HostLearner::check(const Status& status) const {
   if (status.code == Code::state_storage && storage_error_ != 0) throw StorageError{storage_error_, setup_.storage};
-  if (status.code == Code::state_storage) refuse_state("cannot be one of this model: choose another file");
+  if (status.code == Code::state_storage)
+    refuse_state("is damaged, or cannot be one of this model: choose another file");
   if (status.code == Code::learner_filters) refuse_state("has filters of its own: take a learner of choose_input=True");
   host::check(status);
 }

@@ -159,6 +159,40 @@ def test_names_of_240_bytes_are_written(tmp_path, capsys):
     assert umlauts.read_bytes() == out.read_bytes()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "start"),
+    [
+        (["eval", "a input_mean b.pmt", "--data", "bundled"], "MODEL 'a input_mean b.pmt': there"),
+        (["eval", "cifar10_small", "--data", "the class_names dir"], "--data the class_names dir:"),
+        (
+            ["statistics", "cifar10_small", "--data", "bundled", "--out", "a input_mean b/x.pmt"],
+            "--out a input_mean b/x.pmt: its folder does not exist",
+        ),
+        (
+            ["train", "cifar10_small", "--data", "bundled", "--out", "x", "--set", "keep_best=m"],
+            "--set keep_best=m: 'm' must be yes or no",
+        ),
+        (
+            [
+                "train",
+                "cifar10_small",
+                "--data",
+                "bundled",
+                "--out",
+                "x",
+                "--set",
+                "lerning_rate=1",
+            ],
+            "--set lerning_rate=1: 'lerning_rate' is not an option of default; did you mean "
+            "'learning_rate'?",
+        ),
+    ],
+)
+def test_words_of_the_user_stand_as_they_are(arguments, start, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert message_of(capsys, *arguments).startswith(start)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="a device of Linux")
 def test_a_full_device_for_the_figures_is_one_line(capsys):
     message = message_of(capsys, "info", "fashion_mnist_dscnn", "--json", "/dev/full")

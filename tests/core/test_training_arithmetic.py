@@ -48,6 +48,11 @@ def added(values):
     return np.cumsum(values, dtype=f32)[-1]
 
 
+def divided(sums, divisor):
+    """Return quotients as integers, halves away from 0."""
+    return np.sign(sums) * ((np.abs(sums) + divisor // 2) // divisor)
+
+
 def one_step(page, layer, data, **options):
     """Return weights and biases before a step, after it by the page, and after it by the core."""
     model = pmt.load("fashion_mnist_dscnn")
@@ -57,16 +62,19 @@ def one_step(page, layer, data, **options):
     images, labels = model.prepare(data.images), data.labels
     weights, bias = engine.weights(layer), engine.bias(layer)
     shared, queries, n = chosen.sharing == "batch", chosen.queries, len(labels)
+    pairs = chosen.pairs == "antithetic"
+    directions = queries // 2 if pairs else queries
 
     def signs(purpose, shape):
         of = page.philox_signs if chosen.generator == "philox" else page.xorshift_signs
         drawn = {
             (q, i): of((SEED, STEP, op, q, i, purpose), int(np.prod(shape)))
-            for q in range(queries)
+            for q in range(directions)
             for i in range(1 if shared else n)
         }
-        every = [[drawn[q, 0 if shared else i] for i in range(n)] for q in range(queries)]
-        return np.reshape(every, (queries, n, *shape))
+        every = [[drawn[q, 0 if shared else i] for i in range(n)] for q in range(directions)]
+        every = np.reshape(every, (directions, n, *shape))
+        return np.stack([every, -every], 1).reshape(queries, n, *shape) if pairs else every
 
     of_weights = signs(page.WEIGHT_SIGNS, weights.shape)
     of_bias = signs(page.BIAS_SIGNS, bias.shape)
@@ -79,11 +87,11 @@ def one_step(page, layer, data, **options):
         clean = np.rint(engine.losses(images, labels).astype(float) * 2**20).astype(np.int64)
         differences, divisor = fixed - clean, queries
     else:
-        mean = np.floor(fixed.sum(0) / queries + 0.5).astype(np.int64)
-        differences, divisor = fixed - mean, queries - 1
+        differences = fixed - divided(fixed.sum(0), queries)
+        divisor = queries if pairs else queries - 1
     images_counted = n
     if shared:
-        differences = np.floor(differences.mean(1, keepdims=True) + 0.5).astype(np.int64)
+        differences = divided(differences.sum(1, keepdims=True), n)
         of_weights, of_bias, images_counted = of_weights[:, :1], of_bias[:, :1], 1
     sums = np.einsum("qn,qn...->...", differences, of_weights)
     bias_sums = np.einsum("qn,qnc->c", differences, of_bias)
@@ -99,7 +107,7 @@ def one_step(page, layer, data, **options):
     bias_factor = mean / mu_bias.astype(f32) * (f32(1) / (s_b * s_b))
     channels = np.moveaxis(sums, -1 if record.kind == "depthwise_conv2d" else 0, 0)
     channels = channels.reshape(len(s_w), -1)
-    rate = bias_rate = RATE
+    rate, bias_rate = RATE, RATE * f32(chosen.bias_rate)
     if chosen.step == "normalized":
         values = channels.astype(f32) * factor[:, None]
         squares = added([added(row * row) for row in values[alive]])
@@ -129,6 +137,7 @@ def one_step(page, layer, data, **options):
         ("depthwise2", {"queries": 6}),
         ("conv1", {"queries": 5, "rounding": "nearest", "generator": "xorshift32"}),
         ("depthwise1", {"queries": 4, "sharing": "batch", "baseline": "clean"}),
+        ("depthwise2", {"queries": 6, "pairs": "antithetic", "step": "gradient"}),
     ],
 )
 def test_a_step(page, layer, options):

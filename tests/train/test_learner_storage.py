@@ -149,6 +149,20 @@ def test_files_without_a_state_are_no_damage(model, noisy, tmp_path, recwarn):
     assert [str(each.message) for each in recwarn] == []
 
 
+def test_a_state_that_is_damaged_later_is_not_gone_back_to(model, noisy, tmp_path):
+    place = tmp_path / "states.bin"
+    committed(model, noisy, place).confirm()
+    learner = committed(model, noisy[10:], place)
+    damaged = bytearray(place.read_bytes())
+    damaged[1003] ^= 0x40  # of the parameters that are confirmed
+    place.write_bytes(damaged)
+    with pytest.raises(
+        ValueError, match=r"states\.bin': the stored state is damaged, or cannot be o"
+    ):
+        learner.roll_back()
+    assert (learner.in_force, learner.on_trial) == ("original", False)
+
+
 def test_a_folder_is_no_storage(model, tmp_path):
     with pytest.raises(OSError, match=r"could not be stored \(Is a directory\); name a file in it"):
         pmt.Learner(model, samples=20, storage=tmp_path)

@@ -162,12 +162,17 @@ bool StateSlots::never_written() const {
 Status StateSlots::load(const StateParts& parts) const {
   if (parts.bytes() != slots_[current_].header.bytes) return {Code::state_size};
   size_t at = bytes_before_state;
-  for (int32_t i = 0;; ++i) {
+  uint32_t crc = 0;
+  bool is_read = true;
+  for (int32_t i = 0; is_read && parts[i].bytes != nullptr; ++i) {
     const StatePart part = parts[i];
-    if (part.bytes == nullptr) return {};
-    if (!storage_.read(storage_.context, current_, at, part.bytes, part.count)) return {Code::state_storage, current_};
+    is_read = storage_.read(storage_.context, current_, at, part.bytes, part.count);
+    crc = crc32(part.bytes, part.count, crc);
     at += part.count;
   }
+  // The storage may have been damaged since it was opened.
+  if (is_read && crc == slots_[current_].header.payload_crc32) return {};
+  return {Code::state_storage, current_};
 }
 
 Status StateSlots::write(const StateParts& parts, uint32_t tag, bool on_trial) {

@@ -266,7 +266,8 @@ Status Learner::check_phase(LearnerPhase phase) const {
   if (aligns && !can_align()) return {Code::learner_statistics};
   if (solves && phase != LearnerPhase::epochs && !has_linear_head(model_)) return {Code::learner_head};
   if (phase == LearnerPhase::epochs && !has_epochs()) return {Code::layer_not_trainable};
-  const bool enough = aligns ? has_images() : has_labels() || (!solves && can_align() && has_images());
+  const bool by_images = aligns || (!solves && can_align());
+  const bool enough = (by_images && has_images()) || (!aligns && has_labels());
   return enough ? Status{} : Status{Code::learner_samples};
 }
 

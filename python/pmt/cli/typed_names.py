@@ -9,12 +9,14 @@ import ast
 import os
 import re
 from collections.abc import Mapping
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
 from pmt._util.text import split_names
 
-_VALUE = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?[0-9][0-9.e+-]*|-?nan|-?inf|True|False|None"""
+_QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
+_VALUE = rf"""{_QUOTED}|-?[0-9][0-9.e+-]*|-?nan|-?inf|True|False|None"""
 _BEGIN = r"(?<![\w./'\"=-])(?<!--set )"  # of an option that stands as it was typed
 _NAMED = re.compile(rf"{_BEGIN}([a-z_]+)=({_VALUE})(?=[\s:;,]|$)")
 _OPTIONS = re.compile(r"^options \[(.*?)\] are unknown")
@@ -99,11 +101,24 @@ def as_typed(message: str, given: Mapping[str, Any]) -> str:
         return f"--{'' if found[2] == 'True' else 'no-'}{found[1]}"
 
     text = _OPTIONS.sub(lambda found: f"{listed(found)}: unknown", message)
-    for pattern, replacement in (
-        (_BOTH, alone), (_NAMED, renamed), (_WITHIN, within), (_SWITCH, switched),
-    ):  # fmt: skip
-        text = pattern.sub(replacement, text)
-    return text
+    text = _NAMED.sub(renamed, _BOTH.sub(alone, text))
+    # Names of files stand as they are, and what is said of --set is in its words.
+    own = re.compile("|".join([_QUOTED, *map(re.escape, _typed_texts(given))]))
+    if "--set " not in text:
+        kept = own.findall(text)
+        parts = [_WITHIN.sub(within, part) for part in own.split(text)]
+        text = "".join(chain.from_iterable(zip_longest(parts, kept, fillvalue="")))
+    return _SWITCH.sub(switched, text)
+
+
+def _typed_texts(given: Mapping[str, Any]) -> list[str]:
+    """Return the texts with underscores among the arguments, as they are and as paths."""
+    values = [
+        one for value in given.values() for one in (value if isinstance(value, list) else [value])
+    ]
+    texts = {value for value in values if isinstance(value, str) and "_" in value}
+    # The longest first, as a path holds the text.
+    return sorted({*texts, *map(os.path.abspath, texts)}, key=len, reverse=True)
 
 
 def after_argument(text: str, given: Mapping[str, Any]) -> str:

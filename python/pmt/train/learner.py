@@ -375,7 +375,10 @@ class Learner:
             self._core.confirm()
 
     def roll_back(self) -> None:
-        """Put the confirmed state in force again, in place of the one on trial."""
+        """Put the confirmed state in force again, in place of the one on trial.
+
+        Where that is damaged in the storage (ValueError), the original network is in force.
+        """
         self._need_trial("roll_back()")
         with self._storing():
             self._core.roll_back()
