@@ -34,6 +34,15 @@ def message_of(capsys, *arguments: str) -> str:
         ("quantize none.onnx --calibrate bundled --out q.pmt", "MODEL.onnx 'none.onnx': there"),
         ("info cifar10_small --batch 0", "argument --batch: 0 must be 1 or more"),
         ("info cifar10_smal", "MODEL 'cifar10_smal': there is no such file"),
+        ("info runs/lr0.5", "MODEL 'runs/lr0.5': there is no such file, run folder or bundled"),
+        (
+            "train cifar10_small --data bundled --out x --learning-rate 1 --set learning_rate=2",
+            "--set learning_rate: it is given twice; leave one out",
+        ),
+        (
+            "train cifar10_small --data bundled --out x --set batch=2 --set batch=3",
+            "--set batch: it is given twice; leave one out",
+        ),
         ("eval cifar10_small --data bundled --against none.pmt", "--against='none.pmt': there is"),
         ("profile cifar10_small --method paper --against mezzo", "--against='mezzo' is unknown"),
         ("profile cifar10_small --method paper --against mezo,x", "--against='x' is unknown"),

@@ -4,7 +4,7 @@ import argparse
 import dataclasses
 import inspect
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
 import pmt
@@ -542,12 +542,14 @@ def chosen_trainer(arguments: argparse.Namespace) -> Trainer:
     own = dataclasses.asdict(methods.options_of(name))
     for foreign in (option for option in given if option not in own):
         raise OptionError(foreign, f" is not an option of the method {name}: leave it out")
-    given.update(_set_options(name, arguments.set or []))
+    for option, value in _set_options(name, arguments.set or []):
+        if option in given:
+            raise ValueError(f"--set {option}: it is given twice; leave one out")
+        given[option] = value
     return methods.trainer(name, threads=arguments.threads, **given)
 
 
-def _set_options(method: str, assignments: list[str]) -> dict[str, Any]:
-    values = {}
+def _set_options(method: str, assignments: list[str]) -> Iterator[tuple[str, Any]]:
     known = dataclasses.asdict(methods.options_of(method))
     for assignment in assignments:
         name, separator, text = assignment.partition("=")
@@ -561,10 +563,10 @@ def _set_options(method: str, assignments: list[str]) -> dict[str, Any]:
             near = did_you_mean(name, known)
             raise ValueError(f"--set {assignment}: {name!r} is not an option of {method}{near}")
         try:
-            values[name] = _value(text.strip(), type(known[name]))
+            value = _value(text.strip(), type(known[name]))
         except (ValueError, argparse.ArgumentTypeError) as error:
             raise ValueError(f"--set {assignment}: {error}") from None
-    return values
+        yield name, value
 
 
 def _value(text: str, kind: type) -> Any:

@@ -148,8 +148,11 @@ def run_model(folder: Path) -> Path:
 
 
 def _refuse_unknown_name(path: Path) -> None:
-    """Raise FileNotFoundError where a name without suffix, so meant for no file, is not there."""
-    if path.suffix or path.exists():
+    """Raise FileNotFoundError where a name without suffix, so meant for no file, is not there.
+
+    That of ``lr0.5`` is none.
+    """
+    if path.suffix[1:2].isalpha() or path.exists():
         return
     known = did_you_mean(str(path), BUNDLED_MODELS, "give a file, a run folder, or one of")
     raise MissingFileError(
