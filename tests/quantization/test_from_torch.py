@@ -11,6 +11,7 @@ from install_hints import install_hint
 
 import pmt
 from pmt.datasets import Dataset
+from pmt.net.pixels import input_formula
 from pmt.quantization import quantize_model
 
 torch = pytest.importorskip("torch")
@@ -170,6 +171,7 @@ def test_a_network_of_features_takes_no_pixels(tmp_path):
         with pytest.raises(TypeError, match=message):
             pmt.load(tmp_path / f"net{suffix}").evaluate(TRAIN)
     assert model.logits(spectra.numpy().transpose(0, 2, 3, 1)).shape == (16, 10)
+    assert input_formula(model.to_graph()).startswith("int8 = round(real / ")
     with pytest.warns(UserWarning, match=r"\d% of its inputs lie outside .*, which the model"):
         model.logits(TRAIN.images.astype(np.float32))
     with pytest.raises(ValueError, match=r"^no input stage can be chosen: the inputs are "):

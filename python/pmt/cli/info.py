@@ -7,7 +7,7 @@ from pmt._util.text import counted, table
 from pmt.cli.arguments import add_layers, add_model, add_rule, integer, load_model, training_options
 from pmt.cli.output import Output
 from pmt.model import Model
-from pmt.net.pixels import input_formula, is_image, real_pixels
+from pmt.net.pixels import input_formula, reads_pixels, real_pixels
 from pmt.profiling.model_info import ModelInfo, describe_model
 from pmt.train.options import PRESETS, preset
 
@@ -116,7 +116,7 @@ def _summary(found: ModelInfo) -> str:
 def _input_text(model: Model) -> str:
     graph = model.to_graph()
     formula = input_formula(graph)
-    if not is_image(model.input_shape):
+    if not reads_pixels(graph):
         return formula
     return f"{formula}; pixels 0..255 are read as {real_pixels(graph)}"
 

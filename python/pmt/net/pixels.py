@@ -10,7 +10,7 @@ import numpy as np
 from pmt._util.arrays import DoubleArray, FloatArray, Int8Array
 from pmt._util.checks import plain_number, refuse_mask, warn_of_argument
 from pmt.errors import OptionWarning
-from pmt.net.graph import Graph, Tensor
+from pmt.net.graph import FEATURE_INPUTS, Graph, Tensor
 from pmt.net.ops import Shape
 
 Vector = DoubleArray
@@ -271,7 +271,7 @@ def input_formula(graph: Graph) -> str:
 
 def _formula(graph: Graph) -> str:
     tensor = graph.tensors[graph.input]
-    if not is_image(tensor.shape):
+    if not reads_pixels(graph):
         return f"int8 = round(real / {tensor.scale:.9g}) {_signed(tensor.zero_point)}"
     pairs = set(zip(graph.input_mean, graph.input_std, strict=True))
     if len(pairs) == 1:
@@ -285,6 +285,12 @@ def _formula(graph: Graph) -> str:
         f"int8 = round((pixel - mean) / std / {tensor.scale:.9g}) {_signed(tensor.zero_point)}, "
         f"mean ({means}), std ({stds}), of pixels 0..255 for each channel"
     )
+
+
+def reads_pixels(graph: Graph) -> bool:
+    """Whether the input may be an image, and is not known to be none."""
+    is_known = FEATURE_INPUTS.items() <= graph.metadata.items()
+    return is_image(graph.tensors[graph.input].shape) and not is_known
 
 
 def real_pixels(graph: Graph) -> str:
