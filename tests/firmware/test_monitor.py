@@ -166,9 +166,8 @@ def test_a_source_is_needed(capsys):
 
 def test_a_missing_log(capsys, tmp_path):
     assert main(["monitor", "--file", str(tmp_path / "none")]) == 2
-    assert (
-        capsys.readouterr().err == f"pmt: error: {tmp_path / 'none'}: No such file or directory\n"
-    )
+    none = tmp_path / "none"
+    assert capsys.readouterr().err == f"pmt: error: --file {none}: No such file or directory\n"
 
 
 def test_the_documents_show_what_is_printed():

@@ -145,4 +145,4 @@ def test_two_classes_and_a_number_from_a_shell(tmp_path, capsys):
     assert accuracy is not None
     assert float(accuracy[1]) > 0.9
     assert main([*new, "--data", str(tmp_path / "sides.npz"), "--out", str(tmp_path / "no")]) == 2
-    assert "use loss='binary_cross_entropy'" in capsys.readouterr().err
+    assert "use --loss='binary_cross_entropy'" in capsys.readouterr().err

@@ -224,7 +224,7 @@ def test_the_optimizer_gets_the_cores_gradients():
     assert result["forwards"] == 4 * 4 * 3
 
 
-@pytest.mark.filterwarnings("ignore:rule has no effect")
+@pytest.mark.filterwarnings("ignore:(?:rule|bias_rate) has no effect")
 @pytest.mark.parametrize(
     "changes",
     [
@@ -318,7 +318,7 @@ def test_config_names_what_is_the_users_and_a_resume_needs_it(tmp_path):
         trainer(optimizer=Momentum(), queries=8).fit(
             residual_network(), data(), out=tmp_path / "run", source=SOURCE
         )
-    assert str(caught.value).endswith(f"by pmt.load(out): estimator: there {signs}, here none")
+    assert str(caught.value).endswith(f"model that is in it: estimator: there {signs}, here none")
     with pytest.raises(ValueError, match="trains with") as caught:
         resume_run(tmp_path / "run")
     assert str(caught.value) == (

@@ -140,7 +140,7 @@ def test_arrays_below_what_is_no_folder(tmp_path, capsys):
         assert main([*CORRUPT, str(out)]) == 2
         shown, error = capsys.readouterr()
         assert shown == ""
-        assert error.startswith(f"pmt: error: {out}")
+        assert error.startswith(f"pmt: error: --out {out}")
         assert error.endswith(f"{told}\n")
 
 

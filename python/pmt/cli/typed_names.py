@@ -118,7 +118,15 @@ def _typed_texts(given: Mapping[str, Any]) -> list[str]:
     ]
     texts = {value for value in values if isinstance(value, str) and "_" in value}
     # The longest first, as a path holds the text.
-    return sorted({*texts, *map(os.path.abspath, texts)}, key=len, reverse=True)
+    return sorted({shown for text in texts for shown in _shown(text)}, key=len, reverse=True)
+
+
+def _shown(path: str) -> tuple[str, ...]:
+    """Return a path as it is, and from the root unless the working folder is gone."""
+    try:
+        return path, os.path.abspath(path)
+    except OSError:
+        return (path,)
 
 
 def after_argument(text: str, given: Mapping[str, Any]) -> str:
@@ -129,7 +137,7 @@ def after_argument(text: str, given: Mapping[str, Any]) -> str:
             if not isinstance(path, str) or not path:
                 continue
             for quoted in (str, repr):
-                for shown in (quoted(path), quoted(os.path.abspath(path))):
+                for shown in map(quoted, _shown(path)):
                     if text.startswith(f"{shown}{':' if quoted is str else ' '}"):
                         return f"{typed} {quoted(path)}{text.removeprefix(shown)}"
     return text
