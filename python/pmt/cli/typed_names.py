@@ -138,7 +138,8 @@ def after_argument(text: str, given: Mapping[str, Any]) -> str:
                 continue
             for quoted in (str, repr):
                 for shown in map(quoted, _shown(path)):
-                    if text.startswith(f"{shown}{':' if quoted is str else ' '}"):
+                    after = (":", " is ") if quoted is str else (" ",)
+                    if text.startswith(tuple(shown + one for one in after)):
                         return f"{typed} {quoted(path)}{text.removeprefix(shown)}"
     return text
 
