@@ -224,7 +224,8 @@ def test_the_optimizer_gets_the_cores_gradients():
     assert result["forwards"] == 4 * 4 * 3
 
 
-@pytest.mark.filterwarnings("ignore:(?:rule|bias_rate) has no effect")
+@pytest.mark.filterwarnings("ignore:rule has no effect")
+@pytest.mark.filterwarnings("ignore:bias_rate has no effect")
 @pytest.mark.parametrize(
     "changes",
     [
