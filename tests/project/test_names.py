@@ -45,6 +45,10 @@ def test_every_public_name_can_be_imported_and_a_wrong_one_is_told():
     assert not {"_core", "annotations", "net", "formats"} & set(dir(pmt))
     with pytest.raises(AttributeError, match=r"module 'pmt' has no attribute 'quantise'"):
         _ = pmt.quantise
+    for name in ("a.b", "datasets.array_files", ".datasets", "a b", ""):
+        with pytest.raises(AttributeError, match=f"^module 'pmt' has no attribute '{name}'$"):
+            getattr(pmt, name)
+    assert not hasattr(pmt.train, "run.folder")
 
 
 def test_import_pmt_loads_nothing_before_a_name_is_used():

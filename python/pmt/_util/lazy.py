@@ -20,7 +20,8 @@ def lazy_names(
             return value
         module = f"{package}.{name}"
         try:
-            return importlib.import_module(module)
+            if "." not in name:  # getattr() takes any text
+                return importlib.import_module(module)
         except ModuleNotFoundError as error:
             if error.name != module:
                 raise
