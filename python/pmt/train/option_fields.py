@@ -337,12 +337,13 @@ def warn_without_effect(
 ) -> None:
     """Warn of options that a user gave, other than those of ``base``, that have no effect.
 
+    A switch that is turned on asks for an effect even where it is on in ``base``.
     ``extensions`` are the kinds of the user's own: estimator, optimizer. Called by what the user
     calls: the warning names that line.
     """
     for name in given:
         value = getattr(options, name, None)
-        if value == getattr(base, name, None):
+        if value is not True and value == getattr(base, name, None):
             continue
         beside = [what for kind, names, what in _BESIDE if kind in extensions and name in names]
         if beside:
