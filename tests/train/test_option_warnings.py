@@ -81,6 +81,7 @@ def test_a_switch_that_is_turned_on_is_named_where_the_preset_has_it_on_too():
         pmt.ZOTrainer(keep_best=False, backtrack=True)
     pmt.ZOTrainer(keep_best=False)  # what the preset chose, not the user
     pmt.ZOTrainer(backtrack=True)
+    pmt.ZOTrainer(**pmt.ZOTrainer(keep_best=False).get_params())
 
 
 def still(*_):
