@@ -316,11 +316,11 @@ def names_for(
 
 
 def names_in_memory(
-    what: str, labels: npt.NDArray[np.integer], class_names: Sequence[str] | None
+    place: str, labels: npt.NDArray[np.integer], class_names: Sequence[str] | None
 ) -> tuple[str, ...]:
-    """As :func:`names_for`, of labels that are in no file: a ValueError names `what` they are."""
+    """Return the names of labels in memory as :func:`names_for`; a ValueError names their place."""
     try:
-        return names_for(what, labels, class_names)
+        return names_for(place, labels, class_names)
     except FileError as error:
         raise ValueError(str(error)) from None
 

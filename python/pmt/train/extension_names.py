@@ -97,7 +97,7 @@ def _code_of_class(kind: type) -> object:
 
 
 def _closure(function: FunctionType) -> tuple[CellType, ...] | None:
-    """Return what a function closes over, without what its own code changes."""
+    """Return the variables that a function closes over, but those that its own code changes."""
     if function.__closure__ is None:
         return None
     named, filled = _changed(function.__code__)
