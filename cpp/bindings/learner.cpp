@@ -222,6 +222,11 @@ py::tuple plan_learner(const py::bytes& image, const py::object& clean, bool ali
   return py::make_tuple(parts, memory.needed(), streams);
 }
 
+size_t state_file_bytes(const py::bytes& image, bool aligns_windows, const py::object& epochs) {
+  return host::state_file_bytes(
+      setup_of(image, py::none(), aligns_windows, false, 0, 0, false, false, epochs, "", false));
+}
+
 template <typename Value>
 auto getter(Value (Learner::*get)() const) {
   return [get](LearnerObject& self) { return self.locked([&](Learner& learner) { return (learner.*get)(); }); };
@@ -281,6 +286,7 @@ void register_learner(py::module_& m) {
       .def_property_readonly("on_trial", getter(&Learner::on_trial))
       .def_property_readonly("replaces_others", getter(&Learner::replaces_others))
       .def_property_readonly("finds_damage", getter(&Learner::finds_damage))
+      .def_property_readonly("is_cut_off", [](LearnerObject& self) { return self.host().is_cut_off(); })
       .def_property_readonly("has_force", getter(&Learner::has_force))
       .def_property_readonly("checksum", getter(&Learner::checksum))
       .def_property_readonly("is_running", getter(&Learner::is_running))
@@ -289,6 +295,7 @@ void register_learner(py::module_& m) {
   m.def("plan_learner", &plan_learner, py::arg("image"), py::arg("clean"), py::arg("aligns_windows"),
         py::arg("chooses_input"), py::arg("samples"), py::arg("held_out"), py::arg("keeps_confirmed"),
         py::arg("keeps_activations"), py::arg("epochs") = py::none());
+  m.def("state_file_bytes", &state_file_bytes, py::arg("image"), py::arg("aligns_windows"), py::arg("epochs"));
   m.attr("LEARNER_STATES") = split(words<LearnerState>);
   m.attr("LEARNER_PHASES") = split(words<LearnerPhase>);
   m.attr("LEARNER_ROLES") = split(words<Role>);

@@ -53,7 +53,15 @@ LearnerSetup setup_of(const HostLearnerSetup& setup, const AlignedMemory& image,
   return core;
 }
 
+size_t slot_bytes_of(const HostLearnerSetup& setup, const AlignedMemory& image) {
+  Model model;
+  host::check(model.open(image.data(), image.bytes()));
+  return StateSlots::bytes_needed(LearnerParameters::largest(model, epochs_of(setup).layers, setup.aligns_windows));
+}
+
 }  // namespace
+
+size_t state_file_bytes(const HostLearnerSetup& setup) { return 2 * slot_bytes_of(setup, copied(setup.image)); }
 
 DeviceLearner plan_learner(const HostLearnerSetup& setup, const Kernels& kernels) {
   const AlignedMemory image = copied(setup.image);
@@ -101,17 +109,15 @@ LearnerSetup HostLearner::core_setup() {
   return core;
 }
 
-// The file is two slots of the largest state; what it does not have yet is erased.
+// The file is two slots of the largest state. One that is cut off reads as erased behind its end, and is not written
+// to.
 void HostLearner::open_storage() {
   if (setup_.storage.empty()) return;
-  constexpr auto both = std::ios::in | std::ios::out | std::ios::binary;
-  file_.open(setup_.storage, both);
-  if (!file_.is_open()) file_.open(setup_.storage, both | std::ios::trunc);
+  file_.open(setup_.storage, std::ios::in | std::ios::out | std::ios::binary | std::ios::ate);
+  const auto end = file_.tellg();
   if (!is_done()) check({Code::state_storage});
-  Model model;
-  host::check(model.open(image_.data(), image_.bytes()));
-  const size_t largest = LearnerParameters::largest(model, epochs_of(setup_).layers, setup_.aligns_windows);
-  storage_ = {this, StateSlots::bytes_needed(largest), read_slot, write_slot, erase_slot};
+  storage_ = {this, slot_bytes_of(setup_, image_), read_slot, write_slot, erase_slot};
+  is_cut_off_ = end < place_of(storage_.slot_bytes, 2, 0);
   refuse_foreign_file();
 }
 
@@ -146,6 +152,7 @@ bool HostLearner::read_slot(void* context, int32_t slot, size_t at, void* to, si
 
 bool HostLearner::write_slot(void* context, int32_t slot, size_t at, const void* from, size_t count) {
   HostLearner& self = *static_cast<HostLearner*>(context);
+  if (self.is_cut_off_) return false;
   self.file_.clear();
   errno = 0;
   self.file_.seekp(place_of(self.storage_.slot_bytes, slot, at));

@@ -19,13 +19,16 @@ struct HostLearnerSetup {
   int32_t samples, held_out;
   bool keeps_confirmed;
   bool keeps_activations;
-  std::string storage;  // a file, which is made where it is missing; empty: none
+  std::string storage;  // a file of state_file_bytes(); empty: none
   bool trial_goes_on;   // see LearnerSetup
   TrainerOptions options;
   std::vector<int32_t> layers;  // trained by perturbed forwards; none: there are no epochs
   int32_t batch, epochs;
   float learning_rate;
 };
+
+// Bytes of a file of states.
+size_t state_file_bytes(const HostLearnerSetup& setup);
 
 // A file of states that could not be opened, read or written.
 struct StorageError {
@@ -44,6 +47,8 @@ class HostLearner {
   // Throws unless a call of the learner was ok: a StorageError if it was the file, std::invalid_argument if a state in
   // it is unfit, else a StatusError.
   void check(const Status& status) const;
+  // Whether the file has fewer bytes than states take.
+  bool is_cut_off() const { return is_cut_off_; }
   // The image with the parameters of the state in force.
   std::vector<uint8_t> image_in_force() const;
 
@@ -63,6 +68,7 @@ class HostLearner {
   size_t frame_bytes_ = 0;
   std::fstream file_;
   int storage_error_ = 0;
+  bool is_cut_off_ = false;
   StateStorage storage_ = {};
   Learner learner_;
 };

@@ -43,14 +43,15 @@ struct Flash {
     CHECK(at % state_write_bytes == 0);
     CHECK(count % state_write_bytes == 0);
     Bytes& bytes = slots[slot];
+    const bool torn = is_torn(bytes, at, count);
     for (size_t i = 0; i < count && spend(1); ++i) {
-      CHECK((bytes[at + i] == 0xFF || bytes[at + i] == from[i] || is_torn(bytes, at, count)));
+      CHECK((bytes[at + i] == 0xFF || bytes[at + i] == from[i] || torn));
       bytes[at + i] = from[i];
     }
     if (left == 0) return false;
     return !fails && !protects;
   }
-  // What a cut has left of a write: its bytes, then ones.
+  // What a cut, or a bit that flipped, has left of a write: its bytes, then ones.
   static bool is_torn(const Bytes& bytes, size_t at, size_t count) {
     return std::find(bytes.begin() + at, bytes.begin() + at + count, 0xFF) != bytes.begin() + at + count;
   }
@@ -160,6 +161,65 @@ TEST_CASE("a slot that was written to and holds no whole state is damaged") {
   CHECK(Boot(flash, identity + 1).slots.has_damaged());
   flash.slots[0].assign(flash.slots[0].size(), 0xFF);
   CHECK_FALSE(Boot(flash).slots.has_damaged());
+}
+
+TEST_CASE("a flipped bit of the storage never takes a confirmed state back unsaid") {
+  const size_t slot_bytes = StateSlots::bytes_needed(state_bytes);
+  for (const bool has_older : {false, true}) {
+    Flash good(slot_bytes);
+    Boot writer(good);
+    if (has_older) REQUIRE(writer.slots.write(State(4).parts(), 4, false).ok());
+    REQUIRE(writer.slots.write(State(5).parts(), 5, true).ok());
+    REQUIRE(writer.slots.confirm().ok());
+    int32_t told = 0;
+    for (size_t bit = 0; bit < 2 * 8 * slot_bytes; ++bit) {
+      Flash flash = good;
+      flash.slots[bit / 8 / slot_bytes][bit / 8 % slot_bytes] ^= static_cast<uint8_t>(1u << bit % 8);
+      const Boot boot(flash);
+      REQUIRE(boot.status.ok());
+      CHECK_FALSE(boot.slots.on_trial());
+      if (boot.value == 5) continue;
+      REQUIRE(boot.slots.has_damaged());
+      REQUIRE(boot.value == (has_older ? 4 : -2));
+      ++told;
+    }
+    CHECK(told == 8 * (sizeof(StateHeader) + state_bytes));  // no mark is among them
+  }
+}
+
+TEST_CASE("a flipped bit confirms no state, and gives it no more boots") {
+  Flash good(StateSlots::bytes_needed(state_bytes));
+  Boot writer(good);
+  REQUIRE(writer.slots.write(State(4).parts(), 4, false).ok());
+  REQUIRE(writer.slots.write(State(5).parts(), 5, true).ok());
+  int32_t fewest = state_trials;
+  for (size_t bit = 0; bit < 8 * good.slots[1].size(); ++bit) {
+    Flash flash = good;
+    flash.slots[1][bit / 8] ^= static_cast<uint8_t>(1u << bit % 8);
+    int32_t boots = 0;
+    while (Boot(flash).value == 5) REQUIRE(++boots <= state_trials);
+    CHECK(Boot(flash).value == 4);
+    if (boots == 0) REQUIRE(Boot(flash).slots.has_damaged());
+    if (boots > 0) fewest = std::min(fewest, boots);
+  }
+  CHECK(fewest == state_trials - 1);
+}
+
+TEST_CASE("a mark that a power cut has torn counts from its first word on, and can be written again") {
+  for (int64_t written = 0; written <= static_cast<int64_t>(state_write_bytes); ++written) {
+    Flash flash(StateSlots::bytes_needed(state_bytes));
+    Boot writer(flash);
+    REQUIRE(writer.slots.write(State(8).parts(), 8, false).ok());
+    REQUIRE(writer.slots.write(State(9).parts(), 9, true).ok());
+    flash.left = written + 1;
+    CHECK(writer.slots.confirm().ok() == (written == static_cast<int64_t>(state_write_bytes)));
+    flash.left = INT64_MAX;
+    Boot boot(flash);
+    CHECK(boot.value == 9);
+    CHECK(boot.slots.on_trial() == (written < 4));
+    REQUIRE(boot.slots.confirm().ok());
+    CHECK_FALSE(Boot(flash).slots.on_trial());
+  }
 }
 
 TEST_CASE("states that need no trial take turns, and their generations count") {

@@ -258,6 +258,8 @@ class Learner:
     @property
     def finds_damage(self) -> bool: ...
     @property
+    def is_cut_off(self) -> bool: ...
+    @property
     def has_force(self) -> bool: ...
     @property
     def checksum(self) -> int: ...
@@ -268,6 +270,11 @@ class Learner:
     @property
     def samples(self) -> int: ...
 
+def state_file_bytes(
+    image: bytes,
+    aligns_windows: bool,
+    epochs: tuple[Options, tuple[int, ...], int, int, float] | None,
+) -> int: ...
 def plan_learner(
     image: bytes,
     clean: FloatArray | None,

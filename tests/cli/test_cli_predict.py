@@ -67,3 +67,18 @@ def test_names_come_from_another_data_set(tmp_path, capsys):
 def test_bad_input_is_one_line(arguments, message, capsys):
     assert main(["predict", "fashion_mnist_dscnn", *arguments.split()]) == 2
     assert capsys.readouterr().err == f"pmt: error: {message}\n"
+
+
+@pytest.mark.usefixtures("pictures")
+def test_a_model_of_features_says_which_files_it_reads(tmp_path, capsys):
+    graph = pmt.load("fashion_mnist_dscnn").to_graph()
+    graph.metadata["input"] = "features"
+    pmt.Model.from_graph(graph).save(tmp_path / "features.pmt")
+    assert main(["predict", "features.pmt", "photos"]) == 2
+    assert capsys.readouterr().err == (
+        "pmt: error: images are uint8 pixels, but the model was quantized for inputs that are not "
+        "pixels; give an array of these, float32 or int8, or an .npz file whose array 'images' is "
+        "one\n"
+    )
+    np.savez("inputs.npz", images=np.load("more.npz")["images"] / np.float32(255))
+    assert main(["predict", "features.pmt", "inputs.npz"]) == 0

@@ -303,8 +303,9 @@ def test_a_label_of_no_model_ends_a_stream_where_it_comes(label, batch):
         f"stream: sample 6: label {label} is above 65535, the largest of any model; number the "
         "classes from 0, without gaps"
     )
-    with pytest.raises(ValueError, match=f"^{message}$"):
+    with pytest.raises(ValueError, match=f"^{message}$") as caught:
         from_stream(bad)
+    assert type(caught.value) is ValueError  # no FileError: there is none
     assert len(came) == 6 // batch + 1
 
 

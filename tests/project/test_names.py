@@ -45,6 +45,10 @@ def test_every_public_name_can_be_imported_and_a_wrong_one_is_told():
     assert not {"_core", "annotations", "net", "formats"} & set(dir(pmt))
     with pytest.raises(AttributeError, match=r"module 'pmt' has no attribute 'quantise'"):
         _ = pmt.quantise
+    for name in ("a.b", "datasets.array_files", ".datasets", "a b", ""):
+        with pytest.raises(AttributeError, match=f"^module 'pmt' has no attribute '{name}'$"):
+            getattr(pmt, name)
+    assert not hasattr(pmt.train, "run.folder")
 
 
 def test_import_pmt_loads_nothing_before_a_name_is_used():
@@ -57,3 +61,54 @@ def test_import_pmt_loads_nothing_before_a_name_is_used():
 def test_public_modules_are_imported_by_the_names_that_users_write(module):
     imported = importlib.import_module(f"pmt.{module}")
     assert imported is getattr(pmt, module)
+
+
+def test_threads_that_use_a_name_first_import_one_after_another():
+    program = """
+import threading, time
+import pmt
+from pmt._util import lazy
+
+imported, here, met = lazy.importlib.import_module, set(), []
+
+def slow(name):
+    mine = threading.get_ident()
+    met.append(bool(here - {mine}))
+    here.add(mine)
+    time.sleep(0.01)
+    found = imported(name)
+    here.discard(mine)
+    return found
+
+lazy.importlib.import_module = slow
+names = ("load", "datasets", "methods", "protocol", "Learner", "export", "train", "callbacks")
+threads = [threading.Thread(target=getattr, args=(pmt, name)) for name in names]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(len(met) >= 8, any(met))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("True False\n", "")
+
+
+def test_a_module_that_is_being_imported_waits_for_no_other_thread(tmp_path):
+    (tmp_path / "user_of_pmt.py").write_text("import pmt\nfound = pmt.errors\n")
+    program = """
+import threading
+from pmt._util import lazy
+
+def imports():
+    import user_of_pmt
+
+thread = threading.Thread(target=imports, daemon=True)
+with lazy._importing:  # of a thread that may wait for this very module
+    thread.start()
+    thread.join(60)
+    print(thread.is_alive())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert (done.stdout, done.stderr) == ("False\n", "")

@@ -149,9 +149,10 @@ def test_windows(given):
     check_close(model.logits(WINDOWS[:, None]), expected)
 
 
-def test_vectors():
+@pytest.mark.parametrize("first", [(), (nn.Flatten(),)], ids=["linear", "flatten"])
+def test_vectors(first):
     torch.manual_seed(0)
-    module = nn.Sequential(nn.Linear(12, 8), nn.ReLU(), nn.Linear(8, 3))
+    module = nn.Sequential(*first, nn.Linear(12, 8), nn.ReLU(), nn.Linear(8, 3))
     inputs = torch.randn(16, 12)
     model = pmt.from_torch(module, inputs, features=True)
     assert model.input_shape == (1, 1, 12)
@@ -159,6 +160,19 @@ def test_vectors():
         check_close(model.logits(inputs.numpy()[:, None, None]), module(inputs).numpy())
     with pytest.raises(ValueError, match=r"^input_mean=0: the network reads 12 channels"):
         pmt.from_torch(module, inputs, features=True, input_mean=0)
+
+
+@pytest.mark.parametrize("rank", [1, 2])
+def test_vectors_as_channels_of_a_convolution(rank):
+    torch.manual_seed(0)
+    convolution = (nn.Conv1d, nn.Conv2d)[rank - 1](12, 8, 1)
+    module = nn.Sequential(convolution, nn.ReLU(), nn.Flatten(), nn.Linear(8, 3))
+    inputs = torch.randn(16, 12)
+    model = pmt.from_torch(module, inputs, features=True)
+    assert model.input_shape == (1, 1, 12)
+    with torch.no_grad():
+        expected = module(inputs.reshape(16, 12, *[1] * rank)).numpy()
+    check_close(model.logits(inputs.numpy()), expected)
 
 
 def test_a_network_of_features_takes_no_pixels(tmp_path):

@@ -146,6 +146,70 @@ def test_whatever_is_held_is_compared():
     assert full_name(used) == full_name(used)
 
 
+def logging(factor=1.0):
+    log, seen, kinds, table, count = [], {}, set(), np.zeros(2), 0
+
+    def loss(logits, labels):
+        nonlocal count
+        count += 1
+        log.append(count)
+        seen.setdefault("all", []).append(count)
+        kinds.add(count % 3)
+        table[0] += 1
+        return factor * (logits**2).mean(-1)
+
+    return loss
+
+
+def test_what_a_function_changes_itself_is_no_parameter():
+    used, logits = logging(), np.ones((2, 3))
+    name = full_name(used)
+    for _ in range(3):
+        used(logits, None)
+    assert [
+        len(cell.cell_contents)
+        for cell in used.__closure__
+        if hasattr(cell.cell_contents, "__len__")
+    ] == [3, 3, 1, 2]
+    assert full_name(used) == name == full_name(logging())
+    assert full_name(logging(2.0)) != name
+
+
+def reading(table):
+    def loss(logits, labels):
+        found = table.copy()  # no statement of its own
+        return logits[..., 0] * found[0]
+
+    return loss
+
+
+def stating(table):
+    def loss(logits, labels):
+        table.sort()
+        return logits[..., 0]
+
+    return loss
+
+
+def test_what_it_only_reads_and_objects_of_other_classes_are_parameters():
+    assert full_name(reading([1])) != full_name(reading([2]))
+    assert full_name(reading(np.ones(1))) != full_name(reading(np.zeros(1)))
+    assert full_name(stating(Holder(1))) != full_name(stating(Holder(2)))
+    assert full_name(stating([1])) == full_name(stating([2]))
+
+
+def test_a_run_whose_loss_logs_is_resumed(tmp_path):
+    loss = logging()
+
+    def fit(steps):
+        trainer = pmt.ZOTrainer(threads=1, loss=loss, **SHORT)
+        return trainer.fit(residual_network(), data(), out=tmp_path, progress=stop_at(steps))
+
+    with pytest.raises(Stop):
+        fit(2)
+    assert fit(99).epochs == fit(99).epochs
+
+
 class Estimate:
     def __init__(self, size=1.0):
         self.size = size

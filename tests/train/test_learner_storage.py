@@ -113,7 +113,8 @@ def test_what_is_stored_is_brought_to_disk(model, noisy, tmp_path, monkeypatch):
     place, brought = tmp_path / "states.bin", []
     monkeypatch.setattr(os, "fsync", lambda file: brought.append(os.fstat(file).st_ino))
     learner = pmt.Learner(model, samples=20, storage=place)
-    assert brought == [tmp_path.stat().st_ino, place.stat().st_ino]
+    at, folder = place.stat().st_ino, tmp_path.stat().st_ino
+    assert brought == [at, folder, at]  # before it has its name, that, and what the core wrote
     learner.observe(noisy.images)
     learner.learn("align")
     for call in (learner.commit, learner.confirm):
@@ -137,7 +138,7 @@ def test_a_disk_that_fails_is_told(model, noisy, tmp_path, monkeypatch):
 
 
 def test_files_without_a_state_are_no_damage(model, noisy, tmp_path, recwarn):
-    for content in (None, b"", bytes(1000), b"\xff" * 100_000):
+    for content in (None, bytes(100_000), b"\xff" * 100_000):
         place = tmp_path / "states.bin"
         place.unlink(missing_ok=True)
         if content is not None:
@@ -147,6 +148,52 @@ def test_files_without_a_state_are_no_damage(model, noisy, tmp_path, recwarn):
         assert pmt.Learner(model, samples=20, storage=place).in_force == "original"
         del learner
     assert [str(each.message) for each in recwarn] == []
+
+
+@pytest.mark.parametrize("kept", [0, 4, 100, 0.5, -1])
+@pytest.mark.parametrize("commits", [0, 1, 2])
+def test_a_file_that_was_cut_off_is_told(model, noisy, tmp_path, commits, kept):
+    place = tmp_path / "states.bin"
+    learner = pmt.Learner(model, samples=20, storage=place)
+    for number in range(commits):
+        learner = committed(model, noisy[number:], place, confirm=True)
+    whole = place.read_bytes()
+    del learner
+    size = kept if kept > 0 else len(whole) + kept
+    size = {0: 0, 0.5: len(whole) // 2}.get(kept, size)  # a half: a slot's border
+    place.write_bytes(whole[:size])
+    rule = (
+        rf"^storage='{re.escape(str(place))}' has {size:,} bytes, and the states of this learner "
+        rf"take {len(whole):,}: the file was cut off; bring back a copy of it, or delete it to beg"
+    )
+    for _ in range(4):
+        with pytest.raises(ValueError, match=rule):
+            pmt.Learner(model, samples=20, storage=place)
+    assert place.read_bytes() == whole[:size]
+    place.write_bytes(whole)
+    assert pmt.Learner(model, samples=20, storage=place).in_force == (
+        "aligned" if commits else "original"
+    )
+    place.unlink()
+    assert pmt.Learner(model, samples=20, storage=place).in_force == "original"
+    assert len(place.read_bytes()) == len(whole)
+
+
+def test_a_learner_that_is_killed_while_it_makes_its_file_leaves_none(model, tmp_path):
+    network, place = tmp_path / "model.pmt", tmp_path / "states.bin"
+    model.save(network)
+    program = (
+        "import os, signal, pmt; from pathlib import Path; "
+        "Path.replace = lambda *names: os.kill(os.getpid(), signal.SIGKILL); "
+        f"pmt.Learner(pmt.load({str(network)!r}), samples=20, storage={str(place)!r})"
+    )
+    killed = subprocess.run([sys.executable, "-c", program], check=False)
+    assert killed.returncode == -9
+    left = {path.name for path in tmp_path.iterdir()} - {"model.pmt"}
+    assert len(left) == 1
+    assert "states.bin" not in left
+    assert pmt.Learner(model, samples=20, storage=place).in_force == "original"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model.pmt", "states.bin"]
 
 
 def test_a_state_that_is_damaged_later_is_not_gone_back_to(model, noisy, tmp_path):

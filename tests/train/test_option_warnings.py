@@ -74,6 +74,16 @@ def test_a_switch_that_the_preset_has_off_is_named():
         pmt.ZOTrainer(preset="paper", backtrack=True)
 
 
+def test_a_switch_that_is_turned_on_is_named_where_the_preset_has_it_on_too():
+    with pytest.warns(
+        OptionWarning, match=r"^backtrack has no effect with keep_best=False; it has"
+    ):
+        pmt.ZOTrainer(keep_best=False, backtrack=True)
+    pmt.ZOTrainer(keep_best=False)  # what the preset chose, not the user
+    pmt.ZOTrainer(backtrack=True)
+    pmt.ZOTrainer(**pmt.ZOTrainer(keep_best=False).get_params())
+
+
 def still(*_):
     return {}
 

@@ -61,14 +61,15 @@ uint32_t StateSlots::checksum(const StateHeader& header) {
   return crc32(reinterpret_cast<const uint8_t*>(&header), offsetof(StateHeader, header_crc32));
 }
 
-// A mark counts where it is whole; a boot, where anything was written: a power cut must not give one more.
+// A mark counts where one of its words is whole: a flipped bit must not take it back, and a power cut leaves one word
+// only where the mark was asked for. A boot counts where anything was written: a cut must not give one more.
 Status StateSlots::read_mark(int32_t index, int32_t mark, bool* set) const {
   uint32_t words[2] = {};
   const size_t at = marks_at + static_cast<size_t>(mark) * state_write_bytes;
   if (!storage_.read(storage_.context, index, at, words, sizeof words)) return {Code::state_storage, index};
-  const bool whole = words[0] == mark_word && words[1] == ~mark_word;
+  const bool either = words[0] == mark_word || words[1] == ~mark_word;
   const bool blank = words[0] == words[1] && (words[0] == 0 || words[0] == ~uint32_t{0});
-  *set = mark >= first_boot ? !blank : whole;
+  *set = mark >= first_boot ? !blank : either;
   return {};
 }
 
@@ -99,10 +100,10 @@ Status StateSlots::read_marks(int32_t index) {
   Slot& slot = slots_[index];
   PMT_RETURN_IF_ERROR(read_mark(index, confirmed, &slot.is_confirmed));
   PMT_RETURN_IF_ERROR(read_mark(index, rejected, &slot.is_rejected));
-  for (int32_t i = 0; i < state_trials; ++i) {
-    bool booted = false;
-    PMT_RETURN_IF_ERROR(read_mark(index, first_boot + i, &booted));
-    slot.boots += booted ? 1 : 0;
+  // In order: where a bit has flipped behind them, the next boots are still to be written.
+  for (bool booted = true; slot.boots < state_trials; ++slot.boots) {
+    PMT_RETURN_IF_ERROR(read_mark(index, first_boot + slot.boots, &booted));
+    if (!booted) break;
   }
   return {};
 }

@@ -27,7 +27,7 @@ from pmt.datasets.arrays import (
     checked_class_names,
     input_array,
     label_array,
-    names_for,
+    names_in_memory,
 )
 from pmt.datasets.dataset import Dataset
 from pmt.datasets.image_files import free_memory
@@ -199,7 +199,7 @@ def _checked_labels(source: str, first: int, labels: Array, names: tuple[str, ..
     if labels.dtype.kind not in "iu":
         return labels
     for place in (labels.argmin(), labels.argmax()):
-        names_for(f"{source}: sample {first + place}", labels[place, None], names)
+        names_in_memory(f"{source}: sample {first + place}", labels[place, None], names)
     return labels.astype(np.int64)
 
 

@@ -12,7 +12,7 @@ from pmt._util.arrays import Array, FloatArray
 from pmt._util.checks import checked_array, checked_names, refuse_mask, warn_of_argument
 from pmt._util.text import counted
 from pmt.datasets.files import damaged
-from pmt.errors import OptionError, OptionWarning
+from pmt.errors import FileError, OptionError, OptionWarning
 
 PIXELS = np.dtype(np.uint8)
 # A network's inputs that are not pixels: int8 as it reads them, float32 before quantization.
@@ -313,6 +313,16 @@ def names_for(
             "correct the label or give a name for every class",
         )
     return tuple(class_names)
+
+
+def names_in_memory(
+    place: str, labels: npt.NDArray[np.integer], class_names: Sequence[str] | None
+) -> tuple[str, ...]:
+    """Return the names of labels in memory as :func:`names_for`; a ValueError names their place."""
+    try:
+        return names_for(place, labels, class_names)
+    except FileError as error:
+        raise ValueError(str(error)) from None
 
 
 _AT_ONCE = 1 << 22  # bytes that are read or copied at once

@@ -36,11 +36,10 @@ from pmt.datasets.arrays import (
     chosen_rows,
     input_array,
     label_array,
-    names_for,
+    names_in_memory,
     target_array,
 )
 from pmt.datasets.picture import Fit, resized
-from pmt.errors import FileError
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -160,10 +159,7 @@ class Dataset:
         if class_names is not None:
             class_names = checked_class_names(class_names)
         if labels.shape == (len(images),):
-            try:
-                class_names = names_for("y", labels, class_names)
-            except FileError as error:  # it is no file
-                raise ValueError(str(error)) from None
+            class_names = names_in_memory("y", labels, class_names)
         found = None if groups is None else checked_array("groups", groups)
         return cls(images, labels, tuple(class_names or "0"), name, found)
 

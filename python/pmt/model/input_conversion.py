@@ -44,7 +44,8 @@ def prepared_inputs(core: _core.Model, images: Array, threads: int = 0) -> Int8A
         if reads_features(core):
             raise TypeError(
                 "images are uint8 pixels, but the model was quantized for inputs that are not "
-                "pixels; give these as float32, as .astype(numpy.float32) makes them, or int8"
+                "pixels; give an array of these, float32 or int8, or an .npz file whose array "
+                "'images' is one"
             )
         if core.frame_size is not None:
             frames = images_in_shape(images, image_shape(core))

@@ -226,6 +226,6 @@ def _shapes(data: Dataset) -> list[Shape]:
     shapes: list[Shape] = [(channels, height, width)]
     if not data.has_pixels and height == 1:
         shapes.append((channels, width))
-        if width == 1:
-            shapes.append((channels,))
+        if width == 1:  # first: a Flatten takes all of them, and gives no sign what it flattens
+            shapes.insert(0, (channels,))
     return shapes

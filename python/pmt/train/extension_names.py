@@ -5,14 +5,16 @@ import functools
 import inspect
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping, MutableSequence, MutableSet
+from contextlib import suppress
 from hashlib import sha256
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes)
+_FILLED = (np.ndarray, MutableMapping, MutableSequence, MutableSet)
 
 
 def name_of(extension: object) -> str:
@@ -25,7 +27,10 @@ def full_name(extension: object) -> str:
     """Return the name, and eight digits that stand for the parameters and the code.
 
     They are the same in every process. Code counts without comments, docstrings and layout, and
-    only that of the class, with its bases, or of the function: none that it calls elsewhere.
+    only that of the class, with its bases, or of the function: none that it calls elsewhere. What a
+    function closes over is a parameter, but not what its own code changes: a number that it names
+    ``nonlocal``, or an array, list, dict or set that it calls a method of in a statement of its own
+    (``log.append(loss)``) or assigns into. These differ after a run, which could not be resumed.
     """
     text = repr((_written(extension), _code_of_class(type(extension))))
     return f"{name_of(extension)} {sha256(text.encode()).hexdigest()[:8]}"
@@ -43,7 +48,7 @@ def _written(value: Any, above: tuple[int, ...] = ()) -> object:
     if isinstance(value, type | ModuleType):
         return value.__name__
     if isinstance(value, FunctionType):
-        parts = (value.__defaults__, value.__kwdefaults__, value.__closure__)
+        parts = (value.__defaults__, value.__kwdefaults__, _closure(value))
         return (value.__name__, _code(value.__code__, inner), *map(inner, parts))
     if isinstance(value, MethodType | classmethod | staticmethod):
         return (inner(value.__func__), inner(getattr(value, "__self__", None)))
@@ -91,16 +96,55 @@ def _code_of_class(kind: type) -> object:
     ]
 
 
+def _closure(function: FunctionType) -> tuple[CellType, ...] | None:
+    """Return the variables that a function closes over, but those that its own code changes."""
+    if function.__closure__ is None:
+        return None
+    named, filled = _changed(function.__code__)
+    return tuple(
+        cell
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__, strict=True)
+        if name not in named and not (name in filled and isinstance(_parts(cell)[0], _FILLED))
+    )
+
+
+def _changed(code: CodeType) -> tuple[set[str], set[str]]:
+    """Return the variables that a function's code binds outside of it, and those it fills."""
+    named: set[str] = set()
+    filled: set[str] = set()
+    tree = None
+    with suppress(OSError, TypeError):  # without its source nothing is known
+        tree = _tree(code)
+    for node in () if tree is None else ast.walk(tree):
+        if isinstance(node, ast.Nonlocal):
+            named.update(node.names)
+        place: ast.AST | None = None
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            place = node.value
+        elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+            place = node
+        while isinstance(place, ast.Attribute | ast.Subscript | ast.Call):
+            place = place.func if isinstance(place, ast.Call) else place.value
+        if isinstance(place, ast.Name):
+            filled.add(place.id)
+    return named, filled
+
+
+def _tree(code: CodeType) -> ast.Module | None:
+    """Return the source of a function; None of a lambda in the middle of a call."""
+    with suppress(SyntaxError):
+        return ast.parse(textwrap.dedent(inspect.getsource(code)))
+    return None
+
+
 def _code(code: CodeType, inner: Callable[[object], object]) -> object:
     """Return the code of a function: its source, or the instructions of a lambda."""
     try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(code)))
-        if code.co_name != "<lambda>":
-            return ast.unparse(_Bare().visit(tree))
+        tree = _tree(code)
     except (OSError, TypeError):
         return None
-    except SyntaxError:  # a lambda in the middle of a call
-        pass
+    if tree is not None and code.co_name != "<lambda>":
+        return ast.unparse(_Bare().visit(tree))
     return (code.co_code, code.co_names, *(inner(one) for one in code.co_consts))
 
 

@@ -163,7 +163,8 @@ class Learner:
     Raises
     ------
     ValueError, TypeError
-        If an argument is outside its range, or the file holds states of others or anything else.
+        If an argument is outside its range, or the file holds states of others or anything else, or
+        was cut off.
     OSError
         If the file cannot be read or written; a :class:`pmt.errors.FolderBusyError` if another
         process has it.
@@ -206,7 +207,8 @@ class Learner:
         epochs = epochs_of(model, options)
         keeps = (keeps_confirmed, keeps_activations)
         sizes = (image, clean, windows, choose_input, samples, held_out, *keeps, epochs)
-        self._states = None if place is None else StateFile(place)
+        size = _core.state_file_bytes(image, windows, epochs)
+        self._states = None if place is None else StateFile(place, size)
         with self._storing():
             stored = b"" if place is None else os.fsencode(place)
             goes_on = self._states is not None and self._states.trial_goes_on
@@ -215,6 +217,12 @@ class Learner:
             raise ValueError(
                 f"storage={str(place)!r} holds states of another model, of other layers to train, "
                 "or of another choice of windows= or choose_input=: choose another file"
+            )
+        if place is not None and self._core.is_cut_off:
+            raise ValueError(
+                f"storage={str(place)!r} has {place.stat().st_size:,} bytes, and the states of "
+                f"this learner take {size:,}: the file was cut off; bring back a copy of it, or "
+                "delete it to begin with the original network"
             )
         if self._core.finds_damage:
             warn_of_argument(

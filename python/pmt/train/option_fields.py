@@ -337,19 +337,23 @@ def warn_without_effect(
 ) -> None:
     """Warn of options that a user gave, other than those of ``base``, that have no effect.
 
-    ``extensions`` are the kinds of the user's own: estimator, optimizer. Called by what the user
-    calls: the warning names that line.
+    A switch that is turned on asks for an effect even where it is on in ``base``, but not among all
+    options at once, as ``get_params`` gives them. ``extensions`` are the kinds of the user's own:
+    estimator, optimizer. Called by what the user calls: the warning names that line.
     """
-    for name in given:
+    names = [*given]
+    takes_all = {field.name for field in _fields(type(options))} <= {*names}
+    for name in names:
         value = getattr(options, name, None)
-        if value == getattr(base, name, None):
+        asks = value is True and not takes_all
+        if value == getattr(base, name, None) and not asks:
             continue
-        beside = [what for kind, names, what in _BESIDE if kind in extensions and name in names]
+        beside = [what for kind, those, what in _BESIDE if kind in extensions and name in those]
         if beside:
             warnings.warn(OptionWarning(name, f" has no effect with {beside[0]}"), stacklevel=3)
         if beside or value is False:  # a switch that is off asks for no effect
             continue
-        for choices in (row for names, row in _READ_WITH if name in names):
+        for choices in (row for those, row in _READ_WITH if name in those):
             chosen = {option: getattr(options, option, None) for option in choices}
             if all(v is not None and v not in choices[o] for o, v in chosen.items()):
                 warnings.warn(_warning(name, chosen, choices), stacklevel=3)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ClassVar
 from weakref import WeakValueDictionary
 
-from pmt._util.atomic_file import explaining, sync
+from pmt._util.atomic_file import aside_of, explaining, remove_strays, sync
 from pmt._util.folder_lock import FolderLock
 from pmt.errors import FolderBusyError
 
@@ -21,14 +21,15 @@ _UNSAFE = "the states are stored, but a power cut may undo it"
 class StateFile:
     """A file of states, until it is collected or a newer one of this process takes its place.
 
-    A FolderBusyError says that another process holds the file, a ValueError that it is a device or
-    the like or has several names, another OSError that it cannot be there. ``on_trial`` is what its
-    learner says of the state in force; ``trial_goes_on``, what that of the file taken over said.
+    It is made where it is missing, ``size`` bytes that no state was written to. A FolderBusyError
+    says that another process holds the file, a ValueError that it is a device or the like or has
+    several names, another OSError that it cannot be there. ``on_trial`` is what its learner says of
+    the state in force; ``trial_goes_on``, what that of the file taken over said.
     """
 
     _open: ClassVar[WeakValueDictionary[Path, StateFile]] = WeakValueDictionary()
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, size: int) -> None:
         self.path = path.absolute()
         self.on_trial = self.trial_goes_on = False
         self._lock: FolderLock | None = None
@@ -36,10 +37,11 @@ class StateFile:
         real = Path(os.path.realpath(path))
         if real.exists() and not (real.is_file() or real.is_dir()):
             raise ValueError(f"storage={str(path)!r} is no regular file: choose another file")
-        with explaining(_PROBLEM, path), real.open("a+b") as file:  # made where it is missing
-            found = os.fstat(file.fileno())
-        if not found.st_size:
-            sync(real.parent)
+        with explaining(_PROBLEM, path):
+            if not os.path.lexists(real):
+                _make(real, size)
+            with real.open("r+b") as file:
+                found = os.fstat(file.fileno())
         self._file = _identity(found)
         if found.st_nlink > 1:  # the lock is of a name
             raise ValueError(
@@ -85,6 +87,22 @@ class StateFile:
     @property
     def _is_this_process_s(self) -> bool:
         return self._process == os.getpid()  # not so after a fork
+
+
+def _make(path: Path, size: int) -> None:
+    """Make a file whole or not at all, so that a shorter one was cut off."""
+    remove_strays(path)
+    aside = aside_of(path)
+    try:
+        with aside.open("wb") as file:
+            file.write(b"\xff" * size)
+            file.flush()
+            os.fsync(file.fileno())
+        if not path.exists():  # else another process has made it meanwhile
+            aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
+    sync(path.parent)
 
 
 def _identity(found: os.stat_result) -> tuple[int, int]:
