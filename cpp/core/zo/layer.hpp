@@ -1,6 +1,8 @@
 // A layer under training.
 #pragma once
 
+#include "core/base/linked/estimators.hpp"
+#include "core/base/linked/parts.hpp"
 #include "core/net/network.hpp"
 #include "core/zo/options.hpp"
 
