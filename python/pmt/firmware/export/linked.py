@@ -28,7 +28,8 @@ class LinkedParts:
     def headers(self) -> dict[str, bytes]:
         """Return the files of the core that list the parts, by name: a file for each set or part.
 
-        What another model or other options change is so compiled again, and not the whole core.
+        So ccache, and a rebuild, compile anew what another model or other options change, and
+        not most of the core.
         """
         sets = {name: f"uint32_t {name} = {bits:#x}" for name, bits in self.bits.items()}
         parts = {name: f"bool {name} = {str(flag).lower()}" for name, flag in self.flags.items()}
