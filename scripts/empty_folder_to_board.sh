@@ -2,7 +2,8 @@
 # Goes the way of someone new, from installing the wheel to a board that learns, in an empty folder with a
 # fresh environment, and prints what they see as a page: scripts/empty_folder_to_board.sh > docs/tutorials/empty_folder_to_board.md
 #
-# The wheel is built from this tree unless WHEEL names one. Needs arm-none-eabi-g++, qemu-system-arm, make.
+# The wheel is built from this tree unless WHEEL names one. COMPILERS names a folder of compilers to take, as
+# /usr/lib/ccache. Needs arm-none-eabi-g++, qemu-system-arm, make.
 set -euo pipefail
 tree=$(cd "$(dirname "$0")/.." && pwd)
 folder=$(mktemp -d)
@@ -10,7 +11,7 @@ trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 unset PYTHONPATH MAKEFLAGS MAKELEVEL
 # Nothing of an environment that is active: someone new has a system's Python.
-PATH=$(python3 -c 'import sys; print(sys.base_prefix)')/bin:/usr/local/bin:/usr/bin:/bin
+PATH=${COMPILERS:+$COMPILERS:}$(python3 -c 'import sys; print(sys.base_prefix)')/bin:/usr/local/bin:/usr/bin:/bin
 
 if [ -n "${WHEEL:-}" ]; then
   cp "$WHEEL" .

@@ -13,7 +13,7 @@ namespace py = pybind11;
 namespace pmt::bindings {
 namespace {
 
-// Bits of core/base/linked_parts.hpp by the name of their constant.
+// Bits of the sets in core/base/linked, by name.
 using Parts = std::map<std::string, uint32_t>;
 
 template <typename Part>

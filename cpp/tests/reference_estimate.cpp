@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 
+#include "core/zo/estimated.hpp"
 #include "core/zo/loss.hpp"
 #include "reference/gradient.hpp"
 #include "reference/perturbation.hpp"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "core/zo/estimated.hpp"
 #include "core/zo/gradient.hpp"
 #include "tests/random_network.hpp"
 #include "tests/random_options.hpp"

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/zo/estimated.hpp"
 #include "core/zo/loss_range.hpp"
 #include "reference/update.hpp"
 #include "tests/image_builder.hpp"

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/zo/estimated.hpp"
 #include "tests/random_dag.hpp"
 #include "tests/random_network.hpp"
 #include "tests/random_options.hpp"

@@ -3,6 +3,7 @@
 #include "common/log.hpp"
 #include "common/serial.hpp"
 #include "core/base/crc32.hpp"
+#include "core/base/linked/learning.hpp"
 #include "core/input/input_stage.hpp"
 
 namespace pmt::firmware {

@@ -12,7 +12,7 @@ from networks import residual_network
 import pmt
 from pmt._util.native_files import core_folder
 from pmt.firmware.export import export
-from pmt.firmware.export.linked import LINKED_NAME, linked_parts
+from pmt.firmware.export.linked import LINKED, linked_parts
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,23 @@ def test_the_parts_that_options_use(options, losses, generators, estimators):
 def test_a_predictor_trains_nothing():
     found = linked_parts(residual_network().core, [])
     assert (found.bits["estimators"], found.bits["losses"], found.bits["generators"]) == (0, 0, 0)
-    assert "constexpr uint32_t estimators = 0x0;" in found.header().decode()
+    header = found.headers()["core/base/linked/estimators.hpp"]
+    assert "constexpr uint32_t estimators = 0x0;" in header.decode()
+
+
+@pytest.mark.parametrize(
+    ("name", "sources"),
+    [
+        ("ops", ["kernels/arm_dsp/arm_dsp", "kernels/portable/portable", "ops/op"]),
+        ("depthwise_sides", ["kernels/arm_dsp/arm_dsp_depthwise"]),
+        ("losses", ["zo/loss", "zo/options"]),
+        ("generators", ["zo/options", "zo/perturbation"]),
+    ],
+)
+def test_few_sources_are_compiled_again_for_other_parts(firmware_objects, name, sources):
+    core = firmware_objects / "build" / "core"
+    found = [rule for rule in core.rglob("*.d") if f"{LINKED}/{name}.hpp" in rule.read_text()]
+    assert sorted(str(rule.relative_to(core).with_suffix("")) for rule in found) == sources
 
 
 def text_bytes(out: Path) -> int:
@@ -73,8 +89,9 @@ def test_the_bundled_network_takes_108_kilobytes_of_flash(tmp_path):
         assert part not in names.replace("cross_entropy_gradient(", "")
     text = text_bytes(out)
     assert 106_000 < text < 110_000 < report.flash_used < 120_000
-    # With the core's own header everything is linked, trials of states, too: 15 KB more.
-    shutil.copyfile(core_folder().parent / LINKED_NAME, out / LINKED_NAME)
+    # With the core's own headers everything is linked, trials of states, too: 15 KB more.
+    for header in (core_folder().parent / LINKED).iterdir():
+        shutil.copyfile(header, out / LINKED / header.name)
     assert make(out, "build/fw.elf").returncode == 0
     assert 14_500 < text_bytes(out) - text < 15_500
 
@@ -94,7 +111,7 @@ UNLINKED = "the program was built without this loss, generator, estimator or inp
 def test_what_is_not_linked_is_an_error(name, bits, error, tmp_path):
     out = tmp_path / "fw"
     small_export(out)
-    header = out / LINKED_NAME
+    header = out / LINKED / f"{name}.hpp"
     text, changed = re.subn(rf" {name} = 0x\w+;", f" {name} = {bits};", header.read_text())
     assert changed == 1
     header.write_text(text)

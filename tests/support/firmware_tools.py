@@ -15,7 +15,7 @@ import pmt
 from pmt.firmware.board.memory import linked_sizes
 from pmt.firmware.export import ExportReport, export
 from pmt.firmware.export.layout import link_script
-from pmt.firmware.export.linked import LINKED_NAME
+from pmt.firmware.export.linked import LINKED
 from pmt.firmware.export.target import find_target
 from pmt.firmware.monitor import TrainingLog
 
@@ -135,11 +135,11 @@ def share_objects(objects: Path, out: Path) -> None:
         shutil.copytree(
             objects / "build" / part, out / "build" / part, copy_function=shutil.copyfile
         )
-    linked = [(p / LINKED_NAME).read_bytes() for p in (out, objects)]
-    if linked[0] != linked[1]:
-        for rule in (out / "build").rglob("*.d"):
-            if LINKED_NAME in rule.read_text():
-                rule.with_suffix(".o").unlink()
+    names = {f"{LINKED}/{path.name}" for path in (out / LINKED).iterdir()}
+    others = {name for name in names if (out / name).read_bytes() != (objects / name).read_bytes()}
+    for rule in (out / "build").rglob("*.d"):
+        if others & set(rule.read_text().split()):
+            rule.with_suffix(".o").unlink()
 
 
 def check_linked(report: ExportReport) -> None:

@@ -1,7 +1,7 @@
 #include "core/card/state_slots.hpp"
 
 #include "core/base/crc32.hpp"
-#include "core/base/linked.hpp"
+#include "core/base/linked/learning.hpp"
 
 namespace pmt {
 namespace {

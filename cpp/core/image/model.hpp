@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/base/linked.hpp"
+#include "core/base/linked/input_stage.hpp"
 #include "core/base/memory_parts.hpp"
 #include "core/base/status.hpp"
 #include "core/image/image_format.hpp"

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 
-#include "core/base/linked.hpp"
 #include "core/base/op_record.hpp"
 #include "core/base/random.hpp"
 
@@ -93,12 +92,6 @@ struct OuterProductArgs {
   int32_t positions, channels, taps;
   int64_t* sums;
 };
-
-// An op's function for a table; null where the op is not linked.
-template <typename Function>
-constexpr Function* of_op(OpKind kind, Function* function) {
-  return is_linked(linked::ops, kind) ? function : nullptr;
-}
 
 struct Kernels {
   const char* name;

@@ -2,7 +2,8 @@
 // channels whose windows are corrected.
 #pragma once
 
-#include "core/base/linked.hpp"
+#include "core/base/linked/kept_activations.hpp"
+#include "core/base/linked/windows.hpp"
 #include "core/learner/learner_samples.hpp"
 #include "core/learner/learner_state.hpp"
 #include "core/learner/predictor.hpp"

@@ -3,7 +3,10 @@
 // two of them it predicts by the state in force. It has no globals and prints nothing.
 #pragma once
 
-#include "core/base/linked.hpp"
+#include "core/base/linked/estimators.hpp"
+#include "core/base/linked/input_search.hpp"
+#include "core/base/linked/learning.hpp"
+#include "core/base/linked/windows.hpp"
 #include "core/learn/state_choice.hpp"
 #include "core/learner/channel_phase.hpp"
 #include "core/learner/epoch_phase.hpp"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/base/arena.hpp"
+#include "core/base/linked/windows.hpp"
 #include "core/base/words.hpp"
 #include "core/card/state_slots.hpp"
 #include "core/image/model.hpp"

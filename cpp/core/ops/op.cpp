@@ -1,5 +1,7 @@
 #include "core/ops/op.hpp"
 
+#include "core/base/linked/ops.hpp"
+#include "core/base/linked/parts.hpp"
 #include "core/ops/definitions.hpp"
 
 namespace pmt {

@@ -1,6 +1,7 @@
 #include "core/train/gradient_memory.hpp"
 
 #include "core/base/arithmetic.hpp"
+#include "core/zo/estimated.hpp"
 
 namespace pmt {
 namespace {

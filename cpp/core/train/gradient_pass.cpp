@@ -2,6 +2,7 @@
 
 #include "core/base/arithmetic.hpp"
 #include "core/net/stream_run.hpp"
+#include "core/zo/estimated.hpp"
 
 namespace pmt {
 

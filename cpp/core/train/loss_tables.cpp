@@ -1,6 +1,7 @@
 #include "core/train/loss_tables.hpp"
 
 #include "core/base/arithmetic.hpp"
+#include "core/zo/estimated.hpp"
 #include "core/zo/loss_units.hpp"
 
 namespace pmt {

@@ -1,5 +1,6 @@
 #include "core/train/step_memory.hpp"
 
+#include "core/zo/estimated.hpp"
 #include "core/zo/loss_range.hpp"
 #include "core/zo/loss_units.hpp"
 

@@ -1,5 +1,7 @@
 #include "core/zo/direction.hpp"
 
+#include "core/zo/estimated.hpp"
+
 namespace pmt {
 namespace {
 

@@ -2,6 +2,7 @@
 
 #include "core/base/arithmetic.hpp"
 #include "core/kernels/patch.hpp"
+#include "core/zo/estimated.hpp"
 
 namespace pmt {
 namespace {

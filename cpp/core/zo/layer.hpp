@@ -24,21 +24,6 @@ struct Layer {
 template <>
 inline constexpr size_t size_on_device<Layer> = 40;
 
-// Known while compiling where the estimator is not linked, or no other is.
-inline bool is_estimated(const Layer& layer, Estimator estimator) {
-  return is_part(linked::estimators, layer.estimator, estimator);
-}
-
-// Whether queries move a layer's output, and not its parameters.
-inline bool perturbs_nodes(const Layer& layer) {
-  return is_estimated(layer, Estimator::node_perturbation) || is_estimated(layer, Estimator::pooled_perturbation);
-}
-
-// Values in which a query moves a layer's nodes: one a node, or pooled, one a channel.
-inline int32_t node_columns(const Layer& layer) {
-  return is_estimated(layer, Estimator::pooled_perturbation) ? layer.channels : layer.node_count;
-}
-
 // Where a layer's trained parameters live; the caller has filled them with the start values.
 struct LayerStorage {
   int8_t* weights;

@@ -1,5 +1,6 @@
 #include "core/zo/loss.hpp"
 
+#include "core/zo/chosen_loss.hpp"
 #include "core/zo/exponential.hpp"
 #include "core/zo/loss_units.hpp"
 

@@ -1,5 +1,8 @@
 #include "core/zo/options.hpp"
 
+#include "core/base/linked/generators.hpp"
+#include "core/zo/chosen_loss.hpp"
+
 namespace pmt {
 namespace {
 

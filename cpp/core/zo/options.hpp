@@ -5,7 +5,6 @@
 
 #include <cstdint>
 
-#include "core/base/linked.hpp"
 #include "core/base/status.hpp"
 #include "core/base/words.hpp"
 #include "core/zo/perturbation.hpp"
@@ -129,9 +128,6 @@ bool parts_queries(const TrainerOptions& options);
 
 // Minimum queries of a layer and sample: 2 to be compared with one another or to be parted, twice as many of pairs.
 int32_t least_queries(const TrainerOptions& options);
-
-// Known while compiling where the loss is not linked, or no other is.
-inline bool is_loss(const TrainerOptions& options, Loss loss) { return is_part(linked::losses, options.loss, loss); }
 
 // Whether the loss has a gradient by the logits, which makes that of a linear head exact.
 bool has_gradient(Loss loss);

@@ -1,6 +1,7 @@
 #include "core/zo/perturbation.hpp"
 
-#include "core/base/linked.hpp"
+#include "core/base/linked/generators.hpp"
+#include "core/base/linked/parts.hpp"
 #include "core/kernels/signs.hpp"
 
 namespace pmt {

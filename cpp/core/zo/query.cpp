@@ -3,6 +3,7 @@
 #include "core/base/arithmetic.hpp"
 #include "core/net/stream_run.hpp"
 #include "core/zo/direction.hpp"
+#include "core/zo/estimated.hpp"
 
 namespace pmt {
 namespace {

@@ -2,6 +2,7 @@
 
 #include "core/base/arithmetic.hpp"
 #include "core/zo/direction.hpp"
+#include "core/zo/estimated.hpp"
 #include "core/zo/loss_units.hpp"
 
 namespace pmt {

@@ -1,6 +1,7 @@
 #include "core/zo/workspace.hpp"
 
 #include "core/base/arithmetic.hpp"
+#include "core/zo/estimated.hpp"
 
 namespace pmt {
 namespace {

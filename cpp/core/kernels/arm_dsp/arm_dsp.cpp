@@ -1,6 +1,7 @@
 #include "core/kernels/arm_dsp/arm_dsp.hpp"
 
 #include "core/kernels/dsp.hpp"
+#include "core/kernels/linked_ops.hpp"
 #include "core/kernels/portable/portable.hpp"
 
 namespace pmt {

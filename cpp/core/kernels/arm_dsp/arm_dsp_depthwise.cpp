@@ -1,7 +1,8 @@
 // Depthwise convolution, four channels at a time: a band of input rows is laid out anew, channel by
 // channel, as int16 without the zero point and with its padding, so that a pair of columns meets a pair
 // of weights in one instruction.
-#include "core/base/linked.hpp"
+#include "core/base/linked/depthwise_sides.hpp"
+#include "core/base/linked/parts.hpp"
 #include "core/kernels/arm_dsp/arm_dsp.hpp"
 #include "core/kernels/arm_dsp/dsp_band.hpp"
 #include "core/kernels/arm_dsp/dsp_plane.hpp"

@@ -1,5 +1,7 @@
 #include "core/kernels/portable/portable.hpp"
 
+#include "core/kernels/linked_ops.hpp"
+
 namespace pmt {
 
 const Kernels& portable_kernels() {

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from pmt.firmware.export import layout
-from pmt.firmware.export.linked import LINKED_NAME
 from pmt.firmware.export.report import PlannedSizes, planned_sizes
 from pmt.firmware.export.target import Target
 from pmt.model import Model
@@ -191,7 +190,7 @@ def _project(target: Target, image: bytes, planned: PlannedSizes) -> dict[str, b
         "MEMORY": "",
     }
     files = {**layout.source_files(target), **layout.build_files(target, values)}
-    return {**files, "model/model.pmt": image, LINKED_NAME: planned.parts.header()}
+    return {**files, "model/model.pmt": image, **planned.parts.headers()}
 
 
 def write_changes(folder: Path, files: dict[str, bytes]) -> None:

@@ -20,7 +20,7 @@ from pmt._util.text import counted, table
 from pmt.errors import OptionError, TableError
 from pmt.firmware.export import layout
 from pmt.firmware.export.folder import LEARNER_FILE, checked_out, write_project
-from pmt.firmware.export.linked import LINKED_NAME, LinkedParts, linked_parts
+from pmt.firmware.export.linked import LinkedParts, linked_parts
 from pmt.firmware.export.report import FixedMemory
 from pmt.firmware.export.target import Region, Target, find_target, parse_size
 from pmt.model import Model
@@ -324,7 +324,7 @@ def export_learner(
     )
     _check_fits(report, board)
     project = _project(report, board, image, b"" if clean is None else clean.tobytes())
-    project[LINKED_NAME] = parts.header()
+    project |= parts.headers()
     project.update(_epochs(model, options))
     project[LEARNER_FILE] = _arguments(report, board, options)
     inputs = {"model": hashlib.sha256(model.image()).hexdigest()}

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from pmt import _core
 
-LINKED_NAME = "core/base/linked_parts.hpp"
-# Bytes of flash at -O2 that a part takes at least, by its bit. ``make`` of an export whose header
-# misses one bit gives them.
+LINKED = "core/base/linked"
+# Bytes of flash at -O2 that a part takes at least, by its bit. ``make`` of an export whose headers
+# miss one bit gives them.
 _SIZES: dict[str, dict[int, int]] = {
     "ops": {2: 3000, 4: 800, 5: 1200, 6: 1050, 7: 950, 8: 300, 9: 100, 10: 500},
     "depthwise_sides": {3: 1200, 5: 1400, 7: 1400},
@@ -22,20 +22,18 @@ NO_LEARNER = dict.fromkeys(("input_search", "learning", "kept_activations", "win
 class LinkedParts:
     """Parts that are linked."""
 
-    bits: dict[str, int]  # of each set of `cpp/core/base/linked_parts.hpp` the bits of its parts
+    bits: dict[str, int]  # of each set in `cpp/core/base/linked` the bits of its parts
     flags: dict[str, bool]  # of each other part there whether it is linked
 
-    def header(self) -> bytes:
-        """Return the file of the core that lists the parts."""
-        lines = [f"constexpr uint32_t {name} = {bits:#x};" for name, bits in self.bits.items()]
-        for name, flag in self.flags.items():
-            lines.append(f"constexpr bool {name} = {str(flag).lower()};")
-        body = "\n".join(lines)
-        return (
-            "// The parts that are linked: those that this model and its options use.\n"
-            f"#pragma once\n\n#include <cstdint>\n\nnamespace pmt::linked {{\n\n{body}\n\n"
-            "}  // namespace pmt::linked\n"
-        ).encode()
+    def headers(self) -> dict[str, bytes]:
+        """Return the files of the core that list the parts, by name: a file for each set or part.
+
+        So ccache, and a rebuild, compile anew what another model or other options change, and
+        not most of the core.
+        """
+        sets = {name: f"uint32_t {name} = {bits:#x}" for name, bits in self.bits.items()}
+        parts = {name: f"bool {name} = {str(flag).lower()}" for name, flag in self.flags.items()}
+        return {f"{LINKED}/{name}.hpp": _header(line) for name, line in (sets | parts).items()}
 
     def saved_bytes(self) -> int:
         """Return the bytes of flash that the parts take which are not linked, at least."""
@@ -45,6 +43,13 @@ class LinkedParts:
             for bit, size in sizes.items()
             if not self.bits[name] >> bit & 1
         )
+
+
+def _header(constant: str) -> bytes:
+    return (
+        "// What this model and its options use is linked, and no more.\n#pragma once\n\n"
+        f"#include <cstdint>\n\nnamespace pmt::linked {{\nconstexpr {constant};\n}}\n"
+    ).encode()
 
 
 def linked_parts(

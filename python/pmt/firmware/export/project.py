@@ -16,7 +16,7 @@ from pmt.errors import OptionError
 from pmt.firmware.export import layout
 from pmt.firmware.export.card import SAVE_INTERVAL, Expected, build_card, compute_expected
 from pmt.firmware.export.folder import Lock, check_inputs, checked_out, inputs_of, write_project
-from pmt.firmware.export.linked import LINKED_NAME, LinkedParts, linked_parts
+from pmt.firmware.export.linked import LinkedParts, linked_parts
 from pmt.firmware.export.report import (
     ExportReport,
     arena_parts,
@@ -181,7 +181,7 @@ def export(
     check_budgets(report, board)
     report, files = _results(task, report, board, save_interval, format)
     if board.linked:  # a library's core may serve several exports
-        files[LINKED_NAME] = parts.header()
+        files |= parts.headers()
     project = _project(board, format, report, files, selection)
     if lock is not None:
         lock.check_files(project)

@@ -1,9 +1,8 @@
-// Questions about the parts that are linked, answered while compiling.
+// Questions about the parts that are linked, answered while compiling. Each set has a file of its own: only what asks
+// for it is compiled again where another model or other options change it.
 #pragma once
 
 #include <cstdint>
-
-#include "core/base/linked_parts.hpp"
 
 namespace pmt {
 
