@@ -2,6 +2,7 @@
 // processor's.
 #define PMT_SIMULATED_INSTRUCTIONS
 #define SIMDE_ENABLE_NATIVE_ALIASES
+#define SIMDE_NO_INLINE  // an instruction is long: inlined thousands of times, it takes the compiler a minute
 #include <simde/x86/avx512.h>
 
 #include <climits>
