@@ -11,7 +11,7 @@ from pmt_lab.reproduce.study import ACCURACY, Context, Data, Row, Scale, Study, 
 from pmt_lab.sweep import Grid
 
 _NAME = "fgvc-accuracy"
-_GRIDS = ("fgvc", "fgvc_backprop", "fgvc_released")
+_GRIDS = ("fgvc", "fgvc_backprop", "fgvc_released", "fgvc_released_head")
 # Multiply-accumulates of the paper's method for an image, block B3 and the head, and its epochs;
 # the released settings have their own.
 _MACS_AN_IMAGE, _EPOCHS = 2.37e9, 50
@@ -27,12 +27,13 @@ _LINES = {
     "MCUTrain": ("mcutrain", "fgvc_backprop", "mcutrain"),
     "head alone": ("", "fgvc", "preparation_only"),
     "released settings": ("bp_free", "fgvc_released", "released"),
+    "released settings, head alone": ("", "fgvc_released_head", "released"),
     "default": ("bp_free", "fgvc", "default"),
 }
 
 
 def _measure(scale: Scale, context: Context) -> dict[str, Any]:
-    """Measure both grids on every data set that the user has."""
+    """Measure the grids on every data set that the user has."""
     read = {name: read_study_grid(name) for name in _GRIDS}
     if scale == "small":
         # The small network has none of the layers that the released settings name.
@@ -104,7 +105,7 @@ def _row(title: str, name: str, data: Data, theirs: float | None, place: int) ->
     """Compare with the paper only where the data has the same classes."""
     found, classes, paper = _found(data, title, name), data["classes"][name], published(_NAME)
     share = f"{100 * _SHARES.get(name, _SHARE):.3g} % of the paper's budget"
-    why = [] if title == "head alone" else [share]
+    why = [share] if _LINES[title][0] else []
     if classes == paper["classes"][place]:
         if found.runs:
             protocol = data["grids"][f"{_LINES[title][1]}_{name}"]["protocol"]
