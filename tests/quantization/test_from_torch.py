@@ -2,6 +2,7 @@
 
 import re
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -340,3 +341,24 @@ def test_arguments_of_a_wrong_type(given, message):
         TypeError, match=r"^model is Sequential: must be the path of an \.onnx file; "
     ):
         quantize_model(network(), "bundled")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("size", [(32, 3), (3, 32), (8, 8)])
+@pytest.mark.parametrize("as_tensor", [False, True])
+def test_a_network_that_flattens_windows_takes_an_array_as_it_is(size, as_tensor):
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Flatten(), nn.Linear(size[0] * size[1], 5))
+    windows = np.random.default_rng(0).normal(size=(64, *size)).astype(np.float32)
+    given = torch.from_numpy(windows) if as_tensor else windows
+    model = pmt.from_torch(module, given, features=True)
+    assert model.input_shape == (1, *size)
+    with torch.no_grad():
+        check_close(model.logits(windows), module(torch.from_numpy(windows)).numpy())
+
+
+def test_threads_that_export_wait_for_one_another():
+    modules = [network() for _ in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        models = list(pool.map(lambda module: pmt.from_torch(module, TRAIN), modules))
+    images = [model.image() for model in models]
+    assert images == images[:1] * 4

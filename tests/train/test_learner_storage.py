@@ -150,6 +150,17 @@ def test_files_without_a_state_are_no_damage(model, noisy, tmp_path, recwarn):
     assert [str(each.message) for each in recwarn] == []
 
 
+def test_a_file_that_is_cut_off_while_a_learner_has_it_fails_what_is_stored(model, noisy, tmp_path):
+    place = tmp_path / "states.bin"
+    learner = committed(model, noisy, place)
+    os.truncate(place, 100)
+    for store in (learner.confirm, learner.roll_back):
+        with pytest.raises(
+            OSError, match=r"^\[Errno 5\] the states could not be stored: the file was cut"
+        ):
+            store()
+
+
 @pytest.mark.parametrize("kept", [0, 4, 100, 0.5, -1])
 @pytest.mark.parametrize("commits", [0, 1, 2])
 def test_a_file_that_was_cut_off_is_told(model, noisy, tmp_path, commits, kept):

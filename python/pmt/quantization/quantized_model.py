@@ -296,7 +296,12 @@ def errors_of(what: str, path: Path) -> Iterator[None]:
 
 
 def calibration_inputs(
-    calibration: Any, limit: int, features: bool, arrays: tuple[type, ...], kinds: str
+    calibration: Any,
+    limit: int,
+    features: bool,
+    arrays: tuple[type, ...],
+    kinds: str,
+    channels_first: bool | None = None,
 ) -> Dataset:
     """Return the inputs that are calibrated on, at most `limit`, of a data set or an array.
 
@@ -305,7 +310,7 @@ def calibration_inputs(
     if isinstance(calibration, arrays):
         if not getattr(calibration, "ndim", 1) or not len(calibration):  # type: ignore[arg-type]
             raise ValueError("calibration is empty: give some hundred typical inputs, at least 8")
-        inputs = SampleReader("calibration", features).batch(calibration)
+        inputs = SampleReader("calibration", features, channels_first).batch(calibration)
         calibration = Dataset.unlabeled(inputs, "calibration")
     if not isinstance(calibration, Dataset):
         raise TypeError(

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import Any
 from unittest import mock
 
@@ -29,6 +30,8 @@ from pmt.quantization.quantized_model import (
 from pmt.quantization.ranges import RangeMethod, check_method
 
 Shape = tuple[int, ...]
+# torch exports one network at a time.
+_exporting = Lock()
 
 
 def from_torch(
@@ -68,8 +71,8 @@ def from_torch(
         Calibrate on at most this many of them, always the same ones; 0 takes all.
     features : bool
         Whether arrays and tensors are inputs that are not pixels, as the network reads them:
-        (N, T, C) and (N, F) of an array, (N, C, T) and (N, F) of a tensor, too. A data set says it
-        by its dtype.
+        (N, T, C) and (N, F) of an array, (N, C, T) and (N, F) of a tensor, too. A network that
+        flattens windows takes an array or tensor as it is. A data set says it by its dtype.
     ranges, equalize, bias_correction
         As :func:`pmt.quantize_model`.
     input_mean, input_std : float or tuple of float, optional
@@ -117,11 +120,16 @@ def from_torch(
     module = getattr(module, "_orig_mod", module)  # of torch.compile, which cannot be exported
     _check_module(torch, module)
     data = _inputs(torch, calibration, images, features)
+    shapes = _shapes(data)
+    is_array = isinstance(calibration, torch.Tensor | np.ndarray)
+    if is_array and _flattens_windows(torch, module, data):
+        data = _inputs(torch, calibration, images, features, channels_first=False)
+        shapes = [data.images.shape[2:]]
     kind = type(module).__name__
     given = given_options(input_mean, input_std)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, f"{kind}.onnx")
-        _export(torch, module, data, path)
+        _export(torch, module, shapes, path)
         with errors_of(f"module {kind}", path):
             graph = read_float_network(str(path), given)
     graph = for_inputs(graph, data, given, "calibration")
@@ -157,25 +165,44 @@ def _check_parameters(torch: Any, module: Any) -> None:
             )
 
 
-def _inputs(torch: Any, calibration: Any, limit: int, features: bool) -> Dataset:
+def _inputs(
+    torch: Any, calibration: Any, limit: int, features: bool, channels_first: bool | None = None
+) -> Dataset:
     """Return the inputs that are calibrated on, as a data set."""
     if isinstance(calibration, torch.utils.data.Dataset | torch.utils.data.DataLoader):
         return datasets.from_torch(calibration, limit=limit, features=features, name="calibration")
     kinds = "an array of images (N, H, W, C), or a tensor, Dataset or DataLoader of torch"
-    return calibration_inputs(calibration, limit, features, (torch.Tensor, np.ndarray), kinds)
+    arrays = (torch.Tensor, np.ndarray)
+    return calibration_inputs(calibration, limit, features, arrays, kinds, channels_first)
 
 
-def _export(torch: Any, module: Any, data: Dataset, path: Path) -> None:
+def _flattens_windows(torch: Any, module: Any, data: Dataset) -> bool:
+    """Whether inputs are windows whose values the module takes in any shape, as Flatten does.
+
+    No axis of theirs may be moved then: the module was trained on them as they are.
+    """
+    height, width, channels = data.images.shape[1:]
+    if data.has_pixels or height != 1 or min(width, channels) == 1:
+        return False
+    try:
+        with _eval_mode(module), torch.no_grad():
+            _example(torch, module, [(width * channels,)])
+    except ValueError:
+        return False
+    return True
+
+
+def _export(torch: Any, module: Any, shapes: Sequence[Shape], path: Path) -> None:
     options: dict[str, Any] = {}
     # Before torch 2.5 there is no other exporter.
     if "dynamo" in inspect.signature(torch.onnx.export).parameters:
         options["dynamo"] = False
     # Its log would hold the whole graph before an error, and torch's switch for it has no effect.
     silent = mock.patch.object(torch._C, "_jit_onnx_log", create=True)
-    with _eval_mode(module), torch.no_grad(), silent, warnings.catch_warnings():
+    with _exporting, _eval_mode(module), torch.no_grad(), silent, warnings.catch_warnings():
         # torch calls the exporter old, and names Python values that tracing makes constants.
         warnings.simplefilter("ignore")
-        example = _example(torch, module, data)
+        example = _example(torch, module, shapes)
         try:
             torch.onnx.export(module, example, path, **options)
         except RuntimeError as error:
@@ -197,14 +224,14 @@ def _eval_mode(module: Any) -> Iterator[None]:
             part.training = mode
 
 
-def _example(torch: Any, module: Any, data: Dataset) -> Any:
+def _example(torch: Any, module: Any, shapes: Sequence[Shape]) -> Any:
     """Return the first input that the module runs on: a batch of one, all zeros."""
     weights = next(
         (weights for weights in module.parameters() if weights.is_floating_point()), None
     )
     kind = {} if weights is None else {"dtype": weights.dtype, "device": weights.device}
     problems, cause = [], None
-    for shape in _shapes(data):
+    for shape in shapes:
         example = torch.zeros((1, *shape), **kind)
         try:
             module(example)

@@ -224,6 +224,8 @@ class Learner:
                 f"this learner take {size:,}: the file was cut off; bring back a copy of it, or "
                 "delete it to begin with the original network"
             )
+        if self._states is not None:
+            self._states.least_bytes = size
         if self._core.finds_damage:
             warn_of_argument(
                 UserWarning(

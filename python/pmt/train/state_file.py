@@ -24,7 +24,8 @@ class StateFile:
     It is made where it is missing, ``size`` bytes that no state was written to. A FolderBusyError
     says that another process holds the file, a ValueError that it is a device or the like or has
     several names, another OSError that it cannot be there. ``on_trial`` is what its learner says of
-    the state in force; ``trial_goes_on``, what that of the file taken over said.
+    the state in force; ``trial_goes_on``, what that of the file taken over said. A file of fewer
+    than ``least_bytes`` was cut off meanwhile.
     """
 
     _open: ClassVar[WeakValueDictionary[Path, StateFile]] = WeakValueDictionary()
@@ -32,6 +33,7 @@ class StateFile:
     def __init__(self, path: Path, size: int) -> None:
         self.path = path.absolute()
         self.on_trial = self.trial_goes_on = False
+        self.least_bytes = 0
         self._lock: FolderLock | None = None
         self._process = os.getpid()
         real = Path(os.path.realpath(path))
@@ -74,6 +76,9 @@ class StateFile:
         if not self.path.is_file() or _identity(self.path.stat()) != self._file:
             text = f"{_PROBLEM}: the file is gone; open a new learner"
             raise FileNotFoundError(errno.ENOENT, text, str(self.path))
+        if self.path.stat().st_size < self.least_bytes:
+            text = f"{_PROBLEM}: the file was cut off; open a new learner with another file"
+            raise OSError(errno.EIO, text, str(self.path))
         with explaining(_PROBLEM, self.path):
             yield
         # By its name: the core holds the file in a stream of C++, which cannot bring it to disk.
