@@ -76,6 +76,12 @@ def test_axes_of_length_one_may_be_left_out(shape, wanted):
             "left out; got (N, 10, 49)",
         ),
         (
+            np.zeros((49, 10, 6), np.float32),
+            ValueError,
+            "inputs must have shape (N, 49, 10, 6) for this model, where axes of length 1 may be "
+            "left out; got (49, 10, 6); of one input x give x[None]",
+        ),
+        (
             np.full((1, 49, 10, 6), np.inf, np.float32),
             ValueError,
             "inputs hold a value that is not finite: remove or replace it",

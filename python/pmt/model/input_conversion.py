@@ -101,9 +101,12 @@ def inputs_in_shape(inputs: Array, shape: tuple[int, int, int]) -> Array:
     """Return inputs in a network's shape, from which axes of length 1 may differ."""
     own, wanted = ([n for n in sides if n != 1] for sides in (inputs.shape[1:], shape))
     if inputs.ndim < 2 or own != wanted:
+        got = f"(N, {', '.join(map(str, inputs.shape[1:]))})"
+        if [n for n in inputs.shape if n != 1] == wanted:
+            got = f"{inputs.shape}; of one input x give x[None]"
         raise ValueError(
             f"inputs must have shape (N, {', '.join(map(str, shape))}) for this model, where axes "
-            f"of length 1 may be left out; got (N, {', '.join(map(str, inputs.shape[1:]))})"
+            f"of length 1 may be left out; got {got}"
         )
     return np.ascontiguousarray(inputs).reshape(len(inputs), *shape)
 

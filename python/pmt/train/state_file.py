@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import ClassVar
 from weakref import WeakValueDictionary
 
@@ -29,8 +30,13 @@ class StateFile:
     """
 
     _open: ClassVar[WeakValueDictionary[Path, StateFile]] = WeakValueDictionary()
+    _opening: ClassVar[Lock] = Lock()
 
     def __init__(self, path: Path, size: int) -> None:
+        with self._opening:  # of two threads the later one takes the file over
+            self._take(path, size)
+
+    def _take(self, path: Path, size: int) -> None:
         self.path = path.absolute()
         self.on_trial = self.trial_goes_on = False
         self.least_bytes = 0
