@@ -1,6 +1,7 @@
 """Names are there after ``import pmt``: those that a page prints, and the public ones alone."""
 
 import importlib
+import os
 import re
 import subprocess
 import sys
@@ -112,3 +113,34 @@ with lazy._importing:  # of a thread that may wait for this very module
         [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True
     )
     assert (done.stdout, done.stderr) == ("False\n", "")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_child_process_does_not_wait_for_a_thread_of_its_parent():
+    program = """
+import os, signal, threading
+import pmt
+from pmt._util import lazy
+
+held, done = threading.Event(), threading.Event()
+
+def hold():
+    with lazy._importing:
+        held.set()
+        done.wait()
+
+thread = threading.Thread(target=hold)
+thread.start()
+held.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    pmt.PRESETS
+    os._exit(0)
+print(os.waitpid(child, 0)[1])
+done.set()
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True
+    )
+    assert (done.stdout, done.stderr) == ("0\n", "")

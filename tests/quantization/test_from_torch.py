@@ -362,3 +362,11 @@ def test_threads_that_export_wait_for_one_another():
         models = list(pool.map(lambda module: pmt.from_torch(module, TRAIN), modules))
     images = [model.image() for model in models]
     assert images == images[:1] * 4
+
+
+def test_vectors_without_features_are_told():
+    message = (
+        r"^calibration has shape \(64, 12\): images are \(N, H, W, C\); give features=True for"
+    )
+    with pytest.raises(ValueError, match=message):
+        pmt.from_torch(nn.Linear(12, 3), np.zeros((64, 12), np.float32))

@@ -261,3 +261,14 @@ def test_a_change_of_the_object_counts_without_a_new_trainer():
     trainer.estimator.size = 2.0
     assert first != trainer.extensions == {"estimator": full_name(Estimate(2.0))}
     assert pmt.ZOTrainer(**SHORT).extensions == {}
+
+
+def test_the_code_of_a_function_without_source_counts():
+    def loss(body):
+        names = {}
+        exec(f"def loss(logits, targets): return {body}", names)
+        return names["loss"]
+
+    assert full_name(loss("logits - targets")) == full_name(loss("logits - targets"))
+    assert full_name(loss("logits - targets")) != full_name(loss("targets - logits"))
+    assert full_name(loss("(logits - targets) ** 2")) != full_name(loss("(logits - targets) ** 3"))

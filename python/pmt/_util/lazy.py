@@ -1,6 +1,7 @@
 """Names that are imported when they are used, so that ``import pmt`` stays quick."""
 
 import importlib
+import os
 import sys
 from collections.abc import Callable, Collection, Mapping
 from contextlib import nullcontext
@@ -12,6 +13,16 @@ from typing import Any
 # package's: threads that come to a package by several of its modules wait for one another, which
 # one of them is told by an error.
 _importing = RLock()
+
+
+def _renew() -> None:
+    """Give a child process a lock that no thread of its parent holds."""
+    global _importing
+    _importing = RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew)
 
 
 def lazy_names(

@@ -310,6 +310,12 @@ def calibration_inputs(
     if isinstance(calibration, arrays):
         if not getattr(calibration, "ndim", 1) or not len(calibration):  # type: ignore[arg-type]
             raise ValueError("calibration is empty: give some hundred typical inputs, at least 8")
+        shape = tuple(getattr(calibration, "shape", ()))
+        if not features and len(shape) == 2:
+            raise ValueError(
+                f"calibration has shape {shape}: images are (N, H, W, C); give "
+                "features=True for inputs that are no images"
+            )
         inputs = SampleReader("calibration", features, channels_first).batch(calibration)
         calibration = Dataset.unlabeled(inputs, "calibration")
     if not isinstance(calibration, Dataset):

@@ -138,11 +138,10 @@ def _tree(code: CodeType) -> ast.Module | None:
 
 
 def _code(code: CodeType, inner: Callable[[object], object]) -> object:
-    """Return the code of a function: its source, or the instructions of a lambda."""
-    try:
+    """Return the code of a function: its source; the instructions of a lambda or without one."""
+    tree = None
+    with suppress(OSError, TypeError):
         tree = _tree(code)
-    except (OSError, TypeError):
-        return None
     if tree is not None and code.co_name != "<lambda>":
         return ast.unparse(_Bare().visit(tree))
     return (code.co_code, code.co_names, *(inner(one) for one in code.co_consts))
