@@ -187,9 +187,8 @@ _ = formulas.plot()
 # counted instructions: no board was measured, and the paper's other kernels were not built. A step
 # of 14 layers would take 44 seconds, and the paper's 50 epochs of 1,000 images 25 days, three
 # fifths of the time that it prints. The second table also has accuracies, and the plot after it
-# shows the losses over the work. Image by image, as published, the paper's method got worse from
-# the first epoch on here, at both rates, and reverted to the original model; back-propagation has
-# the largest of four rates.
+# shows the losses over the work. As printed, image by image, the paper's method got worse from the
+# first epoch on; in batches, by the released settings, it nears back-propagation.
 
 # %%
 whole = stored("full-model-cost")
