@@ -166,3 +166,11 @@ def test_a_warning_names_the_arguments_as_they_are_typed(tmp_path, monkeypatch, 
     assert capsys.readouterr().err.startswith(
         "pmt: warning: --backtrack has no effect with --no-keep-best; it has one with --keep-best\n"
     )
+
+
+def test_a_run_without_steps_that_got_worse_gets_no_advice_on_its_rate(tmp_path, capsys):
+    command = "train fashion_mnist_dscnn --data bundled --method preparation_only --limit 20"
+    assert main([*command.split(), "--out", str(tmp_path / "run")]) == 0
+    (line,) = (line for line in capsys.readouterr().err.splitlines() if "worse" in line)
+    assert line.startswith("pmt: warning: training has made the model worse: accuracy 0.9320 -> ")
+    assert line.endswith(" on the 1,000 images that are watched")

@@ -197,16 +197,14 @@ class Divergence(Observer):
         if not found:
             return
         options = run.trainer.options
-        remedy = ", and keep_best=True keeps the best state"
+        rate = options.learning_rate  # 0 where nothing is trained by steps
+        remedies = [f"a learning_rate below {rate:g} may help"] if rate else []
         if getattr(options, "keep_best", False):
-            remedy = ", and held_out=..., images with class labels, keeps the best state"
-        elif not run.trainer.chooses_state:
-            remedy = ""
-        warnings.warn(
-            f"training has made the model worse: {found}; a learning_rate below "
-            f"{options.learning_rate:g} may help{remedy}",
-            stacklevel=_STACK,
-        )
+            remedies.append("held_out=..., images with class labels, keeps the best state")
+        elif run.trainer.chooses_state:
+            remedies.append("keep_best=True keeps the best state")
+        advice = f"; {', and '.join(remedies)}" if remedies else ""
+        warnings.warn(f"training has made the model worse: {found}{advice}", stacklevel=_STACK)
 
     def found(self) -> str:
         """Return how the last scores are worse; empty where they are not, or not clearly.
