@@ -51,7 +51,7 @@ struct Flash {
     if (left == 0) return false;
     return !fails && !protects;
   }
-  // What a cut, or a bit that flipped, has left of a write: its bytes, then ones.
+  // A write that a cut, or a bit that flipped, has left: its bytes, then ones.
   static bool is_torn(const Bytes& bytes, size_t at, size_t count) {
     return std::find(bytes.begin() + at, bytes.begin() + at + count, 0xFF) != bytes.begin() + at + count;
   }

@@ -1,4 +1,4 @@
-// What a table of kernels has of each op, in a header of its own: only tables depend on the ops that are linked.
+// The functions of ops in a table of kernels, in a header of its own: only tables depend on the ops that are linked.
 #pragma once
 
 #include "core/base/linked/ops.hpp"

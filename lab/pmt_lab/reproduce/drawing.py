@@ -62,7 +62,7 @@ def draw_sheet(
     for label, title in zip(ax.get_yticklabels(), shown, strict=True):
         if title in published:
             label.set(color=COLORS["blue"], style="italic")
-    ax.tick_params(length=0)
+    ax.tick_params(length=0, labelsize=SMALL)
     ax.spines[:].set_visible(False)
     return ax
 

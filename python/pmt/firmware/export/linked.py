@@ -47,7 +47,7 @@ class LinkedParts:
 
 def _header(constant: str) -> bytes:
     return (
-        "// What this model and its options use is linked, and no more.\n#pragma once\n\n"
+        "// The parts that this model and its options use are linked.\n#pragma once\n\n"
         f"#include <cstdint>\n\nnamespace pmt::linked {{\nconstexpr {constant};\n}}\n"
     ).encode()
 
