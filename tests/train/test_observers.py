@@ -10,7 +10,7 @@ from toy_trainer import HEAD, Toy
 
 import pmt
 from pmt.model import ImageScores
-from pmt.train.prepare.preparation import Phase
+from pmt.train.prepare.preparation import Phase, PhaseWork
 from pmt.train.run.head import Refit
 from pmt.train.run.keep_best import FEW, KeepBest
 from pmt.train.run.loop import stepper_state
@@ -130,9 +130,20 @@ def test_refit_begins_with_the_head_before_its_first_training(tmp_path):
     # An alternative that is not kept changes nothing.
     refit.before_phase(run(model=model), Phase("head_alone", 0, lambda *_: None, True))
     refit.after_state(run(model=model), State("head_alone", {}, {}, better=False))
-    copied(refit, Refit())._give_start(model)
-    assert (model.core.weights(HEAD) == before).all()
-    assert (model.core.weight_scales(HEAD) == scales).all()
+    seen = []
+
+    def solve_head(given, *_):
+        seen.append((np.array(given.core.weights(HEAD)), given.core.weight_scales(HEAD)))
+        return PhaseWork(5)
+
+    solved = SimpleNamespace(phases=[{"phase": "head", "head_strength": 2.0}])
+    trainer = SimpleNamespace(preparation=SimpleNamespace(solve_head=solve_head))
+    again = copied(refit, Refit()).solve_again(
+        run(model=model, history=solved, trainer=trainer), []
+    )
+    assert again == 5
+    assert (seen[0][0] == before).all()
+    assert (seen[0][1] == scales).all()
 
 
 @pytest.mark.parametrize("record", [{}, {"phase": "head", "best": False}])

@@ -316,6 +316,7 @@ _READ_WITH: tuple[tuple[tuple[str, ...], _Choices], ...] = (
     (("diversity",), {"loss": ("entropy",)}),
     (("bias_rate", "mu_bias", "separate_biases"), {"train_bias": (True,)}),
     (("held_out_share", "backtrack"), {"keep_best": (True,)}),
+    (("cross_fit",), {"preparation": ("head", "align+head", "input+align+head")}),
 )
 
 

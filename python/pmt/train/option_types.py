@@ -45,6 +45,7 @@ class OptionArguments(TypedDict, total=False):
     align_images: int
     align_windows: bool
     align_reliability: bool
+    cross_fit: bool
     keep_best: bool
     held_out_share: float
     backtrack: bool

@@ -27,6 +27,7 @@ from pmt.train.prepare.preparation import (
     ALIGN_WINDOWS,
     PREPARATION,
 )
+from pmt.train.run.head import CROSS_FIT
 from pmt.train.run.keep_best import BACKTRACK, HELD_OUT_SHARE, KEEP_BEST
 from pmt.train.schedule import BATCH, EPOCHS, FINAL_LEARNING_RATE, LAYERS, LEARNING_RATES, MACS
 
@@ -153,6 +154,7 @@ class TrainingOptions(Options):
     align_images: int = ALIGN_IMAGES(1000)
     align_windows: bool = ALIGN_WINDOWS(True)
     align_reliability: bool = ALIGN_RELIABILITY(True)
+    cross_fit: bool = CROSS_FIT(False)
     keep_best: bool = KEEP_BEST(True)
     held_out_share: float = HELD_OUT_SHARE(0.2)
     backtrack: bool = BACKTRACK(True)

@@ -27,8 +27,10 @@ from pmt.model.seen_images import seen_images, warning_of_seen
 from pmt.train.costs.work import Cost
 from pmt.train.leaks import check_apart, warning_of_copies
 from pmt.train.losses import reads_labels
+from pmt.train.prepare.linear_head import head_macs
 from pmt.train.prepare.preparation import Preparation
 from pmt.train.run.folder import RunFolder
+from pmt.train.run.head import PARTS
 from pmt.train.run.keep_best import Images, held_out_indices
 from pmt.train.run.loop import Run
 from pmt.train.run.observers import Progress, check_progress, checked_callbacks
@@ -185,9 +187,18 @@ class Trainer(ABC):
     def schedule(self, model: Model, samples: int, *, pixels: bool = True) -> Schedule:
         """Return the schedule of a run on this many samples: pixels of images, or other inputs."""
         samples = checked_integer("samples", samples)
-        macs = self.cost(model).macs if self.options.macs > 0 else None
+        macs = None
+        if self.options.macs > 0:
+            macs = self.cost(model).macs + self._cross_fit_macs(model, samples)
         before = self.preparation.cost(model, samples, pixels=pixels).macs
         return Schedule(self.options, samples, macs, before)
+
+    def _cross_fit_macs(self, model: Model, samples: int) -> int:
+        """Count a step's share of the heads that are solved anew in an epoch, at least."""
+        if not getattr(self.options, "cross_fit", False) or not self.preparation.trains_head(model):
+            return 0
+        of_an_epoch = (PARTS + 1) * head_macs(model, samples)
+        return -(-of_an_epoch // max(1, samples // self.options.batch))
 
     def schedule_on(self, model: Model, data: Dataset) -> Schedule:
         """Return the schedule of :meth:`fit` on a data set, of which a part may be held out."""

@@ -11,6 +11,7 @@ from pmt.train.prepare.preparation import (
     ALIGN_WINDOWS,
     PREPARATION,
 )
+from pmt.train.run.head import CROSS_FIT
 from pmt.train.run.keep_best import HELD_OUT_SHARE, KEEP_BEST
 from pmt.train.schedule import (
     BATCH,
@@ -84,6 +85,7 @@ class BackpropOptions(Options):
     align_images: int = ALIGN_IMAGES(1000)
     align_windows: bool = ALIGN_WINDOWS(True)
     align_reliability: bool = ALIGN_RELIABILITY(True)
+    cross_fit: bool = CROSS_FIT(False)
     keep_best: bool = KEEP_BEST(False)
     held_out_share: float = HELD_OUT_SHARE(0.2)
 
@@ -97,6 +99,11 @@ class BackpropOptions(Options):
             raise ValueError(
                 "keep_best=True does not go with arithmetic='float32': a .pmt holds no float "
                 "network; use arithmetic='int8', or keep_best=False, which ends with the last step"
+            )
+        if self.cross_fit and (self.arithmetic == "float32" or self.rounding == "shadow"):
+            raise ValueError(
+                "cross_fit=True solves the head in int8, and float32 copies of it do not follow: "
+                "use arithmetic='int8' and another rounding than 'shadow', or cross_fit=False"
             )
 
 

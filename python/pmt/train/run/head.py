@@ -1,4 +1,4 @@
-"""The head of a run: judged by cross-validation, and trained once more on all images.
+"""The head of a run: judged by cross-validation, solved anew for its steps, and in the end.
 
 A dozen held-out images decide by chance whether a head that some fifty others trained is kept.
 """
@@ -6,25 +6,38 @@ A dozen held-out images decide by chance whether a head that some fifty others t
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from pmt._util.arrays import Array, DoubleArray
+from pmt._util.arrays import Array, DoubleArray, Int64Array
+from pmt._util.text import counted
 from pmt.callbacks import PhaseEnd
 from pmt.datasets import Dataset
-from pmt.model import ImageScores, Model
+from pmt.model import ImageScores
 from pmt.protocol.copies import first_of_copies, units_of
 from pmt.protocol.stratification import folds
+from pmt.train.option_fields import option
 from pmt.train.prepare.linear_head import head_op
 from pmt.train.prepare.preparation import HEADS, Phase
 from pmt.train.run.keep_best import ERRORS, BestState
+from pmt.train.run.metrics import StateRecord
 from pmt.train.run.observers import Arrays, Observer, State, figures_of
+from pmt.train.schedule import Schedule
 
 if TYPE_CHECKING:
     from pmt.train.run.loop import Run
 
 _FOLDS = (3, 10)  # at least, at most
+PARTS = 2  # of an epoch, each with a head that has not seen its images
+
+CROSS_FIT = partial(
+    option,
+    help="where the {preparation} solves the head, solve it anew for each half of an epoch on the "
+    "images of the other half: by a head that fits its own images they have hardly a loss to learn "
+    "from, as with many new classes",
+)
 
 
 class CrossValidation(Observer):
@@ -91,14 +104,10 @@ class CrossValidation(Observer):
         return ImageScores(losses[self.places], correct[self.places])
 
 
-class Refit(Observer):
-    """Solves the head alone once more in the best state, now on the held-out images too.
+class HeadStart(Observer):
+    """Keeps the head that the solved one was held to, to solve it again from there."""
 
-    These are no longer needed for the choice, and a head gains by every image. It is held to the
-    same old head as the first time, as strongly. Where solving the head did no good, it stays.
-    """
-
-    arrays = ("head_start_weights", "head_start_bias", "head_start_scales")
+    arrays: tuple[str, ...] = ("head_start_weights", "head_start_bias", "head_start_scales")
 
     def __init__(self) -> None:
         self._start: dict[str, Array] = {}  # the head before it was solved
@@ -110,24 +119,52 @@ class Refit(Observer):
             head = head_op(run.model)
             core = run.model.core
             found = (core.weights(head), core.bias(head), core.weight_scales(head))
-            self._tried = dict(zip(self.arrays, map(np.array, found), strict=True))
+            self._tried = dict(zip(HeadStart.arrays, map(np.array, found), strict=True))
 
     def after_state(self, run: Run, state: State) -> None:
-        """Keep the head that the best one was solved from."""
-        if state.name in HEADS and state.better:
+        """Keep the head that the solved one was held to, if that is not dropped."""
+        if state.name in HEADS and state.better is not False:
             self._start = self._tried
+
+    def solve_again(self, run: Run, data: Dataset) -> int:
+        """Solve the head of the run's model again, as strongly; return the multiply-accumulates."""
+        if self._start:
+            weights, bias, scales = (self._start[name] for name in HeadStart.arrays)
+            run.model.core.set_parameters(head_op(run.model), weights, bias)
+            run.model.core.set_weight_scales(head_op(run.model), scales)
+        strength = self.solved(run)[-1]["head_strength"]
+        return run.trainer.preparation.solve_head(run.model, data, strength).macs
+
+    @staticmethod
+    def solved(run: Run) -> list[StateRecord]:
+        """Return the records of the phases that solved the head to its good."""
+        phases = [r for r in run.history.phases if r.get("phase") in HEADS]
+        return cast("list[StateRecord]", [r for r in phases if r.get("best", True)])
+
+    def state(self) -> dict[str, Array]:
+        """Return the head that was taken in."""
+        return dict(self._start)
+
+    def load_state(self, state: Arrays) -> None:
+        """Restore the head that was taken in."""
+        self._start = {name: state[name] for name in HeadStart.arrays if name in state}
+
+
+class Refit(HeadStart):
+    """Solves the head alone once more in the best state, now on the held-out images too.
+
+    These are no longer needed for the choice, and a head gains by every image. It is held to the
+    same old head as the first time, as strongly. Where solving the head did no good, it stays.
+    """
 
     def end(self, run: Run) -> None:
         """Solve the head once."""
-        solved = [r for r in run.history.phases if r.get("phase") in HEADS and r.get("best")]
-        if not solved or run.history.refit is not None:
+        if not self.solved(run) or run.history.refit is not None:
             return
         start = time.monotonic()
         run.go_back()
-        preparation, data = run.trainer.preparation, run.images.data
         # A run that was killed after the model was written has the head already: it gets the same.
-        self._give_start(run.model)
-        macs = preparation.solve_head(run.model, data, solved[-1]["head_strength"]).macs
+        macs = self.solve_again(run, run.images.data)
         seconds = time.monotonic() - start
         refit = {
             "kind": "refit",
@@ -140,16 +177,69 @@ class Refit(Observer):
         run.record(refit)
         run.tell(PhaseEnd(run.step, run.schedule.steps, refit))
 
-    def _give_start(self, model: Model) -> None:
-        if self._start:
-            weights, bias, scales = (self._start[name] for name in self.arrays)
-            model.core.set_parameters(head_op(model), weights, bias)
-            model.core.set_weight_scales(head_op(model), scales)
+
+class CrossFit(HeadStart):
+    """Solves the head anew for each part of an epoch, on the images of the other parts.
+
+    A head that fits its own images leaves them hardly a loss, and the layers before it nothing to
+    learn. By a head that has not seen them, their loss is that of new images. A state has its head
+    solved on all training images.
+    """
+
+    arrays = (*HeadStart.arrays, "cross_fit")
+
+    def __init__(self, schedule: Schedule) -> None:
+        super().__init__()
+        if schedule.steps_per_epoch < PARTS:
+            raise ValueError(
+                f"cross_fit=True takes the halves of an epoch in turn: batch="
+                f"{schedule.options.batch} leaves one step for "
+                f"{counted(schedule.samples, 'training image')}; use a smaller batch, or "
+                "cross_fit=False"
+            )
+        self._macs, self._seconds = 0, 0.0  # of the work that no state has yet
+        self._last = (-1, 0)  # steps before the last head, and whether that was a state's
+
+    def before_step(self, run: Run) -> None:
+        """Solve the head for the part that begins with this step."""
+        steps = run.schedule.steps_per_epoch
+        epoch, place = divmod(run.step, steps)
+        parts = [i * PARTS // steps for i in range(steps)]
+        if place == parts.index(parts[place]):
+            own = [run.schedule.indices(epoch * steps + i) for i in _places(parts, parts[place])]
+            self._solve(run, np.setdiff1d(np.arange(len(run.data)), own), (run.step, 0))
+
+    def before_state(self, run: Run) -> None:
+        """Solve the head on all training images."""
+        self._solve(run, np.arange(len(run.data)), (run.step, 1))
+
+    def _solve(self, run: Run, images: Int64Array, place: tuple[int, int]) -> None:
+        """Solve the head, unless an interrupted run had done so at this place."""
+        if not self.solved(run) or place == self._last:
+            return
+        start = time.monotonic()
+        self._macs += self.solve_again(run, run.data.subset(images))
+        run.renew_stepper()
+        self._last = place
+        self._seconds += time.monotonic() - start
+
+    def judge(self, run: Run, state: State) -> None:
+        """Count the work that led to a state."""
+        state.seconds += self._seconds
+        state.macs += self._macs
+        self._seconds, self._macs = 0.0, 0
 
     def state(self) -> dict[str, Array]:
-        """Return the head that was taken in."""
-        return dict(self._start)
+        """Return the head that was taken in, the last one's place, and the work of no state yet."""
+        return {**super().state(), "cross_fit": np.array([self._macs, *self._last])}
 
     def load_state(self, state: Arrays) -> None:
-        """Restore the head that was taken in."""
-        self._start = {name: state[name] for name in self.arrays if name in state}
+        """Restore what :meth:`state` returned."""
+        super().load_state(state)
+        if "cross_fit" in state:
+            self._macs, *last = (int(value) for value in state["cross_fit"])
+            self._last = (last[0], last[1])
+
+
+def _places(parts: list[int], part: int) -> list[int]:
+    return [place for place, one in enumerate(parts) if one == part]

@@ -24,7 +24,7 @@ from pmt.model import ImageScores, Model
 from pmt.model.layers import copy_parameters
 from pmt.train.prepare.preparation import HEADS, Phase, PhaseWork
 from pmt.train.run.folder import RunFolder
-from pmt.train.run.head import CrossValidation, Refit
+from pmt.train.run.head import CrossFit, CrossValidation, Refit
 from pmt.train.run.keep_best import (
     FEW,
     RATE_CUT,
@@ -86,9 +86,10 @@ class Run:
         self.history = RunHistory(trainer.cost(model))
         self.store = MemoryStore() if folder is None else FolderStore(folder)
         reports: list[Observer] = [Callbacks(callbacks), ShownProgress(progress), self.store]
-        self.observers = (
-            [*self._judges(), *reports] if self.keeps_best else [*reports, Divergence()]
-        )
+        judges = self._judges() if self.keeps_best else []
+        self.observers = [*self._head_fits(), *judges, *reports]
+        if not self.keeps_best:
+            self.observers.append(Divergence())
 
     @property
     def keeps_best(self) -> bool:
@@ -98,6 +99,12 @@ class Run:
     @property
     def _place(self) -> str:
         return str(self.store.folder.path) if self.store.folder else "a run in memory"
+
+    def _head_fits(self) -> list[Observer]:
+        """Return who solves the head anew for the steps, if the run is to have it so."""
+        wanted = getattr(self.trainer.options, "cross_fit", False)
+        heads = any(phase.name in HEADS for phase in self.phases)
+        return [CrossFit(self.schedule)] if wanted and heads else []
 
     def _judges(self) -> list[Observer]:
         """Return who judges the states on held-out images, the judge of the head first."""
@@ -221,6 +228,12 @@ class Run:
         self.stepper = self.trainer.stepper(self.model, len(self.data))
         self.first = self.step
 
+    def renew_stepper(self) -> None:
+        """Let the stepper, in its state, go on from a model that was changed beside it."""
+        state = self.stepper.state()
+        self._make_stepper()
+        self.stepper.load_state(state)
+
     def _prepare(self) -> None:
         """Measure the original model, and prepare it."""
         self.original = self.model.copy()
@@ -267,6 +280,8 @@ class Run:
         return state
 
     def _one_step(self) -> None:
+        for observer in self.observers:
+            observer.before_step(self)
         start = time.monotonic()
         indices = self.schedule.indices(self.step)
         result = self.stepper.step(
@@ -314,6 +329,8 @@ class Run:
 
     def _finish_epoch(self) -> None:
         """Measure, judge and record the epoch; keep the state, or take it back."""
+        for observer in self.observers:
+            observer.before_state(self)
         state = self._judged("epoch")
         record = {
             "kind": "epoch",
@@ -323,7 +340,7 @@ class Run:
             **state.figures,
             **_verdict(state),
             **({"taken_back": True} if state.worse else {}),
-            **self.history.totals(),
+            **self.history.totals(state.seconds, state.macs),
         }
         self.record(record)
         if state.worse:
@@ -419,5 +436,5 @@ def _verdict(state: State) -> dict[str, bool]:
 
 def stepper_state(state: Arrays) -> dict[str, npt.NDArray[Any]]:
     """Return those arrays of a checkpoint that are the stepper's, not the observers'."""
-    others = {*Divergence.arrays, *KeepBest.arrays, *Refit.arrays}
+    others = {*Divergence.arrays, *KeepBest.arrays, *Refit.arrays, *CrossFit.arrays}
     return {name: array for name, array in state.items() if name not in others}

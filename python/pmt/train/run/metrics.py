@@ -94,6 +94,7 @@ class RunHistory:
             self._macs = record["macs"]
             self._seconds = record["seconds"]
         elif record["kind"] == "epoch":
+            self._macs, self._seconds = record["macs"], record["seconds"]
             self.recorded_to = record["step"] + 1
             self._epoch = []
 

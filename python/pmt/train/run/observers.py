@@ -83,6 +83,12 @@ class Observer:
     def begin(self, run: Run) -> None:
         """Called after the preparation, before the first step that is taken now."""
 
+    def before_step(self, run: Run) -> None:
+        """Called before a step."""
+
+    def before_state(self, run: Run) -> None:
+        """Called at the end of an epoch, before the model is measured."""
+
     def after_step(self, run: Run, record: dict[str, Any]) -> None:
         """Called after a step, and the epoch that it may have ended."""
 

@@ -1,0 +1,140 @@
+"""Steps by heads that have not seen their images."""
+
+import numpy as np
+import pytest
+from interruptions import cut_and_resumed
+
+import pmt
+from pmt.methods import trainer as trainer_of
+from pmt.train.prepare.linear_head import head_op, solve_head
+from pmt.train.stepper import CoreStepper
+
+MODEL = "fashion_mnist_dscnn"
+SHORT = {"layers": "B1,head", "queries": 2, "batch": 10, "preparation": "head"}
+
+
+def noisy(count, split="train", seed=0):
+    images = pmt.datasets.bundled(split).take(count)
+    return pmt.corruptions.corrupt(images, "gaussian_noise", 5, seed=seed)
+
+
+def head_of(model):
+    op = head_op(model)
+    return np.array(model.core.weights(op)), np.array(model.core.weight_scales(op))
+
+
+def is_equal(head, other):
+    return all((a == b).all() for a, b in zip(head, other, strict=True))
+
+
+def test_the_head_of_each_half_is_solved_on_the_other_half():
+    model, data, heads = pmt.load(MODEL), noisy(60), []
+    start = model.copy()
+    trainer = pmt.ZOTrainer(**SHORT, keep_best=False, epochs=1, cross_fit=True, head_rate=1e-9)
+    schedule = trainer.schedule(model, 60)
+    trainer.fit(model, data, progress=lambda *_: heads.append(head_of(model)))
+    assert [is_equal(heads[0], head) for head in heads] == [True] * 3 + [False] * 3
+    # After the last step the epoch has ended, with a head of all images.
+    assert [is_equal(heads[3], head) for head in heads] == [False] * 3 + [True] * 2 + [False]
+    whole = start.copy()
+    strength = solve_head(whole, data).strength
+    halves = [[schedule.indices(i) for i in part] for part in (range(3), range(3, 6))]
+    halves = [np.sort(np.concatenate(half)) for half in halves]
+    assert sorted([*halves[0], *halves[1]]) == list(range(60))
+    first = start.copy()  # its other layers are those of the first step
+    solve_head(first, data.subset(halves[1]), strength=strength)
+    assert is_equal(heads[0], head_of(first))
+
+
+def test_a_state_has_its_head_solved_on_all_images():
+    model, data = pmt.load(MODEL), noisy(60)
+    before = head_of(model)
+    trainer = pmt.ZOTrainer(**SHORT, keep_best=False, epochs=2, cross_fit=True)
+    result = trainer.fit(model, data, progress=False)
+    again = model.copy()
+    again.core.set_parameters(head_op(model), before[0], pmt.load(MODEL).core.bias(head_op(model)))
+    again.core.set_weight_scales(head_op(model), before[1])
+    solve_head(again, data, strength=result.phases[-1]["head_strength"])
+    assert again.image() == model.image()
+
+
+def test_a_head_that_fits_its_own_images_hides_their_loss_no_longer():
+    data, losses = noisy(60), []
+    for cross_fit in (False, True):
+        trainer = pmt.ZOTrainer(**SHORT, keep_best=False, epochs=1, cross_fit=cross_fit)
+        losses.append(trainer.fit(pmt.load(MODEL), data, progress=False).epochs[0]["train_loss"])
+    assert losses == pytest.approx([0.2377, 0.6752], abs=1e-4)
+
+
+def test_an_interrupted_run_goes_on_with_the_same_bytes(tmp_path):
+    data, valid = noisy(150), noisy(50, "test", seed=1)
+    trainer = pmt.ZOTrainer(**SHORT, epochs=2, cross_fit=True)
+    whole = trainer.fit(pmt.load(MODEL), data, valid=valid, progress=False)
+    resumed = cut_and_resumed(trainer, pmt.load(MODEL), data, valid, tmp_path / "cut")
+    assert resumed.model.image() == whole.model.image()
+    assert [r["macs"] for r in resumed.epochs] == [r["macs"] for r in whole.epochs]
+
+
+def test_the_work_of_the_heads_is_counted_and_fits_the_budget():
+    macs = []
+    for cross_fit in (False, True):
+        trainer = pmt.ZOTrainer(**SHORT, macs=6 * 10**9, cross_fit=cross_fit)
+        result = trainer.fit(pmt.load(MODEL), noisy(150), progress=False)
+        # A budget plans without the choice of the head's strength, which the record names.
+        spent = result.epochs[-1]["macs"] - result.phases[-1]["head_choice_macs"]
+        macs.append((result.epochs[-1]["epoch"], spent))
+    assert macs == [(3.75, 5_924_071_200), (2.75, 5_604_990_240)]
+
+
+@pytest.mark.parametrize("at", [0, 1, 7, 8, 14, 15])
+def test_a_step_that_is_interrupted_is_taken_by_the_same_head(tmp_path, monkeypatch, at):
+    data = noisy(150)
+    trainer = pmt.ZOTrainer(**SHORT, keep_best=False, epochs=2, cross_fit=True)
+    whole = trainer.fit(pmt.load(MODEL), data, progress=False)
+    step = CoreStepper.step
+
+    def interrupted(self, images, labels, number, rate):
+        if number == at:
+            raise KeyboardInterrupt
+        return step(self, images, labels, number, rate)
+
+    monkeypatch.setattr(CoreStepper, "step", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        trainer.fit(pmt.load(MODEL), data, progress=False, out=tmp_path / "run")
+    monkeypatch.undo()
+    resumed = trainer.fit(pmt.load(MODEL), data, progress=False, out=tmp_path / "run")
+    assert resumed.model.image() == whole.model.image()
+    assert [r["macs"] for r in resumed.epochs] == [r["macs"] for r in whole.epochs]
+
+
+def test_an_epoch_of_one_step_has_no_halves():
+    message = (
+        "^cross_fit=True takes the halves of an epoch in turn: batch=10 leaves one step for 19 "
+        "training images; use a smaller batch, or cross_fit=False$"
+    )
+    with pytest.raises(ValueError, match=message):
+        pmt.ZOTrainer(**SHORT, keep_best=False, cross_fit=True).fit(pmt.load(MODEL), noisy(19))
+
+
+@pytest.mark.parametrize("changes", [{"preparation": "none"}, {"layers": "B1"}])
+def test_without_a_solved_head_it_changes_nothing(changes):
+    images = []
+    for cross_fit in (False, True):
+        options = pmt.preset("default", **{**SHORT, "epochs": 1, "cross_fit": cross_fit, **changes})
+        result = pmt.ZOTrainer(options).fit(pmt.load(MODEL), noisy(60), progress=False)
+        images.append(result.model.image())
+    assert images[0] == images[1]
+
+
+def test_back_propagation_takes_such_steps_in_int8_alone():
+    pytest.importorskip("torch")
+    losses = []
+    for cross_fit in (False, True):
+        options = {"layers": "B1,head", "preparation": "head", "batch": 10, "epochs": 1}
+        trainer = trainer_of("bp_int8", **options, cross_fit=cross_fit)
+        result = trainer.fit(pmt.load(MODEL), noisy(60), progress=False)
+        losses.append(result.epochs[0]["train_loss"])
+    assert losses == pytest.approx([0.2471, 0.7153], abs=1e-4)
+    for changes in ({"arithmetic": "float32"}, {"rounding": "shadow"}):
+        with pytest.raises(ValueError, match=r"^cross_fit=True solves the head in int8, and float"):
+            trainer_of("bp_int8", cross_fit=True, **changes)
