@@ -146,6 +146,21 @@ def test_float_networks(name, tmp_path):
     np.testing.assert_allclose(found, expected, atol=1e-4, rtol=1e-4)
 
 
+def test_an_order_that_is_given_is_taken(tmp_path):
+    path, inputs, _ = drawn("flattened window", tmp_path)
+    graph = float_importer.read(path, order="NCW")
+    assert graph.tensors[0].shape == (1, 40, 6)
+    ready = stored(inputs, "NCW", (1, 40, 6))
+    found = float_activations(graph, ready)[graph.output].reshape(len(inputs), -1)
+    np.testing.assert_allclose(found, run(path, inputs), atol=1e-4, rtol=1e-4)
+    with pytest.raises(ValueError, match=r"^order='NCWH' is unknown; did you mean 'NCW'\?$"):
+        float_importer.read(path, order="NCWH")
+    with pytest.raises(
+        ValueError, match=r"the input 'x' has shape \(1, 6, 40\): order='NHWC' is of other axes"
+    ):
+        float_importer.read(path, order="NHWC")
+
+
 @pytest.mark.parametrize("name", NETWORKS)
 def test_they_are_quantized_and_classify_alike(name, tmp_path):
     path, inputs, order = drawn(name, tmp_path)

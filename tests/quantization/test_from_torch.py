@@ -343,17 +343,117 @@ def test_arguments_of_a_wrong_type(given, message):
         quantize_model(network(), "bundled")  # type: ignore[arg-type]
 
 
+class Items(torch.utils.data.Dataset):
+    """Inputs as they are, each with the label 0."""
+
+    def __init__(self, inputs: Any) -> None:
+        self.inputs = inputs
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def __getitem__(self, index: int) -> Any:
+        return self.inputs[index], 0
+
+
 @pytest.mark.parametrize("size", [(32, 3), (3, 32), (8, 8)])
-@pytest.mark.parametrize("as_tensor", [False, True])
-def test_a_network_that_flattens_windows_takes_an_array_as_it_is(size, as_tensor):
+@pytest.mark.parametrize(
+    "given",
+    [
+        np.asarray,
+        torch.from_numpy,
+        lambda windows: Dataset.from_arrays(windows, np.zeros(64, int)),
+        Items,
+        lambda windows: Items(torch.from_numpy(windows)),
+        lambda windows: torch.utils.data.DataLoader(Items(windows), batch_size=24),
+    ],
+    ids=["array", "tensor", "data set", "Dataset of arrays", "Dataset of tensors", "DataLoader"],
+)
+def test_a_network_that_flattens_windows_takes_them_as_they_are(size, given):
     torch.manual_seed(0)
     module = nn.Sequential(nn.Flatten(), nn.Linear(size[0] * size[1], 5))
     windows = np.random.default_rng(0).normal(size=(64, *size)).astype(np.float32)
-    given = torch.from_numpy(windows) if as_tensor else windows
-    model = pmt.from_torch(module, given, features=True)
+    model = pmt.from_torch(module, given(windows), features=True)
     assert model.input_shape == (1, *size)
     with torch.no_grad():
         check_close(model.logits(windows), module(torch.from_numpy(windows)).numpy())
+
+
+class Written(nn.Module):
+    """A head whose forward is given."""
+
+    def __init__(self, forward: Any, values: int = 36) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.head, self.written = nn.Linear(values, 5), forward
+
+    def forward(self, x: Any) -> Any:
+        return self.written(self.head, x)
+
+
+INPUTS = torch.randn(16, 12, 1, 3, generator=torch.Generator().manual_seed(0))
+MAPS = torch.randn(16, 12, 5, 3, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.mark.parametrize(
+    ("module", "inputs", "shape"),
+    [
+        (nn.Sequential(nn.Flatten(), nn.Linear(36, 5)), INPUTS, (1, 3, 12)),
+        (nn.Sequential(nn.Flatten(), nn.Linear(180, 5)), MAPS, (5, 3, 12)),
+        (Written(lambda head, x: head(x.mean(-1)), 12), MAPS[:, :, 0], (1, 3, 12)),
+        (nn.Conv2d(12, 5, 1), MAPS, (5, 3, 12)),
+        (Written(lambda head, x: {"logits": head(x.flatten(1))}), INPUTS, (1, 3, 12)),
+        (Written(lambda head, x: head(x.view(1, -1))), INPUTS, (1, 3, 12)),
+        (Written(lambda head, x: head(x.flatten(1)).squeeze()), INPUTS, (1, 3, 12)),
+    ],
+    ids=["flat windows", "flat maps", "mean", "map", "dict", "batch of one", "squeeze"],
+)
+def test_tensors_have_channels_first(module, inputs, shape):
+    model = pmt.from_torch(module, inputs, features=True)
+    assert model.input_shape == shape
+    with torch.no_grad():
+        outputs = [module(one[None]) for one in inputs]
+    outputs = [one["logits"] if isinstance(one, dict) else one for one in outputs]
+    expected = np.stack([np.moveaxis(one.numpy(), min(1, one.ndim - 1), -1) for one in outputs])
+    found = model.logits(np.moveaxis(inputs.numpy(), 1, -1).reshape(16, *shape))
+    check_close(found.reshape(16, -1), expected.reshape(16, -1))
+
+
+WRITTEN = (
+    "; let its forward treat each input by itself, by x.flatten(1) instead of x.view(1, -1), "
+    "without x.shape[0] in arithmetic, means over the batch or branches on values"
+)
+
+
+@pytest.mark.parametrize(
+    ("forward", "told"),
+    [
+        (lambda head, x: head(x.flatten(1)) * x.shape[0],
+         "differ by up to 13.1, and the largest is 14.9"),
+        (lambda head, x: (head(x.flatten(1)) * x.shape[0]).softmax(-1),
+         "differ by up to 0.636, and the largest is 0.973"),
+        (lambda head, x: head(x.flatten(1)) if x.min() == 0.0 else head(x.flatten(1) + 1.0),
+         "differ by up to 1.17, and the largest is 2.07"),
+        (lambda head, x: head(x.flatten(1)).mean(0, keepdim=True), "have shape (1, 5)"),
+    ],
+    ids=["size", "size before a softmax", "branch", "mean"],
+)  # fmt: skip
+def test_outputs_that_depend_on_the_batch_or_on_a_branch_are_refused(forward, told):
+    message = (
+        "module: the outputs of Written for 8 inputs of calibration in one batch are not those of "
+        f"one at a time, with which it was exported: they {told}{WRITTEN}"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        pmt.from_torch(Written(forward), INPUTS, features=True)
+
+
+def test_pixels_and_half_precision_pass_the_comparison_with_the_module():
+    module = network(3).half()
+    colored = np.repeat(TRAIN.images, 3, axis=3)
+    model = pmt.from_torch(module, colored, input_mean=(120.0, 100.0, 80.0), input_std=50.0)
+    check_close(
+        model.logits(colored), logits_of(module.float(), colored, (120.0, 100.0, 80.0), 50.0)
+    )
 
 
 def test_threads_that_export_wait_for_one_another():

@@ -1,10 +1,13 @@
 """Runs with other estimators, optimizers and losses of a user's own are told apart."""
 
 import os
+import re
 import subprocess
 import sys
 import threading
+from collections import deque
 from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property, partial
 
 import numpy as np
@@ -14,7 +17,7 @@ from toy_trainer import Stop, data, stop_at
 
 import pmt
 from pmt.errors import OtherRunError
-from pmt.train.extension_names import full_name
+from pmt.train.extension_names import full_name, kept_names
 
 SHORT = {"batch": 4, "epochs": 1, "preparation": "none", "layers": "head"}
 
@@ -152,7 +155,7 @@ def logging(factor=1.0):
     def loss(logits, labels):
         nonlocal count
         count += 1
-        log.append(count)
+        _ = log.append(count)
         seen.setdefault("all", []).append(count)
         kinds.add(count % 3)
         table[0] += 1
@@ -161,11 +164,38 @@ def logging(factor=1.0):
     return loss
 
 
-def test_what_a_function_changes_itself_is_no_parameter():
+def both(factor=1.0):
+    """A loss whose parameter and log are in one dict, which another function writes to."""
+    held = {"factor": factor, "log": []}
+
+    def write(value):
+        held["log"].append(value)
+
+    def loss(logits, labels):
+        write(len(logits))
+        return held["factor"] * (logits**2).mean(-1)
+
+    return loss
+
+
+class Counted:
+    def __init__(self, factor=1.0):
+        self.factor, self.calls = factor, 0
+
+    def __call__(self, logits, labels):
+        self.calls += 1
+        return self.factor * (logits**2).mean(-1)
+
+
+def test_what_a_run_changes_is_no_parameter():
     used, logits = logging(), np.ones((2, 3))
     name = full_name(used)
-    for _ in range(3):
-        used(logits, None)
+    with kept_names([used]):
+        for _ in range(3):
+            used(logits, None)
+            with kept_names([used]):  # a step whose cost is measured
+                assert full_name(used) == name
+            assert full_name(used) == name
     assert [
         len(cell.cell_contents)
         for cell in used.__closure__
@@ -173,11 +203,18 @@ def test_what_a_function_changes_itself_is_no_parameter():
     ] == [3, 3, 1, 2]
     assert full_name(used) == name == full_name(logging())
     assert full_name(logging(2.0)) != name
+    method = Counted()
+    name = full_name(method.__call__)
+    with kept_names([method.__call__]):
+        method(logits, None)
+    assert full_name(method.__call__) == name != full_name(method)
+    used(logits, None)  # outside of a run
+    assert full_name(used) != name
 
 
 def reading(table):
     def loss(logits, labels):
-        found = table.copy()  # no statement of its own
+        found = table.copy()
         return logits[..., 0] * found[0]
 
     return loss
@@ -191,23 +228,103 @@ def stating(table):
     return loss
 
 
-def test_what_it_only_reads_and_objects_of_other_classes_are_parameters():
+def test_whatever_a_function_closes_over_is_a_parameter():
     assert full_name(reading([1])) != full_name(reading([2]))
     assert full_name(reading(np.ones(1))) != full_name(reading(np.zeros(1)))
     assert full_name(stating(Holder(1))) != full_name(stating(Holder(2)))
-    assert full_name(stating([1])) == full_name(stating([2]))
+    assert full_name(stating([1])) != full_name(stating([2]))
 
 
-def test_a_run_whose_loss_logs_is_resumed(tmp_path):
-    loss = logging()
+class Anything:
+    """Has every attribute that it is asked for."""
 
-    def fit(steps):
+    def __init__(self, factor):
+        self.factor = factor
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return np.random.default_rng().random()
+
+
+class Wrapping:
+    def __init__(self, function, factor):
+        self.__wrapped__, self.factor = function, factor
+
+
+class Sides:
+    def __init__(self, factor):
+        self._factor = factor
+
+    @property
+    def factor(self):
+        return self._factor
+
+    @factor.setter
+    def factor(self, value):
+        self._factor = value
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        Anything,
+        Counted,
+        Sides,
+        partial(Wrapping, price),
+        lambda value: re.compile(f"a{value}"),
+        lambda value: deque([value], maxlen=3),
+        Enum("Kind", {"ONE": 1, "TWO": 2}),
+        lambda value: partial(price, table=[value]),
+        lambda value: both(value),
+        lambda value: [0.5, value],
+    ],
+    ids=lambda made: getattr(made, "__name__", None),
+)
+def test_values_of_any_class_are_told_apart(made):
+    assert full_name(Holder(made(1))) == full_name(Holder(made(1)))
+    assert full_name(Holder(made(1))) != full_name(Holder(made(2)))
+    assert full_name(made(1)) == full_name(made(1)) != full_name(made(2))
+
+
+@pytest.mark.parametrize("kind", [logging, both, Counted, lambda *given: Counted(*given).__call__])
+def test_a_run_whose_loss_logs_or_counts_is_resumed(tmp_path, kind):
+    loss = kind()
+
+    def fit(steps, loss=loss):
         trainer = pmt.ZOTrainer(threads=1, loss=loss, **SHORT)
         return trainer.fit(residual_network(), data(), out=tmp_path, progress=stop_at(steps))
 
     with pytest.raises(Stop):
         fit(2)
-    assert fit(99).epochs == fit(99).epochs
+    assert fit(99).epochs == fit(99).epochs == fit(99, kind()).epochs
+    with pytest.raises(OtherRunError):
+        fit(99, kind(2.0))
+
+
+def test_a_change_after_a_run_counts(tmp_path):
+    loss = Counted()
+    trainer = pmt.ZOTrainer(threads=1, loss=loss, **SHORT)
+    trainer.fit(residual_network(), data(), out=tmp_path)
+    assert loss.calls > 0
+    assert trainer.extensions == {"loss": full_name(Counted())}
+    loss.factor = 2.0
+    with pytest.raises(OtherRunError, match=r"loss: there Counted [0-9a-f]{8}, here Counted "):
+        trainer.fit(residual_network(), data(), out=tmp_path)
+
+
+def test_a_measured_cost_changes_no_name():
+    calls = []
+
+    def estimator(engine, images, labels, step):
+        calls.append(step)
+        return {}
+
+    trainer = pmt.ZOTrainer(estimator=estimator, **SHORT)
+    before = trainer.extensions
+    trainer.cost(residual_network())
+    assert calls == [0]
+    assert trainer.extensions == before
 
 
 class Estimate:

@@ -19,13 +19,13 @@ from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.net.float_graph import FEWEST_IMAGES
 from pmt.net.graph import FEATURE_INPUTS
-from pmt.net.pixels import per_channel
 from pmt.quantization.quantized_model import (
     calibration_inputs,
     errors_of,
     given_options,
     named_model,
     names_of_logits,
+    real_inputs,
     refuse_formula,
 )
 
@@ -135,17 +135,12 @@ def _float_inputs(data: Dataset, shape: tuple[int, ...], formula: Mapping[str, A
             f"calibration has {counted(len(data), 'input')}: must have {FEWEST_IMAGES} or more, "
             "better some hundred"
         )
-    inputs = data.images.astype(np.float32)
-    if data.has_pixels:
-        mean = per_channel("input_mean", formula["input_mean"], found[2], 0.0)
-        std = per_channel("input_std", formula["input_std"], found[2], 255.0)
-        with np.errstate(over="ignore"):
-            inputs = ((inputs - mean) / std).astype(np.float32)
-        if not np.isfinite(inputs).all():  # which TensorFlow's converter would not survive
-            raise ValueError(
-                f"input_mean={formula['input_mean']} and input_std={formula['input_std']} make "
-                "inputs that are not finite: must be those of 0..255 pixels"
-            )
+    inputs = real_inputs(data, formula)
+    if data.has_pixels and not np.isfinite(inputs).all():  # which the converter would not survive
+        raise ValueError(
+            f"input_mean={formula['input_mean']} and input_std={formula['input_std']} make "
+            "inputs that are not finite: must be those of 0..255 pixels"
+        )
     return inputs.reshape(len(data), *shape)
 
 

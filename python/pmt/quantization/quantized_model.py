@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from pmt._util.arrays import FloatArray
 from pmt._util.checks import check_type, checked_flag, checked_names, checked_path, kind_of
 from pmt._util.text import counted
 from pmt.datasets import Dataset
@@ -25,7 +26,7 @@ from pmt.model.loading import network_remedy
 from pmt.model.scores import class_logits
 from pmt.net.float_graph import FloatGraph, check_calibration
 from pmt.net.graph import FEATURE_INPUTS, Graph
-from pmt.net.pixels import Numbers
+from pmt.net.pixels import Numbers, per_channel
 from pmt.protocol import load_clean
 from pmt.quantization import equalization
 from pmt.quantization.equalization import Equalization
@@ -263,6 +264,18 @@ def given_options(input_mean: Numbers, input_std: Numbers) -> dict[str, Any]:
     """Return those of an importer's options of pixels that were given."""
     given = {"input_mean": input_mean, "input_std": input_std}
     return {option: value for option, value in given.items() if value is not None}
+
+
+def real_inputs(data: Dataset, given: Mapping[str, Any]) -> FloatArray:
+    """Return float32 inputs (N, H, W, C): those that are no pixels, else by the formula `given`."""
+    inputs = data.images.astype(np.float32)
+    if data.has_pixels:
+        channels = inputs.shape[3]
+        mean = per_channel("input_mean", given.get("input_mean"), channels, 0.0)
+        std = per_channel("input_std", given.get("input_std"), channels, 255.0)
+        with np.errstate(over="ignore"):
+            inputs = ((inputs - mean) / std).astype(np.float32)
+    return inputs
 
 
 def named_model(graph: Graph, names: Sequence[str], name: str, source: str) -> Model:

@@ -3,7 +3,7 @@
 import inspect
 import tempfile
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
@@ -13,10 +13,13 @@ from unittest import mock
 import numpy as np
 
 from pmt import datasets
+from pmt._util.arrays import Array
 from pmt._util.checks import check_type, checked_flag, checked_range, kind_of
 from pmt._util.extras import import_extra
 from pmt.datasets import Dataset
 from pmt.model import Model
+from pmt.net.float_graph import FloatGraph
+from pmt.quantization.float_forward import float_logits
 from pmt.quantization.post_training import quantize
 from pmt.quantization.quantized_model import (
     calibration_inputs,
@@ -26,12 +29,15 @@ from pmt.quantization.quantized_model import (
     named_model,
     names_of_logits,
     read_float_network,
+    real_inputs,
 )
 from pmt.quantization.ranges import RangeMethod, check_method
 
 Shape = tuple[int, ...]
 # torch exports one network at a time.
 _exporting = Lock()
+_COMPARED = 8  # inputs on which the network that was read is compared with the module
+_TOLERANCE = 0.01  # of the largest output: int8 resolves about as much
 
 
 def from_torch(
@@ -71,8 +77,9 @@ def from_torch(
         Calibrate on at most this many of them, always the same ones; 0 takes all.
     features : bool
         Whether arrays and tensors are inputs that are not pixels, as the network reads them:
-        (N, T, C) and (N, F) of an array, (N, C, T) and (N, F) of a tensor, too. A network that
-        flattens windows takes an array or tensor as it is. A data set says it by its dtype.
+        (N, T, C) and (N, F) of an array, (N, C, T) and (N, F) of a tensor, too. A data set says it
+        by its dtype. A network that flattens windows takes them as they are, also those of a
+        DataLoader: ``pmt.datasets.from_torch(loader, features=True, channels_first=False)``.
     ranges, equalize, bias_correction
         As :func:`pmt.quantize_model`.
     input_mean, input_std : float or tuple of float, optional
@@ -96,8 +103,9 @@ def from_torch(
         If `module` is no module of torch, or `calibration` holds neither images nor inputs.
     ValueError
         If the network does not run on the inputs, holds what torch cannot export or pmt does not
-        support (docs/guides/importers_onnx.md lists the operators), or an option is outside its
-        range.
+        support (docs/guides/importers_onnx.md lists the operators), its outputs for eight inputs in
+        one batch differ from those of the network that was read by more than a hundredth of the
+        largest, or an option is outside its range.
 
     Examples
     --------
@@ -120,19 +128,26 @@ def from_torch(
     module = getattr(module, "_orig_mod", module)  # of torch.compile, which cannot be exported
     _check_module(torch, module)
     data = _inputs(torch, calibration, images, features)
-    shapes = _shapes(data)
-    is_array = isinstance(calibration, torch.Tensor | np.ndarray)
-    if is_array and _flattens_windows(torch, module, data):
-        data = _inputs(torch, calibration, images, features, channels_first=False)
-        shapes = [data.images.shape[2:]]
+    shapes, as_stored = _shapes(data), False
+    if _flattens_windows(torch, module, data):
+        stored = _inputs(torch, calibration, images, features, channels_first=False)
+        as_stored = stored.images.shape[1] == 1  # not (N, C, 1, W)
+        if as_stored:
+            data, shapes = stored, [stored.images.shape[2:]]
     kind = type(module).__name__
     given = given_options(input_mean, input_std)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, f"{kind}.onnx")
-        _export(torch, module, shapes, path)
+        example = _export(torch, module, shapes, path)
+        order = "NWC" if as_stored else {2: "NC", 3: "NCW", 4: "NCHW"}[example.ndim]
         with errors_of(f"module {kind}", path):
-            graph = read_float_network(str(path), given)
+            graph = read_float_network(str(path), {**given, "order": order})
     graph = for_inputs(graph, data, given, "calibration")
+    some = data[:_COMPARED]
+    inputs = real_inputs(some, given)
+    inputs = inputs if as_stored else np.moveaxis(inputs, -1, 1)
+    inputs = np.ascontiguousarray(inputs).reshape(len(some), *example.shape[1:])
+    _check_outputs(torch, module, torch.tensor(inputs).to(example), graph, some.images)
     names = names_of_logits(class_names, graph, data)
     result = quantize(
         graph, data.images, ranges=ranges, equalize=equalize, bias_correction=bias_correction
@@ -170,7 +185,13 @@ def _inputs(
 ) -> Dataset:
     """Return the inputs that are calibrated on, as a data set."""
     if isinstance(calibration, torch.utils.data.Dataset | torch.utils.data.DataLoader):
-        return datasets.from_torch(calibration, limit=limit, features=features, name="calibration")
+        return datasets.from_torch(
+            calibration,
+            limit=limit,
+            features=features,
+            channels_first=channels_first,
+            name="calibration",
+        )
     kinds = "an array of images (N, H, W, C), or a tensor, Dataset or DataLoader of torch"
     arrays = (torch.Tensor, np.ndarray)
     return calibration_inputs(calibration, limit, features, arrays, kinds, channels_first)
@@ -192,7 +213,8 @@ def _flattens_windows(torch: Any, module: Any, data: Dataset) -> bool:
     return True
 
 
-def _export(torch: Any, module: Any, shapes: Sequence[Shape], path: Path) -> None:
+def _export(torch: Any, module: Any, shapes: Sequence[Shape], path: Path) -> Any:
+    """Write the module as ONNX, and return the input with which it was traced."""
     options: dict[str, Any] = {}
     # Before torch 2.5 there is no other exporter.
     if "dynamo" in inspect.signature(torch.onnx.export).parameters:
@@ -210,6 +232,61 @@ def _export(torch: Any, module: Any, shapes: Sequence[Shape], path: Path) -> Non
                 f"module: torch.onnx.export refuses {type(module).__name__}: {error}; "
                 "docs/guides/importers_onnx.md lists what a network may hold"
             ) from error
+    return example
+
+
+def _check_outputs(torch: Any, module: Any, batch: Any, graph: FloatGraph, images: Array) -> None:
+    """Raise a ValueError where a batch has other outputs than the network that was read of it.
+
+    Tracing makes constants of what depends on the batch or on values. Where an operator was left
+    out, the module is compared with itself, one input at a time.
+    """
+    with _eval_mode(module), torch.no_grad(), np.errstate(all="ignore"):
+        try:
+            expected = _output(torch, module, batch)
+        except Exception:  # it reads one input at a time
+            expected = _outputs_alone(torch, module, batch)
+        if graph.metadata["dropped_operators"]:
+            found = _outputs_alone(torch, module, batch)
+        else:
+            found = float_logits(graph, images)
+    if not np.isfinite(found).all() or expected.dtype.kind != "f":
+        return  # quantize() refuses what is not finite; classes may change by rounding
+    told = _told_difference(expected, found)
+    if told:
+        raise ValueError(
+            f"module: the outputs of {type(module).__name__} for {len(batch)} inputs of "
+            "calibration in one batch are not those of one at a time, with which it was exported: "
+            f"they {told}; let its forward treat each input by itself, by x.flatten(1) instead of "
+            "x.view(1, -1), without x.shape[0] in arithmetic, means over the batch or branches on "
+            "values"
+        )
+
+
+def _told_difference(expected: Array, found: Array) -> str:
+    """Return how outputs differ, feature maps with their channels last; nothing of rounding."""
+    if expected.size != found.size:
+        return f"have shape {expected.shape}"
+    orders = (expected, np.moveaxis(expected, 1, -1)) if expected.ndim > 2 else (expected,)
+    difference = min(np.abs(one.ravel() - found.ravel()).max() for one in orders)
+    largest = np.abs(expected).max()
+    if difference <= _TOLERANCE * largest:
+        return ""
+    return f"differ by up to {difference:.3g}, and the largest is {largest:.3g}"
+
+
+def _outputs_alone(torch: Any, module: Any, inputs: Any) -> Array:
+    return np.concatenate([np.atleast_1d(_output(torch, module, one[None])) for one in inputs])
+
+
+def _output(torch: Any, module: Any, inputs: Any) -> Array:
+    """Return a module's only output, also out of a tuple or dict, as export finds it."""
+    result = module(inputs)
+    while not isinstance(result, torch.Tensor):
+        held = result.values() if isinstance(result, Mapping) else result
+        result = next(one for one in held if one is not None)
+    array: Array = result.cpu().numpy()
+    return array
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from pmt.model import Model
 from pmt.model.model import check_model
 from pmt.model.seen_images import seen_images, warning_of_seen
 from pmt.train.costs.work import Cost
+from pmt.train.extension_names import full_name, kept_names
 from pmt.train.leaks import check_apart, warning_of_copies
 from pmt.train.losses import reads_labels
 from pmt.train.prepare.linear_head import head_macs
@@ -111,10 +112,14 @@ class Trainer(ABC):
         """Raise a ValueError if the trainer cannot use the labels; by default they are classes."""
         model.check_classes(data)
 
+    def extension_objects(self) -> Mapping[str, object]:
+        """Return the user's own parts, by their argument."""
+        return {}
+
     @property
     def extensions(self) -> Mapping[str, str]:
-        """The names of the user's own parts, by their argument."""
-        return {}
+        """The names of the user's own parts, by their argument, with digits of each."""
+        return {kind: full_name(one) for kind, one in self.extension_objects().items()}
 
     @property
     def trains_floats(self) -> bool:
@@ -329,17 +334,18 @@ class Trainer(ABC):
         trainer = self.fitted_to(data, held_out)
         trainer.preparation.admit(model, data.pixel_size)
         images = Images.of(trainer, data, valid, held_out)
-        run = Run(trainer, model, images, folder, progress, callbacks)
-        if folder is None:
-            return run.execute(source or {})
-        if not folder.exists():
-            folder.check_free()
-        above = folder.path.absolute().parent
-        with atomic_file.explaining("the folder could not be made", above):
-            above.mkdir(parents=True, exist_ok=True)
-        with folder.lock.holding(f"out={str(folder.path)!r}"):
-            folder.remove_strays()
-            return run.execute(source or {})
+        with kept_names(trainer.extension_objects().values()):
+            run = Run(trainer, model, images, folder, progress, callbacks)
+            if folder is None:
+                return run.execute(source or {})
+            if not folder.exists():
+                folder.check_free()
+            above = folder.path.absolute().parent
+            with atomic_file.explaining("the folder could not be made", above):
+                above.mkdir(parents=True, exist_ok=True)
+            with folder.lock.holding(f"out={str(folder.path)!r}"):
+                folder.remove_strays()
+                return run.execute(source or {})
 
     def presets(self) -> dict[str, Any]:
         """Return options by the name of their preset, first those of a trainer without arguments.

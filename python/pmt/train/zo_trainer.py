@@ -16,7 +16,7 @@ from pmt.model.model import check_model
 from pmt.train.costs.work import Cost, zeroth_order_work
 from pmt.train.engine import Engine
 from pmt.train.extended_stepper import ExtendedStepper
-from pmt.train.extension_names import full_name
+from pmt.train.extension_names import kept_names
 from pmt.train.extensions import Estimator, Optimizer, check_extensions
 from pmt.train.losses import LossFunction, check_labels, check_output, function_name, is_function
 from pmt.train.option_fields import warn_without_effect
@@ -117,15 +117,14 @@ class ZOTrainer(Trainer):
         warn_without_effect(self.options, changes, base, self.extensions)
         self._costs: dict[tuple[object, ...], Cost] = {}  # of extended steps
 
-    @property
-    def extensions(self) -> dict[str, str]:
-        """The names of the user's own loss, estimator and optimizer, with digits of each."""
+    def extension_objects(self) -> dict[str, object]:
+        """Return the user's own loss, estimator and optimizer."""
         given = {
             "loss": self.loss_function,
             "estimator": self.estimator,
             "optimizer": self.optimizer,
         }
-        return {kind: full_name(one) for kind, one in given.items() if one is not None}
+        return {kind: one for kind, one in given.items() if one is not None}
 
     @property
     def _extends_steps(self) -> bool:
@@ -168,7 +167,8 @@ class ZOTrainer(Trainer):
             engine, options = self._engine(model.copy()), self.options.replace(batch=images)
             stepper = ExtendedStepper(engine, options, self.estimator, self.optimizer)
             blank = np.zeros((images, *model.input_shape), np.int8)
-            taken = stepper.step(blank, np.zeros(images, np.int64), 0, options.learning_rate)
+            with kept_names(self.extension_objects().values()):
+                taken = stepper.step(blank, np.zeros(images, np.int64), 0, options.learning_rate)
             self._costs[key] = Cost(taken["forwards"], taken["macs"])
         return self._costs[key]
 

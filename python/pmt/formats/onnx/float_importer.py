@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from pmt._util.checks import checked_word
 from pmt.formats.onnx.draft import OPEN, Draft, DraftOp
 from pmt.formats.onnx.lowering import QUANTIZED_INPUTS, graph_fields, read_draft
 from pmt.net.float_graph import (
@@ -20,7 +21,13 @@ from pmt.net.pixels import MOST_PIXEL_CHANNELS, Numbers, PixelFormula, given_for
 _NAMES = {bounds: name for name, bounds in ACTIVATION_BOUNDS.items()}
 
 
-def read(path: str | Path, *, input_mean: Numbers = None, input_std: Numbers = None) -> FloatGraph:
+def read(
+    path: str | Path,
+    *,
+    input_mean: Numbers = None,
+    input_std: Numbers = None,
+    order: str = "",
+) -> FloatGraph:
     """Read a float ONNX network, as ``torch.onnx.export`` or tf2onnx write it.
 
     Batch norm, additions and products by constants are folded into the layers; padding into the
@@ -37,6 +44,8 @@ def read(path: str | Path, *, input_mean: Numbers = None, input_std: Numbers = N
         number each or one per channel. Without them mean 0 and std 255, inputs in 0..1
         (torchvision's ``ToTensor``); std 1 where the file's input is uint8. Normalization at the
         start of the network itself is joined with it.
+    order : str
+        Axes of the file's input: NCHW, NHWC, NCW, NWC or NC; by default as found in the file.
 
     Returns
     -------
@@ -51,8 +60,9 @@ def read(path: str | Path, *, input_mean: Numbers = None, input_std: Numbers = N
         If the file is damaged, quantized already, or has operators or options that are not
         supported: one message with every one of them.
     """
+    checked_word("order", order, ("", "NC", "NWC", "NCW", "NHWC", "NCHW"))
     path = Path(path)
-    model, draft, output = read_draft(path, quantized=False)
+    model, draft, output = read_draft(path, quantized=False, order=order)
     default_std = 1.0 if model.input_dtype in QUANTIZED_INPUTS else 255.0
     pixels = _pixels(draft, input_mean, input_std, default_std)
     with np.errstate(over="ignore"):  # check_float_graph refuses what is not finite

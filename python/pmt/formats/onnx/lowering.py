@@ -79,7 +79,7 @@ _ELEMENTWISE = ("Abs", "Sqrt", "Exp", "Neg", "Pow", "Mul", "Div", "Sub")
 _PASS_THROUGH = frozenset((*_ACTIVATIONS, *_NORMALIZATIONS, *_ELEMENTWISE))
 
 
-def read_draft(path: Path, *, quantized: bool) -> tuple[FileModel, Draft, int]:
+def read_draft(path: Path, *, quantized: bool, order: str = "") -> tuple[FileModel, Draft, int]:
     """Read a file and convert all its nodes, as a QDQ network or as a float one.
 
     The file, the network, and which activation is its output are returned. ValueError is raised
@@ -91,7 +91,7 @@ def read_draft(path: Path, *, quantized: bool) -> tuple[FileModel, Draft, int]:
     lowering = _Lowering(model, quantized)
     output = None
     try:
-        lowering.start()
+        lowering.start(order)
     except Unsupported as problem:  # what reads the input is left out, other problems are noted
         model.problems.add(problem)
     try:
@@ -144,8 +144,8 @@ class _Lowering:
         most = MOST_ZEROS * model.size // (1 if quantized else 4)
         self.draft = Draft(quantized, most + _SMALL_LAYERS)
 
-    def start(self) -> None:
-        """Make the input's activation."""
+    def start(self, order: str) -> None:
+        """Make the input's activation, its axes in an order that is given or found."""
         name, shape = self._model.input, self._model.shape
         if self._model.input_dtype not in _INPUTS:
             raise Unsupported(
@@ -157,7 +157,11 @@ class _Lowering:
                 "export with a batch of images (batch, channels, height, width), windows (batch, "
                 "channels, length) or vectors (batch, features), all but the batch of fixed size",
             )
-        order = input_order(self._model)
+        order = order or input_order(self._model)
+        if len(order) != len(shape):
+            raise Unsupported(
+                f"the input {name[:80]!r} has shape {shape}", f"order={order!r} is of other axes"
+            )
         sizes = {**dict.fromkeys("HWC", 1), **dict(zip(order, shape, strict=True))}
         batch, size = sizes["N"] or 1, (sizes["H"], sizes["W"], sizes["C"])
         if size[2] > MOST_CHANNELS or max(size[:2]) > LARGEST_SIDE:
