@@ -1,10 +1,12 @@
 """Runs with other estimators, optimizers and losses of a user's own are told apart."""
 
+import gc
 import os
 import re
 import subprocess
 import sys
 import threading
+import weakref
 from collections import deque
 from dataclasses import dataclass
 from enum import Enum
@@ -311,6 +313,17 @@ def test_a_change_after_a_run_counts(tmp_path):
     loss.factor = 2.0
     with pytest.raises(OtherRunError, match=r"loss: there Counted [0-9a-f]{8}, here Counted "):
         trainer.fit(residual_network(), data(), out=tmp_path)
+
+
+def test_an_object_that_a_run_has_changed_is_not_held():
+    loss = Counted()
+    with kept_names([loss]):
+        loss.calls += 1
+    assert full_name(loss) == full_name(Counted())
+    seen = weakref.ref(loss)
+    del loss
+    gc.collect()
+    assert seen() is None
 
 
 def test_a_measured_cost_changes_no_name():

@@ -12,6 +12,7 @@ from hashlib import sha256
 from operator import methodcaller
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
+from weakref import finalize
 
 import numpy as np
 
@@ -25,9 +26,9 @@ _PARTS = {
     **dict.fromkeys((classmethod, staticmethod, type(lru_cache(len))), ("__wrapped__",)),
 }
 # Names by the identity of an object that a run uses; by it and the name that the object had after a
-# run that changed it. The object is held, so that no other one gets its identity.
+# run that changed it, as long as it lives: afterwards another one may get its identity.
 _running: dict[int, str] = {}
-_changed: dict[tuple[int, str], tuple[str, object]] = {}
+_changed: dict[tuple[int, str], str] = {}
 
 
 def name_of(extension: Any) -> str:
@@ -47,7 +48,7 @@ def full_name(extension: object) -> str:
     if id(extension) in _running:
         return _running[id(extension)]
     found = _found_name(extension)
-    return _changed.get((_identity(extension), found), (found, None))[0]
+    return _changed.get((id(_owner(extension)), found), found)
 
 
 @contextmanager
@@ -65,12 +66,19 @@ def kept_names(extensions: Iterable[object]) -> Iterator[None]:
             del _running[id(one)]
             found = _found_name(one)
             if found != name:
-                _changed[_identity(one), found] = name, one
+                _keep_name(_owner(one), found, name)
 
 
-def _identity(extension: object) -> int:
-    """Return an object's identity, of a method that of its object: each look-up makes another."""
-    return id(extension.__self__ if isinstance(extension, MethodType) else extension)
+def _owner(extension: object) -> object:
+    """Return the object of a method, which each look-up makes anew; else the extension itself."""
+    return extension.__self__ if isinstance(extension, MethodType) else extension
+
+
+def _keep_name(owner: object, found: str, name: str) -> None:
+    key = (id(owner), found)
+    with suppress(TypeError):  # without weak references it would have to live for ever
+        finalize(owner, _changed.pop, key, None).atexit = False
+        _changed[key] = name
 
 
 def _found_name(extension: object) -> str:
