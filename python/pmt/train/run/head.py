@@ -14,8 +14,7 @@ from pmt._util.arrays import Array, DoubleArray
 from pmt.callbacks import PhaseEnd
 from pmt.datasets import Dataset
 from pmt.model import ImageScores, Model
-from pmt.protocol.copies import first_of_copies, units_of
-from pmt.protocol.stratification import folds
+from pmt.protocol.stratification import first_of_copies, folds, units_of
 from pmt.train.prepare.linear_head import head_op
 from pmt.train.prepare.preparation import HEADS, Phase
 from pmt.train.run.keep_best import ERRORS, BestState
