@@ -210,12 +210,12 @@ def test_the_picture_has_every_package():
 
 
 FOLDERS = ("cpp", "python", "firmware_export", "scripts", "notebooks", "tests", "lab", "docs")
-SUFFIXES = {".py", ".pyi", ".cpp", ".hpp", ".S", ".in", ".sh", ".cmake", ".txt", ".md"}
+SOURCE_SUFFIXES = {".py", ".pyi", ".cpp", ".hpp", ".S", ".in", ".sh", ".cmake", ".txt", ".md"}
 SOURCES = sorted(
     path.relative_to(ROOT)
     for folder in FOLDERS
     for path in (ROOT / folder).rglob("*")
-    if path.suffix in SUFFIXES and path.is_file() and "__pycache__" not in path.parts
+    if path.suffix in SOURCE_SUFFIXES and path.is_file() and "__pycache__" not in path.parts
 )
 RUNTIME_DEPENDENCIES = {"numpy", "filelock", "pmt"}
 

@@ -1,4 +1,4 @@
-"""The images of a run: data sets of the caller's arguments, their use, and their classes."""
+"""The images of a run: data sets of the caller's arguments, their classes, and what they share."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -244,7 +244,7 @@ def with_classes(model: Model, names: tuple[str, ...]) -> Model:
 
 
 _SOME_SHARED = 0.01  # of the images to measure
-_STACK = 3  # the caller of fit, from a function that fit calls
+_STACK_APART = 3  # the caller of fit, of check_apart
 _TRAINED_ON = (
     "a choice on images that were trained on favors what fits them; hold other images out, or "
     "leave held_out out, and a share of data is"
@@ -277,7 +277,7 @@ def check_apart(
             warnings.warn(
                 f"early stopping watches {callback.monitor!r}: valid then chooses the end of the "
                 "run, and what is measured on it is too good; watch 'held_out_loss'",
-                stacklevel=_STACK,
+                stacklevel=_STACK_APART,
             )
 
 
@@ -288,7 +288,7 @@ def _check_shared(held_out: Dataset, name: str, other: Dataset, why: str) -> Non
     message = f"{_also(shared, held_out, 'held_out')} in {name} (equal pixels): {why}"
     if shared > MOST_SHARED * len(held_out):
         raise ValueError(message)
-    warnings.warn(message, stacklevel=_STACK + 1)
+    warnings.warn(message, stacklevel=_STACK_APART + 1)
 
 
 def _warn_of_shared(data: Dataset, valid: Dataset | None) -> None:
@@ -297,7 +297,7 @@ def _warn_of_shared(data: Dataset, valid: Dataset | None) -> None:
         warnings.warn(
             f"{_also(shared, valid, 'valid')} in data (equal pixels): what is measured on images "
             "that were trained on says nothing of others",
-            stacklevel=_STACK + 1,
+            stacklevel=_STACK_APART + 1,
         )
 
 
