@@ -1,4 +1,4 @@
-"""The images of a run: data sets of the caller's arguments, their classes, and what they share."""
+"""The images of a run: data sets of the caller's arguments, their classes, shared images."""
 
 import warnings
 from collections.abc import Callable, Sequence
