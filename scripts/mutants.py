@@ -27,7 +27,6 @@ FILES = {
     "python/pmt/_util/folder_lock.py": ["tests/util/test_folder_lock.py"],
     "python/pmt/train/run/folder.py": [
         "tests/train/test_run_damage.py",
-        "tests/train/test_run_identity.py",
         "tests/train/test_killed_runs.py",
     ],
     "python/pmt/firmware/export/folder.py": [

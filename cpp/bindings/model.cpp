@@ -5,7 +5,6 @@
 #include "arrays.hpp"
 #include "core/image/model_checks.hpp"
 #include "core/input/input_stage.hpp"
-#include "host/host_input.hpp"
 #include "host/inference.hpp"
 #include "register.hpp"
 #include "words.hpp"

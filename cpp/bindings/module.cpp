@@ -44,7 +44,6 @@ PYBIND11_MODULE(_core, module) {
   pmt::bindings::register_options(module);
   pmt::bindings::register_model(module);
   pmt::bindings::register_trainer(module);
-  pmt::bindings::register_selection(module);
   pmt::bindings::register_perturbed_forwards(module);
   pmt::bindings::register_device_memory(module);
   pmt::bindings::register_functions(module);
@@ -52,6 +51,5 @@ PYBIND11_MODULE(_core, module) {
   pmt::bindings::register_statistics(module);
   pmt::bindings::register_learn(module);
   pmt::bindings::register_learner(module);
-  pmt::bindings::register_linked_parts(module);
-  pmt::bindings::register_card_format(module);
+  pmt::bindings::register_export(module);
 }

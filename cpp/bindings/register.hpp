@@ -15,7 +15,6 @@ std::string option_name(int32_t index);
 void register_options(pybind11::module_& module);
 void register_model(pybind11::module_& module);
 void register_trainer(pybind11::module_& module);
-void register_selection(pybind11::module_& module);
 void register_perturbed_forwards(pybind11::module_& module);
 void register_device_memory(pybind11::module_& module);
 void register_functions(pybind11::module_& module);
@@ -23,7 +22,6 @@ void register_profile(pybind11::module_& module);
 void register_statistics(pybind11::module_& module);
 void register_learn(pybind11::module_& module);
 void register_learner(pybind11::module_& module);
-void register_linked_parts(pybind11::module_& module);
-void register_card_format(pybind11::module_& module);
+void register_export(pybind11::module_& module);
 
 }  // namespace pmt::bindings

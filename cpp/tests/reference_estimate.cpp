@@ -7,8 +7,7 @@
 
 #include "core/zo/estimated.hpp"
 #include "core/zo/loss.hpp"
-#include "reference/gradient.hpp"
-#include "reference/perturbation.hpp"
+#include "reference/training_step.hpp"
 
 namespace pmt::tests {
 namespace {

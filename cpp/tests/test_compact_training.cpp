@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "tests/random_bottlenecks.hpp"
-#include "tests/random_dag.hpp"
 #include "tests/random_network.hpp"
 #include "tests/random_options.hpp"
 #include "tests/training_run.hpp"

@@ -7,9 +7,8 @@
 
 #include "core/zo/direction.hpp"
 #include "core/zo/gradient.hpp"
-#include "reference/gradient.hpp"
 #include "reference/ops.hpp"
-#include "reference/perturbation.hpp"
+#include "reference/training_step.hpp"
 #include "tests/linear_case.hpp"
 #include "tests/random_network.hpp"
 #include "tests/random_source.hpp"

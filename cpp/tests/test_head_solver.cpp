@@ -8,7 +8,7 @@
 #include "core/base/crc32.hpp"
 #include "core/learn/head_solver.hpp"
 #include "core/zo/loss.hpp"
-#include "reference/losses.hpp"
+#include "reference/training_step.hpp"
 #include "tests/image_builder.hpp"
 #include "tests/random_source.hpp"
 #include "tests/shuffled_executor.hpp"

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/image_builder.hpp"
-#include "tests/random_dag.hpp"
+#include "tests/random_network.hpp"
 #include "tests/shuffled_executor.hpp"
 #include "tests/training_run.hpp"
 

@@ -10,7 +10,7 @@
 #include "core/learner/pmt_learner.h"
 #include "core/zo/loss_units.hpp"
 #include "tests/meter.hpp"
-#include "tests/random_bottlenecks.hpp"
+#include "tests/random_network.hpp"
 
 using namespace pmt;
 using namespace pmt::tests;

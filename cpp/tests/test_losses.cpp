@@ -9,7 +9,7 @@
 #include "core/zo/loss.hpp"
 #include "core/zo/loss_range.hpp"
 #include "core/zo/loss_units.hpp"
-#include "reference/losses.hpp"
+#include "reference/training_step.hpp"
 #include "tests/random_source.hpp"
 
 using namespace pmt;

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "tests/image_builder.hpp"
-#include "tests/random_dag.hpp"
+#include "tests/random_network.hpp"
 #include "tests/random_options.hpp"
 #include "tests/training_run.hpp"
 

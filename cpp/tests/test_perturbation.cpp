@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "core/zo/perturbation.hpp"
-#include "reference/perturbation.hpp"
 #include "reference/random.hpp"
+#include "reference/training_step.hpp"
 #include "tests/linear_case.hpp"
 #include "tests/random_source.hpp"
 #include "tests/simulated_kernels.hpp"

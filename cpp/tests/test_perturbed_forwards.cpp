@@ -7,7 +7,7 @@
 #include "core/base/arithmetic.hpp"
 #include "host/inference.hpp"
 #include "host/perturbed_forwards.hpp"
-#include "tests/random_dag.hpp"
+#include "tests/random_network.hpp"
 #include "tests/training_run.hpp"
 
 namespace pmt::tests {

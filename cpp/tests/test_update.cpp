@@ -7,7 +7,7 @@
 
 #include "core/zo/estimated.hpp"
 #include "core/zo/loss_range.hpp"
-#include "reference/update.hpp"
+#include "reference/training_step.hpp"
 #include "tests/image_builder.hpp"
 #include "tests/layer_update.hpp"
 #include "tests/random_source.hpp"

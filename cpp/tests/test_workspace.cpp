@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "core/zo/estimated.hpp"
-#include "tests/random_dag.hpp"
 #include "tests/random_network.hpp"
 #include "tests/random_options.hpp"
 #include "tests/training_run.hpp"

@@ -9,7 +9,7 @@ from typing import Any
 
 from pmt import Model
 from pmt.datasets import Dataset
-from pmt.model.seen_images import SEEN_IMAGES, range_of_images
+from pmt.model.data_checks import SEEN_IMAGES, range_of_images
 
 from .training import Recipe
 

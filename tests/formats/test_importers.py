@@ -1,25 +1,29 @@
-"""Reading a model: what every importer that is registered promises, and which one is chosen."""
+"""What every importer promises, which one is chosen, and names that a hostile file chose."""
 
 import os
 import sys
+import zipfile
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tiny_training_builder
+from firmware_tools import TARGET, random_dataset
 from networks import residual_network, smooth_network
 from onnx_networks import Network
 
 import pmt
 from pmt import formats
+from pmt.firmware.export import export
 from pmt.formats import reading
 from pmt.formats.onnx import float_importer
 from pmt.model.loading import BUNDLED_MODELS
 from pmt.net.float_graph import FloatGraph
 from pmt.net.graph import Graph
 from pmt.net.image import build_image
+from pmt.train.options import TrainingOptions
 
 pytest.importorskip("tflite")
 pytest.importorskip("onnx")
@@ -184,3 +188,43 @@ def test_a_file_whose_name_is_not_utf8_is_read(tmp_path, suffix):
     path = tmp_path / os.fsdecode(b"caf\xe9\x1b." + suffix.encode())
     smooth_network().save(path)
     assert pmt.load(path).metadata["source"] == rf"{suffix} caf\udce9\x1b.{suffix}"
+
+
+NAME = '\x1b]0;p\x07"\n*/ #error p\n<script>x</script>,=1+1,../../'
+
+
+def hostile() -> pmt.Model:
+    graph = residual_network().to_graph()
+    graph.ops = [replace(op, name=f"{NAME}{i}") for i, op in enumerate(graph.ops)]
+    graph.metadata = {**graph.metadata, "name": NAME}
+    return pmt.Model.from_graph(graph)
+
+
+def check(text: str) -> None:
+    assert "\x1b" not in text
+    assert "\n*/ #error" not in text
+    assert "<script>" not in text
+
+
+def test_the_readme_and_sources_of_a_firmware_hold_no_layers_name_as_it_is(tmp_path):
+    model = hostile()
+    options = TrainingOptions(layers="head", batch=2, queries=2, preparation="none")
+    data = random_dataset(model, 4)
+    export(model, out=tmp_path / "fw", target=TARGET, dataset=data, options=options, steps=1)
+    check((tmp_path / "fw" / "README.md").read_text())
+    for path in (tmp_path / "fw" / "model").glob("*.[hc]pp"):
+        check(path.read_text())
+
+
+def test_no_file_of_an_archive_is_outside_of_it(tmp_path):
+    graph = residual_network().to_graph()
+    names = ["/etc/x", "../../up", "..", "block1/conv", NAME, "a..b"]
+    ops = graph.ops
+    graph.ops = [replace(op, name=names[i]) if i < len(names) else op for i, op in enumerate(ops)]
+    formats.write(graph, tmp_path / "m.npz")
+    members = zipfile.ZipFile(tmp_path / "m.npz").namelist()
+    folders = {name.rpartition("/")[0] for name in members}
+    assert not any(name.startswith("/") or ".." in name.split("/") for name in members)
+    assert "block1/conv" in folders
+    for name in members:
+        check(name.replace("<script>", ""))

@@ -16,15 +16,15 @@ Names = dict[str, Any]
 
 # Pages whose programs have a test of their own, which compares what they print.
 ELSEWHERE = {
-    "guides/datasets.md": "project/test_datasets_page.py",
-    "guides/embeddings.md": "project/test_embeddings.py",
+    "guides/datasets.md": "project/test_guides.py",
+    "guides/embeddings.md": "project/test_guides.py",
     "guides/exporters.md": "cli/test_documents.py",
     "guides/extending.md": "project/test_extending.py",
     "guides/learner.md": "cli/test_documents.py",
-    "guides/sensors.md": "project/test_sensors.py",
+    "guides/sensors.md": "project/test_guides.py",
     "reference/integers.md": "core/test_training_arithmetic.py",
     "tutorials/first_model.md": "cli/test_documents.py",
-    "tutorials/own_network.md": "project/test_own_network.py",
+    "tutorials/own_network.md": "project/test_guides.py",
 }
 # Programs that train on all images that come with pmt: the test takes fewer of them.
 LONG = ("guides/selection.md", "reference/python.md")

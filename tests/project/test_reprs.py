@@ -3,8 +3,8 @@
 import pmt
 from pmt._util.text import shortened
 from pmt.profiling.profile import profile_method
-from pmt.train.leaks import warning_of_copies
 from pmt.train.run.keep_best import note_without_choice
+from pmt.train.training_data import warning_of_copies
 
 
 def test_a_model_prints_its_blocks():

@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pmt.datasets import Dataset
-from pmt.protocol.copies import units_of
 from pmt.protocol.splitting import balanced_order
-from pmt.protocol.stratification import folds, hold_out, stratified_order
+from pmt.protocol.stratification import folds, hold_out, stratified_order, units_of
 
 
 def of_labels(*counts: int) -> np.ndarray:

@@ -8,7 +8,7 @@ import pytest
 from toy_trainer import Stop, stop_at
 
 import pmt
-from pmt.model.class_checks import has_unlike_classes
+from pmt.model.data_checks import has_unlike_classes
 from pmt.train.training_data import learned_classes, note_on_classes
 
 ANIMALS = tuple(f"animal {i}" for i in range(10))

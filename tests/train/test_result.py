@@ -1,8 +1,8 @@
-"""A result: its table and its plot; a run folder in a few rows."""
+"""A result: its table, its plot, its records; a run folder in a few rows."""
 
 import sys
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 from networks import residual_network
@@ -10,6 +10,7 @@ from toy_trainer import data
 
 import pmt
 from pmt.train.run.folder import summary_rows
+from pmt.train.run.metrics import StateRecord
 from pmt.train.run.result import columns
 
 START = {
@@ -201,3 +202,20 @@ def test_a_folder_without_a_run_and_a_damaged_one(folder, tmp_path):
         ["state", f"cannot be read: {folder.path}/config.toml: holds no [options]; the run cannot "
          "be resumed"],
     ]  # fmt: skip
+
+
+def test_records_hold_what_their_type_says():
+    images = pmt.datasets.bundled("train")
+    model = pmt.statistics(pmt.load("fashion_mnist_dscnn"), images[:64].images)
+    noisy = pmt.corruptions.corrupt(images[:300], "impulse_noise", 5, seed=1)
+    trainer = pmt.ZOTrainer(layers="B2,head", epochs=1, queries=2)
+    result = trainer.fit(model, noisy[:200], valid=noisy[200:])
+    records = [*result.phases, *result.epochs, result.kept, result.refit]
+    assert len(result.phases) > 1
+    assert len(result.epochs) == 1
+    kinds = get_type_hints(StateRecord)
+    for record in records:
+        assert [key for key in record if key not in kinds] == []
+        for key, value in record.items():
+            assert isinstance(value, (int, float) if kinds[key] is float else kinds[key])
+    assert {"train_loss", "valid_accuracy", "held_out_loss", "macs"} <= set(result.epochs[0])

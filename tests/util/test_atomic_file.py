@@ -11,6 +11,7 @@ import time
 import pytest
 
 from pmt._util import atomic_file, processes
+from pmt._util.processes import is_running
 
 
 def aside(path, tag: str, pid: int):
@@ -154,3 +155,16 @@ def test_a_missing_folder_is_named(tmp_path):
     assert error.value.strerror == (
         f"there is no folder {tmp_path}/none; make it, or choose another one"
     )
+
+
+def test_a_process_that_ended_runs_no_more():
+    child = subprocess.Popen([sys.executable, "-c", "pass"], stdout=subprocess.PIPE)
+    assert child.stdout.read() == b""
+    deadline = time.monotonic() + 30
+    while is_running(child.pid):  # until it is a zombie
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    child.wait()
+    child.stdout.close()
+    assert not is_running(child.pid)
+    assert is_running(os.getpid())

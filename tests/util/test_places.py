@@ -23,35 +23,38 @@ def test_links_that_lead_somewhere_are_no_matter(tmp_path):
     check_place(tmp_path / "link" / "new", "out")
 
 
-@pytest.mark.parametrize("command", [TRAIN, EXPORT], ids=["train", "export"])
-@pytest.mark.parametrize("below", ["", "run"])
-def test_links_to_themselves(command, below, tmp_path, capsys):
-    (tmp_path / "loop").symlink_to("loop")
-    out = tmp_path / "loop" / below
-    assert main([*command, str(out)]) == 2
-    assert capsys.readouterr().err == (
-        f"pmt: error: --out={str(out)!r}: {tmp_path / 'loop'} is a link to itself; remove it\n"
-    )
-    assert [path.name for path in tmp_path.iterdir()] == ["loop"]
+LOOP = "{folder}/loop is a link to itself; remove it"
+FILE = "{folder}/file is a file, not a folder"
+NOTHING = "a link to a folder that is not there; make the folder"
 
 
-@pytest.mark.parametrize("command", [TRAIN, EXPORT], ids=["train", "export"])
-def test_places_below_a_file(command, tmp_path, capsys):
+@pytest.mark.parametrize(
+    ("commands", "name", "told"),
+    [
+        ((TRAIN, EXPORT), "loop", f"--out='{{out}}': {LOOP}"),
+        ((TRAIN, EXPORT), "loop/run", f"--out='{{out}}': {LOOP}"),
+        ((TRAIN, EXPORT), "file/below/run", f"--out='{{out}}': {FILE}"),
+        ((TRAIN,), "link", f"--out='{{out}}' is {NOTHING}"),
+        ((TRAIN,), "link/run", f"--out='{{out}}': {{folder}}/link is {NOTHING}"),
+        ((CORRUPT,), "file/made", f"--out {{out}}: {FILE}"),
+        ((CORRUPT,), "/dev/null/made", "--out {out}: /dev/null is a file, not a folder"),
+        ((CORRUPT,), "loop/made", f"--out {{out}}: {LOOP}"),
+        ((CORRUPT,), "link/made", f"--out {{out}}: {{folder}}/link is {NOTHING}"),
+        ((CORRUPT,), "link", f"--out {{out}} is {NOTHING}"),
+        ((STATISTICS,), "file/made.pmt", "--out {out}: {folder}/file is a file; choose a folder"),
+        ((EVAL,), "file/made.pmt", "--json {out}: {folder}/file is a file; choose a folder"),
+    ],
+)
+def test_places_below_what_is_no_folder(commands, name, told, tmp_path, capsys):
     (tmp_path / "file").touch()
-    out = tmp_path / "file" / "below" / "run"
-    assert main([*command, str(out)]) == 2
-    assert capsys.readouterr().err == (
-        f"pmt: error: --out={str(out)!r}: {tmp_path / 'file'} is a file, not a folder\n"
-    )
-
-
-def test_a_link_to_nothing_is_no_run(tmp_path, capsys):
-    out = tmp_path / "link"
-    out.symlink_to("nothing")
-    assert main([*TRAIN, str(out)]) == 2
-    assert capsys.readouterr().err == (
-        f"pmt: error: --out={str(out)!r} is a link to a folder that is not there; make the folder\n"
-    )
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "link").symlink_to("nothing")
+    out = tmp_path / name
+    for command in commands:
+        assert main([*command, str(out)]) == 2
+        message = told.format(out=out, folder=tmp_path)
+        assert capsys.readouterr() == ("", f"pmt: error: {message}\n")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "link", "loop"]
 
 
 def test_a_path_from_a_working_folder_that_is_gone(tmp_path, monkeypatch):
@@ -122,45 +125,6 @@ def test_folders_that_take_no_files_of_anyone(command, linked, tmp_path, capsys)
         "",
         f"pmt: error: {command[-1]} {out}: /proc cannot be written; choose a folder that you may "
         "write to\n",
-    )
-
-
-def test_arrays_below_what_is_no_folder(tmp_path, capsys):
-    (tmp_path / "file").touch()
-    (tmp_path / "loop").symlink_to("loop")
-    (tmp_path / "link").symlink_to("nothing")
-    for name, told in (
-        ("file/made", "/file is a file, not a folder"),
-        ("/dev/null/made", "/dev/null is a file, not a folder"),
-        ("loop/made", "/loop is a link to itself; remove it"),
-        ("link/made", "/link is a link to a folder that is not there; make the folder"),
-        ("link", "/link is a link to a folder that is not there; make the folder"),
-    ):
-        out = tmp_path / name
-        assert main([*CORRUPT, str(out)]) == 2
-        shown, error = capsys.readouterr()
-        assert shown == ""
-        assert error.startswith(f"pmt: error: --out {out}")
-        assert error.endswith(f"{told}\n")
-
-
-@pytest.mark.parametrize("command", [STATISTICS, EVAL], ids=lambda command: command[0])
-def test_files_below_a_file(command, tmp_path, capsys):
-    (tmp_path / "file").touch()
-    out = tmp_path / "file" / "made.pmt"
-    assert main([*command, str(out)]) == 2
-    assert capsys.readouterr().err == (
-        f"pmt: error: {command[-1]} {out}: {tmp_path / 'file'} is a file; choose a folder\n"
-    )
-
-
-def test_no_run_below_a_link_to_nothing(tmp_path, capsys):
-    (tmp_path / "link").symlink_to("nothing")
-    out = tmp_path / "link" / "run"
-    assert main([*TRAIN, str(out)]) == 2
-    assert capsys.readouterr().err == (
-        f"pmt: error: --out={str(out)!r}: {tmp_path / 'link'} is a link to a folder that is not "
-        "there; make the folder\n"
     )
 
 

@@ -1,9 +1,137 @@
 // A board from reset on: after power-on, after a fault, after several.
 #include <doctest/doctest.h>
 
-#include "board/chip.hpp"
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "chip_models.hpp"
 #include "common/board.hpp"
 #include "drivers/cortex_m/fault.hpp"
+#include "drivers/cortex_m/processor.hpp"
+#include "drivers/cortex_m/registers.hpp"
+#include "drivers/stm32/board.hpp"
+
+namespace pmt::test {
+
+// Thrown out of the firmware: by the watchdog, or when a run has lasted long enough.
+struct ChipReset {};
+struct EndOfTest {};
+
+// The chip of the board under test: clocks, serial line, LED, watchdog and SysTick, whose interrupt is never
+// taken.
+class Chip {
+ public:
+  // The flags of the last reset, as in RCC_CSR or RCC_RSR.
+  explicit Chip(uint32_t reset_flags);
+
+  std::string& sent() { return usart_.sent; }
+  int32_t led_changes = 0;
+  uint32_t led() { return led_.level; }  // as written to BSRR
+  void insert_card(bool is_in) {
+    const stm32::Pin& detect = stm32::description.card_detect;
+    chip().at(detect.port + 0x10) = is_in ? 0 : 1u << detect.number;
+  }
+  bool watchdog_runs() const { return watchdog_.runs; }
+  uint32_t milliseconds() { return bus().milliseconds(); }
+  void end_after(uint32_t milliseconds) { end_ = milliseconds; }
+  uint32_t reset_flags() { return chip().at(stm32::description.reset.address); }
+  uint32_t freezes() { return debug_.at(stm32::description.watchdog.freeze); }
+
+ private:
+  struct SysTick : Peripheral {
+    explicit SysTick(Chip& chip) : chip(chip) {}
+    uint32_t read(uint32_t offset) override;
+    void write(uint32_t offset, uint32_t value) override;
+    Chip& chip;
+    bool enabled = false;
+    uint32_t seen = 0;  // milliseconds
+  };
+  struct Watchdog : RegisterModel {
+    explicit Watchdog(Chip& chip) : RegisterModel(0), chip(chip) {}
+    void write(uint32_t offset, uint32_t value) override;
+    Chip& chip;
+    bool runs = false;
+    uint32_t fed = 0;  // milliseconds
+  };
+  struct Led : RegisterModel {
+    explicit Led(Chip& chip) : RegisterModel(0), chip(chip) {}
+    void write(uint32_t offset, uint32_t value) override;
+    Chip& chip;
+    uint32_t level = 0;
+  };
+  SimulatedBus& bus() { return f7_ ? f7_->bus : h7_->bus; }
+  RegisterModel& chip() { return f7_ ? f7_->chip : h7_->chip; }
+  void pass_time(uint32_t now);
+
+  std::unique_ptr<F7> f7_;
+  std::unique_ptr<H7> h7_;
+  RegisterModel debug_;
+  SysTick systick_{*this};
+  SerialLine usart_;
+  Watchdog watchdog_{*this};
+  Led led_{*this};
+  uint32_t end_ = 0xFFFFFFFF;
+};
+
+using stm32::description;
+
+Chip::Chip(uint32_t reset_flags) : debug_(description.watchdog.freeze) {
+  if (description.sdmmc.generation == stm32::SdmmcGeneration::f7) {
+    f7_ = std::make_unique<F7>();
+  } else {
+    h7_ = std::make_unique<H7>();
+  }
+  chip().at(description.reset.address) = reset_flags;
+  bus().attach(cortex_m::SYST_CSR, 16, &systick_);
+  bus().attach(description.usart, 0x400, &usart_);
+  bus().attach(description.watchdog.base, 0x400, &watchdog_);
+  bus().attach(description.watchdog.freeze, 4, &debug_);
+  bus().attach(description.led.port, 0x400, &led_);
+}
+
+// A feed every 8 ms of the counter: 256 / 32 kHz.
+void Chip::pass_time(uint32_t now) {
+  if (now > end_) throw EndOfTest();
+  if (watchdog_.runs && now - watchdog_.fed > 8 * (watchdog_.at(8) + 1)) throw ChipReset();
+}
+
+uint32_t Chip::SysTick::read(uint32_t offset) {
+  const uint32_t now = chip.milliseconds();
+  chip.pass_time(now);
+  if (offset != 0 || !enabled || now == seen) return enabled ? 7 : 0;
+  seen = now;
+  return 7 | cortex_m::SYST_CSR_COUNTFLAG;
+}
+
+void Chip::SysTick::write(uint32_t offset, uint32_t value) {
+  if (offset == 0) enabled = (value & cortex_m::SYST_CSR_ENABLE) != 0;
+}
+
+void Chip::Watchdog::write(uint32_t offset, uint32_t value) {
+  if (offset == 0 && value == 0xCCCC) runs = true;
+  if (offset == 0 && (value == 0xAAAA || value == 0xCCCC)) fed = chip.milliseconds();
+  RegisterModel::write(offset, value);
+}
+
+void Chip::Led::write(uint32_t offset, uint32_t value) {
+  if (offset == 0x18 && value != level) {
+    level = value;
+    ++chip.led_changes;
+  }
+  RegisterModel::write(offset, value);
+}
+
+}  // namespace pmt::test
+
+namespace pmt::cortex_m {
+
+void enable_caches() {}
+void clean_data_cache(const void*, size_t) {}
+board::Memory arena(uint8_t* memory, size_t bytes) { return {memory, bytes, bytes}; }
+board::StackUse stack_use() { return {1, 2}; }
+
+}  // namespace pmt::cortex_m
 
 using namespace pmt;
 using namespace pmt::test;

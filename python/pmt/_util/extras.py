@@ -1,8 +1,10 @@
 """Optional packages: imported where they are used, or an error that says how to install them."""
 
 import importlib
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from pmt._util.optional_types import DataFrame
 from pmt.errors import MissingExtraError
 
 
@@ -26,3 +28,12 @@ def missing_extra(need: str, extra: str) -> MissingExtraError:
     return MissingExtraError(
         f'{need}: pip install "poor-mans-training[{extra}]", or in a clone pip install ".[{extra}]"'
     )
+
+
+def data_frame(
+    rows: Any, index: Sequence[Any], name: str, columns: Iterable[Any] | None = None
+) -> DataFrame:
+    """Make a data frame whose index has a name; ImportError says how to install pandas."""
+    pandas = import_extra("pandas", "a data frame needs pandas", "callbacks")
+    frame: DataFrame = pandas.DataFrame(rows, pandas.Index(index, name=name), columns)
+    return frame

@@ -3,13 +3,14 @@
 from pmt.callbacks.events import (
     Callback,
     CallbackLike,
+    EarlyStopping,
     EpochEnd,
     Event,
     PhaseEnd,
     StepEnd,
     StopTraining,
+    TensorBoardLog,
 )
-from pmt.callbacks.ready_made import EarlyStopping, TensorBoardLog
 
 __all__ = [
     "Callback",

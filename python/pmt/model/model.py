@@ -19,7 +19,7 @@ from pmt._util.text import counted, html_table, printable, table
 from pmt.datasets import Dataset
 from pmt.datasets.class_names import in_order_of
 from pmt.datasets.dataset import DataLike, paired
-from pmt.model.class_checks import check_labels, warn_of_other_classes, warn_of_unlike_classes
+from pmt.model.data_checks import check_labels, warn_of_other_classes, warn_of_unlike_classes
 from pmt.model.features import features_graph
 from pmt.model.input_conversion import check_floats, check_range, image_shape, prepared_inputs
 from pmt.model.layers import Layers, block_rows, layer_rows

@@ -21,7 +21,7 @@ from pmt._util.checks import (
     checked_range,
     kind_of,
 )
-from pmt._util.frames import data_frame
+from pmt._util.extras import data_frame
 from pmt._util.optional_types import Axes, DataFrame
 from pmt._util.plots import one_axes, plain_text
 from pmt._util.processes import thread_count

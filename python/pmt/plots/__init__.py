@@ -5,10 +5,9 @@ They need matplotlib. :func:`save_plot` writes what they return to a file.
 
 from pmt._util.plots import save_plot
 from pmt.plots.confusions import plot_confusions
-from pmt.plots.memory import plot_memory
+from pmt.plots.memory import plot_memory, plot_step_memory
 from pmt.plots.selection import plot_selection
 from pmt.plots.sheets import plot_sheet
-from pmt.plots.step_memory import plot_step_memory
 
 __all__ = [
     "plot_confusions",

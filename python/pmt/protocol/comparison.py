@@ -12,12 +12,12 @@ import numpy as np
 from pmt import _core
 from pmt._util.arrays import DoubleArray, Int32Array
 from pmt._util.checks import check_type, checked_names, checked_range
-from pmt._util.frames import data_frame
+from pmt._util.extras import data_frame
 from pmt._util.optional_types import DataFrame
 from pmt._util.text import counted, html_table, table
 from pmt.datasets import Dataset
 from pmt.model import Confusion, Evaluation, ImageScores, Model, load
-from pmt.model.class_checks import warn_of_unlike_classes
+from pmt.model.data_checks import warn_of_unlike_classes
 from pmt.model.model import check_model
 from pmt.protocol.data_source import DataSource, check_source
 

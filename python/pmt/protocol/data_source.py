@@ -36,9 +36,9 @@ from pmt.datasets.layouts import chosen_indices, find, fitted, read_found
 from pmt.datasets.picture import Fit
 from pmt.errors import OptionError
 from pmt.model import Model
+from pmt.model.data_checks import seen_images, warning_of_seen
 from pmt.model.loading import BUNDLED_MODELS
 from pmt.model.model import check_model
-from pmt.model.seen_images import seen_images, warning_of_seen
 
 BUNDLED = "bundled"
 

@@ -14,9 +14,15 @@ from pmt.datasets import Dataset
 from pmt.datasets.dataset import checksum
 from pmt.errors import OptionError
 from pmt.model import Model
-from pmt.protocol.copies import MOST_SHARED, count_shared, units_of
 from pmt.protocol.data_source import DataSource, ImagePool, check_source
-from pmt.protocol.stratification import hold_out, shuffled_classes, stratified_order
+from pmt.protocol.stratification import (
+    MOST_SHARED,
+    count_shared,
+    hold_out,
+    shuffled_classes,
+    stratified_order,
+    units_of,
+)
 
 PROTOCOLS = ("default", "paper")
 IMAGES, HELD_OUT = 1100, 100  # of "default", unless said otherwise

@@ -13,7 +13,6 @@ from pmt.quantization.float_forward import (
     worst,
 )
 from pmt.quantization.keras_model import from_keras
-from pmt.quantization.output_range import cover_logits
 from pmt.quantization.post_training import (
     correct_biases,
     dequantize,
@@ -22,7 +21,7 @@ from pmt.quantization.post_training import (
     tensor_ranges,
 )
 from pmt.quantization.quantized_model import QuantizedModel, quantize_model
-from pmt.quantization.ranges import RANGE_METHODS, RangeMethod, activation_ranges
+from pmt.quantization.ranges import RANGE_METHODS, RangeMethod, activation_ranges, cover_logits
 from pmt.quantization.torch_module import from_torch
 
 __all__ = [

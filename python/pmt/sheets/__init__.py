@@ -1,7 +1,14 @@
 """Contact sheets: many small images in one picture, to be looked at."""
 
-from pmt.sheets.data_sheet import make_sheet
-from pmt.sheets.sheet import Group, Row, Sheet, corruption_sheet, dataset_sheet, stage_sheet
+from pmt.sheets.sheet import (
+    Group,
+    Row,
+    Sheet,
+    corruption_sheet,
+    dataset_sheet,
+    make_sheet,
+    stage_sheet,
+)
 
 __all__ = [
     "Group",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 from pmt import _core
 from pmt._util.checks import checked_word, kind_of
 from pmt._util.optional_types import Unpack
 from pmt.errors import OptionError
-from pmt.train.losses import LossNames, core_word
+from pmt.train.losses import LossFunction, LossNames, core_word
 from pmt.train.option_fields import (
     CORE,
     Options,
@@ -20,7 +20,6 @@ from pmt.train.option_fields import (
     option,
     refuse_unknown,
 )
-from pmt.train.option_types import OptionArguments
 from pmt.train.prepare.preparation import (
     ALIGN_IMAGES,
     ALIGN_RELIABILITY,
@@ -30,6 +29,50 @@ from pmt.train.prepare.preparation import (
 from pmt.train.run.head import CROSS_FIT
 from pmt.train.run.keep_best import BACKTRACK, HELD_OUT_SHARE, KEEP_BEST
 from pmt.train.schedule import BATCH, EPOCHS, FINAL_LEARNING_RATE, LAYERS, LEARNING_RATES, MACS
+
+
+class OptionArguments(TypedDict, total=False):
+    """Any of the fields of :class:`pmt.TrainingOptions`; a test compares them."""
+
+    layers: str
+    epochs: int
+    macs: int
+    batch: int
+    queries: int
+    learning_rate: float
+    final_learning_rate: float
+    seed: int
+    mu_weight: int
+    mu_node: int
+    mu_bias: int
+    generator: str
+    pairs: str
+    scope: str
+    baseline: str
+    rule: str
+    bias_rate: float
+    head_rate: float
+    node_dimension: str
+    node_ratio: float
+    nodes: str
+    sharing: str
+    separate_biases: bool
+    gradient_norm_scaling: str
+    quantization_aware_scaling: bool
+    rounding: str
+    step: str
+    train_weights: bool
+    train_bias: bool
+    loss: str | LossFunction
+    diversity: float
+    preparation: str
+    align_images: int
+    align_windows: bool
+    align_reliability: bool
+    cross_fit: bool
+    keep_best: bool
+    held_out_share: float
+    backtrack: bool
 
 
 @document_options

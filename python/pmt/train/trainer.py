@@ -22,11 +22,10 @@ from pmt.datasets.arrays import checked_groups
 from pmt.datasets.dataset import DataLike, paired
 from pmt.errors import OptionWarning
 from pmt.model import Model
+from pmt.model.data_checks import seen_images, warning_of_seen
 from pmt.model.model import check_model
-from pmt.model.seen_images import seen_images, warning_of_seen
 from pmt.train.costs.work import Cost
 from pmt.train.extension_names import full_name, kept_names
-from pmt.train.leaks import check_apart, warning_of_copies
 from pmt.train.losses import reads_labels
 from pmt.train.prepare.linear_head import head_macs
 from pmt.train.prepare.preparation import Preparation
@@ -38,7 +37,13 @@ from pmt.train.run.observers import Progress, check_progress, checked_callbacks
 from pmt.train.run.result import RunResult
 from pmt.train.schedule import RunOptions, Schedule
 from pmt.train.stepper import Stepper
-from pmt.train.training_data import checked_training_data, measured_images, warning_of_classes
+from pmt.train.training_data import (
+    check_apart,
+    checked_training_data,
+    measured_images,
+    warning_of_classes,
+    warning_of_copies,
+)
 
 __all__ = ["Progress", "Trainer"]
 

@@ -20,8 +20,7 @@ from pmt.train.extension_names import kept_names
 from pmt.train.extensions import Estimator, Optimizer, check_extensions
 from pmt.train.losses import LossFunction, check_labels, check_output, function_name, is_function
 from pmt.train.option_fields import warn_without_effect
-from pmt.train.option_types import OptionArguments
-from pmt.train.options import PRESETS, TrainingOptions, check_options
+from pmt.train.options import PRESETS, OptionArguments, TrainingOptions, check_options
 from pmt.train.options import preset as _preset
 from pmt.train.prepare.preparation import without_head
 from pmt.train.stepper import CoreStepper, Stepper

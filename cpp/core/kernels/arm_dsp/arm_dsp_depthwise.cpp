@@ -4,7 +4,6 @@
 #include "core/base/linked/depthwise_sides.hpp"
 #include "core/base/linked/parts.hpp"
 #include "core/kernels/arm_dsp/arm_dsp.hpp"
-#include "core/kernels/arm_dsp/dsp_band.hpp"
 #include "core/kernels/arm_dsp/dsp_plane.hpp"
 #include "core/kernels/images.hpp"
 #include "core/kernels/portable/portable.hpp"

@@ -34,31 +34,15 @@ def read(
     layers that read it. Activations become height, width, channels, whatever the file's layout.
     Weights of any float type become float32. docs/guides/importers_onnx.md lists the operators.
 
-    Parameters
-    ----------
-    path : str or pathlib.Path
-        The file, opset 9 or later, with one image as input and class scores or features as output.
-        External data must lie inside its folder.
-    input_mean, input_std : float or sequence of float, optional
-        Mean and std of the *file's* input, (pixel - mean) / std, in units of a 0..255 pixel: one
-        number each or one per channel. Without them mean 0 and std 255, inputs in 0..1
-        (torchvision's ``ToTensor``); std 1 where the file's input is uint8. Normalization at the
-        start of the network itself is joined with it.
-    order : str
-        Axes of the file's input: NCHW, NHWC, NCW, NWC or NC; by default as found in the file.
+    It is of opset 9 or later, with one image as input and class scores or features as output;
+    external data lie inside its folder. `input_mean` and `input_std` are those of the *file's*
+    input, (pixel - mean) / std, in units of a 0..255 pixel: one number each or one per channel.
+    Without them mean 0 and std 255, inputs in 0..1 (torchvision's ``ToTensor``); std 1 where the
+    file's input is uint8. Normalization at the start of the network itself is joined with it. A
+    softmax at the end is left out, and listed under ``dropped_operators`` of the metadata. `order`
+    names the axes of the file's input: NCHW, NHWC, NCW, NWC or NC; by default they are found.
 
-    Returns
-    -------
-    FloatGraph
-        A softmax at the end is left out, and listed under ``dropped_operators`` of the metadata.
-
-    Raises
-    ------
-    FileNotFoundError, ImportError
-        If there is no such file, or the package ``onnx`` is missing.
-    ValueError
-        If the file is damaged, quantized already, or has operators or options that are not
-        supported: one message with every one of them.
+    One ValueError names everything that is damaged, quantized already, or not supported.
     """
     checked_word("order", order, ("", "NC", "NWC", "NCW", "NHWC", "NCHW"))
     path = Path(path)

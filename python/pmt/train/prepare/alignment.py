@@ -38,7 +38,7 @@ from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.model.layers import copy_parameters
 from pmt.model.model import check_model
-from pmt.protocol.copies import first_of_copies
+from pmt.protocol.stratification import first_of_copies
 from pmt.train.costs.work import Cost
 from pmt.train.prepare.clean_statistics import (
     CleanStatistics,

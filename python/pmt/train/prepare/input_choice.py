@@ -28,7 +28,7 @@ from pmt.model.layers import copy_parameters
 from pmt.model.model import check_model
 from pmt.net.image import read_stage
 from pmt.net.input_stage import Filter, InputStage
-from pmt.protocol.copies import first_of_copies
+from pmt.protocol.stratification import first_of_copies
 from pmt.train.costs.work import Cost
 from pmt.train.prepare.alignment import Alignment, align, alignment_cost
 from pmt.train.prepare.clean_statistics import CleanStatistics, check_reference, stored_statistics

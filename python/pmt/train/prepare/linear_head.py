@@ -18,9 +18,8 @@ from pmt import _core
 from pmt._util.arrays import DoubleArray, FloatArray, Int8Array, Int64Array, Uint8Array
 from pmt.datasets import Dataset
 from pmt.model import Model
-from pmt.protocol.copies import units_of
-from pmt.protocol.stratification import folds
-from pmt.quantization.output_range import fit_outputs
+from pmt.protocol.stratification import folds, units_of
+from pmt.quantization.ranges import fit_outputs
 
 _FOLDS = 3
 _AT_ONCE = 1 << 22  # bytes of images whose features are computed, so that copies stay small

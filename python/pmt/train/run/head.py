@@ -16,8 +16,7 @@ from pmt._util.text import counted
 from pmt.callbacks import PhaseEnd
 from pmt.datasets import Dataset
 from pmt.model import ImageScores
-from pmt.protocol.copies import first_of_copies, units_of
-from pmt.protocol.stratification import folds
+from pmt.protocol.stratification import first_of_copies, folds, units_of
 from pmt.train.option_fields import option
 from pmt.train.prepare.linear_head import head_op
 from pmt.train.prepare.preparation import HEADS, Phase

@@ -19,8 +19,13 @@ from pmt._util.text import counted, listed
 from pmt.datasets import Dataset
 from pmt.model import ImageScores
 from pmt.protocol.comparison import is_worse, whole_losses
-from pmt.protocol.copies import first_of_copies, units_of
-from pmt.protocol.stratification import FEWEST_OF_CLASS, hold_out, stratified_order
+from pmt.protocol.stratification import (
+    FEWEST_OF_CLASS,
+    first_of_copies,
+    hold_out,
+    stratified_order,
+    units_of,
+)
 from pmt.train.losses import BINARY
 from pmt.train.option_fields import Range, option
 from pmt.train.run.observers import Arrays, Observer, State

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pmt._util.extras import import_extra
-from pmt._util.frames import data_frame
+from pmt._util.extras import data_frame, import_extra
 from pmt._util.optional_types import Axes, DataFrame
 from pmt._util.plots import COLORS, FAINT, SMALL, one_axes
 from pmt._util.text import counted, html_table, shortened, table

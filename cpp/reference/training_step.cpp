@@ -1,6 +1,8 @@
-#include "reference/gradient.hpp"
+#include "reference/training_step.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "reference/ops.hpp"
 
@@ -68,5 +70,74 @@ xt::xtensor<double, 3> depthwise_gradient(const xt::xtensor<double, 3>& nodes, c
 }
 
 Vector<double> bias_gradient(const xt::xtensor<double, 3>& nodes) { return xt::sum(nodes, {0, 1}); }
+
+Vector<int8_t> perturb(const Vector<int8_t>& values, const Vector<int8_t>& signs, int32_t mu, int32_t low,
+                       int32_t high) {
+  const Vector<int32_t> moved = xt::cast<int32_t>(values) + mu * xt::cast<int32_t>(signs);
+  return xt::cast<int8_t>(xt::clip(moved, low, high));
+}
+
+Vector<int8_t> perturb_free(const Vector<int8_t>& values, const Vector<int8_t>& signs, int32_t mu, int32_t low,
+                            int32_t high) {
+  return xt::where(values > low && values < high, perturb(values, signs, mu, low, high), values);
+}
+
+Vector<int8_t> node_signs(const Vector<int8_t>& signs, size_t positions) {
+  Vector<int8_t> nodes = xt::zeros<int8_t>({positions * signs.size()});
+  for (size_t i = 0; i < nodes.size(); ++i) nodes(i) = signs(i % signs.size());
+  return nodes;
+}
+
+double cross_entropy(const Vector<double>& logits, std::size_t label) {
+  const double largest = xt::amax(logits)();
+  return std::log(xt::sum(xt::exp(logits - largest))()) - (logits(label) - largest);
+}
+
+Vector<double> cross_entropy_gradient(const Vector<double>& logits, std::size_t label) {
+  const Vector<double> exponentials = xt::exp(logits - xt::amax(logits)());
+  Vector<double> gradient = exponentials / xt::sum(exponentials)();
+  gradient(label) -= 1.0;
+  return gradient;
+}
+
+namespace {
+
+Vector<double> log_softmax(const Vector<double>& logits) {
+  const Vector<double> shifted = logits - xt::amax(logits)();
+  return shifted - std::log(xt::sum(xt::exp(shifted))());
+}
+
+double softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
+
+}  // namespace
+
+double squared_error(const Vector<double>& logits, const Vector<double>& targets) {
+  return xt::mean(xt::square(logits - targets))();
+}
+
+double binary_cross_entropy(const Vector<double>& logits, const Vector<double>& targets) {
+  double sum = 0.0;
+  for (std::size_t c = 0; c < logits.size(); ++c) sum += softplus(logits(c)) - targets(c) * logits(c);
+  return sum / static_cast<double>(logits.size());
+}
+
+double entropy(const Vector<double>& logits, double diversity, const Vector<double>& surprisal) {
+  const Vector<double> logarithms = log_softmax(logits);
+  return -xt::sum(xt::exp(logarithms) * (logarithms + diversity * surprisal))();
+}
+
+double scaled_update(double gradient, double learning_rate, double scale) {
+  return learning_rate * gradient / (scale * scale);
+}
+
+int8_t updated_weight(int8_t weight, double update) {
+  return static_cast<int8_t>(std::clamp(weight - std::nearbyint(update), -127.0, 127.0));
+}
+
+int32_t updated_bias(int32_t bias, double update) {
+  return static_cast<int32_t>(std::clamp(bias - std::nearbyint(update), -2147483648.0, 2147483647.0));
+}
+
+double gradient_norm_scaling(double k, double dimension) { return k / (k + dimension - 1.0); }
 
 }  // namespace pmt::reference

@@ -1,10 +1,11 @@
-"""The exact head on an emulated Cortex-M7: the bytes of the host."""
+"""The exact head and the arm_dsp kernels on an emulated Cortex-M7: the bytes of the host."""
 
 from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
-from firmware_tools import run_on_cortex_m7
+import pytest
+from firmware_tools import COMPILER, CORE, FLAGS, need_firmware_tools, run_on_cortex_m7, succeed
 
 import pmt
 from pmt import _core, corruptions, datasets
@@ -48,3 +49,29 @@ def test_a_board_solves_the_head_to_the_bytes_of_the_host(tmp_path):
     parts = ("base", "image", "kernels", "learn", "net", "ops", "zo")
     log = run_on_cortex_m7("head_on_board.cpp", parts, tmp_path)
     assert log == f"strength {int(strength * 1000)} crc32 {expected:08x}\n"
+
+
+OTHERS = {
+    "cortex-m4": ("-mcpu=cortex-m4", "-mthumb", "-mfpu=fpv4-sp-d16", "-mfloat-abi=hard"),
+    "cortex-m33": ("-mcpu=cortex-m33", "-mthumb", "-mfpu=fpv5-sp-d16", "-mfloat-abi=hard"),
+    "cortex-m3": ("-mcpu=cortex-m3", "-mthumb"),
+}
+
+
+def test_the_assembly_computes_what_the_portable_kernels_do(tmp_path):
+    log = run_on_cortex_m7("arm_dsp_comparison.cpp", ("base", "kernels"), tmp_path)
+    assert log == "equal in 1706 cases\n"
+
+
+@pytest.mark.parametrize("core", OTHERS)
+def test_the_kernels_compile_for_other_cores(core, tmp_path):
+    """With the DSP extension they are the device's kernels; without it the portable ones are."""
+    need_firmware_tools("arm-none-eabi-objdump")
+    text = ""
+    for source in sorted((CORE / "kernels").rglob("*.cpp")):
+        target = tmp_path / f"{source.stem}.o"
+        succeed(COMPILER, *FLAGS, *OTHERS[core], f"-I{CORE.parent}", "-c", source, "-o", target)
+        if source.stem == "device_kernels":
+            text = succeed("arm-none-eabi-objdump", "-dr", target)
+    assert ("arm_dsp_kernels" in text) == (core != "cortex-m3")
+    assert ("portable_kernels" in text) == (core == "cortex-m3")
