@@ -49,6 +49,7 @@ find_missing() {
     need libstdc++-arm-none-eabi-newlib has_header cstdint arm-none-eabi-g++
     need qemu-system-arm has qemu-system-arm
     need gcc-riscv64-unknown-elf has riscv64-unknown-elf-g++
+    need libdnnl-dev has_header oneapi/dnnl/dnnl.hpp
     need libsimde-dev has_header simde/x86/avx512.h
     need g++-aarch64-linux-gnu has aarch64-linux-gnu-g++
     need qemu-user-static has qemu-aarch64-static

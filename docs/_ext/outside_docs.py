@@ -41,8 +41,8 @@ def lead_links_inside(app: Sphinx, page: str, source: list[str]) -> None:
     up, top = "../" * page.count("/"), "../" * (at.count("/") + 1)
     for folder, place in {**OUTSIDE, "docs": ""}.items():
         source[0] = source[0].replace(f"]({top}{folder}/", f"]({up}{place}/".replace("//", "/"))
-    # Files that the lab's pages show.
-    source[0] = source[0].replace("](../pmt_lab/", "](../../lab/pmt_lab/")
+    for beside in ("benchmarks", "pmt_lab"):  # files that the lab's pages show
+        source[0] = source[0].replace(f"](../{beside}/", f"](../../lab/{beside}/")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
