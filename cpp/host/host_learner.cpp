@@ -163,6 +163,7 @@ bool HostLearner::write_slot(void* context, int32_t slot, size_t at, const void*
 
 // Whether the file did what it was asked for; if not, keeps the reason.
 bool HostLearner::is_done() {
+  storage_error_ = 0;
   if (file_.is_open() && file_.good()) return true;
   storage_error_ = errno != 0 ? errno : EIO;
   return false;
@@ -170,6 +171,8 @@ bool HostLearner::is_done() {
 
 void HostLearner::check(const Status& status) const {
   if (status.code == Code::state_storage && storage_error_ != 0) throw StorageError{storage_error_, setup_.storage};
+  if (status.code == Code::state_storage && learner_.on_trial())
+    refuse_state("was damaged meanwhile, and stays on trial: roll_back(), and learn again");
   if (status.code == Code::state_storage)
     refuse_state("is damaged, or cannot be one of this model: choose another file");
   if (status.code == Code::learner_filters) refuse_state("has filters of its own: take a learner of choose_input=True");

@@ -163,6 +163,61 @@ TEST_CASE("a slot that was written to and holds no whole state is damaged") {
   CHECK_FALSE(Boot(flash).slots.has_damaged());
 }
 
+TEST_CASE("a header of which the beginning is erased is damaged, and one that is erased is none") {
+  Flash good(StateSlots::bytes_needed(state_bytes));
+  REQUIRE(Boot(good).slots.write(State(5).parts(), 1, false).ok());
+  for (const uint8_t erased : {0x00, 0xFF}) {
+    for (size_t count = 1; count <= sizeof(StateHeader); ++count) {
+      Flash flash = good;
+      std::fill_n(flash.slots[0].begin(), count, erased);
+      const Boot boot(flash);
+      const bool is_none = count == sizeof(StateHeader);
+      CHECK_FALSE(boot.slots.has_state());
+      CHECK(boot.slots.has_damaged() == !is_none);
+      flash.slots[1].assign(flash.slots[1].size(), 0xFF);
+      CHECK(Boot(flash).slots.never_written() == (is_none && erased == 0x00));
+    }
+  }
+}
+
+TEST_CASE("a state that was damaged meanwhile is not confirmed, and stays on trial") {
+  Flash flash(StateSlots::bytes_needed(state_bytes));
+  Boot writer(flash);
+  REQUIRE(writer.slots.write(State(8).parts(), 8, false).ok());
+  REQUIRE(writer.slots.write(State(9).parts(), 9, true).ok());
+  const size_t state = StateSlots::bytes_before_state;
+  for (size_t at = 0; at < state + state_bytes; ++at) {
+    const bool is_mark = at >= sizeof(StateHeader) && at < state;
+    if (is_mark) continue;
+    flash.slots[1][at] ^= 0x10;
+    CHECK(writer.slots.confirm().code == Code::state_storage);
+    CHECK(writer.slots.on_trial());
+    CHECK(Boot(flash).value == 8);
+    flash.slots[1][at] ^= 0x10;
+  }
+  flash.unreadable = 1;
+  CHECK(writer.slots.confirm().code == Code::state_storage);
+  flash.unreadable = -1;
+  REQUIRE(writer.slots.confirm().ok());
+  CHECK(Boot(flash).value == 9);
+}
+
+TEST_CASE("a trial that was damaged meanwhile is rolled back, and a confirmed state that was is not loaded") {
+  for (size_t at = 0; at < sizeof(StateHeader); ++at) {
+    Flash flash(StateSlots::bytes_needed(state_bytes));
+    Boot writer(flash);
+    REQUIRE(writer.slots.write(State(8).parts(), 8, false).ok());
+    REQUIRE(writer.slots.write(State(9).parts(), 9, true).ok());
+    flash.slots[1][at] ^= 0x10;
+    REQUIRE(writer.slots.roll_back().ok());
+    writer.load();
+    CHECK(writer.value == 8);
+    CHECK(Boot(flash).value == 8);
+    flash.slots[0][at] ^= 0x10;
+    CHECK(writer.slots.load(State(0).parts()).code == Code::state_storage);
+  }
+}
+
 TEST_CASE("a flipped bit of the storage never takes a confirmed state back unsaid") {
   const size_t slot_bytes = StateSlots::bytes_needed(state_bytes);
   for (const bool has_older : {false, true}) {

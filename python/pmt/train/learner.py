@@ -379,7 +379,10 @@ class Learner:
             self._core.commit()
 
     def confirm(self) -> None:
-        """Keep the state that is on trial."""
+        """Keep the state that is on trial.
+
+        Where it was damaged in the storage meanwhile (ValueError), it stays on trial.
+        """
         self._need_trial("confirm()")
         with self._storing():
             self._core.confirm()
