@@ -303,6 +303,40 @@ def test_a_model_that_happens_to_be_named_like_a_checkpoint_is_not_written_over(
     assert (tmp_path / "checkpoint.pmt").read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    ("names", "metrics", "is_free"),
+    [
+        ((), None, True),
+        ((".checkpoint.pmt.1.part",), None, True),
+        (("env.json",), None, True),
+        (("env.json", "checkpoint.pmt"), "", True),
+        (("env.json", "checkpoint.pmt"), "\n", False),  # recorded
+        (("env.json", "notes.txt"), None, False),
+        (("checkpoint.pmt",), "", False),
+        ((), "", False),
+    ],
+)
+def test_a_folder_is_free_if_nothing_but_a_run_that_began_is_there(
+    tmp_path, names, metrics, is_free
+):
+    for name in names:
+        (tmp_path / name).touch()
+    if metrics is not None:
+        (tmp_path / "metrics.jsonl").write_text(metrics)
+    run = pmt.RunFolder(tmp_path)
+    if is_free:
+        run.check_free()
+        return
+    with pytest.raises(FileExistsError, match="already exists and holds no run; choose another"):
+        run.check_free()
+
+
+def test_a_file_is_no_free_folder(tmp_path):
+    (tmp_path / "run").touch()
+    with pytest.raises(FileExistsError, match="already exists and holds no run; choose another"):
+        pmt.RunFolder(tmp_path / "run").check_free()
+
+
 def test_a_kept_model_that_is_gone_is_missed(tmp_path):
     """Its last state is another model than the one that the run kept."""
     run = pmt.RunFolder(tmp_path / "run")
