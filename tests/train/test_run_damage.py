@@ -193,6 +193,27 @@ def test_a_state_that_claims_to_be_huge_is_refused(tmp_path):
         resume(tmp_path / "run")
 
 
+class _Hostile:
+    """Makes a folder where it is unpickled as usual."""
+
+    def __init__(self, place):
+        self.place = place
+
+    def __reduce__(self):
+        return os.mkdir, (self.place,)
+
+
+def test_a_pickle_in_the_state_of_a_checkpoint_is_refused_and_runs_nothing(tmp_path):
+    folder = begun(tmp_path / "run")
+    state, made = folder.path / "checkpoint-4.npz", tmp_path / "made"
+    with np.load(state) as arrays:
+        names = arrays.files
+    np.savez(state, **dict.fromkeys(names, np.array([_Hostile(str(made))], dtype=object)))
+    with pytest.raises(ValueError, match=r"checkpoint-4\.npz: .*; the run cannot be resumed"):
+        resume(folder.path)
+    assert not made.exists()
+
+
 @pytest.mark.parametrize("left", ["nothing", "folder"])
 @pytest.mark.parametrize("step", [1, 5, 9])
 def test_a_folder_that_vanishes_in_mid_run_is_an_error(tmp_path, left, step):
