@@ -286,7 +286,9 @@ void register_learner(py::module_& m) {
       .def_property_readonly("on_trial", getter(&Learner::on_trial))
       .def_property_readonly("replaces_others", getter(&Learner::replaces_others))
       .def_property_readonly("finds_damage", getter(&Learner::finds_damage))
-      .def_property_readonly("is_cut_off", [](LearnerObject& self) { return self.host().is_cut_off(); })
+      .def_property_readonly(
+          "is_cut_off",
+          [](LearnerObject& self) { return self.locked([&](Learner&) { return self.host().is_cut_off(); }); })
       .def_property_readonly("has_force", getter(&Learner::has_force))
       .def_property_readonly("checksum", getter(&Learner::checksum))
       .def_property_readonly("is_running", getter(&Learner::is_running))

@@ -113,12 +113,17 @@ LearnerSetup HostLearner::core_setup() {
 // to.
 void HostLearner::open_storage() {
   if (setup_.storage.empty()) return;
-  file_.open(setup_.storage, std::ios::in | std::ios::out | std::ios::binary | std::ios::ate);
-  const auto end = file_.tellg();
+  file_.open(setup_.storage, std::ios::in | std::ios::out | std::ios::binary);
   if (!is_done()) check({Code::state_storage});
   storage_ = {this, slot_bytes_of(setup_, image_), read_slot, write_slot, erase_slot};
-  is_cut_off_ = end < place_of(storage_.slot_bytes, 2, 0);
   refuse_foreign_file();
+}
+
+bool HostLearner::is_cut_off() {
+  if (!file_.is_open()) return false;
+  file_.clear();
+  file_.seekg(0, std::ios::end);
+  return file_.tellg() < place_of(storage_.slot_bytes, 2, 0);
 }
 
 // States would overwrite it. A first slot that is blank or damaged is one of ours where the second has a state, or
@@ -152,7 +157,7 @@ bool HostLearner::read_slot(void* context, int32_t slot, size_t at, void* to, si
 
 bool HostLearner::write_slot(void* context, int32_t slot, size_t at, const void* from, size_t count) {
   HostLearner& self = *static_cast<HostLearner*>(context);
-  if (self.is_cut_off_) return false;
+  if (self.is_cut_off()) return false;
   self.file_.clear();
   errno = 0;
   self.file_.seekp(place_of(self.storage_.slot_bytes, slot, at));
@@ -163,6 +168,7 @@ bool HostLearner::write_slot(void* context, int32_t slot, size_t at, const void*
 
 // Whether the file did what it was asked for; if not, keeps the reason.
 bool HostLearner::is_done() {
+  storage_error_ = 0;
   if (file_.is_open() && file_.good()) return true;
   storage_error_ = errno != 0 ? errno : EIO;
   return false;
@@ -170,6 +176,8 @@ bool HostLearner::is_done() {
 
 void HostLearner::check(const Status& status) const {
   if (status.code == Code::state_storage && storage_error_ != 0) throw StorageError{storage_error_, setup_.storage};
+  if (status.code == Code::state_storage && learner_.on_trial())
+    refuse_state("was damaged meanwhile, and stays on trial: roll_back(), and learn again");
   if (status.code == Code::state_storage)
     refuse_state("is damaged, or cannot be one of this model: choose another file");
   if (status.code == Code::learner_filters) refuse_state("has filters of its own: take a learner of choose_input=True");

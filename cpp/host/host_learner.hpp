@@ -47,8 +47,8 @@ class HostLearner {
   // Throws unless a call of the learner was ok: a StorageError if it was the file, std::invalid_argument if a state in
   // it is unfit, else a StatusError.
   void check(const Status& status) const;
-  // Whether the file has fewer bytes than states take.
-  bool is_cut_off() const { return is_cut_off_; }
+  // Whether the file has fewer bytes than states take: it was made whole.
+  bool is_cut_off();
   // The image with the parameters of the state in force.
   std::vector<uint8_t> image_in_force() const;
 
@@ -68,7 +68,6 @@ class HostLearner {
   size_t frame_bytes_ = 0;
   std::fstream file_;
   int storage_error_ = 0;
-  bool is_cut_off_ = false;
   StateStorage storage_ = {};
   Learner learner_;
 };

@@ -257,8 +257,8 @@ BAD_INPUT = {
         "--coarse-labels: the bundled images are not of CIFAR-100; leave it out",
     ),
     "images to measure on, and no data": (
-        "quantize {model} --calibrate {data} --out {out}.pmt --eval-images 5",
-        "--eval-images 5 needs --eval DIR",
+        "quantize {model} --calibrate {data} --out {out}.pmt --eval-limit 5",
+        "--eval-limit 5 needs --eval DIR",
     ),
     "no data": (
         "eval {model} --data {out}", "--data {out}: no such file or folder; check the path"
@@ -378,8 +378,8 @@ def test_an_unknown_command_is_named(capsys):
         ("eval m --colour 3", "--colour is unknown; see `pmt eval --help`"),
         ("select m --colour 3", "--colour is unknown; see `pmt select --help-all`"),
         ("train m --lr 1", "--lr is unknown; did you mean --learning-rate?"),
-        ("align m --limit 9", "--limit is unknown; did you mean --images?"),
-        ("eval m --images=9", "--images is unknown; did you mean --limit?"),
+        ("align m --images 9", "--images is unknown; see `pmt align --help`"),
+        ("eval m --images=9", "--images is unknown; see `pmt eval --help`"),
         ("--verison", "--verison is unknown; did you mean --version?"),
         ("info m -x", "unrecognized arguments: -x; see `pmt info --help`"),
         ("select m --keep-best", "--keep-best is unknown; see `pmt select --help-all`"),

@@ -122,16 +122,16 @@ def test_scheme(model, data, tmp_path, printed):
 
 def test_statistics_and_align(model, data, tmp_path, printed):
     stored, out = tmp_path / "stored.pmt", tmp_path / "aligned.pmt"
-    options = ("--data", data, "--images", "30", "--threads", "1")
+    options = ("--data", data, "--limit", "30", "--threads", "1")
     expected = printed("statistics", model, *options, "--out", stored)
     source = DataSource(data)
-    measured = store_statistics(pmt.load(model), source, images=30, threads=1)
+    measured = store_statistics(pmt.load(model), source, limit=30, threads=1)
     assert {"out": str(stored), **measured.to_json()} == expected
     assert measured.model.image() == stored.read_bytes()
 
     expected = printed("align", stored, *options, *NOISE, "--no-windows", "--out", out)
     aligned = measured.model.copy()
-    done = align_model(aligned, noisy(data), images=30, threads=1, windows=False)
+    done = align_model(aligned, noisy(data), limit=30, threads=1, windows=False)
     assert {"out": str(out), **done.to_json()} == expected
     assert aligned.image() == out.read_bytes()
 

@@ -53,7 +53,7 @@ def run(folder, data: str, *options: str) -> int:
 
 def test_a_model_is_written_and_its_report_printed(tmp_path, reader, capsys):
     data = write_images(tmp_path, reader.graph)
-    assert run(tmp_path, data, "--images", "32", "--eval", data) == 0
+    assert run(tmp_path, data, "--limit", "32", "--eval", data) == 0
     printed = capsys.readouterr()
     assert printed.err == ""
     lines = printed.out.splitlines()
@@ -141,7 +141,7 @@ def test_layers_of_zeros_are_warned_of(tmp_path, reader, capsys):
     ("options", "message"),
     [
         (["--ranges", "entropy"], "ranges='entropy' is unknown; choose one of minmax, mse"),
-        (["--images", "3"], "the calibration set has 3 images, but must have at least 8"),
+        (["--limit", "3"], "the calibration set has 3 images, but must have at least 8"),
         (["--class-names", "a,b"], "--class-names gives 2 names for the 4 logits"),
         (["--input-std", "1;2"], "'1;2' must be one number, or one for each channel"),
         (["--eval", "nowhere"], "nowhere"),
@@ -223,7 +223,7 @@ def test_images_of_other_channels_are_refused(tmp_path, reader, capsys):
 def test_images_of_another_size_are_resized(tmp_path, reader, capsys):
     images = np.random.default_rng(0).integers(0, 256, (12, 20, 9, 3), np.uint8)
     save_npz(Dataset(images, np.zeros(12, int), NAMES, "other"), tmp_path / "other.npz")
-    assert run(tmp_path, str(tmp_path / "other.npz"), "--images", "10") == 0
+    assert run(tmp_path, str(tmp_path / "other.npz"), "--limit", "10") == 0
     assert "10 calibration images: accuracy float" in capsys.readouterr().out
 
 
@@ -256,7 +256,7 @@ def test_a_real_onnx_file_keeps_the_logits_of_its_own_runtime(tmp_path, capsys):
     save_npz(Dataset(images, expected.argmax(axis=1), NAMES, "made"), tmp_path / "made.npz")
     arguments = ["quantize", str(path), "--calibrate", str(tmp_path / "made.npz")]
     arguments += ["--out", str(tmp_path / "net.pmt"), "--input-mean", "120", "--input-std", "60"]
-    assert main([*arguments, "--images", "64", "--json", "-"]) == 0
+    assert main([*arguments, "--limit", "64", "--json", "-"]) == 0
     figures = json.loads(capsys.readouterr().out)
     assert figures["accuracy"]["calibration"]["float"] == 1.0
 
@@ -268,9 +268,9 @@ def test_a_real_onnx_file_keeps_the_logits_of_its_own_runtime(tmp_path, capsys):
 
 def test_one_call_gives_the_same_model_and_figures(tmp_path, reader, capsys):
     data = write_images(tmp_path, reader.graph)
-    assert run(tmp_path, data, "--images", "32", "--eval", data, "--json", "-") == 0
+    assert run(tmp_path, data, "--limit", "32", "--eval", data, "--json", "-") == 0
     expected = json.loads(capsys.readouterr().out)
-    result = quantize_model("net.onnx", data, images=32, eval=data)
+    result = quantize_model("net.onnx", data, limit=32, eval=data)
     path = tmp_path / "net.pmt"
     assert json.loads(json.dumps({"path": str(path), **result.to_json()})) == expected
     assert result.model.image() == path.read_bytes()

@@ -87,7 +87,7 @@ def test_filters_that_no_tflite_holds_are_told_where_the_run_ends(tmp_path, caps
     assert re.fullmatch(f"{held}for other formats train with .* align\\+head", lines[-2])
     assert lines[-1].startswith("the model is ")
     aligned = str(tmp_path / "aligned.pmt")
-    assert main(["align", str(model), *noise, "--images", "150", "--out", aligned]) == 0
+    assert main(["align", str(model), *noise, "--limit", "150", "--out", aligned]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert re.fullmatch(f"{held}for other formats align with --no-input", lines[1])
 

@@ -54,9 +54,9 @@ def test_batch_norm_and_the_order_of_axes_are_those_of_the_module():
 def test_it_is_what_the_command_makes_of_the_exported_file(tmp_path):
     module, path = network().eval(), tmp_path / "net.onnx"
     torch.onnx.export(module, torch.zeros(1, 1, 28, 28), path, dynamo=False)
-    filed = quantize_model(str(path), "bundled", images=32, input_std=200.0).model
+    filed = quantize_model(str(path), "bundled", limit=32, input_std=200.0).model
     whole = pmt.datasets.bundled("train")
-    model = pmt.from_torch(module, whole, images=32, input_std=200.0, name="net")
+    model = pmt.from_torch(module, whole, limit=32, input_std=200.0, name="net")
     kept = ("name", "class_names")
     assert [model.metadata[key] for key in kept] == [filed.metadata[key] for key in kept]
     for layer in model.layers:
@@ -80,7 +80,7 @@ def test_a_spread_of_pixels_divided_by_255_brings_a_warning():
         "mean and std of pixels 0..1"
     )
     with pytest.warns(UserWarning, match=f"^{re.escape(message)}$") as caught:
-        pmt.from_torch(network(), TRAIN, images=16, input_mean=0.485, input_std=0.229)
+        pmt.from_torch(network(), TRAIN, limit=16, input_mean=0.485, input_std=0.229)
     assert [warning.filename for warning in caught] == [__file__]
 
 
@@ -278,8 +278,8 @@ def test_the_cause_of_an_error_is_kept():
 
 
 def test_options_out_of_range():
-    with pytest.raises(ValueError, match=r"^images=-1 must be 0\.\."):
-        pmt.from_torch(network(), TRAIN, images=-1)
+    with pytest.raises(ValueError, match=r"^limit=-1 must be 0\.\."):
+        pmt.from_torch(network(), TRAIN, limit=-1)
     with pytest.raises(ValueError, match=r"^ranges='max' is unknown; choose one of minmax"):
         pmt.from_torch(network(), TRAIN, ranges="max")  # type: ignore[arg-type]
     floats = Dataset.from_arrays(TRAIN.images / 255, TRAIN.labels)

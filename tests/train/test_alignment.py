@@ -261,7 +261,7 @@ def test_damaged_statistics_are_one_clear_error(stored):
 
 
 def test_the_commands_store_statistics_and_align(tmp_path, capsys):
-    data = ["--data", "bundled", "--images", "64"]
+    data = ["--data", "bundled", "--limit", "64"]
     stored, aligned = tmp_path / "stored.pmt", tmp_path / "aligned.pmt"
     assert main(["statistics", "fashion_mnist_dscnn", *data, "--out", str(stored)]) == 0
     assert (
@@ -283,14 +283,14 @@ def test_the_commands_store_statistics_and_align(tmp_path, capsys):
 
 def test_the_command_says_why_one_image_changes_nothing(tmp_path, capsys):
     stored, aligned = tmp_path / "stored.pmt", tmp_path / "aligned.pmt"
-    data = ["--data", "bundled", "--images"]
+    data = ["--data", "bundled", "--limit"]
     assert main(["statistics", "fashion_mnist_dscnn", *data, "16", "--out", str(stored)]) == 0
     capsys.readouterr()
     assert main(["align", str(stored), *data, "1", "--out", str(aligned)]) == 0
     assert capsys.readouterr().out.splitlines()[:2] == [
         "0 layers aligned to 1 train image of bundled",
         "the model is unchanged: one image, or copies of it, cannot tell a shift from chance; give "
-        "--images 2 or more",
+        "--limit 2 or more",
     ]
     assert pmt.load(aligned).image() == pmt.load(stored).image()
 
@@ -328,7 +328,7 @@ def test_a_few_images_do_no_harm(model, kind, most):
 @pytest.mark.parametrize("command", ["statistics", "align"])
 def test_the_commands_replace_their_own_model_alone(command, tmp_path, capsys):
     stored, other = tmp_path / "stored.pmt", tmp_path / "other.pmt"
-    options = ["--data", "bundled", "--images", "16"]
+    options = ["--data", "bundled", "--limit", "16"]
     bundled = ["statistics", "fashion_mnist_dscnn", *options]
     assert main([*bundled, "--out", str(stored)]) == 0
     before = stored.read_bytes()

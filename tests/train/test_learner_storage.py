@@ -109,6 +109,16 @@ def test_a_damaged_state_is_told(model, noisy, tmp_path, at):
     assert learner.in_force == "original"
 
 
+@pytest.mark.parametrize("count", [4, 8, 31])
+@pytest.mark.parametrize("erased", [b"\x00", b"\xff"])
+def test_a_state_whose_beginning_is_erased_is_told(model, noisy, tmp_path, erased, count):
+    place = tmp_path / "states.bin"
+    committed(model, noisy, place, confirm=True)
+    place.write_bytes(erased * count + place.read_bytes()[count:])
+    with pytest.warns(UserWarning, match=r"holds a state that is damaged, .* the original one is"):
+        assert pmt.Learner(model, samples=20, storage=place).in_force == "original"
+
+
 def test_what_is_stored_is_brought_to_disk(model, noisy, tmp_path, monkeypatch):
     place, brought = tmp_path / "states.bin", []
     monkeypatch.setattr(os, "fsync", lambda file: brought.append(os.fstat(file).st_ino))
@@ -207,12 +217,33 @@ def test_a_learner_that_is_killed_while_it_makes_its_file_leaves_none(model, tmp
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model.pmt", "states.bin"]
 
 
-def test_a_state_that_is_damaged_later_is_not_gone_back_to(model, noisy, tmp_path):
+@pytest.mark.parametrize("at", [0, 20, 400])  # in the header, in the state
+def test_a_trial_that_is_damaged_later_is_not_confirmed(model, noisy, tmp_path, at):
+    place = tmp_path / "states.bin"
+    committed(model, noisy, place).confirm()
+    learner = committed(model, noisy[10:], place)
+    kept, whole = learner.checksum, place.read_bytes()
+    damaged = bytearray(whole)
+    damaged[len(whole) // 2 + at] ^= 1
+    place.write_bytes(damaged)
+    with pytest.raises(
+        ValueError, match=r"states\.bin': the stored state was damaged meanwhile, and stays on tri"
+    ):
+        learner.confirm()
+    assert (learner.checksum, learner.on_trial) == (kept, True)
+    assert place.read_bytes() == damaged
+    learner.roll_back()
+    assert (learner.in_force, learner.on_trial) == ("aligned", False)
+    assert learner.checksum != kept
+
+
+@pytest.mark.parametrize("at", [0, 20, 1003])  # in the header, in the state
+def test_a_state_that_is_damaged_later_is_not_gone_back_to(model, noisy, tmp_path, at):
     place = tmp_path / "states.bin"
     committed(model, noisy, place).confirm()
     learner = committed(model, noisy[10:], place)
     damaged = bytearray(place.read_bytes())
-    damaged[1003] ^= 0x40  # of the parameters that are confirmed
+    damaged[at] ^= 0x40  # of what is confirmed
     place.write_bytes(damaged)
     with pytest.raises(
         ValueError, match=r"states\.bin': the stored state is damaged, or cannot be o"

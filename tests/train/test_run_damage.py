@@ -193,6 +193,27 @@ def test_a_state_that_claims_to_be_huge_is_refused(tmp_path):
         resume(tmp_path / "run")
 
 
+class _Hostile:
+    """Makes a folder where it is unpickled as usual."""
+
+    def __init__(self, place):
+        self.place = place
+
+    def __reduce__(self):
+        return os.mkdir, (self.place,)
+
+
+def test_a_pickle_in_the_state_of_a_checkpoint_is_refused_and_runs_nothing(tmp_path):
+    folder = begun(tmp_path / "run")
+    state, made = folder.path / "checkpoint-4.npz", tmp_path / "made"
+    with np.load(state) as arrays:
+        names = arrays.files
+    np.savez(state, **dict.fromkeys(names, np.array([_Hostile(str(made))], dtype=object)))
+    with pytest.raises(ValueError, match=r"checkpoint-4\.npz: .*; the run cannot be resumed"):
+        resume(folder.path)
+    assert not made.exists()
+
+
 @pytest.mark.parametrize("left", ["nothing", "folder"])
 @pytest.mark.parametrize("step", [1, 5, 9])
 def test_a_folder_that_vanishes_in_mid_run_is_an_error(tmp_path, left, step):
@@ -301,6 +322,40 @@ def test_a_model_that_happens_to_be_named_like_a_checkpoint_is_not_written_over(
     with pytest.raises(FileExistsError, match="already exists and holds no run; choose another"):
         Toy(losses=flat(9)).fit(model, data(), out=tmp_path, progress=False)
     assert (tmp_path / "checkpoint.pmt").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("names", "metrics", "is_free"),
+    [
+        ((), None, True),
+        ((".checkpoint.pmt.1.part",), None, True),
+        (("env.json",), None, True),
+        (("env.json", "checkpoint.pmt"), "", True),
+        (("env.json", "checkpoint.pmt"), "\n", False),  # recorded
+        (("env.json", "notes.txt"), None, False),
+        (("checkpoint.pmt",), "", False),
+        ((), "", False),
+    ],
+)
+def test_a_folder_is_free_if_nothing_but_a_run_that_began_is_there(
+    tmp_path, names, metrics, is_free
+):
+    for name in names:
+        (tmp_path / name).touch()
+    if metrics is not None:
+        (tmp_path / "metrics.jsonl").write_text(metrics)
+    run = pmt.RunFolder(tmp_path)
+    if is_free:
+        run.check_free()
+        return
+    with pytest.raises(FileExistsError, match="already exists and holds no run; choose another"):
+        run.check_free()
+
+
+def test_a_file_is_no_free_folder(tmp_path):
+    (tmp_path / "run").touch()
+    with pytest.raises(FileExistsError, match="already exists and holds no run; choose another"):
+        pmt.RunFolder(tmp_path / "run").check_free()
 
 
 def test_a_kept_model_that_is_gone_is_missed(tmp_path):

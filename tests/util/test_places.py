@@ -12,7 +12,7 @@ from pmt.cli import main
 TRAIN = ["train", "fashion_mnist_dscnn", "--data", "bundled", "--out"]
 EXPORT = ["export", "fashion_mnist_dscnn", "--target", "generic", "--out"]
 CORRUPT = ["corrupt", "bundled", "--name", "fog", "--limit", "2", "--out"]
-STATISTICS = ["statistics", "fashion_mnist_dscnn", "--data", "bundled", "--images", "8", "--out"]
+STATISTICS = ["statistics", "fashion_mnist_dscnn", "--data", "bundled", "--limit", "8", "--out"]
 EVAL = ["eval", "fashion_mnist_dscnn", "--data", "bundled", "--limit", "2", "--json"]
 ALL = [TRAIN, EXPORT, CORRUPT, STATISTICS, EVAL, ["demo", "--out"]]
 

@@ -9,6 +9,15 @@ namespace {
 constexpr uint32_t mark_word = 0x4B52414D;  // "MARK"
 constexpr size_t marks_at = state_write_bytes;
 
+// Whether bytes are zeros or ones throughout, as where nothing was written to.
+__attribute__((noinline)) bool is_erased(const void* at, size_t count) {
+  const auto* bytes = static_cast<const uint8_t*>(at);
+  for (size_t i = 1; i < count; ++i) {
+    if (bytes[i] != bytes[0]) return false;
+  }
+  return bytes[0] == 0 || bytes[0] == 0xFF;
+}
+
 size_t rounded(size_t bytes) { return (bytes + state_write_bytes - 1) / state_write_bytes * state_write_bytes; }
 
 }  // namespace
@@ -61,64 +70,71 @@ uint32_t StateSlots::checksum(const StateHeader& header) {
   return crc32(reinterpret_cast<const uint8_t*>(&header), offsetof(StateHeader, header_crc32));
 }
 
-// A mark counts where one of its words is whole: a flipped bit must not take it back, and a power cut leaves one word
-// only where the mark was asked for. A boot counts where anything was written: a cut must not give one more.
-Status StateSlots::read_mark(int32_t index, int32_t mark, bool* set) const {
-  uint32_t words[2] = {};
-  const size_t at = marks_at + static_cast<size_t>(mark) * state_write_bytes;
-  if (!storage_.read(storage_.context, index, at, words, sizeof words)) return {Code::state_storage, index};
-  const bool either = words[0] == mark_word || words[1] == ~mark_word;
-  const bool blank = words[0] == words[1] && (words[0] == 0 || words[0] == ~uint32_t{0});
-  *set = mark >= first_boot ? !blank : either;
-  return {};
+Status StateSlots::failed(int32_t index) { return {Code::state_storage, index}; }
+
+bool StateSlots::read(int32_t index, size_t at, void* to, size_t count) const {
+  return storage_.read(storage_.context, index, at, to, count);
 }
 
-Status StateSlots::read_slot(int32_t index) {
+bool StateSlots::read_slot(int32_t index) {
   Slot& slot = slots_[index];
   slot = {};
   StateHeader& header = slot.header;
-  if (!storage_.read(storage_.context, index, 0, &header, sizeof header)) return {Code::state_storage, index};
-  slot.is_blank = header.magic == 0;
+  if (!read(index, 0, &header, sizeof header)) return false;
+  const bool erased = is_erased(&header, sizeof header);
+  slot.is_blank = erased && header.magic == 0;
   slot.is_whole =
       header.magic == state_magic && header.version == state_version && header.header_crc32 == checksum(header);
-  if (!slot.is_whole) return {};
+  slot.is_damaged = !erased;
+  if (!slot.is_whole) return true;
   if (header.identity != identity_) {
     has_others_ = true;
-    return {};
+    slot.is_damaged = false;
+    return true;
   }
-  if (header.bytes > storage_.slot_bytes || bytes_needed(header.bytes) > storage_.slot_bytes) return {};
+  if (header.bytes > storage_.slot_bytes || bytes_needed(header.bytes) > storage_.slot_bytes) return true;
   if (!linked::learning || (header.tag & confirmed_bit) != 0) {
     slot.is_confirmed = true;
-  } else {
-    PMT_RETURN_IF_ERROR(read_marks(index));
+  } else if (!read_marks(index)) {
+    return false;
   }
-  check_payload(index);
-  return {};
+  slot.is_valid = has_payload(index);
+  slot.is_damaged = !slot.is_valid;
+  return true;
 }
 
-Status StateSlots::read_marks(int32_t index) {
+// A mark counts where one of its words is whole: a flipped bit must not take it back, and a power cut leaves one word
+// only where the mark was asked for. A boot counts where anything was written: a cut must not give one more.
+bool StateSlots::read_marks(int32_t index) {
   Slot& slot = slots_[index];
-  PMT_RETURN_IF_ERROR(read_mark(index, confirmed, &slot.is_confirmed));
-  PMT_RETURN_IF_ERROR(read_mark(index, rejected, &slot.is_rejected));
+  uint32_t marks[first_boot + state_trials][state_write_bytes / sizeof(uint32_t)];
+  if (!read(index, marks_at, marks, sizeof marks)) return false;
+  const auto is_set = [&](Mark mark) { return marks[mark][0] == mark_word || marks[mark][1] == ~mark_word; };
+  slot.is_confirmed = is_set(confirmed);
+  slot.is_rejected = is_set(rejected);
   // In order: where a bit has flipped behind them, the next boots are still to be written.
-  for (bool booted = true; slot.boots < state_trials; ++slot.boots) {
-    PMT_RETURN_IF_ERROR(read_mark(index, first_boot + slot.boots, &booted));
-    if (!booted) break;
-  }
-  return {};
+  while (slot.boots < state_trials && !is_erased(marks[first_boot + slot.boots], 2 * sizeof(uint32_t))) ++slot.boots;
+  return true;
 }
 
-void StateSlots::check_payload(int32_t index) {
-  Slot& slot = slots_[index];
+// A state that cannot be read is none, as one that is damaged: the other may be whole.
+bool StateSlots::has_payload(int32_t index) const {
+  const StateHeader& header = slots_[index].header;
   uint8_t piece[state_write_bytes];
   uint32_t crc = 0;
-  for (size_t done = 0; done < slot.header.bytes; done += sizeof piece) {
-    const size_t left = slot.header.bytes - done, count = left < sizeof piece ? left : sizeof piece;
-    // A state that cannot be read is none, as one that is damaged: the other may be whole.
-    if (!storage_.read(storage_.context, index, bytes_before_state + done, piece, count)) return;
+  for (size_t done = 0; done < header.bytes; done += sizeof piece) {
+    const size_t left = header.bytes - done, count = left < sizeof piece ? left : sizeof piece;
+    if (!read(index, bytes_before_state + done, piece, count)) return false;
     crc = crc32(piece, count, crc);
   }
-  slot.valid = crc == slot.header.payload_crc32;
+  return crc == header.payload_crc32;
+}
+
+// The storage may have been damaged since the header was read or written.
+bool StateSlots::has_header(int32_t index) const {
+  const uint32_t crc = slots_[index].header.header_crc32;
+  StateHeader header;
+  return read(index, 0, &header, sizeof header) && header.header_crc32 == crc && checksum(header) == crc;
 }
 
 // The slot of the newest state that is confirmed, or on trial after `most_boots` at most; -1: none.
@@ -126,7 +142,7 @@ int32_t StateSlots::newest(bool on_trial, int32_t most_boots) const {
   int32_t found = -1;
   for (int32_t i = 0; i < 2; ++i) {
     const Slot& slot = slots_[i];
-    if (!slot.valid || slot.is_rejected || slot.is_confirmed == on_trial) continue;
+    if (!slot.is_valid || slot.is_rejected || slot.is_confirmed == on_trial) continue;
     if (on_trial && slot.boots > most_boots) continue;
     if (found < 0 || slot.header.generation > slots_[found].header.generation) found = i;
   }
@@ -134,7 +150,9 @@ int32_t StateSlots::newest(bool on_trial, int32_t most_boots) const {
 }
 
 Status StateSlots::boot(bool is_reset) {
-  for (int32_t i = 0; i < 2; ++i) PMT_RETURN_IF_ERROR(read_slot(i));
+  for (int32_t i = 0; i < 2; ++i) {
+    if (!read_slot(i)) return failed(i);
+  }
   const int32_t most_boots = is_reset ? state_trials - 1 : state_trials;
   const int32_t trial = linked::learning ? newest(true, most_boots) : -1, known = newest(false);
   // A trial older than what is confirmed was left behind.
@@ -142,19 +160,11 @@ Status StateSlots::boot(bool is_reset) {
   current_ = tries ? trial : known;
   // Where its boots cannot be counted, a state on trial would never be given up.
   const bool counts = linked::learning && is_reset && tries;
-  if (counts && !set_mark(first_boot + slots_[trial].boots++).ok()) current_ = known;
+  if (counts && !set_mark(first_boot + slots_[trial].boots)) current_ = known;
   return {};
 }
 
-bool StateSlots::has_damaged() const {
-  for (const Slot& slot : slots_) {
-    const uint32_t first = slot.header.magic;
-    const bool is_written = first != 0 && first != ~uint32_t{0};
-    const bool is_others = slot.is_whole && slot.header.identity != identity_;
-    if (is_written && !is_others && !slot.valid) return true;
-  }
-  return false;
-}
+bool StateSlots::has_damaged() const { return slots_[0].is_damaged || slots_[1].is_damaged; }
 
 bool StateSlots::never_written() const {
   return (slots_[0].is_blank || slots_[1].is_blank) && !slots_[0].is_whole && !slots_[1].is_whole;
@@ -164,16 +174,14 @@ Status StateSlots::load(const StateParts& parts) const {
   if (parts.bytes() != slots_[current_].header.bytes) return {Code::state_size};
   size_t at = bytes_before_state;
   uint32_t crc = 0;
-  bool is_read = true;
+  bool is_read = !linked::learning || has_header(current_);  // else it follows boot()
   for (int32_t i = 0; is_read && parts[i].bytes != nullptr; ++i) {
     const StatePart part = parts[i];
-    is_read = storage_.read(storage_.context, current_, at, part.bytes, part.count);
+    is_read = read(current_, at, part.bytes, part.count);
     crc = crc32(part.bytes, part.count, crc);
     at += part.count;
   }
-  // The storage may have been damaged since it was opened.
-  if (is_read && crc == slots_[current_].header.payload_crc32) return {};
-  return {Code::state_storage, current_};
+  return is_read && crc == slots_[current_].header.payload_crc32 ? Status{} : failed(current_);
 }
 
 Status StateSlots::write(const StateParts& parts, uint32_t tag, bool on_trial) {
@@ -203,33 +211,33 @@ Status StateSlots::write(const StateParts& parts, uint32_t tag, bool on_trial) {
     header.payload_crc32 = crc32(part.bytes, part.count, header.payload_crc32);
     written = payload.add(part.bytes, part.count);
   }
-  if (!written || !payload.flush()) return {Code::state_storage, index};
+  if (!written || !payload.flush()) return failed(index);
   header.header_crc32 = checksum(header);
-  if (!storage_.write(storage_.context, index, 0, &header, sizeof header)) return {Code::state_storage, index};
-  slot.is_whole = slot.valid = true;
+  if (!storage_.write(storage_.context, index, 0, &header, sizeof header)) return failed(index);
+  slot.is_whole = slot.is_valid = true;
   slot.is_confirmed = !on_trial;
   current_ = index;
   return {};
 }
 
-Status StateSlots::set_mark(int32_t mark) {
+__attribute__((noinline)) bool StateSlots::set_mark(int32_t mark) {
   alignas(8) uint32_t words[state_write_bytes / sizeof(uint32_t)] = {mark_word, ~mark_word};
   const size_t at = marks_at + static_cast<size_t>(mark) * state_write_bytes;
-  return storage_.write(storage_.context, current_, at, words, sizeof words) ? Status{}
-                                                                             : Status{Code::state_storage, current_};
+  return storage_.write(storage_.context, current_, at, words, sizeof words);
 }
 
 Status StateSlots::confirm() {
+  Slot& slot = slots_[current_];
   // A rejection that failed may be on the storage all the same, where it would win.
-  if (slots_[current_].is_rejected) return {Code::state_storage, current_};
-  PMT_RETURN_IF_ERROR(set_mark(confirmed));
-  slots_[current_].is_confirmed = true;
+  const bool is_there = !slot.is_rejected && has_header(current_) && has_payload(current_);
+  if (!is_there || !set_mark(confirmed)) return failed(current_);
+  slot.is_confirmed = true;
   return {};
 }
 
 Status StateSlots::roll_back() {
   slots_[current_].is_rejected = true;
-  PMT_RETURN_IF_ERROR(set_mark(rejected));
+  if (!set_mark(rejected)) return failed(current_);
   current_ = newest(false);
   return {};
 }

@@ -72,7 +72,8 @@ class StateSlots {
   Status boot(bool is_reset = true);
   // Whether boot() has found a state of another identity, which the next write() may replace.
   bool has_others() const { return has_others_; }
-  // Whether boot() has found a slot that was written to, and holds no state that this version can read.
+  // Whether boot() has found a slot whose header was written to, if only a part of it is left, and that holds no state
+  // which this version can read. An erase() that a power cut has stopped within the header leaves the same.
   bool has_damaged() const;
   // Whether boot() has found that no state was ever whole, on a storage of zeros.
   bool never_written() const;
@@ -82,12 +83,14 @@ class StateSlots {
   uint32_t tag() const { return slots_[current_].header.tag & ~confirmed_bit; }
   uint32_t generation() const { return slots_[current_].header.generation; }
   bool on_trial() const { return has_state() && !slots_[current_].is_confirmed; }
+  // Fails where the storage no longer holds it as it was then.
   Status load(const StateParts& parts) const;
 
   // Writes a state over the slot that does not hold the confirmed one. One on trial is given up where roll_back() is
   // called, or trials are over, before confirm(). The tag has 31 bits.
   Status write(const StateParts& parts, uint32_t tag, bool on_trial);
-  // Not after a roll_back() that failed: that can only be tried again.
+  // Fails where load() would, and leaves the state on trial. Not after a roll_back() that failed: that can only be
+  // tried again.
   Status confirm();
   Status roll_back();
 
@@ -98,18 +101,23 @@ class StateSlots {
 
   struct Slot {
     StateHeader header;
-    bool is_blank, is_whole;  // zeros; a header, whatever stands behind it
-    bool valid, is_confirmed, is_rejected;
+    bool is_blank, is_whole;  // a header of zeros; a whole one, whatever stands behind it
+    bool is_damaged;
+    bool is_valid, is_confirmed, is_rejected;
     int32_t boots;
   };
   class Writer;
 
-  Status read_slot(int32_t index);
+  static Status failed(int32_t index);
+  bool read(int32_t index, size_t at, void* to, size_t count) const;
+  // These are false where the storage failed.
+  bool read_slot(int32_t index);
   // Reads the marks of trials, which a learner alone has.
-  Status read_marks(int32_t index);
-  Status read_mark(int32_t index, int32_t mark, bool* set) const;
-  Status set_mark(int32_t mark);
-  void check_payload(int32_t index);
+  bool read_marks(int32_t index);
+  bool set_mark(int32_t mark);
+  // Whether the storage holds what was read or written.
+  bool has_header(int32_t index) const;
+  bool has_payload(int32_t index) const;
   int32_t newest(bool on_trial, int32_t most_boots = state_trials - 1) const;
 
   StateStorage storage_ = {};

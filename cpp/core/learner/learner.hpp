@@ -144,7 +144,7 @@ class Learner {
   bool on_trial() const { return on_trial_; }
   // Whether the storage holds a state of another model or other trained layers, which a commit() replaces.
   bool replaces_others() const { return slots_.has_others(); }
-  // Whether open() has found a slot of the storage that was written to, and holds no state that this version can read.
+  // See StateSlots::has_damaged().
   bool finds_damage() const { return slots_.has_damaged(); }
   // CRC-32 of the parameters in force that are not the image's, where the state is in memory.
   uint32_t checksum() const;
@@ -154,7 +154,8 @@ class Learner {
 
   // Puts the candidate in force, on trial: into the storage first.
   Status commit();
-  // Fails after a roll_back() that the storage refused, which can only be tried again.
+  // Fails where the storage no longer holds the state, which stays on trial, and after a roll_back() that the storage
+  // refused, which can only be tried again.
   Status confirm();
   // Puts the confirmed state in force again, in place of one on trial.
   Status roll_back();

@@ -90,7 +90,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     if layers == 0:
         output.text(
             "the model is unchanged: one image, or copies of it, cannot tell a shift from chance; "
-            "give --images 2 or more"
+            "give --limit 2 or more"
         )
     output.text(f"{done.forwards:,} forwards, {done.macs / 1e9:,.1f} GMAC; the model is {path}")
     output.figures({"out": str(path), **done.to_json()})

@@ -119,7 +119,7 @@ def add_integer(
     otherwise: str = "",
     within: tuple[int, int | None] = (1, None),
 ) -> None:
-    """Add a whole number, as ``--images N``; its help ends with `otherwise`, or the default."""
+    """Add a whole number, as ``--limit N``; its help ends with `otherwise`, or the default."""
     name, metavar = name.split()
     text += f" (default: {otherwise or default})"
     kind = integer(*within)
@@ -311,7 +311,7 @@ def add_statistics_images(parser: argparse.ArgumentParser) -> None:
     """Add the number of images that statistics are measured on."""
     add_integer(
         parser,
-        "--images N",
+        "--limit N",
         "measure on at most N images, always the same ones",
         default=DEFAULT_IMAGES,
         within=(1, 100_000),

@@ -211,10 +211,6 @@ def describe(error: BaseException, arguments: Mapping[str, Any] = MappingProxyTy
     return " ".join(typed.split())
 
 
-# Some commands load all images but for a limit, others work on a number of images.
-_SAME_ELSEWHERE = {"--images": "--limit", "--limit": "--images"}
-
-
 class Parser(argparse.ArgumentParser):
     """An argument parser of one-line errors; ``--help`` shows the flags in ``basic``, if any."""
 
@@ -252,8 +248,6 @@ class Parser(argparse.ArgumentParser):
             if not name.startswith("--") or " " in name or name in known:
                 continue
             near = nearest(name, (flag for flag in known if flag.startswith("--")))
-            if near is None and _SAME_ELSEWHERE.get(name) in known:
-                near = _SAME_ELSEWHERE[name]
             everything = "--help" if self._basic is None else "--help-all"
             remedy = f"did you mean {near}?" if near else f"see `{self.prog} {everything}`"
             self._refuse(f"{name} is unknown; {remedy}")

@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_model_out(parser)
     add_integer(
-        parser, "--images N", "calibrate on at most N images, always the same ones", default=512
+        parser, "--limit N", "calibrate on at most N images, always the same ones", default=512
     )
     _add_method(parser)
     _add_network(parser)
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_integer(
         parser,
-        "--eval-images N",
+        "--eval-limit N",
         "measure on at most N of its images, always the same ones",
         default=0,
         otherwise="all",
@@ -87,8 +87,8 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
     out = checked_model_out(arguments.out, arguments.model, replace=arguments.force)
     names = arguments.class_names
-    if arguments.eval_images and arguments.eval is None:
-        raise ValueError(f"--eval-images {arguments.eval_images} needs --eval DIR")
+    if arguments.eval_limit and arguments.eval is None:
+        raise ValueError(f"--eval-limit {arguments.eval_limit} needs --eval DIR")
     result = call(
         quantize_model,
         arguments,

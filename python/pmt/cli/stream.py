@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_integer(parser, "--baud N", "speed of the port, in bits per second", default=115200)
     add_integer(
         parser,
-        "--images N",
+        "--limit N",
         "training images to send, at most as many as the board has room for",
         otherwise="as many",
     )
@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
     data = data_source(arguments)
     model, export = read_model(arguments.folder)
-    count = min(export["samples"], arguments.images or export["samples"])
+    count = min(export["samples"], arguments.limit or export["samples"])
     report = call(
         stream,
         arguments,

@@ -35,7 +35,7 @@ def from_keras(
     calibration: Any,
     *,
     name: str = "",
-    images: int = 512,
+    limit: int = 512,
     features: bool = False,
     input_mean: float | tuple[float, ...] | None = None,
     input_std: float | tuple[float, ...] | None = None,
@@ -54,7 +54,7 @@ def from_keras(
     calibration : Dataset or ndarray
         Some hundred typical inputs, at least 8, of the size that the network reads: a data set, or
         an array (N, H, W, C) of uint8, or of floats in 0..1 before any normalization.
-    name, images, features, class_names
+    name, limit, features, class_names
         As :func:`pmt.from_torch`; the name is by default that of Keras.
     input_mean, input_std : float or tuple of float, optional
         The network reads ``(pixel - mean) / std``, in units of a 0..255 pixel, one number each or
@@ -79,12 +79,12 @@ def from_keras(
     """
     checked_flag("features", features)
     check_type("name", name, str, "text")
-    images = checked_range("images", images, 0, 2**31 - 1)
+    limit = checked_range("limit", limit, 0, 2**31 - 1)
     keras = import_extra("keras", "pmt.from_keras needs the package keras", "keras")
     tensorflow = import_extra("tensorflow", "pmt.from_keras needs tensorflow", "keras")
     _check_network(keras, model)
     data = calibration_inputs(
-        calibration, images, features, (np.ndarray,), "or an array of images (N, H, W, C)"
+        calibration, limit, features, (np.ndarray,), "or an array of images (N, H, W, C)"
     )
     given = given_options(input_mean, input_std)
     if data.has_pixels:

@@ -150,7 +150,7 @@ def quantize_model(
     calibrate: str,
     *,
     name: str = "",
-    images: int = 512,
+    limit: int = 512,
     ranges: RangeMethod = "mse",
     equalize: bool = True,
     bias_correction: bool = True,
@@ -158,7 +158,7 @@ def quantize_model(
     input_std: float | tuple[float, ...] | None = None,
     class_names: tuple[str, ...] | None = None,
     eval: str | None = None,
-    eval_images: int = 0,
+    eval_limit: int = 0,
     threads: int = 0,
     stages: Stages = _silent,
 ) -> QuantizedModel:
@@ -173,7 +173,7 @@ def quantize_model(
         resized to the network's input.
     name : str
         Name of the model.
-    images : int
+    limit : int
         Calibrate on at most this many images, always the same ones; 0 takes all.
     ranges : str
         Ranges of activations, one of :data:`pmt.quantization.RANGE_METHODS`.
@@ -189,7 +189,7 @@ def quantize_model(
         if their number fits.
     eval : str, optional
         Data set on whose test split both networks are also measured.
-    eval_images : int
+    eval_limit : int
         At most this many of its images; 0 takes all.
     threads : int
         Threads of the int8 network, 0 for all.
@@ -219,14 +219,14 @@ def quantize_model(
     check_type("name", name, str, "text")
     given = given_options(input_mean, input_std)
     graph = read_float_network(model, given)
-    data = _images("calibrate", calibrate, graph, split="train", limit=images)
+    data = _images("calibrate", calibrate, graph, split="train", limit=limit)
     graph = for_inputs(graph, data, given, calibrate)
     check_calibration(graph, data.images)
     names = names_of_logits(class_names, graph, data)
     roles = {"calibration": data}
     if eval is not None:
         checked_path("eval", eval)
-        roles["test"] = _images("eval", eval, graph, split="test", limit=eval_images)
+        roles["test"] = _images("eval", eval, graph, split="test", limit=eval_limit)
 
     plain = quantize(graph, data.images, progress=stages("plain ranges"))
     equalized = None

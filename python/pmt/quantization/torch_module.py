@@ -45,7 +45,7 @@ def from_torch(
     calibration: Any,
     *,
     name: str = "",
-    images: int = 512,
+    limit: int = 512,
     features: bool = False,
     ranges: RangeMethod = "mse",
     equalize: bool = True,
@@ -73,7 +73,7 @@ def from_torch(
         or floats in 0..1 before any normalization.
     name : str
         Name of the model, by default the module's class.
-    images : int
+    limit : int
         Calibrate on at most this many of them, always the same ones; 0 takes all.
     features : bool
         Whether arrays and tensors are inputs that are not pixels, as the network reads them:
@@ -115,22 +115,22 @@ def from_torch(
     ...     torch.nn.Flatten(), torch.nn.Linear(8 * 13 * 13, 10),
     ... )
     >>> data = pmt.datasets.bundled("train")
-    >>> pmt.from_torch(network, data, images=64).input_shape
+    >>> pmt.from_torch(network, data, limit=64).input_shape
     (28, 28, 1)
     """
     check_method(ranges)
     checked_flag("features", features)
     checked_flag("equalize", equalize)
     checked_flag("bias_correction", bias_correction)
-    images = checked_range("images", images, 0, 2**31 - 1)
+    limit = checked_range("limit", limit, 0, 2**31 - 1)
     torch = import_extra("torch", "pmt.from_torch needs the package torch", "torch")
     check_type("name", name, str, "text")
     module = getattr(module, "_orig_mod", module)  # of torch.compile, which cannot be exported
     _check_module(torch, module)
-    data = _inputs(torch, calibration, images, features)
+    data = _inputs(torch, calibration, limit, features)
     shapes, as_stored = _shapes(data), False
     if _flattens_windows(torch, module, data):
-        stored = _inputs(torch, calibration, images, features, channels_first=False)
+        stored = _inputs(torch, calibration, limit, features, channels_first=False)
         as_stored = stored.images.shape[1] == 1  # not (N, C, 1, W)
         if as_stored:
             data, shapes = stored, [stored.images.shape[2:]]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn
 
@@ -209,10 +209,12 @@ class Learner:
         sizes = (image, clean, windows, choose_input, samples, held_out, *keeps, epochs)
         size = _core.state_file_bytes(image, windows, epochs)
         self._states = None if place is None else StateFile(place, size)
-        with self._storing():
+        with nullcontext() if self._states is None else self._states.storing():
             stored = b"" if place is None else os.fsencode(place)
             goes_on = self._states is not None and self._states.trial_goes_on
             self._core = _core.Learner(*sizes, stored, goes_on)
+        if self._states is not None:
+            self._states.on_trial = self.on_trial
         if self._core.replaces_others:
             raise ValueError(
                 f"storage={str(place)!r} holds states of another model, of other layers to train, "
@@ -224,8 +226,6 @@ class Learner:
                 f"this learner take {size:,}: the file was cut off; bring back a copy of it, or "
                 "delete it to begin with the original network"
             )
-        if self._states is not None:
-            self._states.least_bytes = size
         if self._core.finds_damage:
             warn_of_argument(
                 UserWarning(
@@ -379,7 +379,10 @@ class Learner:
             self._core.commit()
 
     def confirm(self) -> None:
-        """Keep the state that is on trial."""
+        """Keep the state that is on trial.
+
+        Where it was damaged in the storage meanwhile (ValueError), it stays on trial.
+        """
         self._need_trial("confirm()")
         with self._storing():
             self._core.confirm()
@@ -481,7 +484,7 @@ class Learner:
         if self._states is None:
             yield
             return
-        with self._states.storing():
+        with self._states.storing(self._core):
             yield
             self._states.on_trial = self.on_trial
 

@@ -11,6 +11,7 @@ from threading import Lock
 from typing import ClassVar
 from weakref import WeakValueDictionary
 
+from pmt import _core
 from pmt._util.atomic_file import aside_of, explaining, remove_strays, sync
 from pmt._util.folder_lock import FolderLock
 from pmt.errors import FolderBusyError
@@ -25,8 +26,7 @@ class StateFile:
     It is made where it is missing, ``size`` bytes that no state was written to. A FolderBusyError
     says that another process holds the file, a ValueError that it is a device or the like or has
     several names, another OSError that it cannot be there. ``on_trial`` is what its learner says of
-    the state in force; ``trial_goes_on``, what that of the file taken over said. A file of fewer
-    than ``least_bytes`` was cut off meanwhile.
+    the state in force; ``trial_goes_on``, what that of the file taken over said.
     """
 
     _open: ClassVar[WeakValueDictionary[Path, StateFile]] = WeakValueDictionary()
@@ -39,7 +39,6 @@ class StateFile:
     def _take(self, path: Path, size: int) -> None:
         self.path = path.absolute()
         self.on_trial = self.trial_goes_on = False
-        self.least_bytes = 0
         self._lock: FolderLock | None = None
         self._process = os.getpid()
         real = Path(os.path.realpath(path))
@@ -69,10 +68,10 @@ class StateFile:
         self._open[real] = self
 
     @contextmanager
-    def storing(self) -> Iterator[None]:
+    def storing(self, core: _core.Learner | None = None) -> Iterator[None]:
         """Explain an OSError of the block, and bring its states to disk.
 
-        One says first if the file is gone or another's.
+        One says first if the file is gone or another's, or, by its learner, was cut off meanwhile.
         """
         if self._lock is None or not self._is_this_process_s:
             who = "a newer learner" if self._lock is None else "the parent of this process"
@@ -82,7 +81,7 @@ class StateFile:
         if not self.path.is_file() or _identity(self.path.stat()) != self._file:
             text = f"{_PROBLEM}: the file is gone; open a new learner"
             raise FileNotFoundError(errno.ENOENT, text, str(self.path))
-        if self.path.stat().st_size < self.least_bytes:
+        if core is not None and core.is_cut_off:
             text = f"{_PROBLEM}: the file was cut off; open a new learner with another file"
             raise OSError(errno.EIO, text, str(self.path))
         with explaining(_PROBLEM, self.path):

@@ -156,7 +156,7 @@ def store_statistics(
     data: DataSource,
     *,
     split: str = "train",
-    images: int = DEFAULT_IMAGES,
+    limit: int = DEFAULT_IMAGES,
     threads: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> MeasuredModel:
@@ -170,7 +170,7 @@ def store_statistics(
         Images as the model was trained on.
     split : {"train", "test"}
         Part of the data set.
-    images : int
+    limit : int
         At most this many, always the same ones; 0 takes all.
     threads, progress
         As in :func:`measure_statistics`.
@@ -187,9 +187,9 @@ def store_statistics(
     """
     check_model(model)
     check_source(data)
-    images = checked_range("images", images, 0, 2**31 - 1)
+    limit = checked_range("limit", limit, 0, 2**31 - 1)
     check_callable("progress", progress)
-    clean = data.load(split, model, limit=images)
+    clean = data.load(split, model, limit=limit)
     found = measure_statistics(model, clean.images, threads=threads, progress=progress)
     return MeasuredModel(with_statistics(model, found), found, len(clean))
 

@@ -55,7 +55,7 @@ def align_model(
     data: DataSource,
     *,
     split: str = "train",
-    images: int = DEFAULT_IMAGES,
+    limit: int = DEFAULT_IMAGES,
     choose_input: bool = True,
     windows: bool = True,
     reliability: bool = True,
@@ -73,7 +73,7 @@ def align_model(
         New images; no labels are used.
     split : {"train", "test"}
         Part of the data set.
-    images : int
+    limit : int
         At most this many, always the same ones; 0 takes all.
     choose_input : bool
         Choose filters before the network, see
@@ -95,11 +95,11 @@ def align_model(
     """
     check_model(model)
     check_source(data)
-    images = checked_range("images", images, 0, 2**31 - 1)
+    limit = checked_range("limit", limit, 0, 2**31 - 1)
     checked_flag("choose_input", choose_input)
     if choose_input:
         admit(model, data.own_size(split))
-    pixels = data.load(split, model, limit=images)
+    pixels = data.load(split, model, limit=limit)
     options: dict[str, Any] = {"windows": windows, "reliability": reliability}
     if choose_input and not why_no_input_stage(model, pixels.has_pixels):
         choice = choose_input_stage(
