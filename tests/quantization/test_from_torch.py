@@ -435,8 +435,12 @@ WRITTEN = (
         (lambda head, x: head(x.flatten(1)) if x.min() == 0.0 else head(x.flatten(1) + 1.0),
          "differ by up to 1.17, and the largest is 2.07"),
         (lambda head, x: head(x.flatten(1)).mean(0, keepdim=True), "have shape (1, 5)"),
+        (lambda head, x: (head(x.flatten(1)) * (1 if x.max() == 0 else -1)).sigmoid(),
+         "differ by up to 0.732, and the largest is 0.866"),
+        (lambda head, x: (head(x.flatten(1)) * (1 if x.max() == 0 else -1)).argmax(1),
+         "are other classes 8 times"),
     ],
-    ids=["size", "size before a softmax", "branch", "mean"],
+    ids=["size", "size before a softmax", "branch", "mean", "sigmoid", "classes"],
 )  # fmt: skip
 def test_outputs_that_depend_on_the_batch_or_on_a_branch_are_refused(forward, told):
     message = (

@@ -5,6 +5,7 @@ import pytest
 from interruptions import cut_and_resumed
 
 import pmt
+from pmt.datasets import Dataset
 from pmt.methods import trainer as trainer_of
 from pmt.train.prepare.linear_head import head_op, solve_head
 from pmt.train.stepper import CoreStepper
@@ -75,15 +76,22 @@ def test_an_interrupted_run_goes_on_with_the_same_bytes(tmp_path):
     assert [r["macs"] for r in resumed.epochs] == [r["macs"] for r in whole.epochs]
 
 
-def test_the_work_of_the_heads_is_counted_and_fits_the_budget():
+@pytest.mark.parametrize(
+    ("budget", "expected"),
+    [
+        (6 * 10**9, [(3.75, 5_924_071_200), (2.6667, 5_480_094_960)]),
+        (15 * 10**8, [(0.8333, 1_471_466_400), (0.5, 1_263_317_880)]),
+    ],
+)
+def test_the_work_of_the_heads_is_counted_and_fits_the_budget(budget, expected):
     macs = []
     for cross_fit in (False, True):
-        trainer = pmt.ZOTrainer(**SHORT, macs=6 * 10**9, cross_fit=cross_fit)
+        trainer = pmt.ZOTrainer(**SHORT, macs=budget, cross_fit=cross_fit)
         result = trainer.fit(pmt.load(MODEL), noisy(150), progress=False)
         # A budget plans without the choice of the head's strength, which the record names.
         spent = result.epochs[-1]["macs"] - result.phases[-1]["head_choice_macs"]
         macs.append((result.epochs[-1]["epoch"], spent))
-    assert macs == [(3.75, 5_924_071_200), (2.75, 5_604_990_240)]
+    assert macs == expected
 
 
 @pytest.mark.parametrize("at", [0, 1, 7, 8, 14, 15])
@@ -105,6 +113,37 @@ def test_a_step_that_is_interrupted_is_taken_by_the_same_head(tmp_path, monkeypa
     resumed = trainer.fit(pmt.load(MODEL), data, progress=False, out=tmp_path / "run")
     assert resumed.model.image() == whole.model.image()
     assert [r["macs"] for r in resumed.epochs] == [r["macs"] for r in whole.epochs]
+
+
+def test_images_of_a_group_are_seen_together():
+    losses, copied = [], np.repeat(np.arange(40), 3)
+    data = noisy(40).subset(copied)
+    moved = np.random.default_rng(0).integers(0, 2, data.images.shape, np.uint8)
+    data = Dataset(data.images ^ moved, data.labels, data.class_names, "near copies")
+    for groups in (None, copied):
+        trainer = pmt.ZOTrainer(**SHORT, keep_best=False, epochs=1, cross_fit=True)
+        result = trainer.fit(pmt.load(MODEL), data, groups=groups, progress=False)
+        losses.append(result.epochs[0]["train_loss"])
+    assert losses == pytest.approx([0.1540, 0.6811], abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("changes", "note"),
+    [
+        ({"layers": "head"}, "cross_fit had no effect: only the head is trained"),
+        ({"loss": "entropy"}, "cross_fit had no effect: no head is solved"),
+    ],
+)
+def test_a_run_says_why_it_had_no_effect(changes, note):
+    trainer = pmt.ZOTrainer(**{**SHORT, **changes}, epochs=1, cross_fit=True)
+    assert note in trainer.fit(pmt.load(MODEL), noisy(60), progress=False).notes
+
+
+def test_the_batch_of_a_preset_shrinks_to_half_of_few_images():
+    trainer = pmt.ZOTrainer(layers="B1,head", queries=2, epochs=1, cross_fit=True, keep_best=False)
+    with pytest.warns(pmt.errors.OptionWarning, match=r"25, the default, is larger than"):
+        result = trainer.fit(pmt.load(MODEL), noisy(30), progress=False)
+    assert len(result.epochs) == 1
 
 
 def test_an_epoch_of_one_step_has_no_halves():

@@ -92,6 +92,8 @@ def _written(value: Any, above: tuple[int, ...] = ()) -> object:
         return value
     if id(value) in above:
         return ("as above", above.index(id(value)))
+    if type(value).__module__.startswith("torch") and hasattr(value, "detach"):
+        value = value.detach().cpu().numpy()  # pickles of tensors hold addresses
     if isinstance(value, np.ndarray | np.generic) and not value.dtype.hasobject:
         return (str(value.dtype), value.shape, sha256(value.tobytes()).hexdigest())
     if isinstance(value, type | ModuleType):

@@ -77,9 +77,10 @@ class Schedule:
     The same options and number of samples give the same schedule on every machine, so that a run
     can be resumed, or exported to a device, at any step. ``step_macs``, a step's
     multiply-accumulates, is needed where ``options.macs`` is a budget, of which
-    ``preparation_macs`` are spent before the first step: the run is as many whole steps as the
-    budget holds, and its last epoch may be a part of one. A ValueError says that there are fewer
-    samples than a batch holds, or that the budget is less than a step.
+    ``preparation_macs`` are spent before the first step, and ``head_macs`` at the beginning of each
+    half of an epoch and at its end: the run is as many whole steps as the budget holds, and its
+    last epoch may be a part of one. A ValueError says that there are fewer samples than a batch
+    holds, or that the budget is less than a step.
     """
 
     def __init__(
@@ -88,6 +89,7 @@ class Schedule:
         samples: int,
         step_macs: int | None = None,
         preparation_macs: int = 0,
+        head_macs: int = 0,
     ) -> None:
         if samples < options.batch:
             raise ValueError(
@@ -100,9 +102,32 @@ class Schedule:
         self.steps = self.steps_per_epoch * options.epochs
         self.macs = options.macs - preparation_macs  # of all steps, where there is a budget
         if options.macs > 0:
-            self.steps = _steps_within(options.macs, step_macs, preparation_macs)
+            least = preparation_macs + 2 * head_macs
+            self.steps = _steps_within(options.macs, step_macs, least)
+            of_an_epoch = self.steps_per_epoch * (step_macs or 0) + 3 * head_macs
+            epochs = 1 + self.macs // of_an_epoch  # begun at most
+            self.steps = min(self.steps, epochs * self.steps_per_epoch)
+            while self.macs < self.steps * (step_macs or 0) + self._heads() * head_macs:
+                self.steps -= 1
+            self.macs -= self._heads() * head_macs
         self._epoch = -1
         self._order = np.empty(0, np.int64)
+        self._leaders = np.arange(samples)  # the first sample of each sample's unit
+
+    @property
+    def half(self) -> int:
+        """Steps of the first half of an epoch, which is the longer one."""
+        return -(-self.steps_per_epoch // 2)
+
+    def _heads(self) -> int:
+        """Count the halves that are begun, and the epochs, the last of which may be a part."""
+        whole, left = divmod(self.steps, self.steps_per_epoch)
+        return 3 * whole + (left > 0) + (left > self.half) + (left > 0)
+
+    def keep_together(self, units: Int64Array) -> None:
+        """Take the samples of a unit one after another, so that few units are in both halves."""
+        _, first, number = np.unique(units, return_index=True, return_inverse=True)
+        self._leaders = first[number.reshape(-1)]
 
     def indices(self, step: int) -> Int64Array:
         """Return the samples of a step, int64 (batch,). The remainder is skipped."""
@@ -110,7 +135,7 @@ class Schedule:
         if epoch != self._epoch:
             # Only raw 64-bit draws: NumPy promises their stream, not that of its shuffles.
             seed = np.random.SeedSequence([self.options.seed, epoch])
-            keys = np.random.PCG64(seed).random_raw(self.samples)
+            keys = np.random.PCG64(seed).random_raw(self.samples)[self._leaders]
             self._order = np.argsort(keys, kind="stable").astype(np.int64)
             self._epoch = epoch
         start = position * self.options.batch

@@ -27,10 +27,9 @@ from pmt.model.model import check_model
 from pmt.train.costs.work import Cost
 from pmt.train.extension_names import full_name, kept_names
 from pmt.train.losses import reads_labels
-from pmt.train.prepare.linear_head import head_macs
+from pmt.train.prepare.linear_head import head_macs, head_op
 from pmt.train.prepare.preparation import Preparation
 from pmt.train.run.folder import RunFolder
-from pmt.train.run.head import PARTS
 from pmt.train.run.keep_best import Images, held_out_indices
 from pmt.train.run.loop import Run
 from pmt.train.run.observers import Progress, check_progress, checked_callbacks
@@ -180,6 +179,8 @@ class Trainer(ABC):
         data = Dataset.of(data, "data")
         parts = held_out is None and self.chooses_state
         count = len(data) - (len(held_out_indices(self.options, data)) if parts else 0)
+        if getattr(self.options, "cross_fit", False):  # each half of an epoch has a step
+            count //= 2
         batch = self.options.batch
         usual = {options.batch for options in self.presets().values()} | {self.method_batch}
         if batch <= count or batch not in usual:
@@ -197,18 +198,16 @@ class Trainer(ABC):
     def schedule(self, model: Model, samples: int, *, pixels: bool = True) -> Schedule:
         """Return the schedule of a run on this many samples: pixels of images, or other inputs."""
         samples = checked_integer("samples", samples)
-        macs = None
-        if self.options.macs > 0:
-            macs = self.cost(model).macs + self._cross_fit_macs(model, samples)
+        macs = self.cost(model).macs if self.options.macs > 0 else None
         before = self.preparation.cost(model, samples, pixels=pixels).macs
-        return Schedule(self.options, samples, macs, before)
+        heads = head_macs(model, samples) if self.cross_fits(model) else 0
+        return Schedule(self.options, samples, macs, before, heads)
 
-    def _cross_fit_macs(self, model: Model, samples: int) -> int:
-        """Count a step's share of the heads that are solved anew in an epoch, at least."""
+    def cross_fits(self, model: Model) -> bool:
+        """Whether the steps go by heads that have not seen their images, see :class:`CrossFit`."""
         if not getattr(self.options, "cross_fit", False) or not self.preparation.trains_head(model):
-            return 0
-        of_an_epoch = (PARTS + 1) * head_macs(model, samples)
-        return -(-of_an_epoch // max(1, samples // self.options.batch))
+            return False
+        return any(layer != head_op(model) for layer in model.select_layers(self.options.layers))
 
     def schedule_on(self, model: Model, data: Dataset) -> Schedule:
         """Return the schedule of :meth:`fit` on a data set, of which a part may be held out."""

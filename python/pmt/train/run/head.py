@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from pmt.train.run.loop import Run
 
 _FOLDS = (3, 10)  # at least, at most
-PARTS = 2  # of an epoch, each with a head that has not seen its images
 
 CROSS_FIT = partial(
     option,
@@ -178,35 +177,38 @@ class Refit(HeadStart):
 
 
 class CrossFit(HeadStart):
-    """Solves the head anew for each part of an epoch, on the images of the other parts.
+    """Solves the head anew for each half of an epoch, on the images of the other half.
 
     A head that fits its own images leaves them hardly a loss, and the layers before it nothing to
-    learn. By a head that has not seen them, their loss is that of new images. A state has its head
-    solved on all training images.
+    learn. By a head that has not seen them, their loss is that of new images. Copies and images of
+    a group count as seen together. A state has its head solved on all training images.
     """
 
     arrays = (*HeadStart.arrays, "cross_fit")
 
-    def __init__(self, schedule: Schedule) -> None:
+    def __init__(self, schedule: Schedule, data: Dataset) -> None:
         super().__init__()
-        if schedule.steps_per_epoch < PARTS:
+        if schedule.steps_per_epoch < 2:
             raise ValueError(
                 f"cross_fit=True takes the halves of an epoch in turn: batch="
                 f"{schedule.options.batch} leaves one step for "
                 f"{counted(schedule.samples, 'training image')}; use a smaller batch, or "
                 "cross_fit=False"
             )
+        self._units = units_of(data)
+        schedule.keep_together(self._units)
         self._macs, self._seconds = 0, 0.0  # of the work that no state has yet
         self._last = (-1, 0)  # steps before the last head, and whether that was a state's
 
     def before_step(self, run: Run) -> None:
-        """Solve the head for the part that begins with this step."""
-        steps = run.schedule.steps_per_epoch
-        epoch, place = divmod(run.step, steps)
-        parts = [i * PARTS // steps for i in range(steps)]
-        if place == parts.index(parts[place]):
-            own = [run.schedule.indices(epoch * steps + i) for i in _places(parts, parts[place])]
-            self._solve(run, np.setdiff1d(np.arange(len(run.data)), own), (run.step, 0))
+        """Solve the head for the half that begins with this step."""
+        place = run.step % run.schedule.steps_per_epoch
+        if place not in (0, run.schedule.half):
+            return
+        end = run.schedule.half if place == 0 else run.schedule.steps_per_epoch
+        own = np.concatenate([run.schedule.indices(run.step + i) for i in range(end - place)])
+        apart = ~np.isin(self._units, self._units[own])
+        self._solve(run, np.flatnonzero(apart), (run.step, 0))
 
     def before_state(self, run: Run) -> None:
         """Solve the head on all training images."""
@@ -233,12 +235,23 @@ class CrossFit(HeadStart):
         return {**super().state(), "cross_fit": np.array([self._macs, *self._last])}
 
     def load_state(self, state: Arrays) -> None:
-        """Restore what :meth:`state` returned."""
+        """Restore the head, the place and the work that :meth:`state` returned."""
         super().load_state(state)
         if "cross_fit" in state:
             self._macs, *last = (int(value) for value in state["cross_fit"])
             self._last = (last[0], last[1])
 
 
-def _places(parts: list[int], part: int) -> list[int]:
-    return [place for place, one in enumerate(parts) if one == part]
+def note_without_cross_fit(run: Run) -> list[str]:
+    """Return, as one line or none, why a run that asked for it went by no cross-fitted heads."""
+    if not getattr(run.trainer.options, "cross_fit", False):
+        return []
+    if not run.trainer.preparation.trains_head(run.model):
+        why = "no head is solved"
+    elif not run.trainer.cross_fits(run.model):
+        why = "only the head is trained"
+    elif not HeadStart.solved(run):
+        why = "the head that was solved was not kept"
+    else:
+        return []
+    return [f"cross_fit had no effect: {why}"]

@@ -24,7 +24,7 @@ from pmt.model import ImageScores, Model
 from pmt.model.layers import copy_parameters
 from pmt.train.prepare.preparation import HEADS, Phase, PhaseWork
 from pmt.train.run.folder import RunFolder
-from pmt.train.run.head import CrossFit, CrossValidation, Refit
+from pmt.train.run.head import CrossFit, CrossValidation, Refit, note_without_cross_fit
 from pmt.train.run.keep_best import (
     FEW,
     RATE_CUT,
@@ -102,9 +102,7 @@ class Run:
 
     def _head_fits(self) -> list[Observer]:
         """Return who solves the head anew for the steps, if the run is to have it so."""
-        wanted = getattr(self.trainer.options, "cross_fit", False)
-        heads = any(phase.name in HEADS for phase in self.phases)
-        return [CrossFit(self.schedule)] if wanted and heads else []
+        return [CrossFit(self.schedule, self.data)] if self.trainer.cross_fits(self.model) else []
 
     def _judges(self) -> list[Observer]:
         """Return who judges the states on held-out images, the judge of the head first."""
@@ -202,6 +200,7 @@ class Run:
             notes += note_without_choice(self.data, self.trainer.options)
         elif self.images.held_out_was_split_off:
             notes += note_on_rare_classes(self.images.data, self.trainer.options)
+        notes += note_without_cross_fit(self)
         notes += self.preparation.notes_on_formats(self.model)
         return RunResult(
             self.model,
