@@ -265,7 +265,7 @@ def _check_outputs(torch: Any, module: Any, batch: Any, graph: FloatGraph, image
 
 
 def _with_dropped(torch: Any, graph: FloatGraph, logits: Array) -> Array:
-    """Return what the operators that were left out make of logits (N, classes)."""
+    """Apply the operators that were left out to logits (N, classes)."""
     found = torch.tensor(logits)
     for operator in graph.metadata["dropped_operators"]:
         kind = operator.rpartition("(")[2].rstrip(")")
