@@ -40,9 +40,6 @@ _LINES = {
     "default": ("bp_free", "fgvc", "default"),
     "default, late layers, a quarter": ("", "fgvc_late_layers", "default"),
     "cross-fitted, late layers, a quarter": ("", "fgvc_late_layers", "default_cross_fit"),
-    "cross-fitted, no backtracking, a quarter": (
-        *("", "fgvc_late_layers", "cross_fit_without_backtracking"),
-    ),
     "cross-fitted, late layers": ("", "fgvc_cross_fit", "default_cross_fit"),
 }
 
