@@ -204,7 +204,7 @@ class Trainer(ABC):
         return Schedule(self.options, samples, macs, before, heads)
 
     def cross_fits(self, model: Model) -> bool:
-        """Whether the steps go by heads that have not seen their images, see :class:`CrossFit`."""
+        """Whether the steps go by cross-fitted heads, which have not seen their images."""
         if not getattr(self.options, "cross_fit", False) or not self.preparation.trains_head(model):
             return False
         return any(layer != head_op(model) for layer in model.select_layers(self.options.layers))
