@@ -1,4 +1,4 @@
-// Memory for arenas, how what takes it is measured first and opened then, and the exception of a status.
+// Memory for arenas, and how what takes it is measured first and opened then.
 #pragma once
 
 #include <cstdint>
@@ -7,18 +7,9 @@
 #include <new>
 
 #include "core/base/arena.hpp"
-#include "core/base/status.hpp"
+#include "host/status_error.hpp"
 
 namespace pmt::host {
-
-// A Status that is not ok; the bindings turn it into a Python exception.
-struct StatusError {
-  Status status;
-};
-
-inline void check(const Status& status) {
-  if (!status.ok()) throw StatusError{status};
-}
 
 // Zeros, aligned to cache lines, as many bytes for each of a number of workers.
 class AlignedMemory {

@@ -1,4 +1,4 @@
-"""What every importer promises, which one is chosen, and names that a hostile file chose."""
+"""Importers: promises of them all, the choice of one, and names that a hostile file chose."""
 
 import os
 import sys

@@ -255,7 +255,7 @@ def test_divergence_warns_of_an_end_that_is_worse_than_the_start():
         UserWarning, match=r"accuracy 0\.5000 -> 0\.3750, loss 1\.0000 -> 1\.5000 on"
     ):
         watch.end(run(trainer=trainer))
-    # Of a run that was killed after its last epoch, the model is measured again.
+    # The model of a run that was killed after its last epoch is measured again.
     found = {"valid": scores(0.5)}
     copied(watch, Divergence()).end(run(trainer=trainer, scores=lambda name: found))
 

@@ -1,6 +1,7 @@
 """Samples and learning rate of each step, as functions of the seed and the step."""
 
 import math
+from bisect import bisect_right
 from functools import partial
 from typing import Any, ClassVar, Protocol
 
@@ -102,14 +103,13 @@ class Schedule:
         self.steps = self.steps_per_epoch * options.epochs
         self.macs = options.macs - preparation_macs  # of all steps, where there is a budget
         if options.macs > 0:
-            least = preparation_macs + 2 * head_macs
-            self.steps = _steps_within(options.macs, step_macs, least)
-            of_an_epoch = self.steps_per_epoch * (step_macs or 0) + 3 * head_macs
-            epochs = 1 + self.macs // of_an_epoch  # begun at most
-            self.steps = min(self.steps, epochs * self.steps_per_epoch)
-            while self.macs < self.steps * (step_macs or 0) + self._heads() * head_macs:
-                self.steps -= 1
-            self.macs -= self._heads() * head_macs
+            most = _steps_within(options.macs, step_macs, preparation_macs + 2 * head_macs)
+
+            def work(steps: int) -> int:
+                return steps * (step_macs or 0) + self._heads(steps) * head_macs
+
+            self.steps = bisect_right(range(1, most + 1), self.macs, key=work)
+            self.macs -= self._heads(self.steps) * head_macs
         self._epoch = -1
         self._order = np.empty(0, np.int64)
         self._leaders = np.arange(samples)  # the first sample of each sample's unit
@@ -119,10 +119,10 @@ class Schedule:
         """Steps of the first half of an epoch, which is the longer one."""
         return -(-self.steps_per_epoch // 2)
 
-    def _heads(self) -> int:
-        """Count the halves that are begun, and the epochs, the last of which may be a part."""
-        whole, left = divmod(self.steps, self.steps_per_epoch)
-        return 3 * whole + (left > 0) + (left > self.half) + (left > 0)
+    def _heads(self, steps: int) -> int:
+        """Count the halves that steps begin, and the epochs, the last of which may be a part."""
+        whole, left = divmod(steps, self.steps_per_epoch)
+        return 3 * whole + 2 * (left > 0) + (left > self.half)
 
     def keep_together(self, units: Int64Array) -> None:
         """Take the samples of a unit one after another, so that few units are in both halves."""

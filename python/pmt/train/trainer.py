@@ -179,13 +179,14 @@ class Trainer(ABC):
         data = Dataset.of(data, "data")
         parts = held_out is None and self.chooses_state
         count = len(data) - (len(held_out_indices(self.options, data)) if parts else 0)
-        if getattr(self.options, "cross_fit", False):  # each half of an epoch has a step
-            count //= 2
+        cross_fit = getattr(self.options, "cross_fit", False)
+        count = count // 2 if cross_fit else count  # each half of an epoch has a step
         batch = self.options.batch
         usual = {options.batch for options in self.presets().values()} | {self.method_batch}
         if batch <= count or batch not in usual:
             return self
-        left = f"the {counted(count, 'training image')}{' left' if count < len(data) else ''}"
+        where = " of a half, for cross_fit" if cross_fit else " left" if count < len(data) else ""
+        left = f"the {counted(count, 'training image')}{where}"
         message = f" {batch}, the default, is larger than {left}: a step takes all of them"
         warnings.warn(OptionWarning("batch", message), stacklevel=3)
         return type(self)(**{**self.get_params(), "batch": count})
