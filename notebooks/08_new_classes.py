@@ -101,8 +101,8 @@ _ = full.plot()
 # With a tenth of the paper's multiply-accumulates, Cars stays far below the published accuracy with
 # most methods. Those of the default, in one block, are not clearly above the head on any data set,
 # as on the small network: a head that is solved fits its own images, and leaves nothing to learn.
-# By [cross-fitted heads](../docs/concepts/run.md#cross-fitted-heads) (`cross_fit=True`), which have
-# not seen the images of a step, perturbed forwards in six layers reach those of the authors'
-# released settings, and MCUTrain its published accuracy.
+# By [cross-fitted heads](../docs/concepts/run.md#cross-fitted-heads), which have not seen the images
+# of a step, perturbed forwards in six layers reach those of the authors' released settings, and
+# MCUTrain its published accuracy.
 #
 # Next: [what brings accuracy back when images change](09_past_the_paper.ipynb).

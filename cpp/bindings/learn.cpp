@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "arrays.hpp"
 #include "core/learn/head_loss.hpp"
 #include "core/learn/input_search.hpp"
@@ -41,7 +43,8 @@ int32_t fold_count(const std::vector<uint8_t>& folds) {
   return count;
 }
 
-// The strength, the multiply-accumulates of the solution and those of choosing the strength.
+// The strength, the multiply-accumulates of the solution and those of choosing the strength, and the mean losses on the
+// samples and on those held out, which is None where no folds chose the strength.
 py::tuple solve_head(HostModel& model, int32_t op, const py::object& inputs_object, const py::object& labels_object,
                      Loss loss, const py::object& folds_object, float strength, int32_t threads) {
   const Model& view = model.model();
@@ -73,7 +76,9 @@ py::tuple solve_head(HostModel& model, int32_t op, const py::object& inputs_obje
   data.fold_count = fold_count(data.folds);
   const host::HeadSolution found =
       without_gil([&] { return host::solve_head(model, op, data, strength, threads, interrupted); });
-  return py::make_tuple(found.strength, found.macs, found.choice_macs);
+  const bool chose = !std::isnan(found.held_out_loss);
+  const py::object held_out = chose ? py::object(py::float_(found.held_out_loss)) : py::none();
+  return py::make_tuple(found.strength, found.macs, found.choice_macs, found.loss, held_out);
 }
 
 Int32Array checked_losses(const py::object& object, const char* name, py::ssize_t count) {

@@ -1,6 +1,7 @@
 #include "host/host_head.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "host/team.hpp"
 
@@ -25,11 +26,15 @@ HeadSolution solve_head(HostModel& model, int32_t op, const HeadData& data, floa
   const int32_t block = std::min(data.inputs.count, most_samples_at_once);
   const HeadSetup setup = {&view, op, model.writable_layer(op), samples, block, team.executor()};
   const AlignedMemory memory = open_measured(solver, setup, 0);
-  HeadSolution found = {strength, 0, 0};
-  if (strength == 0.0f) check(solver.choose_strength(&found.strength));
+  HeadSolution found = {strength, 0, 0, 0.0f, std::numeric_limits<float>::quiet_NaN()};
+  if (strength == 0.0f) {
+    check(solver.choose_strength(&found.strength));
+    if (samples.fold_count > 1) found.held_out_loss = solver.held_out_loss();
+  }
   found.choice_macs = solver.macs();
   check(solver.solve(found.strength));
   found.macs = solver.macs() - found.choice_macs;
+  found.loss = solver.loss();
   model.rescale(op);
   return found;
 }

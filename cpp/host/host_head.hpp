@@ -20,6 +20,8 @@ struct HeadData {
 struct HeadSolution {
   float strength;
   int64_t macs, choice_macs;  // multiply-accumulates of the solution, and of choosing the strength
+  float loss;                 // mean, on the samples
+  float held_out_loss;        // mean, on the samples of every fold by the head of the others; NaN where none chose
 };
 
 // Solves the head `op` in place; 0 as the strength: folds choose it. The result does not depend on the threads.

@@ -218,6 +218,7 @@ TEST_CASE("a fit ends where the penalized gradient vanishes") {
     for (bool done = false; !done;) REQUIRE(fit.step(&done).ok());
     float loss = 0.0f;
     REQUIRE(objective.gradient({1, false}, head.data(), gradient.data(), &loss).ok());
+    CHECK(fit.loss() == doctest::Approx(loss).epsilon(1e-5));
     double square = 0.0;
     for (int32_t f = 0; f <= c.features; ++f) {
       for (int32_t k = 0; k < objective.stride(); ++k) {

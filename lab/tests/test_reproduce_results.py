@@ -150,7 +150,8 @@ def test_fine_grained_data_that_is_not_at_hand_keeps_its_classes(tmp_path, monke
     context = Context(tmp_path, data=tmp_path, earlier={"classes": {"cars": 196}})
     data = study.measure("full", context)
     assert data["classes"] == {"cars": 196, "food": 2}
-    kinds = ("", "_backprop", "_late_layers", "_cross_fit", "_released", "_released_head")
+    forwards = ("", "_automatic", "_late_layers", "_cross_fit")
+    kinds = (*forwards, "_backprop", "_released", "_released_head")
     assert set(data["grids"]) == {f"fgvc{kind}_food" for kind in kinds}
 
 

@@ -212,7 +212,7 @@ def solve_head(
     folds: Uint8Array | None = None,
     strength: float = 0.0,
     threads: int = 0,
-) -> tuple[float, int, int]: ...
+) -> tuple[float, int, int, float, float | None]: ...
 
 LEARNER_STATES: tuple[str, ...]
 LEARNER_PHASES: tuple[str, ...]

@@ -24,7 +24,7 @@ from pmt.callbacks import (
 )
 from pmt.model import ImageScores
 from pmt.train.prepare.preparation import Phase, PhaseWork
-from pmt.train.run.head import Refit
+from pmt.train.run.head import HeadStart, Refit
 from pmt.train.run.keep_best import FEW, KeepBest
 from pmt.train.run.loop import stepper_state
 from pmt.train.run.observers import Divergence, Observer, ShownProgress, State
@@ -304,20 +304,20 @@ def test_a_state_must_be_better_by_two_standard_errors_and_an_epoch_on_few_image
         assert (state.better, state.worse) == (kept, False)
 
 
-def test_refit_begins_with_the_head_before_its_first_training(tmp_path):
+def test_a_head_is_solved_again_from_the_one_before_its_first_training(tmp_path):
     model = residual_network()
     before = np.array(model.core.weights(HEAD))
-    refit = Refit()
-    refit.before_phase(run(model=model), Phase("aligned", 0, lambda *_: None))
-    assert refit.state() == {}
-    refit.before_phase(run(model=model), Phase("head", 0, lambda *_: None))
-    refit.after_state(run(model=model), State("head", {}, {}, better=True))
+    start = HeadStart()
+    start.before_phase(run(model=model), Phase("aligned", 0, lambda *_: None))
+    assert start.state() == {}
+    start.before_phase(run(model=model), Phase("head", 0, lambda *_: None))
+    start.after_state(run(model=model), State("head", {}, {}, better=True))
     scales = model.core.weight_scales(HEAD)
     model.core.set_parameters(HEAD, before // 2, model.core.bias(HEAD))
     model.core.set_weight_scales(HEAD, scales * np.float32(2.0))
     # An alternative that is not kept changes nothing.
-    refit.before_phase(run(model=model), Phase("head_alone", 0, lambda *_: None, True))
-    refit.after_state(run(model=model), State("head_alone", {}, {}, better=False))
+    start.before_phase(run(model=model), Phase("head_alone", 0, lambda *_: None, True))
+    start.after_state(run(model=model), State("head_alone", {}, {}, better=False))
     seen = []
 
     def solve_head(given, *_):
@@ -326,7 +326,7 @@ def test_refit_begins_with_the_head_before_its_first_training(tmp_path):
 
     solved = SimpleNamespace(phases=[{"phase": "head", "head_strength": 2.0}])
     trainer = SimpleNamespace(preparation=SimpleNamespace(solve_head=solve_head))
-    again = copied(refit, Refit()).solve_again(
+    again = copied(start, HeadStart()).solve_again(
         run(model=model, history=solved, trainer=trainer), []
     )
     assert again == 5

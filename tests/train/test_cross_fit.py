@@ -8,6 +8,7 @@ import pmt
 from pmt.datasets import Dataset
 from pmt.methods import trainer as trainer_of
 from pmt.train.prepare.linear_head import head_op, solve_head
+from pmt.train.run import head
 from pmt.train.stepper import CoreStepper
 
 MODEL = "fashion_mnist_dscnn"
@@ -31,7 +32,7 @@ def is_equal(head, other):
 def test_the_head_of_each_half_is_solved_on_the_other_half():
     model, data, heads = pmt.load(MODEL), noisy(60), []
     start = model.copy()
-    trainer = pmt.ZOTrainer(**SHORT, keep_best=False, epochs=1, cross_fit=True, head_rate=1e-9)
+    trainer = pmt.ZOTrainer(**SHORT, keep_best=False, epochs=1, cross_fit="always", head_rate=1e-9)
     schedule = trainer.schedule(model, 60)
     trainer.fit(model, data, progress=lambda *_: heads.append(head_of(model)))
     assert [is_equal(heads[0], head) for head in heads] == [True] * 3 + [False] * 3
@@ -50,7 +51,7 @@ def test_the_head_of_each_half_is_solved_on_the_other_half():
 def test_a_state_has_its_head_solved_on_all_images():
     model, data = pmt.load(MODEL), noisy(60)
     before = head_of(model)
-    trainer = pmt.ZOTrainer(**SHORT, keep_best=False, epochs=2, cross_fit=True)
+    trainer = pmt.ZOTrainer(**SHORT, keep_best=False, epochs=2, cross_fit="always")
     result = trainer.fit(model, data, progress=False)
     again = model.copy()
     again.core.set_parameters(head_op(model), before[0], pmt.load(MODEL).core.bias(head_op(model)))
@@ -61,7 +62,7 @@ def test_a_state_has_its_head_solved_on_all_images():
 
 def test_a_head_that_fits_its_own_images_hides_their_loss_no_longer():
     data, losses = noisy(60), []
-    for cross_fit in (False, True):
+    for cross_fit in ("never", "always"):
         trainer = pmt.ZOTrainer(**SHORT, keep_best=False, epochs=1, cross_fit=cross_fit)
         losses.append(trainer.fit(pmt.load(MODEL), data, progress=False).epochs[0]["train_loss"])
     assert losses == pytest.approx([0.2377, 0.6752], abs=1e-4)
@@ -69,7 +70,7 @@ def test_a_head_that_fits_its_own_images_hides_their_loss_no_longer():
 
 def test_an_interrupted_run_goes_on_with_the_same_bytes(tmp_path):
     data, valid = noisy(150), noisy(50, "test", seed=1)
-    trainer = pmt.ZOTrainer(**SHORT, epochs=2, cross_fit=True)
+    trainer = pmt.ZOTrainer(**SHORT, epochs=2, cross_fit="always")
     whole = trainer.fit(pmt.load(MODEL), data, valid=valid, progress=False)
     resumed = cut_and_resumed(trainer, pmt.load(MODEL), data, valid, tmp_path / "cut")
     assert resumed.model.image() == whole.model.image()
@@ -85,7 +86,7 @@ def test_an_interrupted_run_goes_on_with_the_same_bytes(tmp_path):
 )
 def test_the_work_of_the_heads_is_counted_and_fits_the_budget(budget, expected):
     macs = []
-    for cross_fit in (False, True):
+    for cross_fit in ("never", "always"):
         trainer = pmt.ZOTrainer(**SHORT, macs=budget, cross_fit=cross_fit)
         result = trainer.fit(pmt.load(MODEL), noisy(150), progress=False)
         # A budget plans without the choice of the head's strength, which the record names.
@@ -97,7 +98,7 @@ def test_the_work_of_the_heads_is_counted_and_fits_the_budget(budget, expected):
 @pytest.mark.parametrize("at", [0, 1, 7, 8, 14, 15])
 def test_a_step_that_is_interrupted_is_taken_by_the_same_head(tmp_path, monkeypatch, at):
     data = noisy(150)
-    trainer = pmt.ZOTrainer(**SHORT, keep_best=False, epochs=2, cross_fit=True)
+    trainer = pmt.ZOTrainer(**SHORT, keep_best=False, epochs=2, cross_fit="always")
     whole = trainer.fit(pmt.load(MODEL), data, progress=False)
     step = CoreStepper.step
 
@@ -121,7 +122,7 @@ def test_images_of_a_group_are_seen_together():
     moved = np.random.default_rng(0).integers(0, 2, data.images.shape, np.uint8)
     data = Dataset(data.images ^ moved, data.labels, data.class_names, "near copies")
     for groups in (None, copied):
-        trainer = pmt.ZOTrainer(**SHORT, keep_best=False, epochs=1, cross_fit=True)
+        trainer = pmt.ZOTrainer(**SHORT, keep_best=False, epochs=1, cross_fit="always")
         result = trainer.fit(pmt.load(MODEL), data, groups=groups, progress=False)
         losses.append(result.epochs[0]["train_loss"])
     assert losses == pytest.approx([0.1540, 0.6811], abs=1e-4)
@@ -135,12 +136,14 @@ def test_images_of_a_group_are_seen_together():
     ],
 )
 def test_a_run_says_why_it_had_no_effect(changes, note):
-    trainer = pmt.ZOTrainer(**{**SHORT, **changes}, epochs=1, cross_fit=True)
+    trainer = pmt.ZOTrainer(**{**SHORT, **changes}, epochs=1, cross_fit="always")
     assert note in trainer.fit(pmt.load(MODEL), noisy(60), progress=False).notes
 
 
 def test_the_batch_of_a_preset_shrinks_to_half_of_few_images():
-    trainer = pmt.ZOTrainer(layers="B1,head", queries=2, epochs=1, cross_fit=True, keep_best=False)
+    trainer = pmt.ZOTrainer(
+        layers="B1,head", queries=2, epochs=1, cross_fit="always", keep_best=False
+    )
     with pytest.warns(pmt.errors.OptionWarning, match=r"25, the default, is larger than"):
         result = trainer.fit(pmt.load(MODEL), noisy(30), progress=False)
     assert len(result.epochs) == 1
@@ -148,17 +151,17 @@ def test_the_batch_of_a_preset_shrinks_to_half_of_few_images():
 
 def test_an_epoch_of_one_step_has_no_halves():
     message = (
-        "^cross_fit=True takes the halves of an epoch in turn: batch=10 leaves one step for 19 "
-        "training images; use a smaller batch, or cross_fit=False$"
+        "^cross_fit='always' takes the halves of an epoch in turn: batch=10 leaves one step for 19 "
+        "training images; use a smaller batch, or cross_fit='never'$"
     )
     with pytest.raises(ValueError, match=message):
-        pmt.ZOTrainer(**SHORT, keep_best=False, cross_fit=True).fit(pmt.load(MODEL), noisy(19))
+        pmt.ZOTrainer(**SHORT, keep_best=False, cross_fit="always").fit(pmt.load(MODEL), noisy(19))
 
 
 @pytest.mark.parametrize("changes", [{"preparation": "none"}, {"layers": "B1"}])
 def test_without_a_solved_head_it_changes_nothing(changes):
     images = []
-    for cross_fit in (False, True):
+    for cross_fit in ("never", "always"):
         options = pmt.preset("default", **{**SHORT, "epochs": 1, "cross_fit": cross_fit, **changes})
         result = pmt.ZOTrainer(options).fit(pmt.load(MODEL), noisy(60), progress=False)
         images.append(result.model.image())
@@ -168,12 +171,82 @@ def test_without_a_solved_head_it_changes_nothing(changes):
 def test_back_propagation_takes_such_steps_in_int8_alone():
     pytest.importorskip("torch")
     losses = []
-    for cross_fit in (False, True):
+    for cross_fit in ("never", "always"):
         options = {"layers": "B1,head", "preparation": "head", "batch": 10, "epochs": 1}
         trainer = trainer_of("bp_int8", **options, cross_fit=cross_fit)
         result = trainer.fit(pmt.load(MODEL), noisy(60), progress=False)
         losses.append(result.epochs[0]["train_loss"])
     assert losses == pytest.approx([0.2471, 0.7153], abs=1e-4)
     for changes in ({"arithmetic": "float32"}, {"rounding": "shadow"}):
-        with pytest.raises(ValueError, match=r"^cross_fit=True solves the head in int8, and float"):
-            trainer_of("bp_int8", cross_fit=True, **changes)
+        with pytest.raises(
+            ValueError, match=r"^cross_fit='always' solves the head in int8, and float"
+        ):
+            trainer_of("bp_int8", cross_fit="always", **changes)
+
+
+AUTOMATIC = (
+    "the steps went by cross-fitted heads, as the solved head fits its own images much better than "
+    "others: the training loss is that of images that the head has not seen"
+)
+
+
+def new_classes(count):
+    return pmt.load(MODEL, classes=10), pmt.datasets.bundled("train").take(count)
+
+
+def test_a_head_that_fits_its_own_images_alone_is_cross_fitted_unasked(monkeypatch):
+    monkeypatch.setattr(head, "ENOUGH_IMAGES", 100)
+    results = {}
+    for cross_fit in ("auto", "always", "never"):
+        trainer = pmt.ZOTrainer(**SHORT, keep_best=False, macs=6 * 10**9, cross_fit=cross_fit)
+        results[cross_fit] = trainer.fit(*new_classes(150), progress=False)
+    auto, always, never = (results[name] for name in ("auto", "always", "never"))
+    solved = auto.phases[-1]
+    losses = (solved["head_loss"], solved["head_out_of_fold_loss"])
+    assert losses == pytest.approx((0.1081, 0.3294), abs=1e-4)
+    assert auto.model.image() == always.model.image() != never.model.image()
+    assert auto.epochs[-1]["macs"] == always.epochs[-1]["macs"]
+    assert (AUTOMATIC in auto.notes, always.notes, never.notes) == (True, [], [])
+
+
+@pytest.mark.parametrize(
+    ("enough", "changes"),
+    [
+        (101, {}),  # fewer images
+        (100, {"batch": 60}),  # an epoch of one step
+        (100, {"macs": 5 * 10**8}),  # less than an epoch
+    ],
+)
+def test_it_is_not_where_it_could_not_help(monkeypatch, enough, changes):
+    monkeypatch.setattr(head, "ENOUGH_IMAGES", enough)
+    images = []
+    for cross_fit in ("auto", "never"):
+        options = {**SHORT, "keep_best": False, "epochs": 1, "cross_fit": cross_fit, **changes}
+        result = pmt.ZOTrainer(**options).fit(*new_classes(100), progress=False)
+        assert result.notes == []
+        images.append(result.model.image())
+    assert images[0] == images[1]
+
+
+def test_nor_where_its_loss_on_others_is_nearly_as_low(monkeypatch):
+    monkeypatch.setattr(head, "ENOUGH_IMAGES", 100)
+    trainer = pmt.ZOTrainer(**SHORT, keep_best=False, epochs=1)
+    result = trainer.fit(pmt.load(MODEL), noisy(150, seed=1), progress=False)
+    solved = result.phases[-1]
+    losses = (solved["head_loss"], solved["head_out_of_fold_loss"])
+    assert losses == pytest.approx((0.3235, 0.4865), abs=1e-4)
+    assert AUTOMATIC not in result.notes
+
+
+@pytest.mark.parametrize("budget", [0, 6 * 10**9])
+def test_a_run_that_chose_it_goes_on_with_the_same_bytes(tmp_path, monkeypatch, budget):
+    monkeypatch.setattr(head, "ENOUGH_IMAGES", 100)
+    trainer = pmt.ZOTrainer(**SHORT, epochs=2, macs=budget)
+    (model, data), valid = new_classes(150), pmt.datasets.bundled("test").take(50)
+    whole = trainer.fit(model.copy(), data, valid=valid, progress=False)
+    assert AUTOMATIC in whole.notes
+    resumed = cut_and_resumed(trainer, model, data, valid, tmp_path / "cut")
+    assert resumed.model.image() == whole.model.image()
+    assert [r["macs"] for r in resumed.epochs] == [r["macs"] for r in whole.epochs]
+    again = trainer.fit(model.copy(), data, valid=valid, progress=False, out=tmp_path / "cut")
+    assert again.model.image() == whole.model.image()

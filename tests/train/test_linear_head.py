@@ -10,6 +10,7 @@ import pmt
 from pmt import _core, corruptions, datasets
 from pmt.datasets import Dataset
 from pmt.firmware import export
+from pmt.protocol.stratification import folds, units_of
 from pmt.train.prepare.linear_head import head_macs, solve_head
 from pmt.train.prepare.preparation import Preparation
 
@@ -224,12 +225,28 @@ def test_a_model_that_was_interrupted_in_the_refit_resumes_its_run(tmp_path):
     assert resumed.model.image() == whole.model.image()
 
 
+def test_its_losses_are_those_on_its_own_images_and_of_heads_solved_without_them():
+    data = noisy(150)
+    model = pmt.load(MODEL, classes=10)
+    work = solve_head(model, data)
+    assert (work.loss, work.out_of_fold_loss) == pytest.approx((0.1503, 0.5144), abs=1e-4)
+    # Those of the int8 heads are nearly the same.
+    assert model.evaluate(data).loss == pytest.approx(work.loss, abs=2e-3)
+    losses = []
+    for fold in folds(data.labels, 3, 1, units_of(data)):
+        others = np.setdiff1d(np.arange(150), fold)
+        model = pmt.load(MODEL, classes=10)
+        solve_head(model, data.subset(others), strength=work.strength)
+        losses.append(model.evaluate(data.subset(fold)).loss)
+    assert np.mean(losses) == pytest.approx(work.out_of_fold_loss, abs=2e-2)
+
+
 def test_solving_again_from_the_same_head_gives_the_same_bytes():
     first, second = pmt.load(MODEL), pmt.load(MODEL)
     work = solve_head(first, noisy(100))
     again = solve_head(second, noisy(100), strength=work.strength)
     assert first.image() == second.image()
-    assert again == replace(work, choice_macs=0, macs=again.macs)
+    assert again == replace(work, choice_macs=0, macs=again.macs, out_of_fold_loss=None)
     assert again.macs > head_macs(first, 100) == 100 * FORWARD
 
 

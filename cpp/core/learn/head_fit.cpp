@@ -34,8 +34,7 @@ void HeadFit::start(HeadObjective& objective, const SampleRange& range, const He
 
 // The mean loss with the penalty, and the gradient of both.
 Status HeadFit::penalized(float* value) {
-  float loss = 0.0f;
-  PMT_RETURN_IF_ERROR(objective_->gradient(range_, memory_.head, memory_.gradient, &loss));
+  PMT_RETURN_IF_ERROR(objective_->gradient(range_, memory_.head, memory_.gradient, &tried_loss_));
   float squares = 0.0f;
   for (int32_t f = 0; f <= objective_->features(); ++f) {
     for (int32_t k = 0; k < objective_->stride(); ++k) {
@@ -45,7 +44,7 @@ Status HeadFit::penalized(float* value) {
       squares += apart * apart;
     }
   }
-  *value = loss + 0.5f * strength_ * squares;
+  *value = tried_loss_ + 0.5f * strength_ * squares;
   return {};
 }
 
@@ -95,6 +94,7 @@ Status HeadFit::step(bool* done) {
     return {};
   }
   lowest_ = value;
+  loss_ = tried_loss_;
   halvings_ = 0;
   const float square = dot(memory_.gradient, memory_.gradient, count);
   if (square < limits_.least_slope * limits_.least_slope || !turn(square)) return {};

@@ -38,6 +38,8 @@ class HeadFit {
              const FitLimits& limits, const FitMemory& memory);
   // At most two passes over the samples; `done` after the last one.
   Status step(bool* done);
+  // The mean loss, without the penalty, before the last step that was not taken back.
+  float loss() const { return loss_; }
 
  private:
   Status penalized(float* value);
@@ -51,7 +53,7 @@ class HeadFit {
   float strength_ = 0.0f;
   FitLimits limits_ = {};
   FitMemory memory_ = {};
-  float lowest_ = 0.0f, last_square_ = 0.0f, length_ = 0.0f;
+  float tried_loss_ = 0.0f, loss_ = 0.0f, lowest_ = 0.0f, last_square_ = 0.0f, length_ = 0.0f;
   int32_t steps_ = 0, halvings_ = 0;
   bool first_ = true;
 };

@@ -9,6 +9,8 @@ namespace {
 // From the largest on, each sqrt(10) times as large as the next.
 constexpr float strengths[head_strengths] = {100.0f,       31.6227766f, 10.0f,         3.16227766f, 1.0f,
                                              0.316227766f, 0.1f,        0.0316227766f, 0.01f};
+constexpr int32_t default_strength = 2;
+static_assert(strengths[default_strength] == default_head_strength);
 
 // Held-out losses hardly change after ten steps, each strength starting where the last one ended; the head itself
 // takes as many as its gradient asks for.
@@ -135,13 +137,13 @@ Status HeadSolver::end_fold(bool* done) {
   if (++tried_ < head_strengths) return {};
   tried_ = 0;
   if (++fold_ < setup_.samples.fold_count) return {};
-  int32_t best = 0;
+  chosen_ = 0;
   for (int32_t i = 1; i < head_strengths; ++i) {
-    if (losses_[i] < losses_[best]) best = i;
+    if (losses_[i] < losses_[chosen_]) chosen_ = i;
   }
-  strength_ = strengths[best];
   // Held-out samples cannot tell what a looser head does to classes that they do not show.
-  if (!all_count_ && strength_ < default_head_strength) strength_ = default_head_strength;
+  if (!all_count_ && chosen_ > default_strength) chosen_ = default_strength;
+  strength_ = strengths[chosen_];
   *done = true;
   return {};
 }

@@ -12,7 +12,7 @@ from pmt_lab.sweep import Grid
 
 _NAME = "fgvc-accuracy"
 _GRIDS = (
-    *("fgvc", "fgvc_backprop", "fgvc_late_layers", "fgvc_cross_fit"),
+    *("fgvc", "fgvc_automatic", "fgvc_backprop", "fgvc_late_layers", "fgvc_cross_fit"),
     *("fgvc_released", "fgvc_released_head"),
 )
 # Multiply-accumulates for an image in all epochs: of the paper's method, block B3 and the head, and
@@ -20,6 +20,7 @@ _GRIDS = (
 _EPOCHS = 50
 _MACS_AN_IMAGE = {
     "fgvc": 2.37e9 * _EPOCHS,
+    "fgvc_automatic": 2.37e9 * _EPOCHS,
     "fgvc_late_layers": 2.487e9 * 25,
     "fgvc_cross_fit": 2.487e9 * 100,
 }
@@ -37,10 +38,11 @@ _LINES = {
     "head alone": ("", "fgvc", "preparation_only"),
     "released settings": ("bp_free", "fgvc_released", "released"),
     "released settings, head alone": ("", "fgvc_released_head", "released"),
-    "default": ("bp_free", "fgvc", "default"),
-    "default, late layers, a quarter": ("", "fgvc_late_layers", "default"),
-    "cross-fitted, late layers, a quarter": ("", "fgvc_late_layers", "default_cross_fit"),
-    "cross-fitted, late layers": ("", "fgvc_cross_fit", "default_cross_fit"),
+    "default": ("bp_free", "fgvc_automatic", "default"),
+    "default, never cross-fitted": ("", "fgvc", "default"),
+    "late layers, a quarter, never cross-fitted": ("", "fgvc_late_layers", "default"),
+    "late layers, a quarter, cross-fitted": ("", "fgvc_late_layers", "default_cross_fit"),
+    "late layers, cross-fitted": ("", "fgvc_cross_fit", "default_cross_fit"),
 }
 
 

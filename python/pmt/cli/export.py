@@ -215,8 +215,8 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
         otherwise="all",
     )
     add_method(parser, settable=False)
-    # A board holds no images out.
-    add_training_options(parser, without=CHOICE, defaults=BOARD_SIZES)
+    # A board holds no images out, and keeps its head.
+    add_training_options(parser, without=(*CHOICE, "cross_fit"), defaults=BOARD_SIZES)
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:

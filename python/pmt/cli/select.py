@@ -29,7 +29,7 @@ from pmt.train.choose.blocks import MOST_SEEDS
 from pmt.train.options import TrainingOptions
 from pmt.train.run.keep_best import CHOICE
 
-_NOT_HERE = ("layers", "epochs", "macs", *CHOICE)
+_NOT_HERE = ("layers", "epochs", "macs", "cross_fit", *CHOICE)
 
 USAGE = "pmt select MODEL --data DIR [--corruption NAME --severity S] [options]"
 SUMMARY = "choose the block to train by a short training of each"

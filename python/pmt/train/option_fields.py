@@ -352,7 +352,7 @@ def warn_without_effect(
         beside = [what for kind, those, what in _BESIDE if kind in extensions and name in those]
         if beside:
             warnings.warn(OptionWarning(name, f" has no effect with {beside[0]}"), stacklevel=3)
-        if beside or value is False:  # a switch that is off asks for no effect
+        if beside or value is False or value == "never":  # what is off asks for no effect
             continue
         for choices in (row for those, row in _READ_WITH if name in those):
             chosen = {option: getattr(options, option, None) for option in choices}

@@ -69,7 +69,7 @@ class OptionArguments(TypedDict, total=False):
     align_images: int
     align_windows: bool
     align_reliability: bool
-    cross_fit: bool
+    cross_fit: str
     keep_best: bool
     held_out_share: float
     backtrack: bool
@@ -197,7 +197,7 @@ class TrainingOptions(Options):
     align_images: int = ALIGN_IMAGES(1000)
     align_windows: bool = ALIGN_WINDOWS(True)
     align_reliability: bool = ALIGN_RELIABILITY(True)
-    cross_fit: bool = CROSS_FIT(False)
+    cross_fit: str = CROSS_FIT("auto")
     keep_best: bool = KEEP_BEST(True)
     held_out_share: float = HELD_OUT_SHARE(0.2)
     backtrack: bool = BACKTRACK(True)

@@ -78,10 +78,9 @@ class Schedule:
     The same options and number of samples give the same schedule on every machine, so that a run
     can be resumed, or exported to a device, at any step. ``step_macs``, a step's
     multiply-accumulates, is needed where ``options.macs`` is a budget, of which
-    ``preparation_macs`` are spent before the first step, and ``head_macs`` at the beginning of each
-    half of an epoch and at its end: the run is as many whole steps as the budget holds, and its
-    last epoch may be a part of one. A ValueError says that there are fewer samples than a batch
-    holds, or that the budget is less than a step.
+    ``preparation_macs`` are spent before the first step: the run is as many whole steps as the
+    budget holds, and its last epoch may be a part of one. A ValueError says that there are fewer
+    samples than a batch holds, or that the budget is less than a step.
     """
 
     def __init__(
@@ -90,7 +89,6 @@ class Schedule:
         samples: int,
         step_macs: int | None = None,
         preparation_macs: int = 0,
-        head_macs: int = 0,
     ) -> None:
         if samples < options.batch:
             raise ValueError(
@@ -102,14 +100,9 @@ class Schedule:
         self.steps_per_epoch = samples // options.batch
         self.steps = self.steps_per_epoch * options.epochs
         self.macs = options.macs - preparation_macs  # of all steps, where there is a budget
+        self._step_macs = step_macs
         if options.macs > 0:
-            most = _steps_within(options.macs, step_macs, preparation_macs + 2 * head_macs)
-
-            def work(steps: int) -> int:
-                return steps * (step_macs or 0) + self._heads(steps) * head_macs
-
-            self.steps = bisect_right(range(1, most + 1), self.macs, key=work)
-            self.macs -= self._heads(self.steps) * head_macs
+            self.steps = _steps_within(options.macs, step_macs, preparation_macs)
         self._epoch = -1
         self._order = np.empty(0, np.int64)
         self._leaders = np.arange(samples)  # the first sample of each sample's unit
@@ -118,6 +111,24 @@ class Schedule:
     def half(self) -> int:
         """Steps of the first half of an epoch, which is the longer one."""
         return -(-self.steps_per_epoch // 2)
+
+    def steps_with_heads(self, head_macs: int) -> int:
+        """Count the steps with this work at the beginning of each half of an epoch and its end."""
+        if self.options.macs == 0:
+            return self.steps
+
+        def work(steps: int) -> int:
+            return steps * (self._step_macs or 0) + self._heads(steps) * head_macs
+
+        return bisect_right(range(1, self.steps + 1), self.macs, key=work)
+
+    def spend_on_heads(self, head_macs: int) -> None:
+        """Take as many steps as that work leaves, at least one, or a ValueError says how few."""
+        if self.options.macs > 0:
+            spent = self.options.macs - self.macs
+            _steps_within(self.options.macs, self._step_macs, spent + 2 * head_macs)
+            self.steps = self.steps_with_heads(head_macs)
+            self.macs -= self._heads(self.steps) * head_macs
 
     def _heads(self, steps: int) -> int:
         """Count the halves that steps begin, and the epochs, the last of which may be a part."""

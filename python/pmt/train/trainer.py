@@ -179,7 +179,7 @@ class Trainer(ABC):
         data = Dataset.of(data, "data")
         parts = held_out is None and self.chooses_state
         count = len(data) - (len(held_out_indices(self.options, data)) if parts else 0)
-        cross_fit = getattr(self.options, "cross_fit", False)
+        cross_fit = getattr(self.options, "cross_fit", "never") == "always"
         count = count // 2 if cross_fit else count  # each half of an epoch has a step
         batch = self.options.batch
         usual = {options.batch for options in self.presets().values()} | {self.method_batch}
@@ -201,14 +201,18 @@ class Trainer(ABC):
         samples = checked_integer("samples", samples)
         macs = self.cost(model).macs if self.options.macs > 0 else None
         before = self.preparation.cost(model, samples, pixels=pixels).macs
-        heads = head_macs(model, samples) if self.cross_fits(model) else 0
-        return Schedule(self.options, samples, macs, before, heads)
+        schedule = Schedule(self.options, samples, macs, before)
+        if self.cross_fitting(model) == "always":
+            schedule.spend_on_heads(head_macs(model, samples))
+        return schedule
 
-    def cross_fits(self, model: Model) -> bool:
-        """Whether the steps go by cross-fitted heads, which have not seen their images."""
-        if not getattr(self.options, "cross_fit", False) or not self.preparation.trains_head(model):
-            return False
-        return any(layer != head_op(model) for layer in model.select_layers(self.options.layers))
+    def cross_fitting(self, model: Model) -> str:
+        """Return the option cross_fit, or never if no head is solved or nothing else is trained."""
+        option: str = getattr(self.options, "cross_fit", "never")
+        if option == "never" or not self.preparation.trains_head(model):
+            return "never"
+        trained = model.select_layers(self.options.layers)
+        return option if any(layer != head_op(model) for layer in trained) else "never"
 
     def schedule_on(self, model: Model, data: Dataset) -> Schedule:
         """Return the schedule of :meth:`fit` on a data set, of which a part may be held out."""

@@ -85,7 +85,7 @@ class BackpropOptions(Options):
     align_images: int = ALIGN_IMAGES(1000)
     align_windows: bool = ALIGN_WINDOWS(True)
     align_reliability: bool = ALIGN_RELIABILITY(True)
-    cross_fit: bool = CROSS_FIT(False)
+    cross_fit: str = CROSS_FIT("auto")
     keep_best: bool = KEEP_BEST(False)
     held_out_share: float = HELD_OUT_SHARE(0.2)
 
@@ -100,11 +100,17 @@ class BackpropOptions(Options):
                 "keep_best=True does not go with arithmetic='float32': a .pmt holds no float "
                 "network; use arithmetic='int8', or keep_best=False, which ends with the last step"
             )
-        if self.cross_fit and (self.arithmetic == "float32" or self.rounding == "shadow"):
+        if self.cross_fit == "always" and self.has_float_copies:
             raise ValueError(
-                "cross_fit=True solves the head in int8, and float32 copies of it do not follow: "
-                "use arithmetic='int8' and another rounding than 'shadow', or cross_fit=False"
+                "cross_fit='always' solves the head in int8, and float32 copies of it do not "
+                "follow: use arithmetic='int8' and another rounding than 'shadow', or "
+                "cross_fit='never'"
             )
+
+    @property
+    def has_float_copies(self) -> bool:
+        """Whether float32 copies of the weights are trained."""
+        return self.arithmetic == "float32" or self.rounding == "shadow"
 
 
 # All layers of MCUNet diverge at 0.003, in float32 as in int8 (docs/reference/backprop.md).

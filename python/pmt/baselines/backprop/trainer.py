@@ -100,6 +100,10 @@ class BackpropTrainer(Trainer):
         """Whether the float network is trained."""
         return self.options.arithmetic == "float32"
 
+    def cross_fitting(self, model: Model) -> str:
+        """Return the option cross_fit, or never where no head is solved for the float copies."""
+        return "never" if self.options.has_float_copies else super().cross_fitting(model)
+
     def stepper(self, model: Model, samples: int) -> Stepper:
         """Return the stepper of a run on ``model``, with this many training samples.
 

@@ -27,11 +27,13 @@ _AT_ONCE = 1 << 22  # bytes of images whose features are computed, so that copie
 
 @dataclass(frozen=True)
 class HeadWork:
-    """The work of solving a head, in multiply-accumulates."""
+    """The solution of a head, and its work in multiply-accumulates."""
 
     strength: float  # how strongly the head was held to the old one, above 0
     macs: int  # of the features and of the solution
     choice_macs: int  # of the cross-validation that chose the strength
+    loss: float  # mean, on the images that it was solved on
+    out_of_fold_loss: float | None  # mean, by cross-validation; None where it chose no strength
 
 
 def head_op(model: Model) -> int:
@@ -82,14 +84,14 @@ def solve_head(
     in_folds = _fold_numbers(data, seed) if strength is None else None
     inputs = _inputs(model, data, threads)
     features = _features(model, inputs)
-    found, macs, choice_macs = _core.solve_head(
+    found, macs, choice_macs, loss_of_all, out_of_fold = _core.solve_head(
         model.core, op, features, labels, loss, in_folds, strength or 0.0, threads
     )
     # Targets may be larger than what a head makes of them, and must stay inside the range.
     narrow = loss == "cross_entropy"
     fit_outputs(model, _output_ranges(model, inputs), narrow=narrow)
     before = sum(int(one["macs"]) for one in model.core.ops()[:op])
-    return HeadWork(found, macs + len(data) * before, choice_macs)
+    return HeadWork(found, macs + len(data) * before, choice_macs, loss_of_all, out_of_fold)
 
 
 def _labels(data: Dataset) -> Int64Array | FloatArray:

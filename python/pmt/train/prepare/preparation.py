@@ -66,7 +66,8 @@ class PhaseWork:
 
     macs: int  # multiply-accumulates
     # Entries for the record of the phase: `head_strength`, how strongly the head was held to the
-    # old one, and `head_choice_macs`, the part of the MACs that chose it; `input_stage`, the
+    # old one, `head_choice_macs`, the part of the MACs that chose it, and its mean loss on its own
+    # images and by cross-validation, `head_loss` and `head_out_of_fold_loss`; `input_stage`, the
     # filters that were chosen, in words.
     figures: Mapping[str, Any] = field(default_factory=dict)
     # Does the same to a model and other images, with what was chosen; returns its work.
@@ -204,7 +205,13 @@ class Preparation:
             threads=self.threads,
             strength=strength,
         )
-        figures = {"head_strength": work.strength, "head_choice_macs": work.choice_macs}
+        figures = {
+            "head_strength": work.strength,
+            "head_choice_macs": work.choice_macs,
+            "head_loss": round(work.loss, 6),
+        }
+        if work.out_of_fold_loss is not None:
+            figures["head_out_of_fold_loss"] = round(work.out_of_fold_loss, 6)
         again = partial(self.solve_head, strength=work.strength)
         return PhaseWork(work.macs + work.choice_macs, figures, again)
 

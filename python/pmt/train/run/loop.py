@@ -24,7 +24,7 @@ from pmt.model import ImageScores, Model
 from pmt.model.layers import copy_parameters
 from pmt.train.prepare.preparation import HEADS, Phase, PhaseWork
 from pmt.train.run.folder import RunFolder
-from pmt.train.run.head import CrossFit, CrossValidation, Refit, note_without_cross_fit
+from pmt.train.run.head import CrossFit, CrossValidation, HeadStart, Refit, note_on_cross_fit
 from pmt.train.run.keep_best import (
     FEW,
     RATE_CUT,
@@ -87,7 +87,10 @@ class Run:
         self.store = MemoryStore() if folder is None else FolderStore(folder)
         reports: list[Observer] = [Callbacks(callbacks), ShownProgress(progress), self.store]
         judges = self._judges() if self.keeps_best else []
-        self.observers = [*self._head_fits(), *judges, *reports]
+        choice = trainer.cross_fitting(model)
+        self.cross_fit = None if choice == "never" else CrossFit(choice, self.schedule)
+        self.head_start = HeadStart()
+        self.observers = [self.head_start, *filter(None, [self.cross_fit]), *judges, *reports]
         if not self.keeps_best:
             self.observers.append(Divergence())
 
@@ -100,9 +103,15 @@ class Run:
     def _place(self) -> str:
         return str(self.store.folder.path) if self.store.folder else "a run in memory"
 
-    def _head_fits(self) -> list[Observer]:
-        """Return who solves the head anew for the steps, if the run is to have it so."""
-        return [CrossFit(self.schedule, self.data)] if self.trainer.cross_fits(self.model) else []
+    @property
+    def goes_by_cross_fitted_heads(self) -> bool:
+        """Whether the head is solved anew for the steps, on other images than theirs."""
+        return self.cross_fit is not None and self.cross_fit.is_on
+
+    def _plan(self) -> None:
+        """Plan the steps by what the preparation found."""
+        if self.cross_fit is not None:
+            self.cross_fit.plan(self)
 
     def _judges(self) -> list[Observer]:
         """Return who judges the states on held-out images, the judge of the head first."""
@@ -124,6 +133,8 @@ class Run:
     def execute(self, source: dict[str, Any]) -> RunResult:
         """Train to the end, or return the result of a run that is finished."""
         self.store.open(self, source)
+        if self.whole:
+            self._plan()
         complete = self.step == self.schedule.steps == self.history.recorded_to
         if self.store.is_done() and (complete or self.stopped):
             _log.info("%s was finished before: its result is returned", self._place)
@@ -200,7 +211,7 @@ class Run:
             notes += note_without_choice(self.data, self.trainer.options)
         elif self.images.held_out_was_split_off:
             notes += note_on_rare_classes(self.images.data, self.trainer.options)
-        notes += note_without_cross_fit(self)
+        notes += note_on_cross_fit(self)
         notes += self.preparation.notes_on_formats(self.model)
         return RunResult(
             self.model,
@@ -251,6 +262,7 @@ class Run:
                 copy_parameters(before, self.model)
                 self._make_stepper()
         self.whole = True
+        self._plan()
         if self.phases:
             self._save()
 
@@ -435,5 +447,5 @@ def _verdict(state: State) -> dict[str, bool]:
 
 def stepper_state(state: Arrays) -> dict[str, npt.NDArray[Any]]:
     """Return those arrays of a checkpoint that are the stepper's, not the observers'."""
-    others = {*Divergence.arrays, *KeepBest.arrays, *Refit.arrays, *CrossFit.arrays}
+    others = {*Divergence.arrays, *KeepBest.arrays, *HeadStart.arrays, *CrossFit.arrays}
     return {name: array for name, array in state.items() if name not in others}

@@ -45,6 +45,8 @@ class StateRecord(TypedDict, total=False):
     input_trials: int
     head_strength: float
     head_choice_macs: int
+    head_loss: float
+    head_out_of_fold_loss: float
 
 
 # Entries that a trainer, a resumed run and reports count on, those of a step too; others are free.
