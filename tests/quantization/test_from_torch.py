@@ -163,6 +163,18 @@ def test_vectors(first):
         pmt.from_torch(module, inputs, features=True, input_mean=0)
 
 
+def test_columns_of_unequal_scale_bring_a_warning():
+    inputs = torch.linspace(-1.0, 1.0, 16)[:, None] * torch.tensor([1000.0, 1.0, 30.0])
+    message = (
+        "data set 'calibration': the model's input loses 1 of its 3 columns: the narrowest spans "
+        "2, the widest 2000, and a step of int8 is 7.843; standardize the columns, "
+        "(x - mean) / std, before the float network is trained"
+    )
+    with pytest.warns(UserWarning) as caught:
+        pmt.from_torch(nn.Linear(3, 2), inputs, features=True, ranges="minmax")
+    assert [(str(one.message), one.filename) for one in caught] == [(message, __file__)]
+
+
 @pytest.mark.parametrize("rank", [1, 2])
 def test_vectors_as_channels_of_a_convolution(rank):
     torch.manual_seed(0)

@@ -153,7 +153,8 @@ def from_torch(
     result = quantize(
         graph, data.images, ranges=ranges, equalize=equalize, bias_correction=bias_correction
     )
-    return named_model(result, names, name or kind, f"{kind} of torch, quantized by pmt.from_torch")
+    source = f"{kind} of torch, quantized by pmt.from_torch"
+    return named_model(result, names, name or kind, source, data)
 
 
 def _check_module(torch: Any, module: object) -> None:
