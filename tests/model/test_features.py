@@ -168,9 +168,9 @@ def test_columns_that_int8_loses_bring_a_warning():
         "before the float network is trained"
     )
     y, once = np.arange(20) % 2, {"layers": "head", "epochs": 1, "batch": 4, "preparation": "none"}
-    with pytest.warns(UserWarning) as caught:
+    with pytest.warns(UserWarning, match=f"^{re.escape(message)}$") as caught:
         pmt.ZOTrainer(**once).fit(model, (x, y), progress=False)
-    assert [(str(one.message), one.filename) for one in caught] == [(message, __file__)]
+    assert [one.filename for one in caught] == [__file__]
     x[0, 2:] = 1.1
     pmt.ZOTrainer(**once).fit(model, (x, y), progress=False)
 

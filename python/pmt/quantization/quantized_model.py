@@ -278,9 +278,7 @@ def real_inputs(data: Dataset, given: Mapping[str, Any]) -> FloatArray:
     return inputs
 
 
-def named_model(
-    graph: Graph, names: Sequence[str], name: str, source: str, data: Dataset
-) -> Model:
+def named_model(graph: Graph, names: Sequence[str], name: str, source: str, data: Dataset) -> Model:
     """Return the model of a graph with its name, its source and, if any, names of its classes.
 
     A UserWarning says that it loses columns of the `data` that it was calibrated on.

@@ -243,7 +243,7 @@ def _one_parameter(torch: Any, module: Any) -> Any:
     if isinstance(module, torch.jit.ScriptModule):
         return nullcontext()
     forward = module.forward
-    return mock.patch.object(module, "forward", lambda x, *rest, **named: forward(x, *rest, **named))
+    return mock.patch.object(module, "forward", lambda x, *rest, **more: forward(x, *rest, **more))
 
 
 def _check_outputs(torch: Any, module: Any, batch: Any, graph: FloatGraph, images: Array) -> None:
