@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <iterator>
 #include <stdexcept>
 
 #include "core/input/input_stage.hpp"
@@ -119,15 +120,23 @@ void HostLearner::open_storage() {
   refuse_foreign_file();
 }
 
-bool HostLearner::is_cut_off() {
-  if (!file_.is_open()) return false;
+bool HostLearner::is_cut_off() { return file_.is_open() && file_bytes() < place_of(storage_.slot_bytes, 2, 0); }
+
+std::streamoff HostLearner::file_bytes() {
   file_.clear();
   file_.seekg(0, std::ios::end);
-  return file_.tellg() < place_of(storage_.slot_bytes, 2, 0);
+  return file_.tellg();
 }
 
-// States would overwrite it. A first slot that is blank or damaged is one of ours where the second has a state, or
-// where no more of its header is damaged than the first word.
+bool HostLearner::is_blank_throughout(char byte) {
+  file_.clear();
+  file_.seekg(0);
+  return std::all_of(std::istreambuf_iterator<char>(file_), {}, [byte](char each) { return each == byte; });
+}
+
+// States would overwrite it. Ours has a state in one of its slots, or a header of which no more is damaged than the
+// first word. It may begin blank, too, as an erase() leaves it that a power cut has stopped, if its size is that of two
+// slots; a file of another size is blank throughout.
 void HostLearner::refuse_foreign_file() {
   StateHeader header = {};
   uint32_t second = 0;
@@ -135,8 +144,10 @@ void HostLearner::refuse_foreign_file() {
     check({Code::state_storage});
   }
   const uint32_t first = header.magic;
-  const bool is_blank = first == 0 || first == ~uint32_t{0};
-  if (is_blank || first == state_magic || second == state_magic) return;
+  if (first == state_magic || second == state_magic) return;
+  const bool begins_blank = first == 0 || first == ~uint32_t{0};
+  if (begins_blank && file_bytes() == place_of(storage_.slot_bytes, 2, 0)) return;
+  if (begins_blank && is_blank_throughout(static_cast<char>(first))) return;
   header.magic = state_magic;
   if (header.header_crc32 == StateSlots::checksum(header)) return;
   throw std::invalid_argument("storage='" + setup_.storage +

@@ -54,6 +54,8 @@ class HostLearner {
 
  private:
   void open_storage();
+  std::streamoff file_bytes();
+  bool is_blank_throughout(char byte);
   void refuse_foreign_file();
   void refuse_state(const std::string& reason) const;
   static bool read_slot(void* context, int32_t slot, size_t at, void* to, size_t count);

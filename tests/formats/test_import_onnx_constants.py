@@ -76,7 +76,8 @@ def test_types_that_are_computed(dtype, tmp_path):
 def test_a_dropout_of_constants_in_training(tmp_path):
     (found,) = problems(tmp_path, lambda net: in_training(net, net.constant([1.0, 2.0])))
     assert found == (
-        "- node 'n0' (Dropout): it is in training mode: call model.eval() before the export"
+        "- node 'n0' (Dropout): it is in training mode: call model.eval() before the export; "
+        "functions of torch need training=self.training"
     )
 
 

@@ -156,6 +156,25 @@ def test_inputs_outside_of_what_the_model_can_hold_bring_a_warning():
         model.evaluate((np.resize([0.0, 0.01], (10, 32, 3)), y))
 
 
+def test_columns_that_int8_loses_bring_a_warning():
+    model = linear((1, 1, 4))  # steps of 0.5
+    x = np.random.default_rng(0).uniform(-60.0, 60.0, (20, 4))
+    x[:, 1] = 3.0  # tells nothing
+    x[:2] = [[60, 3, 0.9, 0], [-60, 3, 0, 0.25]]
+    x[2:, 2:] = 0.1
+    message = (
+        "data set 'data': the model's input loses 2 of its 4 columns: the narrowest spans 0.25, "
+        "the widest 120, and a step of int8 is 0.5; standardize the columns, (x - mean) / std, "
+        "before the float network is trained"
+    )
+    y, once = np.arange(20) % 2, {"layers": "head", "epochs": 1, "batch": 4, "preparation": "none"}
+    with pytest.warns(UserWarning, match=f"^{re.escape(message)}$") as caught:
+        pmt.ZOTrainer(**once).fit(model, (x, y), progress=False)
+    assert [one.filename for one in caught] == [__file__]
+    x[0, 2:] = 1.1
+    pmt.ZOTrainer(**once).fit(model, (x, y), progress=False)
+
+
 def test_pixels_of_0_to_1_for_a_model_that_reads_others_bring_a_warning():
     model = smooth_network()  # (pixel - 128) / 128
     y, x = [0, 1, 2], np.linspace(0, 1, 3 * 48).reshape(3, 4, 4, 3)

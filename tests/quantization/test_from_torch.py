@@ -163,6 +163,18 @@ def test_vectors(first):
         pmt.from_torch(module, inputs, features=True, input_mean=0)
 
 
+def test_columns_of_unequal_scale_bring_a_warning():
+    inputs = torch.linspace(-1.0, 1.0, 16)[:, None] * torch.tensor([1000.0, 1.0, 30.0])
+    message = (
+        "data set 'calibration': the model's input loses 1 of its 3 columns: the narrowest spans "
+        "2, the widest 2000, and a step of int8 is 7.843; standardize the columns, "
+        "(x - mean) / std, before the float network is trained"
+    )
+    with pytest.warns(UserWarning, match=f"^{re.escape(message)}$") as caught:
+        pmt.from_torch(nn.Linear(3, 2), inputs, features=True, ranges="minmax")
+    assert [one.filename for one in caught] == [__file__]
+
+
 @pytest.mark.parametrize("rank", [1, 2])
 def test_vectors_as_channels_of_a_convolution(rank):
     torch.manual_seed(0)
@@ -425,30 +437,107 @@ WRITTEN = (
 )
 
 
+ALONE = "one at a time are not those of the network that was exported, with zeros"
+TOGETHER = "in one batch are not those of one at a time, with which it was exported"
+
+
 @pytest.mark.parametrize(
-    ("forward", "told"),
+    ("forward", "problem", "told"),
     [
-        (lambda head, x: head(x.flatten(1)) * x.shape[0],
-         "differ by up to 13.1, and the largest is 14.9"),
-        (lambda head, x: (head(x.flatten(1)) * x.shape[0]).softmax(-1),
-         "differ by up to 0.636, and the largest is 0.973"),
-        (lambda head, x: head(x.flatten(1)) if x.min() == 0.0 else head(x.flatten(1) + 1.0),
-         "differ by up to 1.17, and the largest is 2.07"),
-        (lambda head, x: head(x.flatten(1)).mean(0, keepdim=True), "have shape (1, 5)"),
-        (lambda head, x: (head(x.flatten(1)) * (1 if x.max() == 0 else -1)).sigmoid(),
-         "differ by up to 0.732, and the largest is 0.866"),
-        (lambda head, x: (head(x.flatten(1)) * (1 if x.max() == 0 else -1)).argmax(1),
+        (lambda head, x: head(x.flatten(1)) * x.shape[0], TOGETHER,
+         "differ by up to 13.1, and an output spans at most 2.76"),
+        (lambda head, x: head(x.flatten(1)) * x.shape[0] + 1e4, TOGETHER,
+         "differ by up to 13.1, and an output spans at most 2.76"),
+        (lambda head, x: (head(x.flatten(1)) * x.shape[0]).softmax(-1), TOGETHER,
+         "differ by up to 0.636, and an output spans at most 0.379"),
+        (lambda head, x: head(x.flatten(1)) if x.min() == 0.0 else head(x.flatten(1) + 1.0), ALONE,
+         "differ by up to 1.17, and an output spans at most 2.76"),
+        (lambda head, x: head(x.flatten(1)) + (1.0 if x.mean() > 0.1 else 0.0), ALONE,
+         "differ by up to 1, and an output spans at most 2.76"),
+        (lambda head, x: head(x.flatten(1)).mean(0, keepdim=True), TOGETHER, "have shape (1, 5)"),
+        (lambda head, x: (head(x.flatten(1)) * (1 if x.max() == 0 else -1)).sigmoid(), ALONE,
+         "differ by up to 0.732, and an output spans at most 0.575"),
+        (lambda head, x: (head(x.flatten(1)) * (1 if x.max() == 0 else -1)).argmax(1), ALONE,
          "are other classes 8 times"),
     ],
-    ids=["size", "size before a softmax", "branch", "mean", "sigmoid", "classes"],
+    ids=["size", "size beside an offset", "size before a softmax", "branch",
+         "branch of some inputs", "mean", "sigmoid", "classes"],
 )  # fmt: skip
-def test_outputs_that_depend_on_the_batch_or_on_a_branch_are_refused(forward, told):
+def test_outputs_that_depend_on_the_batch_or_on_a_branch_are_refused(forward, problem, told):
     message = (
-        "module: the outputs of Written for 8 inputs of calibration in one batch are not those of "
-        f"one at a time, with which it was exported: they {told}{WRITTEN}"
+        "module: the outputs of Written for 8 inputs of calibration "
+        f"{problem}: they {told}{WRITTEN}"
     )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         pmt.from_torch(Written(forward), INPUTS, features=True)
+
+
+class Defaults(nn.Module):
+    """A network whose forward has parameters besides the input."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.head = nn.Linear(36, 5)
+
+    def forward(self, x: Any, top: float = 0.5, flat: bool = True, *, factor: int = 3) -> Any:
+        return self.head(x.flatten(1) if flat else x).clamp(0.0, top) * factor
+
+
+def test_other_parameters_of_forward_have_their_defaults():
+    module = Defaults()
+    model = pmt.from_torch(module, INPUTS, features=True)
+    with torch.no_grad():
+        expected = module(INPUTS).numpy()
+    assert expected.max() == 1.5
+    check_close(model.logits(np.moveaxis(INPUTS.numpy(), 1, -1)), expected)
+    assert "forward" not in vars(module)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: nn.functional.dropout(x, 0.5, training=True),
+        lambda x: nn.functional.batch_norm(x, torch.zeros(12), torch.ones(12), training=True),
+    ],
+    ids=["dropout", "batch norm"],
+)
+def test_functions_that_always_train_are_told(function):
+    def forward(head, x):
+        return head(function(x).flatten(1))
+
+    message = (
+        r": it is in training mode: call model\.eval\(\) before the export; functions of "
+        r"torch need training=self\.training$"
+    )
+    with pytest.raises(ValueError, match=message):
+        pmt.from_torch(Written(forward), INPUTS, features=True)
+
+
+CONSTANT = nn.Linear(36, 5)
+nn.init.zeros_(CONSTANT.weight)
+SATURATED = nn.Linear(36, 5)
+nn.init.constant_(SATURATED.bias, -1e4)
+NORM = nn.BatchNorm1d(36, affine=False)
+nn.init.constant_(NORM.running_mean, 1e3)
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        CONSTANT,
+        SATURATED,
+        nn.Sequential(SATURATED, nn.ReLU()),
+        nn.Sequential(nn.Linear(36, 5), nn.Softmax(1)),
+        nn.Sequential(SATURATED, nn.LogSoftmax(1)),
+        nn.Sequential(NORM, nn.Linear(36, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 1)),
+        nn.Sequential(nn.Linear(36, 1), nn.Flatten(0)),
+    ],
+    ids=["constant", "offset", "zeros", "softmax", "log softmax", "norms", "no batch"],
+)
+def test_rounding_is_no_difference(module):
+    for offset in (0.0, 1000.0):
+        pmt.from_torch(module, INPUTS[:, :, 0].flatten(1) + offset, features=True)
 
 
 def test_pixels_and_half_precision_pass_the_comparison_with_the_module():

@@ -189,6 +189,12 @@ class Counted:
         return self.factor * (logits**2).mean(-1)
 
 
+class Slotted:
+    __slots__ = ("calls", "factor")
+
+    __init__, __call__ = Counted.__init__, Counted.__call__
+
+
 def test_what_a_run_changes_is_no_parameter():
     used, logits = logging(), np.ones((2, 3))
     name = full_name(used)
@@ -289,7 +295,9 @@ def test_values_of_any_class_are_told_apart(made):
     assert full_name(made(1)) == full_name(made(1)) != full_name(made(2))
 
 
-@pytest.mark.parametrize("kind", [logging, both, Counted, lambda *given: Counted(*given).__call__])
+@pytest.mark.parametrize(
+    "kind", [logging, both, Counted, lambda *given: Counted(*given).__call__, Slotted]
+)
 def test_a_run_whose_loss_logs_or_counts_is_resumed(tmp_path, kind):
     loss = kind()
 
@@ -324,6 +332,20 @@ def test_an_object_that_a_run_has_changed_is_not_held():
     del loss
     gc.collect()
     assert seen() is None
+
+
+def test_the_last_eight_objects_of_slots_are_held():
+    used = [Slotted(), *(Slotted(2.0) for _ in range(20))]
+    for one in (*used[1:], used[0]):
+        with kept_names([one]):
+            one.calls += 1
+    assert full_name(used[0]) == full_name(Slotted())
+    assert [full_name(one) == full_name(Slotted(2.0)) for one in used[1:]] == [False] * 13 + [
+        True
+    ] * 7
+    del used, one
+    gc.collect()
+    assert sum(type(one) is Slotted for one in gc.get_objects()) == 8
 
 
 def test_a_measured_cost_changes_no_name():

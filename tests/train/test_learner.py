@@ -457,10 +457,11 @@ def test_a_network_that_ends_in_a_mean_is_aligned(noisy):
     assert not np.array_equal(logits[0], model.predict(noisy.images[:9]))
 
 
-def test_a_storage_never_overwrites_what_is_no_state(model, noisy, tmp_path):
+@pytest.mark.parametrize("begin", [b"", bytes(4), b"\xff" * 4, bytes(32), bytes(200_000)])
+def test_a_storage_never_overwrites_what_is_no_state(model, tmp_path, begin):
     place = tmp_path / "mine.pmt"
-    model.save(place)
-    before = place.read_bytes()
+    before = begin + model.image()
+    place.write_bytes(before)
     with pytest.raises(ValueError, match=r"mine.pmt' is no file of states, and would be"):
         pmt.Learner(model, storage=place)
     assert place.read_bytes() == before

@@ -8,7 +8,7 @@ import numpy as np
 
 from pmt import _core
 from pmt._util.arrays import Array, FloatArray, Int8Array, Uint8Array
-from pmt._util.checks import kind_of, refuse_mask, tensor_calls
+from pmt._util.checks import kind_of, refuse_mask, tensor_calls, warn_of_argument
 from pmt._util.text import counted
 from pmt.datasets import Dataset
 from pmt.net.graph import FEATURE_INPUTS, Tensor
@@ -27,6 +27,7 @@ _AT_ONCE = 1 << 20  # float inputs, so that their steps take little memory
 _CHECKED = 1000  # samples
 _CLIPPED = 0.1
 _FEWEST_STEPS = 8
+_LOST_STEPS = 2  # that a column spans
 _reads_features: WeakKeyDictionary[_core.Model, bool] = WeakKeyDictionary()
 _OTHER_PIXELS = 0.1  # by which an end of the pixels' range differs from that of 0..1
 
@@ -156,6 +157,27 @@ def check_floats(core: _core.Model, images: Array, name: str, *, stacklevel: int
             f"{found}its inputs, {inputs.min():.4g}..{inputs.max():.4g}, fill fewer than "
             f"{_FEWEST_STEPS} of the 256 steps of {scale:.4g} that the model's input has; {remedy}",
             stacklevel=stacklevel,
+        )
+
+
+def warn_of_lost_columns(core: _core.Model, data: Dataset) -> None:
+    """Warn where the model's input rounds columns of float inputs to a value or two.
+
+    All columns have one scale, that of the widest.
+    """
+    if data.images.dtype != np.float32 or not len(data):
+        return
+    spans = np.ptp(data.images[:: -(-len(data) // _CHECKED)], axis=(0, 1, 2))
+    scale, widest = input_quantization(core)[0], spans.max()
+    lost = spans[(spans > 0.0) & (spans < _LOST_STEPS * scale)]
+    if lost.size and widest >= _FEWEST_STEPS * scale:
+        warn_of_argument(
+            UserWarning(
+                f"data set {data.name!r}: the model's input loses {lost.size} of its "
+                f"{counted(spans.size, 'column')}: the narrowest spans {lost.min():.4g}, the "
+                f"widest {widest:.4g}, and a step of int8 is {scale:.4g}; standardize the columns, "
+                "(x - mean) / std, before the float network is trained"
+            )
         )
 
 

@@ -101,7 +101,7 @@ def from_keras(
         graph.metadata.update(FEATURE_INPUTS)
     names = names_of_logits(class_names, graph, data)
     source = f"{model.name} of Keras, quantized by pmt.from_keras"
-    return named_model(graph, names, name or model.name, source)
+    return named_model(graph, names, name or model.name, source, data)
 
 
 def _check_network(keras: Any, model: object) -> None:

@@ -21,7 +21,7 @@ from pmt.datasets.layouts import chosen_indices
 from pmt.errors import FileError, OptionError
 from pmt.formats.reading import file_errors
 from pmt.model import Model
-from pmt.model.input_conversion import inputs_in_shape
+from pmt.model.input_conversion import inputs_in_shape, warn_of_lost_columns
 from pmt.model.loading import network_remedy
 from pmt.model.scores import class_logits
 from pmt.net.float_graph import FloatGraph, check_calibration
@@ -243,7 +243,7 @@ def quantize_model(
     noise_of_plain = signal_to_noise(graph, plain, some, progress=stages("noise, plain"))
     noise = signal_to_noise(floating, result, some, progress=stages("noise"))
     source = f"{Path(model).name}, quantized by pmt quantize"
-    made = named_model(result, names, name or Path(model).stem, source)
+    made = named_model(result, names, name or Path(model).stem, source, data)
     return QuantizedModel(
         model=made,
         floating=graph,
@@ -278,11 +278,16 @@ def real_inputs(data: Dataset, given: Mapping[str, Any]) -> FloatArray:
     return inputs
 
 
-def named_model(graph: Graph, names: Sequence[str], name: str, source: str) -> Model:
-    """Return the model of a graph with its name, its source and, if any, names of its classes."""
+def named_model(graph: Graph, names: Sequence[str], name: str, source: str, data: Dataset) -> Model:
+    """Return the model of a graph with its name, its source and, if any, names of its classes.
+
+    A UserWarning says that it loses columns of the `data` that it was calibrated on.
+    """
     classes = {"class_names": list(names)} if names else {}
     graph.metadata = {**graph.metadata, **classes, "name": name, "source": source}
-    return Model.from_graph(graph)
+    model = Model.from_graph(graph)
+    warn_of_lost_columns(model.core, data)
+    return model
 
 
 def read_float_network(path: str, options: Mapping[str, Any]) -> FloatGraph:

@@ -4,7 +4,7 @@ import inspect
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -37,7 +37,8 @@ Shape = tuple[int, ...]
 # torch exports one network at a time.
 _exporting = Lock()
 _COMPARED = 8  # inputs on which the network that was read is compared with the module
-_TOLERANCE = 0.01  # of the largest output: int8 resolves about as much
+_TOLERANCE = 0.01  # of what outputs span over the inputs: int8 resolves about as much
+_ROUNDING = 1e-5  # of the largest output, in float32; ten steps of a coarser type
 
 
 def from_torch(
@@ -103,9 +104,9 @@ def from_torch(
         If `module` is no module of torch, or `calibration` holds neither images nor inputs.
     ValueError
         If the network does not run on the inputs, holds what torch cannot export or pmt does not
-        support (docs/guides/importers_onnx.md lists the operators), its outputs for eight inputs in
-        one batch differ from those of the network that was read by more than a hundredth of the
-        largest, or an option is outside its range.
+        support (docs/guides/importers_onnx.md lists the operators), its outputs for eight inputs,
+        one at a time or in one batch, differ from those of the network that was read by more than a
+        hundredth of what an output spans over them, or an option is outside its range.
 
     Examples
     --------
@@ -152,7 +153,8 @@ def from_torch(
     result = quantize(
         graph, data.images, ranges=ranges, equalize=equalize, bias_correction=bias_correction
     )
-    return named_model(result, names, name or kind, f"{kind} of torch, quantized by pmt.from_torch")
+    source = f"{kind} of torch, quantized by pmt.from_torch"
+    return named_model(result, names, name or kind, source, data)
 
 
 def _check_module(torch: Any, module: object) -> None:
@@ -221,7 +223,8 @@ def _export(torch: Any, module: Any, shapes: Sequence[Shape], path: Path) -> Any
         options["dynamo"] = False
     # Its log would hold the whole graph before an error, and torch's switch for it has no effect.
     silent = mock.patch.object(torch._C, "_jit_onnx_log", create=True)
-    with _exporting, _eval_mode(module), torch.no_grad(), silent, warnings.catch_warnings():
+    one = _one_parameter(torch, module)
+    with _exporting, _eval_mode(module), torch.no_grad(), silent, one, warnings.catch_warnings():
         # torch calls the exporter old, and names Python values that tracing makes constants.
         warnings.simplefilter("ignore")
         example = _example(torch, module, shapes)
@@ -235,33 +238,45 @@ def _export(torch: Any, module: Any, shapes: Sequence[Shape], path: Path) -> Any
     return example
 
 
+def _one_parameter(torch: Any, module: Any) -> Any:
+    """Hide parameters of forward that have defaults, of which torch would make inputs."""
+    if isinstance(module, torch.jit.ScriptModule):
+        return nullcontext()
+    forward = module.forward
+    return mock.patch.object(module, "forward", lambda x, *rest, **more: forward(x, *rest, **more))
+
+
 def _check_outputs(torch: Any, module: Any, batch: Any, graph: FloatGraph, images: Array) -> None:
-    """Raise a ValueError where a batch has other outputs than the network that was read of it.
+    """Raise a ValueError where inputs have other outputs than the network that was read.
 
     Tracing makes constants of what depends on the batch or on values. Where an operator over the
     channels of a map was left out, the module is compared with itself, one input at a time.
     """
     with _eval_mode(module), torch.no_grad(), np.errstate(all="ignore"):
-        try:
-            expected = _output(torch, module, batch)
-        except Exception:  # it reads one input at a time
-            expected = _outputs_alone(torch, module, batch)
         found = float_logits(graph, images)
-        if np.isfinite(found).all():
-            found = _with_dropped(torch, graph, found)
-        if graph.metadata["dropped_operators"] and expected.size != found.size:
-            found = _outputs_alone(torch, module, batch)
-    if not np.isfinite(found).all():
-        return  # quantize() refuses it
-    told = _told_difference(expected, found)
-    if told:
-        raise ValueError(
-            f"module: the outputs of {type(module).__name__} for {len(batch)} inputs of "
-            "calibration in one batch are not those of one at a time, with which it was exported: "
-            f"they {told}; let its forward treat each input by itself, by x.flatten(1) instead of "
-            "x.view(1, -1), without x.shape[0] in arithmetic, means over the batch or branches on "
-            "values"
-        )
+        if not np.isfinite(found).all():
+            return  # quantize() refuses it
+        found = _with_dropped(torch, graph, found)
+        alone = _outputs_alone(torch, module, batch)
+        try:
+            together = _output(torch, module, batch)
+        except Exception:  # it reads one input at a time
+            together = alone
+    if graph.metadata["dropped_operators"] and together.size != found.size:
+        found = alone
+    rounding = max(_ROUNDING, 10 * torch.finfo(batch.dtype).eps)
+    for outputs, problem in (
+        (alone, "one at a time are not those of the network that was exported, with zeros"),
+        (together, "in one batch are not those of one at a time, with which it was exported"),
+    ):
+        told = _told_difference(outputs, found, rounding)
+        if told:
+            raise ValueError(
+                f"module: the outputs of {type(module).__name__} for {len(batch)} inputs of "
+                f"calibration {problem}: they {told}; let its forward treat each input by itself, "
+                "by x.flatten(1) instead of x.view(1, -1), without x.shape[0] in arithmetic, means "
+                "over the batch or branches on values"
+            )
 
 
 def _with_dropped(torch: Any, graph: FloatGraph, logits: Array) -> Array:
@@ -279,8 +294,11 @@ def _with_dropped(torch: Any, graph: FloatGraph, logits: Array) -> Array:
     return array
 
 
-def _told_difference(expected: Array, found: Array) -> str:
-    """Return how outputs differ, feature maps with their channels last; nothing of rounding."""
+def _told_difference(expected: Array, found: Array, rounding: float) -> str:
+    """Return how outputs differ, feature maps with their channels last; nothing of rounding.
+
+    An offset that all inputs share hides nothing.
+    """
     if expected.size != found.size:
         return f"have shape {expected.shape}"
     if expected.dtype.kind != "f":  # classes, of which one may change by rounding
@@ -288,14 +306,16 @@ def _told_difference(expected: Array, found: Array) -> str:
         return f"are other classes {others} times" if others > 1 else ""
     orders = (expected, np.moveaxis(expected, 1, -1)) if expected.ndim > 2 else (expected,)
     difference = min(np.abs(one.ravel() - found.ravel()).max() for one in orders)
-    largest = np.abs(expected).max()
-    if difference <= _TOLERANCE * largest:
+    span = np.ptp(found.reshape(len(found), -1), axis=0).max()
+    if difference <= _TOLERANCE * span + rounding * np.abs(expected).max():
         return ""
-    return f"differ by up to {difference:.3g}, and the largest is {largest:.3g}"
+    return f"differ by up to {difference:.3g}, and an output spans at most {span:.3g}"
 
 
 def _outputs_alone(torch: Any, module: Any, inputs: Any) -> Array:
-    return np.concatenate([np.atleast_1d(_output(torch, module, one[None])) for one in inputs])
+    """Return the outputs of inputs that the module reads one by one, also without the batch."""
+    outputs = [_output(torch, module, one[None]) for one in inputs]
+    return np.concatenate([one if one.shape[:1] == (1,) else one[None] for one in outputs])
 
 
 def _output(torch: Any, module: Any, inputs: Any) -> Array:

@@ -5,6 +5,7 @@ import copyreg
 import inspect
 import sys
 import textwrap
+from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property, lru_cache, partial
@@ -29,6 +30,8 @@ _PARTS = {
 # run that changed it, as long as it lives: afterwards another one may get its identity.
 _running: dict[int, str] = {}
 _changed: dict[tuple[int, str], str] = {}
+# The last of those whose end nothing would tell live on.
+_held: deque[tuple[tuple[int, str], object]] = deque(maxlen=8)
 
 
 def name_of(extension: Any) -> str:
@@ -76,9 +79,13 @@ def _owner(extension: object) -> object:
 
 def _keep_name(owner: object, found: str, name: str) -> None:
     key = (id(owner), found)
-    with suppress(TypeError):  # without weak references it would have to live for ever
+    try:
         finalize(owner, _changed.pop, key, None).atexit = False
-        _changed[key] = name
+    except TypeError:  # an object of slots only, without weak references
+        if len(_held) == _held.maxlen:
+            _changed.pop(_held[0][0], None)
+        _held.append((key, owner))
+    _changed[key] = name
 
 
 def _found_name(extension: object) -> str:

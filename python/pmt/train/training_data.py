@@ -13,7 +13,7 @@ from pmt.datasets import Dataset
 from pmt.datasets.dataset import DataLike
 from pmt.model import Model
 from pmt.model.data_checks import has_unlike_classes, is_named, unlike_classes
-from pmt.model.input_conversion import check_range
+from pmt.model.input_conversion import check_range, warn_of_lost_columns
 from pmt.protocol.stratification import MOST_SHARED, count_shared, first_of_copies
 from pmt.train.losses import reads_labels
 
@@ -39,11 +39,13 @@ def checked_training_data(
     both, or they name it otherwise. A UserWarning comes where all targets are equal; training
     images are of one class only or of half the model's classes or fewer, or a class that the model
     knows has one of 20 or more, or none; more than half of `valid` is of classes that no training
-    image has; or the inputs are outside of what the model's input can hold.
+    image has; or the inputs are outside of what the model's input can hold, or
+    columns of them narrower than its steps.
     """
     images = model.match_classes(Dataset.of(data, "data"))
     check(model, images)
     check_range(model.core, images)
+    warn_of_lost_columns(model.core, images)
     if images.has_class_labels:
         _warn_of_few_classes(model, images, warns_of_missing)
     if images.has_targets and len(images) > 1 and not np.ptp(images.labels, axis=0).any():

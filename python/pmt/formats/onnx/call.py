@@ -27,6 +27,10 @@ _WEIGHT_WORDS = re.compile(
 )
 # Integer types by their numbers in ONNX.
 _TYPES = {2: "uint8", 3: "int8", 6: "int32"}
+TRAINING = (
+    "it is in training mode",
+    "call model.eval() before the export; functions of torch need training=self.training",
+)
 _STATIC_INT8 = "quantize with onnxruntime.quantization.quantize_static, int8 or uint8"
 
 
@@ -197,7 +201,7 @@ class Call:
     def require_inference(self) -> None:
         """Refuse a Dropout that draws random numbers."""
         if self.has(2) and bool(np.any(self.constant(2, "training_mode"))):
-            raise Unsupported("it is in training mode", "call model.eval() before the export")
+            raise Unsupported(*TRAINING)
 
     def layer_name(self, stem: str) -> str:
         """Return a layer's name from that of its weights, or from the node's."""

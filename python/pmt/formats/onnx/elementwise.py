@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from pmt._util.arrays import Array, DoubleArray
 from pmt.formats.layers import Unsupported
-from pmt.formats.onnx.call import Call, QuantizedConstant, Value, memory_view
+from pmt.formats.onnx.call import TRAINING, Call, QuantizedConstant, Value, memory_view
 from pmt.formats.onnx.draft import View, flattened, image_view, reshaped, transposed
 from pmt.formats.onnx.file import MAX_RANK
 
@@ -119,7 +119,7 @@ def batch_normalization(call: Call) -> View:
             "export again, with images as (batch, channels, height, width)",
         )
     if call.attribute("training_mode", 0):
-        raise Unsupported("it is in training mode", "call model.eval() before the export")
+        raise Unsupported(*TRAINING)
     names = ("scale", "bias", "mean", "variance")
     gamma, beta, mean, variance = (
         call.vector(index, channels, name) for index, name in enumerate(names, start=1)
