@@ -168,7 +168,7 @@ void Service::reply_force() const {
 // A step at a time: in between a watchdog is fed, and where there are threads, others run.
 void Service::reply_run(const Request& request) {
   const int32_t steps = request.argument;
-  bool done = false;
+  bool done = !learner_.is_running();
   Status status = {};
   for (int32_t i = 0; status.ok() && !done && (i < steps || steps == 0); ++i) {
     board::feed_watchdog();

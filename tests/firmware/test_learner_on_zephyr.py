@@ -224,7 +224,7 @@ def test_the_files(model, tmp_path):
         files_of(out)
     )
     assert not {"Makefile", "port/flash_states.cpp", "board/generic/port_host.cpp"} & files_of(out)
-    assert "K_THREAD_DEFINE(pmt_learner, 8192, learn," in (out / "app" / "main.cpp").read_text()
+    assert "constexpr size_t stack_bytes = 8192;" in (out / "model" / "config.hpp").read_text()
     text = str(report)
     assert "\nstack                                   8,192\n" in text
     assert "at most" not in text
@@ -262,6 +262,27 @@ def test_a_tree_without_a_partition_is_an_error_of_the_compiler(projects):
         check=False,
     )
     assert "the board's tree has no storage_partition: add one, or export with" in done.stderr
+
+
+def test_an_export_of_another_system_keeps_no_main_of_the_first(model, tmp_path):
+    """That of a board would run on the 1 KB that Zephyr gives to main()."""
+    out = tmp_path / "fw"
+    main_file = out / "app" / "main.cpp"
+    zephyr, board = ({"target": "generic", "format": "zephyr"}, {"target": "qemu-mps2-an500"})
+    export_learner(model, out=out, **board)
+    export_learner(model, out=out, **zephyr)
+    thread = main_file.read_text()
+    assert "K_THREAD_DEFINE(pmt_learner, pmt::exported::stack_bytes, learn," in thread
+    export_learner(model, out=out, **board)
+    assert "int main() {" in main_file.read_text()
+    main_file.write_text(main_file.read_text() + "// mine\n")
+    with pytest.raises(
+        ValueError, match=r"keeps a changed app/main.cpp, .* of another --format \("
+    ):
+        export_learner(model, out=out, **zephyr)
+    main_file.write_text(thread + "// mine\n")
+    export_learner(model, out=out, **zephyr)
+    assert main_file.read_text().endswith("// mine\n")
 
 
 @pytest.mark.parametrize(

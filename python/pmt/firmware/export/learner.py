@@ -456,8 +456,9 @@ def _check_external(board: Target, used: int, wanted: bool) -> None:
 
 
 def _project(report: LearnerExport, board: Target, image: bytes, clean: bytes) -> dict[str, bytes]:
-    header, opens = _STATE_STORAGES[report.format, report.states]
-    settings = ("DISK_ACCESS", *(_ZEPHYR_SETTINGS[report.states] if report.samples else ()))
+    states = report.states if report.samples else "card"
+    header, opens = _STATE_STORAGES[report.format, states]
+    settings = ("DISK_ACCESS", *(_ZEPHYR_SETTINGS[states] if report.samples else ()))
     values = {
         **layout.values_of(board),
         **layout.image_values(image),
@@ -493,7 +494,7 @@ def _project(report: LearnerExport, board: Target, image: bytes, clean: bytes) -
         "model/model.pmt": image,
         "model/clean.bin": clean,
     }
-    parts = ("zephyr_learner", *(("zephyr_flash",) if report.states == "flash" else ()))
+    parts = ("zephyr_learner", *(("zephyr_flash",) if states == "flash" else ()))
     return layout.arrange(files, report.format, board, values, *parts)
 
 

@@ -25,4 +25,5 @@ void learn(void*, void*, void*) {
 }  // namespace
 
 // Of the lowest priority, so that every thread of an application comes first. Zephyr has a main() where there is none.
-K_THREAD_DEFINE(pmt_learner, @STACK_BYTES@, learn, nullptr, nullptr, nullptr, K_LOWEST_APPLICATION_THREAD_PRIO, 0, 0);
+K_THREAD_DEFINE(pmt_learner, pmt::exported::stack_bytes, learn, nullptr, nullptr, nullptr,
+                K_LOWEST_APPLICATION_THREAD_PRIO, 0, 0);
