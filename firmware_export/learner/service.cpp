@@ -165,9 +165,15 @@ void Service::reply_force() const {
   line.text("parameters ").hex(learner_.checksum()).print();
 }
 
+// A step at a time: in between a watchdog is fed, and where there are threads, others run.
 void Service::reply_run(const Request& request) {
-  bool done = false;
-  const Status status = learner_.run({request.argument, 0}, &done);
+  const int32_t steps = request.argument;
+  bool done = !learner_.is_running();
+  Status status = {};
+  for (int32_t i = 0; status.ok() && !done && (i < steps || steps == 0); ++i) {
+    board::feed_watchdog();
+    status = learner_.run({1, 0}, &done);
+  }
   if (!status.ok()) return reply(status);
   Line().text("ran ").number(learner_.steps()).text(done ? " steps, done" : " steps").print();
 }

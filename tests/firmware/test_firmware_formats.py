@@ -19,22 +19,7 @@ import pmt
 from pmt.firmware.export import ExportReport
 
 OPTIONS = pmt.preset("default", batch=3, queries=4, preparation="align")
-ZEPHYR = {
-    "zephyr/kernel.h": "#include <cerrno>\n#include <cstdint>\n"
-    "struct k_timeout_t { int64_t ticks; };\n#define K_TICKS(count) (k_timeout_t{count})\n"
-    "int32_t k_sleep(k_timeout_t);\nint32_t k_msleep(int32_t);\nuint32_t k_uptime_get_32();\n",
-    "zephyr/devicetree.h": "#define DT_HAS_COMPAT_STATUS_OKAY(compatible) HAS_##compatible\n"
-    "#define HAS_zephyr_sdmmc_disk 1\n#define HAS_st_stm32_sdmmc 0\n"
-    "#define DT_COMPAT_GET_ANY_STATUS_OKAY(compatible) compatible\n"
-    '#define DT_PROP_OR(node, property, otherwise) "SD2"\n',
-    "zephyr/sys/printk.h": "void printk(const char*, ...);\n",
-    "zephyr/storage/disk_access.h": "#include <cstdint>\n"
-    "constexpr int DISK_IOCTL_GET_SECTOR_COUNT = 1, DISK_IOCTL_GET_SECTOR_SIZE = 2;\n"
-    "constexpr int DISK_IOCTL_CTRL_SYNC = 5;\n"
-    "int disk_access_init(const char*);\nint disk_access_ioctl(const char*, uint8_t, void*);\n"
-    "int disk_access_read(const char*, uint8_t*, uint32_t, uint32_t);\n"
-    "int disk_access_write(const char*, const uint8_t*, uint32_t, uint32_t);\n",
-}
+ZEPHYR = Path(__file__).parents[1] / "support" / "fake_zephyr"  # its declarations
 # Zephyr's functions that a training calls between layers, and a program that counts them.
 SLEEPER = """
 #include "port.cpp"
@@ -142,7 +127,8 @@ def test_zephyr(tmp_path):
     found = names(folder)
     assert {"zephyr/CMakeLists.txt", "core/train/trainer.cpp", "model/image.S", "card.img"} <= found
     assert not {"Makefile", "common/memory.cpp", "board/generic/port_host.cpp"} & found
-    check_syntax(folder / "port" / "port.cpp", folder, ZEPHYR, tmp_path / "fakes")
+    for source in ("port.cpp", "console.cpp"):
+        check_syntax(folder / "port" / source, folder, {}, ZEPHYR)
 
 
 def test_the_port_to_zephyr_sleeps_and_opens_the_disk_of_the_tree(tmp_path):
@@ -150,8 +136,8 @@ def test_the_port_to_zephyr_sleeps_and_opens_the_disk_of_the_tree(tmp_path):
     folder = write(tmp_path / "fw", "generic", "zephyr")
     program = folder / "port" / "sleeper.cpp"
     program.write_text(SLEEPER)
-    check_syntax(program, folder, ZEPHYR, tmp_path / "fakes")
-    flags = ["-std=c++17", f"-I{tmp_path / 'fakes'}", f"-I{folder}"]
+    check_syntax(program, folder, {}, ZEPHYR)
+    flags = ["-std=c++17", f"-I{ZEPHYR}", f"-I{folder}"]
     subprocess.run(["g++", *flags, str(program), "-o", str(tmp_path / "sleeper")], check=True)
     assert subprocess.run([str(tmp_path / "sleeper")], check=False).returncode == 13
 

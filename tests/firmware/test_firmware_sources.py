@@ -107,6 +107,8 @@ def test_every_other_file_is_read_for_some_project(tmp_path, monkeypatch):
         given = {"dataset": data, "held_out": held_out, "options": OPTIONS, **project}
         export(model, out=tmp_path / str(i), **given)
     export_learner(model, target=TARGET, out=tmp_path / "learner")
+    zephyr = {"target": "generic", "format": "zephyr", "states": "flash"}
+    export_learner(model, out=tmp_path / "zephyr", **zephyr)
     firmware = firmware_folder()
     kept = {
         path

@@ -57,7 +57,7 @@ _NOT_LOCKED = {"out", "force", "json", "lock", "run", "default_of"}
 # May be given with --from: where the inputs are now.
 _LOCATIONS = {"model", "data"}
 _OF_INFERENCE = {
-    *("model", "target", "like", "out", "force", "ram", "flash", "json", "inference"),
+    *("model", "target", "like", "format", "out", "force", "ram", "flash", "json", "inference"),
     *("input_mean", "input_std"),
 }
 _OF_A_LEARNER = _OF_INFERENCE | {
@@ -102,7 +102,7 @@ def _add_project(parser: argparse.ArgumentParser) -> None:
         choices=FORMATS,
         default="make",
         help="build system: make (with CMake), platformio for a board; zephyr or arduino for the "
-        "target generic (default: make)",
+        "target generic; of --learner and --inference make or zephyr (default: make)",
     )
     parser.add_argument(
         "--out",
@@ -167,8 +167,8 @@ def _add_learner(parser: argparse.ArgumentParser) -> None:
         "--states",
         choices=STATES,
         default="card",
-        help="where its states outlive a reset: on the card, or in the last two sectors of an "
-        "STM32F746's flash (default: %(default)s)",
+        help="where its states outlive a reset: on the card, or in flash: the last two sectors of "
+        "an STM32F746's, Zephyr's storage_partition (default: %(default)s)",
     )
     group.add_argument(
         "--windows",
@@ -269,6 +269,7 @@ def _exported_learner(arguments: argparse.Namespace) -> LearnerExport:
         arguments.model,
         target=arguments.target,
         like=arguments.like,
+        format=arguments.format,
         out=arguments.out,
         windows=arguments.windows,
         choose_input=arguments.choose_input,

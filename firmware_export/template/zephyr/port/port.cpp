@@ -1,4 +1,4 @@
-// The functions of common/board.hpp on Zephyr: the SD card's disk, printk, kernel clock.
+// The functions of common/board.hpp on Zephyr but print(): the SD card's disk, kernel clock, stack of the thread.
 #include <zephyr/devicetree.h>
 #include <zephyr/kernel.h>
 #include <zephyr/storage/disk_access.h>
@@ -33,8 +33,6 @@ CardStatus status_of(int error) {
 
 void init() { firmware::paint(memory, sizeof memory); }
 
-void print(const char* text) { printk("%s", text); }
-
 void exit(int status) {
   printk("exit: %d\n", status);
   for (;;) k_msleep(1000);
@@ -42,11 +40,18 @@ void exit(int status) {
 
 Memory arena() { return {memory, sizeof memory, sizeof memory}; }
 
-StackUse stack_use() { return {0, 0}; }
+StackUse stack_use() {
+#if defined(CONFIG_INIT_STACKS) && defined(CONFIG_THREAD_STACK_INFO)
+  size_t unused = 0;
+  const size_t bytes = k_current_get()->stack_info.size;
+  if (k_thread_stack_space_get(k_current_get(), &unused) == 0) return {bytes - unused, bytes};
+#endif
+  return {0, 0};
+}
 
 uint32_t milliseconds() { return k_uptime_get_32(); }
 
-// Between layers: a tick for threads of any priority, which a training that never waits would starve.
+// Between layers, or steps of a learner: a tick for threads of any priority, which one that never waits would starve.
 void feed_watchdog() { k_sleep(K_TICKS(1)); }
 
 void set_led(bool) {}

@@ -153,7 +153,8 @@ def _sha256(content: bytes) -> str:
 
 _BUILD = "build"  # made by the exported Makefile, and removed by its `make clean`
 _MAIN = f"{APPLICATION}/main.cpp"
-_SELECTION = "model/selection.hpp"
+_SELECTION = b"model/selection.hpp"  # included by the main.cpp of an export that selects
+_ZEPHYR = b"<zephyr/kernel.h>"  # by that of a learner, which is a thread
 
 
 def checked_out(out: str | Path, *, force: bool, learner: bool) -> Path:
@@ -213,8 +214,8 @@ def check_folder(out: Path, force: bool) -> None:
 def _with_kept_application(out: Path, files: Mapping[str, bytes]) -> dict[str, bytes]:
     """Give a new project the files in ``app/`` of the export that it replaces.
 
-    A ``main.cpp`` that nobody changed gives way where one export selects a block and the other does
-    not; a changed one raises ValueError.
+    A ``main.cpp`` that nobody changed gives way. A changed one raises ValueError where one export
+    selects a block and the other does not, or where the new one needs a thread of Zephyr.
     """
     if _MAIN not in files:
         return dict(files)
@@ -224,16 +225,25 @@ def _with_kept_application(out: Path, files: Mapping[str, bytes]) -> dict[str, b
         if path.is_file()
     }
     main = kept.get(_MAIN)
-    if main is not None and (_SELECTION.encode() in main) != (_SELECTION in files):
-        if main not in _as_exported():
-            raise ValueError(
-                f"out={str(out)!r} keeps a changed {_MAIN}, which is for an export "
-                f"{'without' if _SELECTION in files else 'with'} --select (select=...); move it "
-                "away, or choose another folder"
-            )
+    if main in _as_exported():
         kept[_MAIN] = files[_MAIN]
+    elif main is not None:
+        _check_application(out, main, files[_MAIN])
     others = {name: content for name, content in files.items() if not _is_of_application(name)}
     return {**others, **kept}
+
+
+def _check_application(out: Path, main: bytes, new: bytes) -> None:
+    selects = _SELECTION in new
+    kind = f"{'without' if selects else 'with'} --select (select=...)"
+    if selects == (_SELECTION in main):
+        if _ZEPHYR in main or _ZEPHYR not in new:
+            return
+        kind = "of another --format (format=...)"
+    raise ValueError(
+        f"out={str(out)!r} keeps a changed {_MAIN}, which is for an export {kind}; move it away, "
+        "or choose another folder"
+    )
 
 
 def write_folder(out: Path, files: Mapping[str, bytes]) -> None:
@@ -288,8 +298,8 @@ def _is_of_application(name: str) -> bool:
 
 
 def _as_exported() -> tuple[bytes, ...]:
-    first, second = (templates(part)[_MAIN].read_bytes() for part in ("project", "select"))
-    return first, second
+    parts = ("project", "select", "learner", "zephyr_learner")
+    return tuple(templates(part)[_MAIN].read_bytes() for part in parts)
 
 
 def _refuse_places(out: Path, real: Path) -> None:

@@ -200,12 +200,19 @@ def run_command(name: str, target: Target, folder: Path | None = None) -> str:
 
 
 def arrange(
-    files: Mapping[str, bytes], name: str, target: Target, values: Mapping[str, object]
+    files: Mapping[str, bytes],
+    name: str,
+    target: Target,
+    values: Mapping[str, object],
+    *parts: str,
 ) -> dict[str, bytes]:
-    """Return the files of the project for ``make`` as another build system wants them."""
+    """Return the files of the project for ``make`` as another build system wants them.
+
+    ``parts`` are templates behind those of the system.
+    """
     if name == "make":
         return dict(files)
-    own = filled(templates(name), {**values, "VERSION": _core.__version__})
+    own = filled(templates(name, *parts), {**values, "VERSION": _core.__version__})
     if name == "platformio":
         return {**files, **own, f"platformio/{target.name}.json": _platformio(target, values)}
     files = _without_build_files(files)

@@ -57,8 +57,15 @@ _PART_CODE = {
 
 # Header and function of the program that open its states.
 _STATE_STORAGES = {
-    "card": ("common/card_slots.hpp", "firmware::open_card_states"),
-    "flash": ("drivers/stm32f7/flash_states.hpp", "stm32f7::open_flash_states"),
+    ("make", "card"): ("common/card_slots.hpp", "firmware::open_card_states"),
+    ("make", "flash"): ("drivers/stm32f7/flash_states.hpp", "stm32f7::open_flash_states"),
+    ("zephyr", "card"): ("common/card_slots.hpp", "firmware::open_card_states"),
+    ("zephyr", "flash"): ("port/flash_states.hpp", "zephyr::open_flash_states"),
+}
+# Zephyr's settings for them; MPU_ALLOW_FLASH_WRITE is Arm's alone.
+_ZEPHYR_SETTINGS = {
+    "card": ("SDHC", "DISK_DRIVER_SDMMC"),
+    "flash": ("FLASH", "FLASH_MAP", "MPU_ALLOW_FLASH_WRITE"),
 }
 # Title and text of the project's README, for a program that only predicts and for one that learns.
 _TITLES = ("Inference", "A learner")
@@ -79,6 +86,8 @@ class LearnerExport:
         The project's folder.
     target : str
         The board.
+    format : {"make", "zephyr"}
+        The build system.
     windows : bool
         Whether it aligns windows, too.
     chooses_input : bool
@@ -97,14 +106,17 @@ class LearnerExport:
         The learner's memory.
     frame_bytes : int
         Of all frames in the arena.
-    model_bytes, statistics_bytes, code_bytes : int
-        In flash; code at most.
+    model_bytes, statistics_bytes : int
+        In flash.
+    stack_bytes, variable_bytes, code_bytes : int
+        Of the program, at most; variables and code 0 where the system's come on top.
     ram_bytes, flash_bytes : int
-        Budgets: the linker's regions.
+        Budgets: the linker's regions, or those of the target's file.
     """
 
     path: Path
     target: str
+    format: str
     windows: bool
     chooses_input: bool
     samples: int
@@ -117,6 +129,8 @@ class LearnerExport:
     frame_bytes: int
     model_bytes: int
     statistics_bytes: int
+    stack_bytes: int
+    variable_bytes: int
     code_bytes: int
     ram_bytes: int
     flash_bytes: int
@@ -129,7 +143,7 @@ class LearnerExport:
     @property
     def ram_used(self) -> int:
         """RAM at most."""
-        return self.arena_bytes + FIXED.stack + FIXED.variables
+        return self.arena_bytes + self.stack_bytes + self.variable_bytes
 
     @property
     def flash_used(self) -> int:
@@ -144,11 +158,15 @@ class LearnerExport:
         rows += [("learner: persistent and largest phase", sizes.needed)]
         if self.frame_bytes:
             rows += [(counted(self.samples, "frame"), self.frame_bytes)]
-        rows += [("stack", FIXED.stack), ("variables, at most", FIXED.variables)]
+        rows += [("stack", self.stack_bytes)]
+        if self.variable_bytes:
+            rows += [("variables, at most", self.variable_bytes)]
         rows += [("RAM", self.ram_used), ("", 0), ("model", self.model_bytes)]
         if self.statistics_bytes:
             rows += [("statistics of clean images", self.statistics_bytes)]
-        rows += [("code, at most", self.code_bytes), ("flash", self.flash_used)]
+        if self.code_bytes:
+            rows += [("code, at most", self.code_bytes)]
+        rows += [("flash", self.flash_used)]
         if sizes.external:
             rows += [("", 0), ("external: activations", sizes.external)]
         text = [(name, f"{size:,}" if name else "") for name, size in rows]
@@ -161,10 +179,28 @@ class LearnerExport:
         return (
             f"{self.path}: {kind}\n\n"
             f"{self.memory_table()}\n\n"
-            f"RAM {self.ram_used:,} of {self.ram_bytes:,} bytes, "
-            f"flash {self.flash_used:,} of {self.flash_bytes:,}\n"
-            f"{self._remarks()}next: pmt stream {shlex.quote(str(self.path))} --data DIR"
+            f"{self._total()}\n{self._remarks()}next: {self._next()}"
         )
+
+    def _total(self) -> str:
+        if self.format == "zephyr":
+            return (
+                f"RAM {self.ram_used:,} bytes, flash {self.flash_used:,}; code and variables, the "
+                "kernel's too, come on top"
+            )
+        return (
+            f"RAM {self.ram_used:,} of {self.ram_bytes:,} bytes, "
+            f"flash {self.flash_used:,} of {self.flash_bytes:,}"
+        )
+
+    def _next(self) -> str:
+        place = shlex.quote(str(self.path))
+        if self.format == "zephyr":
+            return (
+                f"west build -b BOARD {place} && west flash, then pmt stream {place} --port PORT "
+                "--data DIR"
+            )
+        return f"pmt stream {place} --data DIR"
 
     def _remarks(self) -> str:
         """Return why a phase may not run, a line each."""
@@ -191,6 +227,7 @@ def export_learner(
     target: str,
     out: str | Path,
     like: str | None = None,
+    format: str = "make",
     windows: bool = False,
     choose_input: bool = False,
     samples: int = SAMPLES,
@@ -212,7 +249,9 @@ def export_learner(
         The model, with statistics of clean images where it is to be aligned.
     target, like, out, ram, flash, force
         As :func:`pmt.firmware.export.export`; a target that is linked and has a serial line to
-        read from.
+        read from, or ``generic`` for Zephyr.
+    format : {"make", "zephyr"}
+        Build system: ``make`` and CMake, or, with the target ``generic``, Zephyr's.
     windows : bool
         Align windows before the channels, as in ``pmt.Learner``: it takes RAM for their layers'
         weights, and flash for the windows of clean images.
@@ -233,8 +272,8 @@ def export_learner(
         Where frames wait while a phase reads them: behind the learner's memory, or on the PC at
         the other end of the line; by default on the board where they fit.
     states : {"card", "flash"}
-        Where states outlive a reset: on the board's card, or in the last two sectors of an
-        STM32F746's flash, below which the program then ends.
+        Where states outlive a reset: on the board's card, or in flash. That is the last two sectors
+        of an STM32F746's, below which the program then ends, or Zephyr's ``storage_partition``.
     options : TrainingOptions, optional
         Epochs of perturbed forwards, as in ``pmt.Learner``; by default there are none.
 
@@ -256,12 +295,7 @@ def export_learner(
     for name, flag in flags.items():
         checked_flag(name, flag)
     board = find_target(target, like)
-    if "stm32" not in board.drivers and not (board.folder / "serial.cpp").is_file():
-        raise OptionError(
-            "target",
-            f"={board.name!r} has no serial line that a learner could read (serial.cpp in its "
-            "folder): take qemu-mps2-an500, or call pmt::Learner from your own program",
-        )
+    _check_line(board, format)
     samples, held_out = learner_room(
         samples,
         held_out,
@@ -274,7 +308,7 @@ def export_learner(
         raise OptionError("frames", f"={frames!r} must be one of {', '.join(FRAMES)}")
     if states not in STATES:
         raise OptionError("states", f"={states!r} must be one of {', '.join(STATES)}")
-    if states == "flash":
+    if states == "flash" and format == "make":
         board = _below_states(board)
     place = checked_out(out, force=force, learner=True)
     if choose_input:
@@ -285,10 +319,11 @@ def export_learner(
     keeps = (keeps_confirmed, keeps_activations)
     sizes = plan_sizes(image, clean, windows, choose_input, samples, held_out, *keeps, epochs)
     _check_external(board, sizes.external, keeps_activations)
+    fixed = FIXED if board.linked else FixedMemory(board.stack_bytes, 0, 0)
     budgets = {"ram": board.ram.bytes, "flash": board.flash.bytes}
     for name, given in (("ram", ram), ("flash", flash)):
         budgets[name] = budgets[name] if given is None else parse_size(name, given)
-    if states == "flash":
+    if states == "flash" and format == "make":
         budgets["flash"] = min(budgets["flash"], board.flash.bytes)
     parts = linked_parts(
         model.core,
@@ -301,11 +336,12 @@ def export_learner(
         },
     )
     all_frames = samples * math.prod(model.image_shape if choose_input else model.input_shape)
-    left = budgets["ram"] - sizes.needed - FIXED.stack - FIXED.variables
+    left = budgets["ram"] - sizes.needed - fixed.stack - fixed.variables
     where = frames or ("board" if all_frames <= left else "host")
     report = LearnerExport(
         path=place,
         target=board.name,
+        format=format,
         windows=windows,
         chooses_input=choose_input,
         samples=samples,
@@ -318,7 +354,9 @@ def export_learner(
         frame_bytes=all_frames if where == "board" else 0,
         model_bytes=len(image),
         statistics_bytes=0 if clean is None else clean.nbytes,
-        code_bytes=_code_bytes(parts),
+        stack_bytes=fixed.stack,
+        variable_bytes=fixed.variables,
+        code_bytes=_code_bytes(parts) if fixed.code else 0,
         ram_bytes=budgets["ram"],
         flash_bytes=budgets["flash"],
     )
@@ -330,6 +368,22 @@ def export_learner(
     inputs = {"model": hashlib.sha256(model.image()).hexdigest()}
     write_project(place, project, None, inputs)
     return report
+
+
+def _check_line(board: Target, build_system: str) -> None:
+    """Refuse a build system without a port for learners, and a board whose line none can read."""
+    layout.check_format(build_system, board)
+    if build_system not in ("make", "zephyr"):
+        rule = f"={build_system!r} has no port for a learner: take make, or zephyr with the target "
+        raise OptionError("format", f"{rule}generic")
+    has_line = "stm32" in board.drivers or (board.folder / "serial.cpp").is_file()
+    if build_system == "make" and not has_line:
+        raise OptionError(
+            "target",
+            f"={board.name!r} has no serial line that a learner could read (serial.cpp in its "
+            "folder): take qemu-mps2-an500, or generic with the format zephyr, or call "
+            "pmt::Learner from your own program",
+        )
 
 
 def _code_bytes(parts: LinkedParts) -> int:
@@ -402,12 +456,15 @@ def _check_external(board: Target, used: int, wanted: bool) -> None:
 
 
 def _project(report: LearnerExport, board: Target, image: bytes, clean: bytes) -> dict[str, bytes]:
+    states = report.states if report.samples else "card"
+    header, opens = _STATE_STORAGES[report.format, states]
+    settings = ("DISK_ACCESS", *(_ZEPHYR_SETTINGS[states] if report.samples else ()))
     values = {
         **layout.values_of(board),
         **layout.image_values(image),
         "ARENA_BYTES": report.arena_bytes,
         "LEARNER_BYTES": report.sizes.needed,
-        "STACK_BYTES": FIXED.stack,
+        "STACK_BYTES": report.stack_bytes,
         "RAM_BYTES": report.ram_bytes,
         "FLASH_BYTES": report.flash_bytes,
         "TIMEOUT": 300,
@@ -423,19 +480,22 @@ def _project(report: LearnerExport, board: Target, image: bytes, clean: bytes) -
         "HELD_OUT": report.held_out,
         "KEEPS_CONFIRMED": str(report.keeps_confirmed).lower(),
         "FRAMES_ON_HOST": str(report.frames == "host").lower(),
-        "STATES_HEADER": _STATE_STORAGES[report.states][0],
-        "STATES": _STATE_STORAGES[report.states][1] if report.samples else "nullptr",
+        "STATES_HEADER": header,
+        "STATES": opens if report.samples else "nullptr",
         "STATES_CHECK": _states_check(report, board),
         "EXTERNAL": "external" if report.sizes.external else "nullptr",
         "EXTERNAL_BYTES": report.sizes.external,
+        "ZEPHYR_SETTINGS": "\n".join(f"CONFIG_{name}=y" for name in settings),
     }
-    return {
+    files = {
         **layout.source_files(board, learner=True),
         **layout.build_files(board, values, learner=True),
         "card.img": bytes(2 * _state_bytes(report) if report.states == "card" else BLOCK),
         "model/model.pmt": image,
         "model/clean.bin": clean,
     }
+    parts = ("zephyr_learner", *(("zephyr_flash",) if states == "flash" else ()))
+    return layout.arrange(files, report.format, board, values, *parts)
 
 
 def _arguments(report: LearnerExport, board: Target, options: TrainingOptions | None) -> bytes:
