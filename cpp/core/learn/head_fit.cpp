@@ -33,8 +33,8 @@ void HeadFit::start(HeadObjective& objective, const SampleRange& range, const He
 }
 
 // The mean loss with the penalty, and the gradient of both.
-Status HeadFit::penalized(float* value) {
-  PMT_RETURN_IF_ERROR(objective_->gradient(range_, memory_.head, memory_.gradient, &tried_loss_));
+Status HeadFit::penalized(float* loss, float* value) {
+  PMT_RETURN_IF_ERROR(objective_->gradient(range_, memory_.head, memory_.gradient, loss));
   float squares = 0.0f;
   for (int32_t f = 0; f <= objective_->features(); ++f) {
     for (int32_t k = 0; k < objective_->stride(); ++k) {
@@ -44,7 +44,7 @@ Status HeadFit::penalized(float* value) {
       squares += apart * apart;
     }
   }
-  *value = tried_loss_ + 0.5f * strength_ * squares;
+  *value = *loss + 0.5f * strength_ * squares;
   return {};
 }
 
@@ -87,14 +87,14 @@ Status HeadFit::step(bool* done) {
   if (steps_ == limits_.steps) return {};
   ++steps_;
   const int32_t count = objective_->coefficients();
-  float value = 0.0f;
-  PMT_RETURN_IF_ERROR(penalized(&value));
+  float loss = 0.0f, value = 0.0f;
+  PMT_RETURN_IF_ERROR(penalized(&loss, &value));
   if (!first_ && !(value <= lowest_)) {
     *done = !take_back();
     return {};
   }
   lowest_ = value;
-  loss_ = tried_loss_;
+  loss_ = loss;
   halvings_ = 0;
   const float square = dot(memory_.gradient, memory_.gradient, count);
   if (square < limits_.least_slope * limits_.least_slope || !turn(square)) return {};

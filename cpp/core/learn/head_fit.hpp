@@ -42,7 +42,7 @@ class HeadFit {
   float loss() const { return loss_; }
 
  private:
-  Status penalized(float* value);
+  Status penalized(float* loss, float* value);
   bool take_back();
   bool turn(float square);
   Status lengthen(float* length);
@@ -53,7 +53,7 @@ class HeadFit {
   float strength_ = 0.0f;
   FitLimits limits_ = {};
   FitMemory memory_ = {};
-  float tried_loss_ = 0.0f, loss_ = 0.0f, lowest_ = 0.0f, last_square_ = 0.0f, length_ = 0.0f;
+  float loss_ = 0.0f, lowest_ = 0.0f, last_square_ = 0.0f, length_ = 0.0f;
   int32_t steps_ = 0, halvings_ = 0;
   bool first_ = true;
 };

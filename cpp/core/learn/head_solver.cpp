@@ -137,13 +137,14 @@ Status HeadSolver::end_fold(bool* done) {
   if (++tried_ < head_strengths) return {};
   tried_ = 0;
   if (++fold_ < setup_.samples.fold_count) return {};
-  chosen_ = 0;
+  int32_t best = 0;
   for (int32_t i = 1; i < head_strengths; ++i) {
-    if (losses_[i] < losses_[chosen_]) chosen_ = i;
+    if (losses_[i] < losses_[best]) best = i;
   }
   // Held-out samples cannot tell what a looser head does to classes that they do not show.
-  if (!all_count_ && chosen_ > default_strength) chosen_ = default_strength;
-  strength_ = strengths[chosen_];
+  if (!all_count_ && best > default_strength) best = default_strength;
+  strength_ = strengths[best];
+  held_out_loss_ = losses_[best] / static_cast<float>(setup_.samples.fold_count);
   *done = true;
   return {};
 }

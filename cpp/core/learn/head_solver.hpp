@@ -46,7 +46,7 @@ class HeadSolver {
   float strength() const { return strength_; }
   // Mean losses on the samples: on those held out of a fold by the strength that was chosen, and on all by the
   // solution.
-  float held_out_loss() const { return losses_[chosen_] / static_cast<float>(setup_.samples.fold_count); }
+  float held_out_loss() const { return held_out_loss_; }
   float loss() const { return fitting_.loss(); }
 
   // All steps of them at once.
@@ -78,7 +78,7 @@ class HeadSolver {
   float strength_ = default_head_strength;
   float losses_[head_strengths] = {};  // held-out, of each strength, over the folds
   int32_t fold_ = 0, tried_ = 0;       // of the choice: the fold, and the strength's index
-  int32_t chosen_ = 0;                 // strength's index
+  float held_out_loss_ = 0.0f;         // by the chosen strength
   bool begun_ = false, choosing_ = false, fits_ = false;
   bool all_count_ = false;  // see HeadObjective::counts()
 };
