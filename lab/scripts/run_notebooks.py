@@ -160,6 +160,8 @@ def main() -> int:
             continue
         keep_pictures(notebook.cells, nbformat.read(known[name], as_version=4).cells)
         notebook["metadata"] = {"kernelspec": _KERNEL}
+        for cell in notebook.cells:  # editors leave more
+            cell["metadata"] = {key: cell.metadata[key] for key in {"tags"} & cell.metadata.keys()}
         nbformat.write(notebook, known[name])
         size = known[name].stat().st_size / 1024
         print(f"{name}: {time.monotonic() - start:.0f} s, {size:.0f} KB", flush=True)

@@ -82,7 +82,7 @@ def texts(notebook: nbformat.NotebookNode) -> list[str]:
 def test_the_index_lists_every_notebook():
     index = (ROOT / "docs" / "tutorials" / "index.md").read_text()
     assert re.findall(r"/notebooks/(\w+)\.ipynb\)", index) == [path.stem for path in NOTEBOOKS]
-    assert len(NOTEBOOKS) == 12
+    assert len(NOTEBOOKS) >= 12
 
 
 @every_notebook
@@ -92,15 +92,12 @@ def test_notebook_is_committed_as_the_script_writes_it(path):
     assert path.read_text() == f"{nbformat.writes(notebook)}\n"
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     assert notebook.metadata == {"kernelspec": kernel}
+    assert {key for cell in notebook.cells for key in cell.metadata} <= {"tags"}
     counts = [cell.execution_count for cell in code_of(notebook)]
     assert counts == [*range(1, len(counts) + 1)]
-
-
-@every_notebook
-def test_lines_of_text_fit(path):
-    """Ruff sees to those of code."""
-    texts = [cell.source for cell in committed(path).cells if cell.cell_type == "markdown"]
-    assert [line for text in texts for line in text.split("\n") if len(line) > 100] == []
+    # Ruff sees to lines of code alone.
+    lines = [line for cell in notebook.cells for line in cell.source.split("\n")]
+    assert [line for line in lines if len(line) > 100] == []
 
 
 @every_notebook
