@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 """Run the notebooks and write their outputs: lab/scripts/run_notebooks.py [--stored] [NAME...].
 
-The .py file of a pair is the source; the .ipynb is made from it. Each notebook runs in a folder of
-its own, beside which lie the versioned results, as in a checkout. With --stored only the cells run
-that show those results, which takes seconds; texts are those of the source, and the other outputs
+Each notebook runs in a folder of its own, beside which lie the versioned results, as in a checkout.
+With --stored only the cells run that show those results, which takes seconds; the other outputs
 stay. Pictures are light, and the same bytes as long as they show the same.
 """
 
@@ -17,7 +16,6 @@ from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
 
-import jupytext
 import nbformat
 import numpy as np
 from nbclient import NotebookClient
@@ -39,45 +37,26 @@ _KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
 class NotRunError(Exception):
-    """A cell whose output is asked for, and that has not been run."""
+    """A notebook whose outputs are not those of a run from top to bottom."""
 
 
-def scripts() -> list[Path]:
-    """Return the sources of all notebooks, in order."""
-    return sorted(FOLDER.glob("*.py"))
-
-
-def notebook_of(script: Path) -> nbformat.NotebookNode:
-    """Return the notebook of a source, without outputs: the same source gives the same bytes."""
-    notebook = jupytext.read(script)
-    for place, cell in enumerate(notebook.cells):
-        cell["id"] = f"cell-{place:02d}"
-    notebook["metadata"] = {"jupytext": {"formats": "ipynb,py:percent"}, "kernelspec": _KERNEL}
-    notebook["nbformat"], notebook["nbformat_minor"] = 4, 5
-    return notebook
-
-
-def run(script: Path, folder: Path) -> nbformat.NotebookNode:
+def run(path: Path, folder: Path) -> nbformat.NotebookNode:
     """Run a notebook in ``folder`` and return it with its outputs."""
-    notebook = notebook_of(script)
+    notebook = nbformat.read(path, as_version=4)
     _execute(notebook, folder)
-    notebook["metadata"].pop("language_info", None)
     return notebook
 
 
-def run_stored(script: Path, folder: Path) -> nbformat.NotebookNode:
-    """Run the cells that show versioned results; the others keep the outputs of their source."""
-    notebook, committed = notebook_of(script), script.with_suffix(".ipynb")
-    before = nbformat.read(committed, as_version=4).cells if committed.exists() else []
-    kept = {cell.source: cell for cell in before if cell.cell_type == "code"}
-    shown = [cell for cell in notebook.cells if STORED in cell.source]
+def run_stored(path: Path, folder: Path) -> nbformat.NotebookNode:
+    """Run the cells that show versioned results; the others keep their outputs."""
+    notebook = nbformat.read(path, as_version=4)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    shown = [cell for cell in code if STORED in cell.source]
     for count, cell in enumerate(code, start=1):
-        cell["execution_count"] = count
-        if STORED not in cell.source:
-            if cell.source not in kept:
-                raise NotRunError("a cell has changed; run it without --stored")
-            cell["outputs"] = kept[cell.source].outputs
+        if cell in shown:
+            cell["execution_count"] = count
+        elif cell.execution_count != count:
+            raise NotRunError(f"cell {cell.id} was added, moved or run alone; leave out --stored")
     if not shown:
         return notebook
     part = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(_IMPORTS), *deepcopy(shown)])
@@ -159,7 +138,7 @@ def _light(png: str) -> str:
 
 
 def main() -> int:
-    known = {script.stem: script for script in scripts()}
+    known = {path.stem: path for path in sorted(FOLDER.glob("*.ipynb"))}
     parser = argparse.ArgumentParser(description="Run the notebooks and write their outputs.")
     parser.add_argument("names", nargs="*", metavar="NAME", help="by default all of them")
     parser.add_argument("--stored", action="store_true", help="run what shows versioned results")
@@ -179,11 +158,12 @@ def main() -> int:
             failed.append(name)
             print(f"{name}: failed\n{error}", flush=True)
             continue
-        target = known[name].with_suffix(".ipynb")
-        if target.exists():
-            keep_pictures(notebook.cells, nbformat.read(target, as_version=4).cells)
-        nbformat.write(notebook, target)
-        size = target.stat().st_size / 1024
+        keep_pictures(notebook.cells, nbformat.read(known[name], as_version=4).cells)
+        notebook["metadata"] = {"kernelspec": _KERNEL}
+        for cell in notebook.cells:  # editors leave more
+            cell["metadata"] = {key: cell.metadata[key] for key in {"tags"} & cell.metadata.keys()}
+        nbformat.write(notebook, known[name])
+        size = known[name].stat().st_size / 1024
         print(f"{name}: {time.monotonic() - start:.0f} s, {size:.0f} KB", flush=True)
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)

@@ -6,6 +6,7 @@ import importlib
 import io
 import re
 import sys
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -19,21 +20,7 @@ tomllib = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else 
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "notebooks"
-SCRIPTS = sorted(FOLDER.glob("*.py"))
-NAMES = [
-    "01_first_steps",
-    "02_what_a_perturbation_sees",
-    "03_scaling_and_estimators",
-    "04_which_block",
-    "05_cifar10_c",
-    "06_other_methods",
-    "07_memory_and_time",
-    "08_new_classes",
-    "09_past_the_paper",
-    "10_from_notebook_to_board",
-    "11_own_loss_and_estimator",
-    "12_what_a_sensor_did",
-]
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 MOST_BYTES = 176 * 1024
 MOST_BYTES_OF_A_PICTURE = 44 * 1024
 # Cells with this tag show times, counts of a compiler, or what a machine may lack.
@@ -47,7 +34,7 @@ PROJECTS = {
 # Cells that show a versioned result, which is renewed without a run of the notebook.
 STORED = re.compile(r'stored\("([a-z0-9-]+)"\)')
 
-every_notebook = pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
 @pytest.fixture
@@ -59,8 +46,12 @@ def runner(monkeypatch):
     sys.modules.pop("run_notebooks", None)
 
 
-def committed(script: Path) -> nbformat.NotebookNode:
-    return nbformat.read(script.with_suffix(".ipynb"), as_version=4)
+def committed(path: Path) -> nbformat.NotebookNode:
+    return nbformat.read(path, as_version=4)
+
+
+def code_of(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
 def outputs(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
@@ -72,9 +63,9 @@ def pictures(notebook: nbformat.NotebookNode) -> list[str]:
     return [data["image/png"] for data in shown if "image/png" in data]
 
 
-def steady(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
+def steady(cells: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
     """Return the cells that show the same on every machine."""
-    return [cell for cell in notebook.cells if VARIES not in cell.metadata.get("tags", ())]
+    return [cell for cell in cells if VARIES not in cell.metadata.get("tags", ())]
 
 
 def text_of(cell: nbformat.NotebookNode) -> str:
@@ -84,31 +75,34 @@ def text_of(cell: nbformat.NotebookNode) -> str:
 
 def texts(notebook: nbformat.NotebookNode) -> list[str]:
     """Return what each code cell shows that is the same on every machine and with all results."""
-    code = [cell for cell in steady(notebook) if cell.cell_type == "code"]
-    own = [cell for cell in code if not STORED.search(cell.source)]
-    return [text_of(cell) for cell in own]
+    own = [cell for cell in code_of(notebook) if not STORED.search(cell.source)]
+    return [text_of(cell) for cell in steady(own)]
 
 
-def test_every_notebook_has_its_script():
-    assert [path.stem for path in SCRIPTS] == NAMES
-    assert [path.stem for path in sorted(FOLDER.glob("*.ipynb"))] == NAMES
+def test_the_index_lists_every_notebook():
+    index = (ROOT / "docs" / "tutorials" / "index.md").read_text()
+    assert re.findall(r"/notebooks/(\w+)\.ipynb\)", index) == [path.stem for path in NOTEBOOKS]
+    assert len(NOTEBOOKS) >= 12
 
 
 @every_notebook
-def test_notebook_is_in_sync_with_its_script(script, runner):
+def test_notebook_is_committed_as_the_script_writes_it(path):
     """After a change: make notebooks."""
-    found, made = committed(script), runner.notebook_of(script)
-    for notebook in (found, made):
-        for cell in notebook.cells:
-            cell.pop("outputs", None)
-            cell.pop("execution_count", None)
-    assert found.cells == made.cells
-    assert found.metadata == made.metadata
+    notebook = committed(path)
+    assert path.read_text() == f"{nbformat.writes(notebook)}\n"
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    assert notebook.metadata == {"kernelspec": kernel}
+    assert {key for cell in notebook.cells for key in cell.metadata} <= {"tags"}
+    counts = [cell.execution_count for cell in code_of(notebook)]
+    assert counts == [*range(1, len(counts) + 1)]
+    # Ruff sees to lines of code alone.
+    lines = [line for cell in notebook.cells for line in cell.source.split("\n")]
+    assert [line for line in lines if len(line) > 100] == []
 
 
 @every_notebook
-def test_notebook_is_committed_with_light_pictures_and_without_errors(script):
-    notebook = committed(script)
+def test_notebook_is_committed_with_light_pictures_and_without_errors(path):
+    notebook = committed(path)
     assert {output.output_type for output in outputs(notebook)} <= {
         "stream",
         "display_data",
@@ -119,7 +113,7 @@ def test_notebook_is_committed_with_light_pictures_and_without_errors(script):
     assert images
     assert all(image.startswith(b"\x89PNG") for image in images)
     assert max(map(len, images)) <= MOST_BYTES_OF_A_PICTURE
-    assert script.with_suffix(".ipynb").stat().st_size <= MOST_BYTES
+    assert path.stat().st_size <= MOST_BYTES
 
 
 def installed(requirement: str) -> set[str]:
@@ -135,9 +129,9 @@ def installed(requirement: str) -> set[str]:
 
 
 @every_notebook
-def test_first_cell_installs_what_the_notebook_imports(script):
+def test_first_cell_installs_what_the_notebook_imports(path):
     """It does so in an empty environment alone: elsewhere it asks for nothing."""
-    sources = [cell.source for cell in committed(script).cells if cell.cell_type == "code"]
+    sources = [cell.source for cell in code_of(committed(path))]
     first = sources[0]
     found = re.search(
         r'find_spec\("(\w+)"\) is None:\s.*"pip",\s"install --quiet (.*)"', first, re.S
@@ -155,10 +149,10 @@ def test_first_cell_installs_what_the_notebook_imports(script):
 
 
 @every_notebook
-def test_results_that_are_shown_are_those_that_are_versioned(script):
+def test_results_that_are_shown_are_those_that_are_versioned(path):
     """After a new result: make notebooks ARGS=--stored."""
-    for cell in committed(script).cells:
-        names = STORED.findall(cell.source) if cell.cell_type == "code" else []
+    for cell in code_of(committed(path)):
+        names = STORED.findall(cell.source)
         assert len(names) <= 1
         for name in names:
             study = stored(name, ROOT / "lab" / "results")
@@ -168,16 +162,16 @@ def test_results_that_are_shown_are_those_that_are_versioned(script):
 
 
 @every_notebook
-def test_notebook_runs_and_shows_what_was_committed(script, runner, tmp_path):
+def test_notebook_runs_and_shows_what_was_committed(path, runner, tmp_path):
     """After a change of what is shown: make notebooks."""
-    if "torch]" in script.read_text():
+    if "torch]" in path.read_text():
         pytest.importorskip("torch")
-    notebook = runner.run(script, tmp_path)
-    assert texts(notebook) == texts(committed(script))
-    drawn, known = ([*runner.pictures(steady(one))] for one in (notebook, committed(script)))
+    ran, known = runner.run(path, tmp_path), committed(path)
+    assert texts(ran) == texts(known)
+    drawn, old = ([*runner.pictures(steady(one.cells))] for one in (ran, known))
     apart = [
         runner.difference(one[runner.PNG], other[runner.PNG])
-        for one, other in zip(drawn, known, strict=True)
+        for one, other in zip(drawn, old, strict=True)
     ]
     assert [one for one in apart if one > runner.TOLERANCE] == []
 
@@ -220,15 +214,19 @@ def test_a_picture_keeps_its_bytes_until_it_shows_something_else(runner):
     assert picture[runner.PNG] == drawn
 
 
-def test_stored_renews_texts_and_refuses_code_that_was_not_run(runner, tmp_path):
-    for suffix in (".py", ".ipynb"):
-        name = f"01_first_steps{suffix}"
-        (tmp_path / name).write_bytes((FOLDER / name).read_bytes())
-    script = tmp_path / "01_first_steps.py"
-    script.write_text(script.read_text().replace("# # First steps", "# # Steps"))
-    renewed = runner.run_stored(script, tmp_path)
-    assert renewed.cells[0].source.startswith("# Steps")
-    assert outputs(renewed) == outputs(committed(script))
-    script.write_text(script.read_text().replace("epochs=2", "epochs=3"))
-    with pytest.raises(runner.NotRunError, match="a cell has changed; run it without --stored"):
-        runner.run_stored(script, tmp_path)
+def test_stored_renews_results_alone_and_refuses_cells_that_were_not_run_in_order(runner, tmp_path):
+    path, known = tmp_path / "08_new_classes.ipynb", committed(FOLDER / "08_new_classes.ipynb")
+    changed = deepcopy(known)
+    changed.cells[0].source = "# Classes"
+    for cell in code_of(changed):
+        if STORED.search(cell.source):
+            cell.outputs, cell.execution_count = [], None
+    nbformat.write(changed, path)
+    renewed = runner.run_stored(path, tmp_path)
+    assert renewed.cells[0] == changed.cells[0]
+    runner.keep_pictures(renewed.cells, known.cells)
+    assert renewed.cells[1:] == known.cells[1:]
+    changed.cells[4].execution_count = 17
+    nbformat.write(changed, path)
+    with pytest.raises(runner.NotRunError, match="cell cell-04 was added, moved or run alone"):
+        runner.run_stored(path, tmp_path)

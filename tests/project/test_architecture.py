@@ -4,6 +4,7 @@ Every include and import counts, also those inside functions and those only for 
 """
 
 import ast
+import json
 import re
 import sys
 from pathlib import Path
@@ -210,7 +211,10 @@ def test_the_picture_has_every_package():
 
 
 FOLDERS = ("cpp", "python", "firmware_export", "scripts", "notebooks", "tests", "lab", "docs")
-SOURCE_SUFFIXES = {".py", ".pyi", ".cpp", ".hpp", ".S", ".in", ".sh", ".cmake", ".txt", ".md"}
+PYTHON_SUFFIXES = {".py", ".ipynb"}
+SOURCE_SUFFIXES = {
+    *PYTHON_SUFFIXES, ".pyi", ".cpp", ".hpp", ".S", ".in", ".sh", ".cmake", ".txt", ".md",
+}  # fmt: skip
 SOURCES = sorted(
     path.relative_to(ROOT)
     for folder in FOLDERS
@@ -221,7 +225,13 @@ RUNTIME_DEPENDENCIES = {"numpy", "filelock", "pmt"}
 
 
 def text(path: Path) -> str:
-    return (ROOT / path).read_text(encoding="utf-8")
+    """Return a file's text; of a notebook its code, with the other cells as comments."""
+    found = (ROOT / path).read_text(encoding="utf-8")
+    if path.suffix != ".ipynb":
+        return found
+    cells = [(cell["cell_type"], "".join(cell["source"])) for cell in json.loads(found)["cells"]]
+    parts = [one if kind == "code" else re.sub(r"(?m)^(?=.)", "# ", one) for kind, one in cells]
+    return "\n".join([*parts, ""])
 
 
 def module_level_imports(path: Path) -> set[str]:
@@ -238,6 +248,7 @@ def module_level_imports(path: Path) -> set[str]:
 def test_the_tree_is_found():
     assert Path("cpp/core/train/trainer.cpp") in SOURCES
     assert Path("python/pmt/train/zo_trainer.py") in SOURCES
+    assert text(Path("notebooks/01_first_steps.ipynb")).startswith("# # First steps\n\n# For")
 
 
 def test_nothing_is_left_to_do():
@@ -262,7 +273,7 @@ def test_first_lines_of_docstrings_have_nouns_and_verbs():
     found = [
         f"{path}: {line}"
         for path in SOURCES
-        if path.suffix == ".py" and "tests" not in path.parts
+        if path.suffix in PYTHON_SUFFIXES and "tests" not in path.parts
         for line in (doc.splitlines()[0] for doc in docstrings(path))
         if re.search(r"\bwhat\b|^Of ", line, re.IGNORECASE)
     ]
