@@ -109,7 +109,7 @@ class Run:
         return self.cross_fit is not None and self.cross_fit.is_on
 
     def _plan(self) -> None:
-        """Plan the steps by what the preparation found."""
+        """Choose how the steps are taken, after the preparation."""
         if self.cross_fit is not None:
             self.cross_fit.plan(self)
 
