@@ -23,9 +23,11 @@ from pmt_lab.reproduce.study import Context, Data, Row, Scale, Study, beside, cl
 # The figure is of perturbations "across the whole model"; mu and baseline are the paper's.
 _WEIGHT, _NODE = "weight+model_wise+mu1+clean", "node+model_wise+mu1+clean"
 _WEIGHT_ALONE, _NODE_ALONE = "weight+mu1+clean", "node+mu1+clean"
+# Nodes as the released settings perturb them, whose weights are perturbed as printed.
+_RELEASED, _RELEASED_ALONE = "free_node+model_wise+mu5+clean", "free_node+mu5+clean"
 # Layer by layer with the default's mu and baseline.
 _OURS = ("weight", "node", "pooled")
-_ESTIMATORS = (_WEIGHT, _NODE, _WEIGHT_ALONE, _NODE_ALONE, *_OURS)
+_ESTIMATORS = (_WEIGHT, _NODE, _WEIGHT_ALONE, _NODE_ALONE, *_OURS, _RELEASED, _RELEASED_ALONE)
 # All with the paper's mu and baseline but the last.
 _DRAWN = (_WEIGHT, _NODE, _WEIGHT_ALONE, _NODE_ALONE, "pooled")
 _NAMES = {
@@ -51,6 +53,8 @@ def _compare(data: Data, paper: Data) -> list[Row]:
         *_dimensions(data),
         *_weight_or_node(data, "model-wise", _WEIGHT, _NODE),
         *_weight_or_node(data, "layer-wise", _WEIGHT_ALONE, _NODE_ALONE),
+        *_weight_or_node(data, "model-wise, released", _WEIGHT, _RELEASED),
+        *_weight_or_node(data, "layer-wise, released", _WEIGHT_ALONE, _RELEASED_ALONE),
         *_zigzag(data),
         *_alone(data),
         *_ours(data),

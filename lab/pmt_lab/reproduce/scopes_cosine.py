@@ -21,6 +21,8 @@ from pmt_lab.reproduce.study import Context, Data, Row, Scale, Study, claim
 _KINDS = {"weight": "weight", "node": "node", "by_dimension": "mixture"}
 # Settings of the paper, then those of the default.
 _SETTINGS = {"mu1+clean": "the paper's mu (1), clean baseline", "mu4": "mu 4"}
+# Nodes as the released settings perturb them, whose weights are perturbed as printed.
+_RELEASED = ("free_node", "mu5+clean", "the released mu (5), free nodes")
 _OURS = "pooled"
 
 
@@ -33,12 +35,11 @@ def _measure(scale: Scale, context: Context) -> dict[str, Any]:
     batch = gradient_batch(scale, context, images)
     layers = "paper14" if scale == "full" else "B1,B2"
     all_at_once = each * len(batch.model.select_layers(layers))
+    pairs = [*((kind, words) for words in _SETTINGS for kind in _KINDS), _RELEASED[:2]]
     # The cheap ones first.
-    queries = {_name(kind, "layer_wise", words): each for words in _SETTINGS for kind in _KINDS}
+    queries = {_name(kind, "layer_wise", words): each for kind, words in pairs}
     queries[_OURS] = each
-    for words in _SETTINGS:
-        for kind in _KINDS:
-            queries[_name(kind, "model_wise", words)] = all_at_once
+    queries |= {_name(kind, "model_wise", words): all_at_once for kind, words in pairs}
     return measured_cosines(batch, layers, queries, repeats, context)
 
 
@@ -47,14 +48,14 @@ def _compare(data: Data, paper: Data) -> list[Row]:
     for words, setting in _SETTINGS.items():
         rows += [_layer_wise(data, kind, words, setting) for kind in _KINDS]
         rows += [_mixture(data, words, setting), _picks(data, words, setting)]
-    return [*rows, _ours(data)]
+    return [*rows, _layer_wise(data, *_RELEASED), _ours(data)]
 
 
 def _layer_wise(data: Data, kind: str, words: str, setting: str) -> Row:
     alone, together = (_name(kind, scope, words) for scope in ("layer_wise", "model_wise"))
     better, worse = wins(data, alone, together), wins(data, together, alone)
     return above_zero(
-        f"{_KINDS[kind]}, layer-wise minus model-wise, {setting}",
+        f"{_KINDS.get(kind, 'node')}, layer-wise minus model-wise, {setting}",
         difference(data, alone, together),
         f"better in {len(better)} of {len(data['layers'])} layers, worse in {len(worse)}; "
         f"layer-wise has {_beside_theory(data, alone)}, "
