@@ -113,7 +113,10 @@ class Schedule:
         return -(-self.steps_per_epoch // 2)
 
     def steps_with_heads(self, head_macs: int) -> int:
-        """Count the steps with this work at the beginning of each half of an epoch and its end."""
+        """Count the steps of the run if heads are solved that take so much work each.
+
+        One is solved at the beginning of each half of an epoch, and one at its end.
+        """
         if self.options.macs == 0:
             return self.steps
 
@@ -123,7 +126,7 @@ class Schedule:
         return bisect_right(range(1, self.steps + 1), self.macs, key=work)
 
     def spend_on_heads(self, head_macs: int) -> None:
-        """Take as many steps as that work leaves, at least one, or a ValueError says how few."""
+        """Plan such heads; a ValueError says that the budget does not hold them and a step."""
         if self.options.macs > 0:
             spent = self.options.macs - self.macs
             _steps_within(self.options.macs, self._step_macs, spent + 2 * head_macs)
