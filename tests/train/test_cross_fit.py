@@ -250,3 +250,23 @@ def test_a_run_that_chose_it_goes_on_with_the_same_bytes(tmp_path, monkeypatch, 
     assert [r["macs"] for r in resumed.epochs] == [r["macs"] for r in whole.epochs]
     again = trainer.fit(model.copy(), data, valid=valid, progress=False, out=tmp_path / "cut")
     assert again.model.image() == whole.model.image()
+
+
+def test_a_group_may_be_larger_than_the_images_that_a_half_leaves():
+    message = (
+        "^cross_fit='always' solves heads on images apart from those of half an epoch: of 150 "
+        "training images one group, or copies of an image, are more than such a half; use "
+        "cross_fit='never', or smaller groups$"
+    )
+    trainer = pmt.ZOTrainer(**SHORT, keep_best=False, cross_fit="always", epochs=1)
+    with pytest.raises(ValueError, match=message):
+        trainer.fit(*new_classes(150), groups=np.repeat([0, 1], [71, 79]))
+
+
+@pytest.mark.parametrize(("largest", "chosen"), [(33, True), (34, False), (100, False)])
+def test_it_is_not_chosen_where_a_half_may_leave_few_images(monkeypatch, largest, chosen):
+    monkeypatch.setattr(head, "ENOUGH_IMAGES", 100)
+    groups = np.maximum(np.arange(150) - largest, -1)
+    trainer = pmt.ZOTrainer(**SHORT, keep_best=False, epochs=1)
+    result = trainer.fit(*new_classes(150), groups=groups, progress=False)
+    assert (AUTOMATIC in result.notes) == chosen
