@@ -1,11 +1,16 @@
 """Steps by heads that have not seen their images."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from interruptions import cut_and_resumed
 
 import pmt
+from pmt._util.progress import ProgressLine
+from pmt.cli import main
 from pmt.datasets import Dataset
+from pmt.firmware.export.task import make_task
 from pmt.methods import trainer as trainer_of
 from pmt.train.prepare.linear_head import head_op, solve_head
 from pmt.train.run import head
@@ -270,3 +275,48 @@ def test_it_is_not_chosen_where_a_half_may_leave_few_images(monkeypatch, largest
     trainer = pmt.ZOTrainer(**SHORT, keep_best=False, epochs=1)
     result = trainer.fit(*new_classes(150), groups=groups, progress=False)
     assert (AUTOMATIC in result.notes) == chosen
+
+
+@pytest.mark.parametrize("cross_fit", ["auto", "always"])
+def test_a_board_goes_on_with_the_steps_that_were_planned(tmp_path, monkeypatch, cross_fit):
+    monkeypatch.setattr(head, "ENOUGH_IMAGES", 100)
+    model, data = new_classes(150)
+    data = replace(data.take(150), groups=np.arange(150) // 2)
+    planned, step = [], CoreStepper.step
+
+    def watched(self, images, labels, number, rate):
+        planned.append((number, rate, labels.tolist()))
+        if number == 9 and (tmp_path / "run").exists():
+            raise KeyboardInterrupt
+        return step(self, images, labels, number, rate)
+
+    monkeypatch.setattr(CoreStepper, "step", watched)
+    options = {**SHORT, "keep_best": False, "macs": 6 * 10**9, "cross_fit": cross_fit}
+    pmt.ZOTrainer(**options).fit(model.copy(), data, progress=False)
+    whole = planned[:]
+    with pytest.raises(KeyboardInterrupt):
+        pmt.ZOTrainer(**options).fit(model, data, progress=False, out=tmp_path / "run")
+    task = make_task(tmp_path / "run", dataset=data, steps=3)
+    found = [(s.step, s.learning_rate, task.labels[[*s.samples]].tolist()) for s in task.steps]
+    assert found == whole[9:12]
+    assert [rate for _, rate, _ in found] == [0.0814503, 0.0775, 0.0733031]
+
+
+def test_the_command_tells_that_a_run_chose_it_and_counts_its_steps(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(head, "ENOUGH_IMAGES", 100)
+    totals = []
+    monkeypatch.setattr(ProgressLine, "update", lambda line, *_: totals.append(line.total))
+    model, data = new_classes(150)
+    model.save(tmp_path / "new.pmt")
+    pmt.datasets.save_npz(data, tmp_path / "data.npz")
+    places = [str(tmp_path / "new.pmt"), "--data", str(tmp_path / "data.npz")]
+    options = ["--layers", "B1,head", "--queries", "2", "--batch", "10", "--preparation", "head"]
+    budget = ["--macs", "6e9", "--out", str(tmp_path / "run")]
+    assert main(["train", *places, *options, *budget]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[3] == (
+        "steps   up to 45 steps of 10 images, 2 queries for each image and layer; all that a "
+        "budget of 6,000,000,000 MACs has room for"
+    )
+    assert lines[-2] == AUTOMATIC
+    assert totals == [32] * 32

@@ -15,7 +15,7 @@ from pmt._util.arrays import Array, DoubleArray, Int64Array
 from pmt._util.text import counted
 from pmt.callbacks import PhaseEnd
 from pmt.datasets import Dataset
-from pmt.model import ImageScores
+from pmt.model import ImageScores, Model
 from pmt.protocol.stratification import first_of_copies, folds, units_of
 from pmt.train.option_fields import Words, option
 from pmt.train.prepare.linear_head import head_macs, head_op
@@ -27,6 +27,7 @@ from pmt.train.schedule import Schedule
 
 if TYPE_CHECKING:
     from pmt.train.run.loop import Run
+    from pmt.train.trainer import Trainer
 
 _FOLDS = (3, 10)  # at least, at most
 # Cross-fitted heads raised the accuracy where the head's loss on its own images was 0.04 and 0.34
@@ -293,6 +294,11 @@ def _least_apart(schedule: Schedule, units: Int64Array) -> int:
     first = schedule.half * schedule.options.batch
     cut = int(np.bincount(units).max()) - 1  # images of the unit that lies on both sides
     return min(first, schedule.samples - first) - cut
+
+
+def may_choose_cross_fit(trainer: Trainer, model: Model, images: int) -> bool:
+    """Whether a run on this many training images may choose cross-fitted heads."""
+    return trainer.cross_fitting(model) == "auto" and images >= ENOUGH_IMAGES
 
 
 def note_on_cross_fit(run: Run) -> list[str]:
