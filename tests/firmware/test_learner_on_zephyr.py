@@ -237,6 +237,10 @@ def test_the_files(model, tmp_path):
     settings = (out / "prj.conf").read_text().splitlines()
     assert {"CONFIG_FLASH=y", "CONFIG_FLASH_MAP=y"} <= set(settings)
     assert "CONFIG_SDHC=y" not in settings
+    readme = (out / "README.md").read_text()
+    assert "- States: the halves of the tree's partition `storage_partition`, which" in readme
+    assert "remove `CONFIG_MPU_ALLOW_FLASH_WRITE` from" in readme
+    assert "CONFIG_SDHC" not in readme
     with pytest.raises(ValueError, match="generic is not emulated: flash the program, and give i"):
         stream(out, None, noisy("test", 1))
 
@@ -309,3 +313,4 @@ def test_a_program_that_only_predicts_needs_no_storage(tmp_path):
     command = ["export", "fashion_mnist_dscnn", "--inference", "--target", "generic"]
     assert main([*command, "--format", "zephyr", "--out", str(out)]) == 0
     assert (out / "prj.conf").read_text().splitlines()[-1] == "CONFIG_DISK_ACCESS=y"
+    assert "States" not in (out / "README.md").read_text()

@@ -563,3 +563,9 @@ def test_vectors_without_features_are_told():
     )
     with pytest.raises(ValueError, match=message):
         pmt.from_torch(nn.Linear(12, 3), np.zeros((64, 12), np.float32))
+
+
+def test_a_program_of_torch_export_is_named_as_such():
+    exported = torch.export.export(nn.Sequential(nn.Linear(3, 2)), (torch.zeros(1, 3),)).module()
+    with pytest.raises(ValueError, match=r"^module: a program of torch.export has no eval mode; g"):
+        pmt.from_torch(exported, np.ones((8, 3), np.float32), features=True)

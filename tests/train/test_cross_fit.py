@@ -1,11 +1,16 @@
 """Steps by heads that have not seen their images."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from interruptions import cut_and_resumed
 
 import pmt
+from pmt._util.progress import ProgressLine
+from pmt.cli import main
 from pmt.datasets import Dataset
+from pmt.firmware.export.task import make_task
 from pmt.methods import trainer as trainer_of
 from pmt.train.prepare.linear_head import head_op, solve_head
 from pmt.train.run import head
@@ -250,3 +255,68 @@ def test_a_run_that_chose_it_goes_on_with_the_same_bytes(tmp_path, monkeypatch, 
     assert [r["macs"] for r in resumed.epochs] == [r["macs"] for r in whole.epochs]
     again = trainer.fit(model.copy(), data, valid=valid, progress=False, out=tmp_path / "cut")
     assert again.model.image() == whole.model.image()
+
+
+def test_a_group_may_be_larger_than_the_images_that_a_half_leaves():
+    message = (
+        "^cross_fit='always' solves heads on images apart from those of half an epoch: of 150 "
+        "training images one group, or copies of an image, are more than such a half; use "
+        "cross_fit='never', or smaller groups$"
+    )
+    trainer = pmt.ZOTrainer(**SHORT, keep_best=False, cross_fit="always", epochs=1)
+    with pytest.raises(ValueError, match=message):
+        trainer.fit(*new_classes(150), groups=np.repeat([0, 1], [71, 79]))
+
+
+@pytest.mark.parametrize(("largest", "chosen"), [(33, True), (34, False), (100, False)])
+def test_it_is_not_chosen_where_a_half_may_leave_few_images(monkeypatch, largest, chosen):
+    monkeypatch.setattr(head, "ENOUGH_IMAGES", 100)
+    groups = np.maximum(np.arange(150) - largest, -1)
+    trainer = pmt.ZOTrainer(**SHORT, keep_best=False, epochs=1)
+    result = trainer.fit(*new_classes(150), groups=groups, progress=False)
+    assert (AUTOMATIC in result.notes) == chosen
+
+
+@pytest.mark.parametrize("cross_fit", ["auto", "always"])
+def test_a_board_goes_on_with_the_steps_that_were_planned(tmp_path, monkeypatch, cross_fit):
+    monkeypatch.setattr(head, "ENOUGH_IMAGES", 100)
+    model, data = new_classes(150)
+    data = replace(data.take(150), groups=np.arange(150) // 2)
+    planned, step = [], CoreStepper.step
+
+    def watched(self, images, labels, number, rate):
+        planned.append((number, rate, labels.tolist()))
+        if number == 9 and (tmp_path / "run").exists():
+            raise KeyboardInterrupt
+        return step(self, images, labels, number, rate)
+
+    monkeypatch.setattr(CoreStepper, "step", watched)
+    options = {**SHORT, "keep_best": False, "macs": 6 * 10**9, "cross_fit": cross_fit}
+    pmt.ZOTrainer(**options).fit(model.copy(), data, progress=False)
+    whole = planned[:]
+    with pytest.raises(KeyboardInterrupt):
+        pmt.ZOTrainer(**options).fit(model, data, progress=False, out=tmp_path / "run")
+    task = make_task(tmp_path / "run", dataset=data, steps=3)
+    found = [(s.step, s.learning_rate, task.labels[[*s.samples]].tolist()) for s in task.steps]
+    assert found == whole[9:12]
+    assert [rate for _, rate, _ in found] == [0.0814503, 0.0775, 0.0733031]
+
+
+def test_the_command_tells_that_a_run_chose_it_and_counts_its_steps(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(head, "ENOUGH_IMAGES", 100)
+    totals = []
+    monkeypatch.setattr(ProgressLine, "update", lambda line, *_: totals.append(line.total))
+    model, data = new_classes(150)
+    model.save(tmp_path / "new.pmt")
+    pmt.datasets.save_npz(data, tmp_path / "data.npz")
+    places = [str(tmp_path / "new.pmt"), "--data", str(tmp_path / "data.npz")]
+    options = ["--layers", "B1,head", "--queries", "2", "--batch", "10", "--preparation", "head"]
+    budget = ["--macs", "6e9", "--out", str(tmp_path / "run")]
+    assert main(["train", *places, *options, *budget]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[3] == (
+        "steps   up to 45 steps of 10 images, 2 queries for each image and layer; all that a "
+        "budget of 6,000,000,000 MACs has room for"
+    )
+    assert lines[-2] == AUTOMATIC
+    assert totals == [32] * 32

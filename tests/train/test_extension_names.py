@@ -348,6 +348,15 @@ def test_the_last_eight_objects_of_slots_are_held():
     assert sum(type(one) is Slotted for one in gc.get_objects()) == 8
 
 
+def test_an_object_of_slots_that_each_run_leaves_alike_is_held_once():
+    one, other = Slotted(), Slotted(2.0)
+    for used in [one] * 8 + [other]:
+        used.calls = 0
+        with kept_names([used]):
+            used.calls += 1
+    assert full_name(one) == full_name(Slotted())
+
+
 def test_a_measured_cost_changes_no_name():
     calls = []
 

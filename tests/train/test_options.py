@@ -44,7 +44,8 @@ NEEDS: dict[str, dict[str, Any]] = {
     "diversity": {"loss": "entropy"},
 }
 # `pmt select` decides these itself.
-NOT_IN_SELECT = ("layers", "epochs", "macs", *CHOICE)
+NOT_IN_EXPORT = ("cross_fit", *CHOICE)
+NOT_IN_SELECT = ("layers", "epochs", "macs", *NOT_IN_EXPORT)
 
 
 def another(values: Values, default: Any) -> Any:
@@ -297,7 +298,7 @@ def test_help_shows_every_declaration(command, capsys):
     assert main([command, "--help-all"]) == 0
     shown = re.sub(r"\s+", "", capsys.readouterr().out)  # lines break at hyphens, too
     for name, option in DECLARED.items():
-        if name in {"select": NOT_IN_SELECT, "export": CHOICE}.get(command, ()):
+        if name in {"select": NOT_IN_SELECT, "export": NOT_IN_EXPORT}.get(command, ()):
             continue
         text = option.described(lambda other: f"--{other.replace('_', '-')}")
         values = option.values.shown(option.metavar)

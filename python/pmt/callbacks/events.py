@@ -22,7 +22,7 @@ class Event:
     step : int
         Steps done so far.
     steps : int
-        Steps of the whole run.
+        Steps of the whole run; with a budget, before the first step, at most.
     record : dict
         A copy of the figures, as in ``metrics.jsonl``.
     """

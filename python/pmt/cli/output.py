@@ -19,6 +19,7 @@ from pmt._util.places import check_length, check_writable
 from pmt._util.plots import plot_suffix
 from pmt._util.progress import ProgressLine
 from pmt._util.text import printable
+from pmt.callbacks import Event
 from pmt.cli.typed_names import typed_name
 from pmt.errors import ExistingFileError
 from pmt.train.run.folder import RunFolder, is_of_run
@@ -148,6 +149,10 @@ class EpochLines:
         self.output = output
         self.progress: ProgressLine | None = None
         self.columns: list[Column] = []
+
+    def plan(self, event: Event) -> None:
+        """Take over how many steps there are, fewer where heads are solved between them."""
+        self.schedule.steps = event.steps
 
     def after_step(self, step: int, record: dict[str, Any]) -> None:
         """Show that ``step`` steps are done and that the last one gave ``record``."""

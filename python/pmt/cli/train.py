@@ -2,6 +2,7 @@
 
 import argparse
 import shlex
+from collections.abc import Sequence
 
 from pmt import methods
 from pmt._util.progress import duration
@@ -25,6 +26,7 @@ from pmt.cli.typed_names import typed_name
 from pmt.methods import Adaptation, AdaptationResult
 from pmt.train.options import TrainingOptions
 from pmt.train.prepare.preparation import without_head
+from pmt.train.run.head import may_choose_cross_fit
 
 USAGE = """\
 pmt train MODEL --data DIR [--corruption NAME] --out RUN [options]
@@ -74,10 +76,11 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     else:
         _check_resumed(arguments)
         adaptation = methods.resume_run(arguments.resume, threads=arguments.threads)
-    _describe(adaptation, output)
+    notes = adaptation.notes
+    _describe(adaptation, notes, output)
     lines = EpochLines(adaptation.folder, adaptation.schedule, output, adaptation.unmeasured)
     try:
-        result = adaptation.fit(lines.after_step)
+        result = adaptation.fit(lines.after_step, [lines.plan])
     except KeyboardInterrupt:
         lines.stop()
         plugins = [f"--plugin={plugin}" for plugin in arguments.plugin or ()]
@@ -85,7 +88,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         complain(f"interrupted; continue with: {command}")
         return EXIT_INTERRUPTED
     lines.finish()
-    _report(result, output)
+    _report(result, notes, output)
     return 0
 
 
@@ -123,7 +126,7 @@ def _check_resumed(arguments: argparse.Namespace) -> None:
         )
 
 
-def _describe(run: Adaptation, output: Output) -> None:
+def _describe(run: Adaptation, notes: Sequence[str], output: Output) -> None:
     where, options, schedule = run.data_source, run.trainer.options, run.schedule
     held_out = counted(len(run.valid), "test image") if run.valid else "no separate test images"
     output.text(f"model   {run.source['model']}")
@@ -135,7 +138,10 @@ def _describe(run: Adaptation, output: Output) -> None:
     steps = f"{counted(options.epochs, 'epoch')} of {of_epoch}"
     budget = ""
     if options.macs > 0:
-        steps = counted(schedule.steps, "step")
+        # Heads between them may be chosen after the preparation.
+        trained = len(run.data) - run.held_out
+        most = "up to " if may_choose_cross_fit(run.trainer, run.model, trained) else ""
+        steps = f"{most}{counted(schedule.steps, 'step')}"
         budget = f"; all that a budget of {options.macs:,} MACs has room for"
     own = run.trainer.extensions.get("estimator")
     queries = f", gradients by {printable(own.rpartition(' ')[0])}" if own else ""
@@ -147,11 +153,11 @@ def _describe(run: Adaptation, output: Output) -> None:
             f"choice  {run.held_out:,} of the training images choose the state that is kept "
             f"({run.held_out:,} forwards each); --no-keep-best trains on all"
         )
-    for note in run.notes:
+    for note in notes:
         output.text(note)
 
 
-def _report(done: AdaptationResult, output: Output) -> None:
+def _report(done: AdaptationResult, told: Sequence[str], output: Output) -> None:
     before, after, last = done.before, done.after, done.last
     if before and after:
         output.text(
@@ -164,7 +170,8 @@ def _report(done: AdaptationResult, output: Output) -> None:
     )
     if verdict := done.result.verdict():
         output.text(verdict)
-    for note in done.run.trainer.preparation.notes_on_formats(done.result.model):
-        output.text(note)
+    for note in done.result.notes:
+        if note not in told:
+            output.text(note)
     output.text(f"the model is {done.run.folder.trained}")
     output.figures(done.to_json())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 
 from pmt import _core
 from pmt._util.checks import check_type
+from pmt.callbacks import CallbackLike
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import checksum
 from pmt.methods.registry import resumed_trainer
@@ -121,7 +122,9 @@ class Adaptation:
             return None if held and not folder.best_is_refit() else folder.path
         return None
 
-    def fit(self, progress: Progress = True) -> AdaptationResult:
+    def fit(
+        self, progress: Progress = True, callbacks: Sequence[CallbackLike] = ()
+    ) -> AdaptationResult:
         """Train to the end; errors as in :func:`adapt`."""
         result = self.trainer.fit(
             self.model,
@@ -130,6 +133,7 @@ class Adaptation:
             out=self.folder,
             source=self.source,
             progress=progress,
+            callbacks=callbacks,
         )
         return AdaptationResult(self, result)
 

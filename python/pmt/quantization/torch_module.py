@@ -160,7 +160,12 @@ def from_torch(
 def _check_module(torch: Any, module: object) -> None:
     if isinstance(module, torch.nn.Module):
         _check_parameters(torch, module)
-        return
+        try:
+            with _eval_mode(module):
+                return
+        except NotImplementedError as error:
+            message = "module: a program of torch.export has no eval mode; give what was exported"
+            raise ValueError(message) from error
     remedy = "build the network and load its weights with load_state_dict"
     if isinstance(module, str | Path):
         remedy = "pmt.quantize_model reads .onnx, pmt.load int8 networks"

@@ -5,7 +5,6 @@ import copyreg
 import inspect
 import sys
 import textwrap
-from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property, lru_cache, partial
@@ -31,7 +30,8 @@ _PARTS = {
 _running: dict[int, str] = {}
 _changed: dict[tuple[int, str], str] = {}
 # The last of those whose end nothing would tell live on.
-_held: deque[tuple[tuple[int, str], object]] = deque(maxlen=8)
+_held: dict[tuple[int, str], object] = {}
+_MOST_HELD = 8
 
 
 def name_of(extension: Any) -> str:
@@ -82,9 +82,11 @@ def _keep_name(owner: object, found: str, name: str) -> None:
     try:
         finalize(owner, _changed.pop, key, None).atexit = False
     except TypeError:  # an object of slots only, without weak references
-        if len(_held) == _held.maxlen:
-            _changed.pop(_held[0][0], None)
-        _held.append((key, owner))
+        _held.pop(key, None)
+        _held[key] = owner
+        if len(_held) > _MOST_HELD:
+            oldest = next(iter(_held))
+            del _held[oldest], _changed[oldest]
     _changed[key] = name
 
 

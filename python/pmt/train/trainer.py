@@ -197,7 +197,10 @@ class Trainer(ABC):
         return Preparation(self.options, threads=self.threads)
 
     def schedule(self, model: Model, samples: int, *, pixels: bool = True) -> Schedule:
-        """Return the schedule of a run on this many samples: pixels of images, or other inputs."""
+        """Return the schedule of a run on this many samples: pixels of images, or other inputs.
+
+        With ``macs`` and ``cross_fit="auto"`` the run takes fewer steps if it chooses such heads.
+        """
         samples = checked_integer("samples", samples)
         macs = self.cost(model).macs if self.options.macs > 0 else None
         before = self.preparation.cost(model, samples, pixels=pixels).macs

@@ -67,6 +67,17 @@ _ZEPHYR_SETTINGS = {
     "card": ("SDHC", "DISK_DRIVER_SDMMC"),
     "flash": ("FLASH", "FLASH_MAP", "MPU_ALLOW_FLASH_WRITE"),
 }
+# Where the project's README says that they are; a program that only predicts has none.
+_ZEPHYR_STATES = {
+    "card": """\
+- States: the first blocks of the tree's SD card (`zephyr,sdmmc-disk`). Without a card, remove
+  `CONFIG_SDHC` and `CONFIG_DISK_DRIVER_SDMMC` from `prj.conf`: states then end with a reset.
+""",
+    "flash": """\
+- States: the halves of the tree's partition `storage_partition`, which must be whole pages. For a
+  processor that is no Arm, remove `CONFIG_MPU_ALLOW_FLASH_WRITE` from `prj.conf`.
+""",
+}
 # Title and text of the project's README, for a program that only predicts and for one that learns.
 _TITLES = ("Inference", "A learner")
 _ABOUT = (
@@ -485,6 +496,7 @@ def _project(report: LearnerExport, board: Target, image: bytes, clean: bytes) -
         "STATES_CHECK": _states_check(report, board),
         "EXTERNAL": "external" if report.sizes.external else "nullptr",
         "EXTERNAL_BYTES": report.sizes.external,
+        "ZEPHYR_STATES": _ZEPHYR_STATES[states] if report.samples else "",
         "ZEPHYR_SETTINGS": "\n".join(f"CONFIG_{name}=y" for name in settings),
     }
     files = {

@@ -21,10 +21,12 @@ from pmt.datasets import Dataset
 from pmt.datasets.dataset import checksums
 from pmt.model import Model
 from pmt.model.loading import load
+from pmt.protocol.stratification import units_of
 from pmt.train.losses import is_function
 from pmt.train.option_fields import LARGEST_FLOAT
 from pmt.train.options import TrainingOptions
 from pmt.train.prepare import without_statistics
+from pmt.train.prepare.linear_head import head_macs
 from pmt.train.prepare.preparation import without_head
 from pmt.train.run.folder import RunFolder
 from pmt.train.run.keep_best import held_out_indices, parted
@@ -104,7 +106,7 @@ def make_task(
     The task has only those samples of the data set that the steps use, and a run's mean prediction.
     """
     steps = checked_steps("steps", steps)
-    model, run_options, first, prepared, state = _read_source(source)
+    model, run_options, first, prepared, state, cross_fit = _read_source(source)
     dataset = model.match_classes(dataset)
     image = model.image()
     chosen, trained = _chosen(model, options or run_options, layers, batch, selects)
@@ -115,6 +117,10 @@ def make_task(
         model = model.copy()
         ZOTrainer(chosen).preparation.apply(model, dataset)
     schedule = ZOTrainer(chosen).schedule(model, len(dataset))
+    if cross_fit:  # the steps are those that the run planned
+        if chosen.cross_fit == "auto":
+            schedule.spend_on_heads(head_macs(model, len(dataset)))
+        schedule.keep_together(units_of(dataset))
     model = without_statistics(model)
     rates = _learning_rates(learning_rates, schedule, first, steps)
     wanted = [schedule.indices(first + i) for i in range(steps)]
@@ -191,21 +197,26 @@ def _check_surprisal(state: FloatArray, values: int) -> None:
 
 def _read_source(
     source: Model | RunFolder | str | Path,
-) -> tuple[Model, TrainingOptions | None, int, bool, FloatArray | None]:
-    """Return the model, the run's options and first step, whether it is prepared, and its state."""
+) -> tuple[Model, TrainingOptions | None, int, bool, FloatArray | None, bool]:
+    """Return the model, the run's options and first step, whether it is prepared, and its state.
+
+    The last one is whether its steps went by cross-fitted heads.
+    """
     if isinstance(source, Model):
-        return source.copy(), None, 0, False, None
+        return source.copy(), None, 0, False, None, False
     folder = RunFolder.of(source)
     if not folder.exists():
-        return load(folder.path if isinstance(source, RunFolder) else source), None, 0, False, None
+        model = load(folder.path if isinstance(source, RunFolder) else source)
+        return model, None, 0, False, None, False
     model, step = folder.load_checkpoint()
     config = folder.config()
     if config.extends_steps or not isinstance(config.options, TrainingOptions):
-        return model, None, 0, False, None  # trained by other means; the target begins anew
-    prepared, state = folder.is_prepared(model), folder.load_state(model).get("surprisal")
+        return model, None, 0, False, None, False  # by other means; the target begins anew
+    prepared, arrays = folder.is_prepared(model), folder.load_state(model)
+    state, cross_fit = arrays.get("surprisal"), "cross_fit" in arrays
     if folder.trained != folder.checkpoint:  # the best state: the mean prediction is not its
         model, state = Model(folder.trained.read_bytes()), None
-    return model, config.options, step, prepared, state
+    return model, config.options, step, prepared, state, cross_fit
 
 
 def _trained_images(source: Model | RunFolder | str | Path, dataset: Dataset) -> Dataset:

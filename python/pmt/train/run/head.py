@@ -15,7 +15,7 @@ from pmt._util.arrays import Array, DoubleArray, Int64Array
 from pmt._util.text import counted
 from pmt.callbacks import PhaseEnd
 from pmt.datasets import Dataset
-from pmt.model import ImageScores
+from pmt.model import ImageScores, Model
 from pmt.protocol.stratification import first_of_copies, folds, units_of
 from pmt.train.option_fields import Words, option
 from pmt.train.prepare.linear_head import head_macs, head_op
@@ -27,6 +27,7 @@ from pmt.train.schedule import Schedule
 
 if TYPE_CHECKING:
     from pmt.train.run.loop import Run
+    from pmt.train.trainer import Trainer
 
 _FOLDS = (3, 10)  # at least, at most
 # Cross-fitted heads raised the accuracy where the head's loss on its own images was 0.04 and 0.34
@@ -199,7 +200,7 @@ class CrossFit(Observer):
 
     arrays = ("cross_fit",)
 
-    def __init__(self, option: str, schedule: Schedule) -> None:
+    def __init__(self, option: str, schedule: Schedule, data: Dataset) -> None:
         if schedule.steps_per_epoch < 2 and option == "always":
             raise ValueError(
                 f"cross_fit='always' takes the halves of an epoch in turn: batch="
@@ -207,15 +208,17 @@ class CrossFit(Observer):
                 f"{counted(schedule.samples, 'training image')}; use a smaller batch, or "
                 "cross_fit='never'"
             )
+        self._units = units_of(data) if option == "always" else np.empty(0, np.int64)
+        if option == "always" and _least_apart(schedule, self._units) < 1:
+            raise ValueError(
+                f"cross_fit='always' solves heads on images apart from those of half an epoch: of "
+                f"{counted(schedule.samples, 'training image')} one group, or copies of an image, "
+                "are more than such a half; use cross_fit='never', or smaller groups"
+            )
         self._is_automatic = option == "auto"
-        self._units: Int64Array | None = None  # of the images, where the steps go by such heads
+        self.is_on = False  # whether the steps go by such heads
         self._macs, self._seconds = 0, 0.0  # of the work that no state has yet
         self._last = (-1, 0)  # steps before the last head, and whether that was a state's
-
-    @property
-    def is_on(self) -> bool:
-        """Whether the steps go by such heads."""
-        return self._units is not None
 
     def plan(self, run: Run) -> None:
         """Plan the steps once the preparation has ended: whether they go by such heads."""
@@ -225,8 +228,12 @@ class CrossFit(Observer):
             work = head_macs(run.model, len(run.data))
             if not self._is_worth(run, work):
                 return
+            self._units = units_of(run.data)
+            # A group may be so large that hardly an image is left to solve a head on.
+            if 4 * _least_apart(run.schedule, self._units) < len(run.data):
+                return
             run.schedule.spend_on_heads(work)
-        self._units = units_of(run.data)
+        self.is_on = True
         run.schedule.keep_together(self._units)
 
     def _is_worth(self, run: Run, work: int) -> bool:
@@ -243,7 +250,7 @@ class CrossFit(Observer):
     def before_step(self, run: Run) -> None:
         """Solve the head for the half that begins with this step."""
         place = run.step % run.schedule.steps_per_epoch
-        if self._units is None or place not in (0, run.schedule.half):
+        if not self.is_on or place not in (0, run.schedule.half):
             return
         end = run.schedule.half if place == 0 else run.schedule.steps_per_epoch
         own = np.concatenate([run.schedule.indices(run.step + i) for i in range(end - place)])
@@ -282,11 +289,23 @@ class CrossFit(Observer):
             self._last = (last[0], last[1])
 
 
+def _least_apart(schedule: Schedule, units: Int64Array) -> int:
+    """Return the least images that no half of an epoch has seen, in any order of the units."""
+    first = schedule.half * schedule.options.batch
+    cut = int(np.bincount(units).max()) - 1  # images of the unit that lies on both sides
+    return min(first, schedule.samples - first) - cut
+
+
+def may_choose_cross_fit(trainer: Trainer, model: Model, images: int) -> bool:
+    """Whether a run on this many training images may choose cross-fitted heads."""
+    return trainer.cross_fitting(model) == "auto" and images >= ENOUGH_IMAGES
+
+
 def note_on_cross_fit(run: Run) -> list[str]:
     """Return, as one line or none, that the steps went by such heads, or why not though asked."""
     option = getattr(run.trainer.options, "cross_fit", "never")
     if run.goes_by_cross_fitted_heads:
-        return [] if option == "always" else [_ON_CROSS_FIT]
+        return [_ON_CROSS_FIT] if option == "auto" and run.step else []
     if option != "always":
         return []
     if not run.trainer.preparation.trains_head(run.model):

@@ -88,7 +88,7 @@ class Run:
         reports: list[Observer] = [Callbacks(callbacks), ShownProgress(progress), self.store]
         judges = self._judges() if self.keeps_best else []
         choice = trainer.cross_fitting(model)
-        self.cross_fit = None if choice == "never" else CrossFit(choice, self.schedule)
+        self.cross_fit = None if choice == "never" else CrossFit(choice, self.schedule, self.data)
         self.head_start = HeadStart()
         self.observers = [self.head_start, *filter(None, [self.cross_fit]), *judges, *reports]
         if not self.keeps_best:
