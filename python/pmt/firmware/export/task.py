@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -106,7 +107,7 @@ def make_task(
     The task has only those samples of the data set that the steps use, and a run's mean prediction.
     """
     steps = checked_steps("steps", steps)
-    model, run_options, first, prepared, state, cross_fit = _read_source(source)
+    model, run_options, first, prepared, state, cross_fitted = _read_source(source)
     dataset = model.match_classes(dataset)
     image = model.image()
     chosen, trained = _chosen(model, options or run_options, layers, batch, selects)
@@ -117,7 +118,7 @@ def make_task(
         model = model.copy()
         ZOTrainer(chosen).preparation.apply(model, dataset)
     schedule = ZOTrainer(chosen).schedule(model, len(dataset))
-    if cross_fit:  # the steps are those that the run planned
+    if cross_fitted:  # the steps are those that the run planned
         if chosen.cross_fit == "auto":
             schedule.spend_on_heads(head_macs(model, len(dataset)))
         schedule.keep_together(units_of(dataset))
@@ -195,28 +196,33 @@ def _check_surprisal(state: FloatArray, values: int) -> None:
         )
 
 
-def _read_source(
-    source: Model | RunFolder | str | Path,
-) -> tuple[Model, TrainingOptions | None, int, bool, FloatArray | None, bool]:
-    """Return the model, the run's options and first step, whether it is prepared, and its state.
+class _Source(NamedTuple):
+    """The model to train, and what is known of it if it is a run's."""
 
-    The last one is whether its steps went by cross-fitted heads.
-    """
+    model: Model
+    options: TrainingOptions | None = None
+    first: int = 0  # step
+    is_prepared: bool = False
+    surprisal: FloatArray | None = None  # of the mean prediction
+    is_cross_fitted: bool = False  # whether steps went by cross-fitted heads
+
+
+def _read_source(source: Model | RunFolder | str | Path) -> _Source:
+    """Return the model, and what a run folder says of it."""
     if isinstance(source, Model):
-        return source.copy(), None, 0, False, None, False
+        return _Source(source.copy())
     folder = RunFolder.of(source)
     if not folder.exists():
-        model = load(folder.path if isinstance(source, RunFolder) else source)
-        return model, None, 0, False, None, False
+        return _Source(load(folder.path if isinstance(source, RunFolder) else source))
     model, step = folder.load_checkpoint()
     config = folder.config()
     if config.extends_steps or not isinstance(config.options, TrainingOptions):
-        return model, None, 0, False, None, False  # by other means; the target begins anew
+        return _Source(model)  # trained by other means; the target begins anew
     prepared, arrays = folder.is_prepared(model), folder.load_state(model)
-    state, cross_fit = arrays.get("surprisal"), "cross_fit" in arrays
+    state, cross_fitted = arrays.get("surprisal"), "cross_fit" in arrays
     if folder.trained != folder.checkpoint:  # the best state: the mean prediction is not its
         model, state = Model(folder.trained.read_bytes()), None
-    return model, config.options, step, prepared, state, cross_fit
+    return _Source(model, config.options, step, prepared, state, cross_fitted)
 
 
 def _trained_images(source: Model | RunFolder | str | Path, dataset: Dataset) -> Dataset:
