@@ -197,7 +197,7 @@ def _check_surprisal(state: FloatArray, values: int) -> None:
 
 
 class _Source(NamedTuple):
-    """The model to train, and what is known of it if it is a run's."""
+    """The model to train, and facts of the run that it comes from."""
 
     model: Model
     options: TrainingOptions | None = None
@@ -208,7 +208,7 @@ class _Source(NamedTuple):
 
 
 def _read_source(source: Model | RunFolder | str | Path) -> _Source:
-    """Return the model, and what a run folder says of it."""
+    """Return the model, with the facts of the run folder that holds it."""
     if isinstance(source, Model):
         return _Source(source.copy())
     folder = RunFolder.of(source)
