@@ -383,7 +383,7 @@ def test_an_unknown_command_is_named(capsys):
         ("--verison", "--verison is unknown; did you mean --version?"),
         ("info m -x", "unrecognized arguments: -x; see `pmt info --help`"),
         ("select m --keep-best", "--keep-best is unknown; see `pmt select --help-all`"),
-        ("export m --no-backtrack", "--no-backtrack is unknown; see `pmt export --help-all`"),
+        ("export m --no-keep-best", "--no-keep-best is unknown; see `pmt export --help-all`"),
         ("eval m --data d more", "unrecognized arguments: more; see `pmt eval --help`"),
     ],
 )

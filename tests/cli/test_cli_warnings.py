@@ -159,13 +159,6 @@ def test_a_warning_names_the_arguments_as_they_are_typed(tmp_path, monkeypatch, 
         "pmt: warning: --held-out-share has no effect with --no-keep-best; it has one with "
         "--keep-best\n"
     )
-    other = command.replace("--held-out-share 0.3", "--backtrack").replace(
-        "--out run", "--out other"
-    )
-    assert main([*other.split(), "--preparation", "none"]) == 0
-    assert capsys.readouterr().err.startswith(
-        "pmt: warning: --backtrack has no effect with --no-keep-best; it has one with --keep-best\n"
-    )
 
 
 def test_a_run_without_steps_that_got_worse_gets_no_advice_on_its_rate(tmp_path, capsys):

@@ -22,7 +22,7 @@ class ToyOptions:
     learning_rate: float = 1.0
     final_learning_rate: float = 1.0
     seed: int = 1
-    backtrack: bool = False
+    keep_best: bool = False
 
 
 class ToyStepper(Stepper):

@@ -110,8 +110,8 @@ def test_a_worse_epoch_is_taken_back_and_the_rate_cut(tmp_path):
         arguments = {"held_out": data(5, 9), "out": out}
         for stop in stops:
             with pytest.raises(Stop):
-                Toy(losses=losses, backtrack=True).run(**arguments, progress=stop_at(stop))
-        Toy(losses=losses, backtrack=True).run(**arguments)
+                Toy(losses=losses, keep_best=True).run(**arguments, progress=stop_at(stop))
+        Toy(losses=losses, keep_best=True).run(**arguments)
         folders.append(pmt.RunFolder(out))
     records = folders[0].read_metrics()
     epochs = [r for r in records if r["kind"] == "epoch"]
@@ -126,7 +126,7 @@ def test_a_worse_epoch_is_taken_back_and_the_rate_cut(tmp_path):
 def test_every_worse_epoch_cuts_the_rate_again(tmp_path):
     losses = [(1.0, 0.5), *[(2.0, 0.5)] * 6]
     out = tmp_path / "run"
-    result = Toy(losses=losses, backtrack=True, epochs=6).run(held_out=data(5, 9), out=out)
+    result = Toy(losses=losses, keep_best=True, epochs=6).run(held_out=data(5, 9), out=out)
     assert [epoch["taken_back"] for epoch in result.epochs] == [True] * 6
     rates = [r["rate"] for r in pmt.RunFolder(out).read_metrics() if r["kind"] == "step"]
     assert rates[::3] == [1.0, 0.333333, 0.111111, 0.037037, 0.0123457, 0.00411523]

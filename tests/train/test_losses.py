@@ -444,7 +444,7 @@ def test_a_collapse_of_the_entropy_is_not_kept():
     model = pmt.load("fashion_mnist_dscnn")
     before = model.image()
     options = {"loss": "entropy", "preparation": "none", "batch": 10, "queries": 4, "epochs": 2}
-    trainer = pmt.ZOTrainer(**options, learning_rate=20.0, backtrack=False)
+    trainer = pmt.ZOTrainer(**options, learning_rate=20.0, keep_best=False)
     result = trainer.fit(model, Dataset.unlabeled(data.images), held_out=data, progress=False)
     assert result.epochs[-1]["train_loss"] < 0.1
     assert result.epochs[-1]["held_out_accuracy"] < 0.5

@@ -397,7 +397,6 @@ def test_an_option_without_effect_is_named(given, message):
         {"preset": "paper", "node_ratio": 2.0, "mu_weight": 2},
         {"preset": "paper", "rule": "pooled"},  # what the preset chose, not the user
         {"mu_node": 8},
-        {"backtrack": False, "keep_best": False},
     ],
 )
 def test_nothing_is_said_of_options_that_act_or_that_nobody_gave(given):
@@ -406,24 +405,18 @@ def test_nothing_is_said_of_options_that_act_or_that_nobody_gave(given):
 
 
 def test_a_switch_that_the_preset_has_off_is_named():
-    with pytest.warns(
-        OptionWarning, match=r"^backtrack has no effect with keep_best=False; it has"
-    ):
-        pmt.ZOTrainer(preset="paper", backtrack=True)
-
-
-def test_a_switch_that_is_turned_on_is_named_where_the_preset_has_it_on_too():
-    with pytest.warns(
-        OptionWarning, match=r"^backtrack has no effect with keep_best=False; it has"
-    ):
-        pmt.ZOTrainer(keep_best=False, backtrack=True)
-    pmt.ZOTrainer(keep_best=False)  # what the preset chose, not the user
-    pmt.ZOTrainer(backtrack=True)
-    pmt.ZOTrainer(**pmt.ZOTrainer(keep_best=False).get_params())
+    with pytest.warns(OptionWarning, match=r"^separate_biases has no effect with rule='pooled';"):
+        pmt.ZOTrainer(separate_biases=True)
 
 
 def still(*_):
     return {}
+
+
+def test_a_switch_that_is_turned_on_is_named_where_it_is_on_anyway():
+    with pytest.warns(OptionWarning, match=r"^quantization_aware_scaling has no effect with an"):
+        pmt.ZOTrainer(optimizer=still, quantization_aware_scaling=True)
+    pmt.ZOTrainer(**pmt.ZOTrainer(optimizer=still).get_params())  # nobody asked
 
 
 ESTIMATOR = "has no effect with an estimator of your own"

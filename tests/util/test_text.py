@@ -93,7 +93,7 @@ CALLS = {
     "epochs": (lambda n: pmt.TrainingOptions(epochs=n), 2),
     "learning_rate": (lambda n: pmt.TrainingOptions(learning_rate=n), 0.5),
     "held_out_share": (lambda n: pmt.TrainingOptions(held_out_share=n), 0.25),
-    "align_windows": (lambda n: pmt.TrainingOptions(align_windows=n), True),
+    "keep_best": (lambda n: pmt.TrainingOptions(keep_best=n), True),
     "threads": (lambda n: MODEL.predict(DATA.images[:2], threads=n), 1),
     "top": (lambda n: MODEL.predict(DATA.images[:2], top=n), 2),
     "bias": (lambda n: MODEL.bias(n), 0),

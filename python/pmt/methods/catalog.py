@@ -12,12 +12,7 @@ from pmt.baselines.backprop.options import PRESETS
 from pmt.model import Model
 from pmt.train.costs.work import Cost
 from pmt.train.option_fields import Options
-from pmt.train.prepare.preparation import (
-    ALIGN_IMAGES,
-    ALIGN_RELIABILITY,
-    ALIGN_WINDOWS,
-    PREPARATION,
-)
+from pmt.train.prepare.preparation import ALIGN_IMAGES, PREPARATION
 from pmt.train.schedule import Schedule
 from pmt.train.stepper import Stepper, batch_figures
 from pmt.train.trainer import Trainer
@@ -109,7 +104,7 @@ class Method:
 _PAPER = "Zhao, Li, Young, Zhang: Poor Man's Training on MCUs (arXiv:2411.05873)"
 _DEEPZERO = "Chen et al. 2024: DeepZero (arXiv:2310.02025)"
 # The default's own additions, which methods of others do without.
-_AS_PUBLISHED: dict[str, Any] = {"preparation": "none", "keep_best": False, "backtrack": False}
+_AS_PUBLISHED: dict[str, Any] = {"preparation": "none", "keep_best": False}
 # Far from their goal, biases and head have more to learn than weights.
 _UNPREPARED: dict[str, Any] = {"preparation": "none", "bias_rate": 10.0, "head_rate": 10.0}
 # Steps that suit neither pooled nodes nor a prepared head.
@@ -259,8 +254,6 @@ class NoAdaptationOptions(Options):
     seed: int = 1
     preparation: str = PREPARATION("none")
     align_images: int = ALIGN_IMAGES(1000)
-    align_windows: bool = ALIGN_WINDOWS(True)
-    align_reliability: bool = ALIGN_RELIABILITY(True)
 
 
 class NoAdaptation(Trainer):

@@ -16,12 +16,7 @@ from pmt.train.engine import Engine
 from pmt.train.extended_stepper import CoreUpdate
 from pmt.train.option_fields import CORE, Options, Range, document_options, option
 from pmt.train.options import TrainingOptions
-from pmt.train.prepare.preparation import (
-    ALIGN_IMAGES,
-    ALIGN_RELIABILITY,
-    ALIGN_WINDOWS,
-    PREPARATION,
-)
+from pmt.train.prepare.preparation import ALIGN_IMAGES, PREPARATION
 from pmt.train.run.keep_best import HELD_OUT_SHARE, KEEP_BEST
 from pmt.train.schedule import (
     BATCH,
@@ -74,8 +69,6 @@ class DeepZeroOptions(Options):
     mask_epochs: int = option(5, "N", "epochs between draws of these weights", Range(1, 10**6))
     preparation: str = PREPARATION("none")
     align_images: int = ALIGN_IMAGES(1000)
-    align_windows: bool = ALIGN_WINDOWS(True)
-    align_reliability: bool = ALIGN_RELIABILITY(True)
     keep_best: bool = KEEP_BEST(False)
     held_out_share: float = HELD_OUT_SHARE(0.2)
 

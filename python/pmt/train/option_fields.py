@@ -315,7 +315,7 @@ _READ_WITH: tuple[tuple[tuple[str, ...], _Choices], ...] = (
     (("node_ratio", "node_dimension"), {"rule": ("by_dimension",)}),
     (("diversity",), {"loss": ("entropy",)}),
     (("bias_rate", "mu_bias", "separate_biases"), {"train_bias": (True,)}),
-    (("held_out_share", "backtrack"), {"keep_best": (True,)}),
+    (("held_out_share",), {"keep_best": (True,)}),
     (("cross_fit",), {"preparation": ("head", "align+head", "input+align+head")}),
 )
 

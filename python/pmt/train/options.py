@@ -20,14 +20,9 @@ from pmt.train.option_fields import (
     option,
     refuse_unknown,
 )
-from pmt.train.prepare.preparation import (
-    ALIGN_IMAGES,
-    ALIGN_RELIABILITY,
-    ALIGN_WINDOWS,
-    PREPARATION,
-)
+from pmt.train.prepare.preparation import ALIGN_IMAGES, PREPARATION
 from pmt.train.run.head import CROSS_FIT
-from pmt.train.run.keep_best import BACKTRACK, HELD_OUT_SHARE, KEEP_BEST
+from pmt.train.run.keep_best import HELD_OUT_SHARE, KEEP_BEST
 from pmt.train.schedule import BATCH, EPOCHS, FINAL_LEARNING_RATE, LAYERS, LEARNING_RATES, MACS
 
 
@@ -67,12 +62,9 @@ class OptionArguments(TypedDict, total=False):
     diversity: float
     preparation: str
     align_images: int
-    align_windows: bool
-    align_reliability: bool
     cross_fit: str
     keep_best: bool
     held_out_share: float
-    backtrack: bool
 
 
 @document_options
@@ -195,12 +187,9 @@ class TrainingOptions(Options):
     )
     preparation: str = PREPARATION("input+align+head")
     align_images: int = ALIGN_IMAGES(1000)
-    align_windows: bool = ALIGN_WINDOWS(True)
-    align_reliability: bool = ALIGN_RELIABILITY(True)
     cross_fit: str = CROSS_FIT("auto")
     keep_best: bool = KEEP_BEST(True)
     held_out_share: float = HELD_OUT_SHARE(0.2)
-    backtrack: bool = BACKTRACK(True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -262,7 +251,6 @@ PRESETS: dict[str, dict[str, Any]] = {
         "step": "gradient",
         "preparation": "none",
         "keep_best": False,
-        "backtrack": False,
     },
 }
 # As its authors released it, https://github.com/olokevin/tiny-training, configs/cifar_10c.yaml.

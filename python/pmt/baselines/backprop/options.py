@@ -5,12 +5,7 @@ from typing import Any, Literal, get_args
 
 from pmt._util.checks import checked_word
 from pmt.train.option_fields import Options, Range, Words, document_options, option
-from pmt.train.prepare.preparation import (
-    ALIGN_IMAGES,
-    ALIGN_RELIABILITY,
-    ALIGN_WINDOWS,
-    PREPARATION,
-)
+from pmt.train.prepare.preparation import ALIGN_IMAGES, PREPARATION
 from pmt.train.run.head import CROSS_FIT
 from pmt.train.run.keep_best import HELD_OUT_SHARE, KEEP_BEST
 from pmt.train.schedule import (
@@ -83,8 +78,6 @@ class BackpropOptions(Options):
     train_bias: bool = option(True, help="train biases")
     preparation: str = PREPARATION("none")
     align_images: int = ALIGN_IMAGES(1000)
-    align_windows: bool = ALIGN_WINDOWS(True)
-    align_reliability: bool = ALIGN_RELIABILITY(True)
     cross_fit: str = CROSS_FIT("auto")
     keep_best: bool = KEEP_BEST(False)
     held_out_share: float = HELD_OUT_SHARE(0.2)

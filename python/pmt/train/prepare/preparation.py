@@ -54,10 +54,6 @@ PREPARATION = partial(
 ALIGN_IMAGES = partial(
     option, metavar="N", help="training images that a model is aligned to", values=Range(1, 10**5)
 )
-ALIGN_WINDOWS = partial(option, help="align windows too, not only channels")
-ALIGN_RELIABILITY = partial(
-    option, help="with windows, also weigh channels by their reliability if the images are noisy"
-)
 
 
 @dataclass(frozen=True)
@@ -123,11 +119,9 @@ class Preparation:
         phases = []
         statistics = self.reference(model)
         if statistics is not None:
-            windows = self.options.align_windows and bool(statistics.windows)
+            windows = bool(statistics.windows)
             images = min(self.options.align_images, samples)
-            cost = alignment_cost(
-                model, images, windows=windows, reliability=self.options.align_reliability
-            )
+            cost = alignment_cost(model, images, windows=windows)
             phases.append(Phase("aligned", cost.macs, partial(self._align, macs=cost.macs)))
             if "input" in self.name and not why_no_input_stage(model, pixels):
                 choice = choice_cost(model, images, windows=windows)
@@ -224,11 +218,6 @@ class Preparation:
         """Whether the head's loss fits the model's output."""
         return reads(self._head_loss).takes_targets or (model.is_classifier and model.classes > 1)
 
-    @property
-    def _alignment_options(self) -> dict[str, Any]:
-        options = self.options
-        return {"windows": options.align_windows, "reliability": options.align_reliability}
-
     def _alignment_images(self, data: Dataset) -> npt.NDArray[Any]:
         samples = len(data.images)
         count = min(self.options.align_images, samples)
@@ -237,18 +226,13 @@ class Preparation:
 
     def _align(self, model: Model, data: Dataset, *, macs: int) -> PhaseWork:
         images, statistics = self._alignment_images(data), self.reference(model)
-        align(model, images, statistics, threads=self.threads, **self._alignment_options)
+        align(model, images, statistics, threads=self.threads)
         return PhaseWork(macs)
 
     def _choose_input(self, model: Model, data: Dataset) -> PhaseWork:
         images, statistics = self._alignment_images(data), self.reference(model)
         found = choose_input_stage(
-            model,
-            images,
-            statistics,
-            threads=self.threads,
-            progress=self.input_progress,
-            **self._alignment_options,
+            model, images, statistics, threads=self.threads, progress=self.input_progress
         )
         figures = {
             "input_stage": "no filter" if found.stage is None else str(found.stage),

@@ -45,23 +45,19 @@ FEW_ERRORS: int = _core.FEW_STATE_ERRORS
 # The factor of the learning rate after an epoch that was reverted.
 RATE_CUT = 1 / 3
 # The options of it.
-CHOICE = ("keep_best", "held_out_share", "backtrack")
+CHOICE = ("keep_best", "held_out_share")
 
 KEEP_BEST = partial(
     option,
     help="hold images out of training, and end with the state of the run that is best on them: "
-    "the original model, the prepared one, or the state after an epoch",
+    "the original model, the prepared one, or the state after an epoch; a state that is worse by "
+    "more than a standard error is reverted, after an epoch with a third of the learning rate",
 )
 HELD_OUT_SHARE = partial(
     option,
     metavar="X",
     help="share of the training images that {keep_best} holds out",
     values=Range(0.0, 0.9, low_open=True, why="a share of the training images"),
-)
-BACKTRACK = partial(
-    option,
-    help="with {keep_best}, revert to the best state if the current one is worse by more than a "
-    "standard error; after an epoch, with a third of the learning rate",
 )
 
 

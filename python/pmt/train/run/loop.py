@@ -116,7 +116,7 @@ class Run:
     def _judges(self) -> list[Observer]:
         """Return who judges the states on held-out images, the judge of the head first."""
         options, images = self.trainer.options, self.images
-        keep_best = KeepBest(bool(getattr(options, "backtrack", False)))
+        keep_best = KeepBest(backtrack=bool(getattr(options, "keep_best", False)))
         if not images.held_out_was_split_off:
             return [keep_best]
         few = len(images.held_out or ()) < FEW and images.data.has_class_labels
