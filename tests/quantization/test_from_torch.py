@@ -540,6 +540,19 @@ def test_rounding_is_no_difference(module):
         pmt.from_torch(module, INPUTS[:, :, 0].flatten(1) + offset, features=True)
 
 
+def test_inputs_that_rounding_blurs_are_to_be_centered():
+    norm = nn.BatchNorm1d(36, affine=False)
+    nn.init.constant_(norm.running_mean, 1e6)
+    torch.manual_seed(0)
+    module = nn.Sequential(norm, nn.Linear(36, 5))
+    message = (
+        r"; the inputs, around 1e\+06, span at most 5\.19, which rounding blurs; subtract their "
+        "mean from them before the network reads them, in its training, too$"
+    )
+    with pytest.raises(ValueError, match=message):
+        pmt.from_torch(module, INPUTS[:, :, 0].flatten(1) + 1e6, features=True)
+
+
 def test_pixels_and_half_precision_pass_the_comparison_with_the_module():
     module = network(3).half()
     colored = np.repeat(TRAIN.images, 3, axis=3)

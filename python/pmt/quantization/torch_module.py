@@ -278,10 +278,24 @@ def _check_outputs(torch: Any, module: Any, batch: Any, graph: FloatGraph, image
         if told:
             raise ValueError(
                 f"module: the outputs of {type(module).__name__} for {len(batch)} inputs of "
-                f"calibration {problem}: they {told}; let its forward treat each input by itself, "
-                "by x.flatten(1) instead of x.view(1, -1), without x.shape[0] in arithmetic, means "
-                "over the batch or branches on values"
+                f"calibration {problem}: they {told}; {_remedy(torch, batch)}"
             )
+
+
+def _remedy(torch: Any, batch: Any) -> str:
+    """Return a remedy for other outputs, which of inputs far from 0 rounding alone makes."""
+    inputs = batch.cpu().numpy()
+    span, eps = np.ptp(inputs, axis=0).max(), torch.finfo(batch.dtype).eps
+    if eps * np.abs(inputs).max() > _TOLERANCE * span:
+        return (
+            f"the inputs, around {inputs.mean(dtype=np.float64):.3g}, span at most {span:.3g}, "
+            "which rounding blurs; subtract their mean from them before the network reads them, "
+            "in its training, too"
+        )
+    return (
+        "let its forward treat each input by itself, by x.flatten(1) instead of x.view(1, -1), "
+        "without x.shape[0] in arithmetic, means over the batch or branches on values"
+    )
 
 
 def _with_dropped(torch: Any, graph: FloatGraph, logits: Array) -> Array:
