@@ -264,3 +264,11 @@ def test_a_learner_is_not_copied(model, noisy, tmp_path):
             TypeError, match=r"^a Learner cannot be copied or pickled: take its mod"
         ):
             copied(learner)
+
+
+def test_a_file_of_one_byte_is_told_in_the_singular(model, tmp_path):
+    place = tmp_path / "states.bin"
+    pmt.Learner(model, samples=20, storage=place)
+    place.write_bytes(place.read_bytes()[:1])
+    with pytest.raises(ValueError, match=r"' has 1 byte, and the states of this learner take "):
+        pmt.Learner(model, samples=20, storage=place)

@@ -222,9 +222,9 @@ class Learner:
             )
         if place is not None and self._core.is_cut_off:
             raise ValueError(
-                f"storage={str(place)!r} has {place.stat().st_size:,} bytes, and the states of "
-                f"this learner take {size:,}: the file was cut off; bring back a copy of it, or "
-                "delete it to begin with the original network"
+                f"storage={str(place)!r} has {counted(place.stat().st_size, 'byte')}, and the "
+                f"states of this learner take {size:,}: the file was cut off; bring back a copy of "
+                "it, or delete it to begin with the original network"
             )
         if self._core.finds_damage:
             warn_of_argument(
