@@ -320,3 +320,21 @@ def test_the_command_tells_that_a_run_chose_it_and_counts_its_steps(tmp_path, mo
     )
     assert lines[-2] == AUTOMATIC
     assert totals == [32] * 32
+
+
+def test_an_estimator_without_a_state_goes_on_from_half_to_half():
+    counts = []
+
+    class Counting:
+        def __init__(self):
+            self.steps = 0
+
+        def __call__(self, engine, images, labels, step):
+            counts.append(self.steps)
+            self.steps += 1
+            return {}
+
+    options = {**SHORT, "keep_best": False, "epochs": 2, "cross_fit": "always"}
+    del options["queries"]
+    pmt.ZOTrainer(**options, estimator=Counting()).fit(pmt.load(MODEL), noisy(60), progress=False)
+    assert counts == [0, *range(12)]  # first a copy, by which a step is costed

@@ -96,6 +96,13 @@ class ExtendedStepper(Stepper):
             raise ValueError(f"state of what takes none: {', '.join(rest)}")
         self._state = self._kept()
 
+    def go_on_from(self, earlier: Any) -> None:
+        """Go on with the user's own objects themselves: some keep more than their state."""
+        if not isinstance(self.estimator, _CoreEstimator):
+            self.estimator = earlier.estimator
+        self.optimizer = earlier.optimizer
+        self._state = earlier.state()
+
     def _with_state(self) -> list[tuple[str, Any]]:
         both = (("estimator", self.estimator), ("optimizer", self.optimizer))
         return [(name, one) for name, one in both if hasattr(one, "load_state")]

@@ -88,6 +88,10 @@ class Stepper(ABC):
         if state:
             raise ValueError(f"{', '.join(sorted(state))}: not a state of this trainer")
 
+    def go_on_from(self, earlier: Any) -> None:
+        """Go on from an earlier stepper of the same class and process."""
+        self.load_state(earlier.state())
+
     def state_without_momentum(self) -> dict[str, Array]:
         """Return the state without momentum."""
         return self.state()

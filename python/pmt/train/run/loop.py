@@ -240,9 +240,9 @@ class Run:
 
     def renew_stepper(self) -> None:
         """Let the stepper, in its state, go on from a model that was changed beside it."""
-        state = self.stepper.state()
+        earlier = self.stepper
         self._make_stepper()
-        self.stepper.load_state(state)
+        self.stepper.go_on_from(earlier)
 
     def _prepare(self) -> None:
         """Measure the original model, and prepare it."""
