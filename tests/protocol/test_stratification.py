@@ -7,7 +7,13 @@ from hypothesis import strategies as st
 
 from pmt.datasets import Dataset
 from pmt.protocol.splitting import balanced_order
-from pmt.protocol.stratification import folds, hold_out, stratified_order, units_of
+from pmt.protocol.stratification import (
+    folds,
+    hold_out,
+    share_classes,
+    stratified_order,
+    units_of,
+)
 
 
 def of_labels(*counts: int) -> np.ndarray:
@@ -112,3 +118,37 @@ def test_a_fold_holds_a_unit_whole():
     parts = folds(labels, 5, 0, units)
     assert sum(len(set(units[part])) for part in parts) == 10
     assert sorted(np.concatenate(parts).tolist()) == list(range(40))
+
+
+@pytest.mark.parametrize(
+    ("labels", "units", "shared"),
+    [
+        ([0, 1, 0, 1, 0, 1, 0, 1], range(8), [0, 1, 2, 3, 4, 5, 6, 7]),
+        ([0, 0, 1, 2, 1, 2, 2, 1], range(8), [4, 1, 2, 3, 0, 5, 6, 7]),
+        ([1, 2, 3, 4, 0, 0, 1, 2], range(8), [0, 1, 4, 3, 2, 5, 6, 7]),
+        ([1, 2, 1, 1, 0, 0, 1, 2], range(8), [4, 1, 2, 3, 0, 5, 6, 7]),
+        ([0, 1, 1, 1, 1, 1, 1, 1], range(8), [0, 1, 2, 3, 4, 5, 6, 7]),  # a class of one image
+        ([0, 0, 1, 1, 1, 1, 1, 1], [0, 0, 1, 2, 3, 4, 5, 6], range(8)),  # and of one unit
+        # A unit of two for one as large, or of three; not where that takes a class away.
+        ([0, 0, 0, 1, 1, 1, 1, 2], [0, 0, 1, 2, 3, 3, 4, 5], [4, 5, 2, 3, 0, 1, 6, 7]),
+        ([0, 0, 0, 0, 2, 2, 2, 1], [0, 0, 1, 1, 2, 2, 2, 3], [0, 1, 4, 5, 6, 2, 3, 7]),
+        ([0, 0, 1, 1, 1, 1, 1, 1], [0, 1, 2, 2, 3, 3, 3, 3], range(8)),
+    ],
+)
+def test_classes_of_two_units_are_in_both_halves(labels, units, shared):
+    order = share_classes(np.arange(8), 4, 8, np.array(units), np.array(labels))
+    assert order.tolist() == [*shared]
+
+
+@given(
+    labels=st.lists(st.integers(0, 4), min_size=2, max_size=30).map(lambda few: np.array(few * 4)),
+    seed=st.integers(0, 99),
+)
+def test_images_are_exchanged_until_all_classes_are_in_both_halves(labels, seed):
+    half = len(labels) // 2
+    order = np.random.default_rng(seed).permutation(len(labels))
+    shared = share_classes(order, half, 2 * half, np.arange(len(labels)), labels)
+    assert sorted(shared) == list(range(len(labels)))
+    assert {*labels[shared[:half]]} == {*labels[shared[half:]]} == {*labels}
+    if {*labels[order[:half]]} == {*labels[order[half:]]}:
+        assert (shared == order).all()

@@ -98,6 +98,52 @@ def folds(
     return [np.sort(np.concatenate(fold)) for fold in found if fold]
 
 
+def share_classes(
+    order: _Indices, cut: int, end: int, units: _Indices, labels: npt.NDArray[np.integer]
+) -> _Indices:
+    """Exchange units of an order so that images apart from either half hold every class.
+
+    The halves end before places `cut` and `end`; `order` has the images of a unit one after
+    another. An order that has every class of two units or more there is returned as it is. Units of
+    one size are exchanged first, as no other image moves then. A class stays where no exchange
+    helps it without taking another class away.
+    """
+    classes, owners = np.unique(np.stack([labels, units]), axis=1)
+    several, sizes = np.bincount(classes) > 1, np.bincount(units)
+
+    def apart_of(order: _Indices) -> tuple[npt.NDArray[np.bool_], _Indices]:
+        """Return which units are apart from each half, and how many of them hold each class."""
+        apart = np.ones((2, len(sizes)), np.bool_)
+        apart[0, units[order[:cut]]] = apart[1, units[order[cut:end]]] = False
+        counts = [np.bincount(classes[one[owners]], minlength=len(several)) for one in apart]
+        return apart, np.array(counts)
+
+    def lacking(order: _Indices) -> set[tuple[int, int]]:
+        """Return pairs of a half and a class that no unit apart from it holds."""
+        found = np.argwhere((apart_of(order)[1] == 0) & several)
+        return {(int(half), int(name)) for half, name in found}
+
+    for half, name in sorted(lacking(order)):
+        apart, counts = apart_of(order)
+        if counts[half, name] > 0:  # by an exchange for another class
+            continue
+        own = owners[(classes == name) & apart[1 - half, owners]]
+        needed = owners[several[classes] & (counts[half, classes] < 2)]
+        spare = np.setdiff1d(np.flatnonzero(apart[half] > apart[1 - half]), needed)
+        ranks = np.zeros(len(sizes), np.int64)
+        ranks[units[order[::-1]]] = np.arange(len(order))[::-1]
+        pairs = np.stack(np.meshgrid(own, spare, indexing="ij"), axis=-1).reshape(-1, 2)
+        unlike = np.abs(np.diff(sizes[pairs])).reshape(-1)
+        for pair in pairs[np.lexsort((*ranks[pairs].T, unlike))]:
+            exchanged = ranks.copy()
+            exchanged[pair] = ranks[pair[::-1]]
+            tried = order[np.argsort(exchanged[units[order]], kind="stable")]
+            if lacking(tried) <= lacking(order) - {(half, name)}:
+                order = tried
+                break
+    return order
+
+
 def _by_unit(order: _Indices, units: _Indices) -> list[_Indices]:
     """Return the images of each unit, the units as they first come in an order."""
     found = units[order]

@@ -9,6 +9,8 @@ import numpy as np
 
 from pmt._util.arrays import Int64Array
 from pmt._util.text import counted
+from pmt.datasets import Dataset
+from pmt.protocol.stratification import share_classes
 from pmt.train.option_fields import LARGEST_FLOAT, Range, option
 
 LEARNING_RATES = Range(0.0, LARGEST_FLOAT, low_open=True)
@@ -106,6 +108,8 @@ class Schedule:
         self._epoch = -1
         self._order = np.empty(0, np.int64)
         self._leaders = np.arange(samples)  # the first sample of each sample's unit
+        # Units and classes of the samples, of which each is to be in both halves.
+        self._shared: tuple[Int64Array, Int64Array] | None = None
 
     @property
     def half(self) -> int:
@@ -138,10 +142,15 @@ class Schedule:
         whole, left = divmod(steps, self.steps_per_epoch)
         return 3 * whole + 2 * (left > 0) + (left > self.half)
 
-    def keep_together(self, units: Int64Array) -> None:
-        """Take the samples of a unit one after another, so that few units are in both halves."""
+    def keep_together(self, units: Int64Array, data: Dataset) -> None:
+        """Take the samples of a unit one after another, so that few units are in both halves.
+
+        Classes are in both halves then, as far as they have two units.
+        """
         _, first, number = np.unique(units, return_index=True, return_inverse=True)
         self._leaders = first[number.reshape(-1)]
+        if data.has_class_labels:
+            self._shared = units, data.labels
 
     def indices(self, step: int) -> Int64Array:
         """Return the samples of a step, int64 (batch,). The remainder is skipped."""
@@ -151,6 +160,9 @@ class Schedule:
             seed = np.random.SeedSequence([self.options.seed, epoch])
             keys = np.random.PCG64(seed).random_raw(self.samples)[self._leaders]
             self._order = np.argsort(keys, kind="stable").astype(np.int64)
+            if self._shared is not None:
+                ends = (self.half * self.options.batch, self.steps_per_epoch * self.options.batch)
+                self._order = share_classes(self._order, *ends, *self._shared)
             self._epoch = epoch
         start = position * self.options.batch
         return self._order[start : start + self.options.batch]

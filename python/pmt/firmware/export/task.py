@@ -121,7 +121,7 @@ def make_task(
     if cross_fitted:  # the steps are those that the run planned
         if chosen.cross_fit == "auto":
             schedule.spend_on_heads(head_macs(model, len(dataset)))
-        schedule.keep_together(units_of(dataset))
+        schedule.keep_together(units_of(dataset), dataset)
     model = without_statistics(model)
     rates = _learning_rates(learning_rates, schedule, first, steps)
     wanted = [schedule.indices(first + i) for i in range(steps)]

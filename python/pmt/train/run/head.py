@@ -234,7 +234,7 @@ class CrossFit(Observer):
                 return
             run.schedule.spend_on_heads(work)
         self.is_on = True
-        run.schedule.keep_together(self._units)
+        run.schedule.keep_together(self._units, run.data)
 
     def _is_worth(self, run: Run, work: int) -> bool:
         """Whether the head hides the loss of its images, enough of them for whole epochs."""
