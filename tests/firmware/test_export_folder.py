@@ -1,14 +1,23 @@
 """An export replaces files that an earlier one wrote, all of them or none."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from pmt._util import atomic_file
 from pmt._util.processes import machine_tag
-from pmt.firmware.export.folder import check_folder, make_lock, write_folder
+from pmt.firmware.export.folder import (
+    check_folder,
+    checked_out,
+    make_lock,
+    write_folder,
+    write_project,
+)
+from pmt.firmware.export.layout import templates
 
 
 def project(**files: str) -> dict[str, bytes]:
@@ -62,6 +71,94 @@ def test_what_no_export_wrote_is_kept_and_the_build_removed(tmp_path, force):
         "link": "mine",
     }
     assert os.readlink(out / "link") == "notes.txt"
+
+
+def test_files_of_the_users_are_kept_in_folders_of_their_own_and_without_hard_links(
+    tmp_path, monkeypatch
+):
+    def refuse(*_, **__):
+        raise OSError(95, "Operation not supported")
+
+    out = tmp_path / "fw"
+    write(out, Makefile="old")
+    (out / "my" / "own").mkdir(parents=True)
+    (out / "my" / "own" / "notes").write_text("mine")
+    (out / "my" / "own" / "link").symlink_to("notes")
+    for text in ("linked", "copied"):
+        write(out, Makefile=text)
+        assert contents(out) == {"Makefile": text, "my/own/notes": "mine", "my/own/link": "mine"}
+        assert os.readlink(out / "my" / "own" / "link") == "notes"
+        monkeypatch.setattr(os, "link", refuse)
+
+
+def test_a_folder_that_the_user_emptied_is_filled_again(tmp_path):
+    out = tmp_path / "fw"
+    write(out, core_a="x")
+    (out / "core" / "a").unlink()
+    write(out, core_b="y")
+    assert contents(out) == {"core/b": "y"}
+
+
+def test_an_export_of_another_kind_is_not_replaced(tmp_path):
+    for is_learner, out, kind in (
+        (False, tmp_path / "training", "a training"),
+        (True, tmp_path / "learner", "a learner or of inference"),
+    ):
+        assert checked_out(out, force=False, learner=is_learner) == out
+        write(out, **({"learner.json": "{}"} if is_learner else {"Makefile": ""}))
+        assert checked_out(out, force=False, learner=is_learner) == out
+        with pytest.raises(FileExistsError) as error:
+            checked_out(out, force=True, learner=not is_learner)
+        assert str(error.value) == f"out='{out}' is the export of {kind}: choose another"
+
+
+MAINS = {
+    part: templates(part)["app/main.cpp"].read_bytes()
+    for part in ("project", "select", "learner", "zephyr_learner")
+}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kind"),
+    [
+        ("project", "project", ""),
+        ("project", "select", "without --select (select=...)"),
+        ("select", "project", "with --select (select=...)"),
+        ("select", "select", ""),
+        ("learner", "zephyr_learner", "of another --format (format=...)"),
+        ("zephyr_learner", "learner", ""),
+        ("zephyr_learner", "zephyr_learner", ""),
+    ],
+)
+def test_a_changed_application_is_kept_or_refused_and_an_unchanged_one_gives_way(
+    tmp_path, old, new, kind
+):
+    out = tmp_path / "fw"
+    main, mine = out / "app" / "main.cpp", MAINS[old] + b"// mine\n"
+
+    def export(part):
+        files = {"Makefile": part.encode(), "app/main.cpp": MAINS[part]}
+        write_project(out, files, None, {})
+
+    export(new)
+    export(old)
+    assert main.read_bytes() == MAINS[old]
+    main.write_bytes(mine)
+    (out / "app" / "more.cpp").write_text("more")
+    if kind:
+        message = (
+            f"out='{out}' keeps a changed app/main.cpp, which is for an export {kind}; move it "
+            "away, or choose another folder"
+        )
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+            export(new)
+    else:
+        export(new)
+    assert contents(out) == {
+        "Makefile": old if kind else new,
+        "app/main.cpp": mine.decode(),
+        "app/more.cpp": "more",
+    }
 
 
 @pytest.mark.parametrize("force", [False, True])
@@ -179,6 +276,8 @@ def test_strays_of_dead_processes_are_removed_and_no_others(tmp_path):
     write(out, Makefile="old")
     for name in (f".fw.0.{here}.4194305.part", f".fw.0.{here}.4194305.old", *kept):
         (tmp_path / name).mkdir()
+    kept.append(f".fw.1.{here}.4194305.part")  # a file, which no export writes there
+    (tmp_path / kept[-1]).touch()
     write(out, Makefile="new")
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*kept, "fw"])
 
@@ -192,6 +291,25 @@ def test_folders_that_are_empty_and_the_rights_of_the_folder_are_kept(tmp_path):
     assert contents(out) == {"Makefile": "new"}
     assert (out / ".git" / "refs" / "tags").is_dir()
     assert out.stat().st_mode & 0o777 == 0o700
+
+
+def test_all_is_on_the_disk_before_it_is_renamed(tmp_path, monkeypatch):
+    out, events, rename = tmp_path / "fw", [], Path.rename
+    write(out, Makefile="old")
+    (out / "link").symlink_to("nowhere")
+
+    def sync(path):
+        events.append("/".join(Path(path).relative_to(tmp_path).parts[1:]))
+
+    def watched(path, target):
+        events.append("renamed")
+        return rename(path, target)
+
+    monkeypatch.setattr(atomic_file, "sync", sync)
+    monkeypatch.setattr(Path, "rename", watched)
+    write(out, Makefile="new", core_a="x")
+    assert sorted(events[:5]) == ["", "Makefile", "core", "core/a", "pmt.lock"]
+    assert events[5:] == ["renamed", "renamed", ""]
 
 
 def test_what_a_crash_of_the_machine_hid_is_brought_back(tmp_path):
