@@ -51,7 +51,7 @@ void simulated_mask_storeu_epi8(void* to, simde__mmask16 mask, simde__m128i byte
 #include "host/kernels/isa_avx_vnni.hpp"
 #include "host/kernels/kernel_choice.hpp"
 #include "host/kernels/layer_kernels.hpp"
-#include "host/kernels/no_depthwise.hpp"
+#include "host/kernels/no_kernel.hpp"
 #include "tests/simulated_kernels.hpp"
 
 namespace pmt::tests {
@@ -80,7 +80,7 @@ const Kernels& simulated_avx512_vnni_kernels() {
 }
 
 const Kernels& simulated_avx_vnni_kernels() {
-  static const Kernels table = simulated<host::AvxVnni, host::NoDepthwise>("simulated avx_vnni");
+  static const Kernels table = simulated<host::AvxVnni, host::NoKernel>("simulated avx_vnni");
   return table;
 }
 

@@ -123,6 +123,57 @@ TEST_CASE("conv2d whose input is cut into bands of rows") {
   compare_case(random_linear_batch(random, {OpKind::conv2d, {60, 5, 200}, 17, {3, 5, 1, 2, 1, 0}, 2, 0}));
 }
 
+namespace {
+
+// Windows of 3x3 by stride 1, with an even number of output rows and columns: some kernels compute four outputs at
+// once.
+LinearShape random_squares(RandomSource& random, int32_t in_channels, int32_t out_channels) {
+  const int32_t pad_top = random.integer(0, 2), pad_left = random.integer(0, 2);
+  const int32_t pad_bottom = random.integer(0, 2), pad_right = random.integer(0, 2);
+  const int32_t height = std::max(1, 2 * random.integer(1, 6) + 2 - pad_top - pad_bottom);
+  const int32_t width = std::max(1, 2 * random.integer(1, 6) + 2 - pad_left - pad_right);
+  const Window window = {3, 3, 1, 1, pad_top, pad_left};
+  return {OpKind::conv2d, {height, width, in_channels}, out_channels, window, pad_bottom, pad_right};
+}
+
+}  // namespace
+
+TEST_CASE("3x3 conv2d in squares of outputs") {
+  RandomSource random(38);
+  for (const int32_t in_channels : {16, 32, 48, 80}) {
+    for (const int32_t out_channels : {8, 16, 17, 24, 40, 64}) {
+      for (int32_t i = 0; i < 4; ++i) {
+        CAPTURE(in_channels);
+        CAPTURE(out_channels);
+        const LinearShape shape = random_squares(random, in_channels, out_channels);
+        compare_case(random_linear_batch(random, shape));
+        check_perturbed(random, random_linear_case(random, shape));
+      }
+    }
+  }
+  compare_case(random_linear_batch(random, {OpKind::conv2d, {32, 32, 16}, 16, {3, 3, 1, 1, 1, 1}, 1, 1}));
+  compare_case(with_images(random, random_linear_case(random, random_squares(random, 16, 16)), 60, 3));
+}
+
+TEST_CASE("3x3 conv2d of the largest sums") {
+  RandomSource random(39);
+  for (const int32_t in_channels : {16, 1024, 1040}) {
+    for (const int32_t zero : {-128, 127}) {
+      LinearCase linear =
+          random_linear_case(random, {OpKind::conv2d, {4, 4, in_channels}, 16, {3, 3, 1, 1, 0, 0}, 0, 0});
+      linear.input_zero = zero;
+      // Four kinds of channels: the signs of inputs and weights agree, or change from place to place.
+      for (size_t i = 0; i < linear.input.size(); ++i) linear.input[i] = zero < 0 || random.chance(4) ? 127 : -128;
+      const size_t of_channel = linear.weights.size() / 16;
+      for (size_t i = 0; i < linear.weights.size(); ++i) {
+        const bool is_low = i / of_channel % 2 == 0 || random.chance(4);
+        linear.weights[i] = is_low ? -128 : 127;
+      }
+      compare_case(linear);
+    }
+  }
+}
+
 TEST_CASE("conv2d of literal numbers") {
   // A 2 x 2 image, its top left corner padded: only the last kernel weight meets a pixel at (0, 0).
   LinearCase linear;

@@ -16,11 +16,14 @@
 PMT_BEGIN_TARGET("avx2")
 #include "host/kernels/isa_avx2.hpp"
 #include "host/kernels/table_x86.hpp"
+#include "host/kernels/winograd_avx2.hpp"
 
 namespace pmt::host {
 namespace {
 
-Kernels make_table() { return LayerKernels<Avx2, Depthwise<DepthwiseAvx2>>::in(TableX86::without_layers()); }
+Kernels make_table() {
+  return LayerKernels<Avx2, Depthwise<DepthwiseAvx2>, WinogradAvx2>::in(TableX86::without_layers());
+}
 
 }  // namespace
 }  // namespace pmt::host

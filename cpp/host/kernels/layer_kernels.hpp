@@ -1,17 +1,18 @@
-// The entries of a table that read weights, for an ISA and its depthwise convolution.
+// The entries of a table that read weights, for an ISA and its kernels of special layers.
 #pragma once
 
 #include <cstring>
 
 #include "core/kernels/portable/portable.hpp"
 #include "host/kernels/gemm.hpp"
+#include "host/kernels/no_kernel.hpp"
 #include "host/kernels/pack.hpp"
 
 namespace pmt::host {
 
 // A depthwise layer that the ISA's own kernel does not take (a channel multiplier) keeps the image's
-// layout and the portable kernel.
-template <typename Isa, typename Depthwise>
+// layout and the portable kernel. A convolution that `Windows` does not take is a matrix product.
+template <typename Isa, typename Depthwise, typename Windows = NoKernel>
 class LayerKernels {
  public:
   // `table` with its layers on this ISA.
@@ -21,7 +22,7 @@ class LayerKernels {
     table.pack = pack;
     table.channel_multiple = 16;
     table.alignment = 64;
-    table.conv2d = Gemm<Isa>::conv2d;
+    table.conv2d = conv2d;
     table.depthwise_conv2d = depthwise_conv2d;
     table.fully_connected = Gemm<Isa>::fully_connected;
     table.logits = Gemm<Isa>::logits;
@@ -45,18 +46,26 @@ class LayerKernels {
   }
 
   static int64_t packed_bytes(const OpShape& shape) {
+    if (Windows::fits(shape)) return Windows::packed_bytes(shape);
     if (shape.kind != OpKind::depthwise_conv2d) return GemmPacking<Isa>::bytes(shape);
     return Depthwise::fits(shape) ? Depthwise::packed_bytes(shape) : plain_bytes(shape);
   }
 
   static void pack(const PackArgs& args) {
-    if (args.shape.kind != OpKind::depthwise_conv2d) {
+    if (Windows::fits(args.shape)) {
+      Windows::pack(args);
+    } else if (args.shape.kind != OpKind::depthwise_conv2d) {
       GemmPacking<Isa>::pack(args);
     } else if (Depthwise::fits(args.shape)) {
       Depthwise::pack(args);
     } else {
       pack_plain(args);
     }
+  }
+
+  static void conv2d(const LinearArgs& args) {
+    const bool fits = Windows::fits({OpKind::conv2d, args.in, args.out, args.window});
+    fits ? Windows::run(args) : Gemm<Isa>::conv2d(args);
   }
 
   static void depthwise_conv2d(const LinearArgs& args) {
@@ -72,6 +81,7 @@ class LayerKernels {
   static int32_t scratch_bytes(const OpShape& shape) {
     switch (shape.kind) {
       case OpKind::conv2d:
+        return Windows::fits(shape) ? Windows::scratch_bytes(shape) : Gemm<Isa>::scratch_bytes(shape);
       case OpKind::fully_connected: return Gemm<Isa>::scratch_bytes(shape);
       case OpKind::depthwise_conv2d:
         return Depthwise::fits(shape) ? Depthwise::scratch_bytes(shape) : portable::scratch_bytes(shape);

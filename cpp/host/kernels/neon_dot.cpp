@@ -9,7 +9,7 @@
 // Before the target: what these define is compiled for the baseline.
 #include "core/kernels/portable/portable.hpp"
 #include "host/kernels/gemm_block.hpp"
-#include "host/kernels/no_depthwise.hpp"
+#include "host/kernels/no_kernel.hpp"
 #include "host/kernels/requantize_bounds.hpp"
 #include "host/kernels/target.hpp"
 
@@ -24,7 +24,7 @@ PMT_BEGIN_TARGET("arch=armv8.2-a+dotprod")
 namespace pmt::host {
 namespace {
 
-Kernels make_table() { return LayerKernels<NeonDot, NoDepthwise>::in(portable_kernels()); }
+Kernels make_table() { return LayerKernels<NeonDot, NoKernel>::in(portable_kernels()); }
 
 }  // namespace
 }  // namespace pmt::host
