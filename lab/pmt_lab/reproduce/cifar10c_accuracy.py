@@ -11,6 +11,7 @@ from pmt_lab.reproduce.runs import Found, accuracy_row, find, grid_study
 from pmt_lab.reproduce.study import ACCURACY, Data, Quantity, Row, compared, published
 
 _DEFAULT, _TENFOLD = "cifar10c_default", "cifar10c_default_tenfold"
+_FILTERS, _FILTERS_BACKPROP = "cifar10c_filters", "cifar10c_filters_backprop"
 _BACKPROP, _PRINTED = "cifar10c_backprop", "cifar10c_paper_printed"
 _PAPER, _RATES = ("cifar10c_paper", "cifar10c_paper_seeds"), "cifar10c_paper_rates"
 _RELEASED = "cifar10c_released"
@@ -34,6 +35,8 @@ class _Line:
 
 
 _OURS = "default, 2.4e12 MACs"
+_ALIGNED, _WHOLE = "align+head", "input+align+head"
+_OLDER = "an earlier head and earlier statistics"
 _INT8 = ("all layers, int8 with float32 copies", "all layers, int8 alone", "MCUTrain")
 _POINTS = Quantity("points", ACCURACY.tolerance, better=ACCURACY.better)
 _LINES = (
@@ -51,9 +54,12 @@ _LINES = (
     _Line("released, nodes alone", _RELEASED, "released, nodes alone", "bp_free"),
     _Line("unprepared default, 2.4e12 MACs", _DEFAULT, "default", "bp_free"),
     _Line("unprepared default, 2.4e13 MACs", _TENFOLD, "default", "bp_free"),
-    _Line("preparation alone", _DEFAULT, "preparation_only", preparation="align+head"),
-    _Line("default, 2.4e12 MACs", _DEFAULT, "default", "bp_free", "align+head"),
-    _Line("default, 2.4e13 MACs", _TENFOLD, "default", "bp_free", "align+head"),
+    _Line("preparation without filters", _DEFAULT, "preparation_only", preparation=_ALIGNED),
+    _Line("default without filters, 2.4e12 MACs", _DEFAULT, "default", "bp_free", _ALIGNED),
+    _Line("default without filters, 2.4e13 MACs", _TENFOLD, "default", "bp_free", _ALIGNED, _OLDER),
+    _Line("preparation alone", _FILTERS, "preparation_only", preparation=_WHOLE),
+    _Line(_OURS, _FILTERS, "default", "bp_free", _WHOLE),
+    _Line("float32 after the preparation", _FILTERS_BACKPROP, "bp_fp32", preparation=_WHOLE),
 )
 _PUBLISHED = {
     "no_adaptation": "published: no adaptation",
@@ -157,7 +163,10 @@ STUDY = grid_study(
     "cifar10c-accuracy",
     "Table 7",
     "CIFAR-10-C: accuracy on twelve corruptions of severity 5",
-    (_DEFAULT, _BACKPROP, *_PAPER, _PRINTED, _RATES, _RELEASED, _TENFOLD),
+    (
+        *(_DEFAULT, _BACKPROP, *_PAPER, _PRINTED, _RATES, _RELEASED, _TENFOLD),
+        *(_FILTERS, _FILTERS_BACKPROP),
+    ),
     _compare,
     _plot,
     _plot_losses,
