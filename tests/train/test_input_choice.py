@@ -193,6 +193,19 @@ def test_a_stage_that_held_out_images_refute_is_dropped(start, monkeypatch):
     assert model.image() == aligned.image()
 
 
+def test_of_few_images_each_fold_is_prepared_behind_the_stage(start):
+    result = fit(start.copy(), shifted("impulse_noise", 60), preparation="input+align+head")
+    assert result.phases[2]["input_stage"] == "switching_median 22"
+    judged = {phase["phase"]: phase.get("out_of_fold_loss") for phase in result.phases}
+    assert judged == {
+        "start": pytest.approx(1.1198, abs=1e-4),
+        "aligned": None,
+        "input": None,
+        "head": pytest.approx(0.2639, abs=1e-4),
+        "head_alone": pytest.approx(0.4431, abs=1e-4),
+    }
+
+
 def test_a_run_folder_resumes_with_the_stage(start, tmp_path):
     def run(out, stop):
         options = {"preparation": "input+align+head", "epochs": 2, "queries": 2, "seed": 1}

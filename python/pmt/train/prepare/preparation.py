@@ -244,9 +244,7 @@ class Preparation:
     def _use_input(self, model: Model, data: Dataset, *, stage: InputStage | None) -> PhaseWork:
         """Give a model a stage that was chosen, and align it behind that."""
         model.core = model.with_input_stage(stage).core
-        cost = alignment_cost(
-            model, min(self.options.align_images, len(data)), **self._alignment_options
-        )
+        cost = alignment_cost(model, min(self.options.align_images, len(data)))
         return self._align(model, data, macs=cost.macs)
 
     def trains_head(self, model: Model) -> bool:
