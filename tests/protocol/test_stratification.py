@@ -1,5 +1,7 @@
 """Images that are held out and folds: each class by its share, copies and groups on one side."""
 
+import time
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -152,3 +154,11 @@ def test_images_are_exchanged_until_all_classes_are_in_both_halves(labels, seed)
     assert {*labels[shared[:half]]} == {*labels[shared[half:]]} == {*labels}
     if {*labels[order[:half]]} == {*labels[order[half:]]}:
         assert (shared == order).all()
+
+
+def test_many_classes_of_two_images_are_exchanged_soon():
+    labels, units = np.random.default_rng(0).permutation(np.arange(3000) // 2), np.arange(3000) // 2
+    start = time.process_time()
+    order = share_classes(np.arange(3000), 1500, 3000, units, labels)
+    assert time.process_time() - start < 5
+    assert [len({*labels[half]}) for half in order.reshape(2, 1500)] == [1361, 1361]

@@ -130,15 +130,20 @@ def share_classes(
         own = owners[(classes == name) & apart[1 - half, owners]]
         needed = owners[several[classes] & (counts[half, classes] < 2)]
         spare = np.setdiff1d(np.flatnonzero(apart[half] > apart[1 - half]), needed)
+        given = np.isin(classes, classes[np.isin(owners, spare)])
+        lone = owners[several[classes] & (counts[1 - half, classes] < 2) & ~given]
         ranks = np.zeros(len(sizes), np.int64)
         ranks[units[order[::-1]]] = np.arange(len(order))[::-1]
         pairs = np.stack(np.meshgrid(own, spare, indexing="ij"), axis=-1).reshape(-1, 2)
         unlike = np.abs(np.diff(sizes[pairs])).reshape(-1)
-        for pair in pairs[np.lexsort((*ranks[pairs].T, unlike))]:
+        # A lone unit takes its class away, unless other sizes move further units.
+        tries = np.flatnonzero((unlike > 0) | ~np.isin(pairs[:, 0], lone))
+        least = lacking(order) - {(half, name)}
+        for pair in pairs[tries[np.lexsort((*ranks[pairs[tries]].T, unlike[tries]))]]:
             exchanged = ranks.copy()
             exchanged[pair] = ranks[pair[::-1]]
             tried = order[np.argsort(exchanged[units[order]], kind="stable")]
-            if lacking(tried) <= lacking(order) - {(half, name)}:
+            if lacking(tried) <= least:
                 order = tried
                 break
     return order
