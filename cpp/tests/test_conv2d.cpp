@@ -140,7 +140,7 @@ LinearShape random_squares(RandomSource& random, int32_t in_channels, int32_t ou
 
 TEST_CASE("3x3 conv2d in squares of outputs") {
   RandomSource random(38);
-  for (const int32_t in_channels : {16, 32, 48, 80}) {
+  for (const int32_t in_channels : {16, 24, 32, 48, 80}) {
     for (const int32_t out_channels : {8, 16, 17, 24, 40, 64}) {
       for (int32_t i = 0; i < 4; ++i) {
         CAPTURE(in_channels);
@@ -153,11 +153,16 @@ TEST_CASE("3x3 conv2d in squares of outputs") {
   }
   compare_case(random_linear_batch(random, {OpKind::conv2d, {32, 32, 16}, 16, {3, 3, 1, 1, 1, 1}, 1, 1}));
   compare_case(with_images(random, random_linear_case(random, random_squares(random, 16, 16)), 60, 3));
+  for (const Window& other :  // and windows that are nearly such
+       {Window{3, 3, 1, 2, 1, 1}, Window{3, 3, 2, 1, 1, 1}, Window{3, 5, 1, 1, 1, 2}, Window{5, 3, 1, 1, 2, 1}}) {
+    const LinearShape shape = {OpKind::conv2d, {8, 8, 16}, 16, other, other.pad_top, other.pad_left};
+    compare_case(random_linear_batch(random, shape));
+  }
 }
 
 TEST_CASE("3x3 conv2d of the largest sums") {
   RandomSource random(39);
-  for (const int32_t in_channels : {16, 1024, 1040}) {
+  for (const int32_t in_channels : {16, 1024, 2048}) {
     for (const int32_t zero : {-128, 127}) {
       LinearCase linear =
           random_linear_case(random, {OpKind::conv2d, {4, 4, in_channels}, 16, {3, 3, 1, 1, 0, 0}, 0, 0});
@@ -172,6 +177,33 @@ TEST_CASE("3x3 conv2d of the largest sums") {
       compare_case(linear);
     }
   }
+}
+
+TEST_CASE("3x3 conv2d whose sums are not exact floats") {
+  LinearCase linear;
+  linear.shape = {OpKind::conv2d, {4, 4, 64}, 16, {3, 3, 1, 1, 0, 0}, 0, 0};
+  linear.out = {2, 2, 16};
+  linear.input_zero = -128;
+  linear.input.assign(size_t{4} * 4 * 64, 127);
+  for (size_t i = 0; i < linear.input.size(); i += 64) linear.input[i] = -127;
+  for (int32_t c = 0; c < 16; ++c) {
+    for (int32_t tap = 0; tap < 9 * 64; ++tap) {
+      const bool is_first = tap % 64 == 0;  // its inputs are 1, the others 255
+      linear.weights.push_back(static_cast<int8_t>(is_first ? (tap == 0 ? 2 : 0) : (tap < 22 ? 117 : 116)));
+    }
+  }
+  linear.to.bias = reference::Vector<int32_t>::from_shape({16});
+  linear.to.scales = reference::Vector<float>::from_shape({16});
+  linear.to.bias.fill(1);
+  linear.to.scales.fill(2.5F / (1 << 24));
+  linear.to.range = {0, -128, 127};
+  // 255 * 65793 + 2 is 2^24 + 1, which loses its 1, and so does 2^24 + the bias: 2.5 goes to 2.
+  const std::vector<int8_t> expected(64, 2);
+  for (const Kernels* kernels : tested_kernels()) {
+    CAPTURE(kernels->name);
+    CHECK(kernel_output(*kernels, linear, 16) == expected);
+  }
+  CHECK(expected_output(linear) == expected);
 }
 
 TEST_CASE("conv2d of literal numbers") {
