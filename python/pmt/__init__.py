@@ -20,6 +20,13 @@ if TYPE_CHECKING:
         sheets,
         sklearn,
     )
+    from pmt import baselines as baselines
+    from pmt import firmware as firmware
+    from pmt import formats as formats
+    from pmt import model as model
+    from pmt import net as net
+    from pmt import profiling as profiling
+    from pmt import train as train
     from pmt._core import __version__
     from pmt._util.native_files import get_cmake_dir, get_include
     from pmt.firmware.export import export, export_learner

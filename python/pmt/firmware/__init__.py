@@ -4,5 +4,9 @@ from typing import TYPE_CHECKING
 
 from pmt._util.lazy import lazy_names
 
-if not TYPE_CHECKING:
+if TYPE_CHECKING:
+    from pmt.firmware import board, export, monitor, stream
+else:
     __getattr__ = lazy_names(__name__)
+
+__all__ = ["board", "export", "monitor", "stream"]

@@ -6,7 +6,9 @@ from pmt._util.lazy import lazy_names
 from pmt.formats.reading import read
 from pmt.formats.writing import SUFFIXES, check_destination, write
 
-__all__ = ["SUFFIXES", "check_destination", "read", "write"]
+__all__ = ["SUFFIXES", "check_destination", "onnx", "read", "write"]
 
-if not TYPE_CHECKING:
+if TYPE_CHECKING:
+    from pmt.formats import onnx
+else:
     __getattr__ = lazy_names(__name__)

@@ -4,5 +4,9 @@ from typing import TYPE_CHECKING
 
 from pmt._util.lazy import lazy_names
 
-if not TYPE_CHECKING:
+if TYPE_CHECKING:
+    from pmt.firmware.board import profile
+else:
     __getattr__ = lazy_names(__name__)
+
+__all__ = ["profile"]
