@@ -287,6 +287,8 @@ def test_pairs_of_arrays_are_evaluated_corrupted_and_trained_on():
     pair = (data.images[..., 0], data.labels)
     assert model.evaluate(pair) == model.evaluate(data)
     assert model.score_images(pair).correct.mean() == model.evaluate(data).accuracy
+    assert model.predict(pair)[:3].tolist() == [9, 2, 1]
+    np.testing.assert_array_equal(model.predict_proba(pair), model.predict_proba(data.images))
     noisy = pmt.corruptions.corrupt(pair, "gaussian_noise", 3)
     expected = pmt.corruptions.corrupt(data, "gaussian_noise", 3)
     np.testing.assert_array_equal(noisy.images, expected.images)

@@ -113,8 +113,10 @@ def test_numpy_integers_are_integers():
          "needs an axis: images.transpose(1, 2, 0)[None]"),
         (np.zeros((2, 3, 8, 8), np.uint8), f"{SHAPE}(2, 3, 8, 8); channels come last: "
          "images.transpose(0, 2, 3, 1)"),
-        (PIXELS[..., :1], f"{SHAPE}(2, 8, 8, 1); the model takes 3 channels, these have 1: use "
+        (PIXELS[..., :2], f"{SHAPE}(2, 8, 8, 2); the model takes 3 channels, these have 2: use "
          "other images or another model"),
+        (PIXELS[..., :1], f"{SHAPE}(2, 8, 8, 1); the model takes 3 channels, these have 1: "
+         "images.repeat(3, axis=3)"),
         (PIXELS[:, :4], f"{SHAPE}(2, 4, 8, 3); pmt.datasets.load(..., size=8) resizes"),
         (PIXELS[0, 0], f"{SHAPE}(8, 3)"),
     ],
@@ -123,6 +125,16 @@ def test_images_of_a_wrong_kind(images, message):
     with pytest.raises((ValueError, TypeError)) as caught:
         residual_network().prepare(images)
     assert str(caught.value) == message
+
+
+def test_color_images_become_gray_as_the_error_says():
+    model = pmt.load("fashion_mnist_dscnn")
+    images = np.full((1, 28, 28, 3), (10, 100, 200), np.uint8)
+    with pytest.raises(ValueError, match="the model takes 1 channel, these have 3: ") as caught:
+        model.predict(images)
+    gray = eval(str(caught.value).rpartition(": ")[2], {"images": images, "numpy": np})
+    assert (gray.dtype, gray[0, 0, 0].tolist()) == (np.uint8, [84])  # as Pillow's convert("L")
+    assert model.predict(gray).shape == (1,)
 
 
 def test_gray_images_without_their_axis():

@@ -29,6 +29,10 @@ _CLIPPED = 0.1
 _FEWEST_STEPS = 8
 _LOST_STEPS = 2  # that a column spans
 _reads_features: WeakKeyDictionary[_core.Model, bool] = WeakKeyDictionary()
+_CHANNEL_REMEDIES = {  # by channels found and wanted; Pillow weighs colors so, too
+    (1, 3): "images.repeat(3, axis=3)",
+    (3, 1): "(images @ [0.299, 0.587, 0.114]).round().astype(numpy.uint8)[..., None]",
+}
 _OTHER_PIXELS = 0.1  # by which an end of the pixels' range differs from that of 0..1
 
 
@@ -263,7 +267,8 @@ def _shape_remedy(found: tuple[int, ...], expected: tuple[int, int, int]) -> str
     if found[1] == channels != found[3]:
         return "channels come last: images.transpose(0, 2, 3, 1)"
     if found[3] != channels:
-        has = counted(channels, "channel")
-        return f"the model takes {has}, these have {found[3]}: use other images or another model"
+        has = f"the model takes {counted(channels, 'channel')}, these have {found[3]}"
+        remedy = _CHANNEL_REMEDIES.get((found[3], channels), "use other images or another model")
+        return f"{has}: {remedy}"
     size = height if height == width else (height, width)
     return f"pmt.datasets.load(..., size={size}) resizes"

@@ -424,14 +424,14 @@ class Model(Layers):
         return logits
 
     def predict(
-        self, images: Uint8Array | Dataset, *, top: int | None = None, threads: int = 0
+        self, images: Uint8Array | DataLike, *, top: int | None = None, threads: int = 0
     ) -> Int64Array:
         """Return the label of every image.
 
         Parameters
         ----------
-        images : ndarray of uint8, shape (N, height, width, channels), or Dataset
-            Pixels 0..255.
+        images : ndarray of uint8, shape (N, height, width, channels), Dataset or pair (x, y)
+            Pixels 0..255, or what :meth:`evaluate` takes.
         top : int, optional
             Return this many labels for each image, 1 to the number of classes.
         threads : int
@@ -462,13 +462,13 @@ class Model(Layers):
         labels: Int64Array = logits.argmax(axis=1)
         return labels
 
-    def predict_proba(self, images: Uint8Array | Dataset, *, threads: int = 0) -> FloatArray:
+    def predict_proba(self, images: Uint8Array | DataLike, *, threads: int = 0) -> FloatArray:
         """Return the probability of every class, for every image.
 
         Parameters
         ----------
-        images : ndarray of uint8, shape (N, height, width, channels), or Dataset
-            Pixels 0..255.
+        images : ndarray of uint8, shape (N, height, width, channels), Dataset or pair (x, y)
+            Pixels 0..255, or what :meth:`evaluate` takes.
         threads : int
             As in :meth:`logits`.
 
@@ -492,6 +492,8 @@ class Model(Layers):
         return probabilities(self._class_logits(images, threads))
 
     def _class_logits(self, data: Any, threads: int) -> FloatArray:
+        if isinstance(data, tuple) and len(data) == 2:
+            data = Dataset.of(data, "images")
         inputs, name = (data.images, data.name) if isinstance(data, Dataset) else (data, "images")
         logits = class_logits(raw_logits(self.core, inputs, threads))
         check_floats(self.core, inputs, name, stacklevel=4)
