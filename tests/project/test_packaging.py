@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from pmt import __version__
+from pmt._util.parsing import parse_toml
 
 ROOT = Path(__file__).parents[2]
 # Not what a developer's shell adds to the search path: it would hide what the wheel lacks.
@@ -145,7 +146,14 @@ def test_demo_and_doctor_work_without_extras(clean_python, tmp_path):
 
 def test_files_for_indexes_name_this_version():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    assert citation["version"] == __version__
+    settings = parse_toml((ROOT / "pyproject.toml").read_bytes(), "pyproject.toml")
+    project = settings["project"]
+    assert citation["version"] == project["version"] == __version__
+    assert citation["authors"] == project["authors"] == [{"name": "The pmt authors"}]
+    pythons = re.findall(r"Python :: (3\.\d+)", " ".join(project["classifiers"]))
+    assert pythons == ["3.10", "3.11", "3.12", "3.13", "3.14"]
+    built = [f"cp{version.replace('.', '')}-*" for version in pythons]
+    assert settings["tool"]["cibuildwheel"]["build"] == " ".join(built)
     for name in ("ci", "wheels"):
         workflow = yaml.safe_load((ROOT / ".github" / "workflows" / f"{name}.yml").read_text())
         assert {"name", "jobs", "permissions"} <= set(workflow)
