@@ -1,5 +1,6 @@
 """The source distribution builds, and its wheel works with NumPy and filelock alone."""
 
+import importlib
 import os
 import re
 import shutil
@@ -15,8 +16,8 @@ import pytest
 import yaml
 
 from pmt import __version__
-from pmt._util.parsing import parse_toml
 
+tomllib = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 ROOT = Path(__file__).parents[2]
 # Not what a developer's shell adds to the search path: it would hide what the wheel lacks.
 ENVIRONMENT = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
@@ -54,16 +55,20 @@ def wheel(distributions):
         yield archive
 
 
+def new_environment(folder: Path, *packages: str | Path) -> Path:
+    """Return Python of a new environment in which only these and what they need are installed."""
+    run(sys.executable, "-m", "venv", folder / "env", cwd=folder)
+    python = folder / "env" / "bin" / "python"
+    pip = (python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+    run(*pip, "-c", ROOT / "constraints.txt", *packages, cwd=folder)
+    return python
+
+
 @pytest.fixture(scope="module")
 def clean_python(distributions, tmp_path_factory):
     """Python of a new environment in which only the wheel was installed."""
-    folder = tmp_path_factory.mktemp("clean")
-    run(sys.executable, "-m", "venv", folder / "env", cwd=folder)
-    python = folder / "env" / "bin" / "python"
     (path,) = distributions.glob("*.whl")
-    pip = (python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
-    run(*pip, "-c", ROOT / "constraints.txt", path, cwd=folder)
-    return python
+    return new_environment(tmp_path_factory.mktemp("clean"), path)
 
 
 def source_files(folder: str) -> set[str]:
@@ -146,7 +151,7 @@ def test_demo_and_doctor_work_without_extras(clean_python, tmp_path):
 
 def test_files_for_indexes_name_this_version():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    settings = parse_toml((ROOT / "pyproject.toml").read_bytes(), "pyproject.toml")
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
     project = settings["project"]
     assert citation["version"] == project["version"] == __version__
     assert citation["authors"] == project["authors"] == [{"name": "The pmt authors"}]
@@ -189,3 +194,15 @@ def test_command_works_without_extras(clean_python, tmp_path):
     export = ("export", "fashion_mnist_dscnn", "--target", "qemu-mps2-an500", "--out", "fw")
     run(pmt, *export, "--data", "bundled", "--layers", "head", "--steps", "1", cwd=tmp_path)
     assert (tmp_path / "fw" / "Makefile").is_file()
+
+
+def test_two_notebooks_run_from_the_wheel_alone(distributions, tmp_path):
+    (path,) = distributions.glob("*.whl")
+    python = new_environment(tmp_path, f"{path}[plot]", "nbclient", "ipykernel")
+    names = ("01_first_steps", "11_own_loss_and_estimator")
+    copies = [shutil.copy(ROOT / "notebooks" / f"{name}.ipynb", tmp_path) for name in names]
+    execute = python.with_name("jupyter-execute")
+    run(execute, "--output", "{notebook_name}_ran", *copies, cwd=tmp_path)
+    first, second = ((tmp_path / f"{name}_ran.ipynb").read_text() for name in names)
+    assert "kept epoch 1, the best on the 200 held-out images" in first
+    assert '"image/png"' in second
