@@ -149,6 +149,21 @@ def test_demo_and_doctor_work_without_extras(clean_python, tmp_path):
     assert "fashion_mnist_dscnn  loads" in run(pmt, "doctor", cwd=tmp_path)
 
 
+def test_the_ten_lines_and_the_tutorial_need_no_extras(clean_python, tmp_path):
+    """What they print is compared by tests/cli/test_documents.py."""
+    lines, tutorial = (
+        (ROOT / page).read_text() for page in ("README.md", "docs/tutorials/first_model.md")
+    )
+    (program,) = re.findall(r"## Ten lines\n\n```python\n(.*?)```", lines, re.DOTALL)
+    assert "kept epoch 4, the best" in run(clean_python, "-c", program, cwd=tmp_path)
+    commands = re.findall(r"^\$ pmt (.+)$", tutorial, re.MULTILINE)
+    assert len(commands) == 9
+    for command in commands:
+        run(clean_python.with_name("pmt"), *command.split(), cwd=tmp_path)
+    (program,) = re.findall(r"```python\n(.*?)```", tutorial, re.DOTALL)
+    assert "and it is Ankle boot\n" in run(clean_python, "-c", program, cwd=tmp_path)
+
+
 def test_files_for_indexes_name_this_version():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
