@@ -13,6 +13,7 @@ from networks import convolution_before_mean
 import pmt
 from pmt import corruptions, datasets
 from pmt.datasets import Dataset
+from pmt.errors import OptionError
 from pmt.train.prepare import (
     align,
     choose_input_stage,
@@ -582,6 +583,19 @@ def test_a_learner_of_a_learned_model_says_that_it_cannot_align_without_statisti
     aligning = pmt.Learner(pmt.statistics(learned, datasets.bundled("train").images[-64:]))
     aligning.observe(noisy.images[:20])
     assert aligning.learn("align") == "aligned"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"macs": 10**9}, r"macs=1000000000 is a budget, and a learner .* give epochs instead$"),
+        ({"final_learning_rate": 0.5}, r"final_learning_rate=0.5 has no effect: a learner's rate"),
+    ],
+)
+def test_options_that_epochs_of_a_learner_do_not_have_are_refused(model, given, message):
+    with pytest.raises(OptionError, match=f"^{message}"):
+        pmt.Learner(model, options=pmt.preset("default", layers="B2", **given))
+    pmt.Learner(model, options=pmt.preset("released", layers="B2"))
 
 
 @pytest.mark.parametrize(
