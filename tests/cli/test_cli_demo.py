@@ -57,6 +57,22 @@ def test_doctor_names_versions_kernels_packages_and_programs(capsys):
     assert not {"dev", "test", "docs"} & set(figures["extras"])
 
 
+def test_another_package_of_the_same_module_is_no_missing_one(capsys, monkeypatch):
+    def version(package: str) -> str:
+        if package == "tensorflow":
+            raise metadata.PackageNotFoundError(package)
+        return "2.21"
+
+    monkeypatch.setattr(doctor.metadata, "version", version)
+    modules = {"tensorflow": ["tensorflow-cpu"]}
+    monkeypatch.setattr(doctor.metadata, "packages_distributions", lambda: modules)
+    assert main(["doctor"]) == 0
+    found = capsys.readouterr().out
+    assert re.search(
+        r"^extra keras +keras 2\.21, tensorflow 2\.21, tflite 2\.21$", found, re.MULTILINE
+    )
+
+
 def test_what_is_missing_has_its_remedy_and_a_damaged_model_is_an_error(capsys, monkeypatch):
     def missing(package: str) -> str:
         raise metadata.PackageNotFoundError(package)

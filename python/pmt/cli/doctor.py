@@ -5,6 +5,7 @@ import platform
 import re
 import shutil
 import sys
+from contextlib import suppress
 from importlib import metadata
 
 import numpy as np
@@ -67,10 +68,13 @@ def _extras() -> dict[str, dict[str, str | None]]:
 
 
 def _version(package: str) -> str | None:
-    try:
+    """Return its version, or that of another that brings the same module, as tensorflow-cpu."""
+    with suppress(metadata.PackageNotFoundError):
         return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None
+    for other in metadata.packages_distributions().get(package, ()):
+        with suppress(metadata.PackageNotFoundError):
+            return metadata.version(other)
+    return None
 
 
 def _extra_text(name: str, packages: dict[str, str | None]) -> str:
