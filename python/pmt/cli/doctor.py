@@ -5,7 +5,6 @@ import platform
 import re
 import shutil
 import sys
-from contextlib import suppress
 from importlib import metadata
 
 import numpy as np
@@ -60,21 +59,21 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
 def _extras() -> dict[str, dict[str, str | None]]:
     """Return the version of each package by the extra that it belongs to; None: it is missing."""
     found: dict[str, dict[str, str | None]] = {}
+    others = metadata.packages_distributions()
     for requirement in metadata.requires(_DISTRIBUTION) or ():
         match = _REQUIREMENT.match(requirement)
         if match and match[2] not in _OWN:
-            found.setdefault(match[2], {})[match[1]] = _version(match[1])
+            # Another may bring the same module, as tensorflow-cpu does.
+            versions = map(_version, (match[1], *others.get(match[1], ())))
+            found.setdefault(match[2], {})[match[1]] = next(filter(None, versions), None)
     return found
 
 
 def _version(package: str) -> str | None:
-    """Return its version, or that of another that brings the same module, as tensorflow-cpu."""
-    with suppress(metadata.PackageNotFoundError):
+    try:
         return metadata.version(package)
-    for other in metadata.packages_distributions().get(package, ()):
-        with suppress(metadata.PackageNotFoundError):
-            return metadata.version(other)
-    return None
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def _extra_text(name: str, packages: dict[str, str | None]) -> str:
