@@ -201,6 +201,24 @@ def test_a_step_back_of_a_run_gives_the_optimizer_no_sums(tmp_path):
     assert sizes[1:] == [0, 1, 1] * 3  # the first step counts the work, on a copy
 
 
+def test_after_a_step_back_of_a_run_an_estimator_without_a_state_goes_on():
+    calls = []
+
+    class Counting:
+        count = 0
+
+        def __call__(self, engine, images, labels, step):
+            self.count += 1
+            calls.append(self.count)
+            return {layer: np.full(engine.weights(layer).shape, 9.0) for layer in engine.layers}
+
+    model, given = residual_network(), data(12)
+    own = trainer(estimator=Counting(), keep_best=True, layers="head", learning_rate=40.0)
+    result = own.fit(model, given, held_out=data(40, 5), progress=False)
+    assert [epoch.get("taken_back", False) for epoch in result.epochs] == [True] * 3
+    assert calls[1:] == [*range(1, 10)]  # the first call counts the work, on a copy
+
+
 def test_the_optimizer_gets_the_cores_gradients():
     seen = {}
 

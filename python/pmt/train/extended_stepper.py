@@ -96,12 +96,15 @@ class ExtendedStepper(Stepper):
             raise ValueError(f"state of what takes none: {', '.join(rest)}")
         self._state = self._kept()
 
-    def go_on_from(self, earlier: Any) -> None:
+    def go_on_from(self, earlier: Any, *, momentum: bool = True) -> None:
         """Go on with the user's own objects themselves: some keep more than their state."""
         if not isinstance(self.estimator, _CoreEstimator):
             self.estimator = earlier.estimator
-        self.optimizer = earlier.optimizer
-        self._state = earlier.state()
+        if momentum:
+            self.optimizer = earlier.optimizer
+            self._state = earlier.state()
+        else:
+            self.load_state(earlier.state_without_momentum())
 
     def _with_state(self) -> list[tuple[str, Any]]:
         both = (("estimator", self.estimator), ("optimizer", self.optimizer))

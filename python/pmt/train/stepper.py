@@ -88,9 +88,9 @@ class Stepper(ABC):
         if state:
             raise ValueError(f"{', '.join(sorted(state))}: not a state of this trainer")
 
-    def go_on_from(self, earlier: Any) -> None:
+    def go_on_from(self, earlier: Any, *, momentum: bool = True) -> None:
         """Go on from an earlier stepper of the same class and process."""
-        self.load_state(earlier.state())
+        self.load_state(earlier.state() if momentum else earlier.state_without_momentum())
 
     def state_without_momentum(self) -> dict[str, Array]:
         """Return the state without momentum."""

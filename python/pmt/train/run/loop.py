@@ -238,11 +238,11 @@ class Run:
         self.stepper = self.trainer.stepper(self.model, len(self.data))
         self.first = self.step
 
-    def renew_stepper(self) -> None:
+    def renew_stepper(self, *, momentum: bool = True) -> None:
         """Let the stepper, in its state, go on from a model that was changed beside it."""
         earlier = self.stepper
         self._make_stepper()
-        self.stepper.go_on_from(earlier)
+        self.stepper.go_on_from(earlier, momentum=momentum)
 
     def _prepare(self) -> None:
         """Measure the original model, and prepare it."""
@@ -364,10 +364,8 @@ class Run:
 
     def _take_back(self) -> None:
         """Go back to the best state, and reset the optimizer."""
-        state = self.stepper.state_without_momentum()
         self.go_back()
-        self._make_stepper()
-        self.stepper.load_state(state)
+        self.renew_stepper(momentum=False)
 
     def go_back(self) -> None:
         """Give the model the parameters of the best state."""
