@@ -14,7 +14,7 @@ _DEFAULT, _TENFOLD = "cifar10c_default", "cifar10c_default_tenfold"
 _FILTERS, _FILTERS_BACKPROP = "cifar10c_filters", "cifar10c_filters_backprop"
 _BACKPROP, _PRINTED = "cifar10c_backprop", "cifar10c_paper_printed"
 _PAPER, _RATES = ("cifar10c_paper", "cifar10c_paper_seeds"), "cifar10c_paper_rates"
-_RELEASED = "cifar10c_released"
+_RELEASED = ("cifar10c_released", "cifar10c_released_seeds")
 _OTHER_COPY = "another copy of the network, other test images"
 
 
@@ -164,7 +164,7 @@ STUDY = grid_study(
     "Table 7",
     "CIFAR-10-C: accuracy on twelve corruptions of severity 5",
     (
-        *(_DEFAULT, _BACKPROP, *_PAPER, _PRINTED, _RATES, _RELEASED, _TENFOLD),
+        *(_DEFAULT, _BACKPROP, *_PAPER, _PRINTED, _RATES, *_RELEASED, _TENFOLD),
         *(_FILTERS, _FILTERS_BACKPROP),
     ),
     _compare,
