@@ -391,6 +391,25 @@ TEST_CASE("a learner learns the same from C") {
   CHECK(pmt_learner_confirm(learner) == static_cast<int>(Code::learner_call));
 }
 
+TEST_CASE("a learner in C refuses what is null, without a write") {
+  const World world(40);
+  pmt_learner_setup setup = {}, without_image = {};
+  setup.image = world.model.image().data();
+  setup.image_bytes = without_image.image_bytes = world.model.image().size();
+  AlignedBytes object(pmt_learner_bytes() + 8), memory(100000);
+  for (const auto& [at, of] : std::vector<std::pair<uint8_t*, const pmt_learner_setup*>>{
+           {nullptr, &setup}, {object.data() + 4, &setup}, {object.data(), nullptr}, {object.data(), &without_image}}) {
+    int status = 0;
+    CHECK(pmt_learner_open(at, of, memory.data(), memory.size(), &status) == nullptr);
+    CHECK(std::string(pmt_message(status)) == "a null object, set-up or image, or an object not aligned to 8 bytes");
+  }
+  CHECK(pmt_learner_needed(nullptr) == 0);
+  CHECK(pmt_learner_external_needed(nullptr) == 0);
+  int status = 0;
+  REQUIRE(pmt_learner_open(object.data(), &setup, nullptr, memory.size(), &status) != nullptr);
+  CHECK(status == static_cast<int>(Code::arena_too_small));
+}
+
 TEST_CASE("cancelling and failing leave the state in force as it was") {
   const World world(40);
   for (const bool keeps : {false, true}) {

@@ -56,7 +56,8 @@
   X(learner_full, "there is no room for another sample")                                                        \
   X(frame_store, "the frame store failed, or a frame in it has changed")                                        \
   X(state_storage, "the storage of states failed")                                                              \
-  X(state_size, "a state of this model does not fit a slot of the storage")
+  X(state_size, "a state of this model does not fit a slot of the storage")                                     \
+  X(learner_object, "a null object, set-up or image, or an object not aligned to 8 bytes")
 
 namespace pmt {
 

@@ -46,11 +46,18 @@ struct pmt_learner {
   StateStorage storage = {};
 };
 
+static_assert(alignof(pmt_learner) <= 8);
+
 size_t pmt_learner_bytes() { return sizeof(pmt_learner); }
 
 size_t pmt_learner_table_bytes(const pmt_learner_setup* setup) { return Learner::table_bytes(core_setup(*setup)); }
 
 pmt_learner* pmt_learner_open(void* object, const pmt_learner_setup* setup, void* memory, size_t bytes, int* status) {
+  const bool is_aligned = reinterpret_cast<uintptr_t>(object) % alignof(pmt_learner) == 0;
+  if (object == nullptr || !is_aligned || setup == nullptr || setup->image == nullptr) {
+    *status = code_of({Code::learner_object});
+    return nullptr;
+  }
   // In the application's own memory: nothing is allocated.
   auto* self = new (object) pmt_learner();  // NOLINT(cppcoreguidelines-owning-memory)
   LearnerSetup core = core_setup(*setup);
@@ -59,13 +66,17 @@ pmt_learner* pmt_learner_open(void* object, const pmt_learner_setup* setup, void
     self->storage = {of.context, of.slot_bytes, of.read, of.write, of.erase};
     core.storage = &self->storage;
   }
-  *status = code_of(self->learner.open(core, memory, bytes));
+  *status = code_of(self->learner.open(core, memory, memory == nullptr ? 0 : bytes));
   return self;
 }
 
-size_t pmt_learner_needed(const pmt_learner* learner) { return learner->learner.need().needed(); }
+size_t pmt_learner_needed(const pmt_learner* learner) {
+  return learner == nullptr ? 0 : learner->learner.need().needed();
+}
 
-size_t pmt_learner_external_needed(const pmt_learner* learner) { return learner->learner.need().external; }
+size_t pmt_learner_external_needed(const pmt_learner* learner) {
+  return learner == nullptr ? 0 : learner->learner.need().external;
+}
 
 uint8_t* pmt_learner_sensor_frame(pmt_learner* learner) { return learner->learner.sensor_frame(); }
 

@@ -69,12 +69,14 @@ typedef struct {
   int32_t correct, count;
 } pmt_score;
 
-/* A learner stands in memory of the application, of this size, aligned for a pointer. */
+/* A learner stands in memory of the application, of this size, aligned to 8 bytes. */
 size_t pmt_learner_bytes(void);
-/* `memory` is 16-byte aligned. Returns the learner, which is where `object` is, and its status. */
+/* `memory` is 16-byte aligned; null counts as 0 bytes. Returns the learner, which is where `object` is, and its status;
+   null where `object`, `setup` or its image is null, or `object` is not aligned. The other calls take no such null. */
 pmt_learner* pmt_learner_open(void* object, const pmt_learner_setup* setup, void* memory, size_t bytes, int* status);
 /* Bytes with which open() knows what the memory must have, also where it says that it is too small. */
 size_t pmt_learner_table_bytes(const pmt_learner_setup* setup);
+/* Both are 0 for a learner that is null. */
 size_t pmt_learner_needed(const pmt_learner* learner);
 size_t pmt_learner_external_needed(const pmt_learner* learner);
 
