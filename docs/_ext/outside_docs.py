@@ -10,7 +10,11 @@ from sphinx.application import Sphinx
 
 ROOT = Path(__file__).parents[2]
 # Folders of the repository, and where the site has them.
-OUTSIDE = {"notebooks": "notebooks", "lab/pages": "lab"}
+OUTSIDE = {
+    "notebooks": "notebooks",
+    "notebooks/pictures": "notebooks/pictures",
+    "lab/pages": "lab",
+}
 SUFFIXES = (".ipynb", ".md", ".png")
 
 
@@ -26,7 +30,7 @@ def copy_pages(app: Sphinx) -> None:
         folder.mkdir(exist_ok=True)
         originals = {p.name: p for p in (ROOT / source).iterdir() if p.suffix in SUFFIXES}
         for copy in folder.iterdir():
-            if copy.name not in originals:
+            if copy.name not in originals and copy.is_file():
                 copy.unlink()
         for name, path in originals.items():
             copy = folder / name

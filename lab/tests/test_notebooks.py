@@ -21,7 +21,7 @@ tomllib = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
-MOST_BYTES = 176 * 1024
+MOST_BYTES = 24 * 1024
 MOST_BYTES_OF_A_PICTURE = 44 * 1024
 # Cells with this tag show times, counts of a compiler, or what a machine may lack.
 VARIES = "varies"
@@ -38,12 +38,21 @@ every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: pat
 
 
 @pytest.fixture
-def runner(monkeypatch):
+def scripts(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "lab" / "scripts"))
-    import run_notebooks
+    yield
+    for name in ("run_notebooks", "notebook_pictures"):
+        sys.modules.pop(name, None)
 
-    yield run_notebooks
-    sys.modules.pop("run_notebooks", None)
+
+@pytest.fixture
+def runner(scripts):
+    return importlib.import_module("run_notebooks")
+
+
+@pytest.fixture
+def pictures(scripts):
+    return importlib.import_module("notebook_pictures")
 
 
 def committed(path: Path) -> nbformat.NotebookNode:
@@ -56,11 +65,6 @@ def code_of(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
 
 def outputs(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
     return [output for cell in notebook.cells for output in cell.get("outputs", ())]
-
-
-def pictures(notebook: nbformat.NotebookNode) -> list[str]:
-    shown = [output.get("data", {}) for output in outputs(notebook)]
-    return [data["image/png"] for data in shown if "image/png" in data]
 
 
 def steady(cells: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
@@ -101,16 +105,21 @@ def test_notebook_is_committed_as_the_script_writes_it(path):
 
 
 @every_notebook
-def test_notebook_is_committed_with_light_pictures_and_without_errors(path):
-    notebook = committed(path)
-    assert {output.output_type for output in outputs(notebook)} <= {
+def test_notebook_is_committed_without_errors_and_with_links_to_light_pictures(path):
+    shown = outputs(committed(path))
+    assert {output.output_type for output in shown} <= {
         "stream",
         "display_data",
         "execute_result",
     }
-    assert [output.text for output in outputs(notebook) if output.get("name") == "stderr"] == []
-    images = [base64.b64decode(picture) for picture in pictures(notebook)]
-    assert images
+    assert [output.text for output in shown if output.get("name") == "stderr"] == []
+    kinds = {kind for output in shown for kind in output.get("data", ())}
+    assert kinds <= {"text/plain", "text/markdown", "text/html"}
+    links = [o.data["text/markdown"] for o in shown if "text/markdown" in o.get("data", ())]
+    names = [f"pictures/{path.stem}-{count}.png" for count in range(1, len(links) + 1)]
+    assert links == [f"![Figure {n}]({name})" for n, name in enumerate(names, start=1)]
+    assert {*names} == {f"pictures/{p.name}" for p in FOLDER.glob(f"pictures/{path.stem}-*")} != {}
+    images = [(FOLDER / name).read_bytes() for name in names]
     assert all(image.startswith(b"\x89PNG") for image in images)
     assert max(map(len, images)) <= MOST_BYTES_OF_A_PICTURE
     assert path.stat().st_size <= MOST_BYTES
@@ -162,21 +171,21 @@ def test_results_that_are_shown_are_those_that_are_versioned(path):
 
 
 @every_notebook
-def test_notebook_runs_and_shows_what_was_committed(path, runner, tmp_path):
+def test_notebook_runs_and_shows_what_was_committed(path, runner, pictures, tmp_path):
     """After a change of what is shown: make notebooks."""
     if "torch]" in path.read_text():
         pytest.importorskip("torch")
-    ran, known = runner.run(path, tmp_path), committed(path)
+    ran, known = runner.run(path, tmp_path), pictures.read(path)
     assert texts(ran) == texts(known)
-    drawn, old = ([*runner.pictures(steady(one.cells))] for one in (ran, known))
+    drawn, old = ([*pictures.pictures(steady(one.cells))] for one in (ran, known))
     apart = [
-        runner.difference(one[runner.PNG], other[runner.PNG])
+        pictures.difference(one[pictures.PNG], other[pictures.PNG])
         for one, other in zip(drawn, old, strict=True)
     ]
-    assert [one for one in apart if one > runner.TOLERANCE] == []
+    assert [one for one in apart if one > pictures.TOLERANCE] == []
 
 
-def drawing(runner: Any, heights: list[float]) -> list[nbformat.NotebookNode]:
+def drawing(pictures: Any, heights: list[float]) -> list[nbformat.NotebookNode]:
     """Return a notebook's cell with the picture of a line."""
     pyplot = pytest.importorskip("matplotlib.pyplot")
     figure, ax = pyplot.subplots(figsize=(6, 4))
@@ -184,38 +193,55 @@ def drawing(runner: Any, heights: list[float]) -> list[nbformat.NotebookNode]:
     file = io.BytesIO()
     figure.savefig(file, format="png")
     pyplot.close(figure)
-    data = {runner.PNG: base64.b64encode(file.getvalue()).decode()}
+    data = {pictures.PNG: base64.b64encode(file.getvalue()).decode()}
     output = nbformat.v4.new_output("display_data", data=data)
     cells = [nbformat.v4.new_code_cell("draw()", outputs=[output])]
-    runner.lighten(cells)
+    pictures.lighten(cells)
     return cells
 
 
-def test_a_picture_keeps_its_bytes_until_it_shows_something_else(runner):
-    old = drawing(runner, [1, 2, 3])
-    (picture,) = runner.pictures(old)
-    before = picture[runner.PNG]
+def test_a_picture_keeps_its_bytes_until_it_shows_something_else(pictures):
+    old = drawing(pictures, [1, 2, 3])
+    (picture,) = pictures.pictures(old)
+    before = picture[pictures.PNG]
     edge = Image.open(io.BytesIO(base64.b64decode(before))).convert("RGB")
     edge.putpixel((300, 200), (250, 250, 250))
     file = io.BytesIO()
     edge.save(file, "PNG")
 
-    same = drawing(runner, [1, 2, 3])
-    (picture,) = runner.pictures(same)
-    picture[runner.PNG] = base64.b64encode(file.getvalue()).decode()
-    runner.keep_pictures(same, old)
-    assert picture[runner.PNG] == before
+    same = drawing(pictures, [1, 2, 3])
+    (picture,) = pictures.pictures(same)
+    picture[pictures.PNG] = base64.b64encode(file.getvalue()).decode()
+    pictures.keep_pictures(same, old)
+    assert picture[pictures.PNG] == before
 
-    other = drawing(runner, [1, 2.03, 3])
-    (picture,) = runner.pictures(other)
-    drawn = picture[runner.PNG]
-    assert runner.difference(drawn, before) > runner.TOLERANCE
-    runner.keep_pictures(other, old)
-    assert picture[runner.PNG] == drawn
+    other = drawing(pictures, [1, 2.03, 3])
+    (picture,) = pictures.pictures(other)
+    drawn = picture[pictures.PNG]
+    assert pictures.difference(drawn, before) > pictures.TOLERANCE
+    pictures.keep_pictures(other, old)
+    assert picture[pictures.PNG] == drawn
 
 
-def test_stored_renews_results_alone_and_refuses_cells_that_were_not_run_in_order(runner, tmp_path):
-    path, known = tmp_path / "08_new_classes.ipynb", committed(FOLDER / "08_new_classes.ipynb")
+def test_pictures_stand_beside_the_notebook_and_are_its_own(pictures, tmp_path):
+    path, folder = tmp_path / "plots.ipynb", tmp_path / "pictures"
+    folder.mkdir()
+    (folder / "plots-3.png").write_bytes(b"of an earlier version")
+    (folder / "other-3.png").write_bytes(b"of another notebook")
+    cells = [cell for heights in ([1, 2], [2, 1]) for cell in drawing(pictures, heights)]
+    before = [data[pictures.PNG] for data in pictures.pictures(cells)]
+    pictures.write(nbformat.v4.new_notebook(cells=cells), path)
+    assert {p.name for p in folder.iterdir()} == {"plots-1.png", "plots-2.png", "other-3.png"}
+    (output,) = committed(path).cells[1].outputs
+    assert output.data == {"text/markdown": "![Figure 2](pictures/plots-2.png)"}
+    again = pictures.read(path)
+    assert [data[pictures.PNG] for data in pictures.pictures(again.cells)] == before
+
+
+def test_stored_renews_results_alone_and_refuses_cells_that_were_not_run_in_order(
+    runner, pictures, tmp_path
+):
+    path, known = tmp_path / "08_new_classes.ipynb", pictures.read(FOLDER / "08_new_classes.ipynb")
     changed = deepcopy(known)
     changed.cells[0].source = "# Classes"
     for cell in code_of(changed):
@@ -224,7 +250,7 @@ def test_stored_renews_results_alone_and_refuses_cells_that_were_not_run_in_orde
     nbformat.write(changed, path)
     renewed = runner.run_stored(path, tmp_path)
     assert renewed.cells[0] == changed.cells[0]
-    runner.keep_pictures(renewed.cells, known.cells)
+    pictures.keep_pictures(renewed.cells, known.cells)
     assert renewed.cells[1:] == known.cells[1:]
     changed.cells[4].execution_count = 17
     nbformat.write(changed, path)

@@ -22,7 +22,8 @@ _FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # Times: a column at the end of a line, behind a speed in the table of `pmt corrupt`; and numbers
 # with their unit.
 _VARIES = re.compile(
-    r"^(\w+) +[\d,]+ +\d+\.\d$| +\d+\.\d$|\b[\d,.]+ (?:ms|s|min|h)\b", re.MULTILINE
+    r"^(\w+) +[\d,]+ +\d+\.\d$| +\d+\.\d$|\b[\d,.]+ (?:ms|s|min|h)\b(?: \d\d (?:s|min)\b)?",
+    re.MULTILINE,
 )
 # Flash that is linked, which is the compiler's: the fifth figure of a method that fits.
 _LINKED = re.compile(r"^(\w+(?: +[\d,]+\.\d){4}) +[\d,]+\.\d(?=  fits)", re.MULTILINE)
