@@ -11,9 +11,9 @@ namespace {
 
 std::string describe(const Status& status) {
   std::string text = message(status.code);
-  if (status.op < 0) return text;
-  if (status.code == Code::option_value) return text + " (" + option_name(status.op) + ")";
-  return text + " (index " + std::to_string(status.op) + ")";
+  if (status.index() < 0) return text;
+  if (status.code == Code::option_value) return text + " (" + option_name(status.index()) + ")";
+  return text + " (index " + std::to_string(status.index()) + ")";
 }
 
 // A step that Ctrl-C stopped has the interrupt pending already; every other status is a bad value. A file gives an

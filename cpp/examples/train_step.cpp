@@ -40,7 +40,7 @@ Memory read_file(const char* path) {
 void check(const pmt::Status& status) {
   if (status.ok()) return;
   std::fprintf(stderr, "error %d, see core/base/status.hpp; op or option %d\n", static_cast<int>(status.code),
-               status.op);
+               status.index());
   std::exit(1);
 }
 

@@ -364,14 +364,14 @@ TEST_CASE("the parameters stay as they were where solving ends early") {
     OpenSolver open(c.setup(8));
     const Status status = open.solver.solve(1.0f);
     CHECK(status.code == Code::sample_unreadable);
-    CHECK(status.op == 41);
+    CHECK(status.index() == 41);
   }
   SUBCASE("a label is no class") {
     c.labels[13] = 4;
     OpenSolver open(c.setup(8));
     const Status status = open.solver.choose_strength(&strength);
     CHECK(status.code == Code::label_range);
-    CHECK(status.op == 13);
+    CHECK(status.index() == 13);
   }
   CHECK(parameters(c) == before);
 }

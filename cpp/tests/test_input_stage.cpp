@@ -155,7 +155,7 @@ TEST_CASE("a stage out of its bounds is refused by its filter") {
                                   {static_cast<FilterKind>(6), 3, NoiseModel::constant, 0}}) {
     const Status found = status({4, 4}, 3, {good, bad});
     CHECK(found.code == Code::input_stage);
-    CHECK(found.op == 1);
+    CHECK(found.index() == 1);
   }
 }
 

@@ -146,7 +146,7 @@ TEST_CASE("damage to a tensor names the tensor") {
   const auto check = [](size_t field, uint32_t word, Code code) {
     const Status status = open_with(tensor_at(1, field), word);
     CHECK(status.code == code);
-    CHECK(status.op == 1);
+    CHECK(status.index() == 1);
   };
   check(offsetof(TensorRecord, height), 0, Code::tensor_shape);
   check(offsetof(TensorRecord, width), 0xFFFFFFFFu, Code::tensor_shape);
@@ -164,7 +164,7 @@ TEST_CASE("damage to an op names the op") {
     CAPTURE(field);
     const Status status = open_with(op_at(op, field), word);
     CHECK(status.code == code);
-    CHECK(status.op == static_cast<int32_t>(op));
+    CHECK(status.index() == static_cast<int32_t>(op));
   };
   check(0, offsetof(OpRecord, kind), 0, Code::op_kind);
   check(0, offsetof(OpRecord, kind), 11, Code::op_kind);
@@ -188,7 +188,7 @@ TEST_CASE("a weight scale outside its bounds names the op") {
        {0.0f, -1.0f, 1e-31f, 2e6f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
     const Status status = open_with(data_at(2, offsetof(OpRecord, scale_offset)) + 8, bits_of(scale));
     CHECK(status.code == Code::op_quantization);
-    CHECK(status.op == 2);
+    CHECK(status.index() == 2);
   }
   CHECK(open_with(data_at(2, offsetof(OpRecord, scale_offset)) + 8, bits_of(3.9e-9f)).ok());
 }
@@ -204,7 +204,7 @@ TEST_CASE("arrays that share bytes are refused: training writes to them") {
   const uint32_t bias = offset_of(0, offsetof(OpRecord, bias_offset));
   CHECK(open_with(op_at(0, offsetof(OpRecord, scale_offset)), bias).code == Code::op_data);
   CHECK(open_with(op_at(2, offsetof(OpRecord, bias_offset)), bias).code == Code::op_data);
-  CHECK(open_with(op_at(2, offsetof(OpRecord, weight_offset)), bias).op == 2);
+  CHECK(open_with(op_at(2, offsetof(OpRecord, weight_offset)), bias).index() == 2);
 }
 
 TEST_CASE("arrays off their alignment are refused, though their bytes are free") {
@@ -237,7 +237,7 @@ TEST_CASE("tensors too large for a plan are refused") {
   builder.add_op(plain_op(OpKind::reshape, 0, 1));
   const Status status = status_of(builder.build());
   CHECK(status.code == Code::tensor_shape);
-  CHECK(status.op == 1);
+  CHECK(status.index() == 1);
 }
 
 TEST_CASE("a pool that rescales is refused") {

@@ -79,7 +79,7 @@ bool Session::fail(const char* what, const char* why, int32_t op) {
   return false;
 }
 
-bool Session::fail(const char* what, const Status& status) { return fail(what, message(status.code), status.op); }
+bool Session::fail(const char* what, const Status& status) { return fail(what, message(status.code), status.index()); }
 
 bool Session::open(const ModelImage& image, const board::Memory& arena) {
   if (!open_card(image) || !open_trainer(arena) || !read_surprisal()) return false;
