@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from pmt._core import __version__
     from pmt._util.native_files import get_cmake_dir, get_include
     from pmt.firmware.export import export, export_learner
-    from pmt.model import Confusion, Evaluation, ImageScores, Model
+    from pmt.model import Confusion, Evaluation, ImageScores, Model, predict
     from pmt.model.loading import list_models, load
     from pmt.net.input_stage import Filter, InputStage
     from pmt.protocol.comparison import Comparison, compare
-    from pmt.quantization import from_keras, from_torch, quantize_model
-    from pmt.train.choose import select_block
+    from pmt.quantization import from_keras, from_torch, quantize
+    from pmt.train.choose import select
     from pmt.train.costs.work import Cost
     from pmt.train.engine import Engine
     from pmt.train.learner import Learner
@@ -52,12 +52,12 @@ else:
             "pmt._core": ["__version__"],
             "pmt._util.native_files": ["get_cmake_dir", "get_include"],
             "pmt.firmware.export": ["export", "export_learner"],
-            "pmt.model": ["Confusion", "Evaluation", "ImageScores", "Model"],
+            "pmt.model": ["Confusion", "Evaluation", "ImageScores", "Model", "predict"],
             "pmt.model.loading": ["list_models", "load"],
             "pmt.net.input_stage": ["Filter", "InputStage"],
             "pmt.protocol.comparison": ["Comparison", "compare"],
-            "pmt.quantization": ["from_keras", "from_torch", "quantize_model"],
-            "pmt.train.choose": ["select_block"],
+            "pmt.quantization": ["from_keras", "from_torch", "quantize"],
+            "pmt.train.choose": ["select"],
             "pmt.train.costs.work": ["Cost"],
             "pmt.train.engine": ["Engine"],
             "pmt.train.learner": ["Learner"],
@@ -104,11 +104,12 @@ __all__ = [
     "load",
     "methods",
     "plots",
+    "predict",
     "preset",
     "protocol",
     "quantization",
-    "quantize_model",
-    "select_block",
+    "quantize",
+    "select",
     "sheets",
     "sklearn",
     "statistics",

@@ -408,13 +408,17 @@ def test_a_damaged_model_is_named(model, data, capsys):
 
 
 def test_data_of_other_channels_or_classes_is_refused(model, tmp_path, capsys):
-    gray = Dataset(np.zeros((2, 8, 8, 1), np.uint8), np.array([0, 1]), ("a", "b"), "gray")
-    save_npz(gray, tmp_path / "gray.npz")
-    assert main(["eval", str(model), "--data", str(tmp_path / "gray.npz")]) == 2
+    pairs = Dataset(np.zeros((2, 8, 8, 2), np.uint8), np.array([0, 1]), ("a", "b"), "pairs")
+    save_npz(pairs, tmp_path / "pairs.npz")
+    assert main(["eval", str(model), "--data", str(tmp_path / "pairs.npz")]) == 2
     assert capsys.readouterr().err == (
-        f"pmt: error: {tmp_path / 'gray.npz'}: images have 1 channel, the model takes 3; convert "
-        "the images or use another model\n"
+        f"pmt: error: {tmp_path / 'pairs.npz'}: images have 2 channels, the model takes 3; convert "
+        "them, or use another model\n"
     )
+    gray = Dataset(np.zeros((2, 8, 8, 1), np.uint8), np.array([0, 1]), tuple("abcd"), "gray")
+    save_npz(gray, tmp_path / "gray.npz")
+    assert main(["eval", str(model), "--data", str(tmp_path / "gray.npz")]) == 0
+    capsys.readouterr()
     many = Dataset(np.zeros((2, 8, 8, 3), np.uint8), np.array([0, 4]), tuple("abcde"), "many")
     save_npz(many, tmp_path / "many.npz")
     assert main(["eval", str(model), "--data", str(tmp_path / "many.npz")]) == 2

@@ -9,7 +9,7 @@ from networks import residual_network
 
 import pmt
 from pmt.cli import main
-from pmt.model import predict_files
+from pmt.model import predict
 from pmt.protocol import DataSource, evaluate_model
 
 
@@ -95,7 +95,7 @@ def test_the_table_lists_several_classes(pictures, capsys):
 
 def test_predict_is_one_function(pictures, capsys):
     assert main(["predict", "fashion_mnist_dscnn", *pictures, "--top", "2", "--json", "-"]) == 0
-    found = predict_files(pmt.load("fashion_mnist_dscnn"), pictures, top=2, threads=1)
+    found = predict(pmt.load("fashion_mnist_dscnn"), pictures, top=2, threads=1)
     assert json.loads(capsys.readouterr().out) == found.to_json()
 
 

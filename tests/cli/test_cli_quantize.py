@@ -11,7 +11,7 @@ from float_networks import mobile_network, random_images
 import pmt
 from pmt.cli import main
 from pmt.datasets import Dataset, save_npz
-from pmt.quantization import float_logits, quantize_model
+from pmt.quantization import float_logits, quantize
 
 NAMES = ("ant", "bee", "cat", "dog")
 
@@ -270,7 +270,7 @@ def test_one_call_gives_the_same_model_and_figures(tmp_path, reader, capsys):
     data = write_images(tmp_path, reader.graph)
     assert run(tmp_path, data, "--limit", "32", "--eval", data, "--json", "-") == 0
     expected = json.loads(capsys.readouterr().out)
-    result = quantize_model("net.onnx", data, limit=32, eval=data)
+    result = quantize("net.onnx", data, limit=32, eval=data)
     path = tmp_path / "net.pmt"
     assert json.loads(json.dumps({"path": str(path), **result.to_json()})) == expected
     assert result.model.image() == path.read_bytes()
@@ -279,4 +279,4 @@ def test_one_call_gives_the_same_model_and_figures(tmp_path, reader, capsys):
 def test_one_call_names_options_as_python_does(tmp_path, reader):
     data = write_images(tmp_path, reader.graph)
     with pytest.raises(ValueError, match=r"^class_names gives 2 names for the 4 logits"):
-        quantize_model("net.onnx", data, class_names=("ant", "bee"))
+        quantize("net.onnx", data, class_names=("ant", "bee"))

@@ -403,13 +403,15 @@ def test_a_stream_to_an_input_stage_takes_pixels(model, tmp_path):
 
 def test_the_programs_of_the_guide_compile(project, tmp_path):
     guide = (ROOT / "docs" / "guides" / "learner.md").read_text(encoding="utf-8")
-    programs = dict(re.findall(r"```(c|cpp)\n(.*?)```", guide, re.DOTALL))
-    assert len(programs["c"].splitlines()) <= 40
+    programs = re.findall(r"```(c|cpp)\n(.*?)```", guide, re.DOTALL)
+    assert [language for language, _ in programs] == ["c", "cpp", "cpp"]
+    assert max(len(program.splitlines()) for _, program in programs) <= 40
     languages = {"c": ("gcc", "-std=c11"), "cpp": ("g++", "-std=c++17")}
     flags = ("-O2", "-Wall", "-Wextra", "-Werror")
-    for language, (compiler, standard) in languages.items():
+    for language, program in programs:
+        compiler, standard = languages[language]
         source = tmp_path / f"program.{language}"
-        source.write_text(programs[language])
+        source.write_text(program)
         succeed(
             *(COMPILER.replace("g++", compiler), standard, *flags, *CORTEX_M7, f"-I{project}"),
             *("-c", source, "-o", tmp_path / "program.o"),

@@ -9,7 +9,7 @@ from onnx_networks import Network, run
 
 from pmt.formats.onnx import float_importer as onnx_float
 from pmt.model import Model
-from pmt.quantization import FloatGraph, float_activations, quantize
+from pmt.quantization import FloatGraph, float_activations, quantize_graph
 
 Builder = Callable[[Network], str]
 
@@ -299,7 +299,7 @@ def test_a_feature_map_stays_one_through_quantization(tmp_path):
     hidden = net.add("Relu", [net.conv("x", 3, 6, pads=[1, 1, 1, 1])])
     path = net.save(tmp_path / "net.onnx", net.conv(hidden, 6, 5, strides=[2, 2]))
     images = np.random.default_rng(1).integers(0, 256, (50, 8, 8, 3)).astype(np.uint8)
-    model = Model.from_graph(quantize(onnx_float.read(path), images))
+    model = Model.from_graph(quantize_graph(onnx_float.read(path), images))
     assert model.output_text == "3x3x5 features"
     expected = run(path, (images / np.float32(255)).transpose(0, 3, 1, 2)).transpose(0, 2, 3, 1)
     found = model.outputs(images)

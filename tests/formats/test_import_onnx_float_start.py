@@ -10,7 +10,7 @@ from onnx_networks import Network, onnx, quantized_statically, run
 
 import pmt
 from pmt.formats.onnx import float_importer
-from pmt.quantization import quantize
+from pmt.quantization import quantize_graph
 
 Start = Callable[[Network, str], str]
 SHAPE = (1, 1, 8, 8)
@@ -131,7 +131,7 @@ def test_what_does_not_is_refused_and_the_remedies_hold(start, message, tmp_path
         pmt.load(path, input_mean=0, input_std=255)
 
     float_graph = float_importer.read(source, input_mean=0.0, input_std=255.0)
-    ready = pmt.Model.from_graph(quantize(float_graph, noise()))
+    ready = pmt.Model.from_graph(quantize_graph(float_graph, noise()))
     expected = run(source, real(noise())).reshape(20, -1)
     assert np.mean(ready.logits(noise()).argmax(1) == expected.argmax(1)) >= 0.9
 

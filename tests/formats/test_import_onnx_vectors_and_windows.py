@@ -11,7 +11,7 @@ from onnx_networks import Network, quantized_statically, run
 import pmt
 from pmt.formats.onnx import float_importer
 from pmt.quantization import float_activations
-from pmt.quantization.quantized_model import quantize_model
+from pmt.quantization.quantized_model import quantize
 
 Builder = Callable[[Network], str]
 
@@ -168,7 +168,7 @@ def test_they_are_quantized_and_classify_alike(name, tmp_path):
     labels = np.arange(len(inputs)) % 3
     data = pmt.datasets.Dataset.from_arrays(stored(inputs, order, shape), labels)
     pmt.datasets.save_npz(data, tmp_path / "inputs.npz")
-    model = quantize_model(str(path), calibrate=str(tmp_path / "inputs.npz")).model
+    model = quantize(str(path), calibrate=str(tmp_path / "inputs.npz")).model
     expected = run(path, inputs).reshape(len(inputs), -1)
     found = model.core.logits(model.prepare(data.images)).reshape(expected.shape)
     assert np.mean(found.argmax(1) == expected.argmax(1)) >= 0.95

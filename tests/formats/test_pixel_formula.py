@@ -16,7 +16,7 @@ from pmt.errors import OptionWarning
 from pmt.formats.onnx import float_importer
 from pmt.net.graph import Graph, Op, Tensor
 from pmt.net.pixels import PixelFormula, pixel_formula
-from pmt.quantization import quantize
+from pmt.quantization import quantize_graph
 
 EVERY_PIXEL = np.arange(256, dtype=np.uint8).reshape(1, 16, 16, 1)
 IMAGENET = PixelFormula((123.675, 116.28, 103.53), (58.395, 57.12, 57.375))
@@ -198,7 +198,7 @@ def test_quantization_keeps_all_pixels(tmp_path):
     net = Network()
     path = net.save(tmp_path / "net.onnx", net.head(net.conv("x", 1, 2), 392), (1, 1, 16, 16))
     floating = float_importer.read(path, input_mean=127.5, input_std=127.5)
-    graph = quantize(floating, np.tile(EVERY_PIXEL, (8, 1, 1, 1)))
+    graph = quantize_graph(floating, np.tile(EVERY_PIXEL, (8, 1, 1, 1)))
     model = pmt.Model.from_graph(graph)
     assert model.prepare(EVERY_PIXEL).ravel().tolist() == list(range(-128, 128))
 
@@ -210,7 +210,7 @@ def test_normalization_of_float_inputs_in_the_graph_is_not_lost(tmp_path):
     path = net.save(tmp_path / "net.onnx", net.head(net.conv(x, 1, 4), 4 * 98), (1, 1, 16, 9))
     floating = replace(float_importer.read(path), input_mean=(), input_std=())
     windows = np.random.default_rng(0).normal(5, 10, (40, 16, 9, 1)).astype(np.float32)
-    model = pmt.Model.from_graph(quantize(floating, windows))
+    model = pmt.Model.from_graph(quantize_graph(floating, windows))
     expected = run(path, windows.transpose(0, 3, 1, 2))
     assert np.abs(model.logits(windows) - expected).max() < 0.03 * np.abs(expected).max()
 

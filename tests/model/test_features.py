@@ -12,10 +12,10 @@ from networks import every_op, labels, pixels, residual_network, smooth_network
 import pmt
 from pmt.cli import main
 from pmt.datasets import Dataset, save_npz, simulated_motion
-from pmt.model import predict_files
+from pmt.model import predict
 from pmt.net.graph import Graph, Op, Tensor
 from pmt.protocol import DataSource
-from pmt.quantization import FloatGraph, FloatOp, FloatTensor, quantize
+from pmt.quantization import FloatGraph, FloatOp, FloatTensor, quantize_graph
 from pmt.train.prepare import align
 from pmt.train.prepare.clean_statistics import (
     measure_statistics,
@@ -266,13 +266,13 @@ def test_a_float_network_without_pixels_is_quantized_by_its_inputs():
     tensors = [FloatTensor("input", 1, 1, 6), FloatTensor("logits", 1, 1, 1)]
     x = np.random.default_rng(0).uniform(-2, 4, (40, 1, 1, 6)).astype(np.float32)
     x[0, 0, 0, :2] = -2, 4
-    graph = quantize(FloatGraph(tensors, [head], 0, 1, (), ()), x)
+    graph = quantize_graph(FloatGraph(tensors, [head], 0, 1, (), ()), x)
     assert graph.tensors[0].scale == pytest.approx(6 / 255)
     model = pmt.Model.from_graph(graph)
     np.testing.assert_allclose(model.logits(x)[:, 0], x[:, 0, 0] @ weights[0], atol=0.04)
     message = r"^images are uint8 of shape \(8, 1, 1, 6\), but the network reads float32 images"
     with pytest.raises(ValueError, match=message):
-        quantize(FloatGraph(tensors, [head], 0, 1, (), ()), np.zeros((8, 1, 1, 6), np.uint8))
+        quantize_graph(FloatGraph(tensors, [head], 0, 1, (), ()), np.zeros((8, 1, 1, 6), np.uint8))
 
 
 def test_simulated_motion_is_the_same_every_time_and_drifts():
@@ -447,7 +447,7 @@ def test_whatever_needs_classes_refuses_features(layer, text):
         lambda: model.score_images(data),
         lambda: model.confusion(data),
         lambda: model.check_classes(data),
-        lambda: predict_files(model, ["photo.png"]),
+        lambda: predict(model, ["photo.png"]),
     ):
         with pytest.raises(ValueError, match=exact(message)):
             call()

@@ -10,7 +10,7 @@ from networks import pixels, residual_network
 import pmt
 from pmt.cli import main
 from pmt.datasets import Dataset
-from pmt.model.scores import predict_files, scores_of_logits
+from pmt.model.scores import predict, scores_of_logits
 
 
 def one_output() -> pmt.Model:
@@ -68,10 +68,10 @@ def test_it_predicts_labels_0_and_1(tmp_path):
     shares = model.predict_proba(images)
     np.testing.assert_allclose(shares[:, 1], 1 / (1 + np.exp(-logits)), rtol=1e-5)
     np.savez(tmp_path / "images.npz", images=images)
-    found = predict_files(model, [tmp_path / "images.npz"], top=2)
+    found = predict(model, [tmp_path / "images.npz"], top=2)
     assert found.labels[:, 0].tolist() == model.predict(images).tolist()
     assert {found.class_name(0), found.class_name(1)} == {"0", "1"}
-    named = predict_files(model, [tmp_path / "images.npz"], class_names=("no", "yes"))
+    named = predict(model, [tmp_path / "images.npz"], class_names=("no", "yes"))
     assert named.class_name(1) == "yes"
 
 

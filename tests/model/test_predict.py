@@ -11,7 +11,7 @@ from networks import labels, pixels, residual_network
 import pmt
 from pmt.datasets import Dataset
 from pmt.datasets.unlabeled import find_files
-from pmt.model import predict_files
+from pmt.model import predict
 from pmt.model.scores import most_probable, probabilities
 
 
@@ -113,7 +113,7 @@ def pictures(tmp_path):
 def test_files_are_predicted_in_their_order(tmp_path, pictures):
     model, seen = pictures
     places = ["photos", "some.npz", "last.png"]
-    found = predict_files(model, [tmp_path / place for place in places], top=2)
+    found = predict(model, [tmp_path / place for place in places], top=2)
     names = ["photos/a.png", "photos/b.png", "some.npz[0]", "some.npz[1]", "last.png"]
     assert found.files == [str(tmp_path / name) for name in names]
     np.testing.assert_array_equal(found.labels, model.predict(seen, top=2))
@@ -127,9 +127,9 @@ def test_files_are_predicted_in_their_order(tmp_path, pictures):
 def test_blocks_do_not_change_the_predictions(tmp_path, pictures, monkeypatch):
     model, _ = pictures
     places = [tmp_path / "photos", tmp_path / "some.npz"]
-    whole = predict_files(model, places)
+    whole = predict(model, places)
     monkeypatch.setattr("pmt.datasets.unlabeled.BLOCK", 1)
-    parts = predict_files(model, places)
+    parts = predict(model, places)
     assert parts.files == whole.files
     np.testing.assert_array_equal(parts.labels, whole.labels)
     np.testing.assert_array_equal(parts.probabilities, whole.probabilities)
@@ -140,14 +140,14 @@ def test_images_are_resized_to_the_input(tmp_path):
     big = np.random.default_rng(0).integers(0, 256, (20, 12, 3)).astype(np.uint8)
     save_png(tmp_path / "big.png", big)
     np.savez(tmp_path / "big.npz", images=big[None])
-    found = predict_files(model, [tmp_path / "big.png", tmp_path / "big.npz"])
+    found = predict(model, [tmp_path / "big.png", tmp_path / "big.npz"])
     assert found.probabilities[0, 0] == found.probabilities[1, 0]
 
 
 def test_given_names_replace_the_models(tmp_path, pictures):
     model, _ = pictures
     names = ("ant", "bee", "cat", "dog")
-    found = predict_files(model, [tmp_path / "last.png"], class_names=names)
+    found = predict(model, [tmp_path / "last.png"], class_names=names)
     name = found.class_name(int(found.labels[0, 0]))
     assert found.to_json()["predictions"][0]["classes"][0]["name"] == name
     assert name in names
@@ -179,10 +179,10 @@ def test_what_cannot_be_predicted_is_named(tmp_path, pictures):
     ]  # fmt: skip
     for network, places, message in cases:
         with pytest.raises((ValueError, FileNotFoundError)) as raised:
-            predict_files(network, [tmp_path / place for place in places])
+            predict(network, [tmp_path / place for place in places])
         assert str(raised.value) == message.format(tmp_path)
     with pytest.raises(ValueError, match=r"^the model has 4 classes, the data set or list gives 2"):
-        predict_files(model, [tmp_path / "last.png"], class_names=("ant", "bee"))
+        predict(model, [tmp_path / "last.png"], class_names=("ant", "bee"))
 
 
 def test_linked_folders_are_walked_once(tmp_path):

@@ -223,10 +223,10 @@ def test_a_model_of_a_wrong_kind(model, message):
         lambda: pmt.statistics(model, PIXELS),
         lambda: pmt.align(model, PIXELS),
         lambda: pmt.choose_input_stage(model, PIXELS),
-        lambda: pmt.select_block(model, source),
+        lambda: pmt.train.choose.select_block(model, source),
         lambda: pmt.Learner(model),
         lambda: pmt.Engine(model),
-        lambda: pmt.model.predict_files(model, ["photos"]),
+        lambda: pmt.predict(model, ["photos"]),
     ):
         with pytest.raises(TypeError) as caught:
             call()
@@ -306,7 +306,7 @@ def test_a_layer_that_is_no_name_and_a_phase_without_options():
 def test_a_data_set_is_no_data_source():
     model = residual_network()
     for call in (
-        pmt.select_block,
+        pmt.train.choose.select_block,
         pmt.train.prepare.align_model,
         pmt.train.prepare.store_statistics,
     ):
@@ -314,7 +314,7 @@ def test_a_data_set_is_no_data_source():
             call(model, DATA)  # type: ignore[operator]
         assert str(caught.value) == (
             "data is Dataset: must be a pmt.protocol.DataSource, which names files; "
-            "pmt.train.choose.select takes data sets, pmt.statistics and pmt.align take arrays"
+            "pmt.select takes data sets, pmt.statistics and pmt.align take arrays"
         )
 
 
@@ -322,7 +322,7 @@ def test_files_to_predict_are_a_sequence():
     with pytest.raises(
         TypeError, match=r"^files='a.png' must be a sequence of paths; give \[path\]$"
     ):
-        pmt.model.predict_files(residual_network(), "a.png")
+        pmt.predict(residual_network(), "a.png")
 
 
 def test_a_data_set_and_its_file_change_places():
@@ -433,7 +433,7 @@ FLOAT_GRAPH = "a pmt.quantization.FloatGraph; pmt.quantization.dequantize(graph)
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: quantization.quantize(None, PIXELS),
+        (lambda: quantization.quantize_graph(None, PIXELS),
          f"float_graph is None: must be {FLOAT_GRAPH}"),
         (lambda: quantization.equalize(GRAPH, PIXELS), f"graph is Graph: must be {FLOAT_GRAPH}"),
         (lambda: quantization.activation_ranges(None, PIXELS),
@@ -443,11 +443,11 @@ FLOAT_GRAPH = "a pmt.quantization.FloatGraph; pmt.quantization.dequantize(graph)
          "images is None: must be an array of images (N, H, W, C)"),
         (lambda: quantization.dequantize(None),
          "graph is None: must be a pmt.net.graph.Graph; model.to_graph() returns one"),
-        (lambda: quantization.quantize(quantization.dequantize(GRAPH), PIXELS, equalize="x"),
+        (lambda: quantization.quantize_graph(quantization.dequantize(GRAPH), PIXELS, equalize="x"),
          "equalize='x' must be True or False"),
         (lambda: quantization.format_noise(None),
          "report is None: must be what signal_to_noise() returns"),
-        (lambda: pmt.quantize_model(None, "bundled"),
+        (lambda: pmt.quantize(None, "bundled"),
          "model is None: must be the path of an .onnx file"),
         (lambda: pmt.model.convert("cifar10_small", 3), "out is 3: must be text or a path"),
         (lambda: pmt.compare(residual_network(), DATA, residual_network()),
@@ -480,7 +480,7 @@ FLOAT_GRAPH = "a pmt.quantization.FloatGraph; pmt.quantization.dequantize(graph)
          "profiles is None: must be a list of what "
          "pmt.profiling.profile.profile_method(model, method) returns"),
         (lambda: pmt.plots.plot_selection(None),
-         "selection is None: must be what pmt.train.choose.select() returns"),
+         "selection is None: must be what pmt.select() returns"),
         (lambda: pmt.plots.plot_sheet(None),
          "sheet is None: must be a pmt.sheets.Sheet; pmt.sheets.make_sheet(data) makes one"),
         (lambda: pmt.plots.plot_step_memory(None),
@@ -503,7 +503,7 @@ FLOAT_GRAPH = "a pmt.quantization.FloatGraph; pmt.quantization.dequantize(graph)
         (lambda: pmt.methods.resumed_trainer(None), "folder is None: must be a pmt.RunFolder"),
         (lambda: pmt.methods.open_run("cifar10_small", None, pmt.ZOTrainer(), "run"),
          "data is None: must be a pmt.protocol.DataSource, which names files; "
-         "pmt.train.choose.select takes data sets, pmt.statistics and pmt.align take arrays"),
+         "pmt.select takes data sets, pmt.statistics and pmt.align take arrays"),
     ],
 )  # fmt: skip
 def test_a_type_that_is_wrong(call, message):

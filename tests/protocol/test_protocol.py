@@ -8,6 +8,7 @@ import pytest
 from cifar_files import write_binary, write_published
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from networks import residual_network
 
 import pmt
 from pmt import corruptions
@@ -175,8 +176,16 @@ def test_a_source_gives_pools_of_stored_and_of_made_images(tmp_path):
     assert test.take_clean(np.array([1])).images.shape == (1, 128, 128, 3)
     alone = DataSource(str(folder / "CIFAR-10-C"), "fog", 5).pool("test", model)
     assert alone.take_clean(np.array([1])) is None
-    with pytest.raises(ValueError, match="images have 1 channel, the model takes 3"):
-        DataSource("bundled").pool("train", model)
+
+
+def test_gray_images_get_the_three_channels_of_a_model_before_they_are_corrupted():
+    model, gray = residual_network(), pmt.datasets.bundled("test")
+    color = DataSource("bundled").load("test", model, limit=3).images
+    assert color.shape == (3, 8, 8, 3)
+    assert (color == color[..., :1]).all()
+    noisy = DataSource("bundled", "gaussian_noise", 5).load("test", model, limit=3).images
+    assert (noisy[..., 0] != noisy[..., 1]).any()
+    assert gray.images.shape[3] == 1
 
 
 @pytest.mark.parametrize(

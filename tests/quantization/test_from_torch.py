@@ -13,7 +13,7 @@ from install_hints import install_hint
 import pmt
 from pmt.datasets import Dataset
 from pmt.net.pixels import input_formula
-from pmt.quantization import quantize_model
+from pmt.quantization import quantize
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("onnx")
@@ -54,7 +54,7 @@ def test_batch_norm_and_the_order_of_axes_are_those_of_the_module():
 def test_it_is_what_the_command_makes_of_the_exported_file(tmp_path):
     module, path = network().eval(), tmp_path / "net.onnx"
     torch.onnx.export(module, torch.zeros(1, 1, 28, 28), path, dynamo=False)
-    filed = quantize_model(str(path), "bundled", limit=32, input_std=200.0).model
+    filed = quantize(str(path), "bundled", limit=32, input_std=200.0).model
     whole = pmt.datasets.bundled("train")
     model = pmt.from_torch(module, whole, limit=32, input_std=200.0, name="net")
     kept = ("name", "class_names")
@@ -352,7 +352,7 @@ def test_arguments_of_a_wrong_type(given, message):
     with pytest.raises(
         TypeError, match=r"^model is Sequential: must be the path of an \.onnx file; "
     ):
-        quantize_model(network(), "bundled")  # type: ignore[arg-type]
+        quantize(network(), "bundled")  # type: ignore[arg-type]
 
 
 class Items(torch.utils.data.Dataset):

@@ -16,7 +16,7 @@ from pmt.quantization import (
     format_noise,
     integer_activations,
     normalize,
-    quantize,
+    quantize_graph,
     signal_to_noise,
 )
 
@@ -76,7 +76,7 @@ def test_parameters_of_one_layer_are_the_hand_computed_ones():
     # Channel 0: largest weight 1.27 -> scale 0.01; channel 1: 0.5 -> 0.5 / 127.
     floating = graph_of((1, 1, 2), dense([[1.27, -0.635], [0.25, 0.5]], [0.1, 0.0]))
     calibration = np.concatenate([pixels(255, 0), pixels(0, 255), pixels(255, 255)])
-    quantized = quantize(floating, repeated(calibration))
+    quantized = quantize_graph(floating, repeated(calibration))
 
     (op,) = quantized.ops
     assert op.weights.tolist() == [[127, -64], [64, 127]]  # 63.5 and 63.5 round half to even
@@ -92,7 +92,7 @@ def test_parameters_of_one_layer_are_the_hand_computed_ones():
 
 def test_the_int8_input_is_the_pixel_minus_128():
     floating = graph_of((1, 1, 1), dense([[1.0]]))
-    quantized = quantize(floating, repeated(pixels(10)))
+    quantized = quantize_graph(floating, repeated(pixels(10)))
     every_pixel = np.arange(256, dtype=np.uint8).reshape(-1, 1, 1, 1)
     found = integer_activations(quantized, every_pixel)[0].ravel()
     assert found.tolist() == list(range(-128, 128))
@@ -102,7 +102,7 @@ def test_the_input_follows_the_pixel_range_with_another_mean_and_spread():
     floating = graph_of((1, 1, 3), dense([[1.0, 1.0, 1.0]]))
     floating.input_mean = (100.0, 100.0, 100.0)
     floating.input_std = (50.0, 50.0, 50.0)
-    quantized = quantize(floating, repeated(pixels(90, 90, 90)))
+    quantized = quantize_graph(floating, repeated(pixels(90, 90, 90)))
     assert quantized.tensors[0].scale == pytest.approx(1 / 50)
     assert quantized.tensors[0].zero_point == -28
     found = integer_activations(quantized, pixels(0, 100, 255))[0]
@@ -125,7 +125,7 @@ def test_the_input_follows_the_pixel_range_with_another_mean_and_spread():
 )
 def test_activations_become_clamps(activation, bias, clamp, zero_point):
     op = dense([[1.0]], [bias], activation=activation)
-    quantized = quantize(graph_of((1, 1, 1), op), repeated(pixels(255)))
+    quantized = quantize_graph(graph_of((1, 1, 1), op), repeated(pixels(255)))
     assert quantized.ops[0].clamp == clamp
     assert quantized.tensors[1].zero_point == zero_point
 
@@ -133,7 +133,7 @@ def test_activations_become_clamps(activation, bias, clamp, zero_point):
 def test_a_clamp_at_both_ends_of_the_output_shows_by_a_step():
     op = dense([[1.0]], [-0.25], activation=(-0.25, 0.5))
     images = np.concatenate([repeated(pixels(0)), repeated(pixels(255))])
-    quantized = quantize(graph_of((1, 1, 1), op), images)
+    quantized = quantize_graph(graph_of((1, 1, 1), op), images)
     assert quantized.ops[0].clamp == (-127, 126)
     assert quantized.tensors[1].zero_point == -43
 
@@ -143,12 +143,12 @@ def test_an_op_that_is_clipped_to_one_value_is_refused():
     graph = graph_of((1, 1, 1), dense([[1.0]], activation=(0.5, np.inf)))
     message = r"^'dense' is clipped to \[0\.5, inf\], where its scale 0\.00196 has one step only"
     with pytest.raises(ValueError, match=message):
-        quantize(graph, repeated(pixels(1)))
+        quantize_graph(graph, repeated(pixels(1)))
 
 
 def test_what_relu_cuts_is_exactly_zero():
     op = dense([[1.0], [-1.0]], activation="relu")
-    quantized = quantize(graph_of((1, 1, 1), op), repeated(pixels(255)))
+    quantized = quantize_graph(graph_of((1, 1, 1), op), repeated(pixels(255)))
     assert quantized.ops[0].clamp[0] == quantized.tensors[1].zero_point == -128
     outputs = integer_activations(quantized, pixels(255))[1]
     assert outputs.ravel().tolist() == [127, -128]
@@ -156,7 +156,7 @@ def test_what_relu_cuts_is_exactly_zero():
 
 def test_zero_and_tiny_channels_get_scales_that_nothing_overflows():
     op = dense([[0.0], [1.27], [1e-9]], [0.5, 0.0, 100.0])
-    quantized = quantize(graph_of((1, 1, 1), op), repeated(pixels(255)))
+    quantized = quantize_graph(graph_of((1, 1, 1), op), repeated(pixels(255)))
     layer = quantized.ops[0]
     # The channel of zeros takes the largest scale of the layer.
     assert layer.weight_scales[0] == pytest.approx(0.01)
@@ -169,7 +169,7 @@ def test_zero_and_tiny_channels_get_scales_that_nothing_overflows():
 
 def test_a_layer_of_zeros_and_a_constant_zero_activation_quantize():
     op = dense([[0.0], [0.0]])
-    quantized = quantize(graph_of((1, 1, 1), op), repeated(pixels(255)))
+    quantized = quantize_graph(graph_of((1, 1, 1), op), repeated(pixels(255)))
     assert quantized.ops[0].weight_scales.tolist() == [1.0, 1.0]
     assert (quantized.tensors[1].scale, quantized.tensors[1].zero_point) == (1.0, 0)
     build_image(quantized)
@@ -186,9 +186,9 @@ def test_ranges_are_minimum_and_maximum_and_hold_zero():
 def test_every_kind_of_op_agrees_with_the_emulator_and_makes_an_image(seed, side, channels):
     floating = every_kind(seed, side, channels)
     images = random_images(seed, 8, side, channels)
-    quantized = quantize(floating, images)
+    quantized = quantize_graph(floating, images)
     inputs = emulator.quantize_pixels(quantized, images)
-    reference = quantize(floating, images)
+    reference = quantize_graph(floating, images)
     for op in reference.ops:
         if op.kind == "fully_connected":
             op.bias = np.zeros(len(op.weights), np.int32)
@@ -202,7 +202,7 @@ def test_every_kind_of_op_agrees_with_the_emulator_and_makes_an_image(seed, side
 def test_int8_stays_within_a_few_steps_of_float():
     floating = every_kind(7, 8, 3)
     images = random_images(7, 64, 8, 3)
-    quantized = quantize(floating, images)
+    quantized = quantize_graph(floating, images)
     exact = float_activations(floating, normalize(floating, images))[-1]
     output = quantized.tensors[-1]
     found = integer_activations(quantized, images)[-1]
@@ -213,7 +213,7 @@ def test_int8_stays_within_a_few_steps_of_float():
 def test_the_noise_report_names_every_op_and_is_above_25_decibel():
     floating = every_kind(7, 8, 3)
     images = random_images(7, 64, 8, 3)
-    report = signal_to_noise(floating, quantize(floating, images), images)
+    report = signal_to_noise(floating, quantize_graph(floating, images), images)
     assert [op.name for op in report] == [op.name for op in floating.ops]
     assert min(op.signal_to_noise for op in report) > 25.0
     table = format_noise(report).splitlines()
@@ -224,11 +224,11 @@ def test_the_noise_report_names_every_op_and_is_above_25_decibel():
 def test_the_noise_report_is_infinite_without_error_and_sees_broken_weights():
     floating = graph_of((1, 1, 1), FloatOp("reshape", "same", (0,), 0))
     # A pixel of 0 is exactly 0 in both networks.
-    (noise,) = signal_to_noise(floating, quantize(floating, repeated(pixels(255))), pixels(0))
+    (noise,) = signal_to_noise(floating, quantize_graph(floating, repeated(pixels(255))), pixels(0))
     assert noise.signal_to_noise == float("inf")
 
     layer = graph_of((1, 1, 1), dense([[1.0]]))
-    broken = quantize(layer, repeated(pixels(255)))
+    broken = quantize_graph(layer, repeated(pixels(255)))
     broken.ops[0].weights = -broken.ops[0].weights
     (noise,) = signal_to_noise(layer, broken, pixels(255))
     assert noise.signal_to_noise == pytest.approx(0.0, abs=0.1)  # found 0 instead of 1
@@ -262,7 +262,7 @@ def _set(**values):
 )
 def test_a_graph_that_cannot_be_quantized_is_refused(change, message):
     with pytest.raises(ValueError, match=message):
-        quantize(_with(change), repeated(pixels(255)))
+        quantize_graph(_with(change), repeated(pixels(255)))
 
 
 @pytest.mark.parametrize(
@@ -276,11 +276,11 @@ def test_a_graph_that_cannot_be_quantized_is_refused(change, message):
 )
 def test_calibration_images_that_do_not_fit_are_refused(images, message):
     with pytest.raises(ValueError, match=message):
-        quantize(_with(lambda floating: None), images)
+        quantize_graph(_with(lambda floating: None), images)
 
 
 def test_a_noise_report_of_another_network_is_refused():
     floating = every_kind(7, 8, 3)
-    other = quantize(_with(lambda floating: None), repeated(pixels(255)))
+    other = quantize_graph(_with(lambda floating: None), repeated(pixels(255)))
     with pytest.raises(ValueError, match="1 ops that are not the 10 of float_graph"):
         signal_to_noise(floating, other, random_images(7, 1, 8, 3))

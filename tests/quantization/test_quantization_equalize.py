@@ -19,7 +19,7 @@ from pmt.quantization import (
     integer_activations,
     normalize,
     post_training,
-    quantize,
+    quantize_graph,
     signal_to_noise,
     worst,
 )
@@ -32,7 +32,7 @@ def names(graph) -> list[tuple[str, str]]:
 
 
 def output_noise(graph, images, **options) -> float:
-    result = quantize(graph, images, **options)
+    result = quantize_graph(graph, images, **options)
     return signal_to_noise(graph, result, images)[-1].signal_to_noise
 
 
@@ -180,7 +180,7 @@ def shifted(seed: int = 0):
     """A float network, its int8 one with biases that are off, and images."""
     graph = mobile_network(seed)
     images = random_images(seed, 64, graph)
-    quantized = quantize(graph, images)
+    quantized = quantize_graph(graph, images)
     r = np.random.default_rng(seed)
     for op in quantized.ops:
         if op.bias is not None:
@@ -226,9 +226,9 @@ def test_correction_lowers_the_noise_and_is_an_option_of_quantize():
     assert after[-1].signal_to_noise > before[-1].signal_to_noise + 6
     assert worst(before).signal_to_noise == min(op.signal_to_noise for op in before)
 
-    plain = quantize(graph, images)
+    plain = quantize_graph(graph, images)
     expected = correct_biases(graph, plain, images)
-    found = quantize(graph, images, bias_correction=True)
+    found = quantize_graph(graph, images, bias_correction=True)
     for one, other in zip(expected.ops, found.ops, strict=True):
         assert one.bias is None or np.array_equal(one.bias, other.bias)
 
@@ -270,7 +270,7 @@ def test_on_a_real_network_the_logits_gain_several_decibel(mcunet_path, shared):
             op.weights = (op.weights + noise).astype(np.float32)
     coarse = r.uniform(0, 255, (16, 9, 9, 3))
     images = coarse.repeat(15, axis=1).repeat(15, axis=2)[:, :128, :128].astype(np.uint8)
-    quantized = quantize(graph, images)
+    quantized = quantize_graph(graph, images)
     corrected = correct_biases(graph, quantized, images)
     before, after = (
         signal_to_noise(graph, found, images[:4])[-1].signal_to_noise

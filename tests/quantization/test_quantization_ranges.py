@@ -14,7 +14,7 @@ from pmt.quantization import (
     FloatTensor,
     activation_ranges,
     cover_logits,
-    quantize,
+    quantize_graph,
 )
 from pmt.quantization.float_forward import batch_size, live_elements
 from pmt.quantization.ranges import (
@@ -137,7 +137,7 @@ def test_ranges_of_a_network_by_each_method():
     assert activation_ranges(graph, images)[1] == (0.0, 1.0)
     # One value in 2,000 is off by 0.8, the others by nothing where 0.2 is on the grid.
     assert activation_ranges(graph, images, method="mse")[1][1] > 0.9
-    assert quantize(graph, images, ranges="mse").tensors[1].zero_point == -127
+    assert quantize_graph(graph, images, ranges="mse").tensors[1].zero_point == -127
 
 
 def test_progress_counts_the_images():

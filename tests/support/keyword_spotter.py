@@ -8,7 +8,7 @@ from tflite_builder import TfliteBuilder
 
 from pmt.datasets import Dataset
 from pmt.net.graph import Graph, Op
-from pmt.quantization import FloatGraph, FloatOp, FloatTensor, float_logits, quantize
+from pmt.quantization import FloatGraph, FloatOp, FloatTensor, float_logits, quantize_graph
 
 WORDS, CHANNELS = 12, 64
 SAME, VALID, NONE, RELU = 0, 1, 0, 1
@@ -31,7 +31,7 @@ def spoken_words(count: int, seed: int, *, drift: float = 0.0) -> Dataset:
 
 def keyword_spotter() -> bytes:
     """The file: convolution, four separable ones, average pool, dense, softmax."""
-    return _file(quantize(_float_network(), spoken_words(200, 0).images))
+    return _file(quantize_graph(_float_network(), spoken_words(200, 0).images))
 
 
 def _float_network() -> FloatGraph:

@@ -155,7 +155,7 @@ def test_what_is_no_path(given, error, message):
         ("out", lambda: pmt.ZOTrainer(epochs=1, batch=4).fit(model, data, out=given)),
         ("out", lambda: pmt.export(model, target=board, out=given, dataset=data)),
         ("out", lambda: pmt.export_learner(model, target=board, out=given)),
-        ("out", lambda: pmt.train.choose.select(model, data, data, out=given)),
+        ("out", lambda: pmt.select(model, data, data, out=given)),
     ):
         with pytest.raises(error) as caught:
             call()

@@ -6,7 +6,7 @@ from pmt._core import MOST_CHANNELS
 from pmt._util.text import table
 from pmt.cli.arguments import add_integer, add_model, add_threads, call, load_model
 from pmt.cli.output import Output
-from pmt.model import FilePredictions, predict_files
+from pmt.model import FilePredictions, predict
 from pmt.protocol import load_clean
 
 USAGE = "pmt predict MODEL FILES... [--top K] [options]"
@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     names = None
     if arguments.names_of is not None:
         names = load_clean(arguments.names_of, limit=1).class_names
-    found = call(predict_files, arguments, model=model, class_names=names)
+    found = call(predict, arguments, model=model, class_names=names)
     output.text(_table(found))
     output.figures(found.to_json())
     return 0

@@ -6,7 +6,7 @@ from pathlib import Path
 from pmt._util.text import counted, split_names, table
 from pmt.cli.arguments import add_integer, add_model_out, add_pixel_formula, add_threads, call
 from pmt.cli.output import Output, checked_model_out, stage
-from pmt.quantization import RANGE_METHODS, QuantizedModel, quantize_model, worst
+from pmt.quantization import RANGE_METHODS, QuantizedModel, quantize, worst
 from pmt.quantization.quantized_model import Accuracies
 
 USAGE = "pmt quantize MODEL.onnx --calibrate DIR --out MODEL.pmt [options]"
@@ -90,7 +90,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     if arguments.eval_limit and arguments.eval is None:
         raise ValueError(f"--eval-limit {arguments.eval_limit} needs --eval DIR")
     result = call(
-        quantize_model,
+        quantize,
         arguments,
         name=out.stem,
         class_names=None if names is None else split_names(names),

@@ -8,7 +8,7 @@ from pmt.model.scores import (
     Evaluation,
     FilePredictions,
     ImageScores,
-    predict_files,
+    predict,
     scores_of_logits,
 )
 
@@ -23,6 +23,6 @@ __all__ = [
     "Model",
     "convert",
     "load",
-    "predict_files",
+    "predict",
     "scores_of_logits",
 ]

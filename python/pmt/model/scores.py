@@ -390,7 +390,7 @@ class FilePredictions:
         }
 
 
-def predict_files(
+def predict(
     model: pmt.model.Model,
     files: Sequence[str | os.PathLike[str]],
     *,

@@ -122,7 +122,7 @@ def check_same_ops(float_graph: FloatGraph, graph: Graph) -> None:
     if [op.name for op in float_graph.ops] != [op.name for op in graph.ops]:
         raise ValueError(
             f"graph has {len(graph.ops)} ops that are not the {len(float_graph.ops)} of "
-            "float_graph: pass the graph that quantize() made of this float_graph"
+            "float_graph: pass the graph that quantize_graph() made of this float_graph"
         )
 
 

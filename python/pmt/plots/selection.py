@@ -37,7 +37,7 @@ def plot_selection(
     Parameters
     ----------
     selection : Selection
-        See :func:`pmt.train.choose.select`.
+        See :func:`pmt.select`.
     ax : sequence of matplotlib.axes.Axes, optional
         Two axes to draw on; those of a new figure by default.
 
@@ -53,7 +53,7 @@ def plot_selection(
     ValueError
         If ``ax`` is not two.
     """
-    check_type("selection", selection, Selection, "what pmt.train.choose.select() returns")
+    check_type("selection", selection, Selection, "what pmt.select() returns")
     axes = panels(ax, 1, 2, (9, 3.5)).ravel()
     for each, key in zip(axes, ("loss", "accuracy"), strict=True):
         _draw_candidates(each, selection, key)

@@ -246,7 +246,8 @@ class DataSource:
         Raises
         ------
         FileNotFoundError, ValueError, ImportError
-            As :func:`pmt.datasets.load`; or if the model takes another number of channels.
+            As :func:`pmt.datasets.load`; or if the model takes another number of channels. Gray
+            images get three equal ones where it takes three.
         """
         check_model(model)
         limit = checked_range("limit", limit, 0)
@@ -296,9 +297,9 @@ class DataSource:
     def _pool(
         self, split: str, model: Model, clean: Dataset | None, stored: Dataset | None
     ) -> ImagePool:
-        for data in (clean, stored):
-            if data is not None:
-                self._check_channels(data, model)
+        clean, stored = (
+            None if data is None else self._in_channels(data, model) for data in (clean, stored)
+        )
         return ImagePool(
             clean=None if clean is None else model.match_classes(clean),
             stored=None if stored is None else model.match_classes(stored),
@@ -313,16 +314,21 @@ class DataSource:
     def _seen(self, data: Dataset | None, split: str, model: Model) -> BoolArray | None:
         return None if split != "train" or data is None else seen_images(model.metadata, data)
 
-    def _check_channels(self, data: Dataset, model: Model) -> None:
+    def _in_channels(self, data: Dataset, model: Model) -> Dataset:
+        """Return the data in the model's channels: gray images get three equal ones."""
         if not data.has_pixels:
             self._check_inputs(data, model)
-            return
-        channels = data.images.shape[3]
-        if channels != model.input_shape[2]:
+            return data
+        channels, taken = data.images.shape[3], model.input_shape[2]
+        if (channels, taken) == (1, 3):
+            return replace(data, images=np.repeat(data.images, taken, axis=3))
+        if channels != taken:
+            remedy = "convert them to gray" if taken == 1 else "convert them"
             raise ValueError(
                 f"{self.data}: images have {counted(channels, 'channel')}, the model takes "
-                f"{model.input_shape[2]}; convert the images or use another model"
+                f"{taken}; {remedy}, or use another model"
             )
+        return data
 
     def _check_inputs(self, data: Dataset, model: Model) -> None:
         """Check the shape of inputs that are not pixels, which have no corruptions."""
@@ -391,8 +397,7 @@ def check_source(value: object, argument: str = "data") -> None:
     if not isinstance(value, DataSource):
         raise TypeError(
             f"{argument} is {kind_of(value)}: must be a pmt.protocol.DataSource, which names "
-            "files; pmt.train.choose.select takes data sets, pmt.statistics and pmt.align take "
-            "arrays"
+            "files; pmt.select takes data sets, pmt.statistics and pmt.align take arrays"
         )
 
 

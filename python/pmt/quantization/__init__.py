@@ -16,11 +16,11 @@ from pmt.quantization.keras_model import from_keras
 from pmt.quantization.post_training import (
     correct_biases,
     dequantize,
-    quantize,
+    quantize_graph,
     quantize_with_ranges,
     tensor_ranges,
 )
-from pmt.quantization.quantized_model import QuantizedModel, quantize_model
+from pmt.quantization.quantized_model import QuantizedModel, quantize
 from pmt.quantization.ranges import RANGE_METHODS, RangeMethod, activation_ranges, cover_logits
 from pmt.quantization.torch_module import from_torch
 
@@ -46,7 +46,7 @@ __all__ = [
     "integer_activations",
     "normalize",
     "quantize",
-    "quantize_model",
+    "quantize_graph",
     "quantize_with_ranges",
     "signal_to_noise",
     "tensor_ranges",

@@ -148,7 +148,7 @@ def _result(op: FloatOp, sources: list[FloatArray]) -> FloatArray:
     if forward is not None:
         return np.asarray(forward(op, sources))
     x = sources[0]
-    assert op.weights is not None  # checked by quantize()
+    assert op.weights is not None  # checked by quantize_graph()
     if op.kind == "conv2d":
         total = _convolve(x, op.weights, op)
     elif op.kind == "depthwise_conv2d":
@@ -203,7 +203,7 @@ def signal_to_noise(
     float_graph : FloatGraph
         The network before quantization; the equalized one, where it was equalized.
     graph : Graph
-        Graph that :func:`quantize` made of it.
+        Graph that :func:`quantize_graph` made of it.
     images : ndarray of uint8, shape (N, H, W, C)
         Pixels 0..255; 100 images are plenty. They run in batches, so that memory is bounded.
     progress : callable, optional

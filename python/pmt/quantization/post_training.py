@@ -63,7 +63,7 @@ _IMAGES_AT_ONCE = 16
 _RELU6_TOP = 6.0
 
 
-def quantize(
+def quantize_graph(
     float_graph: FloatGraph,
     calibration_images: Array,
     *,
@@ -137,7 +137,7 @@ def quantize_with_ranges(float_graph: FloatGraph, ranges: Sequence[Range]) -> Gr
     Returns
     -------
     Graph
-        As :func:`quantize` makes it.
+        As :func:`quantize_graph` makes it.
 
     Raises
     ------

@@ -31,7 +31,7 @@ from pmt.protocol import load_clean
 from pmt.quantization import equalization
 from pmt.quantization.equalization import Equalization
 from pmt.quantization.float_forward import OpNoise, batch_size, float_logits, signal_to_noise, worst
-from pmt.quantization.post_training import correct_biases, quantize, quantize_with_ranges
+from pmt.quantization.post_training import correct_biases, quantize_graph, quantize_with_ranges
 from pmt.quantization.ranges import RangeMethod, activation_ranges, check_method
 
 Stages = Callable[[str], Callable[[int, int], None]]
@@ -145,7 +145,7 @@ def _silent(name: str) -> Callable[[int, int], None]:
     return lambda done, total: None
 
 
-def quantize_model(
+def quantize(
     model: str,
     calibrate: str,
     *,
@@ -228,7 +228,7 @@ def quantize_model(
         checked_path("eval", eval)
         roles["test"] = _images("eval", eval, graph, split="test", limit=eval_limit)
 
-    plain = quantize(graph, data.images, progress=stages("plain ranges"))
+    plain = quantize_graph(graph, data.images, progress=stages("plain ranges"))
     equalized = None
     if equalize:
         equalized = equalization.equalize(graph, data.images, progress=stages("peaks"))

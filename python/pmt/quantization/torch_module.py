@@ -20,7 +20,7 @@ from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.net.float_graph import FloatGraph
 from pmt.quantization.float_forward import float_logits
-from pmt.quantization.post_training import quantize
+from pmt.quantization.post_training import quantize_graph
 from pmt.quantization.quantized_model import (
     calibration_inputs,
     errors_of,
@@ -58,7 +58,7 @@ def from_torch(
     """Quantize a float network of torch to int8, in one call.
 
     The network is exported to ONNX in a temporary folder, by the exporter that needs no other
-    package than torch, and quantized as :func:`pmt.quantize_model` does. Batch norm is folded into
+    package than torch, and quantized as :func:`pmt.quantize` does. Batch norm is folded into
     the layers, and activations become height, width, channels.
 
     Parameters
@@ -82,7 +82,7 @@ def from_torch(
         by its dtype. A network that flattens windows takes them as they are, also those of a
         DataLoader: ``pmt.datasets.from_torch(loader, features=True, channels_first=False)``.
     ranges, equalize, bias_correction
-        As :func:`pmt.quantize_model`.
+        As :func:`pmt.quantize`.
     input_mean, input_std : float or tuple of float, optional
         The network reads ``(pixel - mean) / std``, in units of a 0..255 pixel, one number each or
         one per channel; by default ``pixel / 255``, as from torchvision's ``ToTensor``. After its
@@ -150,7 +150,7 @@ def from_torch(
     inputs = np.ascontiguousarray(inputs).reshape(len(some), *example.shape[1:])
     _check_outputs(torch, module, torch.tensor(inputs).to(example), graph, some.images)
     names = names_of_logits(class_names, graph, data)
-    result = quantize(
+    result = quantize_graph(
         graph, data.images, ranges=ranges, equalize=equalize, bias_correction=bias_correction
     )
     source = f"{kind} of torch, quantized by pmt.from_torch"
@@ -168,7 +168,7 @@ def _check_module(torch: Any, module: object) -> None:
             raise ValueError(message) from error
     remedy = "build the network and load its weights with load_state_dict"
     if isinstance(module, str | Path):
-        remedy = "pmt.quantize_model reads .onnx, pmt.load int8 networks"
+        remedy = "pmt.quantize reads .onnx, pmt.load int8 networks"
     raise TypeError(f"module is {kind_of(module)}: must be a torch.nn.Module; {remedy}")
 
 
@@ -260,7 +260,7 @@ def _check_outputs(torch: Any, module: Any, batch: Any, graph: FloatGraph, image
     with _eval_mode(module), torch.no_grad(), np.errstate(all="ignore"):
         found = float_logits(graph, images)
         if not np.isfinite(found).all():
-            return  # quantize() refuses it
+            return  # quantize_graph() refuses it
         found = _with_dropped(torch, graph, found)
         alone = _outputs_alone(torch, module, batch)
         try:

@@ -1,4 +1,4 @@
-"""Importer of float ONNX classifiers, from which :func:`pmt.quantization.quantize` makes int8."""
+"""Importer of float ONNX classifiers, which :func:`pmt.quantization.quantize_graph` makes int8."""
 
 from __future__ import annotations
 

@@ -216,7 +216,7 @@ def select(
         the head of ``preparation`` are not used. By default the preset's.
     candidates : sequence of str, optional
         Names of blocks or layers, several of them joined by ``+``; by default
-        :func:`default_candidates`.
+        :func:`pmt.train.choose.default_candidates`.
     epochs : int
         Epochs of each trial run; the paper's is 1.
     criterion : {"loss", "accuracy"}
@@ -298,7 +298,7 @@ def select_block(
         Options of each trial run; ``layers`` are those of the candidate; ``macs``
         and ``keep_best`` are not used. By default those of one epoch.
     candidates, criterion, seeds, out, threads
-        As in :func:`pmt.train.choose.select`.
+        As in :func:`pmt.select`.
     opened : callable, optional
         Called with the images before any training.
 
@@ -310,7 +310,7 @@ def select_block(
     Raises
     ------
     ValueError, FileNotFoundError
-        As :meth:`pmt.protocol.SplitChoice.of` and :func:`pmt.train.choose.select`; or if no image
+        As :meth:`pmt.protocol.SplitChoice.of` and :func:`pmt.select`; or if no image
         is held out.
     KeyboardInterrupt
         On Ctrl-C; with ``out``, the same call continues from there.
