@@ -22,6 +22,7 @@ extensions = [
     "myst_nb",
     "sphinx_argparse_cli",
     "sphinx_copybutton",
+    "colab",
     "mathml",
     "outside_docs",
 ]

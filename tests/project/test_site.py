@@ -1,5 +1,6 @@
 """The documentation site: it builds without a warning, offline, and has every page and name."""
 
+import os
 import re
 import subprocess
 import sys
@@ -24,7 +25,8 @@ def site(tmp_path_factory):
         r"-m (sphinx .*) docs build/docs$", (ROOT / "Makefile").read_text(), re.M
     )
     build = [sys.executable, "-m", *command.split(), str(DOCS), str(out)]
-    done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, check=False)
+    place = {**os.environ, "READTHEDOCS_GIT_CLONE_URL": "https://github.com/owner/repository.git"}
+    done = subprocess.run(build, cwd=ROOT, env=place, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     return out
@@ -61,7 +63,10 @@ def test_every_command_has_its_options(site):
 
 def test_notebooks_are_pages(site):
     for notebook in (ROOT / "notebooks").glob("*.ipynb"):
-        assert (site / "notebooks" / f"{notebook.stem}.html").is_file()
+        page = (site / "notebooks" / f"{notebook.stem}.html").read_text(encoding="utf-8")
+        colab = "https://colab.research.google.com/github/owner/repository/blob/HEAD/notebooks"
+        assert f'href="{colab}/{notebook.name}"' in page
+        assert page.count("<img alt=") == notebook.read_text().count("](pictures/") > 0
 
 
 def test_nothing_is_loaded_from_elsewhere(site):
