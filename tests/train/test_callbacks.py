@@ -211,7 +211,8 @@ def scores(loss: float, right: int = 4) -> ImageScores:
 
 
 def run(**attributes: Any) -> Any:
-    return SimpleNamespace(**{"stopped": False, "step": 0, **attributes})
+    history = SimpleNamespace(best=None)
+    return SimpleNamespace(**{"stopped": False, "step": 0, "history": history, **attributes})
 
 
 def copied(observer: Any, other: Any) -> Any:

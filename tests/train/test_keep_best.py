@@ -1,6 +1,7 @@
 """The best state of a run: how it is chosen, kept and resumed, and the steps back to it."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ from toy_trainer import HEAD, Stop, Toy, data, flat, stop_at
 import pmt
 from pmt.model import ImageScores
 from pmt.train.prepare.clean_statistics import measure_statistics, with_statistics
-from pmt.train.run.keep_best import BestState, held_out_count, part
+from pmt.train.run.keep_best import BestState, KeepBest, held_out_count, part
+from pmt.train.run.observers import State
 from pmt.train.run.store import FolderStore
 
 
@@ -30,6 +32,21 @@ def test_a_state_must_be_clearly_better_than_the_first_and_no_less_accurate():
     assert not best.take(scores(0.4, 0.5, 0.5, 0.5, right=3), 2)
     assert best.best is not None
     assert best.best.losses.tolist() == [0.4, 0.5, 0.5, 0.5]
+
+
+@pytest.mark.parametrize(("kind", "is_reverted"), [("phase", True), ("epoch", False)])
+def test_the_best_of_several_epochs_may_have_been_lucky(kind, is_reverted):
+    run = SimpleNamespace(history=SimpleNamespace(best={"kind": kind}))
+    judge = KeepBest(backtrack=True)
+    judge.scored.best = judge.scored.start = scores(1.0, 1.0, 1.0, 1.0)
+
+    def is_worse(state: ImageScores) -> bool:
+        judged = State("epoch", {"held_out": state}, {})
+        judge.judge(run, judged)
+        return judged.worse
+
+    assert is_worse(scores(1.2, 1.2, 1.0, 1.0)) is is_reverted  # by 1.7 standard errors
+    assert is_worse(scores(1.3, 1.3, 1.2, 1.1))  # by 4.7
 
 
 @pytest.mark.parametrize(

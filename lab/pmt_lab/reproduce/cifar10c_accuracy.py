@@ -58,7 +58,13 @@ _LINES = (
     _Line("released settings", _RELEASED, "released", "bp_free"),
     _Line("released, nodes alone", _RELEASED, "released, nodes alone", "bp_free"),
     _Line("unprepared default, 2.4e12 MACs", _DEFAULT, "default", "bp_free"),
-    _Line("unprepared default, 2.4e13 MACs", _TENFOLD, "default", "bp_free"),
+    _Line(
+        "unprepared default, 2.4e13 MACs",
+        _TENFOLD,
+        "default",
+        "bp_free",
+        why="an earlier rule of backtracking",
+    ),
     _Line(
         "preparation without filters",
         _DEFAULT,
@@ -73,7 +79,7 @@ _LINES = (
         "default",
         "bp_free",
         _ALIGNED,
-        "an earlier head and earlier statistics",
+        "an earlier head, earlier statistics and backtracking",
         drawn=False,
     ),
     _Line("preparation alone", _FILTERS, "preparation_only", preparation=_WHOLE),

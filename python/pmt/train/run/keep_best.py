@@ -42,6 +42,10 @@ FEW: int = _core.FEW_HELD_OUT
 # one is better by one of them by chance, and so is, on few images, an epoch by two.
 ERRORS: int = _core.STATE_ERRORS
 FEW_ERRORS: int = _core.FEW_STATE_ERRORS
+# Standard errors by which a state must be worse than the best one to be reverted; more than one
+# where that is an epoch. The best of several epochs looks better than it is: by one standard error,
+# long runs cut their rate until no weight changed.
+WORSE_ERRORS, WORSE_ERRORS_OF_EPOCH = 1, 3
 # The factor of the learning rate after an epoch that was reverted.
 RATE_CUT = 1 / 3
 # The options of it.
@@ -51,7 +55,8 @@ KEEP_BEST = partial(
     option,
     help="hold images out of training, and end with the state of the run that is best on them: "
     "the original model, the prepared one, or the state after an epoch; a state that is worse by "
-    "more than a standard error is reverted, after an epoch with a third of the learning rate",
+    "more than a standard error (than an epoch: three) is reverted, after an epoch with a third of "
+    "the learning rate",
 )
 HELD_OUT_SHARE = partial(
     option,
@@ -181,9 +186,9 @@ class BestState:
         start, best, state = zip(whole_losses(*states), correct, strict=True)
         return _core.is_better(start, best, state, errors, is_alternative)
 
-    def is_worse(self, scores: ImageScores) -> bool:
-        """Whether a state is worse than the best one by more than one standard error."""
-        return self.best is not None and is_worse(scores, self.best)
+    def is_worse(self, scores: ImageScores, errors: int) -> bool:
+        """Whether a state is worse than the best one by more than ``errors`` standard errors."""
+        return self.best is not None and is_worse(scores, self.best, errors)
 
     def take(self, scores: ImageScores, errors: int, *, is_alternative: bool = False) -> bool:
         """Take a state in, the next one; return whether it is the best so far."""
@@ -220,7 +225,10 @@ class KeepBest(Observer):
         else:
             is_few = state.name == "epoch" and len(scores.losses) < FEW
             errors = FEW_ERRORS if is_few else ERRORS
-            state.worse = self.backtrack and self.scored.is_worse(scores)
+            best = run.history.best
+            of_epoch = best is not None and best["kind"] == "epoch"
+            worse_errors = WORSE_ERRORS_OF_EPOCH if of_epoch else WORSE_ERRORS
+            state.worse = self.backtrack and self.scored.is_worse(scores, worse_errors)
             state.better = self.scored.is_better(
                 scores, errors, is_alternative=state.is_alternative
             )
