@@ -1,5 +1,6 @@
 """Tables of the lab's pages, README's numbers and its picture come from the kept results."""
 
+import json
 import re
 import runpy
 from pathlib import Path
@@ -95,6 +96,14 @@ def test_accuracies_are_those_of_the_results(grid, axes, text):
     pytest.importorskip("matplotlib")
     found = find(results.load("cifar10c-accuracy")["data"], f"cifar10c_{grid}", **axes)
     assert text.format(picture()["mean_of"]("accuracy", found)) in README
+
+
+def test_the_table_of_learning_boards_is_that_of_the_results():
+    script = runpy.run_path(str(ROOT / "lab" / "benchmarks" / "learner_on_board.py"))
+    kept = json.loads((ROOT / "lab" / "results" / "learner-on-board.json").read_text())
+    assert set(kept) <= set(script["CASES"])
+    page = (ROOT / "lab" / "pages" / "preparation.md").read_text()
+    assert f"```\n{script['table_of'](kept)}\n```" in page
 
 
 def test_accuracies_by_cross_fitted_heads_are_those_of_the_results():
