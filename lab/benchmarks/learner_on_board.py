@@ -37,7 +37,7 @@ STATES = ("original", "aligned", "head", "head_alone", "trained")
 
 @dataclass(frozen=True)
 class Case:
-    """What is learned, from how many images, and on which board."""
+    """Images, options and board of a row."""
 
     kind: str = "gaussian_noise"
     samples: int = 32
