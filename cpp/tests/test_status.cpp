@@ -1,8 +1,6 @@
 // A status is one word.
 #include <doctest/doctest.h>
 
-#include <cstring>
-
 #include "core/base/status.hpp"
 
 using namespace pmt;
@@ -16,6 +14,4 @@ TEST_CASE("a status keeps its code and the place that is concerned") {
   CHECK(status.index() == 41);
   CHECK(Status(Code::op_data, 8388607).index() == 8388607);
   CHECK(Status(Code::op_data, 8388608).index() == -1);
-  CHECK(std::strcmp(message(Code::learner_object),
-                    "a null object, set-up or image, or an object not aligned to 8 bytes") == 0);
 }

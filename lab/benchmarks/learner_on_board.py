@@ -16,14 +16,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
-import subprocess
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pmt
 from pmt._util.text import table
+from pmt.firmware.board.memory import linked_sizes, run_make
 from pmt.firmware.stream import stream
 from pmt.protocol import DataSource
 from pmt_lab.files import read_json, spread_json, write_text
@@ -105,12 +104,11 @@ def linked(model: pmt.Model, case: Case, made: dict[str, Any], out: Path) -> dic
     if case.keeps_activations:  # this board has no external memory set up
         return {}
     pmt.export_learner(model, target=case.board, out=out, force=True, **made)
-    subprocess.run(["make", "-C", out, "all"], check=True, capture_output=True)
-    (program,) = out.glob("build/*.elf")
-    size = ["arm-none-eabi-size", program]
-    text = subprocess.run(size, check=True, capture_output=True, text=True).stdout
-    code, values, zeros = (int(number) for number in re.findall(r"\d+", text.split("\n")[1])[:3])
-    return {"ram": values + zeros, "flash": code + values}
+    done = run_make(out, "build/fw.elf", "linking took too long")
+    if done.returncode != 0:
+        raise ChildProcessError(done.stderr)
+    sizes = linked_sizes(out / "build" / "fw.elf")
+    return {"ram": sizes.ram, "flash": sizes.flash}
 
 
 def table_of(rows: dict[str, dict[str, Any]]) -> str:

@@ -71,17 +71,17 @@ enum class Code : int8_t {
 class Status {
  public:
   // NOLINTNEXTLINE(google-explicit-constructor): functions return {code}.
-  constexpr Status(Code what = Code::ok, int32_t index = none)
-      : code(what), index_(static_cast<uint32_t>(index > most_index ? none : index) & 0xFFFFFFu) {}
+  constexpr Status(Code what = Code::ok, int32_t index = -1)
+      : code(what), index_(static_cast<uint32_t>(index > most_index ? -1 : index) & 0xFFFFFFu) {}
 
   constexpr bool ok() const { return code == Code::ok; }
-  // The place of the op, layer, option or sample concerned; `none` also where it is above `most_index`.
+  // The place of the op, layer, option or sample concerned; -1 where there is none, or it is above `most_index`.
   constexpr int32_t index() const { return static_cast<int32_t>(uint32_t{index_} << 8) >> 8; }
 
-  static constexpr int32_t none = -1, most_index = (1 << 23) - 1;
   Code code;
 
  private:
+  static constexpr int32_t most_index = (1 << 23) - 1;
   uint32_t index_ : 24;
 };
 

@@ -11,6 +11,7 @@ from pmt_lab.reproduce.runs import Found, accuracy_row, find, grid_study
 from pmt_lab.reproduce.study import ACCURACY, Data, Quantity, Row, compared, published
 
 _DEFAULT, _TENFOLD = "cifar10c_default", "cifar10c_default_tenfold"
+_WHOLE_BUDGET = "cifar10c_default_whole"
 _FILTERS, _FILTERS_BACKPROP = "cifar10c_filters", "cifar10c_filters_backprop"
 _BACKPROP, _PRINTED = "cifar10c_backprop", "cifar10c_paper_printed"
 _PAPER, _RATES = ("cifar10c_paper", "cifar10c_paper_seeds"), "cifar10c_paper_rates"
@@ -65,6 +66,7 @@ _LINES = (
         "bp_free",
         why="an earlier rule of backtracking",
     ),
+    _Line("unprepared default, 2.4e14 MACs", _WHOLE_BUDGET, "default", "bp_free", drawn=False),
     _Line(
         "preparation without filters",
         _DEFAULT,
@@ -190,6 +192,7 @@ STUDY = grid_study(
     "CIFAR-10-C: accuracy on twelve corruptions of severity 5",
     (
         *(_DEFAULT, _BACKPROP, *_PAPER, _PRINTED, _RATES, *_RELEASED, _TENFOLD),
+        _WHOLE_BUDGET,
         *(_FILTERS, _FILTERS_BACKPROP),
     ),
     _compare,

@@ -321,7 +321,8 @@ class DataSource:
             return data
         channels, taken = data.images.shape[3], model.input_shape[2]
         if (channels, taken) == (1, 3):
-            return replace(data, images=np.repeat(data.images, taken, axis=3))
+            # A view: what is taken of it is copied.
+            return replace(data, images=np.broadcast_to(data.images, (*data.images.shape[:3], 3)))
         if channels != taken:
             remedy = "convert them to gray" if taken == 1 else "convert them"
             raise ValueError(
