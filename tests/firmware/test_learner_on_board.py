@@ -401,11 +401,15 @@ def test_a_stream_to_an_input_stage_takes_pixels(model, tmp_path):
         stream(out, None, prepared)
 
 
-def test_the_programs_of_the_guide_compile(project, tmp_path):
+def test_the_programs_of_the_guide_compile_and_fit_its_network(model, project, tmp_path):
     guide = (ROOT / "docs" / "guides" / "learner.md").read_text(encoding="utf-8")
     programs = re.findall(r"```(c|cpp)\n(.*?)```", guide, re.DOTALL)
     assert [language for language, _ in programs] == ["c", "cpp", "cpp"]
     assert max(len(program.splitlines()) for _, program in programs) <= 40
+    assert re.findall(r"frames\[64\]\[(\d+)\]", guide) == ["784", "784"]
+    assert model.prepare(noisy("train", 1).images).size == 784
+    assert re.findall(r"clean_count = (\d+)", guide) == ["672", "672"]
+    assert (project / "model" / "clean.bin").stat().st_size == 8 * 672
     languages = {"c": ("gcc", "-std=c11"), "cpp": ("g++", "-std=c++17")}
     flags = ("-O2", "-Wall", "-Wextra", "-Werror")
     for language, program in programs:
