@@ -24,14 +24,19 @@ PICTURES = "pictures"  # beside the notebooks
 
 
 def read(path: Path) -> nbformat.NotebookNode:
-    """Return a notebook with its pictures in it."""
+    """Return a notebook with its pictures in it; where a file is missing, the link stays."""
     notebook = nbformat.read(path, as_version=4)
-    for data in _data(notebook.cells, LINK):
-        found = re.fullmatch(rf"!\[[^]]*\]\(({PICTURES}/[^)]+)\)", data[LINK])
-        if found:
-            data[PNG] = base64.b64encode((path.parent / found[1]).read_bytes()).decode()
+    for data, name in _links(notebook.cells):
+        file = path.parent / name
+        if file.exists():
+            data[PNG] = base64.b64encode(file.read_bytes()).decode()
             del data[LINK]
     return notebook
+
+
+def missing(cells: list[nbformat.NotebookNode]) -> list[str]:
+    """Return the pictures without a file, in cells as :func:`read` returns them."""
+    return [name for _, name in _links(cells)]
 
 
 def write(notebook: nbformat.NotebookNode, path: Path) -> None:
@@ -85,6 +90,14 @@ def _data(cells: list[nbformat.NotebookNode], kind: str) -> Iterator[nbformat.No
         for output in cell.get("outputs", ()):
             if kind in output.get("data", {}):
                 yield output["data"]
+
+
+def _links(cells: list[nbformat.NotebookNode]) -> Iterator[tuple[nbformat.NotebookNode, str]]:
+    """Yield the data of each output that links to a picture, and the picture's place."""
+    for data in _data(cells, LINK):
+        found = re.fullmatch(rf"!\[[^]]*\]\(({PICTURES}/[^)]+)\)", data[LINK])
+        if found:
+            yield data, found[1]
 
 
 def _decoded(png: str) -> Image.Image:

@@ -16,7 +16,7 @@ from pathlib import Path
 import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
-from notebook_pictures import keep_pictures, lighten, read, write
+from notebook_pictures import keep_pictures, lighten, missing, read, write
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "notebooks"
@@ -48,6 +48,9 @@ def run_stored(path: Path, folder: Path) -> nbformat.NotebookNode:
             cell["execution_count"] = count
         elif cell.execution_count != count:
             raise NotRunError(f"cell {cell.id} was added, moved or run alone; leave out --stored")
+    lost = missing([cell for cell in code if cell not in shown])
+    if lost:
+        raise NotRunError(f"{lost[0]} is missing; leave out --stored, and the run draws it")
     if not shown:
         return notebook
     part = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(_IMPORTS), *deepcopy(shown)])

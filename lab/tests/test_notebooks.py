@@ -87,6 +87,8 @@ def test_the_index_lists_every_notebook():
     index = (ROOT / "docs" / "tutorials" / "index.md").read_text()
     assert re.findall(r"/notebooks/(\w+)\.ipynb\)", index) == [path.stem for path in NOTEBOOKS]
     assert len(NOTEBOOKS) >= 12
+    drawn = {path.stem.rpartition("-")[0] for path in FOLDER.glob("pictures/*")}
+    assert drawn == {path.stem for path in NOTEBOOKS}
 
 
 @every_notebook
@@ -236,6 +238,19 @@ def test_pictures_stand_beside_the_notebook_and_are_its_own(pictures, tmp_path):
     assert output.data == {"text/markdown": "![Figure 2](pictures/plots-2.png)"}
     again = pictures.read(path)
     assert [data[pictures.PNG] for data in pictures.pictures(again.cells)] == before
+
+
+def test_a_run_draws_a_picture_again_whose_file_is_missing(runner, pictures, tmp_path):
+    path = tmp_path / "plots.ipynb"
+    cells = drawing(pictures, [1, 2])
+    cells[0].execution_count, cells[0].source = 1, "print(1)"
+    pictures.write(nbformat.v4.new_notebook(cells=cells), path)
+    (tmp_path / "pictures" / "plots-1.png").unlink()
+    with pytest.raises(
+        runner.NotRunError, match=r"^pictures/plots-1.png is missing; leave out --stored"
+    ):
+        runner.run_stored(path, tmp_path)
+    assert text_of(runner.run(path, tmp_path).cells[0]) == "1\n"
 
 
 def test_stored_renews_results_alone_and_refuses_cells_that_were_not_run_in_order(
