@@ -216,8 +216,22 @@ def test_all_that_is_wrong_with_graph_and_images_is_said_at_once(tmp_path, reade
 
 
 def test_images_of_other_channels_are_refused(tmp_path, reader, capsys):
-    assert run(tmp_path, "bundled") == 2
-    assert "bundled: images have 1 channel, the network reads 3" in capsys.readouterr().err
+    images = np.zeros((12, 6, 6, 4), np.uint8)
+    save_npz(Dataset(images, np.zeros(12, int), NAMES, "other"), tmp_path / "other.npz")
+    assert run(tmp_path, str(tmp_path / "other.npz")) == 2
+    assert "other.npz: images have 4 channels, the network reads 3" in capsys.readouterr().err
+
+
+def test_gray_images_get_the_three_channels_of_a_network(tmp_path, reader):
+    gray = np.random.default_rng(0).integers(0, 256, (40, 6, 6, 1), np.uint8)
+    made = []
+    for name, images in (("gray", gray), ("color", gray.repeat(3, axis=3))):
+        (tmp_path / name).mkdir()
+        data = str(tmp_path / name / "data.npz")
+        save_npz(Dataset(images, np.zeros(40, int), NAMES, "made"), data)
+        assert run(tmp_path / name, data, "--eval", data) == 0
+        made.append((tmp_path / name / "net.pmt").read_bytes())
+    assert made[0] == made[1]
 
 
 def test_images_of_another_size_are_resized(tmp_path, reader, capsys):

@@ -153,6 +153,14 @@ def fitted(data: Dataset, fit: Fit) -> Dataset:
     return data if images is data.images else replace(data, images=images)
 
 
+def in_color(data: Dataset, channels: int) -> Dataset:
+    """Return a data set, gray images in three equal channels where a network takes three."""
+    if (data.images.shape[3], channels) != (1, 3):
+        return data
+    # A view: what is taken of it is copied.
+    return replace(data, images=np.broadcast_to(data.images, (*data.images.shape[:3], 3)))
+
+
 def image_files(
     path: str | os.PathLike[str], *, split: str = "train", class_names: Sequence[str] | None = None
 ) -> ImageFiles:

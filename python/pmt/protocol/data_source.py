@@ -32,7 +32,7 @@ from pmt.datasets.dataset import checksum
 from pmt.datasets.downloading import named
 from pmt.datasets.image_files import ImageFiles, common_size
 from pmt.datasets.image_folder import FOLDER
-from pmt.datasets.layouts import chosen_indices, find, fitted, read_found
+from pmt.datasets.layouts import chosen_indices, find, fitted, in_color, read_found
 from pmt.datasets.picture import Fit
 from pmt.errors import OptionError
 from pmt.model import Model
@@ -319,10 +319,9 @@ class DataSource:
         if not data.has_pixels:
             self._check_inputs(data, model)
             return data
-        channels, taken = data.images.shape[3], model.input_shape[2]
-        if (channels, taken) == (1, 3):
-            # A view: what is taken of it is copied.
-            return replace(data, images=np.broadcast_to(data.images, (*data.images.shape[:3], 3)))
+        taken = model.input_shape[2]
+        data = in_color(data, taken)
+        channels = data.images.shape[3]
         if channels != taken:
             remedy = "convert them to gray" if taken == 1 else "convert them"
             raise ValueError(

@@ -17,7 +17,7 @@ from pmt._util.checks import check_type, checked_flag, checked_names, checked_pa
 from pmt._util.text import counted
 from pmt.datasets import Dataset
 from pmt.datasets.adapters import SampleReader
-from pmt.datasets.layouts import chosen_indices
+from pmt.datasets.layouts import chosen_indices, in_color
 from pmt.errors import FileError, OptionError
 from pmt.formats.reading import file_errors
 from pmt.model import Model
@@ -350,6 +350,7 @@ def _images(option: str, path: str, graph: FloatGraph, *, split: str, limit: int
     if not data.has_pixels:
         inputs = inputs_in_shape(data.images, (height, width, channels))
         return dataclasses.replace(data, images=inputs)
+    data = in_color(data, channels)
     if data.images.shape[3] != channels:
         raise OptionError(
             option,
