@@ -21,6 +21,7 @@ from pmt.train import choose
 
 MODEL = residual_network()
 DATA = Dataset(pixels(MODEL, 12), labels(MODEL, 12), ("a", "b", "c", "d"), "drawn")
+OTHERS = Dataset(255 - DATA.images, DATA.labels, DATA.class_names, "others")
 GRAPH = MODEL.to_graph()
 TRAINER = pmt.ZOTrainer(layers="head", epochs=1, queries=2, batch=8, preparation="none")
 NO_AXES = np.array(3)
@@ -181,7 +182,7 @@ def test_a_choice_on_fewer_images_than_a_batch_takes_them_all(tmp_path):
     options = pmt.preset("default", queries=2)
     expected = "batch 25, the default, is larger than the 12 training images: a step takes all"
     with pytest.warns(pmt.errors.OptionWarning, match=expected):
-        found = choose.select(MODEL, DATA, DATA, options=options, candidates=["B1", "head"])
+        found = choose.select(MODEL, DATA, OTHERS, options=options, candidates=["B1", "head"])
     assert all(candidate.macs > 0 for candidate in found.candidates)
 
 

@@ -136,6 +136,7 @@ def test_what_cannot_be_selected_is_refused(case):
         ({"options": 3}, TypeError, r"options is 3: must be pmt.TrainingOptions"),
         ({"model": 3}, TypeError, r"must be a pmt.Model"),
         ({"held_out": held_out.take(1)}, ValueError, "held_out has 1 image"),
+        ({"held_out": train[:5]}, ValueError, "5 images of 5 in held_out are also in train"),
     ):
         given = {"model": model, "train": train, "held_out": held_out, **change}
         with pytest.raises(error, match=message):

@@ -247,10 +247,7 @@ def with_classes(model: Model, names: tuple[str, ...]) -> Model:
 
 _SOME_SHARED = 0.01  # of the images to measure
 _STACK_APART = 3  # the caller of fit, of check_apart
-_TRAINED_ON = (
-    "a choice on images that were trained on favors what fits them; hold other images out, or "
-    "leave held_out out, and a share of data is"
-)
+_TRAINED_ON = "a choice on images that were trained on favors what fits them; hold other images out"
 _CHOSEN_ON = (
     "what is measured on images that the state was chosen on is too good; give others as valid, or "
     "leave it out"
@@ -272,7 +269,8 @@ def check_apart(
     # Without their labels, images may be adapted to and measured: that is test-time adaptation.
     if data.has_class_labels:
         if held_out is not None:
-            _check_shared(held_out, "data", data, _TRAINED_ON)
+            why = f"{_TRAINED_ON}, or leave held_out out, and a share of data is"
+            _check_shared(held_out, "data", data, why)
         _warn_of_shared(data, valid)
     for callback in callbacks:
         if isinstance(callback, EarlyStopping) and callback.monitor.startswith("valid"):
@@ -281,6 +279,12 @@ def check_apart(
                 "run, and what is measured on it is too good; watch 'held_out_loss'",
                 stacklevel=_STACK_APART,
             )
+
+
+def check_choosing(train: Dataset, held_out: Dataset) -> None:
+    """Check, as :func:`check_apart` does, that a block is not chosen on images that train."""
+    if train.has_class_labels:
+        _check_shared(held_out, "train", train, _TRAINED_ON)
 
 
 def _check_shared(held_out: Dataset, name: str, other: Dataset, why: str) -> None:

@@ -30,6 +30,7 @@ from pmt.protocol.comparison import PairedMargin, paired_margin
 from pmt.train.costs.memory import arena_bytes
 from pmt.train.options import TrainingOptions, check_options
 from pmt.train.prepare.preparation import without_head
+from pmt.train.training_data import check_choosing
 from pmt.train.zo_trainer import ZOTrainer
 
 
@@ -243,8 +244,8 @@ def select(
         ``epochs`` or ``threads`` is not an integer, or ``train`` or ``held_out`` is
         neither a data set nor a tuple of two arrays.
     ValueError
-        If a name is unknown or given twice, a number or the criterion is out of range, or a folder
-        holds another run.
+        If a name is unknown or given twice, a number or the criterion is out of range, more than a
+        tenth of ``held_out`` is among ``train``, or a folder holds another run.
     KeyboardInterrupt
         On Ctrl-C; with ``out``, the same call continues from there.
     """
@@ -265,8 +266,9 @@ def select(
         trainers = _trainers(model, names, options, seeds, threads)
     if len(held_out) < 2:
         raise ValueError("held_out has 1 image: a choice needs at least 2, better 100 or more")
-    start = model.score_images(held_out, threads=threads)
     folder = None if out is None else checked_path("out", out)
+    check_choosing(train, held_out)
+    start = model.score_images(held_out, threads=threads)
     trials = _run_trials(model, train, held_out, trainers, folder, progress)
     return _chosen(model, train, names, start, trials, criterion, options)
 
