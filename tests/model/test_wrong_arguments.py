@@ -449,6 +449,9 @@ FLOAT_GRAPH = "a pmt.quantization.FloatGraph; pmt.quantization.dequantize(graph)
          "report is None: must be what signal_to_noise() returns"),
         (lambda: pmt.quantize(None, "bundled"),
          "model is None: must be the path of an .onnx file"),
+        (lambda: pmt.quantize("net.onnx", PIXELS),
+         "calibrate is an array of uint8: must be the path of a data set; pmt.quantization."
+         "quantize_graph takes images"),
         (lambda: pmt.model.convert("cifar10_small", 3), "out is 3: must be text or a path"),
         (lambda: pmt.compare(residual_network(), DATA, residual_network()),
          "b is Dataset: must be a pmt.Model or the path of one; compare(a, b, data)"),

@@ -398,8 +398,9 @@ def test_errors_name_the_rule(model, noisy):
     ):
         with pytest.raises(ValueError, match=message):
             call()
-    with pytest.raises(TypeError, match="labels must be integers, got float64"):
-        learner.observe(one, [1.0])
+    for given, found in ([1.0], "float64"), (["Bag"], "<U3"):
+        with pytest.raises(TypeError, match=f"labels must be integers, got {found}; give each cl"):
+            learner.observe(one, given)
     learner.observe(noisy.images[:40], noisy.labels[:40])
     with pytest.raises(
         ValueError,

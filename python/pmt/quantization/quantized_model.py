@@ -213,6 +213,11 @@ def quantize(
             f"model is {kind_of(model)}: must be the path of an .onnx file{network_remedy(model)}"
         )
     checked_path("model", model)
+    if not isinstance(calibrate, (str, os.PathLike)):
+        raise TypeError(
+            f"calibrate is {kind_of(calibrate)}: must be the path of a data set; "
+            "pmt.quantization.quantize_graph takes images"
+        )
     checked_path("calibrate", calibrate)
     checked_flag("equalize", equalize)
     checked_flag("bias_correction", bias_correction)

@@ -272,7 +272,10 @@ class Learner:
         inputs = self._inputs(images)
         given = np.full(len(inputs), -1) if labels is None else checked_array("labels", labels)
         if given.dtype.kind not in "iu":
-            raise TypeError(f"labels must be integers, got {given.dtype}")
+            raise TypeError(
+                f"labels must be integers, got {given.dtype}; give each class's place in the "
+                "model's class_names, or -1"
+            )
         if role == "hold_out" and (labels is None or (given < 0).any()):
             raise ValueError(
                 "role='hold_out' needs a label for each image, by which states are compared, and "
