@@ -279,6 +279,11 @@ bool Learner::has_images_to_choose() const {
   return samples_.count(LearnerSamples::Use::alignment) >= InputPhase::fewest_samples;
 }
 
+bool Learner::judges(LearnerState state) const {
+  if (state != LearnerState::aligned) return judges();
+  return samples_.held_out() + samples_.count(LearnerSamples::Use::judgment) >= fewest_held_out;
+}
+
 bool Learner::has_labels() const { return judges() && samples_.has_classes(); }
 
 Status Learner::begin(LearnerPhase phase) {
@@ -290,8 +295,8 @@ Status Learner::begin(LearnerPhase phase) {
   chooses_ = phase == LearnerPhase::input || (all && aligns && chooses_input() && has_images_to_choose());
   const bool on_aligned = all ? aligns : phase == LearnerPhase::head && has_channels_;
   for (bool& state : to_do_) state = false;
-  to_do_[index_of(LearnerState::original)] = judges();
   to_do_[index_of(LearnerState::aligned)] = aligns;
+  to_do_[index_of(LearnerState::original)] = judges(aligns ? LearnerState::aligned : LearnerState::head);
   to_do_[index_of(LearnerState::trained)] = !few_labels && has_epochs() && (all || phase == LearnerPhase::epochs);
   const bool heads = all || phase == LearnerPhase::head || phase == LearnerPhase::head_alone;
   if (heads && !few_labels && has_linear_head(model_)) {
@@ -299,6 +304,7 @@ Status Learner::begin(LearnerPhase phase) {
     to_do_[index_of(LearnerState::head_alone)] = all || !on_aligned;
   }
   keep_candidate();
+  judges_alignment_ = aligns || scored_again_ == LearnerState::aligned;
   for (LearnerScore& score : scores_) score = {};
   steps_ = 0;
   const Status status = next_stage();
@@ -349,9 +355,10 @@ Status Learner::next_stage() {
 Status Learner::start_score(LearnerState state) {
   stage_ = Stage::score;
   reaching_ = state;
-  scored_ = 0;
-  sample_ = samples_.next(0, LearnerSamples::Use::held_out);
+  scored_use_ = LearnerSamples::Use::held_out;
+  (void)find_sample(0);
   scores_[index_of(state)] = {};
+  labeled_loss_ = 0;
   return {};
 }
 
@@ -447,7 +454,7 @@ Status Learner::step() {
     comparison_ = Comparison::none;
     return next_stage();
   }
-  if (judges()) return start_score(reaching_);
+  if (judges(reaching_)) return start_score(reaching_);
   candidate_ = reaching_;
   return next_stage();
 }
@@ -460,18 +467,21 @@ Status Learner::end_score() {
 
 Status Learner::end_comparison() {
   LearnerScore& score = scores_[index_of(reaching_)];
-  const auto bytes = static_cast<size_t>(scored_) * sizeof(int32_t);
+  const int32_t count = samples_.held_out();
+  const auto bytes = static_cast<size_t>(count) * sizeof(int32_t);
   if (comparison_ == Comparison::of_chosen) {
     comparison_ = Comparison::of_own;
     chosen_->filters = *learned_.filters(reaching_);
     chosen_->score = score;
+    chosen_->labeled_loss = labeled_loss_;
     __builtin_memcpy(chosen_->losses, losses_[of_state], bytes);
     return start_channels(nullptr);
   }
   // They were chosen beyond doubt, on more samples than these.
-  const bool keeps_chosen = !is_worse(chosen_->losses, losses_[of_state], scored_, 1);
+  const bool keeps_chosen = !is_worse(chosen_->losses, losses_[of_state], count, 1);
   if (keeps_chosen) {
     score = chosen_->score;
+    labeled_loss_ = chosen_->labeled_loss;
     __builtin_memcpy(losses_[of_state], chosen_->losses, bytes);
   }
   judge();
@@ -491,36 +501,55 @@ Status Learner::score_sample(bool* done) {
   predictor_.run();
   const float* logits = predictor_.logits();
   const int32_t label = samples_[sample_].label;
-  LearnerScore& score = scores_[index_of(reaching_)];
   const int32_t loss = cross_entropy(logits, model_.classes(), label);
-  losses_[is_force ? of_force : of_state][scored_++] = loss;
-  score.loss_sum += loss;
-  score.correct += arg_max(logits, model_.classes()) == label ? 1 : 0;
-  ++score.count;
-  sample_ = samples_.next(sample_ + 1, LearnerSamples::Use::held_out);
-  *done = sample_ == samples_.count();
+  labeled_loss_ += loss;
+  if (scored_use_ == LearnerSamples::Use::held_out) {
+    LearnerScore& score = scores_[index_of(reaching_)];
+    losses_[is_force ? of_force : of_state][score.count++] = loss;
+    score.loss_sum += loss;
+    score.correct += arg_max(logits, model_.classes()) == label ? 1 : 0;
+  }
+  *done = !find_sample(sample_ + 1);
   return {};
 }
 
+// The next one to score, if there is one: held out, then, where alignment is judged, trained on.
+bool Learner::find_sample(int32_t from) {
+  sample_ = samples_.next(from, scored_use_);
+  const bool is_judged = reaching_ == LearnerState::original || reaching_ == LearnerState::aligned;
+  if (sample_ == samples_.count() && scored_use_ == LearnerSamples::Use::held_out && judges_alignment_ && is_judged) {
+    scored_use_ = LearnerSamples::Use::judgment;
+    sample_ = samples_.next(0, scored_use_);
+  }
+  return sample_ < samples_.count();
+}
+
+// Without a margin, and by the samples trained on, too: it takes no labels, and shrinkage has left alone what chance
+// explains. Whether it is better than all other states.
+bool Learner::judge_alignment() {
+  const bool is_better = labeled_loss_ < labeled_loss_of_force_;
+  if (!is_better) has_channels_ = to_do_[index_of(LearnerState::head)] = false;
+  const LearnerScore &best = scores_[index_of(candidate_)], &aligned = scores_[index_of(LearnerState::aligned)];
+  return is_better && (candidate_ == LearnerState::original || aligned.loss_sum < best.loss_sum);
+}
+
 void Learner::judge() {
-  const int32_t count = scored_;
+  const int32_t count = samples_.held_out();
   const auto bytes = static_cast<size_t>(count) * sizeof(int32_t);
   if (reaching_ == LearnerState::original) {
     __builtin_memcpy(losses_[of_best], losses_[of_force], bytes);
+    labeled_loss_of_force_ = labeled_loss_;
     return;
   }
   const auto correct = [this](LearnerState state) { return scores_[index_of(state)].correct; };
   const ScoredState force = {losses_[of_force], correct(LearnerState::original)};
   const ScoredState best = {losses_[of_best], correct(candidate_)}, state = {losses_[of_state], correct(reaching_)};
-  if (reaching_ == LearnerState::aligned && is_worse(state.losses, best.losses, count, 1)) {
-    has_channels_ = to_do_[index_of(LearnerState::head)] = false;
-  }
-  int32_t errors = state_errors;
-  if (count < few_held_out) {
-    if (reaching_ == LearnerState::trained) errors = few_state_errors;
-    if (reaching_ == LearnerState::aligned) errors = 0;  // shrinkage has left alone what chance explains
-  }
-  if (!is_better(force, best, state, count, errors, reaching_ == LearnerState::head_alone)) return;
+  const bool is_few = reaching_ == LearnerState::trained && count < few_held_out;
+  const int32_t errors = is_few ? few_state_errors : state_errors;
+  const bool is_kept = reaching_ == LearnerState::aligned
+                           ? judge_alignment()
+                           : is_better(force, best, state, count, errors, reaching_ == LearnerState::head_alone);
+  if (!is_kept) return;
   candidate_ = reaching_;
   __builtin_memcpy(losses_[of_best], losses_[of_state], bytes);
 }

@@ -92,14 +92,16 @@ struct LearnerScore {
 struct ChosenFilters {
   FilterChain filters;
   LearnerScore score;
+  int64_t labeled_loss;
   int32_t* losses;
 };
 template <>
-inline constexpr size_t size_on_device<ChosenFilters> = 160;
+inline constexpr size_t size_on_device<ChosenFilters> = 168;
 
 class Learner {
  public:
-  static constexpr int32_t fewest_held_out = 4;  // with fewer no head is accepted, and alignment without a proof
+  // With fewer no head is accepted, and, with fewer labeled samples, alignment without a proof.
+  static constexpr int32_t fewest_held_out = 4;
 
   // Enough memory for open() to tell the exact need; 0 for a set-up that it refuses.
   static size_t table_bytes(const LearnerSetup& setup);
@@ -195,6 +197,7 @@ class Learner {
   bool has_images_to_choose() const;
   bool has_labels() const;
   bool judges() const { return samples_.held_out() >= fewest_held_out; }
+  bool judges(LearnerState state) const;
   void keep_candidate();
   void write_over_learned();
   Status next_stage();
@@ -206,8 +209,10 @@ class Learner {
   Status open_epochs();
   Status step();
   Status score_sample(bool* done);
+  bool find_sample(int32_t from);
   Status end_score();
   Status end_comparison();
+  bool judge_alignment();
   void judge();
 
   LearnerSetup setup_ = {};
@@ -240,6 +245,10 @@ class Learner {
   Stage stage_ = Stage::idle;
   LearnerState reaching_ = LearnerState::original;  // by the stage
   LearnerState scored_again_ = LearnerState::original;
+  LearnerSamples::Use scored_use_ = LearnerSamples::Use::held_out;
+  bool judges_alignment_ = false;  // in this phase
+  int64_t labeled_loss_ = 0;       // of the state that is scored, where alignment is judged of all
+  int64_t labeled_loss_of_force_ = 0;
   bool to_do_[learner_states] = {};
   bool chooses_ = false;  // filters, before alignment
   // Filters that are chosen are compared with the image's own, where there is something to judge them by: the alignment
@@ -247,7 +256,7 @@ class Learner {
   enum class Comparison : int32_t { none, of_chosen, of_own, chosen_again } comparison_ = Comparison::none;
   ChosenFilters* chosen_ = nullptr;  // null where none are chosen
   bool has_channels_ = false;        // learned_ holds an alignment that is not worse
-  int32_t sample_ = 0, scored_ = 0, steps_ = 0;
+  int32_t sample_ = 0, steps_ = 0;
 };
 
 }  // namespace pmt

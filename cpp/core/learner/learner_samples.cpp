@@ -78,7 +78,8 @@ int32_t LearnerSamples::next(int32_t sample, Use use) const {
   for (; sample < count_; ++sample) {
     const SampleRecord& record = records_[sample];
     if ((record.held_out != 0) != (use == Use::held_out)) continue;
-    if (use == Use::head ? record.label != no_label : !is_copy(sample)) return sample;
+    if ((use == Use::head || use == Use::judgment) && record.label == no_label) continue;
+    if (use == Use::head || !is_copy(sample)) return sample;
   }
   return count_;
 }

@@ -53,9 +53,9 @@ class LearnerSamples {
   const SampleRecord& operator[](int32_t sample) const { return records_[sample]; }
   bool is_copy(int32_t sample) const { return records_[sample].copy_of != sample; }
 
-  // The next sample from `sample` on that is: held out, trained on without labels, trained on with them. The first two
-  // leave out copies. count() where there is none.
-  enum class Use { held_out, alignment, head };
+  // The next sample from `sample` on that is: held out, trained on without labels, trained on with them, of these what
+  // judges an alignment. Only the head's are with copies. count() where there is none.
+  enum class Use { held_out, alignment, head, judgment };
   int32_t next(int32_t sample, Use use) const;
   // How many there are, and which, where there is a list to write.
   int32_t count(Use use, int32_t* list = nullptr) const;
