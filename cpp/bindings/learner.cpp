@@ -162,10 +162,11 @@ std::string too_few(LearnerPhase phase, const SampleCounts& found, const host::H
   }
   const std::string fewest = number(Learner::fewest_held_out);
   const std::string classes = found.head == 0 ? "" : found.has_classes ? " of different classes" : " of one class";
-  const std::string text = begun + "labels of two classes or more to learn from and " + fewest +
-                           " or more held out, of which equal images count once, and there are " + number(found.head) +
-                           classes + " and " + number(found.held_out) + "; ";
-  const bool has_some = found.head > 0 && !found.has_classes;
+  const bool learns = phase != LearnerPhase::evaluate;
+  const std::string text = begun + (learns ? "labels of two classes or more to learn from and " : "") + fewest +
+                           " or more held out, of which equal images count once, and there are " +
+                           (learns ? number(found.head) + classes + " and " : "") + number(found.held_out) + "; ";
+  const bool has_some = learns && found.head > 0 && !found.has_classes;
   if (setup.held_out >= Learner::fewest_held_out) {
     return text + (has_some ? "observe() images of other classes with labels" : "observe() more with labels");
   }

@@ -112,7 +112,7 @@ def linked(model: pmt.Model, case: Case, made: dict[str, Any], out: Path) -> dic
 
 
 def table_of(rows: dict[str, dict[str, Any]]) -> str:
-    """Return the table as text."""
+    """Return two tables as text: accuracies, and what they take."""
 
     def share(value: float | None) -> str:
         return "" if value is None else f"{100 * value:.1f}"
@@ -120,13 +120,19 @@ def table_of(rows: dict[str, dict[str, Any]]) -> str:
     def number(value: int | None) -> str:
         return "" if value is None else f"{value:,}"
 
-    cells = [
+    accuracies = [
         [
             name,
             *(share(one["held_out"].get(state)) for state in STATES),
             one["chosen"],
             share(one["before"]),
             share(one["after"]),
+        ]
+        for name, one in rows.items()
+    ]
+    costs = [
+        [
+            name,
             f"{one['seconds']:,.0f}",
             number(int(one["arena"].split()[-1])),
             number(one.get("ram")),
@@ -136,17 +142,19 @@ def table_of(rows: dict[str, dict[str, Any]]) -> str:
         ]
         for name, one in rows.items()
     ]
-    titles = ["images", *STATES, "chosen", "before", "after", "seconds", "arena", "RAM", "flash"]
-    return table([*titles, "external", "equal"], cells, left=("images", "chosen", "equal"))
+    titles = ["images", *STATES, "chosen", "before", "after"]
+    first = table(titles, accuracies, left=("images", "chosen"))
+    titles = ["images", "seconds", "arena", "RAM", "flash", "external", "equal"]
+    return f"{first}\n\n{table(titles, costs, left=('images', 'equal'))}"
 
 
 def main() -> None:
-    """Run the missing rows and print the table."""
+    """Run the missing rows and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("rows", nargs="*", metavar="ROW", help="by default all of them")
     parser.add_argument("--data", type=Path, help="folder of the data sets")
     parser.add_argument("--out", type=Path, help="folder of the projects and of rows.json")
-    parser.add_argument("--table", type=Path, help="run nothing; the table of such a file")
+    parser.add_argument("--table", type=Path, help="run nothing; the tables of such a file")
     arguments = parser.parse_args()
     if arguments.table is not None:
         print(table_of(json.loads(arguments.table.read_text())))

@@ -116,6 +116,21 @@ def test_the_program_that_runs_an_export_prints_the_right_class(tmp_path, monkey
     assert predicted == label
 
 
+def test_the_statistics_that_the_ten_lines_hint_at_make_them_no_worse(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (program,) = re.findall(
+        r"## Ten lines\n\n```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL
+    )
+    load = 'pmt.load("fashion_mnist_dscnn")'
+    clean = 'pmt.datasets.bundled("train").images[:256]'
+    ends = []
+    for model in (load, f"pmt.statistics({load}, {clean})"):
+        names = {}
+        exec(program.replace(load, model), names)
+        ends.append(names["model"].evaluate(names["test"]).accuracy)
+    assert ends[1] >= ends[0] > 0.7
+
+
 def test_every_command_has_its_line_in_the_documents(capsys):
     text = (ROOT / "docs" / "reference" / "cli.md").read_text()
     assert main(["--help"]) == 0

@@ -236,6 +236,13 @@ def fit(images, held_out=None, model=None, **arguments) -> pmt.RunResult:
     return trainer.fit(model, images, held_out=held_out, progress=False, **arguments)
 
 
+def test_a_choice_on_fewer_than_four_images_is_refused(foggy):
+    message = "^held_out has 3 images: a choice needs 4 or more, better 100; give more, or leave it"
+    with pytest.raises(ValueError, match=message):
+        fit(foggy.take(40), held_out=foggy[40:43])
+    assert fit(foggy.take(40), held_out=foggy[40:44]).held_out == 4
+
+
 @pytest.mark.filterwarnings("ignore:.* in valid are also in data")
 def test_the_phases_are_states_of_their_own():
     model = pmt.load("fashion_mnist_dscnn")

@@ -617,6 +617,7 @@ def test_options_that_epochs_of_a_learner_do_not_have_are_refused(model, given, 
             "head_alone",
             "labels of two .* there are 8 of different classes and 1; observe() more with labels$",
         ),
+        (range(9), "evaluate", "4 or more held out, .* there are 1; observe() more with labels$"),
     ],
 )
 def test_an_error_counts_the_samples_that_a_phase_needs(model, noisy, indices, phase, needed):
@@ -653,6 +654,25 @@ def test_an_error_says_that_no_more_samples_are_held_out(model, noisy):
     ):
         learner.observe(noisy.images[:5], noisy.labels[:5], role="hold_out")
     assert repr(learner).startswith("<Learner: 3 samples")
+
+
+def test_one_set_of_parameters_learns_a_second_time_in_one_phase(model, noisy, tmp_path):
+    learner = pmt.Learner(model, samples=60, keeps_confirmed=False, storage=tmp_path / "states")
+    learner.observe(noisy.images[:60], noisy.labels[:60])
+    learner.learn()
+    learner.commit()
+    learner.confirm()
+    in_force = learner.checksum
+    learner.learn("align")
+    # The state in force, with which the head would be compared, is overwritten.
+    for phase in ("head", "evaluate"):
+        with pytest.raises(ValueError, match=r"^begin\(\) needs the state in force, which a phase"):
+            learner.begin(phase)
+    learner.cancel()
+    assert learner.checksum == in_force
+    learner.learn("evaluate")
+    assert list(learner.scores) == ["original"]
+    assert learner.learn() == "original"  # none is better than what they gave before
 
 
 def test_one_set_of_parameters_without_a_storage_learns_once(model, noisy):

@@ -57,9 +57,13 @@ Status Learner::open(const LearnerSetup& setup, void* memory, size_t bytes) {
   PMT_RETURN_IF_ERROR(cancel());
   if (reinterpret_cast<uintptr_t>(memory) % image_alignment != 0) return {Code::arena_alignment};
   PMT_RETURN_IF_ERROR(model_.open(setup.image, setup.image_bytes));
-  if (setup.samples < 0 || setup.held_out < 0 || setup.held_out > setup.samples) return {Code::batch_size};
+  if (setup.samples < 0 || setup.held_out < 0 || setup.held_out > setup.samples) return {Code::option_value};
   if (setup.held_out > PairedLosses::most_samples) return {Code::option_value};
   if (setup.samples == 0 ? setup.storage != nullptr : setup.frames.read == nullptr) return {Code::option_value};
+  const StateStorage* storage = setup.storage;
+  const bool has_functions =
+      storage == nullptr || (storage->read != nullptr && storage->write != nullptr && storage->erase != nullptr);
+  if (!has_functions) return {Code::option_value};
   const bool needs_clean = setup.clean != nullptr || setup.chooses_input;
   if (needs_clean && !can_align()) return {Code::learner_statistics};
   if (setup.chooses_input && model_.stage() == nullptr) return {Code::learner_input};
@@ -255,8 +259,10 @@ Status Learner::forget() {
 }
 
 Status Learner::check_phase(LearnerPhase phase) const {
-  if (is_running() || on_trial_) return {Code::learner_call};
+  const bool evaluates = phase == LearnerPhase::evaluate;
+  if (is_running() || force_is_lost_ || (on_trial_ && !evaluates)) return {Code::learner_call};
   if (!words<LearnerPhase>.holds(phase)) return {Code::option_value};
+  if (evaluates) return judges() ? Status{} : Status{Code::learner_samples};
   const bool force_is_learned = in_force_ != LearnerState::original && force_ == &learned_;
   if (force_is_learned && setup_.storage == nullptr) return {Code::learner_call};
   const bool aligns = phase == LearnerPhase::align || phase == LearnerPhase::input,
@@ -316,7 +322,8 @@ Status Learner::begin(LearnerPhase phase) {
 // samples may be others.
 void Learner::keep_candidate() {
   LearnerState kept = candidate_;
-  const auto lost = [&](LearnerState state) { return to_do_[index_of(state)]; };
+  // The original is scored, and not written over.
+  const auto lost = [&](LearnerState state) { return state != LearnerState::original && to_do_[index_of(state)]; };
   if (kept == LearnerState::trained) {
     const LearnerState base = learned_.base();
     if (lost(kept))

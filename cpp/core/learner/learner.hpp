@@ -17,8 +17,8 @@ namespace pmt {
 
 // The choice of filters before the network, with alignment behind them; alignment; neither takes labels.
 // The head of the aligned model, or of the original where alignment was not kept; the head of the original; epochs of
-// perturbed forwards from the candidate on; all of them.
-PMT_WORDS(LearnerPhase, input, align, head, head_alone, epochs, all)
+// perturbed forwards from the candidate on; all of them. The scores of the state in force, and of the candidate.
+PMT_WORDS(LearnerPhase, input, align, head, head_alone, epochs, all, evaluate)
 
 struct LearnerSetup {
   const uint8_t* image;  // .pmt, 16-byte aligned
@@ -131,7 +131,9 @@ class Learner {
   // Forgets all samples.
   Status forget();
 
-  // Starts a phase on the samples that are there. Not while a state is on trial.
+  // Starts a phase on the samples that are there. While a state is on trial, evaluation alone. Not where the state in
+  // force, with which the others are compared, is overwritten: a learner that keeps no confirmed one beside it must
+  // commit() or cancel() what a phase of its second adaptation has found before the next one.
   Status begin(LearnerPhase phase);
   // Goes on with it; `done` after its end. What fails ends the phase as cancel() does.
   Status run(const LearnerBudget& budget, bool* done);

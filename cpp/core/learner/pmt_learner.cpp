@@ -32,7 +32,7 @@ LearnerSetup core_setup(const pmt_learner_setup& setup) {
 }
 
 static_assert(static_cast<int>(LearnerState::trained) == PMT_TRAINED);
-static_assert(static_cast<int>(LearnerPhase::all) == PMT_PHASE_ALL);
+static_assert(static_cast<int>(LearnerPhase::evaluate) == PMT_PHASE_EVALUATE);
 static_assert(static_cast<int>(Role::automatic) == PMT_AUTOMATIC);
 static_assert(sizeof(ChannelStatistics) == 2 * sizeof(float));
 

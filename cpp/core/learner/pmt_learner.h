@@ -21,7 +21,15 @@ typedef struct pmt_epochs pmt_epochs;
 typedef int32_t pmt_state;
 enum { PMT_ORIGINAL, PMT_ALIGNED, PMT_HEAD, PMT_HEAD_ALONE, PMT_TRAINED };
 typedef int32_t pmt_phase;
-enum { PMT_PHASE_INPUT, PMT_PHASE_ALIGN, PMT_PHASE_HEAD, PMT_PHASE_HEAD_ALONE, PMT_PHASE_EPOCHS, PMT_PHASE_ALL };
+enum {
+  PMT_PHASE_INPUT,
+  PMT_PHASE_ALIGN,
+  PMT_PHASE_HEAD,
+  PMT_PHASE_HEAD_ALONE,
+  PMT_PHASE_EPOCHS,
+  PMT_PHASE_ALL,
+  PMT_PHASE_EVALUATE
+};
 typedef int32_t pmt_role;
 enum { PMT_TRAIN, PMT_HOLD_OUT, PMT_AUTOMATIC };
 

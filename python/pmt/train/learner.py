@@ -297,24 +297,28 @@ class Learner:
 
         Parameters
         ----------
-        phase : {"all", "input", "align", "head", "head_alone", "epochs"}
+        phase : {"all", "input", "align", "head", "head_alone", "epochs", "evaluate"}
             The choice of filters, with alignment behind them; alignment; neither takes labels. The
             head of the aligned model; that of the original; epochs from the candidate on, where
-            options name some; all of them.
+            options name some; all of them. ``"evaluate"`` learns nothing: it scores the state in
+            force, also one on trial, and the candidate on the samples held out.
 
         Raises
         ------
         ValueError
-            If the model or the samples do not suffice, a phase runs, or a state is on trial.
+            If the model or the samples do not suffice, a phase runs, a state is on trial, or the
+            state in force, with which others are compared, is overwritten.
         """
         checked_word("phase", phase, _core.LEARNER_PHASES)
         self._need_samples("begin()")
         if phase == "epochs" and self._sizes[-1] is None:
             raise ValueError("phase='epochs' needs options, which name the layers to train")
         self._refuse_while_running("begin()")
-        if self.on_trial:
+        self._need_force("begin()")
+        if self.on_trial and phase != "evaluate":
             raise ValueError("begin() needs a state that is confirmed: confirm() or roll_back()")
-        if self._overwrites and self.in_force != "original":
+        overwrites = self._overwrites and phase != "evaluate"
+        if overwrites and self.in_force != "original":
             raise ValueError(
                 "begin() would overwrite the state in force for good: give keeps_confirmed=True, "
                 "or a storage="

@@ -292,7 +292,8 @@ class Trainer(ABC):
         Raises
         ------
         ValueError
-            If data and model do not fit, or images to choose on are also trained on or measured.
+            If data and model do not fit, or images to choose on are fewer than 4, or also trained
+            on or measured.
         pmt.errors.OtherRunError
             If the run folder belongs to another run; the error says what differs.
         pmt.errors.FileError

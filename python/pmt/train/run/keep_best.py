@@ -110,6 +110,11 @@ class Images:
         cls, trainer: Trainer, data: Dataset, valid: Dataset | None, given: Dataset | None
     ) -> Images:
         """Hold images out, unless some are given."""
+        if given is not None and len(given) < _FEWEST:
+            raise ValueError(
+                f"held_out has {counted(len(given), 'image')}: a choice needs {_FEWEST} or more, "
+                "better 100; give more, or leave it out, and a share of data is held out"
+            )
         if given is not None or not len(chosen := trainer.held_out_indices(data)):
             return cls(data, valid, given, data, given)
         train, held_out = parted(data, chosen)
