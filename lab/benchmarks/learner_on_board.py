@@ -112,7 +112,7 @@ def linked(model: pmt.Model, case: Case, made: dict[str, Any], out: Path) -> dic
 
 
 def table_of(rows: dict[str, dict[str, Any]]) -> str:
-    """Return two tables as text: accuracies, and what they take."""
+    """Return the tables as text: accuracies, and costs."""
 
     def share(value: float | None) -> str:
         return "" if value is None else f"{100 * value:.1f}"

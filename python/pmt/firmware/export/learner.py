@@ -44,7 +44,7 @@ STATES = ("card", "flash")
 SAMPLES = 64  # where no other number is given
 # Memory of the program at most, beside arena and model, on the boards that come with pmt; tests
 # hold what is linked to it.
-FIXED = FixedMemory(stack=4096, variables=3472, code=130 * 1024)
+FIXED = FixedMemory(stack=4096, variables=3504, code=130 * 1024)
 # Bytes of code at least, of parts that a learner may be without.
 _EPOCHS_CODE = 19_500
 _PART_CODE = {
