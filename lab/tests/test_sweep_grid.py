@@ -242,7 +242,7 @@ TWIN = '[method.nodes]\nbase = "default"\nrule = "node"\nlayers = "head"'
         ("macs = 2e8", "macs = 1e3", "method 'default': macs=1000 is less than the "),
         ("macs = 2e8", "macs = 1.5", "[budget] macs = 1.5 must be 1..1e18"),
         ("images = 40", "images = 70", "[protocol] images=70 must be 1 to 60"),
-        ("held_out = 8", "held_out = 0", "[protocol] held_out = 0 must be 1 or more"),
+        ("held_out = 8", "held_out = 3", "[protocol] held_out = 3 must be 4 or more"),
         ("images = 40", 'name = "paper"', "[protocol] held_out: the paper's protocol has its own"),
         ("batch = 8", "batch = 80", "batch=80 is larger than the training set of 32 samples"),
         ("[data]", "[data", "is not valid TOML: "),

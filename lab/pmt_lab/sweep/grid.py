@@ -263,9 +263,9 @@ def _protocol(table: dict[str, Any], wrong: list[str]) -> dict[str, Any]:
         wrong.append(f"[protocol] {own[0]}: the paper's protocol has its own number; leave it out")
     if protocol["name"] == "default":
         protocol = {"images": 1100, "held_out": 100, **protocol}
-        if protocol["held_out"] < 1:
+        if protocol["held_out"] < 4:
             wrong.append(
-                f"[protocol] held_out = {protocol['held_out']} must be 1 or more: the checkpoint "
+                f"[protocol] held_out = {protocol['held_out']} must be 4 or more: the checkpoint "
                 "that is tested is chosen on these images"
             )
     return {"test_images": 0, **protocol}
