@@ -489,7 +489,11 @@ TEST_CASE("a state on trial is evaluated on samples that came later, and nothing
   REQUIRE(device.learner.commit().ok());
   CHECK(device.learner.begin(LearnerPhase::all).code == Code::learner_call);
   const uint32_t before = device.checksum();
-  REQUIRE(device.run(LearnerPhase::evaluate).ok());
+  REQUIRE(device.learner.begin(LearnerPhase::evaluate).ok());
+  CHECK(device.learner.roll_back().code == Code::learner_call);
+  CHECK(device.learner.confirm().code == Code::learner_call);
+  bool done = false;
+  REQUIRE(device.learner.run({0, 0}, &done).ok());
   CHECK(device.learner.held_out(LearnerState::original).loss_sum == score.loss_sum);
   REQUIRE(device.learner.observe(world.frames[70].data(), world.labels[70], Role::hold_out).ok());
   REQUIRE(device.run(LearnerPhase::evaluate).ok());
@@ -571,6 +575,44 @@ TEST_CASE("an alignment is kept where its loss is less on four samples with labe
   }
   CHECK(kept > 10);
   CHECK(kept < 22);
+}
+
+TEST_CASE("labels that come after their frames judge an alignment, each frame once") {
+  const World world(5);
+  Device at_once(world), later(world);
+  const auto observe = [&](Device& device, size_t i, int32_t label) {
+    REQUIRE(device.learner.observe(world.frames[i].data(), label, Role::train).ok());
+  };
+  for (size_t i = 0; i < 12; ++i) {
+    // Labels that say nothing of the frames.
+    observe(at_once, i, world.labels[11 - i]);
+    observe(later, i, no_label);
+  }
+  for (size_t i = 0; i < 12; ++i) {
+    for (int32_t times = 0; times < 2; ++times) observe(later, i, world.labels[11 - i]);
+  }
+  CHECK(at_once.learner.samples().count(LearnerSamples::Use::judgment) == 12);
+  CHECK(later.learner.samples().count(LearnerSamples::Use::judgment) == 12);
+  REQUIRE(at_once.run(LearnerPhase::align).ok());
+  REQUIRE(later.run(LearnerPhase::align).ok());
+  CHECK(at_once.learner.candidate() == LearnerState::original);
+  CHECK(later.learner.candidate() == LearnerState::original);
+}
+
+TEST_CASE("the head of the original is solved where later samples judge the alignment away") {
+  const World world(6);
+  Device device(world, 20);
+  const auto observe = [&](size_t i, int32_t label, Role role) {
+    REQUIRE(device.learner.observe(world.frames[i].data(), label, role).ok());
+  };
+  for (size_t i = 0; i < 12; ++i) observe(i, no_label, Role::train);
+  REQUIRE(device.run(LearnerPhase::align).ok());
+  CHECK(device.learner.candidate() == LearnerState::aligned);
+  for (size_t i = 12; i < 42; ++i) observe(i, world.labels[53 - i], i < 32 ? Role::hold_out : Role::train);
+  REQUIRE(device.run(LearnerPhase::head).ok());
+  CHECK(device.learner.held_out(LearnerState::aligned).count == 20);
+  CHECK(device.learner.held_out(LearnerState::head).count == 0);
+  CHECK(device.learner.held_out(LearnerState::head_alone).count == 20);
 }
 
 TEST_CASE("labels of one class train no head") {

@@ -73,7 +73,14 @@ def test_a_learner_adapts_and_predicts_by_the_old_state_meanwhile(model, noisy, 
 def test_epochs_go_on_from_the_best_state(model, noisy):
     images = corruptions.corrupt(datasets.bundled("train").take(400), "impulse_noise", 5, seed=0)
     options = pmt.preset("default", layers="B2", batch=4, queries=8, epochs=3)
-    learner = pmt.Learner(model, samples=400, options=options)
+    learner = pmt.Learner(model, samples=440, held_out=120, options=options)
+    learner.observe(images.images, images.labels)
+    assert learner.learn() == "trained"
+    # A head that is solved again takes what stood on it along, and leaves the alignment below.
+    others = corruptions.corrupt(datasets.bundled("train")[400:440], "impulse_noise", 5, seed=9)
+    learner.observe(others.images, (others.labels + 3) % 10, role="hold_out")
+    assert learner.learn("head") == "aligned"
+    learner.forget()
     learner.observe(images.images, images.labels)
     assert learner.learn() == "trained"
     before, scores = learner.checksum, learner.scores

@@ -324,13 +324,7 @@ void Learner::keep_candidate() {
   LearnerState kept = candidate_;
   // The original is scored, and not written over.
   const auto lost = [&](LearnerState state) { return state != LearnerState::original && to_do_[index_of(state)]; };
-  if (kept == LearnerState::trained) {
-    const LearnerState base = learned_.base();
-    if (lost(kept))
-      kept = base;
-    else if (lost(base))
-      kept = LearnerState::original;
-  }
+  if (kept == LearnerState::trained && (lost(kept) || lost(learned_.base()))) kept = learned_.base();
   if (kept == LearnerState::head && lost(kept)) kept = LearnerState::aligned;
   if (kept == LearnerState::head_alone && lost(kept)) kept = LearnerState::original;
   if (learned_.is_aligned(kept) && lost(LearnerState::aligned)) kept = LearnerState::original;
@@ -535,7 +529,12 @@ bool Learner::find_sample(int32_t from) {
 // explains. Whether it is better than all other states.
 bool Learner::judge_alignment() {
   const bool is_better = labeled_loss_ < labeled_loss_of_force_;
-  if (!is_better) has_channels_ = to_do_[index_of(LearnerState::head)] = false;
+  // A state that was learned before may be better than the alignment alone, and not than the head behind it.
+  if (!is_better && in_force_ == LearnerState::original) {
+    bool& head = to_do_[index_of(LearnerState::head)];
+    to_do_[index_of(LearnerState::head_alone)] |= head;
+    has_channels_ = head = false;
+  }
   const LearnerScore &best = scores_[index_of(candidate_)], &aligned = scores_[index_of(LearnerState::aligned)];
   return is_better && (candidate_ == LearnerState::original || aligned.loss_sum < best.loss_sum);
 }
@@ -598,7 +597,7 @@ Status Learner::commit() {
 }
 
 Status Learner::confirm() {
-  if (!on_trial_) return {Code::learner_call};
+  if (!on_trial_ || is_running()) return {Code::learner_call};
   if (has_storage()) PMT_RETURN_IF_ERROR(slots_.confirm());
   on_trial_ = false;
   confirmed_state_ = in_force_;
@@ -615,7 +614,7 @@ Status Learner::confirm() {
 }
 
 Status Learner::roll_back() {
-  if (!on_trial_) return {Code::learner_call};
+  if (!on_trial_ || is_running()) return {Code::learner_call};
   if (has_storage()) PMT_RETURN_IF_ERROR(slots_.roll_back());
   on_trial_ = false;
   has_channels_ = false;

@@ -79,9 +79,17 @@ int32_t LearnerSamples::next(int32_t sample, Use use) const {
     const SampleRecord& record = records_[sample];
     if ((record.held_out != 0) != (use == Use::held_out)) continue;
     if ((use == Use::head || use == Use::judgment) && record.label == no_label) continue;
-    if (use == Use::head || !is_copy(sample)) return sample;
+    if (use == Use::head || (use == Use::judgment ? is_first_label(sample) : !is_copy(sample))) return sample;
   }
   return count_;
+}
+
+// Labels may come after a frame that had none.
+bool LearnerSamples::is_first_label(int32_t sample) const {
+  for (int32_t i = records_[sample].copy_of; i < sample; ++i) {
+    if (records_[i].copy_of == records_[sample].copy_of && records_[i].label != no_label) return false;
+  }
+  return true;
 }
 
 int32_t LearnerSamples::count(Use use, int32_t* list) const {

@@ -64,6 +64,7 @@ class LearnerSamples {
 
  private:
   Status read_frame(int32_t sample, void* frame) const;
+  bool is_first_label(int32_t sample) const;
 
   FrameStore frames_ = {};
   const Model* model_ = nullptr;

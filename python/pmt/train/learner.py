@@ -391,6 +391,7 @@ class Learner:
 
         Where it was damaged in the storage meanwhile (ValueError), it stays on trial.
         """
+        self._refuse_while_running("confirm()")
         self._need_trial("confirm()")
         with self._storing():
             self._core.confirm()
@@ -400,6 +401,7 @@ class Learner:
 
         Where that is damaged in the storage (ValueError), the original network is in force.
         """
+        self._refuse_while_running("roll_back()")
         self._need_trial("roll_back()")
         with self._storing():
             self._core.roll_back()
