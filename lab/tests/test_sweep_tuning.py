@@ -399,7 +399,7 @@ def test_the_commands_of_the_page_run_on_its_grid(tmp_path, monkeypatch, capsys)
     write_grid_of_the_page(tmp_path)
     monkeypatch.chdir(tmp_path)
     commands = re.findall(r"^pmt-lab (?:sweep grid\.toml --out|report) .*$", PAGE, re.MULTILINE)
-    assert len(commands) == 8
+    assert len(commands) == 9
     for command in commands:
         arguments = shlex.split(command, comments=True)[1:]
         if arguments[0] == "sweep":
