@@ -615,6 +615,25 @@ TEST_CASE("the head of the original is solved where later samples judge the alig
   CHECK(device.learner.held_out(LearnerState::head_alone).count == 20);
 }
 
+TEST_CASE("a second adaptation solves the head of its alignment, though that is no better than the first one's") {
+  int32_t adapted = 0;
+  for (uint64_t seed = 0; seed < 6; ++seed) {
+    const World world(seed);
+    Device device(world);
+    device.observe_all(80);
+    REQUIRE(device.run(LearnerPhase::align).ok());
+    if (device.learner.candidate() == LearnerState::original) continue;
+    REQUIRE(device.learner.commit().ok());
+    REQUIRE(device.learner.confirm().ok());
+    REQUIRE(device.run(LearnerPhase::all).ok());
+    const LearnerScore first = device.learner.held_out(LearnerState::original);
+    CHECK(device.learner.held_out(LearnerState::aligned).loss_sum == first.loss_sum);
+    CHECK(device.learner.held_out(LearnerState::head).count == first.count);
+    ++adapted;
+  }
+  CHECK(adapted > 3);
+}
+
 TEST_CASE("labels of one class train no head") {
   const World world(4);
   Device device(world);
