@@ -222,6 +222,7 @@ void register_learn(py::module_& m) {
   m.attr("STATE_ERRORS") = state_errors;
   m.attr("FEW_STATE_ERRORS") = few_state_errors;
   m.attr("FEW_HELD_OUT") = few_held_out;
+  m.attr("FEWEST_HELD_OUT") = fewest_held_out;
   m.attr("NO_FOLD") = static_cast<int>(no_fold);
   m.def("solve_head", &solve_head, py::arg("model"), py::arg("op"), py::arg("inputs"), py::arg("labels"),
         py::arg("loss"), py::arg("folds") = py::none(), py::arg("strength") = 0.0f, py::arg("threads") = 0);

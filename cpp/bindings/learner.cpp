@@ -160,14 +160,14 @@ std::string too_few(LearnerPhase phase, const SampleCounts& found, const host::H
     return begun + number(fewest) + " or more that are not held out, equal images counted once, and there are " +
            number(found.alignment) + "; observe() more";
   }
-  const std::string fewest = number(Learner::fewest_held_out);
+  const std::string fewest = number(fewest_held_out);
   const std::string classes = found.head == 0 ? "" : found.has_classes ? " of different classes" : " of one class";
   const bool learns = phase != LearnerPhase::evaluate;
   const std::string text = begun + (learns ? "labels of two classes or more to learn from and " : "") + fewest +
                            " or more held out, of which equal images count once, and there are " +
                            (learns ? number(found.head) + classes + " and " : "") + number(found.held_out) + "; ";
   const bool has_some = learns && found.head > 0 && !found.has_classes;
-  if (setup.held_out >= Learner::fewest_held_out) {
+  if (setup.held_out >= fewest_held_out) {
     return text + (has_some ? "observe() images of other classes with labels" : "observe() more with labels");
   }
   return text + "make a learner with held_out=" + fewest + " or more, this one has " + number(setup.held_out);

@@ -169,6 +169,7 @@ def shrink_windows(
 STATE_ERRORS: int
 FEW_STATE_ERRORS: int
 FEW_HELD_OUT: int
+FEWEST_HELD_OUT: int
 
 def is_better(
     original: tuple[Int32Array, int],

@@ -21,6 +21,8 @@ struct StateStorage {
   // header.
   bool (*write)(void* context, int32_t slot, size_t at, const void* from, size_t count);
   bool (*erase)(void* context, int32_t slot);
+
+  bool has_functions() const { return read != nullptr && write != nullptr && erase != nullptr; }
 };
 
 constexpr uint32_t state_magic = 0x534D5450;  // "PTMS"

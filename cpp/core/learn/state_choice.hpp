@@ -11,6 +11,8 @@ namespace pmt {
 constexpr int32_t state_errors = 2;
 // Of a trained state on fewer samples than these: on few of them it is better by two by chance.
 constexpr int32_t few_state_errors = 3, few_held_out = 30;
+// With fewer held-out samples chance would choose.
+constexpr int32_t fewest_held_out = 4;
 
 // A state on `samples` samples.
 struct ScoredState {

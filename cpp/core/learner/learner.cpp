@@ -60,10 +60,7 @@ Status Learner::open(const LearnerSetup& setup, void* memory, size_t bytes) {
   if (setup.samples < 0 || setup.held_out < 0 || setup.held_out > setup.samples) return {Code::option_value};
   if (setup.held_out > PairedLosses::most_samples) return {Code::option_value};
   if (setup.samples == 0 ? setup.storage != nullptr : setup.frames.read == nullptr) return {Code::option_value};
-  const StateStorage* storage = setup.storage;
-  const bool has_functions =
-      storage == nullptr || (storage->read != nullptr && storage->write != nullptr && storage->erase != nullptr);
-  if (!has_functions) return {Code::option_value};
+  if (setup.storage != nullptr && !setup.storage->has_functions()) return {Code::option_value};
   const bool needs_clean = setup.clean != nullptr || setup.chooses_input;
   if (needs_clean && !can_align()) return {Code::learner_statistics};
   if (setup.chooses_input && model_.stage() == nullptr) return {Code::learner_input};

@@ -100,9 +100,6 @@ inline constexpr size_t size_on_device<ChosenFilters> = 168;
 
 class Learner {
  public:
-  // With fewer no head is accepted, and, with fewer labeled samples, alignment without a proof.
-  static constexpr int32_t fewest_held_out = 4;
-
   // Enough memory for open() to tell the exact need; 0 for a set-up that it refuses.
   static size_t table_bytes(const LearnerSetup& setup);
 
@@ -198,6 +195,7 @@ class Learner {
   bool has_images() const;
   bool has_images_to_choose() const;
   bool has_labels() const;
+  // Else no head is accepted, and, of fewer labeled samples in all, an alignment without a proof.
   bool judges() const { return samples_.held_out() >= fewest_held_out; }
   bool judges(LearnerState state) const;
   void keep_candidate();
@@ -249,7 +247,7 @@ class Learner {
   LearnerState scored_again_ = LearnerState::original;
   LearnerSamples::Use scored_use_ = LearnerSamples::Use::held_out;
   bool judges_alignment_ = false;  // in this phase
-  int64_t labeled_loss_ = 0;       // of the state that is scored, where alignment is judged of all
+  int64_t labeled_loss_ = 0;       // of the state that is scored, on all samples that judge it
   int64_t labeled_loss_of_force_ = 0;
   bool to_do_[learner_states] = {};
   bool chooses_ = false;  // filters, before alignment

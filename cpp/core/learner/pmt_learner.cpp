@@ -39,7 +39,8 @@ static_assert(sizeof(ChannelStatistics) == 2 * sizeof(float));
 }  // namespace
 
 struct pmt_learner {
-  // <new> has this one, but is not there on every board.
+  // The placement form: it gives back the memory that it is given, and allocates nothing. <new> declares it, but is not
+  // there on every board.
   static void* operator new(size_t, void* at) noexcept { return at; }
 
   Learner learner;
@@ -58,7 +59,6 @@ pmt_learner* pmt_learner_open(void* object, const pmt_learner_setup* setup, void
     *status = code_of({Code::learner_object});
     return nullptr;
   }
-  // In the application's own memory: nothing is allocated.
   auto* self = new (object) pmt_learner();  // NOLINT(cppcoreguidelines-owning-memory)
   LearnerSetup core = core_setup(*setup);
   if (setup->storage != nullptr) {

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from pmt.train.run.loop import Run
     from pmt.train.trainer import Trainer
 
-# With fewer, chance would choose.
-_FEWEST = 4
+# With fewer held-out images chance would choose.
+FEWEST: int = _core.FEWEST_HELD_OUT
 # With fewer held out of the training images, cross-validation on all of these judges the head.
 FEW: int = _core.FEW_HELD_OUT
 # Standard errors by which a state must be better than the original model. A head held to the old
@@ -72,7 +72,7 @@ def held_out_count(options: object, samples: int) -> int:
         return 0
     share: float = getattr(options, "held_out_share", 0.0)
     count = round(share * samples)
-    return count if count >= _FEWEST else 0
+    return count if count >= FEWEST else 0
 
 
 def held_out_indices(options: Any, data: Dataset) -> Int64Array:
@@ -80,7 +80,7 @@ def held_out_indices(options: Any, data: Dataset) -> Int64Array:
     data = _with_labels(options, data)
     count = held_out_count(options, len(data)) if data.has_class_labels else 0
     found = _chosen(data, count, options.seed) if count else np.empty(0, np.int64)
-    return found if len(found) >= _FEWEST else found[:0]
+    return found if len(found) >= FEWEST else found[:0]
 
 
 def _with_labels(options: object, data: Dataset) -> Dataset:
@@ -110,9 +110,9 @@ class Images:
         cls, trainer: Trainer, data: Dataset, valid: Dataset | None, given: Dataset | None
     ) -> Images:
         """Hold images out, unless some are given."""
-        if given is not None and len(given) < _FEWEST:
+        if given is not None and len(given) < FEWEST:
             raise ValueError(
-                f"held_out has {counted(len(given), 'image')}: a choice needs {_FEWEST} or more, "
+                f"held_out has {counted(len(given), 'image')}: a choice needs {FEWEST} or more, "
                 "better 100; give more, or leave it out, and a share of data is held out"
             )
         if given is not None or not len(chosen := trainer.held_out_indices(data)):
