@@ -1,9 +1,11 @@
 #include <pybind11/stl.h>
 
+#include <numeric>
 #include <tuple>
 
 #include "arrays.hpp"
 #include "core/base/crc32.hpp"
+#include "core/learn/schedule.hpp"
 #include "core/zo/loss.hpp"
 #include "core/zo/loss_range.hpp"
 #include "core/zo/loss_units.hpp"
@@ -46,6 +48,17 @@ Int8Array signs(Generator generator, uint32_t seed, uint32_t step, uint32_t laye
   SignStream(generator, {seed, step, layer, query, sample, static_cast<Purpose>(purpose)})
       .next(host::host_kernels(), count, result.mutable_data());
   return result;
+}
+
+Int32Array sample_order(uint32_t seed, uint32_t epoch, int32_t count) {
+  Int32Array places(count);
+  std::iota(places.mutable_data(), places.mutable_data() + count, 0);
+  shuffle(seed, epoch, places.mutable_data(), count);
+  return places;
+}
+
+float rate(float first, float final_fraction, int64_t steps, int64_t step) {
+  return learning_rate({first, final_fraction, steps}, step);
 }
 
 Int32Array bias_steps(const host::HostModel& host, int32_t op, int32_t mu) {
@@ -101,6 +114,10 @@ void register_functions(py::module_& m) {
       py::arg("model"), "The least and largest target that squared_error tells apart from all outputs in int8.");
   m.def("signs", &signs, py::arg("generator"), py::arg("seed"), py::arg("step"), py::arg("layer"), py::arg("query"),
         py::arg("sample"), py::arg("purpose"), py::arg("count"), "A stream's first signs, as the trainer draws them.");
+  m.def("sample_order", &sample_order, py::arg("seed"), py::arg("epoch"), py::arg("count"),
+        "The places 0 to count - 1 as an epoch takes them.");
+  m.def("learning_rate", &rate, py::arg("first"), py::arg("final_fraction"), py::arg("steps"), py::arg("step"),
+        "The rate of a step, a float32.");
   m.def("round_update", &round_update, py::arg("update"), py::arg("rounding"), py::arg("random"));
   m.def("bias_steps", &bias_steps, py::arg("model"), py::arg("op"), py::arg("mu"),
         "Size of each bias's perturbation, which moves the output as far as mu of the weights; 0 for dead channels.");

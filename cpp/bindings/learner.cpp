@@ -47,7 +47,7 @@ std::vector<ChannelStatistics> checked_clean(const py::object& object) {
   return clean;
 }
 
-// `epochs`: None, or options, layers, batch, epochs and learning rate.
+// `epochs`: None, or options, layers, batch, epochs, learning rate and its final fraction.
 host::HostLearnerSetup setup_of(const py::bytes& image, const py::object& clean, bool aligns_windows,
                                 bool chooses_input, int32_t samples, int32_t held_out, bool keeps_confirmed,
                                 bool keeps_activations, const py::object& epochs, const std::string& storage,
@@ -71,6 +71,7 @@ host::HostLearnerSetup setup_of(const py::bytes& image, const py::object& clean,
   setup.batch = given[2].cast<int32_t>();
   setup.epochs = given[3].cast<int32_t>();
   setup.learning_rate = given[4].cast<float>();
+  setup.final_learning_rate = given[5].cast<float>();
   return setup;
 }
 

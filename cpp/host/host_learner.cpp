@@ -33,7 +33,8 @@ AlignedMemory copied(const std::vector<uint8_t>& bytes) {
 
 EpochSetup epochs_of(const HostLearnerSetup& setup) {
   const TrainedLayers layers = {setup.layers.data(), static_cast<int32_t>(setup.layers.size())};
-  return {&setup.options, layers, setup.batch, setup.epochs, setup.learning_rate, nullptr, 0};
+  return {&setup.options, layers, setup.batch, setup.epochs, setup.learning_rate, setup.final_learning_rate,
+          nullptr,        0};
 }
 
 LearnerSetup setup_of(const HostLearnerSetup& setup, const AlignedMemory& image, const Kernels& kernels) {

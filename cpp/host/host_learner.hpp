@@ -24,7 +24,7 @@ struct HostLearnerSetup {
   TrainerOptions options;
   std::vector<int32_t> layers;  // trained by perturbed forwards; none: there are no epochs
   int32_t batch, epochs;
-  float learning_rate;
+  float learning_rate, final_learning_rate;
 };
 
 // Bytes of a file of states.

@@ -135,7 +135,7 @@ struct Device {
     s.keeps_confirmed = keeps_confirmed;
     s.milliseconds = [](void* clock) { return static_cast<Device*>(clock)->now++; };
     s.clock = this;
-    s.epochs = {&options, {layers.data(), static_cast<int32_t>(layers.size())}, 3, 2, 0.5f, nullptr, 0};
+    s.epochs = {&options, {layers.data(), static_cast<int32_t>(layers.size())}, 3, 2, 0.5f, 0.1f, nullptr, 0};
     return s;
   }
   // Opens it again, with memory for activations.

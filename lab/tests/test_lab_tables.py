@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from pmt.cli import main
+from pmt.protocol import wilson_of_share
 from pmt_lab.reproduce import results
 from pmt_lab.reproduce.runs import find
 from pmt_lab.reproduce.stored import stored
@@ -139,6 +140,25 @@ def test_corruptions_that_stay_below_are_those_of_the_results():
     }
     assert "Three of the twelve stay lower: Gaussian noise (55 %," in README
     assert "unless with both, shot noise (59 %, of 66) and speckle noise (63 %," in README
+
+
+@pytest.mark.parametrize("epochs", [5, 50])
+def test_the_table_of_switches_is_that_of_the_kept_runs(epochs):
+    kept = json.loads((LAB.parent / "results" / "released-settings.json").read_text())
+    lines = [" ".join(line.split()) for line in (LAB / "released.md").read_text().splitlines()]
+    runs: dict[str, list[Any]] = {}
+    for run in kept:
+        if run["epochs"] == epochs:
+            runs.setdefault(run["setting"], []).append(run)
+    for setting, seeds in runs.items():
+        last = [run["test"][-1] for run in seeds]
+        chosen = [run["test"][int(np.argmax(run["held_out"]))] for run in seeds]
+        low, high = wilson_of_share(float(np.mean(last)), 900)
+        by_seed = ", ".join(f"{100 * share:.1f}" for share in last)
+        assert (
+            f"{setting} {seeds[0]['forwards'] / 1e6:.1f} {100 * np.mean(last):.1f} "
+            f"{100 * low:.1f}..{100 * high:.1f} {by_seed} {100 * np.mean(chosen):.1f}"
+        ) in lines
 
 
 def test_the_published_accuracy_is_the_papers():

@@ -230,7 +230,7 @@ class Learner:
         held_out: int,
         keeps_confirmed: bool,
         keeps_activations: bool,
-        epochs: tuple[Options, tuple[int, ...], int, int, float] | None = None,
+        epochs: tuple[Options, tuple[int, ...], int, int, float, float] | None = None,
         storage: str | bytes = "",
         trial_goes_on: bool = False,
     ) -> None: ...
@@ -274,7 +274,7 @@ class Learner:
 def state_file_bytes(
     image: bytes,
     aligns_windows: bool,
-    epochs: tuple[Options, tuple[int, ...], int, int, float] | None,
+    epochs: tuple[Options, tuple[int, ...], int, int, float, float] | None,
 ) -> int: ...
 def plan_learner(
     image: bytes,
@@ -285,7 +285,7 @@ def plan_learner(
     held_out: int,
     keeps_confirmed: bool,
     keeps_activations: bool,
-    epochs: tuple[Options, tuple[int, ...], int, int, float] | None = None,
+    epochs: tuple[Options, tuple[int, ...], int, int, float, float] | None = None,
 ) -> tuple[dict[str, int], int, list[tuple[int, int, int]]]: ...
 def mixes_channels(model: Model, op: int) -> bool: ...
 def peak(threads: int = 0) -> tuple[str, float]: ...
@@ -314,6 +314,8 @@ def signs(
     purpose: int,
     count: int,
 ) -> Int8Array: ...
+def sample_order(seed: int, epoch: int, count: int) -> Int32Array: ...
+def learning_rate(first: float, final_fraction: float, steps: int, step: int) -> float: ...
 def round_update(update: float, rounding: str, random: int) -> int: ...
 def bias_steps(model: Model, op: int, mu: int) -> Int32Array: ...
 def updated(

@@ -72,7 +72,7 @@ def test_a_head_that_fits_its_own_images_hides_their_loss_no_longer():
     for cross_fit in ("never", "always"):
         trainer = pmt.ZOTrainer(**SHORT, keep_best=False, epochs=1, cross_fit=cross_fit)
         losses.append(trainer.fit(pmt.load(MODEL), data, progress=False).epochs[0]["train_loss"])
-    assert losses == pytest.approx([0.2377, 0.6025], abs=1e-4)
+    assert losses == pytest.approx([0.2334, 0.6338], abs=1e-4)
 
 
 def test_an_interrupted_run_goes_on_with_the_same_bytes(tmp_path):
@@ -87,7 +87,7 @@ def test_an_interrupted_run_goes_on_with_the_same_bytes(tmp_path):
 @pytest.mark.parametrize(
     ("budget", "expected"),
     [
-        (6 * 10**9, [(3.75, 5_924_071_200), (2.6667, 5_480_094_960)]),
+        (6 * 10**9, [(3.75, 5_924_071_200), (2.6667, 5_476_844_160)]),
         (15 * 10**8, [(0.8333, 1_471_466_400), (0.5, 1_263_317_880)]),
     ],
 )
@@ -132,7 +132,7 @@ def test_images_of_a_group_are_seen_together():
         trainer = pmt.ZOTrainer(**SHORT, keep_best=False, epochs=1, cross_fit="always")
         result = trainer.fit(pmt.load(MODEL), data, groups=groups, progress=False)
         losses.append(result.epochs[0]["train_loss"])
-    assert losses == pytest.approx([0.1540, 0.6658], abs=1e-4)
+    assert losses == pytest.approx([0.1135, 0.5686], abs=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_back_propagation_takes_such_steps_in_int8_alone():
         trainer = trainer_of("bp_int8", **options, cross_fit=cross_fit)
         result = trainer.fit(pmt.load(MODEL), noisy(60), progress=False)
         losses.append(result.epochs[0]["train_loss"])
-    assert losses == pytest.approx([0.2471, 0.6347], abs=1e-4)
+    assert losses == pytest.approx([0.2478, 0.6293], abs=1e-4)
     for changes in ({"arithmetic": "float32"}, {"rounding": "shadow"}):
         with pytest.raises(
             ValueError, match=r"^cross_fit='always' solves the head in int8, and float"
@@ -301,7 +301,7 @@ def test_a_board_goes_on_with_the_steps_that_were_planned(tmp_path, monkeypatch,
     task = make_task(tmp_path / "run", dataset=data, steps=3)
     found = [(s.step, s.learning_rate, task.labels[[*s.samples]].tolist()) for s in task.steps]
     assert found == whole[9:12]
-    assert [rate for _, rate, _ in found] == [0.0814503, 0.0775, 0.0733031]
+    assert [rate for _, rate, _ in found] == [0.081450336, 0.0775, 0.073303156]
 
 
 def test_the_command_tells_that_a_run_chose_it_and_counts_its_steps(tmp_path, monkeypatch, capsys):

@@ -7,7 +7,7 @@
 namespace pmt {
 
 // 6 is that of a mask in pmt.methods.deepzero.
-enum class Purpose : uint32_t { weight_signs = 0, bias_signs = 1, node_signs = 2, rounding = 3 };
+enum class Purpose : uint32_t { weight_signs = 0, bias_signs = 1, node_signs = 2, rounding = 3, order = 4 };
 
 struct StreamId {
   uint32_t seed;

@@ -1,11 +1,8 @@
 #include "core/learner/epoch_phase.hpp"
 
+#include "core/learn/schedule.hpp"
+
 namespace pmt {
-namespace {
-
-constexpr uint32_t order_layer = 0xFFFFFFFFu;  // names a stream of random numbers apart from all layers'
-
-}  // namespace
 
 Status EpochPhase::open(const EpochSetup& setup, const Model& model, const Kernels& kernels,
                         const LearnerSamples& samples, const LayerStorage* storage, void* memory, size_t bytes) {
@@ -26,30 +23,18 @@ Status EpochPhase::open(const EpochSetup& setup, const Model& model, const Kerne
   needed_ = at + lists.used();
   on_device_ = trainer_.bytes_on_device() + device_bytes(lists);
   if (!status.ok() || !lists.fits()) return {Code::arena_too_small};
-  count_ = samples.count(LearnerSamples::Use::head, order_);
+  count_ = samples.count(LearnerSamples::Use::head);
   return {};
 }
 
-// Fisher and Yates, by a number for each epoch and place.
-void EpochPhase::shuffle() {
-  const auto epoch = static_cast<uint32_t>(step_ / steps_per_epoch());
-  for (int32_t i = count_ - 1; i > 0; --i) {
-    const StreamId id = {setup_.options->seed, epoch, order_layer, 0, static_cast<uint32_t>(i), Purpose::rounding};
-    const auto j = static_cast<int32_t>(random_block(id, 0).word[0] % (static_cast<uint32_t>(i) + 1));
-    const int32_t kept = order_[i];
-    order_[i] = order_[j];
-    order_[j] = kept;
-  }
+void EpochPhase::order_samples() {
+  (void)samples_->count(LearnerSamples::Use::head, order_);
+  shuffle(setup_.options->seed, static_cast<uint32_t>(step_ / steps_per_epoch()), order_, count_);
 }
 
 int32_t EpochPhase::batch_samples() const {
   const int32_t left = count_ - batch_begin();
   return left < setup_.batch ? left : setup_.batch;
-}
-
-float EpochPhase::learning_rate() const {
-  const int32_t steps = setup_.epochs * steps_per_epoch();
-  return setup_.learning_rate * static_cast<float>(steps - step_) / static_cast<float>(steps);
 }
 
 bool EpochPhase::read_sample(void* context, int32_t index, int8_t* image, int32_t* label) {
@@ -61,9 +46,10 @@ bool EpochPhase::read_sample(void* context, int32_t index, int8_t* image, int32_
 }
 
 Status EpochPhase::step(bool* done) {
-  *done = step_ == setup_.epochs * steps_per_epoch();
+  const int32_t steps = setup_.epochs * steps_per_epoch();
+  *done = step_ == steps;
   if (*done) return {};
-  if (sample_ == 0 && step_ % steps_per_epoch() == 0) shuffle();
+  if (sample_ == 0 && step_ % steps_per_epoch() == 0) order_samples();
   const int32_t samples = batch_samples();
   const SampleSource source = {this, read_sample};
   read_ = {};
@@ -71,8 +57,9 @@ Status EpochPhase::step(bool* done) {
   if (sample_ < samples) {
     status = trainer_.query(static_cast<uint32_t>(step_), sample_++, samples, source);
   } else {
+    const float rate = learning_rate({setup_.learning_rate, setup_.final_learning_rate, steps}, step_);
     StepResult result = {};
-    status = trainer_.update(learning_rate(), samples, source, &result);
+    status = trainer_.update(rate, samples, source, &result);
     sample_ = 0;
     ++step_;
   }

@@ -12,7 +12,8 @@ struct EpochSetup {
   const TrainerOptions* options;
   TrainedLayers layers;
   int32_t batch, epochs;
-  float learning_rate;         // of the first step; it falls to 0 along a line
+  float learning_rate;         // of the first step
+  float final_learning_rate;   // as a fraction of it, see learn/schedule.hpp
   const StreamedOps* streams;  // as a plan of the same training has found them; null: they are searched for
   int32_t stream_count;
 };
@@ -37,11 +38,10 @@ class EpochPhase {
 
  private:
   static bool read_sample(void* context, int32_t index, int8_t* image, int32_t* label);
-  void shuffle();
+  void order_samples();
   int32_t batch_begin() const { return step_ % steps_per_epoch() * setup_.batch; }
   int32_t batch_samples() const;
   int32_t steps_per_epoch() const { return (count_ + setup_.batch - 1) / setup_.batch; }
-  float learning_rate() const;
 
   EpochSetup setup_ = {};
   const LearnerSamples* samples_ = nullptr;

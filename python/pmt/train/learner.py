@@ -34,7 +34,7 @@ from pmt.model import Model
 from pmt.model.input_conversion import images_in_shape
 from pmt.model.model import check_model
 from pmt.net.image import read_stage
-from pmt.train.options import PRESETS, TrainingOptions, check_options, preset
+from pmt.train.options import TrainingOptions, check_options
 from pmt.train.prepare.clean_statistics import (
     CleanStatistics,
     WindowStatistics,
@@ -149,8 +149,7 @@ class Learner:
         result.
     options : TrainingOptions, optional
         Epochs of perturbed forwards, as the phase ``"epochs"``: which layers, how many epochs, and
-        how; by default there are none. A preparation is another phase's. The learning rate falls
-        from ``learning_rate`` to 0 along a line.
+        how; by default there are none. A preparation is another phase's.
     storage : str or path, optional
         File that holds states beyond this process, made where it is missing; of one model, of the
         same layers to train, and with or without windows. It is this learner's alone; a newer one
@@ -536,7 +535,7 @@ def learner_room(
 
 def epochs_of(
     model: Model, options: TrainingOptions | None
-) -> tuple[_core.Options, tuple[int, ...], int, int, float] | None:
+) -> tuple[_core.Options, tuple[int, ...], int, int, float, float] | None:
     """Return the options of a training that the core reads."""
     if options is None:
         return None
@@ -544,12 +543,9 @@ def epochs_of(
     if options.macs > 0:
         rule = f"={options.macs} is a budget, and a learner takes whole epochs: give "
         raise OptionError("macs", rule, "epochs", " instead")
-    final = options.final_learning_rate
-    if final not in {of_preset.final_learning_rate for of_preset in map(preset, PRESETS)}:
-        rule = f"={final} has no effect: a learner's rate falls to 0 along a line; leave it out"
-        raise OptionError("final_learning_rate", rule)
     layers = tuple(model.select_layers(options.layers))
-    return options.to_core(), layers, options.batch, options.epochs, options.learning_rate
+    rates = options.learning_rate, options.final_learning_rate
+    return options.to_core(), layers, options.batch, options.epochs, *rates
 
 
 def check_clean(clean: object, choose_input: bool, keeps_activations: bool) -> None:

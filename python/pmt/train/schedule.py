@@ -1,12 +1,12 @@
 """Samples and learning rate of each step, as functions of the seed and the step."""
 
-import math
 from bisect import bisect_right
 from functools import partial
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from pmt import _core
 from pmt._util.arrays import Int64Array
 from pmt._util.text import counted
 from pmt.datasets import Dataset
@@ -156,10 +156,8 @@ class Schedule:
         """Return the samples of a step, int64 (batch,). The remainder is skipped."""
         epoch, position = divmod(step, self.steps_per_epoch)
         if epoch != self._epoch:
-            # Only raw 64-bit draws: NumPy promises their stream, not that of its shuffles.
-            seed = np.random.SeedSequence([self.options.seed, epoch])
-            keys = np.random.PCG64(seed).random_raw(self.samples)[self._leaders]
-            self._order = np.argsort(keys, kind="stable").astype(np.int64)
+            ranks = np.argsort(_core.sample_order(self.options.seed, epoch, self.samples))
+            self._order = np.argsort(ranks[self._leaders], kind="stable").astype(np.int64)
             if self._shared is not None:
                 ends = (self.half * self.options.batch, self.steps_per_epoch * self.options.batch)
                 self._order = share_classes(self._order, *ends, *self._shared)
@@ -169,11 +167,9 @@ class Schedule:
 
     def learning_rate(self, step: int) -> float:
         """Return a step's learning rate: a cosine from the first one to the final one."""
-        final = self.options.final_learning_rate
-        angle = math.pi * step / self.steps
-        fraction = final + (1.0 - final) * 0.5 * (1.0 + math.cos(angle))
-        # Six digits: libraries may differ in the last bit of a cosine.
-        return float(f"{self.options.learning_rate * fraction:.6g}")
+        first, final = self.options.learning_rate, self.options.final_learning_rate
+        # The shortest decimal that is this float32.
+        return float(str(np.float32(_core.learning_rate(first, final, self.steps, step))))
 
     def ends_epoch(self, steps: int) -> bool:
         """Whether an epoch, or the run, ends after a number of steps."""

@@ -524,13 +524,14 @@ def _arguments(report: LearnerExport, board: Target, options: TrainingOptions | 
 
 def _epochs(model: Model, options: TrainingOptions | None) -> dict[str, bytes]:
     """Return the file of the layers and options of the board's training by perturbed forwards."""
-    none = (_core.Options(), (), 1, 1, 0.0)
-    core, layers, batch, epochs, rate = epochs_of(model, options) or none
+    none = (_core.Options(), (), 1, 1, 0.0, 0.0)
+    core, layers, batch, epochs, *rates = epochs_of(model, options) or none
     values = {
         **layout.training_values(model.core, core, layers, batch),
         "BATCH": batch,
         "EPOCHS": epochs,
-        "RATE": float(np.float32(rate)).hex(),
+        "RATE": float(np.float32(rates[0])).hex(),
+        "FINAL_RATE": float(np.float32(rates[1])).hex(),
     }
     return layout.filled(layout.templates("epochs"), values)
 

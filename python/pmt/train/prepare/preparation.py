@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt import _core
 from pmt.datasets import Dataset
 from pmt.formats.writing import note_on_filters
 from pmt.model import Model
@@ -39,7 +40,7 @@ NOT_ALIGNED = (
     "not aligned: the model holds no statistics of clean images; "
     "`pmt statistics MODEL --data CLEAN --out MODEL.pmt` adds them"
 )
-_ALIGNMENT = 1  # names a stream of random numbers apart from the schedule's
+_ALIGNMENT = 2**32 - 1  # names an order apart from those of epochs
 
 PREPARATION = partial(
     option,
@@ -221,7 +222,7 @@ class Preparation:
     def _alignment_images(self, data: Dataset) -> npt.NDArray[Any]:
         samples = len(data.images)
         count = min(self.options.align_images, samples)
-        order = np.random.default_rng([self.options.seed, _ALIGNMENT]).permutation(samples)
+        order = _core.sample_order(self.options.seed, _ALIGNMENT, samples)
         return data.images[np.sort(order[:count])]
 
     def _align(self, model: Model, data: Dataset, *, macs: int) -> PhaseWork:
