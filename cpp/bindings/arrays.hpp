@@ -18,10 +18,15 @@ using Int32Array = py::array_t<int32_t, py::array::c_style>;
 using Int64Array = py::array_t<int64_t, py::array::c_style>;
 using FloatArray = py::array_t<float, py::array::c_style>;
 
+// As Python writes a tuple: (3,), (2, 3).
+inline std::string shape_text(const std::vector<py::ssize_t>& shape) {
+  std::string text;
+  for (const py::ssize_t size : shape) text += (text.empty() ? "(" : ", ") + std::to_string(size);
+  return text + (shape.empty() ? "()" : shape.size() == 1 ? ",)" : ")");
+}
+
 inline std::string shape_text(const py::array& array) {
-  std::string text = "(";
-  for (py::ssize_t i = 0; i < array.ndim(); ++i) text += (i > 0 ? ", " : "") + std::to_string(array.shape(i));
-  return text + ")";
+  return shape_text(std::vector<py::ssize_t>(array.shape(), array.shape() + array.ndim()));
 }
 
 template <typename T>

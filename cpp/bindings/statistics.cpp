@@ -87,10 +87,7 @@ std::vector<float> checked_values(const py::object& object, const std::vector<py
                                   const std::string& name) {
   const auto values = checked<float>(object, name.c_str(), "float32");
   if (std::vector<py::ssize_t>(values.shape(), values.shape() + values.ndim()) != shape) {
-    std::string wanted;
-    for (const py::ssize_t size : shape) wanted += std::to_string(size) + ", ";
-    throw py::value_error(name + " must have shape (" + wanted.substr(0, wanted.size() - 2) + "); got " +
-                          shape_text(values));
+    throw py::value_error(name + " must have shape " + shape_text(shape) + "; got " + shape_text(values));
   }
   std::vector<float> result(values.data(), values.data() + values.size());
   for (const float value : result) {

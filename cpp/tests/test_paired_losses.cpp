@@ -48,6 +48,24 @@ TEST_CASE("a state is worse by standard errors of the differences") {
   }
 }
 
+TEST_CASE("at exactly the standard errors no state is worse, one unit above them it is") {
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    RandomSource random(seed);
+    // 56 of 441 equal differences, the others 0, are 8 standard errors.
+    const int32_t loss = random.integer(INT32_MAX / 2, INT32_MAX), than = -random.integer(INT32_MAX / 2, INT32_MAX);
+    PairedLosses equal;
+    for (int32_t i = 0; i < 440; ++i) equal.add(i < 56 ? loss : 0, i < 56 ? than : 0);
+    PairedLosses above = equal, below = equal;
+    equal.add(0, 0);
+    above.add(1, 0);
+    below.add(0, 1);
+    CHECK_FALSE(equal.is_worse(8));
+    CHECK(above.is_worse(8));
+    CHECK_FALSE(below.is_worse(8));
+    CHECK(equal.is_worse(7));
+  }
+}
+
 TEST_CASE("the largest losses of the most samples stay inside 128 bits") {
   PairedLosses higher, lower, mixed;
   for (int32_t i = 0; i < PairedLosses::most_samples; ++i) {

@@ -267,6 +267,19 @@ def test_one_error_each(tmp_path, files, old, new, error):
     assert any(error in problem for problem in caught.value.problems), caught.value.problems
 
 
+def test_classes_that_leave_too_few_images_held_out_are_told_before_the_first_run(tmp_path, files):
+    few = (("images = 40", "images = 10"), ("held_out = 8", "held_out = 5"))
+    with (
+        pytest.warns(UserWarning, match=r"^held_out=5: 2 are: a class keeps"),
+        pytest.raises(GridError) as caught,
+    ):
+        planned(tmp_path, files, *few, ("batch = 8", "batch = 2"))
+    assert caught.value.problems == (
+        "[protocol] held_out=5: classes and copies leave 2 of them; a choice needs 4 or more, so "
+        "take more images",
+    )
+
+
 @pytest.mark.parametrize(
     ("change", "place"),
     [

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import numpy as np
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("wide_terminal")
 
 
 @pytest.fixture
-def reader(monkeypatch):
+def reader(monkeypatch, tmp_path_factory):
     """Stands in for the ONNX reader: change ``.graph``; ``.calls`` holds the options given."""
     module = ModuleType("pmt.formats.onnx.float_importer")
     module.graph = mobile_network(2, "relu6", uneven=20.0)
@@ -31,6 +32,8 @@ def reader(monkeypatch):
 
     module.read = read
     monkeypatch.setitem(sys.modules, "pmt.formats.onnx.float_importer", module)
+    monkeypatch.chdir(tmp_path_factory.mktemp("networks"))
+    Path("net.onnx").touch()
     return module
 
 
@@ -294,3 +297,5 @@ def test_one_call_names_options_as_python_does(tmp_path, reader):
     data = write_images(tmp_path, reader.graph)
     with pytest.raises(ValueError, match=r"^class_names gives 2 names for the 4 logits"):
         quantize("net.onnx", data, class_names=("ant", "bee"))
+    with pytest.raises(FileNotFoundError, match=r"^model='none.onnx': there is no such file$"):
+        quantize("none.onnx", data)

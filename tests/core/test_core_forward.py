@@ -162,6 +162,8 @@ def test_wrong_arrays_are_refused_with_shape_and_dtype():
         model.core.logits(np.zeros((1, 8, 8, 3), np.float32))
     with pytest.raises(ValueError, match="images must be C-contiguous"):
         model.core.logits(np.zeros((1, 3, 8, 8), np.int8).transpose(0, 2, 3, 1))
+    with pytest.raises(ValueError, match=r"labels \(N,\); got \(6,\) and \(2, 1\)$"):
+        _core.cross_entropy(np.zeros(6, np.float32), np.zeros((2, 1), np.int64))
 
 
 def test_cross_entropy_in_fixed_point():

@@ -68,6 +68,16 @@ def test_gray_stays_one_channel_unless_another_image_has_color(tmp_path, mode):
     assert images[0, 0].tolist() == [[0, 0, 0], [255, 255, 255], [0, 0, 0]]
 
 
+def test_a_limit_does_not_change_the_channels(tmp_path):
+    for index in range(6):
+        one(tmp_path, Image.new("L", (3, 2), index), f"{index}.png")
+    assert load(tmp_path / "data", limit=1).images.shape == (1, 2, 3, 1)
+    one(tmp_path, Image.new("RGB", (3, 2), RED), "colored.png")
+    for limit in range(1, 8):
+        assert load(tmp_path / "data", limit=limit).images.shape == (limit, 2, 3, 3)
+    assert load(tmp_path / "data", limit=1).images[0, 0, 0].tolist() == [3, 3, 3]
+
+
 def test_transparency_is_dropped(tmp_path):
     assert one(tmp_path, Image.new("RGBA", (2, 2), (1, 2, 3, 0)))[0, 0, 0].tolist() == [1, 2, 3]
 

@@ -3,6 +3,7 @@
 import importlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,11 +11,12 @@ from pathlib import Path
 import pytest
 
 import pmt
+from pages import own_pages
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
     ROOT / "README.md",
-    *sorted((ROOT / "docs").rglob("*.md")),
+    *own_pages(),
     *sorted((ROOT / "lab" / "pages").glob("*.md")),
 ]
 _NAME = re.compile(r"(?<![\w./-])pmt(?:\.[A-Za-z_]\w*)+(?![\w/-]|\.\w)")
@@ -38,6 +40,16 @@ def printed():
     names = {name for page in PAGES for name in _NAME.findall(page.read_text(encoding="utf-8"))}
     assert len(names) > 80
     return sorted(names - _FILES)
+
+
+def test_pages_that_a_build_of_the_site_left_are_not_read(tmp_path):
+    shutil.copy(ROOT / ".gitignore", tmp_path)
+    for name in ("index.md", "guides/a.md", "lab/a.md", "notebooks/a.md", "reference/api/a/b.md"):
+        page = tmp_path / "docs" / name
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.touch()
+    docs = tmp_path / "docs"
+    assert own_pages(docs) == [docs / "guides" / "a.md", docs / "index.md"]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")

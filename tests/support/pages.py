@@ -10,9 +10,11 @@ from pmt.cli import main
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def own_pages() -> list[Path]:
-    """The pages in docs/, without those that a build of the site copies there."""
-    return sorted(path for path in DOCS.rglob("*.md") if path.parent.name != "lab")
+def own_pages(docs: Path = DOCS) -> list[Path]:
+    """The pages in docs/, without those that a build of the site leaves: Git ignores them."""
+    ignored = (docs.parent / ".gitignore").read_text()
+    built = [docs.parent / name for name in re.findall(r"^/(docs/.*)/$", ignored, re.MULTILINE)]
+    return sorted(path for path in docs.rglob("*.md") if not any(map(path.is_relative_to, built)))
 
 
 def code_blocks(page: str) -> list[tuple[str, str]]:

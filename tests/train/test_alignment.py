@@ -232,12 +232,14 @@ def test_what_does_not_fit_is_refused(reference):
     first = model.layers[0].name
     name, windows = next(iter(reference.windows.items()))
     short = {name: windows._replace(covariances=windows.covariances[:, 1:])}
+    fewer = {name: windows._replace(means=windows.means[1:])}
     nan = np.full_like(channels[first], np.nan)
     for known, message in (
         (({},), f"no statistics of layer '{first}'"),
         (({**channels, first: np.zeros((2, 3), np.float32)},), r"must have shape \(2, \d+\)"),
         (({**channels, first: nan},), "must be finite; channel 0 is not"),
         ((channels, short), r"reference values must have shape \(\d+, \d+\); got"),
+        ((channels, fewer), r"centers must have shape \(1,\); got \(0,\)$"),
     ):
         with pytest.raises(ValueError, match=message):
             align(model, contrast(4).images, CleanStatistics(128, *known))

@@ -46,6 +46,7 @@ _FACTORS = [0.1, 0.3, 1.0, 3.0]
 # Not among the seeds of the tables: the order of the images, too, is then another one.
 _TUNING_SEED = 101
 _SEEDS = 2**32
+FEWEST_HELD_OUT = 4  # images that the checkpoint which is tested is chosen on
 
 
 class GridError(ValueError):
@@ -263,10 +264,10 @@ def _protocol(table: dict[str, Any], wrong: list[str]) -> dict[str, Any]:
         wrong.append(f"[protocol] {own[0]}: the paper's protocol has its own number; leave it out")
     if protocol["name"] == "default":
         protocol = {"images": 1100, "held_out": 100, **protocol}
-        if protocol["held_out"] < 4:
+        if protocol["held_out"] < FEWEST_HELD_OUT:
             wrong.append(
-                f"[protocol] held_out = {protocol['held_out']} must be 4 or more: the checkpoint "
-                "that is tested is chosen on these images"
+                f"[protocol] held_out = {protocol['held_out']} must be {FEWEST_HELD_OUT} or more: "
+                "the checkpoint that is tested is chosen on these images"
             )
     return {"test_images": 0, **protocol}
 

@@ -15,7 +15,7 @@ from pmt.model import Model
 from pmt.protocol import Split, data_path, model_path
 from pmt.train.prepare import PREPARATIONS
 from pmt_lab.files import described, did_you_mean
-from pmt_lab.sweep.grid import CLEAN, Grid, GridError, MethodTable
+from pmt_lab.sweep.grid import CLEAN, FEWEST_HELD_OUT, Grid, GridError, MethodTable
 from pmt_lab.sweep.images import checksums, load_split, pools
 from pmt_lab.sweep.run_spec import NO_ADAPTATION, RunSpec
 
@@ -204,7 +204,13 @@ def _clean_split(grid: Grid, model: Model | None, problems: list[str]) -> Split 
         pair = pools(grid.data, CLEAN, 0, model)
         model.check_classes(pair[1].images)
         place = "[protocol]"
-        return load_split(pair, grid.protocol)
+        images = load_split(pair, grid.protocol)
+        if (count := len(images.held_out_indices)) < FEWEST_HELD_OUT:
+            raise ValueError(
+                f"held_out={grid.protocol['held_out']}: classes and copies leave {count} of them; "
+                f"a choice needs {FEWEST_HELD_OUT} or more, so take more images"
+            )
+        return images
     except _BAD_INPUT as error:
         problems.append(f"{place} {described(error)}")
         return None

@@ -26,7 +26,7 @@ from pmt.datasets.downloading import located, refuse_unfinished
 from pmt.datasets.files import damaged, missing
 from pmt.datasets.image_files import ImageFiles, renamed
 from pmt.datasets.image_folder import FOLDER, list_image_folder, sub_folders
-from pmt.datasets.picture import Fit, resized
+from pmt.datasets.picture import Fit, is_colored, resized
 from pmt.errors import OptionError
 
 
@@ -141,7 +141,12 @@ def read_found(found: Dataset | ImageFiles, fit: Fit, limit: int = 0, threads: i
     chosen = chosen_indices(len(found), limit)
     if isinstance(found, ImageFiles):
         files = found if len(chosen) == len(found) else found.subset(chosen)
-        return files.read(size=fit.size, crop=fit.crop, threads=threads)
+        data = files.read(size=fit.size, crop=fit.crop, threads=threads)
+        is_part = len(chosen) < len(found)
+        # Images that are left out count, too: no limit changes the channels.
+        if is_part and data.images.shape[3] == 1 and any(map(is_colored, found.paths)):
+            return in_color(data, 3)
+        return data
     return fitted(found if len(chosen) == len(found) else found.subset(chosen), fit)
 
 

@@ -123,6 +123,15 @@ def upright_size(path: Path) -> tuple[int, int] | None:
         return None
 
 
+def is_colored(path: Path) -> bool:
+    """Whether a file's image has more than a gray channel; not where its head cannot be read."""
+    try:
+        with pillow().open(path) as picture:
+            return picture.mode not in GRAY_MODES
+    except Exception:  # as in `decoded`, which says what is wrong
+        return False
+
+
 def resized(images: Uint8Array, fit: Fit, source: str = "the array") -> Uint8Array:
     """Crop and resize images in memory as :func:`decoded` does.
 

@@ -81,10 +81,10 @@ def file_errors(path: Path) -> Iterator[None]:
         raise FileError(path.name, [text.removeprefix(name)]) from error
 
 
-def require_file(path: Path) -> None:
+def require_file(path: Path, argument: str = "path") -> None:
     """Raise MissingFileError if there is no such file, FileError for a pointer of Git LFS."""
     if not path.is_file():
-        raise MissingFileError(f"path={str(path)!r}: there is no such file")
+        raise MissingFileError(f"{argument}={str(path)!r}: there is no such file")
     if is_lfs_pointer(path):
         raise FileError(path.name, [f"{LFS_PROBLEM}; {LFS_REMEDY}"])
 

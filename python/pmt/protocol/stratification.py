@@ -118,32 +118,38 @@ def share_classes(
         counts = [np.bincount(classes[one[owners]], minlength=len(several)) for one in apart]
         return apart, np.array(counts)
 
-    def lacking(order: _Indices) -> set[tuple[int, int]]:
-        """Return pairs of a half and a class that no unit apart from it holds."""
-        found = np.argwhere((apart_of(order)[1] == 0) & several)
-        return {(int(half), int(name)) for half, name in found}
+    def lacking(order: _Indices) -> npt.NDArray[np.bool_]:
+        """Return for each half the classes that no unit apart from it holds."""
+        found: npt.NDArray[np.bool_] = (apart_of(order)[1] == 0) & several
+        return found
 
-    for half, name in sorted(lacking(order)):
+    for half, name in np.argwhere(lacking(order)):
         apart, counts = apart_of(order)
         if counts[half, name] > 0:  # by an exchange for another class
             continue
-        own = owners[(classes == name) & apart[1 - half, owners]]
-        needed = owners[several[classes] & (counts[half, classes] < 2)]
-        spare = np.setdiff1d(np.flatnonzero(apart[half] > apart[1 - half]), needed)
-        given = np.isin(classes, classes[np.isin(owners, spare)])
-        lone = owners[several[classes] & (counts[1 - half, classes] < 2) & ~given]
         ranks = np.zeros(len(sizes), np.int64)
         ranks[units[order[::-1]]] = np.arange(len(order))[::-1]
-        pairs = np.stack(np.meshgrid(own, spare, indexing="ij"), axis=-1).reshape(-1, 2)
+        is_few = several & (counts < 2)
+        own = owners[(classes == name) & apart[1 - half, owners]]
+        is_spare = apart[half] > apart[1 - half]
+        is_spare[owners[is_few[half, classes]]] = False
+        own, spare = (some[np.argsort(ranks[some])] for some in (own, np.flatnonzero(is_spare)))
+        # Of units of one size, the spare one must hold the classes that are lost with the other.
+        fits = np.empty((len(spare), len(own)), np.bool_)
+        for place, unit in enumerate(own):
+            lost = classes[(owners == unit) & is_few[1 - half, classes]]
+            held = np.bincount(owners[np.isin(classes, lost)], minlength=len(sizes))
+            fits[:, place] = (sizes[spare] == sizes[unit]) & (held[spare] == len(lost))
+        pairs = np.stack(np.meshgrid(spare, own, indexing="ij"), axis=-1).reshape(-1, 2)
         unlike = np.abs(np.diff(sizes[pairs])).reshape(-1)
-        # A lone unit takes its class away, unless other sizes move further units.
-        tries = np.flatnonzero((unlike > 0) | ~np.isin(pairs[:, 0], lone))
-        least = lacking(order) - {(half, name)}
-        for pair in pairs[tries[np.lexsort((*ranks[pairs[tries]].T, unlike[tries]))]]:
+        others = np.argsort(unlike, kind="stable")[np.count_nonzero(unlike == 0) :]
+        most = counts == 0
+        most[half, name] = False
+        for pair in pairs[np.r_[np.flatnonzero(fits)[:1], others]]:
             exchanged = ranks.copy()
             exchanged[pair] = ranks[pair[::-1]]
             tried = order[np.argsort(exchanged[units[order]], kind="stable")]
-            if lacking(tried) <= least:
+            if (lacking(tried) <= most).all():
                 order = tried
                 break
     return order

@@ -19,7 +19,7 @@ from pmt.datasets import Dataset
 from pmt.datasets.adapters import SampleReader
 from pmt.datasets.layouts import chosen_indices, in_color
 from pmt.errors import FileError, OptionError
-from pmt.formats.reading import file_errors
+from pmt.formats.reading import file_errors, require_file
 from pmt.model import Model
 from pmt.model.input_conversion import inputs_in_shape, warn_of_lost_columns
 from pmt.model.loading import network_remedy
@@ -302,6 +302,7 @@ def read_float_network(path: str, options: Mapping[str, Any]) -> FloatGraph:
             f"{path}: a float network is read from .onnx; export it "
             "(torch.onnx.export), or use an int8 model as it is"
         )
+    require_file(Path(path), "model")
     reader = import_module("pmt.formats.onnx.float_importer")
     with file_errors(Path(path)):
         graph: FloatGraph = reader.read(path, **options)

@@ -56,11 +56,10 @@ _PART_CODE = {
 }
 
 # Header and function of the program that open its states.
-_STATE_STORAGES = {
-    ("make", "card"): ("common/card_slots.hpp", "firmware::open_card_states"),
-    ("make", "flash"): ("drivers/stm32f7/flash_states.hpp", "stm32f7::open_flash_states"),
-    ("zephyr", "card"): ("common/card_slots.hpp", "firmware::open_card_states"),
-    ("zephyr", "flash"): ("port/flash_states.hpp", "zephyr::open_flash_states"),
+_CARD_STATES = ("common/card_slots.hpp", "firmware::open_card_states")
+_FLASH_STATES = {
+    "make": ("drivers/stm32f7/flash_states.hpp", "stm32f7::open_flash_states"),
+    "zephyr": ("port/flash_states.hpp", "zephyr::open_flash_states"),
 }
 # Zephyr's settings for them; MPU_ALLOW_FLASH_WRITE is Arm's alone.
 _ZEPHYR_SETTINGS = {
@@ -468,7 +467,7 @@ def _check_external(board: Target, used: int, wanted: bool) -> None:
 
 def _project(report: LearnerExport, board: Target, image: bytes, clean: bytes) -> dict[str, bytes]:
     states = report.states if report.samples else "card"
-    header, opens = _STATE_STORAGES[report.format, states]
+    header, opens = _CARD_STATES if states == "card" else _FLASH_STATES[report.format]
     settings = ("DISK_ACCESS", *(_ZEPHYR_SETTINGS[states] if report.samples else ()))
     values = {
         **layout.values_of(board),
