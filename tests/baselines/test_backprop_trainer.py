@@ -213,7 +213,7 @@ def test_a_state_of_another_training_is_refused(model):
 def test_training_lowers_the_loss_of_a_real_network(mode):
     model = pmt.load("fashion_mnist_dscnn")
     images = pmt.corruptions.corrupt(pmt.datasets.bundled("train").take(100), "contrast", 5)
-    trainer = BackpropTrainer(epochs=3, batch=25, learning_rate=0.02, **mode)
+    trainer = BackpropTrainer(epochs=3, batch=25, learning_rate=0.005, **mode)
     result = trainer.fit(model, images, valid=images, progress=False)
     assert result.epochs[-1]["valid_loss"] < 0.75 * result.before["valid_loss"]
     assert result.epochs[-1]["changed"] > 0
