@@ -30,6 +30,22 @@ def test_signs(page, generator, stream):
     assert of_page(stream, 300) == drawn.tolist()
 
 
+@pytest.mark.parametrize("count", [1, 2, 6, 1001])
+@pytest.mark.parametrize(("seed", "epoch"), [(1, 0), (4294967295, 70000)])
+def test_orders(page, seed, epoch, count):
+    order = _core.sample_order(seed, epoch, count).tolist()
+    assert page.sample_order(seed, epoch, count) == order
+    assert sorted(order) == list(range(count))
+
+
+@pytest.mark.parametrize("final", [0.0, 0.1, 1.0])
+@pytest.mark.parametrize("steps", [1, 7, 1000, 2**24 + 1])
+def test_learning_rates(page, steps, final):
+    for step in {0, steps // 3, steps // 2, steps - 1, steps}:
+        rate = page.learning_rate(0.3, final, steps, step)
+        assert float(rate) == _core.learning_rate(0.3, final, steps, step)
+
+
 def test_losses(page):
     logits = np.random.default_rng(0).normal(0, 12, (200, 10)).astype(f32)
     logits[:3] = [[*[0] * 9, 200], [*[1e30] * 2, *[-1e30] * 8], [0.125] * 10]

@@ -5,8 +5,7 @@
 
 namespace pmt {
 
-// Shuffles places in the order of an epoch (Fisher and Yates), by numbers of this seed and epoch. Shares of 2^-32 of
-// the orders are more likely than others for each place.
+// Shuffles places into the order of an epoch (Fisher and Yates), by random numbers of the seed and the epoch.
 void shuffle(uint32_t seed, uint32_t epoch, int32_t* places, int32_t count);
 
 struct RateSchedule {
