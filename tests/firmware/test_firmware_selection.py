@@ -31,7 +31,7 @@ OPTIONS = pmt.preset(
     batch=4,
     queries=6,
     learning_rate=2.0,
-    head_rate=1.0,
+    head_rate=3.0,
     epochs=1,
 )
 
