@@ -103,6 +103,26 @@ def test_a_run_goes_on_with_the_images_that_it_trains_on(tmp_path, images, train
     assert len(task.dataset) == images
 
 
+def test_a_run_goes_on_with_a_third_of_the_rate_after_an_epoch_that_was_reverted(tmp_path):
+    model = residual_network()
+    right = random_dataset(model, 40, 5)
+    right = dataclasses.replace(right, labels=model.predict(right.images))
+    options = {"keep_best": True, "learning_rate": 30.0, "final_learning_rate": 1.0}
+    trainer = pmt.ZOTrainer(OPTIONS, layers="head", epochs=3, preparation="none", **options)
+
+    def stop(step: int, _record: dict[str, Any]) -> None:
+        if step == 5:
+            raise KeyboardInterrupt
+
+    data, run = random_dataset(model, 12), tmp_path / "run"
+    with pytest.raises(KeyboardInterrupt):
+        trainer.fit(model, data, held_out=right, out=run, progress=stop)
+    rates = [step.learning_rate for step in make_task(run, dataset=data, steps=2).steps]
+    assert rates == [10.0, 10.0]
+    task = make_task(run, dataset=data, steps=2, learning_rates=[30.0, 30.0])
+    assert [step.learning_rate for step in task.steps] == [30.0, 30.0]
+
+
 def test_budgets_reach_the_linker_script(tmp_path):
     report = write(tmp_path / "fw", ram="256K", flash="1M", stack="4K")
     script = (tmp_path / "fw" / "board" / TARGET / "link.ld").read_text()

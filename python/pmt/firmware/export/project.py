@@ -108,7 +108,7 @@ def export(
     batch : int, optional
         Samples of a step; by default the options'.
     learning_rates : sequence of float, optional
-        One for each step; by default the schedule's.
+        One for each step; by default the schedule's, cut as the run's own after reverted epochs.
     candidates : sequence of str, optional
         Blocks or layers, several joined by ``+``: the board tries each with the steps, and then
         trains the one with the smallest loss on ``held_out``, in place of ``layers``.

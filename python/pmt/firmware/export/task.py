@@ -30,7 +30,7 @@ from pmt.train.prepare import without_statistics
 from pmt.train.prepare.linear_head import head_macs
 from pmt.train.prepare.preparation import without_head
 from pmt.train.run.folder import RunFolder
-from pmt.train.run.keep_best import held_out_indices, parted
+from pmt.train.run.keep_best import cut_rate, held_out_indices, parted
 from pmt.train.schedule import Schedule
 from pmt.train.zo_trainer import ZOTrainer
 
@@ -107,7 +107,7 @@ def make_task(
     The task has only those samples of the data set that the steps use, and a run's mean prediction.
     """
     steps = checked_steps("steps", steps)
-    model, run_options, first, prepared, state, cross_fitted = _read_source(source)
+    model, run_options, first, prepared, state, cross_fitted, reverted = _read_source(source)
     dataset = model.match_classes(dataset)
     image = model.image()
     chosen, trained = _chosen(model, options or run_options, layers, batch, selects)
@@ -123,7 +123,7 @@ def make_task(
             schedule.spend_on_heads(head_macs(model, len(dataset)))
         schedule.keep_together(units_of(dataset), dataset)
     model = without_statistics(model)
-    rates = _learning_rates(learning_rates, schedule, first, steps)
+    rates = _learning_rates(learning_rates, schedule, first, steps, reverted)
     wanted = [schedule.indices(first + i) for i in range(steps)]
     used, positions = np.unique(np.concatenate(wanted), return_inverse=True)
     rows = positions.reshape(steps, chosen.batch)
@@ -205,6 +205,7 @@ class _Source(NamedTuple):
     is_prepared: bool = False
     surprisal: FloatArray | None = None  # of the mean prediction
     is_cross_fitted: bool = False  # whether steps went by cross-fitted heads
+    reverted: int = 0  # epochs, each of which has cut the learning rate
 
 
 def _read_source(source: Model | RunFolder | str | Path) -> _Source:
@@ -222,7 +223,9 @@ def _read_source(source: Model | RunFolder | str | Path) -> _Source:
     state, cross_fitted = arrays.get("surprisal"), "cross_fit" in arrays
     if folder.trained != folder.checkpoint:  # the best state: the mean prediction is not its
         model, state = Model(folder.trained.read_bytes()), None
-    return _Source(model, config.options, step, prepared, state, cross_fitted)
+    before = [r for r in folder.read_metrics() if r["step"] < step]
+    reverted = sum(record.get("taken_back", False) for record in before)
+    return _Source(model, config.options, step, prepared, state, cross_fitted, reverted)
 
 
 def _trained_images(source: Model | RunFolder | str | Path, dataset: Dataset) -> Dataset:
@@ -240,11 +243,12 @@ def _trained_images(source: Model | RunFolder | str | Path, dataset: Dataset) ->
 
 
 def _learning_rates(
-    given: Sequence[float] | None, schedule: Schedule, first: int, steps: int
+    given: Sequence[float] | None, schedule: Schedule, first: int, steps: int, reverted: int
 ) -> list[float]:
     if given is None:
         # A finished run continues at its final rate.
-        return [schedule.learning_rate(min(first + i, schedule.steps)) for i in range(steps)]
+        wanted = [min(first + i, schedule.steps) for i in range(steps)]
+        return [cut_rate(schedule.learning_rate(step), reverted) for step in wanted]
     rates = checked_array("learning_rates", given)
     fits = rates.shape == (steps,) and rates.dtype.kind in "fiu"
     if not fits or not ((rates >= 0) & (rates <= LARGEST_FLOAT)).all():

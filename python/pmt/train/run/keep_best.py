@@ -46,8 +46,6 @@ FEW_ERRORS: int = _core.FEW_STATE_ERRORS
 # where that is an epoch. The best of several epochs looks better than it is: by one standard error,
 # long runs cut their rate until no weight changed.
 WORSE_ERRORS, WORSE_ERRORS_OF_EPOCH = 1, 3
-# The factor of the learning rate after an epoch that was reverted.
-RATE_CUT = 1 / 3
 # The options of it.
 CHOICE = ("keep_best", "held_out_share")
 
@@ -64,6 +62,11 @@ HELD_OUT_SHARE = partial(
     help="share of the training images that {keep_best} holds out",
     values=Range(0.0, 0.9, low_open=True, why="a share of the training images"),
 )
+
+
+def cut_rate(rate: float, reverted: int) -> float:
+    """Return a learning rate after epochs that were reverted: a third for each."""
+    return float(f"{rate / 3**reverted:.6g}") if reverted else rate
 
 
 def held_out_count(options: object, samples: int) -> int:

@@ -27,9 +27,9 @@ from pmt.train.run.folder import RunFolder
 from pmt.train.run.head import CrossFit, CrossValidation, HeadStart, Refit, note_on_cross_fit
 from pmt.train.run.keep_best import (
     FEW,
-    RATE_CUT,
     Images,
     KeepBest,
+    cut_rate,
     note_on_rare_classes,
     note_without_choice,
 )
@@ -321,9 +321,7 @@ class Run:
 
     def _learning_rate(self) -> float:
         """Return the schedule's learning rate, less after each epoch that was reverted."""
-        rate = self.schedule.learning_rate(self.step)
-        cuts = self.history.steps_back
-        return float(f"{rate * RATE_CUT**cuts:.6g}") if cuts else rate
+        return cut_rate(self.schedule.learning_rate(self.step), self.history.steps_back)
 
     def _end_epoch(self) -> None:
         """Evaluate and record an epoch that has ended, once."""
