@@ -326,6 +326,9 @@ TEST_CASE("what a learner cannot do, it says") {
   setup.held_out = 100;
   CHECK(learner.open(setup, memory.data(), memory.size()).code == Code::option_value);
   setup.held_out = 16;
+  setup.epochs.epochs = INT32_MAX;
+  CHECK(learner.open(setup, memory.data(), memory.size()).code == Code::option_value);
+  setup.epochs.epochs = 2;
   const StateStorage without_functions = {};
   setup.storage = &without_functions;
   CHECK(learner.open(setup, memory.data(), memory.size()).code == Code::option_value);

@@ -4,6 +4,7 @@ import pytest
 
 import pmt
 from pmt import corruptions, datasets
+from pmt.errors import OptionError
 
 
 @pytest.mark.parametrize("final", [0.0, 0.5])
@@ -25,3 +26,10 @@ def test_epochs_of_a_learner_are_those_of_fit_to_the_byte(final):
         assert learned.bias(index).tolist() == fitted.core.bias(index).tolist()
         changed += (learned.weights(index) != model.core.weights(index)).sum()
     assert changed > 200
+
+
+def test_more_epochs_than_a_learner_can_count_are_refused():
+    options = pmt.preset("default", layers="B2", epochs=2**19)
+    message = r"^epochs=524288: with samples=4096 these are 2\^31 or more; take fewer$"
+    with pytest.raises(OptionError, match=message):
+        pmt.Learner(pmt.load("fashion_mnist_dscnn"), samples=4096, options=options)

@@ -6,6 +6,7 @@ namespace pmt {
 
 Status EpochPhase::open(const EpochSetup& setup, const Model& model, const Kernels& kernels,
                         const LearnerSamples& samples, const LayerStorage* storage, void* memory, size_t bytes) {
+  if (int64_t{setup.epochs} * samples.capacity() > INT32_MAX) return {Code::option_value};
   setup_ = setup;
   samples_ = &samples;
   step_ = sample_ = 0;

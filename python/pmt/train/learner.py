@@ -204,7 +204,7 @@ class Learner:
         image, clean = learner_image(model, samples, windows)
         check_clean(clean, choose_input, keeps_activations)
         place = None if storage is None else checked_path("storage", storage)
-        epochs = epochs_of(model, options)
+        epochs = epochs_of(model, options, samples)
         keeps = (keeps_confirmed, keeps_activations)
         sizes = (image, clean, windows, choose_input, samples, held_out, *keeps, epochs)
         size = _core.state_file_bytes(image, windows, epochs)
@@ -534,7 +534,7 @@ def learner_room(
 
 
 def epochs_of(
-    model: Model, options: TrainingOptions | None
+    model: Model, options: TrainingOptions | None, samples: int = 0
 ) -> tuple[_core.Options, tuple[int, ...], int, int, float, float] | None:
     """Return the options of a training that the core reads."""
     if options is None:
@@ -543,6 +543,9 @@ def epochs_of(
     if options.macs > 0:
         rule = f"={options.macs} is a budget, and a learner takes whole epochs: give "
         raise OptionError("macs", rule, "epochs", " instead")
+    if options.epochs * samples >= 2**31:
+        rule = f"={options.epochs}: with samples={samples} these are 2^31 or more; take fewer"
+        raise OptionError("epochs", rule)
     layers = tuple(model.select_layers(options.layers))
     rates = options.learning_rate, options.final_learning_rate
     return options.to_core(), layers, options.batch, options.epochs, *rates

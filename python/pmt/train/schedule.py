@@ -71,7 +71,7 @@ class RunOptions(Protocol):
 
     @property
     def seed(self) -> int:
-        """Seed of the order."""
+        """Seed of the order, 0 to 2^32 - 1."""
 
 
 class Schedule:

@@ -325,7 +325,7 @@ def export_learner(
         model = with_any_stage(model)
     image, clean = learner_image(model, samples, windows)
     check_clean(clean, choose_input, keeps_activations)
-    epochs = epochs_of(model, options)
+    epochs = epochs_of(model, options, samples)
     keeps = (keeps_confirmed, keeps_activations)
     sizes = plan_sizes(image, clean, windows, choose_input, samples, held_out, *keeps, epochs)
     _check_external(board, sizes.external, keeps_activations)
