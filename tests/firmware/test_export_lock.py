@@ -69,7 +69,7 @@ def test_the_lock_says_what_was_exported(made):
     assert arguments["target"] == TARGET
     assert [arguments[name] for name in ("steps", "limit", "severity", "ram")] == [2, 40, 2, "256K"]
     assert arguments["layers"] == "B3,head"
-    assert not {"out", "force", "json", "lock"} & arguments.keys()
+    assert not {"out", "force", "json", "lock", "argument_names"} & arguments.keys()
     assert sorted(lock["inputs"]) == ["data", "model", "optimizer_state", "training"]
     assert {"card.img", "Makefile", "core/train/trainer.hpp", "export.json"} <= lock["files"].keys()
     assert not any(name.startswith("app/") for name in lock["files"])

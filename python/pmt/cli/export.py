@@ -53,7 +53,7 @@ _PASSED_ON = (
     *("ram", "flash", "stack", "force"),
 )
 # Arguments that say where to write, not what to write.
-_NOT_LOCKED = {"out", "force", "json", "lock", "run", "default_of"}
+_NOT_LOCKED = {"out", "force", "json", "lock", "run", "default_of", "argument_names"}
 # May be given with --from: where the inputs are now.
 _LOCATIONS = {"model", "data"}
 _OF_INFERENCE = {
