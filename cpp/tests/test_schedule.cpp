@@ -23,16 +23,17 @@ std::vector<int32_t> shuffled(uint32_t seed, uint32_t epoch, int32_t count) {
 }  // namespace
 
 TEST_CASE("an order is that of Fisher and Yates by the numbers of seed and epoch") {
-  std::vector<int32_t> expected = {0, 1, 2, 3, 4, 5};
+  std::vector<int32_t> expected(40);
+  std::iota(expected.begin(), expected.end(), 0);
   uint32_t drawn = 0;
-  for (size_t i = 5; i > 0; --i, ++drawn) {
+  for (size_t i = 39; i > 0; --i, ++drawn) {
     const uint32_t purpose = 4u << 16;
     const uint32_t word = reference::philox4x32({drawn / 4, 0, 0, purpose}, {7, 3})[drawn % 4];
     std::swap(expected[i], expected[static_cast<size_t>((uint64_t{word} * (i + 1)) >> 32)]);
   }
-  CHECK(shuffled(7, 3, 6) == expected);
-  CHECK(shuffled(7, 4, 6) != expected);
-  CHECK(shuffled(8, 3, 6) != expected);
+  CHECK(shuffled(7, 3, 40) == expected);
+  CHECK(shuffled(7, 4, 40) != expected);
+  CHECK(shuffled(8, 3, 40) != expected);
 }
 
 TEST_CASE("an order holds each place once, and few places are an order as well") {
