@@ -134,7 +134,7 @@ def share_classes(
         is_spare = apart[half] > apart[1 - half]
         is_spare[owners[is_few[half, classes]]] = False
         own, spare = (some[np.argsort(ranks[some])] for some in (own, np.flatnonzero(is_spare)))
-        # Of units of one size, the spare one must hold the classes that are lost with the other.
+        # A spare unit of the same size must hold the classes that are lost with the other one.
         fits = np.empty((len(spare), len(own)), np.bool_)
         for place, unit in enumerate(own):
             lost = classes[(owners == unit) & is_few[1 - half, classes]]
