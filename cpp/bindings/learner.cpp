@@ -1,3 +1,5 @@
+#include <pybind11/stl.h>
+
 #include <mutex>
 
 #include "arrays.hpp"
@@ -47,7 +49,7 @@ std::vector<ChannelStatistics> checked_clean(const py::object& object) {
   return clean;
 }
 
-// `epochs`: None, or options, layers, batch, epochs, learning rate and its final fraction.
+// `epochs`: None, or options, the layers of each block, batch, epochs, learning rate and its final fraction.
 host::HostLearnerSetup setup_of(const py::bytes& image, const py::object& clean, bool aligns_windows,
                                 bool chooses_input, int32_t samples, int32_t held_out, bool keeps_confirmed,
                                 bool keeps_activations, const py::object& epochs, const std::string& storage,
@@ -67,7 +69,7 @@ host::HostLearnerSetup setup_of(const py::bytes& image, const py::object& clean,
   if (epochs.is_none()) return setup;
   const auto given = epochs.cast<py::tuple>();
   setup.options = given[0].cast<TrainerOptions>();
-  for (const auto& layer : given[1].cast<py::tuple>()) setup.layers.push_back(layer.cast<int32_t>());
+  setup.blocks = given[1].cast<std::vector<std::vector<int32_t>>>();
   setup.batch = given[2].cast<int32_t>();
   setup.epochs = given[3].cast<int32_t>();
   setup.learning_rate = given[4].cast<float>();
@@ -203,9 +205,12 @@ bool run(LearnerObject& self, int32_t steps, uint32_t milliseconds) {
   return done;
 }
 
-py::tuple scored(LearnerObject& self, LearnerState state) {
-  const LearnerScore score = self.locked([&](Learner& learner) { return learner.held_out(state); });
-  return py::make_tuple(score.loss_sum, score.correct, score.count);
+template <typename Of>
+auto scorer(LearnerScore (Learner::*score_of)(Of) const) {
+  return [score_of](LearnerObject& self, Of of) {
+    const LearnerScore score = self.locked([&](Learner& learner) { return (learner.*score_of)(of); });
+    return py::make_tuple(score.loss_sum, score.correct, score.count);
+  };
 }
 
 // Bytes by part, and (begin, end, band) of each run of ops that streams.
@@ -261,7 +266,8 @@ void register_learner(py::module_& m) {
       .def("commit", call(&Learner::commit))
       .def("confirm", call(&Learner::confirm))
       .def("roll_back", call(&Learner::roll_back))
-      .def("held_out", &scored, py::arg("state"))
+      .def("held_out", scorer(&Learner::held_out), py::arg("state"))
+      .def("trial", scorer(&Learner::trial), py::arg("block"))
       .def("image_in_force",
            [](LearnerObject& self) {
              std::vector<uint8_t> image;
@@ -283,6 +289,7 @@ void register_learner(py::module_& m) {
              });
              return has ? stage_section(*self.model().stage(), filters) : py::bytes();
            })
+      .def_property_readonly("block", getter(&Learner::block))
       .def_property_readonly("candidate", getter(&Learner::candidate))
       .def_property_readonly("in_force", getter(&Learner::in_force))
       .def_property_readonly("on_trial", getter(&Learner::on_trial))

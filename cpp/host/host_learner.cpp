@@ -31,13 +31,21 @@ AlignedMemory copied(const std::vector<uint8_t>& bytes) {
   return memory;
 }
 
-EpochSetup epochs_of(const HostLearnerSetup& setup) {
-  const TrainedLayers layers = {setup.layers.data(), static_cast<int32_t>(setup.layers.size())};
-  return {&setup.options, layers, setup.batch, setup.epochs, setup.learning_rate, setup.final_learning_rate,
-          nullptr,        0};
+// Each finds its streams.
+std::vector<TrainedLayers> blocks_of(const HostLearnerSetup& setup) {
+  std::vector<TrainedLayers> blocks;
+  for (const std::vector<int32_t>& block : setup.blocks) {
+    blocks.push_back({block.data(), static_cast<int32_t>(block.size()), nullptr, 0});
+  }
+  return blocks;
 }
 
-LearnerSetup setup_of(const HostLearnerSetup& setup, const AlignedMemory& image, const Kernels& kernels) {
+TrainedBlocks list_of(const std::vector<TrainedLayers>& blocks) {
+  return {blocks.data(), static_cast<int32_t>(blocks.size())};
+}
+
+LearnerSetup setup_of(const HostLearnerSetup& setup, const std::vector<TrainedLayers>& blocks,
+                      const AlignedMemory& image, const Kernels& kernels) {
   LearnerSetup core = {};
   core.image = image.data();
   core.image_bytes = image.bytes();
@@ -51,14 +59,16 @@ LearnerSetup setup_of(const HostLearnerSetup& setup, const AlignedMemory& image,
   core.keeps_confirmed = setup.keeps_confirmed;
   core.keeps_activations = setup.keeps_activations;
   core.trial_goes_on = setup.trial_goes_on;
-  if (!setup.layers.empty()) core.epochs = epochs_of(setup);
+  core.epochs = {&setup.options, list_of(blocks),     setup.batch,
+                 setup.epochs,   setup.learning_rate, setup.final_learning_rate};
   return core;
 }
 
 size_t slot_bytes_of(const HostLearnerSetup& setup, const AlignedMemory& image) {
   Model model;
   host::check(model.open(image.data(), image.bytes()));
-  return StateSlots::bytes_needed(LearnerParameters::largest(model, epochs_of(setup).layers, setup.aligns_windows));
+  const std::vector<TrainedLayers> blocks = blocks_of(setup);
+  return StateSlots::bytes_needed(LearnerParameters::largest(model, list_of(blocks), setup.aligns_windows));
 }
 
 }  // namespace
@@ -67,7 +77,8 @@ size_t state_file_bytes(const HostLearnerSetup& setup) { return 2 * slot_bytes_o
 
 DeviceLearner plan_learner(const HostLearnerSetup& setup, const Kernels& kernels) {
   const AlignedMemory image = copied(setup.image);
-  LearnerSetup core = setup_of(setup, image, kernels);
+  const std::vector<TrainedLayers> blocks = blocks_of(setup);
+  LearnerSetup core = setup_of(setup, blocks, image, kernels);
   core.frames.read = [](void*, int32_t, void*) { return false; };
   Learner learner;
   const AlignedMemory tables(Learner::table_bytes(core));  // that the plan is read from
@@ -75,7 +86,8 @@ DeviceLearner plan_learner(const HostLearnerSetup& setup, const Kernels& kernels
   return {learner.device_need(), streams_of(learner.plan(), learner.model())};
 }
 
-HostLearner::HostLearner(HostLearnerSetup setup) : setup_(std::move(setup)), image_(copied(setup_.image)) {
+HostLearner::HostLearner(HostLearnerSetup setup)
+    : setup_(std::move(setup)), blocks_(blocks_of(setup_)), image_(copied(setup_.image)) {
   Model model;
   host::check(model.open(image_.data(), image_.bytes()));
   frame_bytes_ = static_cast<size_t>(setup_.chooses_input ? frame_bytes(model) : element_count(model.input()));
@@ -93,7 +105,7 @@ HostLearner::HostLearner(HostLearnerSetup setup) : setup_(std::move(setup)), ima
 }
 
 LearnerSetup HostLearner::core_setup() {
-  LearnerSetup core = setup_of(setup_, image_, portable_kernels());
+  LearnerSetup core = setup_of(setup_, blocks_, image_, portable_kernels());
   core.frames = {
       this,
       [](void* context, int32_t index, void* frame) {

@@ -22,7 +22,7 @@ struct HostLearnerSetup {
   std::string storage;  // a file of state_file_bytes(); empty: none
   bool trial_goes_on;   // see LearnerSetup
   TrainerOptions options;
-  std::vector<int32_t> layers;  // trained by perturbed forwards; none: there are no epochs
+  std::vector<std::vector<int32_t>> blocks;  // of layers, one of which is trained; none: there are no epochs
   int32_t batch, epochs;
   float learning_rate, final_learning_rate;
 };
@@ -65,6 +65,7 @@ class HostLearner {
   LearnerSetup core_setup();
 
   HostLearnerSetup setup_;
+  std::vector<TrainedLayers> blocks_;
   AlignedMemory image_, memory_, external_;
   std::vector<uint8_t> frames_;
   size_t frame_bytes_ = 0;

@@ -20,7 +20,10 @@ using Frame = std::vector<int8_t>;
 // Frames that a network has learned, for it says their labels, and the same as a worse sensor sees them.
 struct World {
   explicit World(uint64_t seed, int32_t count = 80, bool has_stage = false, bool of_windows = false)
-      : random(seed), model(random_bottlenecks(random, 3, has_stage)), windows(of_windows) {
+      : random(seed), model(random_bottlenecks(random, 3, has_stage)), windows(of_windows), blocks(1) {
+    for (int32_t i = 1; i < model.op_count(); ++i) {
+      if (has_weights(model.op(i)) && (i % 2 == 0 || i + 1 == model.op_count())) blocks[0].push_back(i);
+    }
     const Samples samples = random_samples(random, model, count);
     measure(samples);
     if (windows) measure_windows(samples);
@@ -30,6 +33,12 @@ struct World {
       frames.push_back(has_stage ? pixels_of(worse) : worse);
       labels.push_back(label_of(clean));
     }
+  }
+  // Each layer becomes a block of its own.
+  void cut_blocks() {
+    const std::vector<int32_t> layers = blocks[0];
+    blocks.clear();
+    for (const int32_t layer : layers) blocks.push_back({layer});
   }
   void measure(const Samples& samples) {
     OpenMeter<StatisticsMeter> open(model);
@@ -83,6 +92,8 @@ struct World {
   RandomSource random;
   OwnedModel model;
   bool windows;
+  std::vector<std::vector<int32_t>> blocks;  // that a device chooses among
+  int32_t epochs = 2;
   std::vector<ChannelStatistics> clean;  // and the windows' floats, in pairs
   std::vector<Frame> frames;
   std::vector<int32_t> labels;
@@ -102,9 +113,9 @@ struct Device {
   LearnerSetup setup(int32_t most_held_out, bool keeps_confirmed) {
     options.queries = 6;
     options.step = Step::normalized;
-    layers.clear();
-    for (int32_t i = 1; i < world.model.op_count(); ++i) {
-      if (has_weights(world.model.op(i)) && (i % 2 == 0 || i + 1 == world.model.op_count())) layers.push_back(i);
+    blocks.clear();
+    for (const std::vector<int32_t>& layers : world.blocks) {
+      blocks.push_back({layers.data(), static_cast<int32_t>(layers.size()), nullptr, 0});
     }
     LearnerSetup s = {};
     s.image = world.model.image().data();
@@ -135,7 +146,7 @@ struct Device {
     s.keeps_confirmed = keeps_confirmed;
     s.milliseconds = [](void* clock) { return static_cast<Device*>(clock)->now++; };
     s.clock = this;
-    s.epochs = {&options, {layers.data(), static_cast<int32_t>(layers.size())}, 3, 2, 0.5f, 0.1f, nullptr, 0};
+    s.epochs = {&options, {blocks.data(), static_cast<int32_t>(blocks.size())}, 3, world.epochs, 0.5f, 0.1f};
     return s;
   }
   // Opens it again, with memory for activations.
@@ -211,7 +222,7 @@ struct Device {
   int32_t unreadable = -1, reads = 0;
   uint32_t now = 0;
   TrainerOptions options;
-  std::vector<int32_t> layers;
+  std::vector<TrainedLayers> blocks;
 };
 
 struct Outcome {

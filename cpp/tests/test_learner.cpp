@@ -29,7 +29,8 @@ TEST_CASE("any slices give the same bytes, and predictions between them are thos
   for (uint64_t seed = 0; seed < 6; ++seed) {
     const bool has_stage = seed > 3;
     const int32_t slicings = has_stage ? 5 : 50, most_steps = has_stage ? 3000 : 150;
-    const World world(20 + seed, 40, has_stage, seed % 2 == 1);
+    World world(20 + seed, 40, has_stage, seed % 2 == 1);
+    if (seed % 3 == 0) world.cut_blocks();
     CHECK(Device(world, 8, true, 1).opened.code == Code::arena_too_small);
     Device whole(world, 8);
     whole.observe_all(40);
@@ -89,7 +90,8 @@ TEST_CASE("with memory for activations alignment reads a frame for two layers, a
 
 TEST_CASE("phases one by one reach what all of them reach") {
   for (uint64_t seed = 0; seed < 4; ++seed) {
-    const World world(33 + seed);
+    World world(33 + seed);
+    if (seed > 1) world.cut_blocks();
     Device all(world), each(world);
     all.observe_all(80);
     each.observe_all(80);
@@ -101,6 +103,53 @@ TEST_CASE("phases one by one reach what all of them reach") {
     CHECK(all.learner.candidate() == each.learner.candidate());
     CHECK(outcome(all).checksum == outcome(each).checksum);
   }
+}
+
+TEST_CASE("of several blocks the one is trained that an epoch has led to the least loss, as if it were the only one") {
+  std::vector<int32_t> chosen;
+  int32_t kept = 0;
+  for (uint64_t seed = 0; seed < 6; ++seed) {
+    World world(70 + seed), one_block(70 + seed);
+    world.cut_blocks();
+    Device device(world);
+    device.observe_all(80);
+    REQUIRE(device.run(LearnerPhase::align).ok());
+    REQUIRE(device.run(LearnerPhase::epochs).ok());
+    size_t best = 0, most_persistent = 0, most_epochs = 0;
+    for (size_t i = 0; i < world.blocks.size(); ++i) {
+      one_block.blocks = {world.blocks[i]};
+      one_block.epochs = 1;
+      Device alone(one_block);
+      alone.observe_all(80);
+      REQUIRE(alone.run(LearnerPhase::align).ok());
+      REQUIRE(alone.run(LearnerPhase::epochs).ok());
+      const LearnerScore expected = alone.learner.held_out(LearnerState::trained);
+      const LearnerScore found = device.learner.trial(static_cast<int32_t>(i));
+      CHECK((found.loss_sum == expected.loss_sum && found.correct == expected.correct));
+      CHECK((found.count == expected.count && found.count >= 14));
+      if (found.loss_sum < device.learner.trial(static_cast<int32_t>(best)).loss_sum) best = i;
+      most_persistent = std::max(most_persistent, alone.learner.need().persistent);
+      most_epochs = std::max(most_epochs, alone.learner.need().epochs);
+    }
+    const bool is_kept = device.learner.candidate() == LearnerState::trained;
+    if (is_kept) CHECK(device.learner.block() == static_cast<int32_t>(best));
+    kept += is_kept ? 1 : 0;
+    // They share memory, beside their scores.
+    CHECK(device.learner.need().persistent == most_persistent + sizeof(LearnerScore) * world.blocks.size());
+    CHECK(device.learner.need().epochs == most_epochs);
+    one_block.blocks = {world.blocks[best]};
+    one_block.epochs = 2;
+    Device alone(one_block);
+    alone.observe_all(80);
+    REQUIRE(alone.run(LearnerPhase::align).ok());
+    REQUIRE(alone.run(LearnerPhase::epochs).ok());
+    CHECK(outcome(device) == outcome(alone));
+    if (is_kept) CHECK(device.learner.block() == static_cast<int32_t>(best));  // confirmed
+    chosen.push_back(static_cast<int32_t>(best));
+  }
+  std::sort(chosen.begin(), chosen.end());
+  CHECK(std::unique(chosen.begin(), chosen.end()) - chosen.begin() > 2);  // it depends on the images
+  CHECK(kept > 1);
 }
 
 TEST_CASE("a learner learns the same from C") {

@@ -45,10 +45,9 @@ def project(model, tmp_path_factory):
     """A project whose frames wait on the host, so that it is small."""
     need_firmware_tools(EMULATOR)
     out = tmp_path_factory.mktemp("learner") / "fw"
-    options = pmt.preset("default", layers="B2,head", batch=4, queries=4, epochs=1)
-    export_learner(
-        model, target=TARGET, like=LIKE, out=out, samples=60, frames="host", options=options
-    )
+    options = pmt.preset("default", batch=4, queries=4, epochs=1)
+    room = {"samples": 60, "frames": "host", "options": options, "select": ["B1", "B2+head"]}
+    export_learner(model, target=TARGET, like=LIKE, out=out, **room)
     return out
 
 

@@ -33,3 +33,51 @@ def test_more_epochs_than_a_learner_can_count_are_refused():
     message = r"^epochs=524288: with samples=4096 these are 2\^31 or more; take fewer$"
     with pytest.raises(OptionError, match=message):
         pmt.Learner(pmt.load("fashion_mnist_dscnn"), samples=4096, options=options)
+
+
+def test_a_learner_chooses_the_block_as_select_does(tmp_path):
+    data = corruptions.corrupt(datasets.bundled("train").take(160), "impulse_noise", 5, seed=0)
+    model = pmt.load("fashion_mnist_dscnn")
+    options = pmt.preset("default", batch=4, queries=4, epochs=2, seed=3, preparation="none")
+    blocks, place = ["B2", "B1", "B4+head"], tmp_path / "states"
+    room = {"samples": 160, "held_out": 60, "options": options}
+    learner = pmt.Learner(model, **room, select=blocks, storage=place)
+    assert learner.trials == {}
+    assert learner.selected is None
+    learner.observe(data.images[:100], data.labels[:100], role="train")
+    learner.observe(data.images[100:], data.labels[100:], role="hold_out")
+    assert learner.learn("epochs") == "trained"
+    train, held_out = data.take(100), data.images[100:]
+    judges = (held_out, data.labels[100:])
+    chosen = pmt.select(model, train, judges, options=options, candidates=blocks, progress=False)
+    assert list(learner.trials) == blocks
+    for candidate in chosen.candidates:
+        trial = learner.trials[candidate.name]
+        assert (trial.samples, trial.accuracy) == (60, candidate.accuracy)
+        assert trial.loss == pytest.approx(candidate.loss, abs=1e-5)
+    assert learner.selected == chosen.best.name == "B1"
+    alone = pmt.Learner(model, **{**room, "options": options.replace(layers="B1")})
+    alone.observe(data.images[:100], data.labels[:100], role="train")
+    alone.observe(held_out, data.labels[100:], role="hold_out")
+    alone.learn("epochs")
+    assert learner.scores == alone.scores
+    learner.commit()
+    alone.commit()
+    assert learner.checksum == alone.checksum
+    learner.confirm()
+    del learner
+    again = pmt.Learner(model, **room, select=blocks, storage=place)
+    assert (again.in_force, again.selected) == ("trained", "B1")
+    assert again.checksum == alone.checksum
+    with pytest.raises(ValueError, match="holds states of another model, of other layers to train"):
+        pmt.Learner(model, **room, select=["B2", "B4+head"], storage=place)
+
+
+def test_a_choice_of_blocks_is_checked():
+    model, options = pmt.load("fashion_mnist_dscnn"), pmt.preset("default")
+    with pytest.raises(OptionError, match=r"^select says what epochs train: give options, too$"):
+        pmt.Learner(model, select=["B1", "B2"])
+    with pytest.raises(OptionError, match=r"^select='B1': a choice needs two or more different"):
+        pmt.Learner(model, select=["B1"], options=options)
+    with pytest.raises(ValueError, match="'B7'"):
+        pmt.Learner(model, select=["B1", "B7"], options=options)

@@ -4,17 +4,18 @@
 
 namespace pmt {
 
-Status EpochPhase::open(const EpochSetup& setup, const Model& model, const Kernels& kernels,
+Status EpochPhase::open(const EpochSetup& setup, int32_t block, const Model& model, const Kernels& kernels,
                         const LearnerSamples& samples, const LayerStorage* storage, void* memory, size_t bytes) {
   if (int64_t{setup.epochs} * samples.capacity() > INT32_MAX) return {Code::option_value};
   setup_ = setup;
   samples_ = &samples;
   step_ = sample_ = 0;
-  TrainerSetup trainer = {&model,  &kernels,    setup.options,        setup.layers.ops, setup.layers.count,
-                          storage, setup.batch, sequential_executor()};
+  const TrainedLayers& layers = setup.layers.blocks[block];
+  TrainerSetup trainer = {&model,       &kernels, setup.options, layers.ops,
+                          layers.count, storage,  setup.batch,   sequential_executor()};
   trainer.compact = true;
-  trainer.streams = setup.streams;
-  trainer.stream_count = setup.stream_count;
+  trainer.streams = layers.streams;
+  trainer.stream_count = layers.stream_count;
   const Status status = trainer_.open(trainer, memory, bytes);
   if (!status.ok() && status.code != Code::arena_too_small) return status;
   const size_t at = trainer_.bytes_needed();

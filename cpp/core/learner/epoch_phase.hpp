@@ -10,24 +10,23 @@ namespace pmt {
 // What an application, or an export, has chosen to train and how; no layers: nothing.
 struct EpochSetup {
   const TrainerOptions* options;
-  TrainedLayers layers;
+  TrainedBlocks layers;  // of more than one block, an epoch of each shows which one is trained
   int32_t batch, epochs;
-  float learning_rate;         // of the first step
-  float final_learning_rate;   // as a fraction of it, see learn/schedule.hpp
-  const StreamedOps* streams;  // as a plan of the same training has found them; null: they are searched for
-  int32_t stream_count;
+  float learning_rate;        // of the first step
+  float final_learning_rate;  // as a fraction of it, see learn/schedule.hpp
 };
 
 class EpochPhase {
  public:
   // Enough memory for open() to tell the exact need.
   static size_t table_bytes(const Model& model, const EpochSetup& setup) {
-    return Trainer::table_bytes(model, setup.layers.count);
+    return Trainer::table_bytes(model, setup.layers.most_layers());
   }
 
-  // The model is in the state that the training begins with. `memory` must be 16-byte aligned and outlive the phase.
-  Status open(const EpochSetup& setup, const Model& model, const Kernels& kernels, const LearnerSamples& samples,
-              const LayerStorage* storage, void* memory, size_t bytes);
+  // Trains a block. The model is in the state that the training begins with. `memory` must be 16-byte aligned and
+  // outlive the phase.
+  Status open(const EpochSetup& setup, int32_t block, const Model& model, const Kernels& kernels,
+              const LearnerSamples& samples, const LayerStorage* storage, void* memory, size_t bytes);
   size_t bytes_needed() const { return needed_; }
   size_t bytes_on_device() const { return on_device_; }
   Status step(bool* done);

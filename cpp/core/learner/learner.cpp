@@ -50,7 +50,6 @@ bool Learner::can_align() const {
 Status Learner::open(const LearnerSetup& setup, void* memory, size_t bytes) {
   setup_ = setup;
   need_ = device_need_ = {};
-  epochs_at_ = 0;
   steps_ = 0;
   in_force_ = confirmed_state_ = LearnerState::original;
   on_trial_ = force_is_lost_ = false;
@@ -77,6 +76,8 @@ Status Learner::take_persistent(Arena& arena) {
     samples_.take(setup_.samples, arena);
     for (int32_t*& losses : losses_) losses = arena.take<int32_t>(MemoryPart::tables, setup_.held_out);
   }
+  trials_ = nullptr;
+  if (chooses_block()) trials_ = arena.take<LearnerScore>(MemoryPart::lists, setup_.epochs.layers.count);
   if (chooses_input()) {
     chosen_ = arena.take<ChosenFilters>(MemoryPart::lists, 1);
     auto* const losses = arena.take<int32_t>(MemoryPart::tables, setup_.held_out);
@@ -110,12 +111,13 @@ Status Learner::measure_phases() {
     device_need_.head = need_.predict + head_.bytes_on_device();
   }
   if (has_epochs()) {
-    const Status status = open_epochs();
-    if (!status.ok() && status.code != Code::arena_too_small) return status;
-    // Predictions run in the trainer's activations where there is room.
-    epochs_at_ = epochs_.activation_bytes() < need_.predict ? need_.predict : 0;
-    need_.epochs = epochs_at_ + epochs_.bytes_needed();
-    device_need_.epochs = epochs_at_ + epochs_.bytes_on_device();
+    for (int32_t i = setup_.epochs.layers.count - 1; i >= 0; --i) {
+      learned_.set_base(model_, LearnerState::original, i);
+      const Status status = open_epochs(setup_.epochs, i, 0);
+      if (!status.ok() && status.code != Code::arena_too_small) return status;
+      need_.epochs = larger_size(need_.epochs, epochs_offset() + epochs_.bytes_needed());
+      device_need_.epochs = larger_size(device_need_.epochs, epochs_offset() + epochs_.bytes_on_device());
+    }
   }
   if (!can_align()) return {};
   auto* const kept = static_cast<int8_t*>(setup_.external);
@@ -140,10 +142,14 @@ HeadPhaseSetup Learner::head_setup(LearnerState state) const { return {&predicto
 
 // The trained layers and windows decide the size of a slot, and so where the second one begins.
 uint32_t Learner::identity() const {
-  const TrainedLayers& layers = setup_.epochs.layers;
-  const auto* ops = reinterpret_cast<const uint8_t*>(layers.ops);
-  const size_t bytes = layers.count > 0 ? sizeof(int32_t) * static_cast<size_t>(layers.count) : 0;
-  return crc32(ops, bytes, aligns_windows() ? ~model_.header().crc32 : model_.header().crc32);
+  uint32_t crc = aligns_windows() ? ~model_.header().crc32 : model_.header().crc32;
+  for (int32_t i = 0; i < setup_.epochs.layers.count; ++i) {
+    const TrainedLayers& layers = setup_.epochs.layers.blocks[i];
+    const auto* ops = reinterpret_cast<const uint8_t*>(layers.ops);
+    // Inverted between blocks, which could be cut otherwise.
+    crc = crc32(ops, sizeof(int32_t) * static_cast<size_t>(layers.count), i == 0 ? crc : ~crc);
+  }
+  return crc;
 }
 
 Status Learner::open_state() {
@@ -165,10 +171,12 @@ Status Learner::load() {
   used_ = nullptr;
   if (!slots_.has_state()) return {};
   const auto state = static_cast<LearnerState>(slots_.tag() & 0xFFu),
-             base = static_cast<LearnerState>(slots_.tag() >> 8);
+             base = static_cast<LearnerState>(slots_.tag() >> 8 & 0xFFu);
+  const auto block = static_cast<int32_t>(slots_.tag() >> 16), blocks = setup_.epochs.layers.count;
   const bool is_known = words<LearnerState>.holds(state) && words<LearnerState>.holds(base);
   if (!is_known || state == LearnerState::original || base == LearnerState::trained) return {Code::state_storage};
-  to.set_base(base);
+  if (state == LearnerState::trained ? block >= blocks : block != 0) return {Code::state_storage};
+  to.set_base(model_, base, block);
   PMT_RETURN_IF_ERROR(slots_.load(StoredParameters{to, model_, state}.parts()));
   if (!to.is_sound(model_, state)) return {Code::state_storage};
   if (!setup_.chooses_input && to.has_other_filters(model_, state)) return {Code::learner_filters};
@@ -185,10 +193,13 @@ void Learner::use(const LearnerParameters* parameters, LearnerState state) {
   used_state_ = state;
 }
 
-Status Learner::open_epochs() {
-  return epochs_.open(setup_.epochs, model_, *setup_.kernels, samples_, learned_.trained(), phase_ + epochs_at_,
-                      phase_bytes_ - epochs_at_);
+Status Learner::open_epochs(const EpochSetup& setup, int32_t block, size_t at) {
+  return epochs_.open(setup, block, model_, *setup_.kernels, samples_, learned_.trained(), phase_ + at,
+                      phase_bytes_ - at);
 }
+
+// Where they begin that are open: predictions run in the trainer's activations where there is room, else before it.
+size_t Learner::epochs_offset() const { return epochs_.activation_bytes() < need_.predict ? need_.predict : 0; }
 
 // A pass of the whole network; a phase may have planned others since the last one.
 Status Learner::aim_at_head() {
@@ -346,7 +357,7 @@ Status Learner::next_stage() {
   if (takes(LearnerState::aligned)) return start_align();
   if (takes(LearnerState::head)) return start_head(LearnerState::head);
   if (takes(LearnerState::head_alone)) return start_head(LearnerState::head_alone);
-  if (takes(LearnerState::trained) && has_epochs()) return start_epochs();
+  if (takes(LearnerState::trained) && has_epochs()) return start_training();
   return {};
 }
 
@@ -398,15 +409,24 @@ Status Learner::start_head(LearnerState state) {
   return head_.open(head_setup(state), phase_ + need_.predict, phase_bytes_ - need_.predict);
 }
 
+Status Learner::start_training() {
+  is_trial_ = chooses_block();
+  for (int32_t i = 0; is_trial_ && i < setup_.epochs.layers.count; ++i) trials_[i] = {};
+  return start_epochs(0);
+}
+
 // From the best state so far.
-Status Learner::start_epochs() {
+Status Learner::start_epochs(int32_t block) {
   stage_ = Stage::epochs;
   reaching_ = LearnerState::trained;
   write_over_learned();
   use(&learned_, candidate_);
-  learned_.reset_trained(model_, candidate_);
-  PMT_RETURN_IF_ERROR(open_epochs());
-  if (epochs_at_ == 0) passes_ = epochs_.activations();
+  learned_.reset_trained(model_, candidate_, block);
+  EpochSetup setup = setup_.epochs;
+  if (is_trial_) setup.epochs = 1;
+  PMT_RETURN_IF_ERROR(open_epochs(setup, block, 0));
+  if (epochs_offset() > 0) return open_epochs(setup, block, epochs_offset());
+  passes_ = epochs_.activations();
   return {};
 }
 
@@ -459,6 +479,7 @@ Status Learner::step() {
 
 Status Learner::end_score() {
   if (chooses_input() && reaching_ == LearnerState::aligned && comparison_ != Comparison::none) return end_comparison();
+  if (chooses_block() && reaching_ == LearnerState::trained && is_trial_) return end_trial();
   judge();
   return next_stage();
 }
@@ -489,6 +510,17 @@ Status Learner::end_comparison() {
   }
   comparison_ = Comparison::chosen_again;
   return start_channels(&chosen_->filters);
+}
+
+// As pmt::select_layers() does (section 3.3 of the paper): all blocks see the same samples, from the same start.
+Status Learner::end_trial() {
+  const int32_t block = learned_.block(), count = setup_.epochs.layers.count;
+  trials_[block] = scores_[index_of(LearnerState::trained)];
+  if (block + 1 < count) return start_epochs(block + 1);
+  int32_t best = 0;
+  for (int32_t i = 1; i < count; ++i) best = trials_[i].loss_sum < trials_[best].loss_sum ? i : best;
+  is_trial_ = false;
+  return start_epochs(best);
 }
 
 Status Learner::score_sample(bool* done) {
@@ -572,6 +604,7 @@ Status Learner::cancel() {
   candidate_ = LearnerState::original;
   has_channels_ = false;
   comparison_ = Comparison::none;
+  is_trial_ = false;
   for (LearnerScore& score : scores_) score = {};
   used_ = nullptr;
   return learns() && force_is_lost_ ? load() : Status{};
@@ -582,7 +615,8 @@ Status Learner::commit() {
   if (has_storage()) {
     const bool is_trained = candidate_ == LearnerState::trained;
     const auto base = static_cast<uint32_t>(is_trained ? learned_.base() : LearnerState::original);
-    const uint32_t tag = static_cast<uint32_t>(candidate_) | base << 8;
+    const auto block = static_cast<uint32_t>(is_trained ? learned_.block() : 0);
+    const uint32_t tag = static_cast<uint32_t>(candidate_) | base << 8 | block << 16;
     PMT_RETURN_IF_ERROR(slots_.write(StoredParameters{learned_, model_, candidate_}.parts(), tag, true));
   }
   force_ = &learned_;
@@ -599,7 +633,7 @@ Status Learner::confirm() {
   on_trial_ = false;
   confirmed_state_ = in_force_;
   if (!setup_.keeps_confirmed || force_ == &confirmed_) return {};
-  confirmed_.set_base(learned_.base());
+  confirmed_.set_base(model_, learned_.base(), learned_.block());
   for (int32_t i = 0;; ++i) {
     const StatePart from = learned_.part(model_, in_force_, i), to = confirmed_.part(model_, in_force_, i);
     if (from.bytes == nullptr) break;

@@ -52,7 +52,7 @@ struct LearnerSetup {
   void* clock;
   const StreamedOps* streams;  // see PredictorSetup
   int32_t stream_count;
-  EpochSetup epochs;  // no layers: none
+  EpochSetup epochs;  // no blocks: none
 };
 
 // Bytes: of the persistent part, and of each phase beside it, predictions included. The most of a sum is what the
@@ -141,6 +141,10 @@ class Learner {
   LearnerScore held_out(LearnerState state) const { return scores_[static_cast<int32_t>(state)]; }
   // The best state that phases have found; original: none is better than the one in force.
   LearnerState candidate() const { return candidate_; }
+  // The block of a trained candidate, else of the state in force; and, of two blocks or more, the states that an epoch
+  // of each has led to.
+  int32_t block() const { return candidate_ == LearnerState::trained ? learned_.block() : force_->block(); }
+  LearnerScore trial(int32_t block) const { return trials_ == nullptr ? LearnerScore{} : trials_[block]; }
   LearnerState in_force() const { return in_force_; }
   bool on_trial() const { return on_trial_; }
   // Whether the storage holds a state of another model or other trained layers, which a commit() replaces.
@@ -190,6 +194,7 @@ class Learner {
   bool learns() const { return linked::learning && setup_.samples > 0; }
   bool has_storage() const { return linked::learning && setup_.storage != nullptr; }
   bool has_epochs() const { return linked::estimators != 0 && setup_.epochs.layers.count > 0; }
+  bool chooses_block() const { return has_epochs() && setup_.epochs.layers.count > 1; }
   bool aligns_windows() const { return linked::windows && setup_.aligns_windows; }
   bool chooses_input() const { return linked::input_search && setup_.chooses_input; }
   bool has_images() const;
@@ -205,8 +210,11 @@ class Learner {
   Status start_align();
   Status start_channels(const FilterChain* filters);
   Status start_head(LearnerState state);
-  Status start_epochs();
-  Status open_epochs();
+  Status start_epochs(int32_t block);
+  Status start_training();
+  Status open_epochs(const EpochSetup& setup, int32_t block, size_t at);
+  size_t epochs_offset() const;
+  Status end_trial();
   Status step();
   Status score_sample(bool* done);
   bool find_sample(int32_t from);
@@ -228,7 +236,7 @@ class Learner {
   EpochPhase epochs_;
   StateSlots slots_;
   uint8_t* phase_ = nullptr;  // memory of one phase at a time; activations stand at its start
-  size_t phase_bytes_ = 0, epochs_at_ = 0;
+  size_t phase_bytes_ = 0;
   uint8_t* passes_ = nullptr;  // where predictions have their activations
 
   int32_t* losses_[3] = {};  // [held out]: of the original, the best state, the one that is scored
@@ -255,6 +263,8 @@ class Learner {
   // behind the chosen ones, behind the own, and, unless the chosen are worse, behind these again.
   enum class Comparison : int32_t { none, of_chosen, of_own, chosen_again } comparison_ = Comparison::none;
   ChosenFilters* chosen_ = nullptr;  // null where none are chosen
+  LearnerScore* trials_ = nullptr;   // one a block; null where none is chosen
+  bool is_trial_ = false;            // of a block
   bool has_channels_ = false;        // learned_ holds an alignment that is not worse
   int32_t sample_ = 0, steps_ = 0;
 };

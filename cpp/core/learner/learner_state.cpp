@@ -33,7 +33,22 @@ StatePart layer_part(const Model& model, int32_t op, const WritableLayer& layer,
   return {nullptr, 0};
 }
 
+void take_trained(const Model& model, const TrainedLayers& layers, Arena& arena, LayerStorage* storage) {
+  for (int32_t i = 0; i < layers.count; ++i) {
+    const OpRecord& op = model.op(layers.ops[i]);
+    const LayerStorage taken = {arena.take<int8_t>(MemoryPart::weights, weight_count(model, op)),
+                                arena.take<int32_t>(MemoryPart::biases, model.output_of(op).channels)};
+    if (storage != nullptr) storage[i] = taken;
+  }
+}
+
 }  // namespace
+
+int32_t TrainedBlocks::most_layers() const {
+  int32_t most = 0;
+  for (int32_t i = 0; i < count; ++i) most = blocks[i].count > most ? blocks[i].count : most;
+  return most;
+}
 
 bool LearnerParameters::is_aligned(LearnerState state) const {
   return based(state) == LearnerState::aligned || based(state) == LearnerState::head;
@@ -43,10 +58,11 @@ bool LearnerParameters::has_head(LearnerState state) const {
   return based(state) == LearnerState::head || based(state) == LearnerState::head_alone;
 }
 
-void LearnerParameters::take(const Model& model, int32_t heads, const TrainedLayers& layers, bool windows,
+void LearnerParameters::take(const Model& model, int32_t heads, const TrainedBlocks& blocks, bool windows,
                              Arena& arena) {
   two_heads_ = heads > 1;
-  layers_ = layers;
+  blocks_ = blocks;
+  block_ = 0;
   filters_ = model.stage() == nullptr ? nullptr : arena.take<FilterChain>(MemoryPart::lists, 1);
   channels_ = arena.take<ChannelParameters>(MemoryPart::lists, model.op_count());
   for (int32_t i = 0; i < model.op_count() - 1; ++i) {
@@ -67,13 +83,23 @@ void LearnerParameters::take(const Model& model, int32_t heads, const TrainedLay
                  arena.take<int32_t>(MemoryPart::biases, model.classes()),
                  arena.take<float>(MemoryPart::biases, model.classes())};
   }
-  trained_ = arena.take<LayerStorage>(MemoryPart::lists, layers.count);
-  for (int32_t i = 0; i < layers.count; ++i) {
-    const OpRecord& op = model.op(layers.ops[i]);
-    const LayerStorage taken = {arena.take<int8_t>(MemoryPart::weights, weight_count(model, op)),
-                                arena.take<int32_t>(MemoryPart::biases, model.output_of(op).channels)};
-    if (arena.fits()) trained_[i] = taken;
+  trained_ = arena.take<LayerStorage>(MemoryPart::lists, blocks.most_layers());
+  Arena largest;
+  for (int32_t i = 0; i < blocks.count; ++i) {
+    Arena block;
+    take_trained(model, blocks.blocks[i], block, nullptr);
+    if (block.used() > largest.used()) largest = block;
   }
+  trained_memory_ = arena.take<uint8_t>(MemoryPart::weights, static_cast<int64_t>(largest.used()));
+  if (arena.fits()) set_base(model, LearnerState::original, 0);
+}
+
+void LearnerParameters::set_base(const Model& model, LearnerState base, int32_t block) {
+  base_ = base;
+  block_ = block;
+  if (blocks_.count == 0) return;
+  Arena arena(trained_memory_, SIZE_MAX);
+  take_trained(model, layers(), arena, trained_);
 }
 
 void LearnerParameters::reset_channels(const Model& model) {
@@ -88,10 +114,10 @@ void LearnerParameters::reset_head(const Model& model, LearnerState state) {
   copy_layer(model, last, head(state));
 }
 
-void LearnerParameters::reset_trained(const Model& model, LearnerState base) {
-  base_ = base;
-  for (int32_t i = 0; i < layers_.count; ++i) {
-    copy_parameters(model, model.op(layers_.ops[i]), trained_[i]);
+void LearnerParameters::reset_trained(const Model& model, LearnerState base, int32_t block) {
+  set_base(model, base, block);
+  for (int32_t i = 0; i < layer_count(); ++i) {
+    copy_parameters(model, model.op(layers().ops[i]), trained_[i]);
   }
 }
 
@@ -101,16 +127,16 @@ void LearnerParameters::fill(const Model& model, LearnerState state, WritableLay
     if (is_aligned(state) && is_aligned_op(model, i)) overlay[i] = channels(i);
   }
   if (has_head(state)) overlay[model.op_count() - 1] = head(state);
-  for (int32_t i = 0; state == LearnerState::trained && i < layers_.count; ++i) {
-    overlay[layers_.ops[i]].weights = trained_[i].weights;
-    overlay[layers_.ops[i]].bias = trained_[i].bias;
+  for (int32_t i = 0; state == LearnerState::trained && i < layer_count(); ++i) {
+    overlay[layers().ops[i]].weights = trained_[i].weights;
+    overlay[layers().ops[i]].bias = trained_[i].bias;
   }
 }
 
 // Weights, then biases, layer by layer.
 StatePart LearnerParameters::trained_part(const Model& model, int32_t index) const {
-  if (index >= 2 * layers_.count) return {nullptr, 0};
-  const int32_t op = layers_.ops[index / 2];
+  if (index >= 2 * layer_count()) return {nullptr, 0};
+  const int32_t op = layers().ops[index / 2];
   const LayerStorage& layer = trained_[index / 2];
   if (index % 2 == 1) return {reinterpret_cast<uint8_t*>(layer.bias), channel_bytes(model, op)};
   return {reinterpret_cast<uint8_t*>(layer.weights), weight_bytes(model, op)};
@@ -139,17 +165,22 @@ StatePart LearnerParameters::part(const Model& model, LearnerState state, int32_
   return found.bytes == nullptr && state == LearnerState::trained ? trained_part(model, index) : found;
 }
 
-size_t LearnerParameters::largest(const Model& model, const TrainedLayers& layers, bool windows) {
+size_t LearnerParameters::largest(const Model& model, const TrainedBlocks& blocks, bool windows) {
   const int32_t last = model.op_count() - 1;
   size_t sum = model.stage() != nullptr ? sizeof(FilterChain) : 0;
   for (int32_t i = 0; i <= last; ++i) {
     if (i == last || (windows && is_window_op(model, i))) sum += weight_bytes(model, i);
     if (i == last || is_aligned_op(model, i)) sum += 2 * channel_bytes(model, i);
   }
-  for (int32_t i = 0; i < layers.count; ++i) {
-    sum += weight_bytes(model, layers.ops[i]) + channel_bytes(model, layers.ops[i]);
+  size_t most = 0;
+  for (int32_t i = 0; i < blocks.count; ++i) {
+    size_t trained = 0;
+    for (int32_t k = 0; k < blocks.blocks[i].count; ++k) {
+      trained += weight_bytes(model, blocks.blocks[i].ops[k]) + channel_bytes(model, blocks.blocks[i].ops[k]);
+    }
+    most = trained > most ? trained : most;
   }
-  return sum;
+  return sum + most;
 }
 
 bool LearnerParameters::has_other_filters(const Model& model, LearnerState state) const {

@@ -6,6 +6,7 @@
 #include "core/base/words.hpp"
 #include "core/card/state_slots.hpp"
 #include "core/image/model.hpp"
+#include "core/net/segments.hpp"
 #include "core/zo/layer.hpp"
 
 namespace pmt {
@@ -22,19 +23,30 @@ struct ChannelParameters {
 template <>
 inline constexpr size_t size_on_device<ChannelParameters> = 8;
 
-// The layers that perturbed forwards train.
+// Layers that perturbed forwards train together.
 struct TrainedLayers {
   const int32_t* ops;  // ascending
   int32_t count;
+  const StreamedOps* streams;  // as a plan of the same training has found them; null: they are searched for
+  int32_t stream_count;
+};
+
+// The sets of layers among which a training may choose. One is trained at a time, in memory that they share.
+struct TrainedBlocks {
+  const TrainedLayers* blocks;
+  int32_t count;
+
+  int32_t most_layers() const;
 };
 
 // Filters of the input stage, where there is one, biases and weight scales of all layers but the last, and weights of
-// those whose windows are aligned; heads, and trained layers: of every state that differs from the image's.
+// those whose windows are aligned; heads, and the trained layers of a block: of every state that differs from the
+// image's.
 class LearnerParameters {
  public:
   // `heads`: 2 where head and head_alone are both kept, 1 where either takes the same place. `windows`: whether these
   // are aligned.
-  void take(const Model& model, int32_t heads, const TrainedLayers& layers, bool windows, Arena& arena);
+  void take(const Model& model, int32_t heads, const TrainedBlocks& blocks, bool windows, Arena& arena);
 
   void reset_channels(const Model& model);
   // The filters that channels are aligned behind.
@@ -42,10 +54,12 @@ class LearnerParameters {
   // Null: the image's.
   const FilterChain* filters(LearnerState state) const { return is_aligned(state) ? filters_ : nullptr; }
   void reset_head(const Model& model, LearnerState state);
-  // The trained layers begin with another state, which trained is then based on. The model is in that state.
-  void reset_trained(const Model& model, LearnerState base);
+  // The layers of a block begin with another state, which trained is then based on. The model is in that state.
+  void reset_trained(const Model& model, LearnerState base, int32_t block);
   LearnerState base() const { return base_; }
-  void set_base(LearnerState base) { base_ = base; }
+  int32_t block() const { return block_; }
+  // Where another one was trained, its parameters are lost.
+  void set_base(const Model& model, LearnerState base, int32_t block);
 
   bool is_aligned(LearnerState state) const;
   bool has_head(LearnerState state) const;
@@ -63,7 +77,7 @@ class LearnerParameters {
   // What a state is made of: its parts in order, bytes null at the end.
   StatePart part(const Model& model, LearnerState state, int32_t index) const;
   // Of the state that takes most: aligned channels and a head.
-  static size_t largest(const Model& model, const TrainedLayers& layers, bool windows);
+  static size_t largest(const Model& model, const TrainedBlocks& blocks, bool windows);
   // Whether all filters and weight scales are inside their bounds, as in a sound image.
   bool is_sound(const Model& model, LearnerState state) const;
   bool has_other_filters(const Model& model, LearnerState state) const;
@@ -76,14 +90,18 @@ class LearnerParameters {
   bool has_sound_filters(const Model& model) const;
   StatePart channel_part(const Model& model, int32_t* index) const;
   StatePart trained_part(const Model& model, int32_t index) const;
+  const TrainedLayers& layers() const { return blocks_.blocks[block_]; }
+  int32_t layer_count() const { return blocks_.count > 0 ? layers().count : 0; }
 
   FilterChain* filters_ = nullptr;         // null without an input stage
   ChannelParameters* channels_ = nullptr;  // one an op; null in ops that are not aligned
   int8_t** weights_ = nullptr;             // the same of ops whose windows are aligned; null where none are
   WritableLayer heads_[2] = {};
   bool two_heads_ = false;
-  TrainedLayers layers_ = {};
-  LayerStorage* trained_ = nullptr;  // one a layer
+  TrainedBlocks blocks_ = {};
+  int32_t block_ = 0;
+  uint8_t* trained_memory_ = nullptr;
+  LayerStorage* trained_ = nullptr;  // one a layer of the block
   LearnerState base_ = LearnerState::original;
 };
 

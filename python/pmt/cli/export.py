@@ -60,8 +60,9 @@ _OF_INFERENCE = {
     *("model", "target", "like", "format", "out", "force", "ram", "flash", "json", "inference"),
     *("input_mean", "input_std"),
 }
+_NO_LAYERS = "--select says what to train: give no --layers and no --block"
 _OF_A_LEARNER = _OF_INFERENCE | {
-    *("learner", "held_out", "samples", "frames", "states", "windows", "choose_input"),
+    *("learner", "select", "held_out", "samples", "frames", "states", "windows", "choose_input"),
     *("keep_confirmed", "keep_activations", "preset", "method"),
 }
 
@@ -199,7 +200,8 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
         "--select",
         metavar="LIST",
         help="let the board choose which of these to train: blocks or layers separated by commas, "
-        "or several joined by +, for example B1,B2+head; it tries each for all steps",
+        "or several joined by +, for example B1,B2+head; it tries each for all steps, or, "
+        "with --learner, for one epoch",
     )
     add_integer(
         parser,
@@ -258,11 +260,15 @@ def _exported_learner(arguments: argparse.Namespace) -> LearnerExport:
     others = sorted(_given(arguments).keys() - known - {"run", "default_of"})
     if others:
         raise ValueError(f"{flag(others[0])} does not go with {kind}")
+    select = None if arguments.select is None else candidates("select", arguments.select)
+    if select is not None and "layers" in chosen:
+        raise ValueError(_NO_LAYERS)
+    trains = bool(chosen) or select is not None
     unused = sorted({"preset", "method"} & _given(arguments).keys())
-    if unused and not chosen:
+    if unused and not trains:
         raise ValueError(
-            f"{flag(unused[0])} says how layers are trained, and none are named: give --layers, or "
-            "leave it out"
+            f"{flag(unused[0])} says how layers are trained, and none are named: give --layers or "
+            "--select, or leave it out"
         )
     _check_named(arguments)
     return export_learner_files(
@@ -279,7 +285,8 @@ def _exported_learner(arguments: argparse.Namespace) -> LearnerExport:
         keeps_activations=arguments.keep_activations,
         frames=arguments.frames,
         states=arguments.states,
-        options=board_options(arguments.preset, arguments.method, chosen) if chosen else None,
+        options=board_options(arguments.preset, arguments.method, chosen) if trains else None,
+        select=select,
         ram=arguments.ram,
         flash=arguments.flash,
         force=arguments.force,
@@ -309,7 +316,7 @@ def _exported(arguments: argparse.Namespace, lock: Lock | None) -> ExportReport:
     check_one_of_both(arguments)
     given = given_options(arguments)
     if arguments.select is not None and "layers" in given:
-        raise ValueError("--select says what to train: give no --layers and no --block")
+        raise ValueError(_NO_LAYERS)
     corrupted = arguments.corruption is not None or arguments.severity is not None
     if arguments.data is None and corrupted:
         raise ValueError("--corruption and --severity need --data DIR")

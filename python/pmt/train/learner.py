@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from pmt import _core
 from pmt._util.arrays import FloatArray
 from pmt._util.checks import (
     checked_array,
+    checked_candidates,
     checked_flag,
     checked_integer,
     checked_path,
@@ -48,6 +49,11 @@ from pmt.train.prepare.clean_statistics import (
 from pmt.train.prepare.input_choice import with_any_stage
 from pmt.train.state_file import StateFile
 from pmt.train.training_data import has_accuracy
+
+# Options, the layers of each block, samples of a batch, epochs, and the rate with its final share.
+EpochArguments: TypeAlias = tuple[
+    _core.Options, tuple[tuple[int, ...], ...], int, int, float, float
+]
 
 _LOSS_ONE = float(_core.LOSS_ONE)
 _HELD_OUT = 4  # one sample in four, at most
@@ -150,6 +156,10 @@ class Learner:
     options : TrainingOptions, optional
         Epochs of perturbed forwards, as the phase ``"epochs"``: which layers, how many epochs, and
         how; by default there are none. A preparation is another phase's.
+    select : sequence of str, optional
+        Blocks or layers to choose from, several joined by ``+``, in place of the options'
+        ``layers``: epochs begin with one of each from the same state, and go on with the one whose
+        held-out loss is the least, from that state again, as :func:`pmt.select` chooses.
     storage : str or path, optional
         File that holds states beyond this process, made where it is missing; of one model, of the
         same layers to train, and with or without windows. It is this learner's alone; a newer one
@@ -181,6 +191,7 @@ class Learner:
         keeps_confirmed: bool = True,
         keeps_activations: bool = False,
         options: TrainingOptions | None = None,
+        select: Sequence[str] | None = None,
         storage: str | os.PathLike[str] | None = None,
     ) -> None:
         check_model(model)
@@ -193,6 +204,7 @@ class Learner:
             held_out,
             choose_input,
             options=options,
+            select=select,
             storage=storage,
             windows=windows or None,
             keeps_activations=keeps_activations or None,
@@ -204,7 +216,8 @@ class Learner:
         image, clean = learner_image(model, samples, windows)
         check_clean(clean, choose_input, keeps_activations)
         place = None if storage is None else checked_path("storage", storage)
-        epochs = epochs_of(model, options, samples)
+        epochs = epochs_of(model, options, samples, select)
+        self._select = () if select is None else tuple(select)
         keeps = (keeps_confirmed, keeps_activations)
         sizes = (image, clean, windows, choose_input, samples, held_out, *keeps, epochs)
         size = _core.state_file_bytes(image, windows, epochs)
@@ -299,7 +312,8 @@ class Learner:
         phase : {"all", "input", "align", "head", "head_alone", "epochs", "evaluate"}
             The choice of filters, with alignment behind them; alignment; neither takes labels. The
             head of the aligned model; that of the original; epochs from the candidate on, where
-            options name some; all of them. ``"evaluate"`` learns nothing: it scores the state in
+            options name some, and the choice of a block before them, where there are several; all
+            of them. ``"evaluate"`` learns nothing: it scores the state in
             force, also one on trial, and the candidate on the samples held out.
 
         Raises
@@ -430,6 +444,22 @@ class Learner:
                 found[state] = LearnerScore(loss / count / _LOSS_ONE, correct / count, count)
         return found
 
+    @property
+    def trials(self) -> dict[str, LearnerScore]:
+        """Scores of the blocks that epochs have chosen among, after one epoch of each."""
+        found = {}
+        for block, name in enumerate(self._select):
+            loss, correct, count = self._core.trial(block)
+            if count > 0:
+                found[name] = LearnerScore(loss / count / _LOSS_ONE, correct / count, count)
+        return found
+
+    @property
+    def selected(self) -> str | None:
+        """The one of ``select`` that the candidate, or the state in force, was trained by."""
+        is_trained = "trained" in (self.candidate, self.in_force)
+        return self._select[self._core.block] if self._select and is_trained else None
+
     def fixed_score(self, state: str) -> tuple[int, int, int]:
         """Return the sum of the losses (fixed-point), correct samples and samples, as a board."""
         return self._core.held_out(checked_word("state", state, _core.LEARNER_STATES))
@@ -534,10 +564,15 @@ def learner_room(
 
 
 def epochs_of(
-    model: Model, options: TrainingOptions | None, samples: int = 0
-) -> tuple[_core.Options, tuple[int, ...], int, int, float, float] | None:
-    """Return the options of a training that the core reads."""
+    model: Model,
+    options: TrainingOptions | None,
+    samples: int = 0,
+    select: Sequence[str] | None = None,
+) -> EpochArguments | None:
+    """Return the options of a training that the core reads, with the layers of each block."""
     if options is None:
+        if select is not None:
+            raise OptionError("select", " says what epochs train: give ", "options", ", too")
         return None
     check_options(options)
     if options.macs > 0:
@@ -546,9 +581,12 @@ def epochs_of(
     if options.epochs * samples >= 2**31:
         rule = f"={options.epochs}: with samples={samples} these are 2^31 or more; take fewer"
         raise OptionError("epochs", rule)
-    layers = tuple(model.select_layers(options.layers))
+    blocks: tuple[tuple[int, ...], ...] = (tuple(model.select_layers(options.layers)),)
+    if select is not None:
+        names = [name.replace("+", ",") for name in checked_candidates(select, "select")]
+        blocks = tuple(tuple(model.select_layers(n, argument="select")) for n in names)
     rates = options.learning_rate, options.final_learning_rate
-    return options.to_core(), layers, options.batch, options.epochs, *rates
+    return options.to_core(), blocks, options.batch, options.epochs, *rates
 
 
 def check_clean(clean: object, choose_input: bool, keeps_activations: bool) -> None:

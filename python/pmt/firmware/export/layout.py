@@ -124,6 +124,27 @@ def training_values(
     }
 
 
+def block_values(
+    model: _core.Model, options: _core.Options, blocks: Sequence[Sequence[int]], batch: int
+) -> dict[str, object]:
+    """Return the template values of the blocks among which a learner chooses."""
+    lists, rows = [], []
+    for i, layers in enumerate(blocks):
+        values = training_values(model, options, layers, batch)
+        lists += [
+            f"constexpr int32_t block_layers_{i}[] = {{{values['LAYERS']}}};",
+            f"constexpr StreamedOps block_streams_{i}[] = {{{values['STREAMS']}}};",
+        ]
+        count, streams = values["LAYER_COUNT"], values["STREAM_COUNT"]
+        rows.append(f"{{block_layers_{i}, {count}, block_streams_{i}, {streams}}}")
+    return {
+        "OPTIONS": _listed(options.pack()),
+        "BLOCK_LISTS": "\n".join(lists),
+        "BLOCKS": ", ".join(rows) or "{nullptr, 0, nullptr, 0}",
+        "BLOCK_COUNT": len(rows),
+    }
+
+
 def stream_values(streams: Sequence[tuple[int, ...]]) -> dict[str, object]:
     """Return the template values of streams; C++ has no empty array: the count tells of none."""
     braced = ", ".join(f"{{{_listed(one)}}}" for one in streams or [(0, 0, 1)])

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from html import escape
 from pathlib import Path
@@ -28,6 +28,7 @@ from pmt.model.card import BLOCK, PAYLOAD
 from pmt.model.loading import load
 from pmt.model.model import check_model
 from pmt.train.learner import (
+    EpochArguments,
     LearnerSizes,
     check_clean,
     epochs_of,
@@ -247,6 +248,7 @@ def export_learner(
     frames: str | None = None,
     states: str = "card",
     options: TrainingOptions | None = None,
+    select: Sequence[str] | None = None,
     ram: str | int | None = None,
     flash: str | int | None = None,
     force: bool = False,
@@ -286,6 +288,8 @@ def export_learner(
         of an STM32F746's, below which the program then ends, or Zephyr's ``storage_partition``.
     options : TrainingOptions, optional
         Epochs of perturbed forwards, as in ``pmt.Learner``; by default there are none.
+    select : sequence of str, optional
+        Blocks or layers that the board chooses from before them, as in ``pmt.Learner``.
 
     Returns
     -------
@@ -311,6 +315,7 @@ def export_learner(
         held_out,
         choose_input,
         options=options,
+        select=select,
         windows=windows or None,
         keeps_activations=keeps_activations or None,
     )
@@ -325,7 +330,7 @@ def export_learner(
         model = with_any_stage(model)
     image, clean = learner_image(model, samples, windows)
     check_clean(clean, choose_input, keeps_activations)
-    epochs = epochs_of(model, options, samples)
+    epochs = epochs_of(model, options, samples, select)
     keeps = (keeps_confirmed, keeps_activations)
     sizes = plan_sizes(image, clean, windows, choose_input, samples, held_out, *keeps, epochs)
     _check_external(board, sizes.external, keeps_activations)
@@ -337,7 +342,7 @@ def export_learner(
         budgets["flash"] = min(budgets["flash"], board.flash.bytes)
     parts = linked_parts(
         model.core,
-        [] if epochs is None else [epochs[:2]],
+        [] if epochs is None else [(epochs[0], block) for block in epochs[1]],
         {
             "input_search": choose_input,
             "learning": samples > 0,
@@ -373,8 +378,8 @@ def export_learner(
     _check_fits(report, board)
     project = _project(report, board, image, b"" if clean is None else clean.tobytes())
     project |= parts.headers()
-    project.update(_epochs(model, options))
-    project[LEARNER_FILE] = _arguments(report, board, options)
+    project.update(_epochs(model, epochs))
+    project[LEARNER_FILE] = _arguments(report, board, options, select)
     inputs = {"model": hashlib.sha256(model.image()).hexdigest()}
     write_project(place, project, None, inputs)
     return report
@@ -509,26 +514,32 @@ def _project(report: LearnerExport, board: Target, image: bytes, clean: bytes) -
     return layout.arrange(files, report.format, board, values, *parts)
 
 
-def _arguments(report: LearnerExport, board: Target, options: TrainingOptions | None) -> bytes:
+def _arguments(
+    report: LearnerExport,
+    board: Target,
+    options: TrainingOptions | None,
+    select: Sequence[str] | None,
+) -> bytes:
     chosen = None if options is None else asdict(options)
     arguments = {
         "pmt": _core.__version__,
         **report.to_json(),
         "machine": board.machine,
         "options": chosen,
+        "select": None if select is None else list(select),
     }
     del arguments["path"]
     return (json.dumps(arguments, indent=2) + "\n").encode()
 
 
-def _epochs(model: Model, options: TrainingOptions | None) -> dict[str, bytes]:
+def _epochs(model: Model, epochs: EpochArguments | None) -> dict[str, bytes]:
     """Return the file of the layers and options of the board's training by perturbed forwards."""
-    none = (_core.Options(), (), 1, 1, 0.0, 0.0)
-    core, layers, batch, epochs, *rates = epochs_of(model, options) or none
+    none: EpochArguments = (_core.Options(), (), 1, 1, 0.0, 0.0)
+    core, blocks, batch, count, *rates = epochs or none
     values = {
-        **layout.training_values(model.core, core, layers, batch),
+        **layout.block_values(model.core, core, blocks, batch),
         "BATCH": batch,
-        "EPOCHS": epochs,
+        "EPOCHS": count,
         "RATE": float(np.float32(rates[0])).hex(),
         "FINAL_RATE": float(np.float32(rates[1])).hex(),
     }
