@@ -106,23 +106,25 @@ TEST_CASE("phases one by one reach what all of them reach") {
 }
 
 TEST_CASE("of several blocks the one is trained that an epoch has led to the least loss, as if it were the only one") {
+  const auto train = [](Device& device) {
+    device.observe_all(80);
+    REQUIRE(device.run(LearnerPhase::align).ok());
+    REQUIRE(device.run(LearnerPhase::epochs).ok());
+  };
   std::vector<int32_t> chosen;
   int32_t kept = 0;
   for (uint64_t seed = 0; seed < 6; ++seed) {
     World world(70 + seed), one_block(70 + seed);
     world.cut_blocks();
     Device device(world);
-    device.observe_all(80);
-    REQUIRE(device.run(LearnerPhase::align).ok());
-    REQUIRE(device.run(LearnerPhase::epochs).ok());
+    CHECK(device.learner.trial(1).count == 0);
+    train(device);
     size_t best = 0, most_persistent = 0, most_epochs = 0;
     for (size_t i = 0; i < world.blocks.size(); ++i) {
       one_block.blocks = {world.blocks[i]};
       one_block.epochs = 1;
       Device alone(one_block);
-      alone.observe_all(80);
-      REQUIRE(alone.run(LearnerPhase::align).ok());
-      REQUIRE(alone.run(LearnerPhase::epochs).ok());
+      train(alone);
       const LearnerScore expected = alone.learner.held_out(LearnerState::trained);
       const LearnerScore found = device.learner.trial(static_cast<int32_t>(i));
       CHECK((found.loss_sum == expected.loss_sum && found.correct == expected.correct));
@@ -140,9 +142,7 @@ TEST_CASE("of several blocks the one is trained that an epoch has led to the lea
     one_block.blocks = {world.blocks[best]};
     one_block.epochs = 2;
     Device alone(one_block);
-    alone.observe_all(80);
-    REQUIRE(alone.run(LearnerPhase::align).ok());
-    REQUIRE(alone.run(LearnerPhase::epochs).ok());
+    train(alone);
     CHECK(outcome(device) == outcome(alone));
     if (is_kept) CHECK(device.learner.block() == static_cast<int32_t>(best));  // confirmed
     chosen.push_back(static_cast<int32_t>(best));

@@ -7,7 +7,7 @@
 
 namespace pmt {
 
-// What an application, or an export, has chosen to train and how; no layers: nothing.
+// What an application, or an export, has chosen to train and how; no blocks: nothing.
 struct EpochSetup {
   const TrainerOptions* options;
   TrainedBlocks layers;  // of more than one block, an epoch of each shows which one is trained

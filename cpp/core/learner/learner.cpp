@@ -78,6 +78,7 @@ Status Learner::take_persistent(Arena& arena) {
   }
   trials_ = nullptr;
   if (chooses_block()) trials_ = arena.take<LearnerScore>(MemoryPart::lists, setup_.epochs.layers.count);
+  forget_trials();
   if (chooses_input()) {
     chosen_ = arena.take<ChosenFilters>(MemoryPart::lists, 1);
     auto* const losses = arena.take<int32_t>(MemoryPart::tables, setup_.held_out);
@@ -111,7 +112,7 @@ Status Learner::measure_phases() {
     device_need_.head = need_.predict + head_.bytes_on_device();
   }
   if (has_epochs()) {
-    for (int32_t i = setup_.epochs.layers.count - 1; i >= 0; --i) {
+    for (int32_t i = setup_.epochs.layers.count - 1; i >= 0; --i) {  // the first block stays
       learned_.set_base(model_, LearnerState::original, i);
       const Status status = open_epochs(setup_.epochs, i, 0);
       if (!status.ok() && status.code != Code::arena_too_small) return status;
@@ -409,9 +410,13 @@ Status Learner::start_head(LearnerState state) {
   return head_.open(head_setup(state), phase_ + need_.predict, phase_bytes_ - need_.predict);
 }
 
+void Learner::forget_trials() {
+  for (int32_t i = 0; trials_ != nullptr && i < setup_.epochs.layers.count; ++i) trials_[i] = {};
+}
+
 Status Learner::start_training() {
   is_trial_ = chooses_block();
-  for (int32_t i = 0; is_trial_ && i < setup_.epochs.layers.count; ++i) trials_[i] = {};
+  forget_trials();
   return start_epochs(0);
 }
 

@@ -141,8 +141,8 @@ class Learner {
   LearnerScore held_out(LearnerState state) const { return scores_[static_cast<int32_t>(state)]; }
   // The best state that phases have found; original: none is better than the one in force.
   LearnerState candidate() const { return candidate_; }
-  // The block of a trained candidate, else of the state in force; and, of two blocks or more, the states that an epoch
-  // of each has led to.
+  // The block of a trained candidate, else of the state in force; and, where there are several, the score after an epoch
+  // of each, whose count is 0 before.
   int32_t block() const { return candidate_ == LearnerState::trained ? learned_.block() : force_->block(); }
   LearnerScore trial(int32_t block) const { return trials_ == nullptr ? LearnerScore{} : trials_[block]; }
   LearnerState in_force() const { return in_force_; }
@@ -212,6 +212,7 @@ class Learner {
   Status start_head(LearnerState state);
   Status start_epochs(int32_t block);
   Status start_training();
+  void forget_trials();
   Status open_epochs(const EpochSetup& setup, int32_t block, size_t at);
   size_t epochs_offset() const;
   Status end_trial();

@@ -285,7 +285,7 @@ class _Session:
             keeps_confirmed=bool(export["keeps_confirmed"]),
             keeps_activations=bool(export["keeps_activations"]),
             options=None if chosen is None else TrainingOptions(**chosen),
-            select=export["select"],
+            select=export.get("select"),
         )
         self._progress = progress
         self._keeps_frames = bool(export["chooses_input"])

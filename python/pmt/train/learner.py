@@ -313,8 +313,8 @@ class Learner:
             The choice of filters, with alignment behind them; alignment; neither takes labels. The
             head of the aligned model; that of the original; epochs from the candidate on, where
             options name some, and the choice of a block before them, where there are several; all
-            of them. ``"evaluate"`` learns nothing: it scores the state in
-            force, also one on trial, and the candidate on the samples held out.
+            of them. ``"evaluate"`` learns nothing: it scores the state in force, also one on trial,
+            and the candidate on the samples held out.
 
         Raises
         ------
@@ -437,22 +437,12 @@ class Learner:
     @property
     def scores(self) -> Mapping[str, LearnerScore]:
         """Scores of the states since :meth:`begin`; ``"original"`` is the one then in force."""
-        found = {}
-        for state in _core.LEARNER_STATES:
-            loss, correct, count = self.fixed_score(state)
-            if count > 0:
-                found[state] = LearnerScore(loss / count / _LOSS_ONE, correct / count, count)
-        return found
+        return _scores({state: self.fixed_score(state) for state in _core.LEARNER_STATES})
 
     @property
     def trials(self) -> dict[str, LearnerScore]:
         """Scores of the blocks that epochs have chosen among, after one epoch of each."""
-        found = {}
-        for block, name in enumerate(self._select):
-            loss, correct, count = self._core.trial(block)
-            if count > 0:
-                found[name] = LearnerScore(loss / count / _LOSS_ONE, correct / count, count)
-        return found
+        return _scores({name: self._core.trial(i) for i, name in enumerate(self._select)})
 
     @property
     def selected(self) -> str | None:
@@ -539,6 +529,15 @@ class Learner:
             raise ValueError(f"{call} needs a state on trial: commit() puts one there")
 
 
+def _scores(fixed: Mapping[str, tuple[int, int, int]]) -> dict[str, LearnerScore]:
+    """Return the scores that have samples, from fixed-point sums of losses."""
+    return {
+        name: LearnerScore(loss / count / _LOSS_ONE, correct / count, count)
+        for name, (loss, correct, count) in fixed.items()
+        if count > 0
+    }
+
+
 def learner_room(
     samples: int, held_out: int | None, choose_input: bool, **of_learning: object
 ) -> tuple[int, int]:
@@ -581,10 +580,11 @@ def epochs_of(
     if options.epochs * samples >= 2**31:
         rule = f"={options.epochs}: with samples={samples} these are 2^31 or more; take fewer"
         raise OptionError("epochs", rule)
-    blocks: tuple[tuple[int, ...], ...] = (tuple(model.select_layers(options.layers)),)
+    names, argument = [options.layers], "layers"
     if select is not None:
         names = [name.replace("+", ",") for name in checked_candidates(select, "select")]
-        blocks = tuple(tuple(model.select_layers(n, argument="select")) for n in names)
+        argument = "select"
+    blocks = tuple(tuple(model.select_layers(name, argument=argument)) for name in names)
     rates = options.learning_rate, options.final_learning_rate
     return options.to_core(), blocks, options.batch, options.epochs, *rates
 
