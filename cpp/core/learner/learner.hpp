@@ -141,8 +141,8 @@ class Learner {
   LearnerScore held_out(LearnerState state) const { return scores_[static_cast<int32_t>(state)]; }
   // The best state that phases have found; original: none is better than the one in force.
   LearnerState candidate() const { return candidate_; }
-  // The block of a trained candidate, else of the state in force; and, where there are several, the score after an epoch
-  // of each, whose count is 0 before.
+  // The block of a trained candidate, else of the state in force; and, where there are several, the score after an
+  // epoch of each, whose count is 0 before.
   int32_t block() const { return candidate_ == LearnerState::trained ? learned_.block() : force_->block(); }
   LearnerScore trial(int32_t block) const { return trials_ == nullptr ? LearnerScore{} : trials_[block]; }
   LearnerState in_force() const { return in_force_; }
