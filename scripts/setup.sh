@@ -11,7 +11,7 @@ purpose=${1:-}
 case $purpose in
   demo) extras=plot ;;
   docs) extras=docs ;;
-  test) extras=plot,data,tflite,tflm,onnx,notebook,docs,test,dev lab=./lab[plot,bench,test] ;;
+  test) extras=plot,data,tflite,tflm,onnx,notebook,docs,test,dev lab=plot,bench,test ;;
   *)
     echo "usage: scripts/setup.sh demo|docs|test" >&2
     exit 2
@@ -107,12 +107,18 @@ make_environment() {
   # A folder without a working pip is left over from a set-up that was interrupted.
   .venv/bin/python -m pip --version > /dev/null 2>&1 || "$python" -m venv --clear .venv
   mkdir -p build
-  local pip=(.venv/bin/python -m pip install --disable-pip-version-check -c constraints.txt)
-  echo "2/3 Installing the tools that build pmt into .venv"
-  show_progress build/setup_tools.log "${pip[@]}" scikit-build-core pybind11 cmake ninja
-  echo "3/3 Compiling pmt and installing it with ${extras//,/, } (minutes the first time)"
+  local pip=(.venv/bin/python -m pip install --disable-pip-version-check)
+  # An older pip takes no hashes from constraints.
+  "${pip[@]}" -qq --require-hashes --no-deps -r <(grep '^pip==' constraints.txt)
+  local pinned=("${pip[@]}" -c constraints.txt)
+  echo "2/3 Compiling pmt (minutes the first time)"
+  show_progress build/setup_tools.log "${pinned[@]}" scikit-build-core pybind11 cmake ninja
   PATH=$PWD/.venv/bin:$PATH \
-    show_progress build/setup_pmt.log "${pip[@]}" --verbose --no-build-isolation ".[$extras]" ${lab:+"$lab"}
+    show_progress build/setup_pmt.log "${pip[@]}" --verbose --no-build-isolation --no-deps . ${lab:+./lab}
+  # pip, which refuses files without a hash and so a folder, finds pmt installed: needs are left.
+  echo "3/3 Installing ${extras//,/, } into .venv"
+  show_progress build/setup_needs.log "${pinned[@]}" "poor-mans-training[$extras]" \
+    ${lab:+"poor-mans-training-lab[$lab]"}
 }
 
 echo "1/3 Looking for Debian packages that are missing"

@@ -59,8 +59,9 @@ def new_environment(folder: Path, *packages: str | Path) -> Path:
     """Return Python of a new environment in which only these and what they need are installed."""
     run(sys.executable, "-m", "venv", folder / "env", cwd=folder)
     python = folder / "env" / "bin" / "python"
-    pip = (python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
-    run(*pip, "-c", ROOT / "constraints.txt", *packages, cwd=folder)
+    # Hashes are compared where there are some; a wheel that was built here has none.
+    pip = (sys.executable, "-m", "pip", "--python", python, "install", "--no-require-hashes")
+    run(*pip, "--quiet", "-c", ROOT / "constraints.txt", *packages, cwd=folder)
     return python
 
 
@@ -221,3 +222,21 @@ def test_two_notebooks_run_from_the_wheel_alone(distributions, tmp_path):
     first, second = ((tmp_path / f"{name}_ran.ipynb").read_text() for name in names)
     assert "kept epoch 1, the best on the 200 held-out images" in first
     assert '"image/png"' in second
+
+
+def test_every_pin_has_hashes():
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    pins = [line for line in lines if not line.startswith("#")]
+    pattern = r"[a-z0-9-]+==[a-z0-9.]+( ; [^#]+?)?( --hash=sha256:[0-9a-f]{64})+"
+    assert [pin[:60] for pin in pins if not re.fullmatch(pattern, pin)] == []
+    assert {"numpy", "torch", "pip"} <= {pin.partition("==")[0] for pin in pins}
+
+
+def test_a_file_with_another_hash_is_refused(distributions, tmp_path):
+    (path,) = distributions.glob("*.whl")
+    other = tmp_path / "constraints.txt"
+    other.write_text(f"poor-mans-training=={__version__} --hash=sha256:{'0' * 64}\n")
+    pip = (sys.executable, "-m", "pip", "install", "--no-index", "--find-links", path.parent)
+    where = ("--no-deps", "--target", tmp_path / "site", "-c", other)
+    with pytest.raises(AssertionError, match="DO NOT MATCH THE HASHES"):
+        run(*pip, *where, "poor-mans-training", cwd=tmp_path)
