@@ -3,6 +3,7 @@
 import importlib
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -21,6 +22,8 @@ tomllib = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else 
 ROOT = Path(__file__).parents[2]
 # Not what a developer's shell adds to the search path: it would hide what the wheel lacks.
 ENVIRONMENT = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+# CI prints it: the wheel's installation, and its use with Python alone.
+TRANSCRIPT = ROOT / "build" / "transcript.txt"
 
 
 def run(*command: str | Path, cwd: Path, variables: dict[str, str] | None = None) -> str:
@@ -40,6 +43,8 @@ def run(*command: str | Path, cwd: Path, variables: dict[str, str] | None = None
 def distributions(tmp_path_factory):
     """A folder with the sdist, and the wheel that was built from the sdist."""
     folder = tmp_path_factory.mktemp("dist")
+    TRANSCRIPT.parent.mkdir(exist_ok=True)
+    TRANSCRIPT.write_text("")
     # The sdist is unpacked and compiled in the system's temporary folder; where ccache is there, it
     # knows the objects from the set-up, whose sources are the same.
     base = {"CCACHE_BASEDIR": tempfile.gettempdir()}
@@ -55,13 +60,22 @@ def wheel(distributions):
         yield archive
 
 
+def user_runs(program: Path, *arguments: str | Path, cwd: Path) -> str:
+    """Run a program that finds only its environment's, no compiler, and write what is printed."""
+    printed = run(program, *arguments, cwd=cwd, variables={"PATH": str(program.parent)})
+    shown = shlex.join([program.name, *map(str, arguments)])
+    with TRANSCRIPT.open("a") as file:
+        file.write(f"$ {shown}\n{printed}\n")
+    return printed
+
+
 def new_environment(folder: Path, *packages: str | Path) -> Path:
     """Return Python of a new environment in which only these and what they need are installed."""
     run(sys.executable, "-m", "venv", folder / "env", cwd=folder)
     python = folder / "env" / "bin" / "python"
     # Hashes are compared where there are some; a wheel that was built here has none.
-    pip = (sys.executable, "-m", "pip", "--python", python, "install", "--no-require-hashes")
-    run(*pip, "--quiet", "-c", ROOT / "constraints.txt", *packages, cwd=folder)
+    pip = (Path(sys.executable), "-m", "pip", "--python", python, "install", "--no-require-hashes")
+    user_runs(*pip, "--quiet", "-c", ROOT / "constraints.txt", *packages, cwd=folder)
     return python
 
 
@@ -126,7 +140,7 @@ def test_wheel_needs_two_packages(wheel):
 
 
 def test_package_works_without_extras(clean_python, tmp_path):
-    listed = run(clean_python, "-m", "pip", "list", "--format=freeze", cwd=tmp_path)
+    listed = user_runs(clean_python, "-m", "pip", "list", "--format=freeze", cwd=tmp_path)
     packages = {line.partition("==")[0] for line in listed.splitlines() if "==" in line}
     assert packages - {"pip", "setuptools"} == {"numpy", "filelock", "poor-mans-training"}
 
@@ -138,16 +152,16 @@ pmt.ZOTrainer(layers="head", epochs=1, queries=2).fit(model, data, out="run")
 model.save("trained.pmt")
 print(model.classes, pmt.__version__)
 """
-    assert run(clean_python, "-c", code, cwd=tmp_path) == "10 0.1.0\n"
+    assert user_runs(clean_python, "-c", code, cwd=tmp_path) == "10 0.1.0\n"
     assert (tmp_path / "trained.pmt").is_file()
 
 
 def test_demo_and_doctor_work_without_extras(clean_python, tmp_path):
     pmt = clean_python.parent / "pmt"
-    printed = run(pmt, "demo", "--out", "demo", cwd=tmp_path)
+    printed = user_runs(pmt, "demo", "--out", "demo", cwd=tmp_path)
     assert re.search(r"^fog accuracy +23\.8% +70\.9%$", printed, re.MULTILINE)
     assert printed.endswith("\n\nthe run is in demo\n")
-    assert "fashion_mnist_dscnn  loads" in run(pmt, "doctor", cwd=tmp_path)
+    assert "fashion_mnist_dscnn  loads" in user_runs(pmt, "doctor", cwd=tmp_path)
 
 
 def test_the_ten_lines_and_the_tutorial_need_no_extras(clean_python, tmp_path):
@@ -156,13 +170,13 @@ def test_the_ten_lines_and_the_tutorial_need_no_extras(clean_python, tmp_path):
         (ROOT / page).read_text() for page in ("README.md", "docs/tutorials/first_model.md")
     )
     (program,) = re.findall(r"## Ten lines\n\n```python\n(.*?)```", lines, re.DOTALL)
-    assert "kept epoch 2, the best" in run(clean_python, "-c", program, cwd=tmp_path)
+    assert "kept epoch 2, the best" in user_runs(clean_python, "-c", program, cwd=tmp_path)
     commands = re.findall(r"^\$ pmt (.+)$", tutorial, re.MULTILINE)
     assert len(commands) == 9
     for command in commands:
-        run(clean_python.with_name("pmt"), *command.split(), cwd=tmp_path)
+        user_runs(clean_python.with_name("pmt"), *command.split(), cwd=tmp_path)
     (program,) = re.findall(r"```python\n(.*?)```", tutorial, re.DOTALL)
-    assert "and it is Ankle boot\n" in run(clean_python, "-c", program, cwd=tmp_path)
+    assert "and it is Ankle boot\n" in user_runs(clean_python, "-c", program, cwd=tmp_path)
 
 
 def test_files_for_indexes_name_this_version():
@@ -205,10 +219,10 @@ def test_an_index_shows_absolute_links(tmp_path):
 
 def test_command_works_without_extras(clean_python, tmp_path):
     pmt = clean_python.with_name("pmt")
-    assert run(pmt, "--help", cwd=tmp_path).startswith("usage: pmt")
-    assert "30,720" in run(pmt, "info", "fashion_mnist_dscnn", cwd=tmp_path)
+    assert user_runs(pmt, "--help", cwd=tmp_path).startswith("usage: pmt")
+    assert "30,720" in user_runs(pmt, "info", "fashion_mnist_dscnn", cwd=tmp_path)
     export = ("export", "fashion_mnist_dscnn", "--target", "qemu-mps2-an500", "--out", "fw")
-    run(pmt, *export, "--data", "bundled", "--layers", "head", "--steps", "1", cwd=tmp_path)
+    user_runs(pmt, *export, "--data", "bundled", "--layers", "head", "--steps", "1", cwd=tmp_path)
     assert (tmp_path / "fw" / "Makefile").is_file()
 
 
@@ -218,7 +232,7 @@ def test_two_notebooks_run_from_the_wheel_alone(distributions, tmp_path):
     names = ("01_first_steps", "11_own_loss_and_estimator")
     copies = [shutil.copy(ROOT / "notebooks" / f"{name}.ipynb", tmp_path) for name in names]
     execute = python.with_name("jupyter-execute")
-    run(execute, "--output", "{notebook_name}_ran", *copies, cwd=tmp_path)
+    user_runs(execute, "--output", "{notebook_name}_ran", *copies, cwd=tmp_path)
     first, second = ((tmp_path / f"{name}_ran.ipynb").read_text() for name in names)
     assert "kept epoch 1, the best on the 200 held-out images" in first
     assert '"image/png"' in second
