@@ -153,7 +153,8 @@ TEST_CASE("of several blocks the one is trained that an epoch has led to the lea
 }
 
 TEST_CASE("a learner learns the same from C") {
-  const World world(34, 80, false, true);
+  World world(34, 80, false, true);
+  world.cut_blocks();
   Device device(world), device_in_c(world);
   const LearnerSetup as_in_cpp = device.setup(16, true);
   pmt_learner_setup setup = {};
@@ -187,12 +188,18 @@ TEST_CASE("a learner learns the same from C") {
   while (!done) REQUIRE(pmt_learner_run(learner, 100, 0, &done) == 0);
   CHECK(pmt_learner_candidate(learner) == static_cast<pmt_state>(device.learner.candidate()));
   REQUIRE(pmt_learner_candidate(learner) != PMT_ORIGINAL);
-  for (const pmt_state state : {PMT_ORIGINAL, PMT_ALIGNED, PMT_HEAD, PMT_HEAD_ALONE, PMT_TRAINED}) {
-    const LearnerScore expected = device.learner.held_out(static_cast<LearnerState>(state));
-    const pmt_score found = pmt_learner_held_out(learner, state);
+  CHECK(pmt_learner_block(learner) == device.learner.block());
+  const auto check = [](const pmt_score& found, const LearnerScore& expected) {
     CHECK(found.loss_sum == expected.loss_sum);
     CHECK(found.correct == expected.correct);
     CHECK(found.count == expected.count);
+  };
+  for (const pmt_state state : {PMT_ORIGINAL, PMT_ALIGNED, PMT_HEAD, PMT_HEAD_ALONE, PMT_TRAINED}) {
+    check(pmt_learner_held_out(learner, state), device.learner.held_out(static_cast<LearnerState>(state)));
+  }
+  for (int32_t block = 0; block < static_cast<int32_t>(world.blocks.size()); ++block) {
+    check(pmt_learner_trial(learner, block), device.learner.trial(block));
+    CHECK(pmt_learner_trial(learner, block).count == 16);
   }
   REQUIRE(device.learner.commit().ok());
   REQUIRE(pmt_learner_commit(learner) == 0);

@@ -8,6 +8,8 @@ using namespace pmt;
 
 int code_of(const Status& status) { return static_cast<int>(status.code); }
 
+pmt_score score_of(const LearnerScore& score) { return {score.loss_sum, score.correct, score.count}; }
+
 // All but the storage.
 LearnerSetup core_setup(const pmt_learner_setup& setup) {
   LearnerSetup core = {};
@@ -109,12 +111,17 @@ int pmt_learner_run(pmt_learner* learner, int32_t steps, uint32_t milliseconds, 
 int pmt_learner_cancel(pmt_learner* learner) { return code_of(learner->learner.cancel()); }
 
 pmt_score pmt_learner_held_out(const pmt_learner* learner, pmt_state state) {
-  const LearnerScore score = learner->learner.held_out(static_cast<LearnerState>(state));
-  return {score.loss_sum, score.correct, score.count};
+  return score_of(learner->learner.held_out(static_cast<LearnerState>(state)));
 }
 
 pmt_state pmt_learner_candidate(const pmt_learner* learner) {
   return static_cast<pmt_state>(learner->learner.candidate());
+}
+
+int32_t pmt_learner_block(const pmt_learner* learner) { return learner->learner.block(); }
+
+pmt_score pmt_learner_trial(const pmt_learner* learner, int32_t block) {
+  return score_of(learner->learner.trial(block));
 }
 
 pmt_state pmt_learner_in_force(const pmt_learner* learner) {

@@ -35,8 +35,8 @@ enum { PMT_TRAIN, PMT_HOLD_OUT, PMT_AUTOMATIC };
 
 typedef struct {
   void* context;
-  bool (*read)(void* context, int32_t index, void* frame); /* false: it failed */
-  bool (*write)(void* context, int32_t index, const void* frame);
+  bool (*read)(void* context, int32_t index, void* frame);        /* false: it failed */
+  bool (*write)(void* context, int32_t index, const void* frame); /* null: others put frames there */
 } pmt_frames;
 
 typedef struct {
@@ -99,6 +99,8 @@ int pmt_learner_run(pmt_learner* learner, int32_t steps, uint32_t milliseconds, 
 int pmt_learner_cancel(pmt_learner* learner);
 pmt_score pmt_learner_held_out(const pmt_learner* learner, pmt_state state);
 pmt_state pmt_learner_candidate(const pmt_learner* learner);
+int32_t pmt_learner_block(const pmt_learner* learner);
+pmt_score pmt_learner_trial(const pmt_learner* learner, int32_t block);
 pmt_state pmt_learner_in_force(const pmt_learner* learner);
 bool pmt_learner_on_trial(const pmt_learner* learner);
 int pmt_learner_commit(pmt_learner* learner);
