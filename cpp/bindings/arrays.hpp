@@ -87,7 +87,7 @@ inline py::bytes stage_section(const StageRecord& frame, const FilterChain& filt
 
 // int64 (N,), every value `least` or more and a class of the model. A copy, for nobody else may change it while it is
 // used.
-inline Int64Array checked_labels(const py::object& object, const Model& model, py::ssize_t count, int64_t least = 0) {
+inline Int64Array checked_labels(const py::object& object, int32_t classes, py::ssize_t count, int64_t least = 0) {
   const auto given = checked<int64_t>(object, "labels", "int64");
   Int64Array labels(std::vector<py::ssize_t>(given.shape(), given.shape() + given.ndim()), given.data());
   if (labels.ndim() != 1 || labels.shape(0) != count) {
@@ -95,10 +95,10 @@ inline Int64Array checked_labels(const py::object& object, const Model& model, p
                           shape_text(labels));
   }
   for (py::ssize_t i = 0; i < count; ++i) {
-    if (labels.at(i) < least || labels.at(i) >= model.classes()) {
+    if (labels.at(i) < least || labels.at(i) >= classes) {
       const char* const none = least < 0 ? ", or -1 for none," : "";
-      throw py::value_error("labels must be 0.." + std::to_string(model.classes() - 1) + none +
-                            " for this model; labels[" + std::to_string(i) + "] is " + std::to_string(labels.at(i)));
+      throw py::value_error("labels must be 0.." + std::to_string(classes - 1) + none + " for this model; labels[" +
+                            std::to_string(i) + "] is " + std::to_string(labels.at(i)));
     }
   }
   return labels;
@@ -107,7 +107,8 @@ inline Int64Array checked_labels(const py::object& object, const Model& model, p
 // Images and their labels, which live as long as this.
 struct CheckedSamples {
   CheckedSamples(const py::object& images_object, const py::object& labels_object, const Model& model)
-      : images(checked_images(images_object, model)), labels(checked_labels(labels_object, model, images.shape(0))) {}
+      : images(checked_images(images_object, model)),
+        labels(checked_labels(labels_object, model.classes(), images.shape(0))) {}
 
   host::SampleArray array() const { return {images.data(), labels.data(), static_cast<int32_t>(images.shape(0))}; }
 
@@ -137,7 +138,7 @@ struct TrainingSamples {
     if (py::isinstance<py::array_t<float>>(labels_object)) {
       targets = checked_targets(labels_object, model, images.shape(0));
     } else {
-      labels = checked_labels(labels_object, model, images.shape(0), no_label);
+      labels = checked_labels(labels_object, model.classes(), images.shape(0), no_label);
     }
   }
 

@@ -69,7 +69,7 @@ py::tuple solve_head(HostModel& model, int32_t op, const py::object& inputs_obje
     targets = checked_targets(labels_object, view, count);
     data.inputs.targets = targets.data();
   } else {
-    labels = checked_labels(labels_object, view, count);
+    labels = checked_labels(labels_object, view.classes(), count);
     data.inputs.labels = labels.data();
   }
   data.folds = checked_folds(folds_object, count);

@@ -132,7 +132,7 @@ std::string no_room(const host::HostLearnerSetup& setup, int32_t samples, py::ss
 
 void observe(LearnerObject& self, const py::object& object, const py::object& labels_object, Role role) {
   const Samples samples = samples_of(self, object);
-  const auto labels = checked_labels(labels_object, self.model(), samples.count, no_label);
+  const auto labels = checked_labels(labels_object, label_count(self.model()), samples.count, no_label);
   for (py::ssize_t i = 0; i < samples.count; ++i) {
     const auto label = static_cast<int32_t>(labels.at(i));
     int32_t full_at = -1;

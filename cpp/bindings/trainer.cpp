@@ -119,7 +119,7 @@ Int64Array losses(HostTrainer& host, const py::object& logits_object, const py::
     throw py::value_error("logits must be (N, " + std::to_string(host.model().classes()) + ") for this model; got " +
                           shape_text(logits));
   }
-  const auto labels = checked_labels(labels_object, host.model(), logits.shape(0));
+  const auto labels = checked_labels(labels_object, host.model().classes(), logits.shape(0));
   const host::SampleArray samples = {nullptr, labels.data(), static_cast<int32_t>(logits.shape(0))};
   const auto result = without_gil([&] { return host.losses(logits.data(), samples); });
   return copy_array(result.data(), {logits.shape(0)});

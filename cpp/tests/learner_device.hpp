@@ -19,20 +19,31 @@ using Frame = std::vector<int8_t>;
 
 // Frames that a network has learned, for it says their labels, and the same as a worse sensor sees them.
 struct World {
-  explicit World(uint64_t seed, int32_t count = 80, bool has_stage = false, bool of_windows = false)
-      : random(seed), model(random_bottlenecks(random, 3, has_stage)), windows(of_windows), blocks(1) {
+  explicit World(uint64_t seed, int32_t count = 80, bool has_stage = false, bool of_windows = false,
+                 bool one_output = false)
+      : random(seed), model(random_bottlenecks(random, 3, has_stage, one_output)), windows(of_windows), blocks(1) {
     for (int32_t i = 1; i < model.op_count(); ++i) {
       if (has_weights(model.op(i)) && (i % 2 == 0 || i + 1 == model.op_count())) blocks[0].push_back(i);
     }
     const Samples samples = random_samples(random, model, count);
     measure(samples);
     if (windows) measure_windows(samples);
+    std::vector<float> outputs;
     for (const std::vector<int8_t>& clean : samples.images) {
       Frame worse = clean;
       for (int8_t& value : worse) value = static_cast<int8_t>(std::clamp(value / 2 + 30, -128, 127));
       frames.push_back(has_stage ? pixels_of(worse) : worse);
-      labels.push_back(label_of(clean));
+      const std::vector<float> logits = logits_of(clean);
+      outputs.push_back(logits[0]);
+      labels.push_back(arg_max(logits.data(), model.classes()));
     }
+    if (one_output) label_halves(outputs);
+  }
+  // Labels 0 and 1, below the median of the outputs and from it on.
+  void label_halves(const std::vector<float>& outputs) {
+    std::vector<float> sorted = outputs;
+    std::sort(sorted.begin(), sorted.end());
+    for (size_t i = 0; i < outputs.size(); ++i) labels[i] = outputs[i] >= sorted[sorted.size() / 2] ? 1 : 0;
   }
   // Each layer becomes a block of its own.
   void cut_blocks() {
@@ -77,7 +88,7 @@ struct World {
     }
     return pixels;
   }
-  int32_t label_of(const Frame& frame) {
+  std::vector<float> logits_of(const Frame& frame) {
     Arena measured;
     Predictor predictor;
     AlignedBytes tables(1 << 16), activations(1 << 18);
@@ -86,7 +97,7 @@ struct World {
     predictor.place(activations.data());
     std::copy(frame.begin(), frame.end(), predictor.input());
     predictor.run();
-    return arg_max(predictor.logits(), model.classes());
+    return {predictor.logits(), predictor.logits() + model.classes()};
   }
 
   RandomSource random;
@@ -113,6 +124,7 @@ struct Device {
   LearnerSetup setup(int32_t most_held_out, bool keeps_confirmed) {
     options.queries = 6;
     options.step = Step::normalized;
+    options.loss = world.model.classes() == 1 ? Loss::binary_cross_entropy : Loss::cross_entropy;
     blocks.clear();
     for (const std::vector<int32_t>& layers : world.blocks) {
       blocks.push_back({layers.data(), static_cast<int32_t>(layers.size()), nullptr, 0});

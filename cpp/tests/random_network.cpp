@@ -303,8 +303,8 @@ class BottleneckWriter {
     add(join_op(OpKind::add, start, now_, next(shape())));
   }
 
-  void add_head() {
-    const int32_t classes = random_.integer(2, 6);
+  void add_head(bool one_output) {
+    const int32_t classes = one_output ? 1 : random_.integer(2, 6);
     const int32_t elements = shape().height * shape().width * shape().channels;
     add(plain_op(OpKind::fully_connected, now_, next({1, 1, classes})), elements);
   }
@@ -374,10 +374,10 @@ class BottleneckWriter {
 
 }  // namespace
 
-AlignedBytes random_bottlenecks(RandomSource& random, int32_t blocks, bool has_stage) {
+AlignedBytes random_bottlenecks(RandomSource& random, int32_t blocks, bool has_stage, bool one_output) {
   BottleneckWriter writer(random);
   for (int32_t i = 0; i < blocks; ++i) writer.add_block();
-  writer.add_head();
+  writer.add_head(one_output);
   if (has_stage) writer.add_stage();
   return writer.build();
 }

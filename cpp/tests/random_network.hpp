@@ -24,6 +24,6 @@ AlignedBytes random_dag(RandomSource& random, int32_t ops);
 // What a compact plan streams: `blocks` of an expansion, a depthwise layer or a pool of any window, stride and padding,
 // and a projection, with a residual addition where the shapes allow one; then a fully connected head. An input stage
 // has no filters.
-AlignedBytes random_bottlenecks(RandomSource& random, int32_t blocks, bool has_stage = false);
+AlignedBytes random_bottlenecks(RandomSource& random, int32_t blocks, bool has_stage = false, bool one_output = false);
 
 }  // namespace pmt::tests

@@ -4,15 +4,32 @@ import pytest
 
 import pmt
 from pmt import corruptions, datasets
+from pmt.datasets import Dataset
 from pmt.errors import OptionError
 
 
-@pytest.mark.parametrize("final", [0.0, 0.5])
-def test_epochs_of_a_learner_are_those_of_fit_to_the_byte(final):
-    data = corruptions.corrupt(datasets.bundled("train").take(120), "impulse_noise", 5, seed=0)
-    model = pmt.load("fashion_mnist_dscnn")
+def of_ten_classes(data):
+    return pmt.load("fashion_mnist_dscnn"), data, "cross_entropy"
+
+
+def of_one_output(data):
+    """Labels 0 and 1: the five later classes are 1."""
+    model, loss = pmt.load("fashion_mnist_dscnn", classes=1), "binary_cross_entropy"
+    clean = datasets.bundled("train").take(200)
+    pmt.ZOTrainer(layers="head", epochs=1, loss=loss).fit(model, (clean.images, clean.labels // 5))
+    return model, Dataset.from_arrays(data.images, data.labels // 5), loss
+
+
+@pytest.mark.parametrize(
+    ("task", "final"), [(of_ten_classes, 0.0), (of_ten_classes, 0.5), (of_one_output, 0.0)]
+)
+def test_epochs_of_a_learner_are_those_of_fit_to_the_byte(task, final):
+    noisy = corruptions.corrupt(datasets.bundled("train").take(120), "impulse_noise", 5, seed=0)
+    model, data, loss = task(noisy)
     options = pmt.preset("default", layers="B2,head", batch=4, queries=4, epochs=2, seed=3)
-    options = options.replace(preparation="none", keep_best=False, final_learning_rate=final)
+    options = options.replace(
+        preparation="none", keep_best=False, final_learning_rate=final, loss=loss
+    )
     learner = pmt.Learner(model, samples=120, held_out=20, options=options)
     learner.observe(data.images[:100], data.labels[:100], role="train")
     learner.observe(data.images[100:], data.labels[100:], role="hold_out")

@@ -7,6 +7,8 @@ namespace pmt {
 Status EpochPhase::open(const EpochSetup& setup, int32_t block, const Model& model, const Kernels& kernels,
                         const LearnerSamples& samples, const LayerStorage* storage, void* memory, size_t bytes) {
   if (int64_t{setup.epochs} * samples.capacity() > INT32_MAX) return {Code::option_value};
+  is_binary_ = is_binary(model);
+  if (is_binary_ && !takes_targets(setup.options->loss)) return {Code::label_targets};
   setup_ = setup;
   samples_ = &samples;
   step_ = sample_ = 0;
@@ -41,10 +43,14 @@ int32_t EpochPhase::batch_samples() const {
 
 bool EpochPhase::read_sample(void* context, int32_t index, int8_t* image, int32_t* label) {
   EpochPhase& self = *static_cast<EpochPhase*>(context);
-  const int32_t sample = self.order_[self.batch_begin() + index];
-  *label = (*self.samples_)[sample].label;
-  self.read_ = self.samples_->read(sample, image, self.stage_);
+  *label = self.record(index).label;
+  self.read_ = self.samples_->read(self.order_[self.batch_begin() + index], image, self.stage_);
   return self.read_.ok();
+}
+
+bool EpochPhase::read_target(void* context, int32_t index, float* target) {
+  *target = static_cast<float>(static_cast<const EpochPhase*>(context)->record(index).label);
+  return true;
 }
 
 Status EpochPhase::step(bool* done) {
@@ -53,7 +59,7 @@ Status EpochPhase::step(bool* done) {
   if (*done) return {};
   if (sample_ == 0 && step_ % steps_per_epoch() == 0) order_samples();
   const int32_t samples = batch_samples();
-  const SampleSource source = {this, read_sample};
+  const SampleSource source = {this, read_sample, nullptr, is_binary_ ? read_target : nullptr};
   read_ = {};
   Status status = {};
   if (sample_ < samples) {

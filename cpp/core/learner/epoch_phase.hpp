@@ -37,6 +37,8 @@ class EpochPhase {
 
  private:
   static bool read_sample(void* context, int32_t index, int8_t* image, int32_t* label);
+  static bool read_target(void* context, int32_t index, float* target);
+  const SampleRecord& record(int32_t index) const { return (*samples_)[order_[batch_begin() + index]]; }
   void order_samples();
   int32_t batch_begin() const { return step_ % steps_per_epoch() * setup_.batch; }
   int32_t batch_samples() const;
@@ -44,6 +46,7 @@ class EpochPhase {
 
   EpochSetup setup_ = {};
   const LearnerSamples* samples_ = nullptr;
+  bool is_binary_ = false;
   Trainer trainer_;
   uint8_t* stage_ = nullptr;  // memory of the input stage
   int32_t* order_ = nullptr;  // samples of the epoch

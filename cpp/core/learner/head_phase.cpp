@@ -19,10 +19,15 @@ Status HeadPhase::open(const HeadPhaseSetup& setup, void* memory, size_t bytes) 
   rows_ = arena.take<int8_t>(int64_t{most} * features_);
   places_ = arena.take<int32_t>(MemoryPart::lists, most);
   folds_ = arena.take<uint8_t>(MemoryPart::lists, most);
+  targets_ = is_binary(model) ? arena.take<float>(MemoryPart::tables, most) : nullptr;
   count_ = arena.fits() ? all.count(LearnerSamples::Use::head, places_) : 0;
-  for (int32_t i = 0; i < count_; ++i) folds_[i] = all[places_[i]].fold;
+  for (int32_t i = 0; i < count_; ++i) {
+    folds_[i] = all[places_[i]].fold;
+    if (targets_ != nullptr) targets_[i] = static_cast<float>(all[places_[i]].label);
+  }
   const int32_t folds = count_ < 2 * head_folds ? 0 : head_folds;
-  const HeadSamples samples = {{this, read_features}, arena.fits() ? count_ : most, folds_, folds, Loss::cross_entropy};
+  const Loss loss = is_binary(model) ? Loss::binary_cross_entropy : Loss::cross_entropy;
+  const HeadSamples samples = {{this, read_features, targets_}, arena.fits() ? count_ : most, folds_, folds, loss};
   const size_t taken = arena.used();
   const HeadSetup head = {&model, last, setup.layer, samples, block, sequential_executor()};
   const Status opened = solver_.open(head, static_cast<uint8_t*>(memory) + taken, taken < bytes ? bytes - taken : 0);

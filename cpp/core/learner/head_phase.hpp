@@ -30,6 +30,7 @@ class HeadPhase {
   int8_t* rows_ = nullptr;     // [sample][feature]
   int32_t* places_ = nullptr;  // [sample], among all
   uint8_t* folds_ = nullptr;   // [sample]
+  float* targets_ = nullptr;   // [sample], of one output
   int32_t features_ = 0, count_ = 0, filled_ = 0;
   bool chosen_ = false;
   size_t needed_ = 0, on_device_ = 0;

@@ -30,6 +30,11 @@ int32_t window_pairs(const Model& model) {
   return (floats + 1) / 2;
 }
 
+int32_t label_of(const Model& model, const float* logits) {
+  if (is_binary(model)) return logits[0] > 0.0f ? 1 : 0;
+  return arg_max(logits, model.classes());
+}
+
 }  // namespace
 
 size_t Learner::table_bytes(const LearnerSetup& setup) {
@@ -62,7 +67,7 @@ Status Learner::open(const LearnerSetup& setup, void* memory, size_t bytes) {
   if (setup.storage != nullptr && !setup.storage->has_functions()) return {Code::option_value};
   const bool needs_clean = setup.clean != nullptr || setup.chooses_input;
   if (needs_clean && !can_align()) return {Code::learner_statistics};
-  if (setup.chooses_input && model_.stage() == nullptr) return {Code::learner_input};
+  if (setup.chooses_input && (model_.stage() == nullptr || is_binary(model_))) return {Code::learner_input};
   samples_.open(setup.frames, model_, setup.chooses_input, setup.held_out);
   PMT_RETURN_IF_ERROR(open_memory(memory, bytes));
   return open_state();
@@ -237,9 +242,9 @@ Status Learner::predict(const int8_t* frame, Prediction* prediction) {
   }
   predictor_.run();
   const float* logits = predictor_.logits();
-  const int32_t classes = model_.classes(), label = arg_max(logits, classes);
-  if (classes == 1) {
-    *prediction = {logits[0] > 0.0f ? 1 : 0, __builtin_fabsf(logits[0]), logits};
+  const int32_t classes = model_.classes(), label = label_of(model_, logits);
+  if (is_binary(model_)) {
+    *prediction = {label, __builtin_fabsf(logits[0]), logits};
     return {};
   }
   float next = 0.0f;
@@ -256,7 +261,7 @@ Status Learner::predict(const int8_t* frame, Prediction* prediction) {
 Status Learner::observe(const void* frame, int32_t label, Role role) {
   if (!learns()) return {Code::learner_full};
   if (is_running()) return {Code::learner_call};
-  if (label < no_label || label >= model_.classes()) return {Code::label_range};
+  if (label < no_label || label >= label_count(model_)) return {Code::label_range};
   if (!words<Role>.holds(role)) return {Code::option_value};
   return samples_.add(frame, label, role);
 }
@@ -536,13 +541,15 @@ Status Learner::score_sample(bool* done) {
   predictor_.run();
   const float* logits = predictor_.logits();
   const int32_t label = samples_[sample_].label;
-  const int32_t loss = cross_entropy(logits, model_.classes(), label);
+  const auto target = static_cast<float>(label);
+  const int32_t loss = is_binary(model_) ? binary_cross_entropy(logits, 1, {label, &target})
+                                         : cross_entropy(logits, model_.classes(), label);
   labeled_loss_ += loss;
   if (scored_use_ == LearnerSamples::Use::held_out) {
     LearnerScore& score = scores_[index_of(reaching_)];
     losses_[is_force ? of_force : of_state][score.count++] = loss;
     score.loss_sum += loss;
-    score.correct += arg_max(logits, model_.classes()) == label ? 1 : 0;
+    score.correct += label_of(model_, logits) == label ? 1 : 0;
   }
   *done = !find_sample(sample_ + 1);
   return {};

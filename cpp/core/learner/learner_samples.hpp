@@ -23,6 +23,10 @@ PMT_WORDS(Role, train, hold_out, automatic)
 
 constexpr int32_t head_folds = 3;
 
+// Whether labels are 0 and 1, the targets of one output, whose sign predicts them.
+inline bool is_binary(const Model& model) { return model.classes() == 1; }
+inline int32_t label_count(const Model& model) { return is_binary(model) ? 2 : model.classes(); }
+
 struct SampleRecord {
   uint32_t crc32;   // of the frame
   int32_t label;    // no_label: none

@@ -35,6 +35,7 @@ from pmt.model import Model
 from pmt.model.input_conversion import images_in_shape
 from pmt.model.model import check_model
 from pmt.net.image import read_stage
+from pmt.train.losses import check_one_output
 from pmt.train.options import TrainingOptions, check_options
 from pmt.train.prepare.clean_statistics import (
     CleanStatistics,
@@ -48,7 +49,6 @@ from pmt.train.prepare.clean_statistics import (
 )
 from pmt.train.prepare.input_choice import with_any_stage
 from pmt.train.state_file import StateFile
-from pmt.train.training_data import has_accuracy
 
 # Options, the layers of each block, samples of a batch, epochs, and the rate with its final share.
 EpochArguments: TypeAlias = tuple[
@@ -213,7 +213,7 @@ class Learner:
             model = with_any_stage(model)
         self._model = without_statistics(model)
         self._takes_frames = choose_input
-        image, clean = learner_image(model, samples, windows)
+        image, clean = learner_image(model, samples, windows, choose_input)
         check_clean(clean, choose_input, keeps_activations)
         place = None if storage is None else checked_path("storage", storage)
         epochs = epochs_of(model, options, samples, select)
@@ -265,7 +265,8 @@ class Learner:
             Pixels 0..255, of the model's :attr:`pmt.Model.image_shape`; or other inputs, see
             :meth:`pmt.Model.prepare`, but not where filters are chosen.
         labels : array of int, shape (N,), optional
-            Classes, -1 where one is not known; by default none is.
+            Classes, or 0 and 1 of a model with one output; -1 where one is not known; by default
+            none is.
         role : {"automatic", "train", "hold_out"}
             What they are for; ``"automatic"`` holds out a fifth of the labeled ones, of every
             class about a fifth, and ``"hold_out"`` takes labeled ones alone.
@@ -574,6 +575,7 @@ def epochs_of(
             raise OptionError("select", " says what epochs train: give ", "options", ", too")
         return None
     check_options(options)
+    check_one_output(options.loss, model)
     if options.macs > 0:
         rule = f"={options.macs} is a budget, and a learner takes whole epochs: give "
         raise OptionError("macs", rule, "epochs", " instead")
@@ -623,7 +625,7 @@ def plan_sizes(
 
 
 def learner_image(
-    model: Model, samples: int, windows: bool = False
+    model: Model, samples: int, windows: bool = False, choose_input: bool = False
 ) -> tuple[bytes, FloatArray | None]:
     """Return a model's image without statistics, and these, in pairs, if some are needed."""
     if not model.is_classifier:
@@ -631,10 +633,11 @@ def learner_image(
             f"the model gives {model.output_text}, and a learner tells classes apart, as does one "
             "that only predicts: give a model of classes"
         )
-    if samples > 0 and not has_accuracy(model):
-        raise ValueError(
-            f"the model gives {model.output_text}, and a learner tells classes apart: give a model "
-            "of two classes or more, or only predict (samples=0, --inference)"
+    if choose_input and model.classes == 1:
+        raise OptionError(
+            "choose_input",
+            "=True chooses filters by the probabilities of classes, and the model has one output: "
+            "leave it out",
         )
     statistics = stored_statistics(model) if samples > 0 else None
     if windows and (statistics is None or not _has_windows(model, statistics)):

@@ -67,16 +67,21 @@ def reads_labels(loss: str) -> bool:
     return traits is None or traits.needs_labels
 
 
-def check_output(loss: str, data: Dataset, model: Model) -> None:
-    """Raise a ValueError if a model of features or one output cannot be trained by a loss.
-
-    Or, of features, on class labels.
-    """
+def check_one_output(loss: str, model: Model) -> None:
+    """Raise a ValueError if a loss compares outputs with each other, and a model has one."""
     if model.classes == 1 and not reads(loss).takes_targets:
         raise ValueError(
             f"loss={loss!r} compares outputs with each other, and the model has one; use "
             f"loss={BINARY!r} with labels 0 and 1, or one of {_takers(but=BINARY)}"
         )
+
+
+def check_output(loss: str, data: Dataset, model: Model) -> None:
+    """Raise a ValueError if a model of features or one output cannot be trained by a loss.
+
+    Or, of features, on class labels.
+    """
+    check_one_output(loss, model)
     if model.is_classifier:
         return
     if not reads(loss).takes_targets:

@@ -328,7 +328,7 @@ def export_learner(
     place = checked_out(out, force=force, learner=True)
     if choose_input:
         model = with_any_stage(model)
-    image, clean = learner_image(model, samples, windows)
+    image, clean = learner_image(model, samples, windows, choose_input)
     check_clean(clean, choose_input, keeps_activations)
     epochs = epochs_of(model, options, samples, select)
     keeps = (keeps_confirmed, keeps_activations)
