@@ -166,8 +166,9 @@ def test_a_model_that_had_filters_before_a_run_says_so(start):
 def test_images_of_another_size_are_taken_as_they_are(start):
     small = shifted("impulse_noise").resize(20, 20)
     model = start.copy()
-    fit(model, small, preparation="input+align+head")
+    result = fit(model, small, preparation="input+align+head")
     assert model.image_shape == (20, 20, 1)
+    assert "the model takes images of 20x20, and resamples them to 28x28" in result.notes
     assert model.evaluate(small).accuracy > 0.3
     with pytest.raises(ValueError, match=r"\(N, 28, 28, 1\) for this model; got"):
         fit(start.copy(), small, preparation="align+head")

@@ -165,12 +165,17 @@ class Preparation:
         trained = head in model.select_layers(self.options.layers)
         return "it is not linear" if trained else "it is not among the trained layers"
 
-    def notes_on_formats(self, model: Model) -> list[str]:
-        """Return, as one line or none, which files cannot hold the filters of a trained model."""
+    def notes_on_input(self, model: Model) -> list[str]:
+        """Return which images a trained model takes, and which files cannot hold its filters."""
         remedy = "train a model without filters"
         if "input" in self.name:
             remedy = f"train with the preparation {self.name.removeprefix('input+')}"
-        return note_on_filters(model.input_stage, remedy)
+        notes = note_on_filters(model.input_stage, remedy)
+        (height, width, _), (rows, columns, _) = model.image_shape, model.input_shape
+        if (height, width) != (rows, columns):
+            size = f"images of {height}x{width}"
+            notes.append(f"the model takes {size}, and resamples them to {rows}x{columns}")
+        return notes
 
     def admit(self, model: Model, size: tuple[int, int] | None) -> None:
         """Let a model take images of a size, see :func:`admit`, where filters are chosen."""

@@ -212,7 +212,7 @@ class Run:
         elif self.images.held_out_was_split_off:
             notes += note_on_rare_classes(self.images.data, self.trainer.options)
         notes += note_on_cross_fit(self)
-        notes += self.preparation.notes_on_formats(self.model)
+        notes += self.preparation.notes_on_input(self.model)
         return RunResult(
             self.model,
             cast("list[StateRecord]", self.history.of_kind("epoch")),
