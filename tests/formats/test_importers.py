@@ -160,10 +160,10 @@ def test_a_missing_package_says_what_to_install(kind, package, path, monkeypatch
 @pytest.mark.parametrize(
     ("name", "rest"),
     [
-        ("fashion_mnist_dscnn", "the bundled model 'fashion_mnist_dscnn', which takes none"),
-        ("net.pmt", "a .pmt image, which takes none"),
-        ("run", "a .pmt image, which takes none"),
-        ("card.img", "a card, which takes none"),
+        ("fashion_mnist_dscnn", "the bundled model 'fashion_mnist_dscnn'; it takes classes"),
+        ("net.pmt", "a .pmt image; it takes classes"),
+        ("run", "a .pmt image; it takes classes"),
+        ("card.img", "a card; it takes classes"),
         ("net.onnx", "an .onnx file; it takes input_mean and input_std"),
         ("net.tflite", "a .tflite file; it takes input_mean and input_std"),
         ("net.pkl", "a tiny-training .pkl; it takes resolution"),
@@ -181,6 +181,8 @@ def test_load_refuses_options_that_the_format_does_not_take(tmp_path, name, rest
     with pytest.raises(TypeError) as caught:
         pmt.load(path, foo=3, bar=None)
     assert str(caught.value) == f"options ['bar', 'foo'] are unknown for {rest}"
+    with pytest.raises(TypeError, match=r"^option 'clases' is unknown; did you mean 'classes'\?$"):
+        pmt.load(path, clases=3)
 
 
 @pytest.mark.parametrize("suffix", ["onnx", "tflite"])

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from pmt import formats
 from pmt._util.checks import checked_flag, checked_path, kind_of, warn_of_argument
-from pmt._util.text import did_you_mean
+from pmt._util.text import did_you_mean, nearest
 from pmt.errors import FileError, MissingFileError, OptionWarning
 from pmt.formats.reading import check_options, require_file
 from pmt.model.card import newest_model
@@ -71,6 +71,9 @@ def load(path: str | os.PathLike[str], *, classes: int | None = None, **options:
     TypeError
         If ``path`` is neither text nor a path, or an option is unknown for this kind of file.
     """
+    for name in options:
+        if nearest(name, ["classes"]):
+            raise TypeError(f"option {name!r} is unknown{did_you_mean(name, ['classes'])}")
     model = _load(path, options)
     if classes is None:
         return model
@@ -85,7 +88,7 @@ def _load(path: str | os.PathLike[str], options: dict[str, Any]) -> Model:
         )
     checked_path("path", path)
     if str(path) in BUNDLED_MODELS:
-        check_options(options, f"the bundled model {str(path)!r}")
+        check_options(options, f"the bundled model {str(path)!r}", ("classes",))
         return Model((resources.files("pmt") / "data" / f"{path}.pmt").read_bytes())
     path = Path(path)
     _refuse_unknown_name(path)
@@ -98,11 +101,11 @@ def _load(path: str | os.PathLike[str], options: dict[str, Any]) -> Model:
             )
         _log.info("%s is loaded", path)
     if path.suffix.lower() == ".img":
-        check_options(options, "a card")
+        check_options(options, "a card", ("classes",))
         require_file(path)
         return newest_model(path)
     if path.suffix.lower() == ".pmt" and path.is_file():
-        check_options(options, "a .pmt image")
+        check_options(options, "a .pmt image", ("classes",))
         require_file(path)
         try:
             return Model(path.read_bytes())
