@@ -52,7 +52,7 @@ FIRST = "images must be (N, H, W, C), channels last; use x.transpose(0, 2, 3, 1)
             np.zeros((6, 4), np.uint8),
             ValueError,
             "x has shape (6, 4): images must be (N, H, W, C), or (N, H, W) where they are gray, "
-            "and nothing empty",
+            "and nothing empty; of flat rows give x.reshape(-1, H, W, C)",
         ),
         (
             np.zeros((6, 0, 3), np.float32),

@@ -117,8 +117,18 @@ def test_numpy_integers_are_integers():
          "other images or another model"),
         (PIXELS[..., :1], f"{SHAPE}(2, 8, 8, 1); the model takes 3 channels, these have 1: "
          "images.repeat(3, axis=3)"),
-        (PIXELS[:, :4], f"{SHAPE}(2, 4, 8, 3); pmt.datasets.load(..., size=8) resizes"),
+        (PIXELS[:, :4], f"{SHAPE}(2, 4, 8, 3); Dataset.from_arrays(images, labels).resize(8, 8) "
+         "or, of files, pmt.datasets.load(..., size=8) resizes"),
         (PIXELS[0, 0], f"{SHAPE}(8, 3)"),
+        (PIXELS[0, :, :4], f"{SHAPE}(8, 4, 3); one image needs an axis before its own: "
+         "images[None]"),
+        (PIXELS.reshape(2, -1), f"{SHAPE}(2, 192); of flat rows give images.reshape(-1, 8, 8, 3)"),
+        (PIXELS.reshape(2, -1).astype(np.float32), "inputs must have shape (N, 8, 8, 3) for this "
+         "model, where axes of length 1 may be left out; got (N, 192); of flat rows give "
+         "inputs.reshape(-1, 8, 8, 3)"),
+        ((PIXELS, [0, 1]), f"images is tuple{DTYPE}; of a pair (x, y) give the images alone, x"),
+        (tuple(PIXELS), f"images is tuple{DTYPE}; numpy.stack(images) makes one array of images "
+         "of one shape"),
     ],
 )  # fmt: skip
 def test_images_of_a_wrong_kind(images, message):
@@ -160,8 +170,8 @@ def test_gray_images_without_their_axis():
         ),
         (
             "cifar10_small",
-            (2, 32, 32),
-            "images must have shape (N, 32, 32, 3) for this model; got (2, 32, 32); the model "
+            (9000, 32, 32),
+            "images must have shape (N, 32, 32, 3) for this model; got (9000, 32, 32); the model "
             "takes 3 channels, and gray images have one: images[..., None].repeat(3, axis=3)",
         ),
     ],
@@ -169,6 +179,40 @@ def test_gray_images_without_their_axis():
 def test_gray_images_of_another_shape(model, shape, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         pmt.load(model).predict(np.zeros(shape, np.uint8))
+
+
+@pytest.mark.filterwarnings("ignore:data set 'data'. its inputs")
+@pytest.mark.parametrize(
+    ("name", "shape", "dtype", "message"),
+    [
+        ("cifar10_small", (20, 32, 32), np.uint8, "images must have shape (N, 32, 32, 3) for this "
+         "model; got (20, 32, 32); the model takes 3 channels, and gray images have one: "
+         "images[..., None].repeat(3, axis=3)"),
+        ("cifar10_small", (20, 28, 28), np.uint8, "images must have shape (N, 32, 32, 3) for this "
+         "model; got (20, 28, 28); the model takes 3 channels, and gray images have one: "
+         "images[..., None].repeat(3, axis=3)"),
+        ("fashion_mnist_dscnn", (20, 8, 8), np.uint8, "images must have shape (N, 28, 28, 1) for "
+         "this model; got (20, 8, 8); Dataset.from_arrays(images, labels).resize(28, 28) or, of "
+         "files, pmt.datasets.load(..., size=28) resizes"),
+        ("fashion_mnist_dscnn", (20, 8, 8), np.float64, "inputs must have shape (N, 28, 28, 1) for "
+         "this model, where axes of length 1 may be left out; got (N, 8, 8)"),
+    ],
+)  # fmt: skip
+def test_a_pair_of_another_shape_is_refused_by_the_shape_that_was_given(
+    name, shape, dtype, message
+):
+    pixels = np.random.default_rng(1).integers(0, 256, shape).astype(dtype)
+    model, data = pmt.load(name), (pixels, np.arange(20) % 10)
+    image = model.image()
+    trainer = pmt.ZOTrainer(layers="head", batch=10)
+    for call in (
+        lambda: model.evaluate(*data),
+        lambda: model.score_images(data),
+        lambda: trainer.fit(model, *data),
+    ):
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+            call()
+    assert model.image() == image
 
 
 @pytest.mark.parametrize(
@@ -323,6 +367,11 @@ def test_files_to_predict_are_a_sequence():
         TypeError, match=r"^files='a.png' must be a sequence of paths; give \[path\]$"
     ):
         pmt.predict(residual_network(), "a.png")
+    with pytest.raises(
+        TypeError,
+        match=r"^files is an array of uint8: must be a .*; model.predict\(images\) takes arrays$",
+    ):
+        pmt.predict(residual_network(), PIXELS)
 
 
 def test_a_data_set_and_its_file_change_places():

@@ -91,8 +91,11 @@ def input_array(x: npt.ArrayLike) -> Array:
         rule = "(N, H, W, C), or (N, H, W) where they are gray"
         if not pixels:
             rule = "(N, H, W, C), (N, T, C) for windows of T steps, or (N, F)"
+        rows = "; of flat rows give x.reshape(-1, H, W, C)" if pixels and array.ndim == 2 else ""
         kind = "images" if pixels else f"{array.dtype} inputs"
-        raise ValueError(f"x has shape {array.shape}: {kind} must be {rule}, and nothing empty")
+        raise ValueError(
+            f"x has shape {array.shape}: {kind} must be {rule}, and nothing empty{rows}"
+        )
     array = with_four_axes(array)
     if has_channels_first(array):
         raise ValueError(

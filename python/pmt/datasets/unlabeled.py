@@ -31,7 +31,9 @@ def find_files(places: Sequence[str | os.PathLike[str]]) -> list[Path]:
     """List files: a folder stands for all images in it and below, sorted by their paths."""
     if isinstance(places, (str, os.PathLike)):
         raise TypeError(f"files={os.fspath(places)!r} must be a sequence of paths; give [path]")
-    check_type("files", places, Sequence, "a sequence of paths; give [path]")
+    is_array = hasattr(places, "__array__")
+    remedy = "model.predict(images) takes arrays" if is_array else "give [path]"
+    check_type("files", places, Sequence, f"a sequence of paths; {remedy}")
     if not len(places):
         raise ValueError("files is empty: give image files, folders of them or .npz files")
     files: list[Path] = []

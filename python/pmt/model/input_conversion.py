@@ -1,6 +1,7 @@
 """Images and other inputs become a network's int8 input."""
 
 import dataclasses
+import math
 import warnings
 from weakref import WeakKeyDictionary
 
@@ -11,6 +12,7 @@ from pmt._util.arrays import Array, FloatArray, Int8Array, Uint8Array
 from pmt._util.checks import kind_of, refuse_mask, tensor_calls, warn_of_argument
 from pmt._util.text import counted
 from pmt.datasets import Dataset
+from pmt.datasets.arrays import IMAGE_CHANNELS
 from pmt.net.graph import FEATURE_INPUTS, Tensor
 from pmt.net.image import read_metadata
 from pmt.net.pixels import (
@@ -22,6 +24,8 @@ from pmt.net.pixels import (
     pixel_table,
     real_ends,
 )
+
+Shape = tuple[int, ...]
 
 _AT_ONCE = 1 << 20  # float inputs, so that their steps take little memory
 _CHECKED = 1000  # samples
@@ -36,8 +40,19 @@ _CHANNEL_REMEDIES = {  # by channels found and wanted; Pillow weighs colors so, 
 _OTHER_PIXELS = 0.1  # by which an end of the pixels' range differs from that of 0..1
 
 
-def prepared_inputs(core: _core.Model, images: Array, threads: int = 0) -> Int8Array:
-    """Return the int8 input, see :meth:`pmt.Model.prepare`."""
+def check_inputs(core: _core.Model, data: Dataset, given: object) -> None:
+    """Refuse inputs of another kind or shape than a model's; an error has the shape as given.
+
+    A data set of a pair ``(x, y)`` has axes that ``x`` may lack.
+    """
+    shape = tuple(np.shape(given[0])) if isinstance(given, tuple) else data.images.shape
+    prepared_inputs(core, data.images[:1], given=shape)
+
+
+def prepared_inputs(
+    core: _core.Model, images: Array, threads: int = 0, *, given: Shape | None = None
+) -> Int8Array:
+    """Return the int8 input, see :meth:`pmt.Model.prepare`; errors name the shape `given`."""
     refuse_mask("images", images)
     kinds = (np.uint8, np.int8, np.float32)
     if not isinstance(images, np.ndarray) or images.dtype not in kinds:
@@ -53,9 +68,9 @@ def prepared_inputs(core: _core.Model, images: Array, threads: int = 0) -> Int8A
                 "'images' is one"
             )
         if core.frame_size is not None:
-            frames = images_in_shape(images, image_shape(core))
+            frames = images_in_shape(images, image_shape(core), given)
             return core.run_stage(np.ascontiguousarray(frames), threads)
-        return _from_pixels(core, images)
+        return _from_pixels(core, images_in_shape(images, core.input_shape, given))
     if images.dtype == np.float32 and core.frame_size is not None:
         frame = ", ".join(map(str, image_shape(core)))
         raise TypeError(
@@ -63,7 +78,7 @@ def prepared_inputs(core: _core.Model, images: Array, threads: int = 0) -> Int8A
             f"pixels 0..255 of shape (N, {frame}): give these, int8 inputs of the network behind "
             "the stage, or a model without one, see with_input_stage(None) and --no-input"
         )
-    shaped = inputs_in_shape(images, core.input_shape)
+    shaped = inputs_in_shape(images, core.input_shape, given)
     return shaped if shaped.dtype == np.int8 else _quantized(core, shaped)
 
 
@@ -81,11 +96,10 @@ def image_shape(core: _core.Model) -> tuple[int, int, int]:
 
 
 def _from_pixels(core: _core.Model, images: Uint8Array) -> Int8Array:
-    shape = core.input_shape
-    images = images_in_shape(images, shape)
-    if shape[2] > MOST_PIXEL_CHANNELS:
+    channels = core.input_shape[2]
+    if channels > MOST_PIXEL_CHANNELS:
         raise TypeError(
-            f"images are uint8 pixels, but the model's input has {shape[2]} channels, more than "
+            f"images are uint8 pixels, but the model's input has {channels} channels, more than "
             f"the {MOST_PIXEL_CHANNELS} of an image; give float32 or int8 inputs"
         )
     scale, zero_point = input_quantization(core)
@@ -102,13 +116,16 @@ def input_quantization(core: _core.Model) -> tuple[float, int]:
     return float(tensor["scale"]), int(tensor["zero_point"])
 
 
-def inputs_in_shape(inputs: Array, shape: tuple[int, int, int]) -> Array:
+def inputs_in_shape(inputs: Array, shape: Shape, given: Shape | None = None) -> Array:
     """Return inputs in a network's shape, from which axes of length 1 may differ."""
+    found = given or inputs.shape
     own, wanted = ([n for n in sides if n != 1] for sides in (inputs.shape[1:], shape))
     if inputs.ndim < 2 or own != wanted:
-        got = f"(N, {', '.join(map(str, inputs.shape[1:]))})"
-        if [n for n in inputs.shape if n != 1] == wanted:
-            got = f"{inputs.shape}; of one input x give x[None]"
+        got = f"(N, {', '.join(map(str, found[1:]))})"
+        if [n for n in found if n != 1] == wanted:
+            got = f"{found}; of one input x give x[None]"
+        elif own == [math.prod(shape)]:
+            got += f"; {_rows_remedy('inputs', shape)}"
         raise ValueError(
             f"inputs must have shape (N, {', '.join(map(str, shape))}) for this model, where axes "
             f"of length 1 may be left out; got {got}"
@@ -224,15 +241,18 @@ def _warn_of_pixels(core: _core.Model, name: str, inputs: FloatArray, stacklevel
     return True
 
 
-def images_in_shape(images: Array, expected: tuple[int, int, int]) -> Array:
+def images_in_shape(
+    images: Array, expected: tuple[int, int, int], given: Shape | None = None
+) -> Array:
     """Return images of a model's shape, or raise a ValueError; gray ones may lack the last axis."""
     if images.ndim == 4 and images.shape[1:] == expected:
         return images
     if images.ndim == 3 and (*images.shape[1:], 1) == expected:
         return images[..., None]
     rule = f"images must have shape (N, {', '.join(map(str, expected))}) for this model"
-    remedy = _shape_remedy(images.shape, expected)
-    raise ValueError(f"{rule}; got {images.shape}{'; ' if remedy else ''}{remedy}")
+    found = given or images.shape
+    remedy = _shape_remedy(found, expected)
+    raise ValueError(f"{rule}; got {found}{'; ' if remedy else ''}{remedy}")
 
 
 def array_remedy(images: object) -> str:
@@ -244,6 +264,8 @@ def array_remedy(images: object) -> str:
         )
     if isinstance(images, Dataset):
         return "; give the data set's .images"
+    if isinstance(images, tuple) and len(images) == 2 and np.ndim(images[1]) < 2:
+        return "; of a pair (x, y) give the images alone, x"
     if isinstance(images, (list, tuple)):
         return "; numpy.stack(images) makes one array of images of one shape"
     if isinstance(images, str):
@@ -253,22 +275,31 @@ def array_remedy(images: object) -> str:
     return ""
 
 
-def _shape_remedy(found: tuple[int, ...], expected: tuple[int, int, int]) -> str:
+def _rows_remedy(name: str, shape: Shape) -> str:
+    return f"of flat rows give {name}.reshape(-1, {', '.join(map(str, shape))})"
+
+
+def _shape_remedy(found: Shape, expected: tuple[int, int, int]) -> str:
     height, width, channels = expected
-    if found == expected or (*found, 1) == expected:
+    if found == expected or (*found, 1) == expected or (len(found) == 3 and found[2] == channels):
         return "one image needs an axis before its own: images[None]"
     if found == (channels, height, width):
         return "channels come last, and one image needs an axis: images.transpose(1, 2, 0)[None]"
-    if len(found) == 3 and found[1:] == (height, width):
+    if len(found) == 2 and found[1] == math.prod(expected):
+        return _rows_remedy("images", expected)
+    if len(found) not in (3, 4) or (len(found) == 3 and found[2] in IMAGE_CHANNELS):
+        return ""
+    if len(found) == 3 and channels > 1:
         repeated = f"images[..., None].repeat({channels}, axis=3)"
         return f"the model takes {channels} channels, and gray images have one: {repeated}"
-    if len(found) != 4:
-        return ""
-    if found[1] == channels != found[3]:
+    if len(found) == 4 and found[1] == channels != found[3]:
         return "channels come last: images.transpose(0, 2, 3, 1)"
-    if found[3] != channels:
+    if len(found) == 4 and found[3] != channels:
         has = f"the model takes {counted(channels, 'channel')}, these have {found[3]}"
         remedy = _CHANNEL_REMEDIES.get((found[3], channels), "use other images or another model")
         return f"{has}: {remedy}"
     size = height if height == width else (height, width)
-    return f"pmt.datasets.load(..., size={size}) resizes"
+    return (
+        f"Dataset.from_arrays(images, labels).resize({height}, {width}) or, of files, "
+        f"pmt.datasets.load(..., size={size}) resizes"
+    )

@@ -21,7 +21,13 @@ from pmt.datasets.class_names import in_order_of
 from pmt.datasets.dataset import DataLike, paired
 from pmt.model.data_checks import check_labels, warn_of_other_classes, warn_of_unlike_classes
 from pmt.model.features import features_graph
-from pmt.model.input_conversion import check_floats, check_range, image_shape, prepared_inputs
+from pmt.model.input_conversion import (
+    check_floats,
+    check_inputs,
+    check_range,
+    image_shape,
+    prepared_inputs,
+)
 from pmt.model.layers import Layers, block_rows, layer_rows
 from pmt.model.scores import (
     Confusion,
@@ -568,8 +574,10 @@ class Model(Layers):
             value is not finite, a label has no class in the model, there are no class labels, or
             ``threads`` is below 0.
         """
-        dataset = self.match_classes(Dataset.of(paired(dataset, labels, "dataset"), "dataset"))
+        given = paired(dataset, labels, "dataset")
+        dataset = self.match_classes(Dataset.of(given, "dataset"))
         self.check_scored(dataset)
+        check_inputs(self.core, dataset, given)
         if self.classes > 1:
             warn_of_unlike_classes(dataset, self.class_names, stacklevel=3)
         check_range(self.core, dataset)
@@ -612,11 +620,13 @@ class Model(Layers):
         return self._scored(dataset, labels, threads)[1]
 
     def _scored(self, data: Any, labels: Any, threads: int) -> tuple[Dataset, ImageScores]:
-        dataset = self.match_classes(Dataset.of(paired(data, labels, "dataset"), "dataset"))
+        given = paired(data, labels, "dataset")
+        dataset = self.match_classes(Dataset.of(given, "dataset"))
         if self.classes == 1:
             self.check_scored(dataset)
         else:
             self._check_labels(dataset)
+        check_inputs(self.core, dataset, given)
         logits = raw_logits(self.core, dataset.images, threads)
         check_floats(self.core, dataset.images, dataset.name, stacklevel=4)
         return dataset, scores_of_logits(logits, dataset.labels)

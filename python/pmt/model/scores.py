@@ -87,8 +87,10 @@ def raw_logits(
 ) -> FloatArray:
     """Return the logits of :meth:`pmt.Model.logits`, without its warnings."""
     count, parts, int8_logits = thread_count(threads), [], checked_flag("int8_logits", int8_logits)
+    given = getattr(images, "shape", None)  # for an error, which is of a part
     for part in _parts(images):
-        parts.append(core.logits(prepared_inputs(core, part, count), count, int8_logits))
+        prepared = prepared_inputs(core, part, count, given=given)
+        parts.append(core.logits(prepared, count, int8_logits))
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 

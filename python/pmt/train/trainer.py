@@ -23,6 +23,7 @@ from pmt.datasets.dataset import DataLike, paired
 from pmt.errors import OptionWarning
 from pmt.model import Model
 from pmt.model.data_checks import seen_images, warning_of_seen
+from pmt.model.input_conversion import check_inputs
 from pmt.model.model import check_model
 from pmt.train.costs.work import Cost
 from pmt.train.extension_names import full_name, kept_names
@@ -319,9 +320,10 @@ class Trainer(ABC):
         """
         check_model(model)
         unseen = held_out is None and reads_labels(getattr(self.options, "loss", ""))
+        given = paired(data, labels, "data")
         data, valid = checked_training_data(
             model,
-            self.training_data(model, paired(data, labels, "data")),
+            self.training_data(model, given),
             valid,
             self.check_data,
             warns_of_missing=unseen,
@@ -345,7 +347,9 @@ class Trainer(ABC):
             warnings.warn(copies, stacklevel=2)
         folder = RunFolder.of(out, "out") if out is not None else None
         trainer = self.fitted_to(data, held_out)
-        trainer.preparation.admit(model, data.pixel_size)
+        if data.images.shape[3] == model.image_shape[2]:
+            trainer.preparation.admit(model, data.pixel_size)
+        check_inputs(model.core, data, given)  # before a folder is made
         images = Images.of(trainer, data, valid, held_out)
         with kept_names(trainer.extension_objects().values()):
             run = Run(trainer, model, images, folder, progress, callbacks)

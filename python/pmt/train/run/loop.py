@@ -79,7 +79,6 @@ class Run:
         if self.keeps_best:
             self.phases += self.preparation.alternatives(self.phases)
         self.schedule = trainer.schedule(model, len(self.data), pixels=self.data.has_pixels)
-        model.prepare(self.data.images[:1])  # what does not fit is refused before a folder is made
         self.step = 0  # taken, in earlier calls too
         self.stopped = False  # before the last step
         self.whole = False  # whether the model is a state of a prepared run, which may be saved
