@@ -91,6 +91,24 @@ def test_names_of_classes_and_a_part_of_them(foggy):
         by_name.fit(few.images, np.where(few.labels == 3, "Hat", names[few.labels]))
 
 
+def test_a_model_without_names_takes_any_labels_in_their_order(foggy):
+    few = foggy[(foggy.labels == 3) | (foggy.labels == 8)]
+    new = PmtClassifier(pmt.load("fashion_mnist_dscnn", classes=2), threads=1, **OPTIONS)
+    new.set_params(preparation="head")
+    words = np.where(few.labels == 3, "three", "eight")
+    for labels, classes in ((few.labels, [3, 8]), (words, ["eight", "three"])):
+        found = clone(new).fit(few.images, labels)
+        assert found.classes_.tolist() == classes
+        assert found.score(few.images, labels) > 0.8
+    remedy = r"; PmtClassifier\(pmt.load\(path, classes=3\)\) learns any labels$"
+    with pytest.raises(ValueError, match=f"^y has the label 'a', .*: it has 2 classes{remedy}"):
+        new.fit(few.images[:3], ["a", "b", "c"])
+    with pytest.raises(
+        ValueError, match=f"^y has the label 10, .*: the model's classes .*{remedy}"
+    ):
+        PmtClassifier("fashion_mnist_dscnn").fit(few.images[:3], [0, 10, 11])
+
+
 def test_a_scaler_before_it_may_give_float64(foggy):
     classifier = PmtClassifier("fashion_mnist_dscnn", threads=1, **OPTIONS)
     rows = foggy.images.reshape(len(foggy), -1)

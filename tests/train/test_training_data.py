@@ -70,6 +70,12 @@ def test_two_classes_for_a_model_of_ten():
         "give it a new last layer by classes=2 (--classes), or add images of all",
         of_labels([0, 1] * 10),
     )
+    assert_warns(
+        "data set 'mine' has images of 2 of the model's 10 classes (3, 8): the model will forget "
+        "the others; give it a new last layer by classes=2 (--classes) for labels "
+        "numpy.unique(y, return_inverse=True)[1], or add images of all",
+        of_labels([3, 8] * 10),
+    )
     message = (
         "data set 'mine' has 2 classes (cat, dog), the model 10: label 0 of both must be the same "
         "class, and so on; give all of the model's classes as class_names (--class-names), or "

@@ -97,7 +97,9 @@ class PmtClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Images, uint8 pixels 0..255, or floats as the model takes them; flat rows are brought
             to the model's shape.
         y : ndarray of int or str, shape (N,)
-            Labels from 0 on, in the order of the model's outputs, or names of its classes.
+            Labels from 0 on, in the order of the model's outputs, or names of its classes. A model
+            without names, as of ``pmt.load(path, classes=2)``, takes any others, at most as many
+            as it has outputs: ascending, as scikit-learn's classifiers do.
 
         Returns
         -------
@@ -107,14 +109,14 @@ class PmtClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         TypeError, ValueError
-            As :func:`pmt.load`, :func:`pmt.methods.trainer` and its ``fit``, or if a name is not
-            one of the model's classes.
+            As :func:`pmt.load`, :func:`pmt.methods.trainer` and its ``fit``, or if a label is
+            none of the model's classes.
         """
         model = self.model.copy() if isinstance(self.model, Model) else load(self.model)
         trainer = methods.trainer(self.method, threads=self.threads, **self.options)
         labels = checked_array("y", y)
         classes = np.unique(labels)
-        if labels.dtype.kind in "UO":
+        if labels.dtype.kind in "iuUO":
             labels = _outputs(classes, model)[np.searchsorted(classes, labels)]
         self.result_: RunResult = trainer.fit(model, _images(X, model), labels, progress=False)
         self.model_ = model
@@ -134,15 +136,19 @@ class PmtClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _outputs(classes: Array, model: Model) -> Int64Array:
-    """Return the outputs of a model that stand for classes, by number or by name."""
-    if classes.dtype.kind not in "UO":
-        return classes.astype(np.int64)
-    names = list(model.class_names or ())
-    for name in classes:
-        if name not in names:
-            known = f"the model's classes are {', '.join(names)}" if names else "it has no names"
-            raise ValueError(f"y has the label {str(name)!r}, no class of the model: {known}")
-    return np.array([names.index(name) for name in classes], np.int64)
+    """Return the outputs of a model that stand for classes: by number, by name, else in order."""
+    names, labels = model.class_names or (), classes.tolist()
+    known = names if classes.dtype.kind in "UO" else range(model.told_classes)
+    others = [label for label in labels if label not in known]
+    if not others:
+        return np.array([known.index(label) for label in labels], np.int64)
+    if not names and len(labels) <= model.told_classes:
+        return np.arange(len(labels))
+    has = f"the model's classes are {', '.join(names)}" if names else f"it has {model.output_text}"
+    raise ValueError(
+        f"y has the label {others[0]!r}, no class of the model: {has}; "
+        f"PmtClassifier(pmt.load(path, classes={len(labels)})) learns any labels"
+    )
 
 
 def _images(images: npt.ArrayLike, model: Model) -> Array:

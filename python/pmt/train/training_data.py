@@ -118,10 +118,12 @@ def _on_few_classes(data: Dataset, counts: Int64Array) -> str | None:
             f"by class, shuffle before you cut, data.shuffled(0).take({count})"
         )
     if not is_named(data) and len(found) <= classes // 2 and count >= 2 * classes:
+        gapless = found[-1] == len(found) - 1
+        number = "" if gapless else " for labels numpy.unique(y, return_inverse=True)[1]"
         return (
             f"data set {data.name!r} has images of {len(found)} of the model's {classes} classes "
             f"({listed(found.tolist())}): the model will forget the others; "
-            f"give it a new last layer by classes={int(found[-1]) + 1} (--classes), or add images "
+            f"give it a new last layer by classes={len(found)} (--classes){number}, or add images "
             "of all"
         )
     return None
