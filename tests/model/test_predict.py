@@ -44,6 +44,17 @@ def test_probabilities_sum_to_1_and_the_most_probable_come_first():
     np.testing.assert_array_equal(model.predict(images, top=1)[:, 0], model.predict(images))
 
 
+def test_floats_of_any_width_are_predicted_as_they_are_evaluated():
+    model = pmt.load("fashion_mnist_dscnn")
+    data = pmt.datasets.bundled("test").take(50)
+    floats = data.images / 255.0
+    assert floats.dtype == np.float64
+    found = model.predict(floats)
+    np.testing.assert_array_equal(found, model.predict(data))
+    assert (found == data.labels).mean() == model.evaluate(floats, data.labels).accuracy
+    np.testing.assert_array_equal(model.predict_proba(floats).argmax(axis=1), found)
+
+
 def test_of_equal_logits_the_lower_label_comes_first():
     logits = np.array([[1, 3, 3, 0], [2, 2, 2, 2]], np.float32)
     assert most_probable(logits, 3).tolist() == [[1, 2, 0], [0, 1, 2]]

@@ -77,9 +77,7 @@ def checked_images(images: object) -> Array:
 def input_array(x: npt.ArrayLike) -> Array:
     """Return `x` in the dtype and shape of a data set, by the rules of `Dataset.from_arrays`."""
     # A file's array stays in the file.
-    array = x if isinstance(x, np.memmap) else checked_array("x", x)
-    if array.dtype in (np.float16, np.float64) and array.ndim:
-        array = as_float32("x", array)
+    array = as_inputs("x", x if isinstance(x, np.memmap) else checked_array("x", x))
     if array.dtype not in (PIXELS, *FEATURES):
         raise TypeError(
             f"x is {array.dtype}: must be uint8 (pixels 0..255), int8 (a network's own inputs) or "
@@ -175,6 +173,12 @@ def target_array(y: npt.ArrayLike) -> FloatArray:
             f"y has shape {array.shape}: targets must be (N,) or (N, ...), and nothing empty"
         )
     return as_float32("y", array.reshape(len(array), -1))
+
+
+def as_inputs(argument: str, array: Array) -> Array:
+    """Return inputs as they are, but floats of another width as float32."""
+    is_other = array.dtype in (np.float16, np.float64) and array.ndim
+    return as_float32(argument, array) if is_other else array
 
 
 def as_float32(argument: str, array: Array) -> FloatArray:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from pmt import _core, formats
@@ -17,6 +18,7 @@ from pmt._util.checks import checked_path, kind_of
 from pmt._util.processes import thread_count
 from pmt._util.text import counted, html_table, printable, table
 from pmt.datasets import Dataset
+from pmt.datasets.arrays import as_inputs
 from pmt.datasets.class_names import in_order_of
 from pmt.datasets.dataset import DataLike, paired
 from pmt.model.data_checks import check_labels, warn_of_other_classes, warn_of_unlike_classes
@@ -501,6 +503,8 @@ class Model(Layers):
         if isinstance(data, tuple) and len(data) == 2:
             data = Dataset.of(data, "images")
         inputs, name = (data.images, data.name) if isinstance(data, Dataset) else (data, "images")
+        if isinstance(inputs, np.ndarray):
+            inputs = as_inputs(name, inputs)
         logits = class_logits(raw_logits(self.core, inputs, threads))
         check_floats(self.core, inputs, name, stacklevel=4)
         return logits

@@ -12,6 +12,7 @@ from pmt._util.arrays import Array, FloatArray, Int64Array
 from pmt._util.checks import checked_array
 from pmt._util.extras import missing_extra
 from pmt._util.optional_types import Self
+from pmt.datasets.arrays import as_inputs
 from pmt.model import Model
 from pmt.model.loading import load
 from pmt.model.scores import class_logits, probabilities
@@ -153,9 +154,7 @@ def _outputs(classes: Array, model: Model) -> Int64Array:
 
 def _images(images: npt.ArrayLike, model: Model) -> Array:
     """Return images, flat rows of pixels as images of the model's shape; float64 as float32."""
-    given = checked_array("X", images)
-    if given.dtype == np.float64:
-        given = given.astype(np.float32)
+    given = as_inputs("X", checked_array("X", images))
     shape = model.image_shape
     if given.ndim == 2 and given.shape[1] == np.prod(shape):
         return given.reshape(len(given), *shape)
