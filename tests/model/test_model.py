@@ -70,6 +70,11 @@ def test_hostile_images_with_a_right_checksum_never_crash(position, value):
 
 
 def test_a_damaged_file_is_named(tmp_path):
+    (tmp_path / "text.pmt").write_text("hello")
+    with pytest.raises(
+        ValueError, match=r"text\.pmt: not a \.pmt image; give a file that pmt wrote"
+    ):
+        pmt.load(tmp_path / "text.pmt")
     (tmp_path / "bad.pmt").write_bytes(IMAGE[:-1])
     with pytest.raises(ValueError, match=r"bad\.pmt: the image is shorter than its header says"):
         pmt.load(tmp_path / "bad.pmt")

@@ -15,6 +15,7 @@ from pmt.formats.reading import check_options, require_file
 from pmt.model.card import newest_model
 from pmt.model.model import Model
 from pmt.net.graph import Graph, Tensor, with_new_head
+from pmt.net.image import MAGIC
 from pmt.net.pixels import input_formula, real_pixels
 
 BUNDLED_MODELS = ("fashion_mnist_dscnn", "cifar10_mcunet", "cifar10_small")
@@ -107,8 +108,11 @@ def _load(path: str | os.PathLike[str], options: dict[str, Any]) -> Model:
     if path.suffix.lower() == ".pmt" and path.is_file():
         check_options(options, "a .pmt image", ("classes",))
         require_file(path)
+        image = path.read_bytes()
+        if not image.startswith(MAGIC):  # before the core misses the rest of a short file
+            raise FileError(str(path), ["not a .pmt image; give a file that pmt wrote"])
         try:
-            return Model(path.read_bytes())
+            return Model(image)
         except ValueError as error:
             raise FileError(str(path), [str(error)]) from error
     graph = formats.read(path, **options)
