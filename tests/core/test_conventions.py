@@ -87,6 +87,9 @@ def test_labels_of_another_kind_are_told_what_they_are(model, labels, message):
         ("max_iter", "here it is epochs"),
         ("C", "here it is chosen by folds where preparation has the head"),
         ("momentum", "here it is examples/momentum.py, on pmt.Engine"),
+        ("verbose", "here it is progress, of fit"),
+        ("patience", "here it is pmt.callbacks.EarlyStopping(patience), among fit(callbacks=["),
+        ("device", "here it is no option: training runs on the CPU"),
     ],
 )
 def test_arguments_of_other_libraries_are_known(name, remedy):

@@ -107,6 +107,7 @@ def test_a_step_of_no_adaptation_measures_what_training_starts_from():
     assert measured == {name: step[name] for name in ("loss", "loss_sum", "correct")}
 
 
+@pytest.mark.filterwarnings("ignore:epochs has no effect")
 def test_no_adaptation_takes_no_steps_whatever_it_is_told():
     model = residual_network()
     trainer = methods.trainer("no_adaptation", epochs=3, macs=10**9, batch=400)

@@ -219,8 +219,8 @@ def test_a_head_that_fits_its_own_images_alone_is_cross_fitted_unasked(monkeypat
 @pytest.mark.parametrize(
     ("enough", "changes"),
     [
-        (101, {}),  # fewer images
-        (100, {"batch": 60}),  # an epoch of one step
+        (101, {"epochs": 1}),  # fewer images
+        (100, {"epochs": 1, "batch": 60}),  # an epoch of one step
         (100, {"macs": 5 * 10**8}),  # less than an epoch
     ],
 )
@@ -228,7 +228,7 @@ def test_it_is_not_where_it_could_not_help(monkeypatch, enough, changes):
     monkeypatch.setattr(head, "ENOUGH_IMAGES", enough)
     images = []
     for cross_fit in ("auto", "never"):
-        options = {**SHORT, "keep_best": False, "epochs": 1, "cross_fit": cross_fit, **changes}
+        options = {**SHORT, "keep_best": False, "cross_fit": cross_fit, **changes}
         result = pmt.ZOTrainer(**options).fit(*new_classes(100), progress=False)
         assert result.notes == []
         images.append(result.model.image())
@@ -248,7 +248,8 @@ def test_nor_where_its_loss_on_others_is_nearly_as_low(monkeypatch):
 @pytest.mark.parametrize("budget", [0, 6 * 10**9])
 def test_a_run_that_chose_it_goes_on_with_the_same_bytes(tmp_path, monkeypatch, budget):
     monkeypatch.setattr(head, "ENOUGH_IMAGES", 100)
-    trainer = pmt.ZOTrainer(**SHORT, epochs=2, macs=budget)
+    length = {"macs": budget} if budget else {"epochs": 2}
+    trainer = pmt.ZOTrainer(**SHORT, **length)
     (model, data), valid = new_classes(150), pmt.datasets.bundled("test").take(50)
     whole = trainer.fit(model.copy(), data, valid=valid, progress=False)
     assert AUTOMATIC in whole.notes

@@ -183,7 +183,8 @@ def test_messages_by_their_words():
         with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
             pmt.TrainingOptions(**change)
     for change, message in (
-        ({"batch": 2.0}, "batch=2.0 must be an int (1..1000000)"),
+        ({"batch": 2.0}, "batch=2.0 must be an int (1..1000000); give 2"),
+        ({"batch": 2.5}, "batch=2.5 must be an int (1..1000000)"),
         ({"batch": "2"}, "batch='2' must be an int (1..1000000), not text"),
         ({"learning_rate": "0.1"}, "learning_rate='0.1' must be a number (a finite number > 0), "
          "not text"),
@@ -376,6 +377,8 @@ WEIGHTS = "rule='weight' or 'by_dimension'"
          "bias_rate has no effect with train_bias=False; it has one with train_bias=True"),
         ({"held_out_share": 0.3, "keep_best": False},
          "held_out_share has no effect with keep_best=False; it has one with keep_best=True"),
+        ({"macs": 2 * 10**9, "epochs": 3},
+         "epochs has no effect with macs=2000000000; it has one with macs=0"),
     ],
 )  # fmt: skip
 def test_an_option_without_effect_is_named(given, message):

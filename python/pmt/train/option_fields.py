@@ -73,6 +73,8 @@ class Range:
         if isinstance(value, bool) or not isinstance(value, (int,) if whole else (int, float)):
             kind = f"{'an int' if whole else 'a number'} ({self._rule('x', str)})"
             text = ", not text" if isinstance(value, str) else ""
+            if isinstance(value, float) and value.is_integer():
+                text = f"; give {int(value)}"
             raise TypeError(f"{name}={value!r} must be {kind}{text}")
         above = self.low < value if self.low_open else self.low <= value
         below = value < self.high if self.high_open else value <= self.high
@@ -267,6 +269,12 @@ _ELSEWHERE = {
     "alpha": "chosen by folds where preparation has the head",
     "weight_decay": "no option: int8 weights do not grow; the head's is chosen by folds",
     "momentum": "examples/momentum.py, on pmt.Engine",
+    "verbose": "progress, of fit",
+    "callbacks": "callbacks, of fit",
+    "patience": "pmt.callbacks.EarlyStopping(patience), among fit(callbacks=[...])",
+    "budget": "macs",
+    "device": "no option: training runs on the CPU",
+    "shuffle": "no option: every epoch has another order, by seed",
 }
 
 
@@ -316,6 +324,7 @@ _READ_WITH: tuple[tuple[tuple[str, ...], _Choices], ...] = (
     (("diversity",), {"loss": ("entropy",)}),
     (("bias_rate", "mu_bias", "separate_biases"), {"train_bias": (True,)}),
     (("held_out_share",), {"keep_best": (True,)}),
+    (("epochs",), {"macs": (0,)}),
     (("cross_fit",), {"preparation": ("head", "align+head", "input+align+head")}),
 )
 

@@ -76,7 +76,12 @@ class TrainingOptions(Options):
     epochs: int = EPOCHS(10)
     macs: int = MACS(0)
     batch: int = BATCH(25)
-    queries: int = option(8, "Q", "perturbed forwards for each image and layer", CORE)
+    queries: int = option(
+        8,
+        "Q",
+        "perturbed forwards for each image and layer, 2 or more with {baseline} leave_one_out",
+        CORE,
+    )
     learning_rate: float = option(
         0.1,
         "R",
