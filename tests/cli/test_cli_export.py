@@ -40,7 +40,7 @@ def test_help_shows_the_batch_and_the_queries_that_a_board_gets(files, tmp_path,
     assert main([*command, "--steps", "1", "--preset", "paper", "--json", "-"]) == 0
     figures = json.loads(capsys.readouterr().out)
     assert f"images of a step (1..10^6; default: {figures['batch']})" in shown
-    queries = "perturbed forwards for each image and layer"
+    queries = "perturbed forwards for each image and layer, 2 or more with --baseline leave_one_out"
     assert f"{queries} (1..4096; default: {figures['queries']})" in shown
 
 
