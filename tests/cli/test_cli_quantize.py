@@ -291,6 +291,8 @@ def test_one_call_gives_the_same_model_and_figures(tmp_path, reader, capsys):
     path = tmp_path / "net.pmt"
     assert json.loads(json.dumps({"path": str(path), **result.to_json()})) == expected
     assert result.model.image() == path.read_bytes()
+    assert repr(result).startswith(f"<QuantizedModel net: {expected['bytes']:,} bytes, of ")
+    assert len(repr(result)) < 120
 
 
 def test_one_call_names_options_as_python_does(tmp_path, reader):

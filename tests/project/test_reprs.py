@@ -132,6 +132,23 @@ def test_a_profile_says_what_a_step_takes():
     assert profile._repr_html_().startswith("<table><caption>bp_int8: batch 1</caption><tbody>")
 
 
+def test_what_a_choice_or_an_alignment_returns_prints_in_a_line():
+    data, model = pmt.datasets.bundled("train"), pmt.load("fashion_mnist_dscnn")
+    found = pmt.select(model, data[:100], data[100:200], candidates=["B1", "B2"], progress=False)
+    assert repr(found) == "<Selection of 2 candidates by loss: B2 chosen, not significant>"
+    model = pmt.statistics(model, data.images[:16])
+    chosen = pmt.choose_input_stage(model, data.images[:2])
+    assert repr(chosen) == (
+        "<InputChoice: no filter is clearly better than what was there, of 1 candidate>"
+    )
+    assert repr(chosen.alignment) == (
+        "<Alignment of 10 layers to 2 images: 2 forwards, 5,947,424 MACs>"
+    )
+    assert repr(pmt.align(model, data.images[:1])) == (
+        "<Alignment: nothing aligned to 1 image; give 2 or more, all different>"
+    )
+
+
 def test_one_of_a_kind_is_in_the_singular():
     gray = pmt.datasets.bundled("train").images
     one = pmt.datasets.Dataset.from_arrays(gray[:1], [0], class_names=["a"], name="one")

@@ -17,7 +17,7 @@ from pmt.cli.arguments import (
 )
 from pmt.cli.output import Output, checked_model_out
 from pmt.formats.writing import note_on_filters
-from pmt.train.prepare import InputChoice, align_model
+from pmt.train.prepare import align_model
 from pmt.train.prepare.input_choice import LIKELY_TRIALS
 
 USAGE = "pmt align MODEL --data DIR [--corruption NAME] --out OUT.pmt [options]"
@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         )
     model.save(path)
     if done.choice is not None and len(done.choice.trials) > 1:
-        output.text(f"input stage: {_stage_text(done.choice)}")
+        output.text(f"input stage: {done.choice}")
         for note in note_on_filters(model.input_stage, "align with --no-input"):
             output.text(note)
     layers, images = done.alignment.layers, done.alignment.images
@@ -95,12 +95,3 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     output.text(f"{done.forwards:,} forwards, {done.macs / 1e9:,.1f} GMAC; the model is {path}")
     output.figures({"out": str(path), **done.to_json()})
     return 0
-
-
-def _stage_text(choice: InputChoice) -> str:
-    """Return in a line which input stage was chosen."""
-    tried = counted(len({trial.filters for trial in choice.trials}), "candidate")
-    if not choice.changed:
-        return f"no filter is clearly better than what was there, of {tried}"
-    assert choice.stage is not None
-    return f"{choice.stage}, of {tried}"

@@ -52,7 +52,7 @@ class Accuracies:
     agreement: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class QuantizedModel:
     """An int8 model, how it was made, and its noise compared with that of the plainest way.
 
@@ -101,6 +101,14 @@ class QuantizedModel:
             for op in self.floating.ops
             if op.weights is not None and not np.any(op.weights)
         ]
+
+    def __repr__(self) -> str:
+        least, size = worst(self.noise), len(self.model.image())
+        return (
+            f"<QuantizedModel {self.model.name}: {size:,} bytes, of {self.float_bytes:,} in "
+            f"float32; output {self.noise[-1].signal_to_noise:.1f} dB, worst op {least.name} "
+            f"{least.signal_to_noise:.1f} dB>"
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the figures for JSON; a ratio without noise is null."""

@@ -19,7 +19,7 @@ from pmt._util.checks import (
     checked_word,
 )
 from pmt._util.progress import ProgressLine
-from pmt._util.text import did_you_mean
+from pmt._util.text import counted, did_you_mean
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import DataLike, checksum
 from pmt.errors import OptionError
@@ -76,7 +76,7 @@ class Candidate:
         return self.name.replace("+", ",")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Selection:
     """Outcome of a selection.
 
@@ -133,6 +133,11 @@ class Selection:
         if candidate is self.best:
             return "chosen" if self.significant else "chosen, not significant"
         return "worse" if candidate.margin.significant else "cannot be told apart"
+
+    def __repr__(self) -> str:
+        tried = counted(len(self.candidates), "candidate")
+        verdict = self.verdict(self.best)
+        return f"<Selection of {tried} by {self.criterion}: {self.best.name} {verdict}>"
 
     def to_json(self) -> dict[str, Any]:
         """Return the figures for JSON."""

@@ -34,6 +34,7 @@ from pmt import _core
 from pmt._util.arrays import Array, DoubleArray, FloatArray, Int8Array, Int32Array
 from pmt._util.checks import check_callable, checked_flag
 from pmt._util.processes import thread_count
+from pmt._util.text import counted
 from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.model.layers import copy_parameters
@@ -52,6 +53,7 @@ from pmt.train.prepare.clean_statistics import (
 
 # A second round brings nothing: clean statistics are a good start.
 _ROUNDS = 1
+_FEWEST = 2  # one image has no scatter
 _PROBED_IMAGES = 256  # at most
 # The strength as a multiple of the noise's share (a third for severe Gaussian noise) beyond the
 # margin, which clean images reach by chance. Chosen on held-out images.
@@ -60,7 +62,7 @@ _STRENGTH, _MARGIN = 2.5, 0.05
 _RADII = 16
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Alignment:
     """Work of an alignment: unperturbed ``forwards`` of the network, ``macs`` in all."""
 
@@ -68,6 +70,15 @@ class Alignment:
     layers: int
     forwards: int
     macs: int
+
+    def __repr__(self) -> str:
+        images = counted(self.images, "image")
+        if self.layers == 0:
+            return (
+                f"<Alignment: nothing aligned to {images}; give {_FEWEST} or more, all different>"
+            )
+        aligned = f"{counted(self.layers, 'layer')} to {images}"
+        return f"<Alignment of {aligned}: {self.forwards:,} forwards, {self.macs:,} MACs>"
 
 
 def align(
@@ -139,7 +150,7 @@ def align(
         raise ValueError(f"reference has no statistics of layer {missing[0]!r} of the model")
     inputs = prepared_images(model, images)
     inputs = inputs[first_of_copies(Dataset.unlabeled(inputs))]  # copies have no scatter
-    if len(inputs) < 2:
+    if len(inputs) < _FEWEST:
         return Alignment(len(images), 0, 0, 0)
     groups = _Groups(model, inputs, thread_count(threads))
     noise = _Noise(model, inputs, thread_count(threads)) if reliability else None

@@ -20,6 +20,7 @@ import numpy as np
 from pmt import _core
 from pmt._util.arrays import Int32Array, Uint8Array
 from pmt._util.checks import check_callable, checked_flag, kind_of, refuse_mask
+from pmt._util.text import counted
 from pmt.datasets import Dataset
 from pmt.errors import OptionError
 from pmt.model import Model
@@ -62,7 +63,7 @@ class Trial:
         return {"filters": filters, "disagreement": self.disagreement, "images": self.images}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class InputChoice:
     """The result of a choice.
 
@@ -86,6 +87,14 @@ class InputChoice:
     trials: tuple[Trial, ...]
     forwards: int
     macs: int
+
+    def __repr__(self) -> str:
+        return f"<InputChoice: {self}>"
+
+    def __str__(self) -> str:
+        tried = counted(len({trial.filters for trial in self.trials}), "candidate")
+        chosen = self.stage if self.changed else "no filter is clearly better than what was there"
+        return f"{chosen}, of {tried}"
 
 
 def choose_input_stage(
