@@ -1,6 +1,7 @@
 """A board that learns by itself: emulated, over its UART, byte for byte the learner of the host."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -58,8 +59,10 @@ def test_a_board_learns_within_the_f746_as_the_host_does(project, labeled):
     assert report.samples == 60
     if labeled:
         assert set(report.scores) == {"original", "aligned", "head", "head_alone", "trained"}
+        assert list(report.trials) == ["B1", "B2+head"]
+        assert report.to_json()["selected"] in report.trials
     else:
-        assert (report.candidate, report.scores) == ("aligned", {})
+        assert (report.candidate, report.scores, report.trials) == ("aligned", {}, {})
     used, size = map(int, report.memory["arena"].split(" of "))
     assert 0 <= size - used < (16 if labeled else size)  # the head takes most
     used, size = map(int, report.memory["stack"].split(" of "))
@@ -430,3 +433,25 @@ def test_a_report_without_held_out_samples_has_no_table():
         "test images: 50.0% -> 75.0% of 100\n"
         "verify: all 30 replies equal the host's, byte for byte"
     )
+
+
+def test_a_report_says_which_block_was_trained_and_why_the_least_loss_may_not_be_chosen():
+    scores = {"original": (1.0, 0.5), "aligned": (0.7, 0.75), "head": (0.6, 0.75)}
+    trials = {"B1": (0.9, 0.5), "B2+head": (0.8, 0.625)}
+    report = StreamReport(24, 100, 0.5, 0.75, "head", scores, 30, 1500, trials=trials)
+    assert str(report).splitlines()[4:8] == [
+        "block B2+head: after an epoch B1 0.900 50.0%, B2+head 0.800 62.5%",
+        "",
+        "chosen: head",
+        "learning: 1.5 s by the board's clock",
+    ]
+    page = ": docs/guides/learner.md#what-it-does"
+    two = "it must beat the original by 2 standard errors or more"
+    for least, candidate, rule in (
+        ("head", "aligned", f"{two}, and be no less accurate"),
+        ("head_alone", "aligned", f"{two}, and others by one, and be no less accurate"),
+        ("aligned", "original", "alignment is judged on all labeled samples"),
+    ):
+        report = replace(report, scores={**scores, least: (0.1, 0.5)}, candidate=candidate)
+        told = f"chosen: {candidate}\n{least} has the least loss, but {rule}{page}\n"
+        assert told in str(report)

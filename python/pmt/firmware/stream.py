@@ -11,7 +11,7 @@ import struct
 import subprocess
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -28,7 +28,7 @@ from pmt.errors import MissingFileError
 from pmt.firmware.board.memory import need_programs, run_make
 from pmt.firmware.export.folder import LEARNER_FILE
 from pmt.model import Model
-from pmt.train.learner import LearnedPredictions, Learner, read_clean
+from pmt.train.learner import LearnedPredictions, Learner, LearnerScore, read_clean
 from pmt.train.options import TrainingOptions
 from pmt.train.prepare.clean_statistics import with_statistics
 
@@ -123,6 +123,8 @@ class StreamReport:
         Those that differ: the board's and the host's.
     memory : dict of str to str
         The board's own figures of ``stack`` and ``arena``.
+    trials : dict of str to (float, float)
+        The same scores of each block that it has chosen among, after an epoch of it.
     """
 
     samples: int
@@ -136,6 +138,12 @@ class StreamReport:
     instructions: int | None = None
     different: list[tuple[str, str]] = field(default_factory=list)
     memory: dict[str, str] = field(default_factory=dict)
+    trials: dict[str, tuple[float, float]] = field(default_factory=dict)
+
+    @property
+    def selected(self) -> str | None:
+        """The block that was trained: the one of the least loss."""
+        return _least(self.trials)
 
     @property
     def equal(self) -> bool:
@@ -153,12 +161,32 @@ class StreamReport:
         ]
         scores = table(["state", "loss", "held out"], rows, left=["state"])
         return (
-            f"{scores if rows else 'no sample with a label is held out'}\n\n"
-            f"chosen: {self.candidate}\n"
+            f"{scores if rows else 'no sample with a label is held out'}\n"
+            f"{self._blocks()}\n"
+            f"chosen: {self.candidate}{self._rule()}\n"
             f"learning: {self._work()}\n"
             f"test images: {self.before:.1%} -> {self.after:.1%} of {self.test}\n"
             f"{ending}"
         )
+
+    def _blocks(self) -> str:
+        """Return the line of the blocks, if the board has chosen among some."""
+        found = [f"{name} {loss:.3f} {right:.1%}" for name, (loss, right) in self.trials.items()]
+        return f"block {self.selected}: after an epoch {', '.join(found)}\n" if found else ""
+
+    def _rule(self) -> str:
+        """Return why a state is chosen whose loss is not the least."""
+        least = _least(self.scores)
+        if least in (None, self.candidate):
+            return ""
+        if least in ("original", "aligned"):
+            rule = "alignment is judged on all labeled samples"
+        else:
+            rule = (
+                f"it must beat the original by {_core.STATE_ERRORS} standard errors or more"
+                f"{', and others by one' if least == 'head_alone' else ''}, and be no less accurate"
+            )
+        return f"\n{least} has the least loss, but {rule}: docs/guides/learner.md#what-it-does"
 
     def _verdict(self) -> str:
         if self.equal:
@@ -173,7 +201,11 @@ class StreamReport:
 
     def to_json(self) -> dict[str, Any]:
         """Return the same for programs."""
-        return {**asdict(self), "equal": self.equal}
+        return {**asdict(self), "equal": self.equal, "selected": self.selected}
+
+
+def _least(scores: dict[str, tuple[float, float]]) -> str | None:
+    return min(scores, key=lambda name: scores[name][0], default=None)
 
 
 def stream(
@@ -313,7 +345,7 @@ class _Session:
             milliseconds = self._learn(board, steps)
             candidate = self._host.candidate
             self._progress(f"chosen: {candidate}")
-            scores = {name: (s.loss, s.accuracy) for name, s in self._host.scores.items()}
+            scores = _figures(self._host.scores)
             self._put_in_force(board)
             after = self._predict(board, test)
             self._progress(f"after: {after:.1%}")
@@ -329,6 +361,7 @@ class _Session:
             milliseconds,
             different=self._different,
             memory=memory,
+            trials=_figures(self._host.trials),
         )
 
     def _learn(self, board: Board, steps: int) -> int:
@@ -406,6 +439,10 @@ class _Session:
     def _force_text(self) -> str:
         trial = ", on trial" if self._host.on_trial else ""
         return f"in force: {self._host.in_force}{trial}, parameters {self._host.checksum:08x}"
+
+
+def _figures(scores: Mapping[str, LearnerScore]) -> dict[str, tuple[float, float]]:
+    return {name: (score.loss, score.accuracy) for name, score in scores.items()}
 
 
 def _milliseconds(board: Board) -> int:
