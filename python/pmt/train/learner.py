@@ -572,7 +572,8 @@ def epochs_of(
     """Return the options of a training that the core reads, with the layers of each block."""
     if options is None:
         if select is not None:
-            raise OptionError("select", " says what epochs train: give ", "options", ", too")
+            remedy = ", too, for example pmt.TrainingOptions(epochs=1)"
+            raise OptionError("select", " says what epochs train: give ", "options", remedy)
         return None
     check_options(options)
     check_one_output(options.loss, model)
