@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import typing
 from functools import partial
 from typing import Any
 
@@ -23,8 +24,9 @@ from pmt.cli import main
 from pmt.cli.arguments import add_training_options, training_options
 from pmt.errors import OptionWarning
 from pmt.methods import registry
+from pmt.train.learner import LearnerPhase, LearnerRole
 from pmt.train.option_fields import Range, Values, Words, declared_options
-from pmt.train.options import OptionArguments
+from pmt.train.options import PRESETS, Loss, OptionArguments, Preset
 from pmt.train.run.config import RunConfig
 from pmt.train.run.folder import RunFolder
 from pmt.train.run.keep_best import CHOICE
@@ -327,6 +329,10 @@ pmt.preset("paper", queries=10)
 pmt.ZOTrainer(lerning_rate=0.1)
 pmt.ZOTrainer(epochs="four")
 pmt.preset("default", rule=3)
+pmt.preset("papr")
+pmt.ZOTrainer(loss="mse")
+pmt.TrainingOptions(preparation="aligned")
+pmt.datasets.bundled("tst")
 pmt.quantise
 """
 
@@ -334,9 +340,23 @@ pmt.quantise
 def test_keyword_arguments_are_the_options():
     fields = {field.name: field.type for field in dataclasses.fields(pmt.TrainingOptions)}
     found = {name: type_.__forward_arg__ for name, type_ in OptionArguments.__annotations__.items()}
-    assert found.pop("loss") == "str | LossFunction"
-    assert fields.pop("loss") == "str"
+    assert found.pop("loss") == "Loss | LossFunction"
+    assert fields.pop("loss") == "str"  # also the name of a callable
     assert found == fields
+
+
+def test_types_have_the_words_of_their_options():
+    hints = {**typing.get_type_hints(pmt.TrainingOptions), "loss": Loss}
+    words = {
+        name: one.values.words
+        for name, one in declared_options(pmt.TrainingOptions).items()
+        if isinstance(one.values, Words)
+    }
+    assert len(words) == 14
+    assert {name: typing.get_args(hints[name]) for name in words} == words
+    assert typing.get_args(Preset) == tuple(PRESETS)
+    assert typing.get_args(LearnerRole) == _core.LEARNER_ROLES
+    assert typing.get_args(LearnerPhase) == _core.LEARNER_PHASES
 
 
 def test_mypy_finds_wrong_names_and_types(tmp_path):
@@ -345,7 +365,7 @@ def test_mypy_finds_wrong_names_and_types(tmp_path):
     command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path), str(program)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     lines = [line.partition(": ")[0] for line in done.stdout.splitlines() if ": error: " in line]
-    assert lines == [f"program.py:{number}" for number in (7, 8, 9, 10)], done.stdout
+    assert lines == [f"program.py:{number}" for number in range(7, 15)], done.stdout
 
 
 WEIGHTS = "rule='weight' or 'by_dimension'"

@@ -6,7 +6,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, Literal, TypeGuard, get_args
 
 import numpy as np
 
@@ -14,7 +14,8 @@ from pmt._util.arrays import Array
 from pmt._util.text import did_you_mean, split_names
 from pmt.errors import OptionError
 
-SPLITS = ("train", "test")
+SplitName = Literal["train", "test"]
+SPLITS: tuple[SplitName, ...] = get_args(SplitName)
 _LARGEST_SIDE = 2**16 - 1  # of an image
 
 

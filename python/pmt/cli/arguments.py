@@ -14,7 +14,9 @@ from pmt._util.checks import checked_candidates, listed_names
 from pmt._util.text import did_you_mean, split_names
 from pmt.cli.typed_names import flag
 from pmt.corruptions import CONSTANTS
+from pmt.corruptions.catalog import Constants
 from pmt.datasets.arrays import checked_class_names
+from pmt.datasets.cifar import Labels
 from pmt.datasets.layouts import official_titles
 from pmt.errors import OptionError
 from pmt.model import Model
@@ -23,7 +25,7 @@ from pmt.protocol import DataSource, SplitChoice
 from pmt.protocol.data_source import data_path
 from pmt.protocol.splitting import HELD_OUT, IMAGES
 from pmt.train.option_fields import Option, declared_options, warn_without_effect
-from pmt.train.options import PRESETS, TrainingOptions, preset
+from pmt.train.options import PRESETS, Preset, TrainingOptions, preset
 from pmt.train.prepare.clean_statistics import DEFAULT_IMAGES
 from pmt.train.trainer import Trainer
 
@@ -334,7 +336,7 @@ def add_coarse_labels(parser: argparse._ActionsContainer) -> None:
     )
 
 
-def chosen_labels(arguments: argparse.Namespace) -> str:
+def chosen_labels(arguments: argparse.Namespace) -> Labels:
     """Return which labels of CIFAR-100 the command line asks for."""
     return "coarse" if arguments.coarse_labels else "fine"
 
@@ -349,9 +351,9 @@ def add_constants(parser: argparse._ActionsContainer) -> None:
     )
 
 
-def checked_constants(arguments: argparse.Namespace) -> str:
+def checked_constants(arguments: argparse.Namespace) -> Constants:
     """Return the constants that the command line names."""
-    chosen: str | None = arguments.constants
+    chosen: Constants | None = arguments.constants
     if chosen is not None and chosen not in CONSTANTS:
         raise ValueError(f"--constants {chosen!r} is unknown{did_you_mean(chosen, CONSTANTS)}")
     return chosen or "cifar10"
@@ -514,7 +516,8 @@ def given_options(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def training_options(arguments: argparse.Namespace) -> TrainingOptions:
     """Return the preset with the options that the command line sets."""
-    name, given = arguments.preset or "default", given_options(arguments)
+    name: Preset = arguments.preset or "default"
+    given = given_options(arguments)
     options = preset(name, **given)
     warn_without_effect(options, given, preset(name))
     return options

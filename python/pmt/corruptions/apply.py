@@ -11,8 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util.arrays import Int64Array, Uint8Array
-from pmt._util.checks import SPLITS, checked_array, checked_range, checked_word, refuse_mask
-from pmt.corruptions.catalog import CATALOG, CONSTANTS, Images, names
+from pmt._util.checks import (
+    SPLITS,
+    SplitName,
+    checked_array,
+    checked_range,
+    checked_word,
+    refuse_mask,
+)
+from pmt.corruptions.catalog import CATALOG, CONSTANTS, Constants, Images, names
 from pmt.corruptions.weather import find_overlays, map_size, read_overlays
 from pmt.datasets.corrupted_arrays import checked_severity
 from pmt.datasets.dataset import DataLike, Dataset
@@ -30,7 +37,7 @@ def corrupt(
     *,
     seed: int = 0,
     indices: npt.ArrayLike | None = None,
-    constants: str = "cifar10",
+    constants: Constants = "cifar10",
     overlays: str | os.PathLike[str] | None = None,
 ) -> Dataset: ...
 
@@ -43,7 +50,7 @@ def corrupt(
     *,
     seed: int = 0,
     indices: npt.ArrayLike | None = None,
-    constants: str = "cifar10",
+    constants: Constants = "cifar10",
     overlays: str | os.PathLike[str] | None = None,
 ) -> Images: ...
 
@@ -55,7 +62,7 @@ def corrupt(
     *,
     seed: int = 0,
     indices: npt.ArrayLike | None = None,
-    constants: str = "cifar10",
+    constants: Constants = "cifar10",
     overlays: str | os.PathLike[str] | None = None,
 ) -> Dataset | Images:
     """Corrupt images as CIFAR-10-C or ImageNet-C does.
@@ -132,7 +139,8 @@ def corrupt(
     corruption = CATALOG[checked_word("name", name, names())]
     level = checked_severity(severity)
     seed = checked_range("seed", seed, 0)
-    constant = corruption.constants[checked_word("constants", constants, CONSTANTS)][level - 1]
+    checked_word("constants", constants, CONSTANTS)
+    constant = corruption.constants[constants][level - 1]
     _check_images(images)
     positions = _checked_indices(indices, len(images))
     function = corruption.function
@@ -154,7 +162,7 @@ def unavailable(names: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def split_seed(seed: int, split: str) -> int:
+def split_seed(seed: int, split: SplitName) -> int:
     """Return the seed to corrupt a split with: `seed` for "train", `seed` + 1 for "test".
 
     Raises

@@ -9,10 +9,10 @@ import numpy as np
 
 from pmt._util import atomic_file
 from pmt._util.arrays import Int64Array
-from pmt._util.checks import check_callable, check_type, checked_path, checked_word
+from pmt._util.checks import SplitName, check_callable, check_type, checked_path, checked_word
 from pmt._util.places import check_folder_place
 from pmt.corruptions.apply import corrupt, split_seed
-from pmt.corruptions.catalog import CONSTANTS, SEVERITIES, Images
+from pmt.corruptions.catalog import CONSTANTS, SEVERITIES, Constants, Images
 from pmt.datasets.array_files import map_npy, write_npy
 from pmt.datasets.corrupted_arrays import LABELS, REMEDY, CorruptionManifest, read_manifest
 from pmt.datasets.dataset import Dataset, checksum
@@ -60,9 +60,9 @@ class ArrayWriter:
         dataset: Dataset,
         folder: str | os.PathLike[str],
         *,
-        split: str = "test",
+        split: SplitName = "test",
         seed: int = 0,
-        constants: str = "cifar10",
+        constants: Constants = "cifar10",
         indices: Int64Array | None = None,
     ) -> None:
         check_type("dataset", dataset, Dataset, "a pmt.datasets.Dataset")
@@ -70,6 +70,7 @@ class ArrayWriter:
         self.folder = checked_path("folder", folder)
         self.seed = split_seed(seed, split)
         self.indices = np.arange(len(dataset)) if indices is None else indices
+        self._constants: Constants = constants
         self.manifest = CorruptionManifest(
             data=dataset.name,
             split=split,
@@ -114,7 +115,7 @@ class ArrayWriter:
         problems: dict[str, Exception] = {}
         for name in names:
             try:
-                corrupt(self.dataset.images[:1], name, 1, constants=self.manifest.constants)
+                corrupt(self.dataset.images[:1], name, 1, constants=self._constants)
             except (ValueError, OSError, ImportError) as error:
                 problems.setdefault(str(error), error)
         if problems:
@@ -156,7 +157,7 @@ class ArrayWriter:
                     severity,
                     seed=self.seed,
                     indices=self.indices[part],
-                    constants=self.manifest.constants,
+                    constants=self._constants,
                 )
                 yield corrupted
                 done += len(corrupted)

@@ -9,14 +9,15 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 
 from pmt._util.arrays import Array, BoolArray, DoubleArray, Int32Array, Int64Array, Uint8Array
 
 SEVERITIES = (1, 2, 3, 4, 5)
-CONSTANTS = ("cifar10", "imagenet")
+Constants = Literal["cifar10", "imagenet"]
+CONSTANTS: tuple[Constants, ...] = get_args(Constants)
 # Order of the published script; others follow in the order in which they are declared.
 _PUBLISHED = (
     *("gaussian_noise", "shot_noise", "impulse_noise"),
@@ -45,7 +46,7 @@ class Corruption:
     """
 
     function: Callable[..., Any]
-    constants: Mapping[str, Severities]
+    constants: Mapping[Constants, Severities]
     is_random: bool
     needs_overlays: bool
 

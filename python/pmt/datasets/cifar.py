@@ -8,7 +8,7 @@ CIFAR-10 has one label byte; CIFAR-100 two, first the coarse one, then the fine 
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,8 @@ from pmt.datasets.dataset import Dataset
 from pmt.datasets.files import damaged, missing, read_bytes
 
 PIXELS = 3 * 32 * 32
+Labels = Literal["fine", "coarse"]
+LABELS: tuple[Labels, ...] = get_args(Labels)
 
 
 class LabelKind(NamedTuple):
@@ -228,7 +230,7 @@ def varieties(path: Path) -> set[str]:
 
 
 def read_cifar(
-    path: Path, split: str, class_names: Sequence[str] | None = None, labels: str = "fine"
+    path: Path, split: str, class_names: Sequence[str] | None = None, labels: Labels = "fine"
 ) -> Dataset:
     """Read CIFAR-10 or CIFAR-100, binary or python.
 

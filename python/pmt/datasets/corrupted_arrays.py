@@ -19,7 +19,7 @@ import numpy as np
 
 from pmt._util import atomic_file
 from pmt._util.arrays import Array, Int64Array, Uint8Array
-from pmt._util.checks import SPLITS, checked_path, checked_range, checked_word
+from pmt._util.checks import SPLITS, SplitName, checked_path, checked_range, checked_word
 from pmt._util.parsing import parse_json
 from pmt.datasets.array_files import channels_first, map_npy
 from pmt.datasets.arrays import (
@@ -35,7 +35,7 @@ from pmt.datasets.catalog import (
     CIFAR100_COARSE_CLASSES,
     CIFAR100_COARSE_OF_FINE,
 )
-from pmt.datasets.cifar import varieties
+from pmt.datasets.cifar import Labels, varieties
 from pmt.datasets.dataset import Dataset
 from pmt.datasets.files import damaged, missing, read_bytes
 
@@ -142,9 +142,9 @@ def load_corrupted(
     name: str,
     severity: int,
     *,
-    split: str = "test",
+    split: SplitName = "test",
     class_names: Sequence[str] | None = None,
-    labels: str = "fine",
+    labels: Labels = "fine",
 ) -> Dataset:
     """Read one corruption at one severity from stored arrays, as CIFAR-10-C is published.
 
@@ -191,7 +191,7 @@ def read_corrupted(
     severity: int,
     *,
     class_names: Sequence[str] | None = None,
-    labels: str = "fine",
+    labels: Labels = "fine",
 ) -> Dataset:
     """Read from the very folder that :func:`find_corrupted` found."""
     level = checked_severity(severity)

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import IO
 
 from pmt._util import atomic_file
-from pmt._util.checks import SPLITS, checked_path, checked_word
+from pmt._util.checks import SPLITS, SplitName, checked_path, checked_word
 from pmt._util.extras import import_extra
 from pmt._util.progress import ProgressLine
 from pmt._util.text import did_you_mean, nearest
@@ -82,7 +82,7 @@ def refuse_unfinished(folder: Path) -> None:
     raise damaged(folder, "the download is not complete", f"`{command}` continues it")
 
 
-def bundled(split: str = "train") -> Dataset:
+def bundled(split: SplitName = "train") -> Dataset:
     """Read the bundled sample of Fashion-MNIST, 28 x 28 gray images in ten classes.
 
     Parameters

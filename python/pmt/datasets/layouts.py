@@ -10,6 +10,7 @@ import numpy as np
 from pmt._util.arrays import Int64Array
 from pmt._util.checks import (
     SPLITS,
+    SplitName,
     check_type,
     checked_path,
     checked_range,
@@ -19,7 +20,7 @@ from pmt._util.checks import (
 from pmt.datasets.annotations import OFFICIAL
 from pmt.datasets.array_files import has_idx, read_idx, read_npz
 from pmt.datasets.arrays import checked_class_names
-from pmt.datasets.cifar import has_cifar, read_cifar
+from pmt.datasets.cifar import LABELS, Labels, has_cifar, read_cifar
 from pmt.datasets.corrupted_arrays import find_corrupted
 from pmt.datasets.dataset import Dataset
 from pmt.datasets.downloading import located, refuse_unfinished
@@ -37,7 +38,11 @@ def official_titles() -> str:
 
 
 def find_image_files(
-    folder: Path, split: str, class_names: Sequence[str] | None = None, *, grouped: bool = False
+    folder: Path,
+    split: SplitName,
+    class_names: Sequence[str] | None = None,
+    *,
+    grouped: bool = False,
 ) -> ImageFiles | None:
     """List the images of one split of a folder; None if it holds no known layout of images."""
     for official in OFFICIAL:
@@ -49,7 +54,6 @@ def find_image_files(
     return None
 
 
-LABELS = ("fine", "coarse")
 LAYOUTS = (
     "CIFAR-10 binary (data_batch_1.bin) or python (data_batch_1), CIFAR-100 binary (train.bin) or "
     "python (train), MNIST idx (train-images-idx3-ubyte[.gz]), train.npz and test.npz, one .npz "
@@ -59,14 +63,14 @@ LAYOUTS = (
 
 def load(
     path: str | os.PathLike[str],
-    split: str = "train",
+    split: SplitName = "train",
     *,
     class_names: Sequence[str] | None = None,
     size: int | tuple[int, int] | None = None,
     crop: float | None = None,
     limit: int = 0,
     threads: int = 0,
-    labels: str = "fine",
+    labels: Labels = "fine",
     groups: str | None = None,
 ) -> Dataset:
     """Read a data set from disk; the files themselves show which layout it is.
@@ -167,7 +171,10 @@ def in_color(data: Dataset, channels: int) -> Dataset:
 
 
 def image_files(
-    path: str | os.PathLike[str], *, split: str = "train", class_names: Sequence[str] | None = None
+    path: str | os.PathLike[str],
+    *,
+    split: SplitName = "train",
+    class_names: Sequence[str] | None = None,
 ) -> ImageFiles:
     """List the image files of a split without decoding them; arguments and errors as `load`.
 
@@ -199,9 +206,9 @@ def chosen_indices(count: int, limit: int) -> Int64Array:
 
 def find(
     path: str | os.PathLike[str],
-    split: str,
+    split: SplitName,
     class_names: Sequence[str] | None = None,
-    labels: str = "fine",
+    labels: Labels = "fine",
     groups: str | None = None,
 ) -> Dataset | ImageFiles:
     """Read the arrays of a split, or list its image files; arguments and errors as :func:`load`."""
@@ -221,7 +228,11 @@ def find(
 
 
 def _found(
-    path: Path, split: str, class_names: Sequence[str] | None, labels: str, groups: str | None
+    path: Path,
+    split: SplitName,
+    class_names: Sequence[str] | None,
+    labels: Labels,
+    groups: str | None,
 ) -> Dataset | ImageFiles:
     checked_word("labels", labels, LABELS)
     if path.is_dir() and has_cifar(path):
@@ -251,7 +262,7 @@ def _found(
 
 
 def _read_npz_split(
-    folder: Path, split: str, class_names: Sequence[str] | None, groups: str | None
+    folder: Path, split: SplitName, class_names: Sequence[str] | None, groups: str | None
 ) -> Dataset:
     path = folder / f"{split}.npz"
     if not path.is_file():

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pmt._util.arrays import DoubleArray
-from pmt._util.checks import SPLITS, check_type, checked_range, checked_word
+from pmt._util.checks import SPLITS, SplitName, check_type, checked_range, checked_word
 from pmt.datasets.dataset import Dataset
 
 STEPS, RATE = 128, 50.0  # of a window: samples, and samples per second
@@ -38,7 +38,7 @@ _MOST_WINDOWS = 10**6
 
 
 def simulated_motion(
-    split: str = "train", *, windows: int = 600, drift: float = 0.0, seed: int = 0
+    split: SplitName = "train", *, windows: int = 600, drift: float = 0.0, seed: int = 0
 ) -> Dataset:
     """Simulate an accelerometer and a gyroscope worn by somebody who moves.
 

@@ -9,10 +9,12 @@ from pmt import _core
 from pmt._util.arrays import Int8Array, Int64Array
 from pmt._util.text import html_table
 from pmt.baselines.backprop.options import PRESETS
+from pmt.baselines.backprop.options import Preset as BackpropPreset
 from pmt.model import Model
 from pmt.train.costs.work import Cost
 from pmt.train.option_fields import Options
-from pmt.train.prepare.preparation import ALIGN_IMAGES, PREPARATION
+from pmt.train.options import Preset
+from pmt.train.prepare.preparation import ALIGN_IMAGES, PREPARATION, PreparationName
 from pmt.train.schedule import Schedule
 from pmt.train.stepper import Stepper, batch_figures
 from pmt.train.trainer import Trainer
@@ -68,7 +70,7 @@ class Method:
     source: str
     kind: Kind = _ZEROTH_ORDER
     options: Mapping[str, Any] = field(default_factory=dict)
-    preset: str = "default"
+    preset: Preset = "default"
 
     def __repr__(self) -> str:
         settings = "; ".join(f"{name} {text}" for name, text in self._rows()[1:])
@@ -199,7 +201,7 @@ _BACKPROP = Kind("backprop", "pmt.baselines.backprop.trainer:BackpropTrainer")
 _SPARSE = "pmt.baselines.sparse_update.trainer"
 _MCUTRAIN = "Lin et al. 2022, On-device training under 256KB memory (arXiv:2206.15472)"
 
-_SUMMARIES = {
+_SUMMARIES: dict[BackpropPreset, tuple[str, str]] = {
     "bp_fp32": ("all layers of the float network", "stochastic gradient descent"),
     "bp_int8": (
         "all layers in int8, with really rounded weights",
@@ -252,7 +254,7 @@ class NoAdaptationOptions(Options):
     learning_rate: float = 0.0
     final_learning_rate: float = 0.0
     seed: int = 1
-    preparation: str = PREPARATION("none")
+    preparation: PreparationName = PREPARATION("none")
     align_images: int = ALIGN_IMAGES(1000)
 
 

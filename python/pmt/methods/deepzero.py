@@ -16,7 +16,7 @@ from pmt.train.engine import Engine
 from pmt.train.extended_stepper import CoreUpdate
 from pmt.train.option_fields import CORE, Options, Range, document_options, option
 from pmt.train.options import TrainingOptions
-from pmt.train.prepare.preparation import ALIGN_IMAGES, PREPARATION
+from pmt.train.prepare.preparation import ALIGN_IMAGES, PREPARATION, PreparationName
 from pmt.train.run.keep_best import HELD_OUT_SHARE, KEEP_BEST
 from pmt.train.schedule import (
     BATCH,
@@ -67,7 +67,7 @@ class DeepZeroOptions(Options):
         Range(0.0, 1.0, high_open=True),
     )
     mask_epochs: int = option(5, "N", "epochs between draws of these weights", Range(1, 10**6))
-    preparation: str = PREPARATION("none")
+    preparation: PreparationName = PREPARATION("none")
     align_images: int = ALIGN_IMAGES(1000)
     keep_best: bool = KEEP_BEST(False)
     held_out_share: float = HELD_OUT_SHARE(0.2)

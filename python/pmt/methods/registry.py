@@ -16,6 +16,7 @@ from pmt._util.checks import check_type, checked_names, checked_word, kind_of
 from pmt.methods.catalog import BACKPROP, UNTRAINED, ZEROTH_ORDER, Kind, Method
 from pmt.train.extensions import Estimator, Optimizer
 from pmt.train.option_fields import warn_without_effect
+from pmt.train.options import Preset
 from pmt.train.options import preset as preset_options
 from pmt.train.run.config import register_options
 from pmt.train.run.folder import RunFolder
@@ -41,7 +42,7 @@ def register(
     estimator: Estimator | None = None,
     optimizer: Optimizer | None = None,
     trainer: type[Trainer] | None = None,
-    preset: str = "default",
+    preset: Preset = "default",
     **options: Any,
 ) -> Method:
     """Register a method: :func:`trainer`, ``pmt train --method``, sweeps and reports then have it.
@@ -109,7 +110,7 @@ def _kind_of(
     trainer: type[Trainer] | None,
     estimator: Estimator | None,
     optimizer: Optimizer | None,
-    preset: str,
+    preset: Preset,
 ) -> Kind:
     """Return the kind of a user's method: one of its own unless it has only options."""
     if trainer is not None:
@@ -132,7 +133,7 @@ def _kind_of(
 
 
 def _extended_trainer(
-    method: str, estimator: Estimator | None, optimizer: Optimizer | None, preset: str
+    method: str, estimator: Estimator | None, optimizer: Optimizer | None, preset: Preset
 ) -> type[Trainer]:
     """Return a class of zeroth-order trainers that brings its estimator and optimizer."""
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from pmt import _core
 from pmt._util.arrays import DoubleArray, Int32Array
-from pmt._util.checks import check_type, checked_names, checked_range
+from pmt._util.checks import SplitName, check_type, checked_names, checked_range
 from pmt._util.extras import data_frame
 from pmt._util.optional_types import DataFrame
 from pmt._util.text import counted, html_table, table
@@ -351,7 +351,7 @@ def evaluate_model(
     model: Model,
     source: DataSource,
     *,
-    split: str = "test",
+    split: SplitName = "test",
     limit: int = 0,
     against: Model | None = None,
     names: tuple[str, str] = ("model", "other"),

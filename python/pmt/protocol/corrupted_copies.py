@@ -5,11 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
-from pmt._util.checks import check_type, checked_names
+from pmt._util.checks import SplitName, check_type, checked_names
 from pmt.corruptions import ArrayWriter
 from pmt.corruptions import names as known_names
 from pmt.corruptions.apply import unavailable
+from pmt.corruptions.catalog import Constants
 from pmt.datasets import Dataset
+from pmt.datasets.cifar import Labels
 from pmt.datasets.layouts import chosen_indices
 from pmt.protocol.data_source import load_clean
 
@@ -105,12 +107,12 @@ def open_copies(
     out: str | Path,
     *,
     names: tuple[str, ...] | Literal["all"] = "all",
-    split: str = "test",
+    split: SplitName = "test",
     seed: int = 0,
     limit: int = 0,
     size: int | None = None,
-    labels: str = "fine",
-    constants: str = "cifar10",
+    labels: Labels = "fine",
+    constants: Constants = "cifar10",
 ) -> CorruptedCopies:
     """Read the images to corrupt, and find problems before the work begins.
 

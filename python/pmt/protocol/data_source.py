@@ -16,6 +16,7 @@ from pmt import corruptions, datasets
 from pmt._util.arrays import BoolArray, Int64Array
 from pmt._util.checks import (
     SPLITS,
+    SplitName,
     check_type,
     checked_path,
     checked_range,
@@ -24,9 +25,10 @@ from pmt._util.checks import (
     kind_of,
 )
 from pmt._util.text import counted, split_names
+from pmt.corruptions.catalog import Constants
 from pmt.datasets import Dataset
 from pmt.datasets.array_files import has_idx
-from pmt.datasets.cifar import has_cifar
+from pmt.datasets.cifar import Labels, has_cifar
 from pmt.datasets.corrupted_arrays import find_corrupted, read_corrupted
 from pmt.datasets.dataset import checksum
 from pmt.datasets.downloading import named
@@ -82,7 +84,7 @@ class ImagePool:
     corruption: str = ""
     severity: int = 0
     seed: int = 0
-    constants: str = "cifar10"
+    constants: Constants = "cifar10"
     overlays: str | os.PathLike[str] | None = None
     size: tuple[int, int] | None = None
     seen: BoolArray | None = None
@@ -168,8 +170,8 @@ class DataSource:
     corruption: str = ""
     severity: int = 0
     corruption_seed: int = 0
-    labels: str = "fine"
-    constants: str = "cifar10"
+    labels: Labels = "fine"
+    constants: Constants = "cifar10"
     class_names: str = ""  # separated by commas, as on a command line
     groups: str = ""  # as those of pmt.datasets.load
 
@@ -188,11 +190,11 @@ class DataSource:
     def _names(self) -> tuple[str, ...] | None:
         return split_names(self.class_names) if self.class_names else None
 
-    def _groups(self, split: str) -> str | None:
+    def _groups(self, split: SplitName) -> str | None:
         """Return the groups of a split: no test images are held out, but their folders are read."""
         return self.groups if self.groups and (split == "train" or self.groups == FOLDER) else None
 
-    def description(self, split: str) -> str:
+    def description(self, split: SplitName) -> str:
         """The data set and its corruption in a few words."""
         if not self.corruption:
             return self.data
@@ -201,13 +203,13 @@ class DataSource:
             return f"{self.data}, {self.corruption} severity {self.severity}"
         return f"{stored}, {self.corruption} severity {self.severity}, stored arrays"
 
-    def stored(self, split: str) -> Path | None:
+    def stored(self, split: SplitName) -> Path | None:
         """Folder of the arrays that hold this split corrupted; None where it is to be made."""
         if not self.corruption or self.data == BUNDLED:
             return None
         return find_corrupted(Path(self.data), split)
 
-    def own_size(self, split: str) -> tuple[int, int] | None:
+    def own_size(self, split: SplitName) -> tuple[int, int] | None:
         """Return height and width of a split's images as they are on disk.
 
         None where they differ, or are not pixels. Errors are those of :func:`pmt.datasets.load`.
@@ -223,7 +225,7 @@ class DataSource:
             return common_size(found.paths)
         return found.images.shape[1:3] if found.has_pixels else None
 
-    def load(self, split: str, model: Model, *, limit: int = 0) -> Dataset:
+    def load(self, split: SplitName, model: Model, *, limit: int = 0) -> Dataset:
         """Read a split, corrupt it, and resize it to the model's input.
 
         Images are corrupted at their own size, as CIFAR-10-C is, where they all have one.
@@ -266,7 +268,7 @@ class DataSource:
         valid = None if only_one else self._prepared(test, "test", model, valid_limit)
         return self._prepared(train, "train", model, limit), valid
 
-    def pool(self, split: str, model: Model) -> ImagePool:
+    def pool(self, split: SplitName, model: Model) -> ImagePool:
         """Return a split's images for :func:`pmt.protocol.split`, which takes some of them.
 
         They are those of :meth:`load`, and clean ones in addition where the data has both.
@@ -295,7 +297,7 @@ class DataSource:
         return self._pool(split, model, clean, stored)
 
     def _pool(
-        self, split: str, model: Model, clean: Dataset | None, stored: Dataset | None
+        self, split: SplitName, model: Model, clean: Dataset | None, stored: Dataset | None
     ) -> ImagePool:
         clean, stored = (
             None if data is None else self._in_channels(data, model) for data in (clean, stored)
@@ -311,7 +313,7 @@ class DataSource:
             seen=self._seen(clean if clean is not None else stored, split, model),
         )
 
-    def _seen(self, data: Dataset | None, split: str, model: Model) -> BoolArray | None:
+    def _seen(self, data: Dataset | None, split: SplitName, model: Model) -> BoolArray | None:
         return None if split != "train" or data is None else seen_images(model.metadata, data)
 
     def _in_channels(self, data: Dataset, model: Model) -> Dataset:
@@ -343,13 +345,13 @@ class DataSource:
         except (TypeError, ValueError) as error:
             raise type(error)(f"{self.data}: {error}") from None
 
-    def _prepared(self, data: Dataset, split: str, model: Model, limit: int) -> Dataset:
+    def _prepared(self, data: Dataset, split: SplitName, model: Model, limit: int) -> Dataset:
         both = (data, None) if self.stored(split) is None else (None, data)
         pool = self._pool(split, model, *both)
         indices = pool.unseen(max(limit, 1))
         return pool.take(indices[chosen_indices(len(indices), limit)])
 
-    def _read(self, split: str, model: Model, limit: int = 0) -> Dataset:
+    def _read(self, split: SplitName, model: Model, limit: int = 0) -> Dataset:
         if not self.corruption and self.data != BUNDLED and not self._has_arrays():
             return read_found(self._found(split), Fit(model.image_shape[:2]), limit)
         stored = self.stored(split)
@@ -361,10 +363,10 @@ class DataSource:
             )
         return self._read_clean(split, model)
 
-    def _found(self, split: str) -> Dataset | ImageFiles:
+    def _found(self, split: SplitName) -> Dataset | ImageFiles:
         return find(self.data, split, self._names, self.labels, self._groups(split))
 
-    def _bundled(self, split: str) -> Dataset:
+    def _bundled(self, split: SplitName) -> Dataset:
         data, names = datasets.bundled(split), self._names
         if self.labels != "fine":
             raise ValueError(
@@ -382,7 +384,7 @@ class DataSource:
         folder = Path(self.data)
         return has_cifar(folder) or has_idx(folder)
 
-    def _read_clean(self, split: str, model: Model) -> Dataset:
+    def _read_clean(self, split: SplitName, model: Model) -> Dataset:
         if self.data == BUNDLED:
             return self._bundled(split)
         found = self._found(split)
@@ -416,10 +418,10 @@ def data_path(path: str) -> str:
 def load_clean(
     data: str,
     *,
-    split: str = "test",
+    split: SplitName = "test",
     size: int | tuple[int, int] | None = None,
     limit: int = 0,
-    labels: str = "fine",
+    labels: Labels = "fine",
 ) -> Dataset:
     """Read a split of a data set.
 

@@ -13,7 +13,14 @@ from typing import Any
 import numpy as np
 
 from pmt._util.arrays import FloatArray
-from pmt._util.checks import check_type, checked_flag, checked_names, checked_path, kind_of
+from pmt._util.checks import (
+    SplitName,
+    check_type,
+    checked_flag,
+    checked_names,
+    checked_path,
+    kind_of,
+)
 from pmt._util.text import counted
 from pmt.datasets import Dataset
 from pmt.datasets.adapters import SampleReader
@@ -358,7 +365,7 @@ def calibration_inputs(
     return calibration.subset(chosen_indices(len(calibration), limit))
 
 
-def _images(option: str, path: str, graph: FloatGraph, *, split: str, limit: int) -> Dataset:
+def _images(option: str, path: str, graph: FloatGraph, *, split: SplitName, limit: int) -> Dataset:
     height, width, channels = graph.tensors[graph.input].shape
     data = load_clean(path, split=split, size=(height, width), limit=limit)
     if not data.has_pixels:

@@ -11,6 +11,7 @@ import numpy as np
 
 from pmt._util.arrays import Uint8Array
 from pmt._util.checks import (
+    SplitName,
     check_callable,
     check_type,
     checked_names,
@@ -22,7 +23,8 @@ from pmt._util.text import counted
 from pmt.corruptions import SEVERITIES, split_seed
 from pmt.corruptions import names as known_names
 from pmt.corruptions.apply import unavailable
-from pmt.datasets.cifar import has_cifar
+from pmt.corruptions.catalog import Constants
+from pmt.datasets.cifar import Labels, has_cifar
 from pmt.datasets.corrupted_arrays import find_corrupted, read_corrupted, stored_names
 from pmt.datasets.dataset import Dataset
 from pmt.errors import OptionError
@@ -252,13 +254,13 @@ def make_sheet(
     *,
     corruptions: tuple[str, ...] | Literal["all"] | None = None,
     severities: tuple[int, ...] = SEVERITIES,
-    split: str = "test",
+    split: SplitName = "test",
     images: int | None = None,
     index: tuple[int | str, ...] | None = None,
     seed: int = 0,
     size: int | None = None,
-    labels: str = "fine",
-    constants: str = "cifar10",
+    labels: Labels = "fine",
+    constants: Constants = "cifar10",
     model: Model | None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> Sheet:
@@ -416,10 +418,10 @@ class _Source:
     clean: Dataset | None
     stored: Path | None
     wanted: tuple[str, ...] | Literal["all"]
-    split: str
+    split: SplitName
     seed: int
-    labels: str
-    constants: str
+    labels: Labels
+    constants: Constants
 
     @property
     def title(self) -> str:

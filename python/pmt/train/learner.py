@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any, NamedTuple, NoReturn, TypeAlias
+from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -54,6 +54,10 @@ from pmt.train.state_file import StateFile
 EpochArguments: TypeAlias = tuple[
     _core.Options, tuple[tuple[int, ...], ...], int, int, float, float
 ]
+
+# A test compares them with the core's words.
+LearnerRole = Literal["train", "hold_out", "automatic"]
+LearnerPhase = Literal["input", "align", "head", "head_alone", "epochs", "all", "evaluate"]
 
 _LOSS_ONE = float(_core.LOSS_ONE)
 _HELD_OUT = 4  # one sample in four, at most
@@ -255,7 +259,7 @@ class Learner:
         images: npt.NDArray[np.uint8],
         labels: npt.ArrayLike | None = None,
         *,
-        role: str = "automatic",
+        role: LearnerRole = "automatic",
     ) -> None:
         """Take samples in.
 
@@ -305,7 +309,7 @@ class Learner:
         self._need_force("predict()")
         return LearnedPredictions(*self._core.predict(self._inputs(images)))
 
-    def begin(self, phase: str = "all") -> None:
+    def begin(self, phase: LearnerPhase = "all") -> None:
         """Start a phase on the samples that are there.
 
         Parameters
@@ -372,7 +376,7 @@ class Learner:
         steps = checked_range("steps", steps, 0, 2**31 - 1)
         return self._core.run(steps, checked_range("milliseconds", milliseconds, 0, 2**31 - 1))
 
-    def learn(self, phase: str = "all") -> str:
+    def learn(self, phase: LearnerPhase = "all") -> str:
         """Run a phase to its end; return the candidate."""
         self.begin(phase)
         self.run()

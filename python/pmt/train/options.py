@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from pmt import _core
 from pmt._util.checks import checked_word, kind_of
@@ -20,10 +20,25 @@ from pmt.train.option_fields import (
     option,
     refuse_unknown,
 )
-from pmt.train.prepare.preparation import ALIGN_IMAGES, PREPARATION
-from pmt.train.run.head import CROSS_FIT
+from pmt.train.prepare.preparation import ALIGN_IMAGES, PREPARATION, PreparationName
+from pmt.train.run.head import CROSS_FIT, CrossFitting
 from pmt.train.run.keep_best import HELD_OUT_SHARE, KEEP_BEST
 from pmt.train.schedule import BATCH, EPOCHS, FINAL_LEARNING_RATE, LAYERS, LEARNING_RATES, MACS
+
+# A test compares them with the core's words.
+Generator = Literal["philox", "xorshift32"]
+Pairs = Literal["one_sided", "antithetic"]
+Scope = Literal["layer_wise", "model_wise"]
+Baseline = Literal["clean", "leave_one_out"]
+Rule = Literal["by_dimension", "weight", "node", "pooled"]
+NodeDimension = Literal["output", "input"]
+Nodes = Literal["all", "free"]
+Sharing = Literal["per_sample", "batch"]
+NormScaling = Literal["none", "queries_and_samples", "queries", "directions"]
+Rounding = Literal["nearest", "stochastic"]
+Step = Literal["gradient", "normalized"]
+Loss = Literal["cross_entropy", "squared_error", "binary_cross_entropy", "entropy"]
+Preset = Literal["default", "paper", "released"]
 
 
 class OptionArguments(TypedDict, total=False):
@@ -40,29 +55,29 @@ class OptionArguments(TypedDict, total=False):
     mu_weight: int
     mu_node: int
     mu_bias: int
-    generator: str
-    pairs: str
-    scope: str
-    baseline: str
-    rule: str
+    generator: Generator
+    pairs: Pairs
+    scope: Scope
+    baseline: Baseline
+    rule: Rule
     bias_rate: float
     head_rate: float
-    node_dimension: str
+    node_dimension: NodeDimension
     node_ratio: float
-    nodes: str
-    sharing: str
+    nodes: Nodes
+    sharing: Sharing
     separate_biases: bool
-    gradient_norm_scaling: str
+    gradient_norm_scaling: NormScaling
     quantization_aware_scaling: bool
-    rounding: str
-    step: str
+    rounding: Rounding
+    step: Step
     train_weights: bool
     train_bias: bool
-    loss: str | LossFunction
+    loss: Loss | LossFunction
     diversity: float
-    preparation: str
+    preparation: PreparationName
     align_images: int
-    cross_fit: str
+    cross_fit: CrossFitting
     keep_best: bool
     held_out_share: float
 
@@ -98,24 +113,24 @@ class TrainingOptions(Options):
     mu_bias: int = option(
         0, "M", "size of a bias perturbation, in bias steps; 0: {mu_weight} output steps", CORE
     )
-    generator: str = option("philox", "NAME", "random numbers of the perturbations", CORE)
-    pairs: str = option(
+    generator: Generator = option("philox", "NAME", "random numbers of the perturbations", CORE)
+    pairs: Pairs = option(
         "one_sided",
         "NAME",
         "query each direction forwards, or forwards and backwards, with {queries} even",
         CORE,
     )
-    scope: str = option(
+    scope: Scope = option(
         "layer_wise", "NAME", "perturb one layer at a time, or all of them in every query", CORE
     )
-    baseline: str = option(
+    baseline: Baseline = option(
         "leave_one_out",
         "NAME",
         "loss that a query's loss is compared with: the unperturbed one, or the mean of the other "
         "queries",
         CORE,
     )
-    rule: str = option(
+    rule: Rule = option(
         "pooled",
         "NAME",
         "estimator of each layer; pooled is node perturbation by one sign a channel",
@@ -135,20 +150,20 @@ class TrainingOptions(Options):
         "learning rate of a layer whose gradient is exact, as a multiple of {learning_rate}",
         CORE,
     )
-    node_dimension: str = option(
+    node_dimension: NodeDimension = option(
         "output", "NAME", "activation that counts as a layer's nodes in the rule by_dimension", CORE
     )
     node_ratio: float = option(
         10.0, "X", "with {rule} by_dimension, node perturbation where nodes < X * weights", CORE
     )
-    nodes: str = option(
+    nodes: Nodes = option(
         "free",
         "NAME",
         "nodes that node perturbation moves: all, or those that no clamp holds, as pooled always "
         "does",
         CORE,
     )
-    sharing: str = option(
+    sharing: Sharing = option(
         "per_sample",
         "NAME",
         "weight perturbations drawn for each image, or once for the batch",
@@ -159,7 +174,7 @@ class TrainingOptions(Options):
         help="perturb weights and biases in queries of their own, half of them each (weights get "
         "the odd one)",
     )
-    gradient_norm_scaling: str = option(
+    gradient_norm_scaling: NormScaling = option(
         "none",
         "NAME",
         "factor k / (k + d - 1) of a gradient; k = images * queries (paper Eq. 11), queries, or "
@@ -169,8 +184,8 @@ class TrainingOptions(Options):
     quantization_aware_scaling: bool = option(
         True, help="divide a gradient by its weight scale squared"
     )
-    rounding: str = option("stochastic", "NAME", "rounding of an update to weight steps", CORE)
-    step: str = option("normalized", "NAME", "how the length of a step is chosen", CORE)
+    rounding: Rounding = option("stochastic", "NAME", "rounding of an update to weight steps", CORE)
+    step: Step = option("normalized", "NAME", "how the length of a step is chosen", CORE)
     train_weights: bool = option(
         True,
         help="train weights; otherwise only biases, in less memory (except for a head that the "
@@ -190,9 +205,9 @@ class TrainingOptions(Options):
         "prediction on the previous batch",
         CORE,
     )
-    preparation: str = PREPARATION("input+align+head")
+    preparation: PreparationName = PREPARATION("input+align+head")
     align_images: int = ALIGN_IMAGES(1000)
-    cross_fit: str = CROSS_FIT("auto")
+    cross_fit: CrossFitting = CROSS_FIT("auto")
     keep_best: bool = KEEP_BEST(True)
     held_out_share: float = HELD_OUT_SHARE(0.2)
 
@@ -233,7 +248,7 @@ def _from(low: int, values: Values, why: str) -> Values:
     return dataclasses.replace(values, low=low, why=why) if isinstance(values, Range) else values
 
 
-PRESETS: dict[str, dict[str, Any]] = {
+PRESETS: dict[Preset, dict[str, Any]] = {
     "default": {},
     # As printed: sections 3.1 and 3.2, Eq. 8 and 11, section 4.1 for batch, rate and sharing.
     "paper": {
@@ -282,7 +297,7 @@ def check_options(options: object, remedy: str = "pmt.preset('default') makes so
         raise TypeError(f"options is {kind_of(options)}: must be pmt.TrainingOptions; {remedy}")
 
 
-def preset(name: str, **changes: Unpack[OptionArguments]) -> TrainingOptions:
+def preset(name: Preset, **changes: Unpack[OptionArguments]) -> TrainingOptions:
     """Return a preset, with some options changed.
 
     Parameters

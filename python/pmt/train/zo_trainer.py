@@ -20,7 +20,7 @@ from pmt.train.extension_names import kept_names
 from pmt.train.extensions import Estimator, Optimizer, check_extensions
 from pmt.train.losses import LossFunction, check_labels, check_output, function_name, is_function
 from pmt.train.option_fields import warn_without_effect
-from pmt.train.options import PRESETS, OptionArguments, TrainingOptions, check_options
+from pmt.train.options import PRESETS, OptionArguments, Preset, TrainingOptions, check_options
 from pmt.train.options import preset as _preset
 from pmt.train.prepare.preparation import without_head
 from pmt.train.stepper import CoreStepper, Stepper
@@ -86,7 +86,7 @@ class ZOTrainer(Trainer):
         self,
         options: TrainingOptions | None = None,
         *,
-        preset: str = "default",
+        preset: Preset = "default",
         threads: int = 0,
         estimator: Estimator | None = None,
         optimizer: Optimizer | None = None,
@@ -99,11 +99,12 @@ class ZOTrainer(Trainer):
                 "preset as preset='paper'",
             )
         base = options if options is not None else _preset(preset)
+        given: dict[str, Any] = {**changes}
         loss = changes.get("loss")
         self.loss_function: LossFunction | None = loss if callable(loss) else None
         if callable(loss):
-            changes["loss"] = function_name(loss)
-        super().__init__(base, threads=threads, **changes)
+            given["loss"] = function_name(loss)
+        super().__init__(base, threads=threads, **given)
         if is_function(self.options.loss) and self.loss_function is None:
             name = self.options.loss.partition(":")[2]
             raise ValueError(
@@ -113,7 +114,7 @@ class ZOTrainer(Trainer):
         self.estimator = estimator
         self.optimizer = optimizer
         check_extensions(self.options, self.estimator, self.optimizer)
-        warn_without_effect(self.options, changes, base, self.extensions)
+        warn_without_effect(self.options, given, base, self.extensions)
         self._costs: dict[tuple[object, ...], Cost] = {}  # of extended steps
 
     def extension_objects(self) -> dict[str, object]:

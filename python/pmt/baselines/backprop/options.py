@@ -5,8 +5,8 @@ from typing import Any, Literal, get_args
 
 from pmt._util.checks import checked_word
 from pmt.train.option_fields import Options, Range, Words, document_options, option
-from pmt.train.prepare.preparation import ALIGN_IMAGES, PREPARATION
-from pmt.train.run.head import CROSS_FIT
+from pmt.train.prepare.preparation import ALIGN_IMAGES, PREPARATION, PreparationName
+from pmt.train.run.head import CROSS_FIT, CrossFitting
 from pmt.train.run.keep_best import HELD_OUT_SHARE, KEEP_BEST
 from pmt.train.schedule import (
     BATCH,
@@ -20,6 +20,7 @@ from pmt.train.schedule import (
 
 Arithmetic = Literal["int8", "float32"]
 Rounding = Literal["stochastic", "nearest", "truncation", "shadow"]
+Preset = Literal["bp_fp32", "bp_int8", "bp_int8_shadow", "bp_bias_only", "bp_last_layer"]
 
 
 @document_options
@@ -76,9 +77,9 @@ class BackpropOptions(Options):
     )
     train_weights: bool = option(True, help="train weights")
     train_bias: bool = option(True, help="train biases")
-    preparation: str = PREPARATION("none")
+    preparation: PreparationName = PREPARATION("none")
     align_images: int = ALIGN_IMAGES(1000)
-    cross_fit: str = CROSS_FIT("auto")
+    cross_fit: CrossFitting = CROSS_FIT("auto")
     keep_best: bool = KEEP_BEST(False)
     held_out_share: float = HELD_OUT_SHARE(0.2)
 
@@ -109,7 +110,7 @@ class BackpropOptions(Options):
 # All layers of MCUNet diverge at 0.003, in float32 as in int8 (docs/reference/backprop.md).
 _FULL: dict[str, Any] = {"learning_rate": 0.0003}
 
-PRESETS: dict[str, dict[str, Any]] = {
+PRESETS: dict[Preset, dict[str, Any]] = {
     "bp_fp32": {**_FULL, "arithmetic": "float32"},
     "bp_int8": {**_FULL},
     "bp_int8_shadow": {**_FULL, "rounding": "shadow"},
@@ -118,7 +119,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-def preset(name: str, **changes: Any) -> BackpropOptions:
+def preset(name: Preset, **changes: Any) -> BackpropOptions:
     """Return the options of a baseline, with some changed.
 
     Parameters

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from pmt.baselines.backprop.cost import backward_work
-from pmt.baselines.backprop.options import PRESETS, BackpropOptions
+from pmt.baselines.backprop.options import PRESETS, BackpropOptions, Preset
 from pmt.baselines.backprop.options import preset as _preset
 from pmt.baselines.backprop.scheme import UpdateScheme
 from pmt.model import Model
@@ -52,7 +52,7 @@ class BackpropTrainer(Trainer):
         self,
         options: BackpropOptions | None = None,
         *,
-        preset: str = "bp_int8",
+        preset: Preset = "bp_int8",
         threads: int = 0,
         **changes: Any,
     ) -> None:

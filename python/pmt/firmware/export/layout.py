@@ -5,6 +5,7 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Literal, get_args
 
 from pmt import _core
 from pmt._util.checks import checked_word
@@ -12,7 +13,8 @@ from pmt._util.native_files import core_folder, firmware_folder
 from pmt.firmware.export.target import Target, check_word
 from pmt.model.card import IMAGE_CRC
 
-FORMATS = ("make", "platformio", "zephyr", "arduino")
+Format = Literal["make", "platformio", "zephyr", "arduino"]
+FORMATS: tuple[Format, ...] = get_args(Format)
 _OF_A_LIBRARY = ("zephyr", "arduino")  # the system brings the board
 
 # `memory.cpp` stands in for the C library and `semihosting` for a card: a library needs neither.

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from pmt._util.text import counted, table
 from pmt.errors import OptionError, TableError
 from pmt.firmware.export import layout
 from pmt.firmware.export.folder import LEARNER_FILE, checked_out, write_project
+from pmt.firmware.export.layout import Format
 from pmt.firmware.export.linked import LinkedParts, linked_parts
 from pmt.firmware.export.report import FixedMemory
 from pmt.firmware.export.target import Region, Target, find_target, parse_size
@@ -40,8 +41,10 @@ from pmt.train.options import TrainingOptions
 from pmt.train.prepare.input_choice import with_any_stage
 from pmt.train.prepare.preparation import NOT_ALIGNED
 
-FRAMES = ("board", "host")
-STATES = ("card", "flash")
+Frames = Literal["board", "host"]
+FRAMES: tuple[Frames, ...] = get_args(Frames)
+States = Literal["card", "flash"]
+STATES: tuple[States, ...] = get_args(States)
 SAMPLES = 64  # where no other number is given
 # Memory of the program at most, beside arena and model, on the boards that come with pmt; tests
 # hold what is linked to it.
@@ -238,15 +241,15 @@ def export_learner(
     target: str,
     out: str | Path,
     like: str | None = None,
-    format: str = "make",
+    format: Format = "make",
     windows: bool = False,
     choose_input: bool = False,
     samples: int = SAMPLES,
     held_out: int | None = None,
     keeps_confirmed: bool = False,
     keeps_activations: bool = False,
-    frames: str | None = None,
-    states: str = "card",
+    frames: Frames | None = None,
+    states: States = "card",
     options: TrainingOptions | None = None,
     select: Sequence[str] | None = None,
     ram: str | int | None = None,

@@ -16,6 +16,7 @@ from pmt.errors import OptionError
 from pmt.firmware.export import layout
 from pmt.firmware.export.card import SAVE_INTERVAL, Expected, build_card, compute_expected
 from pmt.firmware.export.folder import Lock, check_inputs, checked_out, inputs_of, write_project
+from pmt.firmware.export.layout import Format
 from pmt.firmware.export.linked import LinkedParts, linked_parts
 from pmt.firmware.export.report import (
     ExportReport,
@@ -43,7 +44,7 @@ from pmt.protocol import DataSource
 from pmt.protocol.data_source import BUNDLED
 from pmt.train.costs.work import device_restarts, zeroth_order_work
 from pmt.train.option_fields import warn_without_effect
-from pmt.train.options import TrainingOptions
+from pmt.train.options import Preset, TrainingOptions
 from pmt.train.options import preset as preset_options
 from pmt.train.prepare.preparation import without_head
 from pmt.train.run.folder import RunFolder
@@ -68,7 +69,7 @@ def export(
     held_out: DataLike | None = None,
     inferences: int | None = None,
     save_interval: int = SAVE_INTERVAL,
-    format: str = "make",
+    format: Format = "make",
     ram: str | int | None = None,
     flash: str | int | None = None,
     stack: str | int | None = None,
@@ -372,7 +373,7 @@ def export_files(
     out: str | Path,
     data: DataSource | None = None,
     limit: int = 0,
-    preset: str | None = None,
+    preset: Preset | None = None,
     method: str | None = None,
     options: Mapping[str, Any] | None = None,
     select: tuple[str, ...] | None = None,
@@ -449,7 +450,10 @@ def export_files(
 
 
 def board_options(
-    preset: str | None, method: str | None, options: Mapping[str, Any], run: RunFolder | None = None
+    preset: Preset | None,
+    method: str | None,
+    options: Mapping[str, Any],
+    run: RunFolder | None = None,
 ) -> TrainingOptions:
     """Return the options of a board's training, with its sizes where no others are given."""
     base: Any = None

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from pmt.train.options import TrainingOptions, check_options
 from pmt.train.prepare.preparation import without_head
 from pmt.train.training_data import check_choosing
 from pmt.train.zo_trainer import ZOTrainer
+
+Criterion = Literal["loss", "accuracy"]
+CRITERIA: tuple[Criterion, ...] = get_args(Criterion)
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,7 @@ class Selection:
         Options of the trial runs, but for their layers and seeds.
     """
 
-    criterion: str
+    criterion: Criterion
     best: Candidate
     candidates: tuple[Candidate, ...]
     loss: float
@@ -162,7 +165,6 @@ class Selection:
         }
 
 
-CRITERIA = ("loss", "accuracy")
 MOST_SEEDS = 1000
 _MACS_A_UNIT = 10**6
 
@@ -198,7 +200,7 @@ def select(
     options: TrainingOptions | None = None,
     candidates: Sequence[str] | None = None,
     epochs: int = 1,
-    criterion: str = "loss",
+    criterion: Criterion = "loss",
     seeds: int = 1,
     out: str | Path | None = None,
     threads: int = 0,
@@ -285,7 +287,7 @@ def select_block(
     split: SplitChoice | None = None,
     options: TrainingOptions | None = None,
     candidates: Sequence[str] | None = None,
-    criterion: str = "loss",
+    criterion: Criterion = "loss",
     seeds: int = 1,
     out: str | Path | None = None,
     threads: int = 0,
@@ -452,7 +454,7 @@ def _chosen(
     names: Sequence[str],
     start: ImageScores,
     trials: Sequence[_Trial],
-    criterion: str,
+    criterion: Criterion,
     options: TrainingOptions,
 ) -> Selection:
     seeds = len(trials) // len(names)

@@ -14,7 +14,7 @@ import numpy as np
 
 from pmt import _core
 from pmt._util.arrays import Array, FloatArray, Int8Array, Uint8Array
-from pmt._util.checks import check_callable, check_type, checked_range
+from pmt._util.checks import SplitName, check_callable, check_type, checked_range
 from pmt._util.processes import thread_count
 from pmt.model import Model
 from pmt.model.input_conversion import check_floats
@@ -155,7 +155,7 @@ def store_statistics(
     model: Model,
     data: DataSource,
     *,
-    split: str = "train",
+    split: SplitName = "train",
     limit: int = DEFAULT_IMAGES,
     threads: int = 0,
     progress: Callable[[int, int], None] | None = None,

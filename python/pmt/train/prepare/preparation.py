@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +34,8 @@ from pmt.train.prepare.input_choice import (
 )
 from pmt.train.prepare.linear_head import has_linear_head, head_macs, head_op, solve_head
 
-PREPARATIONS = ("none", "align", "head", "align+head", "input+align", "input+align+head")
+PreparationName = Literal["none", "align", "head", "align+head", "input+align", "input+align+head"]
+PREPARATIONS: tuple[PreparationName, ...] = get_args(PreparationName)
 HEADS = ("head", "head_alone")  # phases that solve the head
 NOT_ALIGNED = (
     "not aligned: the model holds no statistics of clean images; "

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pmt._util.checks import checked_flag, checked_range
+from pmt._util.checks import SplitName, checked_flag, checked_range
 from pmt.model import Model
 from pmt.model.model import check_model
 from pmt.protocol import DataSource
@@ -54,7 +54,7 @@ def align_model(
     model: Model,
     data: DataSource,
     *,
-    split: str = "train",
+    split: SplitName = "train",
     limit: int = DEFAULT_IMAGES,
     choose_input: bool = True,
     windows: bool = True,

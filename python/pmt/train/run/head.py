@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal, cast, get_args
 
 import numpy as np
 
@@ -41,6 +41,7 @@ _ON_CROSS_FIT = (
     "others: the training loss is that of images that the head has not seen"
 )
 
+CrossFitting = Literal["auto", "always", "never"]
 CROSS_FIT = partial(
     option,
     metavar="NAME",
@@ -48,7 +49,7 @@ CROSS_FIT = partial(
     "images of the other half: by a head that fits its own images they have hardly a loss to learn "
     f"from, as with many new classes. auto does so with {ENOUGH_IMAGES} images or more, if their "
     "loss is less than half of that by cross-validation",
-    values=Words(("auto", "always", "never")),
+    values=Words(get_args(CrossFitting)),
 )
 
 
