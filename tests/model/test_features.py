@@ -327,6 +327,23 @@ def test_floats_of_0_to_255_bring_a_warning(call):
     getattr(model, call)((inputs, [0, 1, 2]) if labeled else inputs)
 
 
+def test_pixels_of_few_levels_bring_a_warning_unless_they_are_black_or_one_image():
+    model, y = smooth_network(), [0, 1, 2]
+    x = np.zeros((3, 4, 4, 3), np.uint8)
+    model.evaluate((x, y))
+    x[2, 0, 0] = 16
+    model.logits(x[2:])
+    message = (
+        "data set 'dataset': its brightest pixel is 16, and the model reads pixels of 0..255; if "
+        "16 is white, multiply by 255 / 16: (images * (255 / 16)).astype(numpy.uint8)"
+    )
+    with pytest.warns(UserWarning, match=f"^{re.escape(message)}$") as caught:
+        model.evaluate((x, y))
+    assert [one.filename for one in caught] == [__file__]
+    x[0] = 32
+    model.evaluate((x, y))
+
+
 def test_floats_outside_of_the_range_bring_a_warning_where_they_are_predicted():
     x = np.full((10, 32, 3), 5.5, np.float32)
     with pytest.warns(

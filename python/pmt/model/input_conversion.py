@@ -32,6 +32,9 @@ _CHECKED = 1000  # samples
 _CLIPPED = 0.1
 _FEWEST_STEPS = 8
 _LOST_STEPS = 2  # that a column spans
+# Of 5 bits. Noise and the brightest spots of a camera's pictures, even dark ones, exceed it; pixels
+# of 0..1, 0..15 or 0..16, which other libraries have, do not.
+_DIMMEST = 31
 _reads_features: WeakKeyDictionary[_core.Model, bool] = WeakKeyDictionary()
 _CHANNEL_REMEDIES = {  # by channels found and wanted; Pillow weighs colors so, too
     (1, 3): "images.repeat(3, axis=3)",
@@ -155,8 +158,11 @@ def check_range(core: _core.Model, data: Dataset) -> None:
 def check_floats(core: _core.Model, images: Array, name: str, *, stacklevel: int = 3) -> None:
     """Warn where float inputs are too large or too small for the range of the model's input.
 
-    Or where they are pixels of 0..1 or 0..255, and the model reads others.
+    Or where they are pixels of 0..1 or 0..255, and the model reads others; or uint8 of a few levels
+    near 0.
     """
+    if images.dtype == np.uint8:
+        _warn_of_few_levels(core, images, name)
     if images.dtype != np.float32 or not images.size or core.frame_size is not None:
         return  # an input stage refuses floats
     inputs = images[:: -(-len(images) // _CHECKED)]
@@ -178,6 +184,22 @@ def check_floats(core: _core.Model, images: Array, name: str, *, stacklevel: int
             f"{found}its inputs, {inputs.min():.4g}..{inputs.max():.4g}, fill fewer than "
             f"{_FEWEST_STEPS} of the 256 steps of {scale:.4g} that the model's input has; {remedy}",
             stacklevel=stacklevel,
+        )
+
+
+def _warn_of_few_levels(core: _core.Model, images: Uint8Array, name: str) -> None:
+    """Warn where the brightest pixel of several images is dim, unless the model reads it so."""
+    if len(images) < 2 or images[:: -(-len(images) // _CHECKED)].max(initial=0) > _DIMMEST:
+        return
+    highest = int(images.max(initial=0))
+    steps = highest / (core.input_std[0] * input_quantization(core)[0])
+    if 0 < highest <= _DIMMEST and steps <= _DIMMEST:
+        warn_of_argument(
+            UserWarning(
+                f"data set {name!r}: its brightest pixel is {highest}, and the model reads pixels "
+                f"of 0..255; if {highest} is white, multiply by 255 / {highest}: "
+                f"(images * (255 / {highest})).astype(numpy.uint8)"
+            )
         )
 
 
