@@ -167,12 +167,33 @@ def test_the_rate_that_was_chosen_and_the_share_of_forwards_are_said():
         ("paper's method: accuracy", 65.0, 66.78, "reproduced"),
         ("paper's method, released settings: accuracy", 60.0, 66.78, "reproduced"),
         ("paper's method, released, nodes alone: accuracy", None, 66.78, "not run"),
+        ("preparation alone: accuracy", None, None, "not run"),
+        ("default, 2.4e12 MACs: accuracy", None, 66.78, "not run"),
+        ("back-propagation in float32, unprepared: accuracy", None, None, "not run"),
+        ("back-propagation in float32, after the preparation: accuracy", None, None, "not run"),
     ]
     assert rows[1].why == (
         "2e+03 forwards, 0.01 % of the published 2e+07; rate 3e-07, at the edge of those tried"
     )
     assert rows[5].why == "all 2e+07 forwards"
     assert rows[6].why == "1e+07 forwards, 50 % of the published 2e+07"
+
+
+def test_the_gain_of_chosen_blocks_is_paired_by_image():
+    """Of 40 images B1 gets 30 right and B2 20, the first in both; a trial prefers B2."""
+    runs, trials = [], []
+    for block, right, loss in (("B1", 30, 2.0), ("B2", 20, 1.0), ("B3", 4, 3.0), ("B4", 4, 3.0)):
+        for corruption in published("cifar10c-accuracy")["corruptions"]:
+            axes = {"corruption": corruption, "layers": f"{block},head"}
+            runs.append(run_record("default", right, **axes))
+            trials.append(run_record("default", 8, loss=loss, **axes))
+    grids = {"blocks": grid_data(runs), "block_selection": grid_data(trials)}
+    name = "fixed-or-adaptive-blocks"
+    rows = STUDIES[name].compare({"grids": grids}, published(name))
+    row = next(row for row in rows if row.what == "chosen less the best fixed block: noise")
+    assert (row.ours, row.verdict, row.why) == (-25.0, "not reproduced", "the best is B1")
+    # 1.96 * 100 * sqrt(40 / 39 * 0.25 * 0.75 / 40)
+    assert row.interval == pytest.approx((-38.59, -11.41), abs=0.01)
 
 
 def compared_losses(*runs):

@@ -1,6 +1,7 @@
 """Tables 5 and 6: MeZO and DeepZero beside the paper's method, on all and on the same layers."""
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 from pmt_lab.reproduce.drawing import draw_curves
@@ -33,9 +34,12 @@ _AS_RELEASED = {
     "released": "paper's method, released settings",
     "released, nodes alone": "paper's method, released, nodes alone",
 }
+_DEFAULT, _BACKPROP = "cifar10c_filters", "bp_fp32"
+_PREPARED = {"preparation_only": "preparation alone", "default": "default, 2.4e12 MACs"}
+_PREPARATIONS = {"none": "unprepared", "input+align+head": "after the preparation"}
 
 
-def _rows(data: Data, paper: Data, grid: str) -> list[Row]:
+def _rows(data: Data, paper: Data, grid: str, backprop: Mapping[str, str]) -> list[Row]:
     """Return forwards per step and image, all forwards, and accuracy of every method.
 
     The paper's method is the last one of the published.
@@ -59,6 +63,14 @@ def _rows(data: Data, paper: Data, grid: str) -> list[Row]:
         known = found.runs and not found.small
         why = _share(found.runs[0]["forwards"], paper["forwards"][-1]) if known else ""
         rows.append(accuracy_row(f"{title}: accuracy", found, paper["accuracy"][-1], why=why))
+    for method, title in _PREPARED.items():
+        found = find(data, _DEFAULT, corruption=_CORRUPTION, method=method)
+        theirs = paper["accuracy"][-1] if method == "default" else None
+        rows.append(accuracy_row(f"{title}: accuracy", found, theirs))
+    for preparation, name in backprop.items():
+        axes = {"corruption": _CORRUPTION, "method": _BACKPROP, "preparation": preparation}
+        title = f"back-propagation in float32, {_PREPARATIONS[preparation]}: accuracy"
+        rows.append(accuracy_row(title, find(data, name, **axes), None))
     return rows
 
 
@@ -82,14 +94,19 @@ def _share(ours: int, every: float) -> str:
     return f"{ours:.3g} forwards, {100 * share:.2g} % of the published {every:.3g}"
 
 
-def _study(name: str, number: str, layers: str, conditions: str = "") -> Study:
-    """Return the study of a table: of its own grid, and of the runs of the paper's method."""
+def _study(
+    name: str, number: str, layers: str, backprop: Mapping[str, str], conditions: str
+) -> Study:
+    """Return the study of a table, with the grids of back-propagation by preparation."""
     grid = name.replace("-", "_")
 
     def grids(scale: Scale, context: Context) -> dict[str, Grid]:
-        whole = {name: cifar10_grid(name, scale, context) for name in (_PAPER, _RELEASED)}
-        one = {n: dataclasses.replace(g, corruptions=(_CORRUPTION,)) for n, g in whole.items()}
-        return {grid: cifar10_grid(grid, scale, context), **one}
+        names = (grid, _PAPER, _RELEASED, _DEFAULT, *backprop.values())
+        whole = {name: cifar10_grid(name, scale, context) for name in names}
+        for name in backprop.values():
+            exact = tuple(one for one in whole[name].methods if one.name == _BACKPROP)
+            whole[name] = dataclasses.replace(whole[name], methods=exact)
+        return {n: dataclasses.replace(g, corruptions=(_CORRUPTION,)) for n, g in whole.items()}
 
     def plot(data: Data, *, ax: Any = None) -> Any:
         """Draw the held-out loss of every method over its multiply-accumulates."""
@@ -102,18 +119,27 @@ def _study(name: str, number: str, layers: str, conditions: str = "") -> Study:
         number,
         title,
         grids,
-        lambda data, paper: _rows(data, paper, grid),
+        lambda data, paper: _rows(data, paper, grid, backprop),
         plot,
         None,
         conditions,
     )
 
 
-ALL_LAYERS = _study("bp-free-methods", "Table 5", "all layers")
+ALL_LAYERS = _study(
+    "bp-free-methods",
+    "Table 5",
+    "all layers",
+    {"none": "cifar10c_backprop", "input+align+head": "cifar10c_filters_backprop"},
+    "Runs of the paper's method and the default, which train block 2 and the head, and of "
+    "back-propagation, of all layers, are table 7's.",
+)
 SAME_LAYERS = _study(
     "bp-free-methods-same-layers",
     "Table 6",
     "the same layers",
-    conditions="MeZO and DeepZero train only block 2, as the published forward counts show; the "
-    "run of the paper's method, which is the first seed of table 7, trains the head, too.",
+    dict.fromkeys(_PREPARATIONS, "bp_free_methods_backprop"),
+    "MeZO and DeepZero train only block 2, as the published forward counts show; the runs of the "
+    "paper's method and the default, which are table 7's, and back-propagation train the head, "
+    "too.",
 )

@@ -187,6 +187,6 @@ STUDY = grid_study(
     "Gaussian noise, and the head with its exact gradient; the paper chooses a block for each "
     "corruption, and prints 0.01 as the rate of all methods. The released settings train block 2 "
     "without the head; with nodes alone they also round at random. Back-propagation has the best "
-    "of four rates. Methods are tested in the state with the least held-out loss, which is the "
+    "of five rates. Methods are tested in the state with the least held-out loss, which is the "
     "original model where no epoch is clearly better; float32 is tested after its last step.",
 )

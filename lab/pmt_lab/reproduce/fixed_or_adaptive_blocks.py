@@ -51,10 +51,10 @@ def _rows(data: Data, paper: Data, line: _Line) -> list[Row]:
     for family, theirs in zip(paper["families"], paper["adaptive"], strict=True):
         rows.append(_adaptive_row(data, line, family, theirs))
     known = {row.what: row for row in rows}
-    return [*rows, *(_gain_row(known, line, family) for family in paper["families"])]
+    return [*rows, *(_gain_row(data, known, line, family) for family in paper["families"])]
 
 
-def _gain_row(rows: Mapping[str, Row], line: _Line, family: str) -> Row:
+def _gain_row(data: Data, rows: Mapping[str, Row], line: _Line, family: str) -> Row:
     """Return how much the chosen blocks gain over the best fixed one."""
     chosen = rows[f"{line.title}chosen: {family}"]
     fixed = {block: rows[f"{line.title}{block}: {family}"] for block in _BLOCKS}
@@ -64,7 +64,22 @@ def _gain_row(rows: Mapping[str, Row], line: _Line, family: str) -> Row:
         return not_run(what, shows if chosen.theirs is not None else None, "points", chosen.why)
     best = max(reached, key=lambda block: reached[block])
     gain = chosen.ours - reached[best]
-    return claim(what, gain, shows, "points", holds=gain >= 0, why=f"the best is {best}")
+    blocks = {name: _chosen(data, line, name) for name in _FAMILIES[family]}
+    interval = _of_blocks(data, line, blocks).difference(
+        line.of_block(data, best, _FAMILIES[family])
+    )
+    why = f"the best is {best}"
+    return claim(what, gain, shows, "points", holds=gain >= 0, interval=interval, why=why)
+
+
+def _of_blocks(data: Data, line: _Line, blocks: Mapping[str, str | None]) -> Found:
+    """Return the runs of a block for each corruption, of those that have one."""
+    parts = [line.of_block(data, block, (name,)) for name, block in blocks.items() if block]
+    return Found(
+        tuple(run for part in parts for run in part.runs),
+        tuple(run for part in parts for run in part.missing),
+        find(data, line.trials, corruption=tuple(blocks)).small,
+    )
 
 
 def _adaptive_row(data: Data, line: _Line, family: str, theirs: float) -> Row:
@@ -74,12 +89,7 @@ def _adaptive_row(data: Data, line: _Line, family: str, theirs: float) -> Row:
     trials = find(data, line.trials, corruption=_FAMILIES[family])
     if len(known) < len(chosen) and not (known and trials.small):
         return not_run(what, None if trials.small else theirs, ACCURACY.unit, trials.state)
-    parts = [line.of_block(data, block, (name,)) for name, block in known.items()]
-    found = Found(
-        tuple(run for part in parts for run in part.runs),
-        tuple(run for part in parts for run in part.missing),
-        trials.small,
-    )
+    found = _of_blocks(data, line, chosen)
     blocks = ", ".join(f"{block} for {name}" for name, block in known.items())
     table7 = published("cifar10c-accuracy")
     on_these = np.mean(

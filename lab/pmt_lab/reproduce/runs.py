@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pmt import methods
 from pmt.protocol import wilson_of_share
 from pmt_lab.files import counted
-from pmt_lab.report import FinishedRun, accuracy_interval, run_record
+from pmt_lab.report import FinishedRun, accuracy_interval, difference_interval, run_record
 from pmt_lab.reproduce.results import settings_of
 from pmt_lab.reproduce.study import (
     ACCURACY,
@@ -213,12 +214,30 @@ class Found:
         """
         runs = [FinishedRun(Path(), record) for record in self.runs]
         mean = float(np.mean([run.value("test_accuracy") for run in runs]))
-        rights = [right for run in runs if (right := run.right("test_accuracy")) is not None]
-        if len(rights) == len(runs) and len({len(bits) for _, bits in rights}) == 1:
-            low, high = accuracy_interval([(0, bits) for _, bits in rights])
+        rights = self._rights()
+        if rights:
+            low, high = accuracy_interval([(0, bits) for bits in rights])
         else:
             low, high = wilson_of_share(mean, min(run.images("test_accuracy") for run in runs))
         return 100 * mean, (100 * low, 100 * high)
+
+    def difference(self, other: "Found") -> Interval | None:
+        """Return the 95 % interval of the difference of mean accuracies to other runs, in points.
+
+        Paired by test image; None where the runs do not tell the same images.
+        """
+        ours, theirs = (np.array(found._rights(), float) for found in (self, other))
+        if not ours.size or ours.shape[1:] != theirs.shape[1:]:
+            return None
+        pair = ((0, ours.mean(axis=0)), (0, theirs.mean(axis=0)))
+        interval = difference_interval([ours.mean() - theirs.mean()], [pair])
+        return None if interval is None else (100 * interval[0], 100 * interval[1])
+
+    def _rights(self) -> list[npt.NDArray[np.bool_]]:
+        """Which test images each run gets right; empty where not all of them tell the same ones."""
+        runs = [FinishedRun(Path(), record).right("test_accuracy") for record in self.runs]
+        bits = [right[1] for right in runs if right is not None]
+        return bits if len(bits) == len(runs) and len({len(one) for one in bits}) == 1 else []
 
     def loss(self) -> float | None:
         """Return the mean loss on the held-out images; None where one is not finite."""

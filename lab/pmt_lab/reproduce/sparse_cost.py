@@ -36,6 +36,7 @@ _METHODS = {
 }
 _BOARD = "stm32f746g-disco"
 _FORWARD, _BACKWARD, _RELEASED = "sparse_cost", "sparse_cost_backprop", "sparse_cost_released"
+_PREPARED, _PREPARED_BACKWARD = "sparse_cost_prepared", "sparse_cost_prepared_backprop"
 _ACCURACIES = (
     ("BP accuracy, float32", _BACKWARD, "bp_fp32", "bp_accuracy"),
     ("BP accuracy, int8 with float32 copies", _BACKWARD, "bp_int8_shadow", "bp_accuracy"),
@@ -50,11 +51,16 @@ _ACCURACIES = (
         "bp_free_accuracy",
     ),
     ("BP-free accuracy, unprepared default", _FORWARD, "default", "bp_free_accuracy"),
+    ("accuracy, preparation alone", _PREPARED, "preparation_only", ""),
+    ("BP-free accuracy, default", _PREPARED, "default", "bp_free_accuracy"),
+    ("BP accuracy, float32 after the preparation", _PREPARED_BACKWARD, "bp_fp32", ""),
+    ("BP accuracy, int8 alone after the preparation", _PREPARED_BACKWARD, "bp_int8", ""),
 )
 
 
 def _measure(scale: Scale, context: Context) -> dict[str, Any]:
-    grids = {name: cifar10_grid(name, scale, context) for name in (_FORWARD, _BACKWARD, _RELEASED)}
+    names = dict.fromkeys(grid for _, grid, _, _ in _ACCURACIES)
+    grids = {name: cifar10_grid(name, scale, context) for name in names}
     costs = step_costs(_METHODS, _LAYERS, _BOARD, scale, context)
     return {**costs, **measure_grids(grids, context)}
 
@@ -69,7 +75,10 @@ def _compare(data: Data, paper: Data) -> list[Row]:
     )
     no_firmware = "pmt has no firmware for back-propagation"
     return [
-        *(accuracy_row(w, find(data, g, method=m), paper[key]) for w, g, m, key in _ACCURACIES),
+        *(
+            accuracy_row(what, find(data, grid, method=method), paper.get(key))
+            for what, grid, method, key in _ACCURACIES
+        ),
         *_memory(data, paper),
         *compute,
         *latency_rows(data["instructions"], paper, "bp_free"),
