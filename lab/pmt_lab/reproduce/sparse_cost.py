@@ -54,7 +54,6 @@ _ACCURACIES = (
     ("accuracy, preparation alone", _PREPARED, "preparation_only", ""),
     ("BP-free accuracy, default", _PREPARED, "default", "bp_free_accuracy"),
     ("BP accuracy, float32 after the preparation", _PREPARED_BACKWARD, "bp_fp32", ""),
-    ("BP accuracy, int8 alone after the preparation", _PREPARED_BACKWARD, "bp_int8", ""),
 )
 
 
