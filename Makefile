@@ -27,7 +27,7 @@ export CCACHE_BASEDIR := $(CURDIR)/cpp
 # those that ARGS chooses run in one process.
 EVERY_TEST := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 PYTEST = env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS -u CMAKE_CXX_COMPILER_LAUNCHER \
-  PATH="/usr/lib/ccache:$$PATH" $(if $(ARGS),,OMP_NUM_THREADS=1) $(CURDIR)/$(VENV)/bin/python -m pytest
+  PATH="/usr/lib/ccache:$$PATH" $(if $(ARGS),,OMP_NUM_THREADS=1) "$(CURDIR)/$(VENV)/bin/python" -m pytest
 
 INSTALL := $(VENV)/bin/python -m pip install --quiet -c constraints.txt
 
@@ -164,8 +164,12 @@ lock: | $(VENV)/bin/uv
 	  | sed '/^torch==/ s/$$/ --hash=sha256:$(TORCH_CPU)/' > build/constraints.txt
 	@mv build/constraints.txt constraints.txt
 
+# Alone, for what a set-up needs may have no hash yet.
 $(VENV)/bin/uv:
-	@scripts/setup.sh test
+	@test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
+	@mkdir -p build
+	@grep '^uv==' constraints.txt > build/uv.txt
+	@$(VENV)/bin/python -m pip install --quiet --require-hashes --no-deps -r build/uv.txt
 
 # A stamp says that the sources as they are now are installed; `test` needs the most packages.
 $(VENV)/ready-for-demo: $(SOURCES)

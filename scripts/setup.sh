@@ -18,6 +18,8 @@ case $purpose in
     ;;
 esac
 python=${PYTHON:-python3}
+# With these pip would refuse the sources of pmt, which have no hash.
+unset PIP_CONSTRAINT PIP_REQUIRE_HASHES
 
 has() { command -v "$1" > /dev/null; }
 has_header() { echo "#include <$1>" | "${2:-g++}" -std=c++17 -x c++ -fsyntax-only - 2> /dev/null; }
@@ -105,7 +107,7 @@ make_environment() {
     exit 1
   fi
   # A folder without a working pip is left over from a set-up that was interrupted.
-  .venv/bin/python -m pip --version > /dev/null 2>&1 || "$python" -m venv --clear .venv
+  .venv/bin/python -c 'import pip._internal.commands.install' 2> /dev/null || "$python" -m venv --clear .venv
   mkdir -p build
   local pip=(.venv/bin/python -m pip install --disable-pip-version-check)
   # An older pip takes no hashes from constraints.

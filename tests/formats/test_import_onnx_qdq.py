@@ -330,19 +330,24 @@ def test_nodes_stay_in_the_order_of_the_file(tmp_path):
     assert [layer.weights for layer in layers] == [216, 64, 432, 48, 32]
 
 
-def coarse_bias(net: Network, values: np.ndarray, scale: float, out_scale: float) -> str:
+def coarse_bias(
+    net: Network, values: np.ndarray, scale: float, out_scale: float, groups: int = 1
+) -> str:
     """A convolution of coarse weights between fine values, its bias float."""
     weights = net.add("DequantizeLinear", [net.constant(values, np.int8), net.constant(scale)])
-    x = net.add("Conv", [net.quantized("x", 1.0, 0), weights, net.constant([0.34, -0.21, 0.5])])
+    inputs = [net.quantized("x", 1.0, 0), weights, net.constant([0.34, -0.21, 0.5])]
+    x = net.add("Conv", inputs, group=groups)
     return net.add("GlobalMaxPool", [net.quantized(x, out_scale, 0)])
 
 
+@pytest.mark.parametrize("groups", [1, 3])
 @pytest.mark.parametrize("largest", [0, 6])
-def test_a_float_bias_is_finer_than_small_weights(largest, tmp_path):
+def test_a_float_bias_is_finer_than_small_weights(largest, groups, tmp_path):
     # Pruned channels are of scale 1 in files of quantize_static.
     net = Network()
-    values = net.rng.integers(-largest, largest + 1, (3, 3, 2, 2))
-    path = net.save(tmp_path / "net.onnx", coarse_bias(net, values, 0.1, 0.02), (1, 3, 4, 4))
+    values = net.rng.integers(-largest, largest + 1, (3, 3 // groups, 2, 2))
+    output = coarse_bias(net, values, 0.1, 0.02, groups)
+    path = net.save(tmp_path / "net.onnx", output, (1, 3, 4, 4))
     graph = onnx_qdq.read(path, input_mean=0.0, input_std=1.0)
     inputs = np.random.default_rng(0).integers(-1, 2, (40, 3, 4, 4)).astype(np.float32)
     expected = int8_of(graph, graph.output, run(path, inputs)).reshape(40, -1).astype(int)

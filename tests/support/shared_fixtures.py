@@ -16,7 +16,9 @@ from pmt.firmware.export import export
 
 @pytest.fixture(scope="session")
 def shared():
-    """The folder of models, data and golden outputs: ../shared, or PMT_SHARED."""
+    """The folder of models, data and golden outputs: ../shared, or PMT_SHARED; "none" skips."""
+    if os.environ.get("PMT_SHARED") == "none":
+        pytest.skip("PMT_SHARED is none")
     beside = Path(__file__).resolve().parents[3] / "shared"
     folder = Path(os.environ.get("PMT_SHARED") or beside)
     hint = "set PMT_SHARED to the one with models/, data/ and golden/"

@@ -54,6 +54,8 @@ def refusal(out):
         ('{"kind": []}', "it has no kind"),
         ('{"kind": "step"}', "it has no step"),
         ('{"kind": "step", "step": 1}', "it has no loss"),
+        ('{"kind": "start", "step": 1, "macs": 0}', "it has no forwards"),
+        ('{"kind": "new", "step": 1, "valid_accuracy": 0.5}', "it has no valid_loss"),
         ('{"kind": "new", "step": 1e999}', "step = inf must be a whole number"),
         ('{"kind": "new", "step": "1"}', "step = '1' must be a whole number"),
         ('{"kind": "new", "step": true}', "step = True must be a whole number"),
@@ -356,6 +358,27 @@ def test_a_file_is_no_free_folder(tmp_path):
     (tmp_path / "run").touch()
     with pytest.raises(FileExistsError, match="already exists and holds no run; choose another"):
         pmt.RunFolder(tmp_path / "run").check_free()
+
+
+@pytest.mark.parametrize("damaged", ["best.pmt", "state"])
+def test_a_damaged_best_state_is_named(tmp_path, damaged):
+    def run(**changes):
+        losses = [(2.0, 0.1), (1.25, 0.2), (1.25, 0.3), (1.25, 0.3)]
+        Toy(losses=losses).run(held_out=data(5, 9), out=tmp_path / "run", **changes)
+
+    with pytest.raises(Stop):
+        run(progress=stop_at(3))
+    (state,) = (tmp_path / "run").glob("checkpoint-*.npz")
+    if damaged == "best.pmt":
+        best = tmp_path / "run" / damaged
+        best.write_bytes(best.read_bytes()[:99])
+        message = r"best\.pmt: the image is shorter than .*; the run cannot be resumed$"
+    else:
+        with np.load(state) as arrays:
+            np.savez(state, **{**arrays, "held_out_losses": np.float64(1)})
+        message = rf"{re.escape(str(tmp_path / 'run'))}: .*; the run cannot be resumed$"
+    with pytest.raises(ValueError, match=message):
+        run()
 
 
 def test_a_kept_model_that_is_gone_is_missed(tmp_path):

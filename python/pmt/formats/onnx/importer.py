@@ -265,7 +265,8 @@ def _refine(layer: Op, scale: np.float32, step: float) -> None:
     assert layer.weights is not None
     assert layer.weight_scales is not None
     shape = channel_shape(layer, layer.weights.ndim)
-    axes = tuple(axis for axis, size in enumerate(shape) if size == 1)
+    padded = (1,) * (layer.weights.ndim - len(shape)) + shape
+    axes = tuple(axis for axis, size in enumerate(padded) if size == 1)
     largest = np.abs(layer.weights.astype(np.int64)).max(axis=axes).ravel()
     wanted = np.ceil(_FINE * scale * layer.weight_scales.astype(np.float64) / step)
     room = np.where(largest > 0, 127 // np.maximum(largest, 1), np.inf)

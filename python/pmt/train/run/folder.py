@@ -205,13 +205,13 @@ class RunFolder:
         self.check_there()
         names = checked_names("names", names)
         path = self.best if self.best.is_file() else self.checkpoint
-        with_classes(Model(path.read_bytes()), names).save(path)
+        with_classes(_model_of(path), names).save(path)
 
     def best_is_refit(self) -> bool:
         """Whether there is a best model, whose head was trained on all images."""
         if not self.best.is_file():
             return False
-        training = Model(self.best.read_bytes()).metadata["training"]
+        training = _model_of(self.best).metadata["training"]
         return bool(training.get("refit", False))
 
     @staticmethod
@@ -224,7 +224,7 @@ class RunFolder:
         """Whether a model is the checkpoint or the best, whatever its metadata says of steps."""
         saved = [self.load_checkpoint()[0]]
         if self.best.is_file():
-            saved.append(Model(self.best.read_bytes()))
+            saved.append(_model_of(self.best))
         return any(_at_step(model, s.metadata["training"]).image() == s.image() for s in saved)
 
     def _save_model(self, model: Model, path: Path, training: dict[str, Any]) -> None:
@@ -364,6 +364,13 @@ class RunFolder:
         self.check_there()
         kept = BEST if self.best.is_file() else CHECKPOINT
         atomic_file.write_text(self.path / DONE, f"{kept}\n")
+
+
+def _model_of(path: Path) -> Model:
+    try:
+        return Model(path.read_bytes())
+    except ValueError as error:
+        raise FileError(str(path), [f"{error}; the run cannot be resumed"]) from error
 
 
 def _environment() -> dict[str, Any]:

@@ -18,6 +18,8 @@ _NEEDED = {
     "step": ("loss", "changed", "seconds"),
     "epoch": ("epoch", "changed", "forwards", "macs", "seconds"),
 }
+_PAIRS = (("valid_accuracy", "valid_loss"), ("held_out_accuracy", "held_out_loss"))
+_OF_WORK = ("macs", "forwards", "seconds")  # of a state all or none
 
 
 class StateRecord(TypedDict, total=False):
@@ -213,7 +215,11 @@ def _problem(record: object) -> str:
     kind = record.get("kind")
     if not isinstance(kind, str):
         return "it has no kind"
-    for name in ("step", *_NEEDED.get(kind, ())):
+    needed = ["step", *_NEEDED.get(kind, ())]
+    if kind in ("start", "phase") and "macs" in record:
+        needed += _OF_WORK
+    needed += [loss for accuracy, loss in _PAIRS if accuracy in record]
+    for name in needed:
         if name not in record:
             return f"it has no {name}"
     for name, value in record.items():

@@ -111,7 +111,7 @@ class FolderStore(MemoryStore):
         """Restore the state beside the model; a ValueError says that it is damaged."""
         try:
             run.load_state(self._arrays)
-        except ValueError as error:
+        except (ValueError, IndexError) as error:  # an array of fewer axes, too
             problem = f"{error}; the run cannot be resumed"
             raise FileError(str(self.folder.path), [problem]) from error
         # The best model is written after its checkpoint, which a crash may have come between.
