@@ -180,7 +180,7 @@ def test_the_rate_that_was_chosen_and_the_share_of_forwards_are_said():
 
 
 def test_the_gain_of_chosen_blocks_is_paired_by_image():
-    """Of 40 images B1 gets 30 right and B2 20, the first in both; a trial prefers B2."""
+    """B1 gets 30 of 40 images right and B2 20 of these; a trial prefers B2."""
     runs, trials = [], []
     for block, right, loss in (("B1", 30, 2.0), ("B2", 20, 1.0), ("B3", 4, 3.0), ("B4", 4, 3.0)):
         for corruption in published("cifar10c-accuracy")["corruptions"]:

@@ -146,3 +146,18 @@ def test_two_classes_and_a_number_from_a_shell(tmp_path, capsys):
     assert float(accuracy[1]) > 0.9
     assert main([*new, "--data", str(tmp_path / "sides.npz"), "--out", str(tmp_path / "no")]) == 2
     assert "use --loss='binary_cross_entropy'" in capsys.readouterr().err
+
+
+def test_a_learner_learns_labels_0_and_1():
+    learner = pmt.Learner(pmt.load("fashion_mnist_dscnn", classes=1), samples=160)
+    train, test = sides("train").take(160), sides("test")
+    learner.observe(train.images, train.labels)
+    assert learner.learn("head_alone") == "head_alone"
+    original, head = learner.scores["original"], learner.scores["head_alone"]
+    assert original.loss == pytest.approx(np.log(2), abs=1e-5)
+    assert (head.samples, head.accuracy > 0.9, head.loss < 0.2) == (31, True, True)
+    learner.commit()
+    found = learner.predict(test.images).labels
+    assert (found == test.labels).mean() == learner.model().evaluate(test).accuracy > 0.9
+    with pytest.raises(ValueError, match=r"^labels must be 0\.\.1, or -1 for none, for this model"):
+        learner.observe(train.images[:1], [2])

@@ -69,7 +69,6 @@ def quantization() -> Names:
 
 def python() -> Names:
     pytest.importorskip("matplotlib")
-    pytest.importorskip("sklearn")
     data, test = images_of("train"), images_of("test")
     confusion = model().confusion(test)
     one_hot = np.eye(10, dtype=np.float32)[data.labels]

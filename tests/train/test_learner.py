@@ -340,25 +340,6 @@ def test_one_output_is_predicted_by_its_sign():
     np.testing.assert_array_equal(found.margins, np.abs(logits[:, 0]))
 
 
-def test_one_output_learns_labels_0_and_1():
-    model, train, test = (
-        pmt.load("fashion_mnist_dscnn", classes=1),
-        *(datasets.bundled(split) for split in ("train", "test")),
-    )
-    learner = pmt.Learner(model, samples=160)
-    learner.observe(train.images[:160], (train.labels[:160] >= 5).astype(int))
-    assert learner.learn("head_alone") == "head_alone"
-    original, head = learner.scores["original"], learner.scores["head_alone"]
-    assert original.loss == pytest.approx(np.log(2), abs=1e-5)
-    assert (head.samples, head.accuracy > 0.9, head.loss < 0.2) == (31, True, True)
-    learner.commit()
-    sides = (test.labels >= 5).astype(int)
-    found = learner.predict(test.images).labels
-    assert (found == sides).mean() == learner.model().evaluate((test.images, sides)).accuracy > 0.9
-    with pytest.raises(ValueError, match=r"^labels must be 0\.\.1, or -1 for none, for this model"):
-        learner.observe(train.images[:1], [2])
-
-
 def test_errors_name_the_rule(model, noisy):
     learner = pmt.Learner(model, samples=40)
     plain = pmt.Learner(pmt.load("fashion_mnist_dscnn"), samples=40)

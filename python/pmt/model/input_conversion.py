@@ -32,8 +32,8 @@ _CHECKED = 1000  # samples
 _CLIPPED = 0.1
 _FEWEST_STEPS = 8
 _LOST_STEPS = 2  # that a column spans
-# Of 5 bits. Noise and the brightest spots of a camera's pictures, even dark ones, exceed it; pixels
-# of 0..1, 0..15 or 0..16, which other libraries have, do not.
+# The largest value of 5 bits. Noise and the brightest spots of a camera's pictures, even dark ones,
+# exceed it; pixels of 0..1, 0..15 or 0..16, which other libraries have, do not.
 _DIMMEST = 31
 _reads_features: WeakKeyDictionary[_core.Model, bool] = WeakKeyDictionary()
 _CHANNEL_REMEDIES = {  # by channels found and wanted; Pillow weighs colors so, too
