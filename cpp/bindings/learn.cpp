@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <cmath>
 
 #include "arrays.hpp"
+#include "core/learn/folds.hpp"
 #include "core/learn/head_loss.hpp"
 #include "core/learn/input_search.hpp"
 #include "core/learn/shifted_view.hpp"
@@ -41,6 +43,41 @@ int32_t fold_count(const std::vector<uint8_t>& folds) {
     if (fold != no_fold) count = std::max(count, fold + 1);
   }
   return count;
+}
+
+struct LabeledUnits {
+  const int64_t* labels;
+  const int64_t* firsts;
+};
+
+FoldSample read_fold_sample(void* context, int32_t index) {
+  const LabeledUnits& units = *static_cast<const LabeledUnits*>(context);
+  return {static_cast<int32_t>(units.labels[index]), static_cast<int32_t>(units.firsts[index])};
+}
+
+// The fold of each sample, uint8 (N,), by labels and by the first sample of each one's unit, both int64 (N,). With 0 as
+// the number of folds those of a head, or None where it has none.
+py::object assign_folds(const py::object& labels_object, const py::object& firsts_object, int32_t number) {
+  const auto firsts = checked<int64_t>(firsts_object, "firsts", "int64");
+  const Int64Array labels = checked_labels(labels_object, 1 << 24, firsts.size());
+  const auto count = static_cast<int32_t>(firsts.size());
+  for (int32_t i = 0; i < count; ++i) {
+    const int64_t first = firsts.data()[i];
+    if (first < 0 || first > i || firsts.data()[first] != first) {
+      throw py::value_error("firsts[" + std::to_string(i) + "] must be the first sample of a unit, got " +
+                            std::to_string(first));
+    }
+  }
+  if (number < 0 || number >= no_fold) throw py::value_error("number must be 0..254, got " + std::to_string(number));
+  const int64_t* const last = std::max_element(labels.data(), labels.data() + count);
+  const int32_t classes = count == 0 ? 0 : static_cast<int32_t>(*last + 1);
+  LabeledUnits units = {labels.data(), firsts.data()};
+  const FoldSamples samples = {&units, read_fold_sample, count, classes};
+  std::vector<int32_t> turns(static_cast<size_t>(classes));
+  py::array_t<uint8_t> folds(count);
+  const int32_t found = number == 0 ? assign_head_folds(samples, turns.data(), folds.mutable_data())
+                                    : assign_folds(samples, number, turns.data(), folds.mutable_data());
+  return number == 0 && found < 2 ? py::object(py::none()) : folds;
 }
 
 // The strength, the multiply-accumulates of the solution and those of choosing the strength, and the mean losses on the
@@ -224,6 +261,8 @@ void register_learn(py::module_& m) {
   m.attr("FEW_HELD_OUT") = few_held_out;
   m.attr("FEWEST_HELD_OUT") = fewest_held_out;
   m.attr("NO_FOLD") = static_cast<int>(no_fold);
+  m.attr("FEWEST_OF_CLASS") = fewest_of_class;
+  m.def("assign_folds", &assign_folds, py::arg("labels"), py::arg("firsts"), py::arg("number"));
   m.def("solve_head", &solve_head, py::arg("model"), py::arg("op"), py::arg("inputs"), py::arg("labels"),
         py::arg("loss"), py::arg("folds") = py::none(), py::arg("strength") = 0.0f, py::arg("threads") = 0);
 }

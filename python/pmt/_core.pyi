@@ -203,7 +203,9 @@ class InputSearch:
 def is_worse(losses: Int32Array, than: Int32Array, errors: int) -> bool: ...
 
 NO_FOLD: int
+FEWEST_OF_CLASS: int
 
+def assign_folds(labels: Int64Array, firsts: Int64Array, number: int) -> Uint8Array | None: ...
 def solve_head(
     model: Model,
     op: int,

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pmt import _core
 from pmt.datasets import Dataset
 from pmt.protocol.splitting import balanced_order
 from pmt.protocol.stratification import (
@@ -102,13 +103,13 @@ def test_a_group_larger_than_what_is_asked_for_is_held_out_where_it_is_nearer_th
 
 def test_folds_have_a_share_of_every_class_and_rare_classes_are_in_none():
     labels = of_labels(90, 10, 3)
-    parts = folds(labels, 10, 0, np.arange(103))
+    parts = folds(labels, 10, np.arange(103))
     assert [np.bincount(labels[part], minlength=3).tolist() for part in parts] == [[9, 1, 0]] * 10
 
 
 def test_folds_of_few_images_leave_out_classes_of_one():
     labels = of_labels(3, 2, 1)
-    parts = folds(labels, 3, 0, np.arange(6))
+    parts = folds(labels, 3, np.arange(6))
     counts = [np.bincount(labels[part], minlength=3).tolist() for part in parts]
     assert np.sum(counts, axis=0).tolist() == [3, 2, 0]
     assert max(np.max(counts, axis=0)) <= 2
@@ -117,7 +118,7 @@ def test_folds_of_few_images_leave_out_classes_of_one():
 def test_a_fold_holds_a_unit_whole():
     labels = np.zeros(40, np.int64)
     units = np.arange(40) // 4
-    parts = folds(labels, 5, 0, units)
+    parts = folds(labels, 5, units)
     assert sum(len(set(units[part])) for part in parts) == 10
     assert sorted(np.concatenate(parts).tolist()) == list(range(40))
 
@@ -164,3 +165,11 @@ def test_many_classes_of_two_images_are_exchanged_soon(sizes, shared):
     order = share_classes(np.arange(3000), 1500, 3000, units, labels)
     assert time.process_time() - start < 4
     assert [len({*labels[half]}) for half in order.reshape(2, 1500)] == [shared, shared]
+
+
+def test_units_begin_with_their_first_image():
+    labels = np.zeros(3, np.int64)
+    with pytest.raises(ValueError, match=r"firsts\[2\] must be the first sample of a unit, got 1"):
+        _core.assign_folds(labels, np.array([0, 0, 1]), 3)
+    with pytest.raises(ValueError, match=r"number must be 0\.\.254, got 255"):
+        _core.assign_folds(labels, np.arange(3), 255)

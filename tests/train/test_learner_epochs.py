@@ -21,10 +21,15 @@ def of_one_output(data):
 
 
 @pytest.mark.parametrize(
-    ("task", "final"), [(of_ten_classes, 0.0), (of_ten_classes, 0.5), (of_one_output, 0.0)]
+    ("task", "noise", "final"),
+    [
+        (of_ten_classes, "impulse_noise", 0.0),
+        (of_ten_classes, "impulse_noise", 0.5),
+        (of_one_output, "gaussian_noise", 0.0),
+    ],
 )
-def test_epochs_of_a_learner_are_those_of_fit_to_the_byte(task, final):
-    noisy = corruptions.corrupt(datasets.bundled("train").take(120), "impulse_noise", 5, seed=0)
+def test_epochs_of_a_learner_are_those_of_fit_to_the_byte(task, noise, final):
+    noisy = corruptions.corrupt(datasets.bundled("train").take(120), noise, 5, seed=0)
     model, data, loss = task(noisy)
     options = pmt.preset("default", layers="B2,head", batch=4, queries=4, epochs=2, seed=3)
     options = options.replace(

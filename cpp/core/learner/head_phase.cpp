@@ -21,11 +21,8 @@ Status HeadPhase::open(const HeadPhaseSetup& setup, void* memory, size_t bytes) 
   folds_ = arena.take<uint8_t>(MemoryPart::lists, most);
   targets_ = is_binary(model) ? arena.take<float>(MemoryPart::tables, most) : nullptr;
   count_ = arena.fits() ? all.count(LearnerSamples::Use::head, places_) : 0;
-  for (int32_t i = 0; i < count_; ++i) {
-    folds_[i] = all[places_[i]].fold;
-    if (targets_ != nullptr) targets_[i] = static_cast<float>(all[places_[i]].label);
-  }
-  const int32_t folds = count_ < 2 * head_folds ? 0 : head_folds;
+  for (int32_t i = 0; i < count_ && targets_ != nullptr; ++i) targets_[i] = static_cast<float>(all[places_[i]].label);
+  const int32_t folds = assign_folds(arena);
   const Loss loss = is_binary(model) ? Loss::binary_cross_entropy : Loss::cross_entropy;
   const HeadSamples samples = {{this, read_features, targets_}, arena.fits() ? count_ : most, folds_, folds, loss};
   const size_t taken = arena.used();
@@ -35,6 +32,26 @@ Status HeadPhase::open(const HeadPhaseSetup& setup, void* memory, size_t bytes) 
   on_device_ = device_bytes(arena) + solver_.bytes_on_device();
   solver_.start_choice();
   return opened;
+}
+
+// In memory that the solver takes after it.
+int32_t HeadPhase::assign_folds(Arena scratch) {
+  const Model& model = *setup_.predictor->network().model;
+  const FoldSamples samples = {this, read_fold_sample, count_, label_count(model)};
+  auto* const turns = scratch.take<int32_t>(samples.classes);
+  return scratch.fits() ? assign_head_folds(samples, turns, folds_) : 0;
+}
+
+// Copies are one unit, whichever of them has a label.
+FoldSample HeadPhase::read_fold_sample(void* context, int32_t index) {
+  const HeadPhase& self = *static_cast<const HeadPhase*>(context);
+  const LearnerSamples& all = *self.setup_.samples;
+  const SampleRecord& record = all[self.places_[index]];
+  int32_t first = index;
+  for (int32_t i = index; i-- > 0 && self.places_[i] >= record.copy_of;) {
+    if (all[self.places_[i]].copy_of == record.copy_of) first = i;
+  }
+  return {record.label, first};
 }
 
 bool HeadPhase::read_features(void* context, int32_t index, int8_t* row, int32_t* label) {

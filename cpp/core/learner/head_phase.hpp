@@ -1,6 +1,7 @@
 // The head in steps: one image's features each, then a few passes over all of them.
 #pragma once
 
+#include "core/learn/folds.hpp"
 #include "core/learn/head_solver.hpp"
 #include "core/learner/learner_samples.hpp"
 #include "core/learner/predictor.hpp"
@@ -22,6 +23,8 @@ class HeadPhase {
   Status step(bool* done);
 
  private:
+  static FoldSample read_fold_sample(void* context, int32_t index);
+  int32_t assign_folds(Arena scratch);
   static bool read_features(void* context, int32_t index, int8_t* row, int32_t* label);
   Status add_features();
 

@@ -30,7 +30,7 @@ Status LearnerSamples::add(const void* frame, int32_t label, Role role) {
   const bool labeled = label != no_label;
   if (role == Role::hold_out && !labeled) return {Code::label_range};
   const uint32_t crc = crc32(static_cast<const uint8_t*>(frame), frame_bytes_);
-  SampleRecord record = {crc, label, count_, 0, 0, 0};
+  SampleRecord record = {crc, label, count_, 0, {}};
   int32_t labeled_ones = 1, held_ones = 0;          // with this one
   int32_t trained_of_class = 0, held_of_class = 0;  // before it
   for (int32_t i = count_ - 1; i >= 0; --i) {
@@ -49,8 +49,6 @@ Status LearnerSamples::add(const void* frame, int32_t label, Role role) {
   if (is_copy) record.held_out = records_[record.copy_of].held_out;
   const bool counts = record.held_out != 0 && !is_copy;
   if (counts && held_out_ == most_held_out_) return {Code::learner_full};
-  // Folds are stratified: a class's samples take turns.
-  record.fold = is_copy ? records_[record.copy_of].fold : static_cast<uint8_t>(trained_of_class % head_folds);
   if (frames_.write != nullptr && !frames_.write(frames_.context, count_, frame)) return {Code::frame_store};
   records_[count_++] = record;
   held_out_ += counts ? 1 : 0;

@@ -21,8 +21,6 @@ struct FrameStore {
 // The purpose of a sample. Automatic: a fifth of the labeled ones is held out, of every class about a fifth.
 PMT_WORDS(Role, train, hold_out, automatic)
 
-constexpr int32_t head_folds = 3;
-
 // Whether labels are 0 and 1, the targets of one output, whose sign predicts them.
 inline bool is_binary(const Model& model) { return model.classes() == 1; }
 inline int32_t label_count(const Model& model) { return is_binary(model) ? 2 : model.classes(); }
@@ -31,8 +29,8 @@ struct SampleRecord {
   uint32_t crc32;   // of the frame
   int32_t label;    // no_label: none
   int32_t copy_of;  // the first sample with an equal frame; itself where there is none
-  uint8_t held_out, fold;
-  uint16_t unused;
+  uint8_t held_out;
+  uint8_t unused[3];
 };
 
 class LearnerSamples {

@@ -3,13 +3,14 @@
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.arrays import Int64Array
+from pmt import _core
+from pmt._util.arrays import Int64Array, Uint8Array
 from pmt._util.checks import checked_range
 from pmt.datasets import Dataset
 from pmt.datasets.arrays import label_array
 from pmt.datasets.dataset import image_digests
 
-FEWEST_OF_CLASS = 4  # images of a class, of which one may be held out
+FEWEST_OF_CLASS = _core.FEWEST_OF_CLASS  # images of a class, of which one may be held out
 
 _Indices = Int64Array
 
@@ -74,28 +75,33 @@ def hold_out(
 
 
 def folds(
-    labels: npt.NDArray[np.integer], number: int, seed: int, units: _Indices
-) -> list[_Indices]:
+    labels: npt.NDArray[np.integer], number: int, units: _Indices
+) -> list[npt.NDArray[np.intp]]:
     """Part images into folds for a cross-validation, each with its share of every class.
 
-    Images of a class of fewer than :data:`FEWEST_OF_CLASS` are in no fold, so that they are always
-    trained on; where all classes are as small, this holds for classes of one image. A unit is in
-    one fold; there are fewer folds than `number` where there are not as many units. Arguments are
-    those of :func:`hold_out`; returns the indices of the images of each fold, ascending, none
-    empty.
+    Units, see :func:`units_of`, stay whole, and those of a class take turns. Units with an image of
+    a class of fewer than :data:`FEWEST_OF_CLASS` are in no fold, so that they are always trained
+    on; where all classes are as small, this holds for classes of one image. There are fewer folds
+    than `number` where there are not as many units. `labels` and `units` have shape (N,); returns
+    the indices of the images of each fold, ascending, none empty.
     """
-    sizes = np.bincount(labels, minlength=1)
-    least = FEWEST_OF_CLASS if sizes.max() >= FEWEST_OF_CLASS else 2
-    order = stratified_order(labels, seed)
-    parts = [rows for rows in _by_unit(order, units) if (sizes[labels[rows]] >= least).all()]
-    count = sum(map(len, parts))
-    ends = np.cumsum([len(part) for part in np.array_split(np.arange(count), number)])
-    found: list[list[_Indices]] = [[] for _ in range(number)]
-    passed = 0
-    for rows in parts:
-        found[int(np.searchsorted(ends, passed, side="right"))].append(rows)
-        passed += len(rows)
-    return [np.sort(np.concatenate(fold)) for fold in found if fold]
+    numbers = _core.assign_folds(labels.astype(np.int64), first_of_units(units), number)
+    found = [np.flatnonzero(numbers == fold) for fold in range(number)]
+    return [fold for fold in found if len(fold)]
+
+
+def head_folds(labels: npt.NDArray[np.integer], units: _Indices) -> Uint8Array | None:
+    """Return the folds that choose a head's strength, as numbers (N,), or None for too few images.
+
+    The rule is that of :func:`folds`, and a learner's own.
+    """
+    return _core.assign_folds(labels.astype(np.int64), first_of_units(units), 0)
+
+
+def first_of_units(units: _Indices) -> _Indices:
+    """Return for each image the first one of its unit, as indices (N,)."""
+    _, firsts, places = np.unique(units, return_index=True, return_inverse=True)
+    return firsts.astype(np.int64)[places.reshape(-1)]
 
 
 def share_classes(

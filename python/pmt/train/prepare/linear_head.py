@@ -18,10 +18,9 @@ from pmt import _core
 from pmt._util.arrays import DoubleArray, FloatArray, Int8Array, Int64Array, Uint8Array
 from pmt.datasets import Dataset
 from pmt.model import Model
-from pmt.protocol.stratification import folds, units_of
+from pmt.protocol.stratification import head_folds, units_of
 from pmt.quantization.ranges import fit_outputs
 
-_FOLDS = 3
 _AT_ONCE = 1 << 22  # bytes of images whose features are computed, so that copies stay small
 
 
@@ -69,19 +68,18 @@ def solve_head(
     data: Dataset,
     *,
     loss: str = "cross_entropy",
-    seed: int = 1,
     threads: int = 0,
     strength: float | None = None,
 ) -> HeadWork:
     """Solve the head of a model in place; no other layer changes.
 
     Where the logits of the images exceed the range of the int8 output, or by cross-entropy use less
-    than a quarter of it, that gets another one. Without a strength three folds choose it, by the
-    seed. The result does not depend on the threads; Ctrl-C leaves the model as it was.
+    than a quarter of it, that gets another one. Without a strength three folds choose it. The
+    result does not depend on the threads; Ctrl-C leaves the model as it was.
     """
     op = head_op(model)
     labels = _labels(data)
-    in_folds = _fold_numbers(data, seed) if strength is None else None
+    in_folds = _folds(data) if strength is None else None
     inputs = _inputs(model, data, threads)
     features = _features(model, inputs)
     found, macs, choice_macs, loss_of_all, out_of_fold = _core.solve_head(
@@ -100,18 +98,9 @@ def _labels(data: Dataset) -> Int64Array | FloatArray:
     return np.ascontiguousarray(data.labels, np.int64)
 
 
-def _fold_numbers(data: Dataset, seed: int) -> Uint8Array | None:
-    """Return the fold of each sample, or None where there are too few for folds."""
-    if len(data) < 2 * _FOLDS:
-        return None
-    labels = np.zeros(len(data), np.int64) if data.has_targets else _labels(data).astype(np.int64)
-    parts = folds(labels, _FOLDS, seed, units_of(data))
-    if len(parts) < 2:
-        return None
-    numbers = np.full(len(data), _core.NO_FOLD, np.uint8)
-    for number, part in enumerate(parts):
-        numbers[part] = number
-    return numbers
+def _folds(data: Dataset) -> Uint8Array | None:
+    labels = np.zeros(len(data), np.int64) if data.has_targets else data.labels
+    return head_folds(labels, units_of(data))
 
 
 def _is_before_mean(model: Model) -> bool:

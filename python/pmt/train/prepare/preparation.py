@@ -202,7 +202,6 @@ class Preparation:
             model,
             data,
             loss=self._head_loss,
-            seed=self.options.seed,
             threads=self.threads,
             strength=strength,
         )

@@ -61,10 +61,10 @@ class CrossValidation(Observer):
     as take no more multiply-accumulates than the rest of the run; but at least three.
     """
 
-    def __init__(self, data: Dataset, seed: int, affordable: int) -> None:
+    def __init__(self, data: Dataset, affordable: int) -> None:
         number = min(max(affordable, _FOLDS[0]), _FOLDS[1])
         self.data = data
-        self.folds = folds(data.labels, number, seed, units_of(data))
+        self.folds = folds(data.labels, number, units_of(data))
         # Images of rare classes are in no fold, and copies say nothing more than one of them.
         scored = np.sort(np.concatenate(self.folds))
         self.places = scored[first_of_copies(data.subset(scored))]

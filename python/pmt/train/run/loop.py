@@ -120,7 +120,7 @@ class Run:
             return [keep_best]
         few = len(images.held_out or ()) < FEW and images.data.has_class_labels
         if few and any(phase.name == "head" for phase in self.phases):
-            folds = CrossValidation(images.data, options.seed, self._affordable_folds())
+            folds = CrossValidation(images.data, self._affordable_folds())
             return [folds, keep_best, Refit()]
         return [keep_best, Refit()]
 
