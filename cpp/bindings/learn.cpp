@@ -68,15 +68,18 @@ py::object assign_folds(const py::object& labels_object, const py::object& first
                             std::to_string(first));
     }
   }
-  if (number < 0 || number >= no_fold) throw py::value_error("number must be 0..254, got " + std::to_string(number));
+  if (number < 0 || number > most_folds) {
+    throw py::value_error("number must be 0.." + std::to_string(most_folds) + ", got " + std::to_string(number));
+  }
   const int64_t* const last = std::max_element(labels.data(), labels.data() + count);
   const int32_t classes = count == 0 ? 0 : static_cast<int32_t>(*last + 1);
   LabeledUnits units = {labels.data(), firsts.data()};
   const FoldSamples samples = {&units, read_fold_sample, count, classes};
-  std::vector<int32_t> turns(static_cast<size_t>(classes));
+  const int32_t most = number == 0 ? head_folds : number;
+  std::vector<int32_t> counts(static_cast<size_t>(fold_counts(classes, most)));
   py::array_t<uint8_t> folds(count);
-  const int32_t found = number == 0 ? assign_head_folds(samples, turns.data(), folds.mutable_data())
-                                    : assign_folds(samples, number, turns.data(), folds.mutable_data());
+  const int32_t found = number == 0 ? assign_head_folds(samples, counts.data(), folds.mutable_data())
+                                    : assign_folds(samples, most, counts.data(), folds.mutable_data());
   return number == 0 && found < 2 ? py::object(py::none()) : folds;
 }
 

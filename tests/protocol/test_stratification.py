@@ -123,6 +123,20 @@ def test_a_fold_holds_a_unit_whole():
     assert sorted(np.concatenate(parts).tolist()) == list(range(40))
 
 
+def test_folds_follow_no_pattern_of_the_order():
+    """Images that three cameras took in turn."""
+    parts = folds(np.arange(360) // 3 % 10, 3, np.arange(360))
+    counts = np.array([np.bincount(part % 3, minlength=3) for part in parts])
+    assert counts.sum(axis=0).tolist() == [120, 120, 120]
+    assert abs(counts - 40).max() < 15
+
+
+def test_groups_of_unequal_sizes_make_folds_of_like_sizes():
+    units = np.repeat(np.arange(30), np.where(np.arange(30) % 3 == 0, 98, 1))
+    sizes = [len(part) for part in folds(np.zeros(1000, np.int64), 3, units)]
+    assert sorted(sizes) == [301, 302, 397]
+
+
 @pytest.mark.parametrize(
     ("labels", "units", "shared"),
     [
@@ -171,5 +185,5 @@ def test_units_begin_with_their_first_image():
     labels = np.zeros(3, np.int64)
     with pytest.raises(ValueError, match=r"firsts\[2\] must be the first sample of a unit, got 1"):
         _core.assign_folds(labels, np.array([0, 0, 1]), 3)
-    with pytest.raises(ValueError, match=r"number must be 0\.\.254, got 255"):
-        _core.assign_folds(labels, np.arange(3), 255)
+    with pytest.raises(ValueError, match=r"number must be 0\.\.16, got 17"):
+        _core.assign_folds(labels, np.arange(3), 17)

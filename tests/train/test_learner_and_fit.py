@@ -55,6 +55,24 @@ def test_the_head_of_a_learner_is_the_solved_head_to_the_byte(seed):
     assert parameters(learner.model()) == parameters(model)
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_head_of_one_output_is_the_solved_head_to_the_byte(seed):
+    """Its two classes are parted among the folds."""
+    order = np.random.default_rng(seed).permutation(900)
+    shirts = datasets.bundled("train").subset(order)
+    labels = (shirts.labels > 4).astype(np.int64)
+    model = pmt.load("fashion_mnist_dscnn", classes=1)
+    learner = pmt.Learner(model, samples=160, held_out=60)
+    learner.observe(shirts.images[:100], labels[:100], role="train")
+    learner.observe(shirts.images[100:160], labels[100:160], role="hold_out")
+    assert learner.learn("head") == "head_alone"
+    learner.commit()
+    targets = labels[:100, np.newaxis].astype(np.float32)
+    data = Dataset.with_targets(shirts.images[:100], targets)
+    solve_head(model, data, loss="binary_cross_entropy")
+    assert parameters(learner.model()) == parameters(model)
+
+
 @pytest.mark.parametrize(
     ("kind", "chosen"), [("contrast", "trained"), ("fog", "head"), ("brightness", "trained")]
 )

@@ -229,7 +229,7 @@ def test_its_losses_are_those_on_its_own_images_and_of_heads_solved_without_them
     data = noisy(150)
     model = pmt.load(MODEL, classes=10)
     work = solve_head(model, data)
-    assert (work.loss, work.out_of_fold_loss) == pytest.approx((0.0692, 0.4599), abs=1e-4)
+    assert (work.loss, work.out_of_fold_loss) == pytest.approx((0.1503, 0.4804), abs=1e-4)
     # Those of the int8 heads are nearly the same.
     assert model.evaluate(data).loss == pytest.approx(work.loss, abs=2e-3)
     losses = []

@@ -34,12 +34,12 @@ Status HeadPhase::open(const HeadPhaseSetup& setup, void* memory, size_t bytes) 
   return opened;
 }
 
-// In memory that the solver takes after it.
+// In memory that the solver takes after it, and more of it: it holds the head several times, as floats.
 int32_t HeadPhase::assign_folds(Arena scratch) {
   const Model& model = *setup_.predictor->network().model;
   const FoldSamples samples = {this, read_fold_sample, count_, label_count(model)};
-  auto* const turns = scratch.take<int32_t>(samples.classes);
-  return scratch.fits() ? assign_head_folds(samples, turns, folds_) : 0;
+  auto* const counts = scratch.take<int32_t>(fold_counts(samples.classes, head_folds));
+  return scratch.fits() ? assign_head_folds(samples, counts, folds_) : 0;
 }
 
 // Copies are one unit, whichever of them has a label.

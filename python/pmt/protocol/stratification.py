@@ -77,13 +77,14 @@ def hold_out(
 def folds(
     labels: npt.NDArray[np.integer], number: int, units: _Indices
 ) -> list[npt.NDArray[np.intp]]:
-    """Part images into folds for a cross-validation, each with its share of every class.
+    """Part images into folds for a cross-validation, each with about its share of every class.
 
-    Units, see :func:`units_of`, stay whole, and those of a class take turns. Units with an image of
-    a class of fewer than :data:`FEWEST_OF_CLASS` are in no fold, so that they are always trained
-    on; where all classes are as small, this holds for classes of one image. There are fewer folds
-    than `number` where there are not as many units. `labels` and `units` have shape (N,); returns
-    the indices of the images of each fold, ascending, none empty.
+    Units, see :func:`units_of`, stay whole. In the order of the images each goes to the fold with
+    the fewest images of its first one's class. Units with an image of a class of fewer than
+    :data:`FEWEST_OF_CLASS` are in no fold, so that they are always trained on; where all classes
+    are as small, this holds for classes of one image. There are fewer folds than `number`, which is
+    16 at most, where there are not as many units. `labels` and `units` have shape (N,); returns the
+    indices of the images of each fold, ascending, none empty.
     """
     numbers = _core.assign_folds(labels.astype(np.int64), first_of_units(units), number)
     found = [np.flatnonzero(numbers == fold) for fold in range(number)]

@@ -99,7 +99,10 @@ def _labels(data: Dataset) -> Int64Array | FloatArray:
 
 
 def _folds(data: Dataset) -> Uint8Array | None:
-    labels = np.zeros(len(data), np.int64) if data.has_targets else data.labels
+    labels = data.labels
+    if data.has_targets:  # one target may tell two classes
+        tells = labels.shape[1] == 1 and np.isin(labels, (0, 1)).all()
+        labels = labels[:, 0] if tells else np.zeros(len(data))
     return head_folds(labels, units_of(data))
 
 

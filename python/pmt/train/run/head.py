@@ -57,7 +57,7 @@ class CrossValidation(Observer):
     """Judges the head on all training images, each scored by a model prepared without its fold.
 
     A head is held to the old one as strongly in every fold as on all images, those held out too.
-    Each fold has its share of every class. There are ten folds, or as many as are ``affordable``:
+    Each fold has about its share of every class. There are ten folds, or as many as are ``affordable``:
     as take no more multiply-accumulates than the rest of the run; but at least three.
     """
 
