@@ -57,8 +57,9 @@ class CrossValidation(Observer):
     """Judges the head on all training images, each scored by a model prepared without its fold.
 
     A head is held to the old one as strongly in every fold as on all images, those held out too.
-    Each fold has about its share of every class. There are ten folds, or as many as are ``affordable``:
-    as take no more multiply-accumulates than the rest of the run; but at least three.
+    Each fold has about its share of every class. There are ten folds, or as many as are
+    ``affordable``: as take no more multiply-accumulates than the rest of the run; but at least
+    three.
     """
 
     def __init__(self, data: Dataset, affordable: int) -> None:
