@@ -49,7 +49,7 @@ def test_a_result_is_compared_with_the_paper(small_result):
     assert second.startswith("full scale, pmt 0.1.0, ")
     assert second.endswith(f": {len(rows)} not run")
     assert conditions[0] == (
-        "pmt's default without preparation, at a hundredth of the paper's multiply-accumulates,"
+        "pmt's default without its preparation and behind it, at a hundredth of the paper's"
     )
     assert found.table() == ""
     assert found.plot() is None
