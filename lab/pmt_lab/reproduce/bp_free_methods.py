@@ -138,8 +138,11 @@ SAME_LAYERS = _study(
     "bp-free-methods-same-layers",
     "Table 6",
     "the same layers",
-    {"none": "learning_rate_scaling_backprop", "input+align+head": "bp_free_methods_backprop"},
-    "MeZO, DeepZero and back-propagation without the preparation (10 epochs, those of figure 7) "
-    "train only block 2, as the published forward counts show; the others train the head, too. "
-    "Runs of the paper's method and the default are table 7's.",
+    {
+        "none": "bp_free_methods_backprop_unprepared",
+        "input+align+head": "bp_free_methods_backprop",
+    },
+    "MeZO, DeepZero and back-propagation without the preparation train only block 2, as the "
+    "published forward counts show; the others train the head, too. Runs of the paper's method "
+    "and the default are table 7's.",
 )
