@@ -35,6 +35,7 @@ FILES = {
     ],
     "cpp/core/zo/update.cpp": ["test_update.cpp"],
     "cpp/core/card/state_slots.cpp": ["test_state_slots.cpp"],
+    "cpp/core/learn/folds.cpp": ["test_folds.cpp"],
     "cpp/core/learn/paired_losses.cpp": ["test_paired_losses.cpp"],
     "cpp/core/learn/schedule.cpp": ["test_schedule.cpp"],
     "cpp/core/learn/state_choice.cpp": ["test_state_choice.cpp"],
