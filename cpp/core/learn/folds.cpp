@@ -31,7 +31,7 @@ int32_t scattered(int32_t sample, int32_t end) {
   return static_cast<int32_t>((uint64_t{word} * static_cast<uint32_t>(end)) >> 32);
 }
 
-// Of `count` folds one with the fewest samples of a class, and of these with the fewest of all.
+// Returns one of `count` folds: with the fewest samples of a class, and of these with the fewest of all.
 int32_t emptiest(const int32_t* of_class, const int32_t* of_all, int32_t count, int32_t sample) {
   int32_t best = 0, equal = 0;
   for (int32_t fold = 0; fold < count; ++fold) {
