@@ -8,6 +8,7 @@
 
 #include "core/learn/folds.hpp"
 #include "random_source.hpp"
+#include "reference/random.hpp"
 
 using namespace pmt;
 
@@ -40,12 +41,6 @@ Case alone(const std::vector<int32_t>& labels, int32_t classes) {
   return c;
 }
 
-uint32_t shifted(uint32_t x) {
-  x ^= x << 13;
-  x ^= x >> 17;
-  return x ^ (x << 5);
-}
-
 // The rule as maps, from the samples of each unit.
 std::map<int32_t, int32_t> dealt(const Case& c, int32_t most) {
   std::map<int32_t, int32_t> sizes, folds, of_all;
@@ -65,7 +60,7 @@ std::map<int32_t, int32_t> dealt(const Case& c, int32_t most) {
         fewest[{of_class[sample.label][fold], of_all.count(fold) != 0 ? of_all[fold] : 0}].push_back(fold);
       }
       const std::vector<int32_t>& equal = fewest.begin()->second;
-      const uint32_t chance = shifted(shifted(static_cast<uint32_t>(i + 1) * 2654435769u));
+      const uint32_t chance = reference::xorshift32(reference::xorshift32(static_cast<uint32_t>(i + 1) * 2654435769u));
       folds[sample.first] = equal[static_cast<size_t>((uint64_t{chance} * equal.size()) >> 32)];
     }
     ++of_class[sample.label][folds[sample.first]];

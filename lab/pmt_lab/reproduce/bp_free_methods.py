@@ -5,7 +5,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from pmt_lab.reproduce.drawing import draw_curves
-from pmt_lab.reproduce.runs import Found, accuracy_row, cifar10_grid, find, grid_study
+from pmt_lab.reproduce.runs import (
+    Found,
+    accuracy_row,
+    cifar10_grid,
+    find,
+    grid_study,
+    of_method,
+)
 from pmt_lab.reproduce.study import (
     FORWARDS,
     Context,
@@ -104,8 +111,7 @@ def _study(
         names = (grid, _PAPER, _RELEASED, _DEFAULT, *backprop.values())
         whole = {name: cifar10_grid(name, scale, context) for name in names}
         for name in backprop.values():
-            exact = tuple(one for one in whole[name].methods if one.name == _BACKPROP)
-            whole[name] = dataclasses.replace(whole[name], methods=exact)
+            whole[name] = of_method(whole[name], _BACKPROP)
         return {n: dataclasses.replace(g, corruptions=(_CORRUPTION,)) for n, g in whole.items()}
 
     def plot(data: Data, *, ax: Any = None) -> Any:

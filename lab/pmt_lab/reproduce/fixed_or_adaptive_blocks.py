@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 
 from pmt_lab.reproduce.drawing import draw_sheet
-from pmt_lab.reproduce.runs import Found, accuracy_row, cifar10_grid, find, grid_study
+from pmt_lab.reproduce.runs import (
+    Found,
+    accuracy_row,
+    cifar10_grid,
+    find,
+    grid_study,
+    of_method,
+)
 from pmt_lab.reproduce.study import (
     ACCURACY,
     Context,
@@ -55,8 +62,7 @@ _LINES = (_DEFAULT, _PREPARED, _RELEASED)
 def _grids(scale: Scale, context: Context) -> dict[str, Grid]:
     names = [name for line in _LINES for name in (*line.blocks, line.trials)]
     whole = {name: cifar10_grid(name, scale, context) for name in names}
-    default = tuple(method for method in whole[_BLOCK_2].methods if method.name == "default")
-    block_2 = dataclasses.replace(whole[_BLOCK_2], methods=default, seeds=(1,))
+    block_2 = dataclasses.replace(of_method(whole[_BLOCK_2], "default"), seeds=(1,))
     return {**whole, _BLOCK_2: block_2}
 
 

@@ -73,6 +73,11 @@ def cifar10_grid(name: str, scale: Scale, context: Context) -> Grid:
     return dataclasses.replace(grid, data=data)
 
 
+def of_method(grid: Grid, name: str) -> Grid:
+    """Return a grid with one of its methods."""
+    return dataclasses.replace(grid, methods=tuple(m for m in grid.methods if m.name == name))
+
+
 def small(grid: Grid) -> Grid:
     """Return a grid of seconds that takes the same path, on bundled data.
 

@@ -86,7 +86,7 @@ def folds(
     16 at most, where there are not as many units. `labels` and `units` have shape (N,); returns the
     indices of the images of each fold, ascending, none empty.
     """
-    numbers = _core.assign_folds(labels.astype(np.int64), first_of_units(units), number)
+    numbers = _core.assign_folds(labels.astype(np.int64), _first_of_units(units), number)
     found = [np.flatnonzero(numbers == fold) for fold in range(number)]
     return [fold for fold in found if len(fold)]
 
@@ -96,10 +96,10 @@ def head_folds(labels: npt.NDArray[np.integer], units: _Indices) -> Uint8Array |
 
     The rule is that of :func:`folds`, and a learner's own.
     """
-    return _core.assign_folds(labels.astype(np.int64), first_of_units(units), 0)
+    return _core.assign_folds(labels.astype(np.int64), _first_of_units(units), 0)
 
 
-def first_of_units(units: _Indices) -> _Indices:
+def _first_of_units(units: _Indices) -> _Indices:
     """Return for each image the first one of its unit, as indices (N,)."""
     _, firsts, places = np.unique(units, return_index=True, return_inverse=True)
     return firsts.astype(np.int64)[places.reshape(-1)]
