@@ -4,6 +4,7 @@
 process, and compares it with one that was never stopped. Linux only.
 """
 
+import argparse
 import multiprocessing
 import resource
 import sys
@@ -50,7 +51,9 @@ def train(out: Path, steps: int, stop: int | None = None) -> tuple[bytes, int]:
 
 def main() -> int:
     """Print the figures; return whether one is out of its bounds."""
-    steps = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("steps", metavar="STEPS", type=int, nargs="?", default=100_000)
+    steps = parser.parse_args().steps
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as scratch, multiprocessing.Pool(1, None, (), 1) as pool:
         folder = Path(scratch)

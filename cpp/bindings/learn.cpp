@@ -45,42 +45,55 @@ int32_t fold_count(const std::vector<uint8_t>& folds) {
   return count;
 }
 
+// Labels and the first sample of each one's unit, both int64 (N,).
 struct LabeledUnits {
-  const int64_t* labels;
-  const int64_t* firsts;
-};
+  Int64Array labels, firsts;
 
-FoldSample read_fold_sample(void* context, int32_t index) {
-  const LabeledUnits& units = *static_cast<const LabeledUnits*>(context);
-  return {static_cast<int32_t>(units.labels[index]), static_cast<int32_t>(units.firsts[index])};
-}
-
-// The fold of each sample, uint8 (N,), by labels and by the first sample of each one's unit, both int64 (N,). With 0 as
-// the number of folds those of a head, or None where it has none.
-py::object assign_folds(const py::object& labels_object, const py::object& firsts_object, int32_t number) {
-  const auto firsts = checked<int64_t>(firsts_object, "firsts", "int64");
-  const Int64Array labels = checked_labels(labels_object, 1 << 24, firsts.size());
-  const auto count = static_cast<int32_t>(firsts.size());
-  for (int32_t i = 0; i < count; ++i) {
-    const int64_t first = firsts.data()[i];
-    if (first < 0 || first > i || firsts.data()[first] != first) {
-      throw py::value_error("firsts[" + std::to_string(i) + "] must be the first sample of a unit, got " +
-                            std::to_string(first));
+  LabeledUnits(const py::object& labels_object, const py::object& firsts_object)
+      : firsts(checked<int64_t>(firsts_object, "firsts", "int64")) {
+    labels = checked_labels(labels_object, 1 << 24, firsts.size());
+    for (py::ssize_t i = 0; i < firsts.size(); ++i) {
+      const int64_t first = firsts.data()[i];
+      if (first < 0 || first > i || firsts.data()[first] != first) {
+        throw py::value_error("firsts[" + std::to_string(i) + "] must be the first sample of a unit, got " +
+                              std::to_string(first));
+      }
     }
   }
-  if (number < 0 || number > most_folds) {
-    throw py::value_error("number must be 0.." + std::to_string(most_folds) + ", got " + std::to_string(number));
+
+  static FoldSample read(void* context, int32_t index) {
+    const LabeledUnits& units = *static_cast<const LabeledUnits*>(context);
+    return {static_cast<int32_t>(units.labels.data()[index]), static_cast<int32_t>(units.firsts.data()[index])};
   }
-  const int64_t* const last = std::max_element(labels.data(), labels.data() + count);
-  const int32_t classes = count == 0 ? 0 : static_cast<int32_t>(*last + 1);
-  LabeledUnits units = {labels.data(), firsts.data()};
-  const FoldSamples samples = {&units, read_fold_sample, count, classes};
-  const int32_t most = number == 0 ? head_folds : number;
-  std::vector<int32_t> counts(static_cast<size_t>(fold_counts(classes, most)));
-  py::array_t<uint8_t> folds(count);
-  const int32_t found = number == 0 ? assign_head_folds(samples, counts.data(), folds.mutable_data())
-                                    : assign_folds(samples, most, counts.data(), folds.mutable_data());
-  return number == 0 && found < 2 ? py::object(py::none()) : folds;
+
+  FoldSamples samples() {
+    const auto count = static_cast<int32_t>(labels.size());
+    const int64_t* const last = std::max_element(labels.data(), labels.data() + count);
+    return {this, read, count, count == 0 ? 0 : static_cast<int32_t>(*last + 1)};
+  }
+};
+
+// The fold of each sample, uint8 (N,).
+py::array_t<uint8_t> assign_folds(const py::object& labels, const py::object& firsts, int32_t number) {
+  LabeledUnits units(labels, firsts);
+  if (number < 1 || number > most_folds) {
+    throw py::value_error("number must be 1.." + std::to_string(most_folds) + ", got " + std::to_string(number));
+  }
+  const FoldSamples samples = units.samples();
+  std::vector<int32_t> counts(static_cast<size_t>(fold_counts(samples.classes, number)));
+  py::array_t<uint8_t> folds(samples.count);
+  assign_folds(samples, number, counts.data(), folds.mutable_data());
+  return folds;
+}
+
+// Those that choose a head's strength; None where it has none.
+py::object assign_head_folds(const py::object& labels, const py::object& firsts) {
+  LabeledUnits units(labels, firsts);
+  const FoldSamples samples = units.samples();
+  std::vector<int32_t> counts(static_cast<size_t>(fold_counts(samples.classes, head_folds)));
+  py::array_t<uint8_t> folds(samples.count);
+  const int32_t found = assign_head_folds(samples, counts.data(), folds.mutable_data());
+  return found < 2 ? py::object(py::none()) : folds;
 }
 
 // The strength, the multiply-accumulates of the solution and those of choosing the strength, and the mean losses on the
@@ -266,6 +279,7 @@ void register_learn(py::module_& m) {
   m.attr("NO_FOLD") = static_cast<int>(no_fold);
   m.attr("FEWEST_OF_CLASS") = fewest_of_class;
   m.def("assign_folds", &assign_folds, py::arg("labels"), py::arg("firsts"), py::arg("number"));
+  m.def("assign_head_folds", &assign_head_folds, py::arg("labels"), py::arg("firsts"));
   m.def("solve_head", &solve_head, py::arg("model"), py::arg("op"), py::arg("inputs"), py::arg("labels"),
         py::arg("loss"), py::arg("folds") = py::none(), py::arg("strength") = 0.0f, py::arg("threads") = 0);
 }

@@ -315,6 +315,24 @@ def test_a_run_of_another_version_is_not_resumed(line, other, problem, files, tm
     )
 
 
+@pytest.mark.parametrize(
+    ("line", "value", "rule"),
+    [("model", "inf", "text"), ("data", "4", "text"), ("limit", "2.5", "a whole number")],
+)
+def test_a_source_of_another_type_is_named(line, value, rule, files, tmp_path, capsys):
+    run = tmp_path / "run"
+    assert main(command(files, run, "--limit", "20")) == 0
+    capsys.readouterr()
+    config = run / "config.toml"
+    text = re.sub(rf"^{line} = .*", f"{line} = {value}", config.read_text(), flags=re.MULTILINE)
+    config.write_text(text)
+    assert main(["train", "--resume", str(run)]) == 2
+    assert capsys.readouterr().err == (
+        f"pmt: error: {config}: [source] {line} = {value} must be {rule}; the run cannot be "
+        "resumed\n"
+    )
+
+
 def test_a_run_without_its_config_is_not_resumed(files, tmp_path, capsys):
     run = tmp_path / "run"
     assert main(command(files, run, "--limit", "20")) == 0

@@ -15,6 +15,7 @@ from firmware_tools import (
     small_export,
     succeed,
 )
+from networks import network_with_statistics
 
 import pmt
 from pmt import _core, corruptions, datasets
@@ -23,7 +24,6 @@ from pmt.firmware.board.memory import linked_sizes
 from pmt.firmware.export import export_learner
 from pmt.firmware.export.learner import FIXED
 from pmt.firmware.stream import Board, StreamReport, emulated_board, stream
-from pmt.train.prepare import measure_statistics, with_statistics
 
 ROOT = Path(__file__).parents[2]
 TARGET, LIKE = "qemu-mps2-an500", "stm32f746g-disco"
@@ -32,9 +32,7 @@ ALIGN = _core.LEARNER_PHASES.index("align")
 
 @pytest.fixture(scope="module")
 def model():
-    network = pmt.load("fashion_mnist_dscnn")
-    clean = datasets.bundled("train").images[-256:]
-    return with_statistics(network, measure_statistics(network, clean))
+    return network_with_statistics()
 
 
 def noisy(split: str, count: int) -> datasets.Dataset:

@@ -13,15 +13,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from firmware_tools import COMPILER, CORTEX_M7, need_firmware_tools, succeed
+from networks import network_with_statistics
 from required import need_tools
 
-import pmt
 from pmt import _core, corruptions, datasets
 from pmt.cli.program import main
 from pmt.firmware import stream as streaming
 from pmt.firmware.export import export_learner
 from pmt.firmware.stream import Board, stream
-from pmt.train.prepare import measure_statistics, with_statistics
 
 FAKES = Path(__file__).parents[1] / "support" / "fake_zephyr"
 FLAGS = (
@@ -34,9 +33,7 @@ FLASH_BYTES = 65536
 
 @pytest.fixture(scope="module")
 def model():
-    network = pmt.load("fashion_mnist_dscnn")
-    clean = datasets.bundled("train").images[-256:]
-    return with_statistics(network, measure_statistics(network, clean))
+    return network_with_statistics()
 
 
 @pytest.fixture(scope="module")

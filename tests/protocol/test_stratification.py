@@ -185,5 +185,5 @@ def test_units_begin_with_their_first_image():
     labels = np.zeros(3, np.int64)
     with pytest.raises(ValueError, match=r"firsts\[2\] must be the first sample of a unit, got 1"):
         _core.assign_folds(labels, np.array([0, 0, 1]), 3)
-    with pytest.raises(ValueError, match=r"number must be 0\.\.16, got 17"):
+    with pytest.raises(ValueError, match=r"number must be 1\.\.16, got 17"):
         _core.assign_folds(labels, np.arange(3), 17)

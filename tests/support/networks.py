@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 import pmt
+from pmt import datasets
 from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.net.graph import Graph, Op, Tensor
@@ -28,6 +29,12 @@ def drawn_parameters(
         "bias": rng.integers(-bias, bias, out).astype(np.int32),
         "weight_scales": rng.uniform(*scales, out).astype(np.float32),
     }
+
+
+def network_with_statistics() -> Model:
+    """The bundled network with statistics of clean images."""
+    clean = datasets.bundled("train").images[-256:]
+    return pmt.statistics(pmt.load("fashion_mnist_dscnn"), clean)
 
 
 def model_of(

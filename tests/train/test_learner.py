@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from networks import convolution_before_mean
+from networks import convolution_before_mean, network_with_statistics
 
 import pmt
 from pmt import corruptions, datasets
@@ -17,18 +17,13 @@ from pmt.errors import OptionError
 from pmt.train.prepare import (
     align,
     choose_input_stage,
-    measure_statistics,
-    with_statistics,
     without_statistics,
 )
 
 
 @pytest.fixture(scope="module")
 def model():
-    """The bundled network with statistics of clean images."""
-    network = pmt.load("fashion_mnist_dscnn")
-    clean = datasets.bundled("train").images[-256:]
-    return with_statistics(network, measure_statistics(network, clean))
+    return network_with_statistics()
 
 
 @pytest.fixture(scope="module")

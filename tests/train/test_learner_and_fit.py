@@ -2,20 +2,17 @@
 
 import numpy as np
 import pytest
+from networks import network_with_statistics
 
 import pmt
 from pmt import corruptions, datasets
 from pmt.datasets import Dataset
-from pmt.train.prepare import measure_statistics, with_statistics
 from pmt.train.prepare.linear_head import solve_head
 
 
 @pytest.fixture(scope="module")
 def model():
-    """The bundled network with statistics of clean images."""
-    network = pmt.load("fashion_mnist_dscnn")
-    clean = datasets.bundled("train").images[-256:]
-    return with_statistics(network, measure_statistics(network, clean))
+    return network_with_statistics()
 
 
 def renamed(images: Dataset) -> Dataset:

@@ -29,6 +29,10 @@ from pmt.train.training_data import is_measured, note_on_classes
 
 # Options that say which images are held out.
 _HELD_OUT = ("keep_best", "held_out_share", "seed")
+# What a run that is resumed from its folder alone must say of its source.
+_SOURCE = {"model": str, "data": str, "corruption": str} | dict.fromkeys(
+    ("severity", "limit", "valid_limit"), int
+)
 
 
 @dataclass(frozen=True)
@@ -297,7 +301,7 @@ def resume_run(out: str | Path, *, threads: int = 0) -> Adaptation:
             f"{folder.path}: config.toml names no data; resume the run with the program that "
             "started it"
         )
-    folder.check_complete(("model", "corruption", "severity", "limit", "valid_limit"))
+    folder.check_complete(_SOURCE)
     return _with_data(folder, model, resumed_trainer(folder, threads=threads), source)
 
 

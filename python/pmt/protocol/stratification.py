@@ -96,7 +96,7 @@ def head_folds(labels: npt.NDArray[np.integer], units: _Indices) -> Uint8Array |
 
     The rule is that of :func:`folds`, and a learner's own.
     """
-    return _core.assign_folds(labels.astype(np.int64), _first_of_units(units), 0)
+    return _core.assign_head_folds(labels.astype(np.int64), _first_of_units(units))
 
 
 def _first_of_units(units: _Indices) -> _Indices:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -110,12 +110,16 @@ class RunConfig:
         contents = tables.get("contents", {})
         return cls(made, tables["source"], contents, trainer, absent, extensions)
 
-    def check_complete(self, path: Path, source: Iterable[str] = ()) -> None:
-        """Raise ValueError if the file at ``path`` lacks an option, or an entry of ``source``."""
+    def check_complete(self, path: Path, source: Mapping[str, type]) -> None:
+        """Raise ValueError if the file at ``path`` lacks an option, or a string or integer."""
         lacking = [f"[source] {name}" for name in source if name not in self.source]
         lacking += [f"[options] {name}" for name in self.absent]
         if lacking:
             raise _other_version(path, f"{lacking[0]} is missing")
+        for name, kind in source.items():
+            if type(self.source[name]) is not kind:
+                rule = "text" if kind is str else "a whole number"
+                raise _damaged(path, f"[source] {name} = {self.source[name]!r} must be {rule}")
 
     @staticmethod
     def read_trainer(path: Path) -> str:

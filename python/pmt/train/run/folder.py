@@ -14,7 +14,7 @@ import io
 import json
 import os
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -308,8 +308,8 @@ class RunFolder:
         """Return all that ``config.toml`` holds; arguments and errors as :meth:`read_config`."""
         return RunConfig.read(self._config, options)
 
-    def check_complete(self, source: Iterable[str] = ()) -> None:
-        """Raise ValueError if ``config.toml`` lacks an option, or an entry of ``source``."""
+    def check_complete(self, source: Mapping[str, type]) -> None:
+        """Raise ValueError if ``config.toml`` lacks an option, or an entry of a type."""
         self.config().check_complete(self._config, source)
 
     def trainer(self) -> str:
