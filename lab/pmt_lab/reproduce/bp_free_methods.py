@@ -39,7 +39,7 @@ _TITLES = {
 }
 _AS_RELEASED = {
     "released": "paper's method, released settings",
-    "released, nodes alone": "paper's method, released, nodes alone",
+    "released, nodes alone": "paper's method, released, nodes alone, stochastic rounding",
 }
 _DEFAULT, _BACKPROP = "cifar10c_filters", "bp_fp32"
 _PREPARED = {"preparation_only": "preparation alone", "default": "default, 2.4e12 MACs"}

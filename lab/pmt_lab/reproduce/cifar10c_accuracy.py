@@ -57,7 +57,9 @@ _LINES = (
     _Line("paper's method, rate 0.003", _RATES, "rate 0.003", "bp_free", drawn=False),
     _Line("paper's method, rate 0.0003", _RATES, "rate 0.0003", "bp_free", drawn=False),
     _Line("released settings", _RELEASED, "released", "bp_free"),
-    _Line("released, nodes alone", _RELEASED, "released, nodes alone", "bp_free"),
+    _Line(
+        "released, nodes alone, stochastic rounding", _RELEASED, "released, nodes alone", "bp_free"
+    ),
     _Line("unprepared default, 2.4e12 MACs", _DEFAULT, "default", "bp_free"),
     _Line("unprepared default, 2.4e13 MACs", _TENFOLD, "default", "bp_free"),
     _Line("unprepared default, 2.4e14 MACs", _WHOLE_BUDGET, "default", "bp_free", drawn=False),
@@ -186,7 +188,7 @@ STUDY = grid_study(
     "The paper's method trains block 2 for every corruption, at one rate, the best of four on "
     "Gaussian noise, and the head with its exact gradient; the paper chooses a block for each "
     "corruption, and prints 0.01 as the rate of all methods. The released settings train block 2 "
-    "without the head; with nodes alone they also round at random. Back-propagation has the best "
-    "of five rates. Methods are tested in the state with the least held-out loss, which is the "
-    "original model where no epoch is clearly better; float32 is tested after its last step.",
+    "without the head. Back-propagation has the best of five rates. Methods are tested in the "
+    "state with the least held-out loss, which is the original model where no epoch is clearly "
+    "better; float32 is tested after its last step.",
 )
