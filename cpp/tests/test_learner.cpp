@@ -232,6 +232,44 @@ TEST_CASE("a learner in C refuses what is null, without a write") {
   CHECK(status == static_cast<int>(Code::arena_too_small));
 }
 
+TEST_CASE("a learner that could not be opened does nothing") {
+  const World world(40);
+  Device device(world);
+  LearnerSetup setup = device.setup(16, true);
+  const size_t slot = device.learner.slot_bytes();
+  StateStorage storage = {nullptr, slot - 1,
+                          [](void*, int32_t, size_t, void* to, size_t count) {
+                            std::memset(to, 0, count);
+                            return true;
+                          },
+                          [](void*, int32_t, size_t, const void*, size_t) { return false; },
+                          [](void*, int32_t) { return false; }};
+  setup.storage = &storage;
+  Learner learner;
+  REQUIRE(learner.open(setup, device.memory.data(), device.memory.size()).code == Code::state_size);
+  Prediction prediction = {};
+  bool done = false;
+  CHECK(learner.frame() == nullptr);
+  CHECK(learner.sensor_frame() == nullptr);
+  for (const Status& status :
+       {learner.run_stage(), learner.predict(world.frames[0].data(), &prediction),
+        learner.observe(world.frames[0].data(), 0, Role::train), learner.begin(LearnerPhase::align)}) {
+    CHECK(status.code == Code::learner_open);
+  }
+  CHECK(learner.run({1, 0}, &done).ok());
+  CHECK(done);
+  CHECK(learner.forget().ok());
+  for (const Status& status : {learner.commit(), learner.confirm(), learner.roll_back()}) {
+    CHECK(status.code == Code::learner_call);
+  }
+  CHECK(learner.cancel().ok());
+  CHECK(learner.held_out(static_cast<LearnerState>(5)).count == 0);
+  CHECK(learner.trial(-1).count == 0);
+  CHECK(learner.trial(1).count == 0);
+  storage.slot_bytes = slot;
+  CHECK(learner.open(setup, device.memory.data(), device.memory.size()).ok());
+}
+
 TEST_CASE("cancelling and failing leave the state in force as it was") {
   const World world(40);
   for (const bool keeps : {false, true}) {

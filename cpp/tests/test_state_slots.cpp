@@ -411,6 +411,22 @@ TEST_CASE("a state that cannot be read, or whose trials cannot be counted, leave
   CHECK(Boot(flash).value == 7);
 }
 
+TEST_CASE("a confirmed state that could not be read is not written over") {
+  for (const int32_t other : {0, 1}) {  // states in the other slot
+    Flash flash(StateSlots::bytes_needed(state_bytes));
+    Boot first(flash);
+    for (int32_t i = 0; i <= other; ++i) REQUIRE(first.slots.write(State(5 + i).parts(), 1, false).ok());
+    flash.unreadable = other;
+    Boot second(flash);
+    flash.unreadable = -1;
+    CHECK(second.status.ok());
+    CHECK(second.slots.has_damaged());
+    CHECK(second.slots.write(State(9).parts(), 1, true).code == (other == 0 ? Code::ok : Code::state_storage));
+    if (other == 0) REQUIRE(second.slots.roll_back().ok());
+    CHECK(Boot(flash).value == 5 + other);
+  }
+}
+
 TEST_CASE("a rejection that failed is not followed by a confirmation") {
   Flash flash(StateSlots::bytes_needed(state_bytes));
   Boot first(flash);
@@ -437,10 +453,15 @@ TEST_CASE("a thousand power cuts lose no confirmed state") {
     int32_t new_ones = 0;
     for (int32_t round = 0; round < 250; ++round) {
       flash.left = INT64_MAX;
+      // Now and then a state cannot be read, for this boot.
+      flash.unreadable = random.integer(0, 3) == 0 ? random.integer(0, 1) : -1;
+      flash.unreadable_from = StateSlots::bytes_before_state;
+      const bool is_unread = flash.unreadable >= 0;
       Boot boot(flash);
       REQUIRE(boot.status.ok());
+      flash.unreadable = -1;
       const bool was_on_trial = boot.slots.on_trial();
-      if (!was_on_trial) CHECK(boot.value == confirmed);
+      if (!was_on_trial && !is_unread) CHECK(boot.value == confirmed);
       next = static_cast<uint8_t>(next % 250 + 1);
       // The power goes at any byte that these write, marks included.
       const auto all = static_cast<int32_t>(3 * flash.slots[0].size());
@@ -455,7 +476,8 @@ TEST_CASE("a thousand power cuts lose no confirmed state") {
       const Boot after(flash);
       REQUIRE(after.status.ok());
       const bool is_new = after.value == next, is_trial_of_before = was_on_trial && after.value == boot.value;
-      CHECK((after.value == confirmed || is_new || is_trial_of_before));
+      const bool is_trial_unread = is_unread && after.slots.on_trial();
+      CHECK((after.value == confirmed || is_new || is_trial_of_before || is_trial_unread));
       if (kept) CHECK(is_new);
       if (!after.slots.on_trial()) confirmed = after.value;
       new_ones += is_new ? 1 : 0;

@@ -1,6 +1,8 @@
 """A board that learns by itself: emulated, over its UART, byte for byte the learner of the host."""
 
 import re
+import shutil
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +12,7 @@ from firmware_tools import (
     COMPILER,
     CORTEX_M7,
     EMULATOR,
+    emulation,
     make,
     need_firmware_tools,
     small_export,
@@ -50,19 +53,19 @@ def project(model, tmp_path_factory):
     return out
 
 
-@pytest.mark.parametrize("labeled", [True, False])
-def test_a_board_learns_within_the_f746_as_the_host_does(project, labeled):
-    report = stream(project, noisy("train", 60), noisy("test", 12), labeled=labeled, pipe=True)
+@pytest.mark.parametrize("labels", [None, 30, 0])
+def test_a_board_learns_within_the_f746_as_the_host_does(project, labels):
+    report = stream(project, noisy("train", 60), noisy("test", 12), labels=labels, pipe=True)
     assert report.different == []
     assert report.samples == 60
-    if labeled:
+    if labels is None:
         assert set(report.scores) == {"original", "aligned", "head", "head_alone", "trained"}
         assert list(report.trials) == ["B1", "B2+head"]
         assert report.to_json()["selected"] in report.trials
-    else:
+    elif labels == 0:
         assert (report.candidate, report.scores, report.trials) == ("aligned", {}, {})
     used, size = map(int, report.memory["arena"].split(" of "))
-    assert 0 <= size - used < (16 if labeled else size)  # the head takes most
+    assert 0 <= size - used < (16 if labels is None else size)  # the head takes most
     used, size = map(int, report.memory["stack"].split(" of "))
     assert 512 <= used < size == FIXED.stack
 
@@ -89,7 +92,7 @@ def test_a_board_aligns_windows_as_the_host_does(model, tmp_path, keeps):
     options = {"samples": 24, "windows": True, "keeps_activations": keeps, "frames": "host"}
     export = export_learner(model, target=TARGET, like=LIKE, out=out, **options)
     assert export.sizes.align > export.sizes.head
-    report = stream(out, noisy("train", 24), noisy("test", 5), labeled=False, steps=41, pipe=True)
+    report = stream(out, noisy("train", 24), noisy("test", 5), labels=0, steps=41, pipe=True)
     assert (report.candidate, report.different) == ("aligned", [])
     used, size = map(int, report.memory["arena"].split(" of "))
     assert 0 <= size - used < 200  # the list of the samples is shorter
@@ -226,7 +229,7 @@ def test_a_board_chooses_filters_by_itself_from_frames_that_it_keeps(model, tmp_
         small, target=TARGET, like=LIKE, out=out, choose_input=True, samples=30, frames=frames
     )
     data, test = (noisy(*part).resize(20, 24) for part in (("train", 30), ("test", 5)))
-    report = stream(out, data, test, labeled=False, steps=1997, pipe=True)
+    report = stream(out, data, test, labels=0, steps=1997, pipe=True)
     assert report.different == []
     assert report.candidate == "aligned"
     assert report.after > report.before
@@ -401,25 +404,70 @@ def test_a_stream_to_an_input_stage_takes_pixels(model, tmp_path):
         stream(out, None, prepared)
 
 
-def test_the_programs_of_the_guide_compile_and_fit_its_network(model, project, tmp_path):
+# Names that the programs of the guide need: model, statistics, and a sensor of frames in a row.
+SENSOR = """
+#include <cstddef>
+#include <cstdint>
+
+#include "common/board.hpp"
+
+asm(R"(
+  .section .rodata.guide, "a"
+  .balign 16
+  .global model_pmt, clean_bin, clean, frames_bin, model_bytes
+model_pmt: .incbin "model/model.pmt"
+model_end: .balign 16
+clean_bin:
+clean: .incbin "model/clean.bin"
+frames_bin: .incbin "frames.bin"
+  .balign 4
+model_bytes: .word model_end - model_pmt
+)");
+extern const uint8_t frames_bin[];
+SENSOR_LINKAGE const uint8_t* sensor_frame() {
+  static size_t taken = 0;
+  pmt::board::feed_watchdog();
+  return frames_bin + 784 * taken++;
+}
+"""
+
+
+@pytest.mark.parametrize("language", ["c", "cpp"])
+def test_the_programs_of_the_guide_adapt_a_board(model, project, tmp_path, language):
     guide = (ROOT / "docs" / "guides" / "learner.md").read_text(encoding="utf-8")
-    programs = re.findall(r"```(c|cpp)\n(.*?)```", guide, re.DOTALL)
-    assert [language for language, _ in programs] == ["c", "cpp", "cpp"]
-    assert max(len(program.splitlines()) for _, program in programs) <= 40
-    assert re.findall(r"frames\[64\]\[(\d+)\]", guide) == ["784", "784"]
-    assert model.prepare(noisy("train", 1).images).size == 784
-    assert re.findall(r"clean_count = (\d+)", guide) == ["672", "672"]
-    assert (project / "model" / "clean.bin").stat().st_size == 8 * 672
-    languages = {"c": ("gcc", "-std=c11"), "cpp": ("g++", "-std=c++17")}
-    flags = ("-O2", "-Wall", "-Wextra", "-Werror")
-    for language, program in programs:
-        compiler, standard = languages[language]
-        source = tmp_path / f"program.{language}"
-        source.write_text(program)
-        succeed(
-            *(COMPILER.replace("g++", compiler), standard, *flags, *CORTEX_M7, f"-I{project}"),
-            *("-c", source, "-o", tmp_path / "program.o"),
-        )
+    program = re.findall(rf"```{language}\n(.*?)```", guide, re.DOTALL)[-1]
+    assert len(program.splitlines()) <= 40
+    out = shutil.copytree(project, tmp_path / "fw")
+    (out / "app" / "main.cpp").unlink()
+    (out / "app" / f"main.{language}").write_text(program)
+    linkage = 'extern "C"' if language == "c" else ""
+    (out / "app" / "sensor.cpp").write_text(SENSOR.replace("SENSOR_LINKAGE", linkage))
+    frames = model.prepare(noisy("train", 64).images)
+    statuses = []
+    for seen in (frames, np.zeros_like(frames)):
+        (out / "frames.bin").write_bytes(seen.tobytes())
+        (out / "app" / "sensor.cpp").touch()
+        built = make(out)
+        assert built.returncode == 0, built.stdout
+        run = subprocess.run(emulation(out / "build" / "fw.elf"), timeout=60, check=False)
+        statuses.append(run.returncode == 0)
+    assert statuses == [True, False]  # of equal frames there are too few
+
+
+def test_the_epochs_of_the_guide_compile(project, tmp_path):
+    guide = (ROOT / "docs" / "guides" / "learner.md").read_text(encoding="utf-8")
+    source = tmp_path / "epochs.cpp"
+    source.write_text(re.findall(r"```cpp\n(.*?)```", guide, re.DOTALL)[0])
+    flags = ("-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror")
+    succeed(
+        *(COMPILER, *flags, *CORTEX_M7, f"-I{project}", "-c", source, "-o", tmp_path / "epochs.o")
+    )
+
+
+def test_a_learner_is_not_run_like_a_training(project):
+    run = make(project, "qemu")
+    assert run.returncode != 0
+    assert "a learner waits for requests, and trains nothing by itself: pmt stream ." in run.stdout
 
 
 def test_a_report_without_held_out_samples_has_no_table():

@@ -87,11 +87,15 @@ def run_on_cortex_m7(program: str, parts: Iterable[str], folder: Path) -> str:
         *(*common, *sorted((FIRMWARE / "drivers" / "cortex_m").glob("*.cpp"))),
         *("-lgcc", "-o", built),
     )
-    return succeed(
+    return succeed(*emulation(built))
+
+
+def emulation(program: Path) -> tuple[str | Path, ...]:
+    """Return the command that runs a program on an emulated board: its output, its exit status."""
+    return (
         *(EMULATOR, "-M", "mps2-an500", "-display", "none", "-monitor", "none"),
         *("-serial", "none", "-chardev", "stdio,id=console", "-semihosting-config"),
-        "enable=on,target=native,chardev=console,arg=program",
-        *("-kernel", built),
+        *("enable=on,target=native,chardev=console,arg=program", "-kernel", program),
     )
 
 

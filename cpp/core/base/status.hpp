@@ -48,6 +48,9 @@
   X(sample_unreadable, "a sample could not be read")                                                            \
   X(cancelled, "cancelled; the weights are as before the step")                                                 \
   X(learner_call, "the learner's state does not allow this call: see its documentation")                        \
+  X(learner_open, "the learner is not open")                                                                    \
+  X(learner_clock, "a budget in milliseconds needs a clock")                                                    \
+  X(learner_epochs, "the set-up names no layers to train")                                                      \
   X(learner_samples, "too few samples or classes for this phase")                                               \
   X(learner_statistics, "the learner has no statistics of clean images that fit the model's layers")            \
   X(learner_input, "filters are chosen where the model has an input stage and samples are its frames")          \

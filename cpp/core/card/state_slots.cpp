@@ -98,8 +98,10 @@ bool StateSlots::read_slot(int32_t index) {
   } else if (!read_marks(index)) {
     return false;
   }
-  slot.is_valid = has_payload(index);
+  const Payload payload = find_payload(index);
+  slot.is_valid = payload == Payload::whole;
   slot.is_damaged = !slot.is_valid;
+  slot.is_unread = payload == Payload::unread;
   return true;
 }
 
@@ -117,17 +119,16 @@ bool StateSlots::read_marks(int32_t index) {
   return true;
 }
 
-// A state that cannot be read is none, as one that is damaged: the other may be whole.
-bool StateSlots::has_payload(int32_t index) const {
+StateSlots::Payload StateSlots::find_payload(int32_t index) const {
   const StateHeader& header = slots_[index].header;
   uint8_t piece[state_write_bytes];
   uint32_t crc = 0;
   for (size_t done = 0; done < header.bytes; done += sizeof piece) {
     const size_t left = header.bytes - done, count = left < sizeof piece ? left : sizeof piece;
-    if (!read(index, bytes_before_state + done, piece, count)) return false;
+    if (!read(index, bytes_before_state + done, piece, count)) return Payload::unread;
     crc = crc32(piece, count, crc);
   }
-  return crc == header.payload_crc32;
+  return crc == header.payload_crc32 ? Payload::whole : Payload::damaged;
 }
 
 // The storage may have been damaged since the header was read or written.
@@ -137,7 +138,8 @@ bool StateSlots::has_header(int32_t index) const {
   return read(index, 0, &header, sizeof header) && header.header_crc32 == crc && checksum(header) == crc;
 }
 
-// The slot of the newest state that is confirmed, or on trial after `most_boots` at most; -1: none.
+// The slot of the newest state that is confirmed, or on trial after `most_boots` at most; -1: none. A state that cannot
+// be read is none, as one that is damaged: the other may be whole.
 int32_t StateSlots::newest(bool on_trial, int32_t most_boots) const {
   int32_t found = -1;
   for (int32_t i = 0; i < 2; ++i) {
@@ -156,7 +158,10 @@ Status StateSlots::boot(bool is_reset) {
   const int32_t most_boots = is_reset ? state_trials - 1 : state_trials;
   const int32_t trial = linked::learning ? newest(true, most_boots) : -1, known = newest(false);
   // A trial older than what is confirmed was left behind.
-  const bool tries = trial >= 0 && (known < 0 || slots_[trial].header.generation > slots_[known].header.generation);
+  const auto is_left_behind = [&](const Slot& other) {
+    return (known >= 0 || other.is_unread) && other.header.generation > slots_[trial].header.generation;
+  };
+  const bool tries = trial >= 0 && !is_left_behind(slots_[1 - trial]);
   current_ = tries ? trial : known;
   // Where its boots cannot be counted, a state on trial would never be given up.
   const bool counts = linked::learning && is_reset && tries;
@@ -187,7 +192,9 @@ Status StateSlots::load(const StateParts& parts) const {
 Status StateSlots::write(const StateParts& parts, uint32_t tag, bool on_trial) {
   const size_t bytes = parts.bytes();
   if (bytes_needed(bytes) > storage_.slot_bytes) return {Code::state_size};
-  const int32_t index = newest(false) == 0 ? 1 : 0;
+  const int32_t known = newest(false);
+  const int32_t index = known == 0 || (known < 0 && slots_[0].is_unread) ? 1 : 0;
+  if (linked::learning && slots_[index].is_unread) return failed(index);  // else states are written again and again
   uint32_t generation = 0;
   for (const Slot& each : slots_) {
     if (each.is_whole && each.header.generation > generation) generation = each.header.generation;
@@ -229,7 +236,7 @@ __attribute__((noinline)) bool StateSlots::set_mark(int32_t mark) {
 Status StateSlots::confirm() {
   Slot& slot = slots_[current_];
   // A rejection that failed may be on the storage all the same, where it would win.
-  const bool is_there = !slot.is_rejected && has_header(current_) && has_payload(current_);
+  const bool is_there = !slot.is_rejected && has_header(current_) && find_payload(current_) == Payload::whole;
   if (!is_there || !set_mark(confirmed)) return failed(current_);
   slot.is_confirmed = true;
   return {};

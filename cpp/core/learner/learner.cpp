@@ -37,6 +37,9 @@ int32_t label_of(const Model& model, const float* logits) {
 
 }  // namespace
 
+// One copy, and a cold one, for size: compilers write its many zeros one by one else.
+__attribute__((cold)) Learner::Learner() = default;
+
 size_t Learner::table_bytes(const LearnerSetup& setup) {
   Learner learner;
   learner.setup_ = setup;
@@ -54,6 +57,7 @@ bool Learner::can_align() const {
 
 Status Learner::open(const LearnerSetup& setup, void* memory, size_t bytes) {
   setup_ = setup;
+  is_open_ = false;
   need_ = device_need_ = {};
   steps_ = 0;
   in_force_ = confirmed_state_ = LearnerState::original;
@@ -70,7 +74,13 @@ Status Learner::open(const LearnerSetup& setup, void* memory, size_t bytes) {
   if (setup.chooses_input && (model_.stage() == nullptr || is_binary(model_))) return {Code::learner_input};
   samples_.open(setup.frames, model_, setup.chooses_input, setup.held_out);
   PMT_RETURN_IF_ERROR(open_memory(memory, bytes));
-  return open_state();
+  PMT_RETURN_IF_ERROR(open_state());
+  is_open_ = true;
+  return {};
+}
+
+size_t Learner::slot_bytes() const {
+  return StateSlots::bytes_needed(LearnerParameters::largest(model_, setup_.epochs.layers, aligns_windows()));
 }
 
 Status Learner::take_persistent(Arena& arena) {
@@ -161,6 +171,7 @@ uint32_t Learner::identity() const {
 Status Learner::open_state() {
   force_ = setup_.keeps_confirmed ? &confirmed_ : &learned_;
   if (!has_storage()) return {};
+  if (setup_.storage->slot_bytes < slot_bytes()) return {Code::state_size};
   slots_.open(*setup_.storage, identity());
   PMT_RETURN_IF_ERROR(slots_.boot(!setup_.trial_goes_on));
   PMT_RETURN_IF_ERROR(load());
@@ -215,17 +226,19 @@ Status Learner::aim_at_head() {
 }
 
 int8_t* Learner::frame() {
+  if (!is_open_) return nullptr;
   (void)aim_at_head();  // it was planned before
   return predictor_.input();
 }
 
 uint8_t* Learner::sensor_frame() {
-  if (model_.stage() == nullptr) return nullptr;
+  if (!is_open_ || model_.stage() == nullptr) return nullptr;
   (void)aim_at_head();
   return predictor_.sensor_frame();
 }
 
 Status Learner::run_stage() {
+  if (!is_open_) return {Code::learner_open};
   if (model_.stage() == nullptr || (setup_.chooses_input && force_is_lost_)) return {Code::learner_call};
   if (setup_.chooses_input) use(force_, in_force_);  // else all states have the image's filters
   PMT_RETURN_IF_ERROR(aim_at_head());
@@ -234,6 +247,7 @@ Status Learner::run_stage() {
 }
 
 Status Learner::predict(const int8_t* frame, Prediction* prediction) {
+  if (!is_open_) return {Code::learner_open};
   if (force_is_lost_) return {Code::learner_call};
   use(force_, in_force_);
   PMT_RETURN_IF_ERROR(aim_at_head());
@@ -259,6 +273,7 @@ Status Learner::predict(const int8_t* frame, Prediction* prediction) {
 }
 
 Status Learner::observe(const void* frame, int32_t label, Role role) {
+  if (!is_open_) return {Code::learner_open};
   if (!learns()) return {Code::learner_full};
   if (is_running()) return {Code::learner_call};
   if (label < no_label || label >= label_count(model_)) return {Code::label_range};
@@ -285,7 +300,7 @@ Status Learner::check_phase(LearnerPhase phase) const {
   if (phase == LearnerPhase::input && !has_images_to_choose()) return {Code::learner_samples};
   if (aligns && !can_align()) return {Code::learner_statistics};
   if (solves && phase != LearnerPhase::epochs && !has_linear_head(model_)) return {Code::learner_head};
-  if (phase == LearnerPhase::epochs && !has_epochs()) return {Code::layer_not_trainable};
+  if (phase == LearnerPhase::epochs && !has_epochs()) return {Code::learner_epochs};
   const bool by_images = aligns || (!solves && can_align());
   const bool enough = (by_images && has_images()) || (!aligns && has_labels());
   return enough ? Status{} : Status{Code::learner_samples};
@@ -307,6 +322,7 @@ bool Learner::judges(LearnerState state) const {
 bool Learner::has_labels() const { return judges() && samples_.has_classes(); }
 
 Status Learner::begin(LearnerPhase phase) {
+  if (!is_open_) return {Code::learner_open};
   if (!learns()) return {Code::learner_samples};
   PMT_RETURN_IF_ERROR(check_phase(phase));
   const bool all = phase == LearnerPhase::all, few_labels = !has_labels();
@@ -441,7 +457,7 @@ Status Learner::start_epochs(int32_t block) {
 }
 
 Status Learner::run(const LearnerBudget& budget, bool* done) {
-  if (budget.milliseconds > 0 && setup_.milliseconds == nullptr) return {Code::learner_call};
+  if (budget.milliseconds > 0 && setup_.milliseconds == nullptr) return {Code::learner_clock};
   const uint32_t begun = budget.milliseconds > 0 ? setup_.milliseconds(setup_.clock) : 0;
   for (int32_t i = 0; learns() && is_running() && (budget.steps == 0 || i < budget.steps); ++i) {
     const Status status = step();

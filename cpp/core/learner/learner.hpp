@@ -100,14 +100,19 @@ inline constexpr size_t size_on_device<ChosenFilters> = 168;
 
 class Learner {
  public:
+  Learner();
+
   // Enough memory for open() to tell the exact need; 0 for a set-up that it refuses.
   static size_t table_bytes(const LearnerSetup& setup);
 
   // Opens the newest state of the storage that is confirmed or on trial, else the image. `memory` must be 16-byte
-  // aligned and, like all that the setup points to, outlive the learner, which stays where it is.
+  // aligned and, like all that the setup points to, outlive the learner, which stays where it is. Before it has
+  // succeeded there are no places for frames (null), and nothing is predicted, observed, begun or committed.
   Status open(const LearnerSetup& setup, void* memory, size_t bytes);
   // After an open() that had table_bytes() of memory.
   const LearnerMemory& need() const { return need_; }
+  // Least bytes of a slot of the storage, after the same.
+  size_t slot_bytes() const;
 #ifdef PMT_COUNTS_MEMORY
   // The same on a device, whose pointers are shorter; with its kernels in the setup.
   const LearnerMemory& device_need() const { return device_need_; }
@@ -138,13 +143,18 @@ class Learner {
   Status cancel();
 
   // original: of the state in force when the phase began.
-  LearnerScore held_out(LearnerState state) const { return scores_[static_cast<int32_t>(state)]; }
+  LearnerScore held_out(LearnerState state) const {
+    return words<LearnerState>.holds(state) ? scores_[static_cast<int32_t>(state)] : LearnerScore{};
+  }
   // The best state that phases have found; original: none is better than the one in force.
   LearnerState candidate() const { return candidate_; }
   // The block of a trained candidate, else of the state in force; and, where there are several, the score after an
   // epoch of each, whose count is 0 before.
   int32_t block() const { return candidate_ == LearnerState::trained ? learned_.block() : force_->block(); }
-  LearnerScore trial(int32_t block) const { return trials_ == nullptr ? LearnerScore{} : trials_[block]; }
+  LearnerScore trial(int32_t block) const {
+    const bool is_block = block >= 0 && block < setup_.epochs.layers.count;
+    return trials_ != nullptr && is_block ? trials_[block] : LearnerScore{};
+  }
   LearnerState in_force() const { return in_force_; }
   bool on_trial() const { return on_trial_; }
   // Whether the storage holds a state of another model or other trained layers, which a commit() replaces.
@@ -225,6 +235,7 @@ class Learner {
   void judge();
 
   LearnerSetup setup_ = {};
+  bool is_open_ = false;
   Model model_;
   LearnerMemory need_, device_need_;
   WritableLayer* overlay_ = nullptr;  // one an op

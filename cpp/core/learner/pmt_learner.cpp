@@ -10,8 +10,8 @@ int code_of(const Status& status) { return static_cast<int>(status.code); }
 
 pmt_score score_of(const LearnerScore& score) { return {score.loss_sum, score.correct, score.count}; }
 
-// All but the storage.
-LearnerSetup core_setup(const pmt_learner_setup& setup) {
+// All but the storage. One copy: compilers put it into each of its callers, which costs flash.
+__attribute__((noinline)) LearnerSetup core_setup(const pmt_learner_setup& setup) {
   LearnerSetup core = {};
   core.image = setup.image;
   core.image_bytes = setup.image_bytes;
@@ -79,6 +79,14 @@ size_t pmt_learner_needed(const pmt_learner* learner) {
 size_t pmt_learner_external_needed(const pmt_learner* learner) {
   return learner == nullptr ? 0 : learner->learner.need().external;
 }
+
+size_t pmt_learner_slot_bytes(const pmt_learner* learner) {
+  return learner == nullptr ? 0 : learner->learner.slot_bytes();
+}
+
+bool pmt_learner_replaces_others(const pmt_learner* learner) { return learner->learner.replaces_others(); }
+
+bool pmt_learner_finds_damage(const pmt_learner* learner) { return learner->learner.finds_damage(); }
 
 uint8_t* pmt_learner_sensor_frame(pmt_learner* learner) { return learner->learner.sensor_frame(); }
 

@@ -39,6 +39,8 @@ typedef struct {
   bool (*write)(void* context, int32_t index, const void* frame); /* null: others put frames there */
 } pmt_frames;
 
+/* Two slots, 0 and 1, of pmt_learner_slot_bytes() or more. Writes are multiples of 32 bytes, at multiples of 32, onto
+   bytes that nothing was written to since erase(); or the same bytes again, where a power cut has torn a write. */
 typedef struct {
   void* context;
   size_t slot_bytes;
@@ -84,10 +86,16 @@ size_t pmt_learner_bytes(void);
 pmt_learner* pmt_learner_open(void* object, const pmt_learner_setup* setup, void* memory, size_t bytes, int* status);
 /* Bytes with which open() knows what the memory must have, also where it says that it is too small. */
 size_t pmt_learner_table_bytes(const pmt_learner_setup* setup);
-/* Both are 0 for a learner that is null. */
+/* These are 0 for a learner that is null; the last is what a slot of the storage must have. */
 size_t pmt_learner_needed(const pmt_learner* learner);
 size_t pmt_learner_external_needed(const pmt_learner* learner);
+size_t pmt_learner_slot_bytes(const pmt_learner* learner);
+/* After open(): whether the storage holds a state of another model or other trained layers, which a commit() replaces;
+   and whether it holds one that is damaged or could not be read, so that an older one, or the image, is in force. */
+bool pmt_learner_replaces_others(const pmt_learner* learner);
+bool pmt_learner_finds_damage(const pmt_learner* learner);
 
+/* Null before open() has succeeded; and, of the sensor, where the model has no input stage. */
 uint8_t* pmt_learner_sensor_frame(pmt_learner* learner);
 int pmt_learner_run_stage(pmt_learner* learner);
 int8_t* pmt_learner_frame(pmt_learner* learner);
@@ -97,7 +105,7 @@ int pmt_learner_forget(pmt_learner* learner);
 int pmt_learner_begin(pmt_learner* learner, pmt_phase phase);
 int pmt_learner_run(pmt_learner* learner, int32_t steps, uint32_t milliseconds, bool* done);
 int pmt_learner_cancel(pmt_learner* learner);
-pmt_score pmt_learner_held_out(const pmt_learner* learner, pmt_state state);
+pmt_score pmt_learner_held_out(const pmt_learner* learner, pmt_state state); /* zeros for one that there is not */
 pmt_state pmt_learner_candidate(const pmt_learner* learner);
 int32_t pmt_learner_block(const pmt_learner* learner);
 pmt_score pmt_learner_trial(const pmt_learner* learner, int32_t block);

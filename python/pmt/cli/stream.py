@@ -35,11 +35,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         otherwise="as many",
     )
     add_integer(parser, "--test N", "test images to predict before and after", default=100)
-    parser.add_argument(
-        "--no-labels",
-        dest="labeled",
-        action="store_false",
-        help="send no labels: the board aligns itself and trains no head",
+    add_integer(
+        parser,
+        "--labels N",
+        "tell the board the labels of the first N training images; with 0 it is aligned alone",
+        otherwise="all",
+        within=(0, None),
     )
     add_integer(
         parser,

@@ -20,7 +20,7 @@ from typing import IO, Any, Protocol
 
 from pmt import _core
 from pmt._util.arrays import Array
-from pmt._util.checks import checked_path
+from pmt._util.checks import checked_path, checked_range
 from pmt._util.extras import import_extra
 from pmt._util.text import counted, table
 from pmt.datasets import Dataset
@@ -215,7 +215,7 @@ def stream(
     *,
     port: str | None = None,
     baud: int = 115200,
-    labeled: bool = True,
+    labels: int | None = None,
     steps: int = 0,
     pipe: bool = False,
     counts: bool = False,
@@ -236,8 +236,9 @@ def stream(
         Serial port of a board that runs the program; by default it is built and emulated.
     baud : int
         Speed of the port.
-    labeled : bool
-        Whether the board is told the labels; without, it is aligned alone.
+    labels : int, optional
+        Number of images, the first ones, whose labels the board is told; by default all. With 0 it
+        is aligned alone.
     steps : int
         Steps of a slice, 0 for whole phases.
     pipe : bool
@@ -260,9 +261,11 @@ def stream(
     """
     place = checked_path("folder", folder)
     model, export = read_model(place)
-    session = _Session(model, export, progress or (lambda text: None))
+    session = _Session(model, export, host_learner(place), progress or (lambda text: None))
     test = _labeled(model, test, "test")
-    if data is not None and labeled:
+    if labels is not None:
+        checked_range("labels", labels, 0)
+    if data is not None and labels != 0:
         data = _labeled(model, data, "data")
     for argument, images in (("data", data), ("test", test)):
         if model.input_stage is not None and images is not None and not images.has_pixels:
@@ -275,7 +278,7 @@ def stream(
     else:
         link = serial_board(port, baud)
     with link as line:
-        report = session.run(Board(line, session.frame), data, test, labeled, steps)
+        report = session.run(Board(line, session.frame), data, test, labels, steps)
     if port is not None or not counts:
         return report
     return replace(report, instructions=report.milliseconds * 10**6 // INSTRUCTION_NS)
@@ -303,22 +306,15 @@ class _Session:
     """A board and a host that do the same."""
 
     def __init__(
-        self, model: Model, export: dict[str, Any], progress: Callable[[str], None]
+        self,
+        model: Model,
+        export: dict[str, Any],
+        host: Learner,
+        progress: Callable[[str], None],
     ) -> None:
         self._model = model
         self._samples = int(export["samples"])
-        chosen = export["options"]
-        self._host = Learner(
-            model,
-            windows=bool(export["windows"]),
-            choose_input=bool(export["chooses_input"]),
-            samples=self._samples,
-            held_out=int(export["held_out"]),
-            keeps_confirmed=bool(export["keeps_confirmed"]),
-            keeps_activations=bool(export["keeps_activations"]),
-            options=None if chosen is None else TrainingOptions(**chosen),
-            select=export.get("select"),
-        )
+        self._host = host
         self._progress = progress
         self._keeps_frames = bool(export["chooses_input"])
         self._frames: list[Array] = []
@@ -330,7 +326,7 @@ class _Session:
         return self._frames[index]
 
     def run(
-        self, board: Board, data: Dataset | None, test: Dataset, labeled: bool, steps: int
+        self, board: Board, data: Dataset | None, test: Dataset, labels: int | None, steps: int
     ) -> StreamReport:
         """Take images in, learn, choose, and predict before and after; or only predict."""
         before = after = self._predict(board, test)
@@ -340,7 +336,7 @@ class _Session:
         if data is not None and count:
             taken = data.take(count)
             self._progress(f"before: {before:.1%} of {counted(len(test), 'test image')}")
-            self._observe(board, taken, labeled)
+            self._observe(board, taken, count if labels is None else labels)
             self._progress(f"observed {counted(count, 'image')}")
             milliseconds = self._learn(board, steps)
             candidate = self._host.candidate
@@ -403,12 +399,12 @@ class _Session:
         """Return the frames that are sent to the board: pixels where it has an input stage."""
         return data.images if self._model.input_stage else self._model.prepare(data.images)
 
-    def _observe(self, board: Board, data: Dataset, labeled: bool) -> None:
+    def _observe(self, board: Board, data: Dataset, labels: int) -> None:
         sent = self._sent(data)
         kept = sent if self._keeps_frames else self._model.prepare(data.images)
         role = _core.LEARNER_ROLES.index("automatic")
         for i in range(len(data)):
-            label = int(data.labels[i]) if labeled else -1
+            label = int(data.labels[i]) if i < labels else -1
             self._frames.append(kept[i])
             reply = board.ask("O", role, label, sent[i])
             self._same(reply, partial(self._host.observe, data.images[i : i + 1], [label]))
@@ -474,6 +470,40 @@ def read_model(folder: str | Path) -> tuple[Model, dict[str, Any]]:
     if clean:
         model = with_statistics(model, read_clean(model, clean, bool(export["windows"])))
     return model, export
+
+
+def host_learner(folder: str | Path) -> Learner:
+    """Return a learner on this machine that does what a board does.
+
+    Parameters
+    ----------
+    folder : str or pathlib.Path
+        The board's project, of :func:`pmt.firmware.export.export_learner`.
+
+    Returns
+    -------
+    Learner
+        With the options of the export, whose defaults are those of a board: it does not keep the
+        confirmed state beside another one. It has no storage.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        If the folder is no learner's project.
+    """
+    model, export = read_model(folder)
+    chosen = export["options"]
+    return Learner(
+        model,
+        windows=bool(export["windows"]),
+        choose_input=bool(export["chooses_input"]),
+        samples=int(export["samples"]),
+        held_out=int(export["held_out"]),
+        keeps_confirmed=bool(export["keeps_confirmed"]),
+        keeps_activations=bool(export["keeps_activations"]),
+        options=None if chosen is None else TrainingOptions(**chosen),
+        select=export.get("select"),
+    )
 
 
 @contextmanager

@@ -48,7 +48,7 @@ STATES: tuple[States, ...] = get_args(States)
 SAMPLES = 64  # where no other number is given
 # Memory of the program at most, beside arena and model, on the boards that come with pmt; tests
 # hold what is linked to it.
-FIXED = FixedMemory(stack=4096, variables=3504, code=130 * 1024)
+FIXED = FixedMemory(stack=4096, variables=3504, code=129 * 1024)
 # Bytes of code at least, of parts that a learner may be without.
 _EPOCHS_CODE = 19_500
 _PART_CODE = {
@@ -221,6 +221,8 @@ class LearnerExport:
         remarks = []
         if self.samples > 0 and self.sizes.align == 0:
             remarks.append(NOT_ALIGNED)
+        if self.samples > 0 and self.frames == "host":
+            remarks.append("frames wait on the PC, from which phases read them over the line")
         fewest = _core.INPUT_FEWEST_IMAGES
         if self.chooses_input and self.samples - self.held_out < fewest:
             remarks.append(
