@@ -145,6 +145,8 @@ TEST_CASE("of several blocks the one is trained that an epoch has led to the lea
     train(alone);
     CHECK(outcome(device) == outcome(alone));
     if (is_kept) CHECK(device.learner.block() == static_cast<int32_t>(best));  // confirmed
+    REQUIRE(device.learner.cancel().ok());
+    CHECK(device.learner.trial(0).count == 0);
     chosen.push_back(static_cast<int32_t>(best));
   }
   std::sort(chosen.begin(), chosen.end());
@@ -420,9 +422,19 @@ TEST_CASE("what a learner cannot do, it says") {
   setup.held_out = 100;
   CHECK(learner.open(setup, memory.data(), memory.size()).code == Code::option_value);
   setup.held_out = 16;
-  setup.epochs.epochs = INT32_MAX;
-  CHECK(learner.open(setup, memory.data(), memory.size()).code == Code::option_value);
+  for (const int32_t epochs : {INT32_MAX, -1}) {
+    setup.epochs.epochs = epochs;
+    CHECK(learner.open(setup, memory.data(), memory.size()).code == Code::option_value);
+  }
   setup.epochs.epochs = 2;
+  for (const int32_t op : {-1, 0, world.model.op_count()}) {
+    const TrainedLayers layers = {&op, 1, nullptr, 0};
+    setup.epochs.layers = {&layers, 1};
+    const bool is_layer = op == 0 && has_weights(world.model.op(0));
+    CHECK(learner.open(setup, memory.data(), memory.size()).code == (is_layer ? Code::ok : Code::layer_not_trainable));
+    CHECK((Learner::table_bytes(setup) > 0) == is_layer);
+  }
+  setup = device.setup(16, true);
   const StateStorage without_functions = {};
   setup.storage = &without_functions;
   CHECK(learner.open(setup, memory.data(), memory.size()).code == Code::option_value);

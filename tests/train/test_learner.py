@@ -386,6 +386,10 @@ def test_errors_name_the_rule(model, noisy):
         (lambda: learner.observe(one, role="test"), "role='test' is unknown"),
         (lambda: learner.observe(one, [10]), r"labels must be 0\.\.9"),
         (
+            lambda: learner.observe(one, np.array([2**64 - 1], np.uint64)),
+            r"labels must be 0\.\.9",
+        ),
+        (
             lambda: learner.observe(one, role="hold_out"),
             "^role='hold_out' needs a label for each image, .*, and labels are not given: give",
         ),

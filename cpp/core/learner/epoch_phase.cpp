@@ -6,7 +6,7 @@ namespace pmt {
 
 Status EpochPhase::open(const EpochSetup& setup, int32_t block, const Model& model, const Kernels& kernels,
                         const LearnerSamples& samples, const LayerStorage* storage, void* memory, size_t bytes) {
-  if (int64_t{setup.epochs} * samples.capacity() > INT32_MAX) return {Code::option_value};
+  if (setup.epochs < 0 || int64_t{setup.epochs} * samples.capacity() > INT32_MAX) return {Code::option_value};
   is_binary_ = is_binary(model);
   if (is_binary_ && !takes_targets(setup.options->loss)) return {Code::label_targets};
   setup_ = setup;

@@ -45,6 +45,7 @@ size_t Learner::table_bytes(const LearnerSetup& setup) {
   learner.setup_ = setup;
   const bool takes = setup.samples >= 0 && setup.held_out >= 0;
   if (!takes || !learner.model_.open(setup.image, setup.image_bytes).ok()) return 0;
+  if (!setup.epochs.layers.are_layers_of(learner.model_)) return 0;
   Arena measure;
   (void)learner.take_persistent(measure);
   return measure.used() + (learner.has_epochs() ? EpochPhase::table_bytes(learner.model_, setup.epochs) : 0);
@@ -58,6 +59,7 @@ bool Learner::can_align() const {
 Status Learner::open(const LearnerSetup& setup, void* memory, size_t bytes) {
   setup_ = setup;
   is_open_ = false;
+  trials_ = nullptr;
   need_ = device_need_ = {};
   steps_ = 0;
   in_force_ = confirmed_state_ = LearnerState::original;
@@ -65,6 +67,7 @@ Status Learner::open(const LearnerSetup& setup, void* memory, size_t bytes) {
   PMT_RETURN_IF_ERROR(cancel());
   if (reinterpret_cast<uintptr_t>(memory) % image_alignment != 0) return {Code::arena_alignment};
   PMT_RETURN_IF_ERROR(model_.open(setup.image, setup.image_bytes));
+  if (!setup.epochs.layers.are_layers_of(model_)) return {Code::layer_not_trainable};
   if (setup.samples < 0 || setup.held_out < 0 || setup.held_out > setup.samples) return {Code::option_value};
   if (setup.held_out > PairedLosses::most_samples) return {Code::option_value};
   if (setup.samples == 0 ? setup.storage != nullptr : setup.frames.read == nullptr) return {Code::option_value};
@@ -633,6 +636,7 @@ Status Learner::cancel() {
   has_channels_ = false;
   comparison_ = Comparison::none;
   is_trial_ = false;
+  forget_trials();
   for (LearnerScore& score : scores_) score = {};
   used_ = nullptr;
   return learns() && force_is_lost_ ? load() : Status{};

@@ -50,6 +50,16 @@ int32_t TrainedBlocks::most_layers() const {
   return most;
 }
 
+bool TrainedBlocks::are_layers_of(const Model& model) const {
+  for (int32_t i = 0; i < count; ++i) {
+    for (int32_t k = 0; k < blocks[i].count; ++k) {
+      const int32_t op = blocks[i].ops[k];
+      if (op < 0 || op >= model.op_count() || !has_weights(model.op(op))) return false;
+    }
+  }
+  return true;
+}
+
 bool LearnerParameters::is_aligned(LearnerState state) const {
   return based(state) == LearnerState::aligned || based(state) == LearnerState::head;
 }

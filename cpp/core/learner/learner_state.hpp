@@ -37,6 +37,7 @@ struct TrainedBlocks {
   int32_t count;
 
   int32_t most_layers() const;
+  bool are_layers_of(const Model& model) const;
 };
 
 // Filters of the input stage, where there is one, biases and weight scales of all layers but the last, and weights of

@@ -6,6 +6,7 @@ CRC-32 behind it; a reply is a line: ``docs/guides/learner.md``.
 
 import json
 import os
+import re
 import socket
 import struct
 import subprocess
@@ -90,8 +91,9 @@ class Board:
             if not text:
                 raise OSError("the board ended before it answered; " + " / ".join(self.log[-3:]))
             text = text.strip()
-            if text.startswith("frame "):
-                sent = self._frame(int(text.split()[1])).tobytes()
+            asked = re.fullmatch(r"frame (\d+)", text)
+            if asked:
+                sent = self._frame(int(asked[1])).tobytes()
                 self._line.write(sent + struct.pack("<I", _core.crc32(sent)))
                 continue
             self.log.append(text)

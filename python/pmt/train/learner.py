@@ -299,6 +299,8 @@ class Learner:
                 f"{'labels are not given' if labels is None else 'some are -1'}: give them, or "
                 "take role='automatic'"
             )
+        largest = np.iinfo(np.int64).max  # what is beyond it would become another label
+        given = np.minimum(given, largest) if given.dtype == np.uint64 else given
         self._core.observe(inputs, np.ascontiguousarray(given, np.int64), role)
 
     def predict(self, images: npt.NDArray[np.uint8]) -> LearnedPredictions:
