@@ -156,6 +156,7 @@ def test_targets_give_the_same_bytes(tmp_path, loss, batch):
     [
         ("default", {"pooled_perturbation", "closed_form"}),
         ("paper", {"node_perturbation", "weight_perturbation", "closed_form"}),
+        ("released", {"node_perturbation", "weight_perturbation", "closed_form"}),
     ],
 )
 def test_the_bundled_network_gives_the_same_bytes(tmp_path, preset, estimators):
@@ -163,7 +164,7 @@ def test_the_bundled_network_gives_the_same_bytes(tmp_path, preset, estimators):
     data = pmt.corruptions.corrupt(
         pmt.datasets.bundled("train").take(40), "gaussian_noise", severity=5, seed=1
     )
-    options = pmt.preset(preset, batch=2, queries=3)
+    options = pmt.preset(preset, batch=2, queries=4)
     used = check_same_bytes(tmp_path / "fw", model, data, options, ram="256K", flash="1M")
     assert set(used) == estimators
 
