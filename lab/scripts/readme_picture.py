@@ -164,8 +164,8 @@ def draw(data: Mapping[str, Any]) -> Any:
     ax.set_ylim(45, 95)
     ax.set_xlabel("multiply-accumulates of training (MACs)")
     ax.set_ylabel("test accuracy (%)")
-    title = "MCUNet on twelve corruptions of CIFAR-10 test images, severity 5"
-    ax.set_title(f"{title}; area of a circle: memory", fontsize="medium")
+    title = "MCUNet on twelve corruptions of CIFAR-10, severity 5"
+    ax.set_title(f"{title}; area of a circle: memory with one image", fontsize="medium")
     return ax
 
 
