@@ -176,7 +176,10 @@ TEST_CASE("a learner learns the same from C") {
   bool done = false;
   pmt_learner* learner = pmt_learner_open(object.data(), &setup, tables.data(), tables.size(), &status);
   REQUIRE(std::strcmp(pmt_message(status), "the arena is smaller than the plan needs") == 0);
-  AlignedBytes memory(pmt_learner_needed(learner)), external(pmt_learner_external_needed(learner));
+  const pmt_need need = pmt_learner_need(learner);
+  CHECK(need.memory == need.persistent + std::max({need.predict, need.align, need.head, need.epochs}));
+  CHECK(need.slot == device.learner.slot_bytes());
+  AlignedBytes memory(need.memory), external(need.external);
   setup.external = external.data();
   setup.external_bytes = external.size();
   learner = pmt_learner_open(object.data(), &setup, memory.data(), memory.size(), &status);
@@ -227,8 +230,7 @@ TEST_CASE("a learner in C refuses what is null, without a write") {
     CHECK(pmt_learner_open(at, of, memory.data(), memory.size(), &status) == nullptr);
     CHECK(std::string(pmt_message(status)) == "a null object, set-up or image, or an object not aligned to 8 bytes");
   }
-  CHECK(pmt_learner_needed(nullptr) == 0);
-  CHECK(pmt_learner_external_needed(nullptr) == 0);
+  CHECK(pmt_learner_need(nullptr).memory == 0);
   int status = 0;
   REQUIRE(pmt_learner_open(object.data(), &setup, nullptr, memory.size(), &status) != nullptr);
   CHECK(status == static_cast<int>(Code::arena_too_small));

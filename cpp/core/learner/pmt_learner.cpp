@@ -72,16 +72,12 @@ pmt_learner* pmt_learner_open(void* object, const pmt_learner_setup* setup, void
   return self;
 }
 
-size_t pmt_learner_needed(const pmt_learner* learner) {
-  return learner == nullptr ? 0 : learner->learner.need().needed();
-}
-
-size_t pmt_learner_external_needed(const pmt_learner* learner) {
-  return learner == nullptr ? 0 : learner->learner.need().external;
-}
-
-size_t pmt_learner_slot_bytes(const pmt_learner* learner) {
-  return learner == nullptr ? 0 : learner->learner.slot_bytes();
+pmt_need pmt_learner_need(const pmt_learner* learner) {
+  if (learner == nullptr) return {};
+  const LearnerMemory& need = learner->learner.need();
+  return {need.persistent, need.predict,  need.input,
+          need.align,      need.head,     need.epochs,
+          need.needed(),   need.external, learner->learner.slot_bytes()};
 }
 
 bool pmt_learner_replaces_others(const pmt_learner* learner) { return learner->learner.replaces_others(); }

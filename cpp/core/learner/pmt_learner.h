@@ -39,7 +39,7 @@ typedef struct {
   bool (*write)(void* context, int32_t index, const void* frame); /* null: others put frames there */
 } pmt_frames;
 
-/* Two slots, 0 and 1, of pmt_learner_slot_bytes() or more. Writes are multiples of 32 bytes, at multiples of 32, onto
+/* Two slots, 0 and 1, of pmt_need.slot bytes or more. Writes are multiples of 32 bytes, at multiples of 32, onto
    bytes that nothing was written to since erase(); or the same bytes again, where a power cut has torn a write. */
 typedef struct {
   void* context;
@@ -79,6 +79,13 @@ typedef struct {
   int32_t correct, count;
 } pmt_score;
 
+/* Bytes: of the persistent part, and beside it of predictions and of each phase, 0 where it is not there; of `memory`,
+   which is the former and the largest of the latter; of `external`; and of a slot of the storage. */
+typedef struct {
+  size_t persistent, predict, input, align, head, epochs;
+  size_t memory, external, slot;
+} pmt_need;
+
 /* A learner stands in memory of the application, of this size, aligned to 8 bytes. */
 size_t pmt_learner_bytes(void);
 /* `memory` is 16-byte aligned; null counts as 0 bytes. Returns the learner, which is where `object` is, and its status;
@@ -86,10 +93,8 @@ size_t pmt_learner_bytes(void);
 pmt_learner* pmt_learner_open(void* object, const pmt_learner_setup* setup, void* memory, size_t bytes, int* status);
 /* Bytes with which open() knows what the memory must have, also where it says that it is too small. */
 size_t pmt_learner_table_bytes(const pmt_learner_setup* setup);
-/* These are 0 for a learner that is null; the last is what a slot of the storage must have. */
-size_t pmt_learner_needed(const pmt_learner* learner);
-size_t pmt_learner_external_needed(const pmt_learner* learner);
-size_t pmt_learner_slot_bytes(const pmt_learner* learner);
+/* Zeros for a learner that is null. */
+pmt_need pmt_learner_need(const pmt_learner* learner);
 /* After open(): whether the storage holds a state of another model or other trained layers, which a commit() replaces;
    and whether it holds one that is damaged or could not be read, so that an older one, or the image, is in force. */
 bool pmt_learner_replaces_others(const pmt_learner* learner);
