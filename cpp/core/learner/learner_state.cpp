@@ -68,8 +68,9 @@ bool LearnerParameters::has_head(LearnerState state) const {
   return based(state) == LearnerState::head || based(state) == LearnerState::head_alone;
 }
 
-void LearnerParameters::take(const Model& model, int32_t heads, const TrainedBlocks& blocks, bool windows,
-                             Arena& arena) {
+// Cold, for size: it runs once.
+__attribute__((cold)) void LearnerParameters::take(const Model& model, int32_t heads, const TrainedBlocks& blocks,
+                                                   bool windows, Arena& arena) {
   two_heads_ = heads > 1;
   blocks_ = blocks;
   block_ = 0;
