@@ -475,7 +475,7 @@ def read_model(folder: str | Path) -> tuple[Model, dict[str, Any]]:
 
 
 def host_learner(folder: str | Path) -> Learner:
-    """Return a learner on this machine that does what a board does.
+    """Return the learner of a board's project, on this machine.
 
     Parameters
     ----------

@@ -115,9 +115,7 @@ def training_values(
     model: _core.Model, options: _core.Options, layers: Sequence[int], batch: int = 1
 ) -> dict[str, object]:
     """Return the template values of a training; of none where there are no layers."""
-    streams: Sequence[tuple[int, ...]] = []
-    if layers:
-        streams = _core.DeviceMemory(model, options, list(layers), batch).segments()
+    streams = _streams(model, options, layers, batch) if layers else []
     return {
         "OPTIONS": _listed(options.pack()),
         "LAYERS": _listed(layers or (0,)),
@@ -130,21 +128,36 @@ def block_values(
     model: _core.Model, options: _core.Options, blocks: Sequence[Sequence[int]], batch: int
 ) -> dict[str, object]:
     """Return the template values of the blocks among which a learner chooses."""
-    lists, rows = [], []
-    for i, layers in enumerate(blocks):
-        values = training_values(model, options, layers, batch)
-        lists += [
-            f"constexpr int32_t block_layers_{i}[] = {{{values['LAYERS']}}};",
-            f"constexpr StreamedOps block_streams_{i}[] = {{{values['STREAMS']}}};",
-        ]
-        count, streams = values["LAYER_COUNT"], values["STREAM_COUNT"]
-        rows.append(f"{{block_layers_{i}, {count}, block_streams_{i}, {streams}}}")
+    streams = [_streams(model, options, layers, batch) for layers in blocks]
+    lists, named = block_lists(blocks, streams)
+    rows = [f"{{{layers}, {streams}}}" for layers, streams in named]
     return {
         "OPTIONS": _listed(options.pack()),
-        "BLOCK_LISTS": "\n".join(lists),
+        "BLOCK_LISTS": lists,
         "BLOCKS": ", ".join(rows) or "{nullptr, 0, nullptr, 0}",
         "BLOCK_COUNT": len(rows),
     }
+
+
+def block_lists(
+    blocks: Sequence[Sequence[int]], streams: Sequence[Sequence[tuple[int, ...]]]
+) -> tuple[str, list[tuple[str, str]]]:
+    """Return lists of the layers and streams of blocks, and the name and length of each block's."""
+    lists, named = [], []
+    for i, (layers, runs) in enumerate(zip(blocks, streams, strict=True)):
+        values = stream_values(runs)
+        lists += [
+            f"constexpr int32_t layers_of_{i}[] = {{{_listed(layers)}}};",
+            f"constexpr StreamedOps streams_of_{i}[] = {{{values['STREAMS']}}};",
+        ]
+        named.append((f"layers_of_{i}, {len(layers)}", f"streams_of_{i}, {len(runs)}"))
+    return "\n".join(lists), named
+
+
+def _streams(
+    model: _core.Model, options: _core.Options, layers: Sequence[int], batch: int
+) -> Sequence[tuple[int, ...]]:
+    return _core.DeviceMemory(model, options, list(layers), batch).segments()
 
 
 def stream_values(streams: Sequence[tuple[int, ...]]) -> dict[str, object]:

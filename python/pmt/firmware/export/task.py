@@ -20,6 +20,7 @@ from pmt._util.checks import (
 from pmt._util.text import c_text, counted
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import checksums
+from pmt.firmware.export.layout import block_lists
 from pmt.model import Model
 from pmt.model.loading import load
 from pmt.protocol.stratification import units_of
@@ -303,22 +304,13 @@ class BlockSelection:
 
     def values(self) -> dict[str, object]:
         """Return the values for the template of ``model/selection.hpp``."""
-        rows = zip(self.names, self.layers, self.scores, self.streams, strict=True)
-        lists = [
-            f"constexpr int32_t layers_of_{i}[] = {{{', '.join(map(str, layers))}}};"
-            for i, layers in enumerate(self.layers)
-        ]
-        lists += [
-            f"constexpr StreamedOps streams_of_{i}[] = {{{', '.join(map(_braced, streams))}}};"
-            for i, streams in enumerate(self.streams)
-            if streams
-        ]
+        lists, named = block_lists(self.layers, self.streams)
+        rows = zip(self.names, self.scores, named, strict=True)
         return {
-            "CANDIDATE_LISTS": "\n".join(lists),
+            "CANDIDATE_LISTS": lists,
             "CANDIDATES": "\n".join(
-                f"    {{{c_text(name)}, layers_of_{i}, {len(layers)}, {_braced(score)}, "
-                f"{f'streams_of_{i}' if streams else 'nullptr'}, {len(streams)}}},"
-                for i, (name, layers, score, streams) in enumerate(rows)
+                f"    {{{c_text(name)}, {layers}, {{{loss}, {hits}}}, {streams}}},"
+                for name, (loss, hits), (layers, streams) in rows
             ),
             "CANDIDATE_COUNT": len(self.names),
             "FIRST_HELD_OUT": self.first_held_out,
@@ -374,7 +366,3 @@ def with_held_out(task: Task, selection: BlockSelection) -> Task:
         images=np.concatenate([task.images, selection.images]),
         labels=np.concatenate([task.labels, selection.labels]),
     )
-
-
-def _braced(values: Sequence[int]) -> str:
-    return f"{{{', '.join(map(str, values))}}}"
