@@ -427,6 +427,19 @@ TEST_CASE("a confirmed state that could not be read is not written over") {
   }
 }
 
+TEST_CASE("a state on trial that could not be read is written over") {
+  Flash flash(StateSlots::bytes_needed(state_bytes));
+  Boot first(flash);
+  REQUIRE(first.slots.write(State(5).parts(), 1, false).ok());
+  REQUIRE(first.slots.write(State(6).parts(), 1, true).ok());
+  flash.unreadable = 1;
+  Boot second(flash);
+  flash.unreadable = -1;
+  CHECK(second.value == 5);
+  CHECK(second.slots.write(State(7).parts(), 1, true).ok());
+  CHECK(Boot(flash).value == 7);
+}
+
 TEST_CASE("a rejection that failed is not followed by a confirmation") {
   Flash flash(StateSlots::bytes_needed(state_bytes));
   Boot first(flash);

@@ -101,7 +101,7 @@ bool StateSlots::read_slot(int32_t index) {
   const Payload payload = find_payload(index);
   slot.is_valid = payload == Payload::whole;
   slot.is_damaged = !slot.is_valid;
-  slot.is_unread = payload == Payload::unread;
+  slot.is_unread = slot.is_confirmed && payload == Payload::unread;
   return true;
 }
 

@@ -88,8 +88,8 @@ class StateSlots {
   // Fails where the storage no longer holds it as it was then.
   Status load(const StateParts& parts) const;
 
-  // Writes a state over the slot that does not hold the confirmed one; not over one that boot() could not read, which
-  // may hold it. One on trial is given up where roll_back() is called, or trials are over, before confirm(). The tag
+  // Writes a state over the slot that does not hold the confirmed one; not over a confirmed one that boot() could
+  // not read. One on trial is given up where roll_back() is called, or trials are over, before confirm(). The tag
   // has 31 bits.
   Status write(const StateParts& parts, uint32_t tag, bool on_trial);
   // Fails where load() would, and leaves the state on trial. Not after a roll_back() that failed: that can only be
@@ -106,7 +106,7 @@ class StateSlots {
     StateHeader header;
     bool is_blank, is_whole;  // a header of zeros; a whole one, whatever stands behind it
     bool is_damaged;
-    bool is_unread;  // the storage failed
+    bool is_unread;  // it is confirmed, and the storage failed
     bool is_valid, is_confirmed, is_rejected;
     int32_t boots;
   };
