@@ -4,18 +4,12 @@ import shutil
 import sys
 from pathlib import Path
 
-from firmware_tools import EMULATOR, need_firmware_tools, small_export, succeed
+from firmware_tools import EMULATOR, TARGET, emulation, need_firmware_tools, small_export, succeed
 from networks import residual_network
 from required import need_tools
 
 import pmt
-from pmt.firmware.export import export
-
-QEMU = (
-    *(EMULATOR, "-M", "mps2-an500", "-display", "none", "-monitor", "none", "-serial", "none"),
-    *("-chardev", "stdio,id=console", "-semihosting-config"),
-    *("enable=on,target=native,chardev=console,arg=fw", "-kernel", "fw.elf"),
-)
+from pmt.firmware.export import export, export_learner
 
 
 def run(folder: Path, *command: str) -> str:
@@ -33,8 +27,22 @@ def test_the_preset_builds_firmware_that_verifies(tmp_path):
     folder = out / "build" / "cmake"
     assert (folder / "fw.bin").stat().st_size > len(residual_network().image())
     shutil.copyfile(out / "card.img", folder / "card.img")
-    log = run(folder, *QEMU).splitlines()
+    log = run(folder, *map(str, emulation(folder / "fw.elf"))).splitlines()
     assert log[-1] == "verify: ok (5 steps, 6 layers, 16 activations)"
+
+
+def test_a_learner_builds_with_a_main_in_c(tmp_path):
+    need_firmware_tools(EMULATOR)
+    out = tmp_path / "fw"
+    export_learner(pmt.load("fashion_mnist_dscnn"), target=TARGET, out=out, samples=8)
+    (out / "app" / "main.cpp").unlink()
+    (out / "app" / "main.c").write_text(
+        '#include "core/learner/pmt_learner.h"\n'
+        "int main(void) { return pmt_learner_need(0).memory != 0; }\n"
+    )
+    run(out, "cmake", "--preset", "firmware")
+    run(out, "cmake", "--build", "--preset", "firmware")
+    run(out, *map(str, emulation(out / "build" / "cmake" / "fw.elf")))
 
 
 def test_the_library_builds_with_the_bundled_model_and_the_hosts_port(tmp_path):
