@@ -36,9 +36,11 @@ _METHODS = {
 }
 _BOARD = "stm32f746g-disco"
 _FORWARD, _BACKWARD, _RELEASED = "sparse_cost", "sparse_cost_backprop", "sparse_cost_released"
+_BACKWARD_ALONE = "sparse_cost_backprop_alone"
 _PREPARED, _PREPARED_BACKWARD = "sparse_cost_prepared", "sparse_cost_prepared_backprop"
 _ACCURACIES = (
     ("BP accuracy, float32", _BACKWARD, "bp_fp32", "bp_accuracy"),
+    ("BP accuracy, float32, without the head", _BACKWARD_ALONE, "bp_fp32", "bp_accuracy"),
     ("BP accuracy, int8 with float32 copies", _BACKWARD, "bp_int8_shadow", "bp_accuracy"),
     ("BP accuracy, int8 alone", _BACKWARD, "bp_int8", "bp_accuracy"),
     ("BP-free accuracy, paper's method, rate 0.001", _FORWARD, "rate 0.001", "bp_free_accuracy"),
