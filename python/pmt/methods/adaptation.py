@@ -29,7 +29,7 @@ from pmt.train.training_data import is_measured, note_on_classes
 
 # Options that say which images are held out.
 _HELD_OUT = ("keep_best", "held_out_share", "seed")
-# What a run that is resumed from its folder alone must say of its source.
+# Entries of a run's source without which it cannot be resumed from its folder alone.
 _SOURCE = {"model": str, "data": str, "corruption": str} | dict.fromkeys(
     ("severity", "limit", "valid_limit"), int
 )
