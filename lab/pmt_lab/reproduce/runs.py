@@ -73,9 +73,9 @@ def cifar10_grid(name: str, scale: Scale, context: Context) -> Grid:
     return dataclasses.replace(grid, data=data)
 
 
-def of_method(grid: Grid, name: str) -> Grid:
-    """Return a grid with one of its methods."""
-    return dataclasses.replace(grid, methods=tuple(m for m in grid.methods if m.name == name))
+def of_method(grid: Grid, *names: str) -> Grid:
+    """Return a grid with one or some of its methods."""
+    return dataclasses.replace(grid, methods=tuple(m for m in grid.methods if m.name in names))
 
 
 def small(grid: Grid) -> Grid:
