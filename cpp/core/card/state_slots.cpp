@@ -158,10 +158,8 @@ Status StateSlots::boot(bool is_reset) {
   const int32_t most_boots = is_reset ? state_trials - 1 : state_trials;
   const int32_t trial = linked::learning ? newest(true, most_boots) : -1, known = newest(false);
   // A trial older than what is confirmed was left behind.
-  const auto is_left_behind = [&](const Slot& other) {
-    return (known >= 0 || other.is_unread) && other.header.generation > slots_[trial].header.generation;
-  };
-  const bool tries = trial >= 0 && !is_left_behind(slots_[1 - trial]);
+  const bool tries = trial >= 0 && ((known < 0 && !slots_[1 - trial].is_unread) ||
+                                    slots_[trial].header.generation > slots_[1 - trial].header.generation);
   current_ = tries ? trial : known;
   // Where its boots cannot be counted, a state on trial would never be given up.
   const bool counts = linked::learning && is_reset && tries;

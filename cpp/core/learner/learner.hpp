@@ -235,7 +235,6 @@ class Learner {
   void judge();
 
   LearnerSetup setup_ = {};
-  bool is_open_ = false;
   Model model_;
   LearnerMemory need_, device_need_;
   WritableLayer* overlay_ = nullptr;  // one an op
@@ -259,6 +258,7 @@ class Learner {
   LearnerParameters* force_ = nullptr;  // that hold the state in force
   LearnerState in_force_ = LearnerState::original, confirmed_state_ = LearnerState::original;
   LearnerState candidate_ = LearnerState::original;
+  bool is_open_ = false;
   bool on_trial_ = false;
   bool force_is_lost_ = false;  // overwritten by what is learned; the storage has it
 
