@@ -269,6 +269,7 @@ TEST_CASE("a learner that could not be opened does nothing") {
   CHECK(learner.cancel().ok());
   CHECK(learner.held_out(static_cast<LearnerState>(5)).count == 0);
   CHECK(learner.trial(-1).count == 0);
+  CHECK(Learner().block() == 0);
   CHECK(learner.trial(1).count == 0);
   storage.slot_bytes = slot;
   CHECK(learner.open(setup, device.memory.data(), device.memory.size()).ok());

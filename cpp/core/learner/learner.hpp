@@ -255,7 +255,7 @@ class Learner {
 
   const LearnerParameters* used_ = nullptr;  // in the overlay
   LearnerState used_state_ = LearnerState::original;
-  LearnerParameters* force_ = nullptr;  // that hold the state in force
+  LearnerParameters* force_ = &learned_;  // that hold the state in force
   LearnerState in_force_ = LearnerState::original, confirmed_state_ = LearnerState::original;
   LearnerState candidate_ = LearnerState::original;
   bool is_open_ = false;

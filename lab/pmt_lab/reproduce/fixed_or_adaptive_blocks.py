@@ -52,7 +52,7 @@ class _Line:
         return find(data, self.blocks, corruption=corruptions, **axes)
 
 
-# Of table 7: behind the preparation, block 2 and the preparation alone; back-propagation.
+# Runs of table 7: behind the preparation, block 2 and the preparation alone; back-propagation.
 _BLOCK_2 = "cifar10c_filters"
 _BESIDE = {
     "back-propagation, all layers": ("cifar10c_backprop", "bp_fp32"),
