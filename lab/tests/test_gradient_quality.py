@@ -140,7 +140,9 @@ def test_the_theory_of_pooled_nodes_tells_bias_and_variance_apart():
 def test_model_wise_and_layer_wise_follow_their_formulas():
     model = smooth_network()
     given = {"words": "mu4", "repeats": 100, "threads": 1}
-    _, rows = compare_scopes(model, batch_of(model, 2), queries=32, **given)
+    _, (*rows, together, alone) = compare_scopes(
+        model, batch_of(model, 2), queries=32, estimators=("weight", "node", "free_node"), **given
+    )
     kinds = [(row["estimator"], row["scope"], row["queries"]) for row in rows]
     assert kinds == [
         ("weight", "model_wise", 32),
@@ -150,6 +152,11 @@ def test_model_wise_and_layer_wise_follow_their_formulas():
     ]
     for row in rows:
         assert row["measured"] == pytest.approx(row["expected"], rel=0.12)
+    # No node of this network is at a clamp.
+    assert [together["estimator"], alone["scope"]] == ["free_node", "layer_wise"]
+    for free, row in zip((together, alone), rows[2:], strict=True):
+        assert free["printed"] == row["printed"]
+        assert free["measured"] == pytest.approx(free["expected"], rel=0.12)
     # In the node rows the head is in closed form: one layer is perturbed, at half the queries.
     assert rows[3]["expected"] == pytest.approx(rows[2]["expected"] * 31 / 15)
     moments = [layer_moments(model, *arrays_of(model, 2), layer) for layer in (0, 1)]

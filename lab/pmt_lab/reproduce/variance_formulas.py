@@ -14,13 +14,25 @@ from pmt_lab.reproduce.study import Context, Data, Quantity, Row, Scale, Study, 
 from pmt_lab.studies.scope_variance import compare_scopes
 
 _SQUARES = Quantity("|g|^2", 0.2, relative=True)
-# Images, and words of the estimators: where the formulas hold, what images of different gradients
-# do to them, and the paper's own mu and baseline.
-_CASES = ((1, "mu4"), (4, "mu4"), (4, "mu1+clean"))
+_PRINTED, _RELEASED = ("weight", "node"), ("free_node",)
+# Images, words of the estimators and the estimators: where the formulas hold, what images of
+# different gradients do to them, the paper's own mu and baseline, and nodes by the released
+# settings, whose weights are perturbed as printed.
+_CASES = (
+    (1, "mu4", _PRINTED),
+    (4, "mu4", _PRINTED),
+    (4, "mu1+clean", _PRINTED),
+    (1, "mu5+clean", _RELEASED),
+    (4, "mu5+clean", _RELEASED),
+)
 # Ratios that count as "just below 1".
 _JUST_BELOW = 0.8
 _EXACT = "exact for a loss that is linear in the perturbation, without rounding and clamps"
-_NAMES = {"mu4": "mu 4", "mu1+clean": "the paper's mu (1), clean baseline"}
+_NAMES = {
+    "mu4": "mu 4",
+    "mu1+clean": "the paper's mu (1), clean baseline",
+    "mu5+clean": "the released mu (5), free nodes",
+}
 
 
 def _measure(scale: Scale, context: Context) -> dict[str, Any]:
@@ -29,16 +41,22 @@ def _measure(scale: Scale, context: Context) -> dict[str, Any]:
     case = Memory(context.folder / pmt.__version__, verbose=0).cache(
         _case, ignore=["batch", "threads"]
     )
-    for images, words in _CASES:
+    for images, words, estimators in _CASES:
         context.tell(f"{counted(images, 'image')}, {words}")
         batch = gradient_batch(scale, context, images)
-        cases.append(case(batch.contents, scale, batch, context.jobs, words, repeats))
+        cases.append(case(batch.contents, scale, batch, context.jobs, words, estimators, repeats))
     network = "cifar10_mcunet" if full else "fashion_mnist_dscnn"
     return {"network": network, "repeats": repeats, "cases": cases}
 
 
 def _case(
-    contents: list[int], scale: Scale, batch: GradientBatch, threads: int, words: str, repeats: int
+    contents: list[int],
+    scale: Scale,
+    batch: GradientBatch,
+    threads: int,
+    words: str,
+    estimators: tuple[str, ...],
+    repeats: int,
 ) -> dict[str, Any]:
     """Measure a batch; its contents stand for it in the key of the kept figures."""
     layers, each = ("paper14", 4) if scale == "full" else ("B1,B2", 2)
@@ -50,6 +68,7 @@ def _case(
         queries=each * count,
         words=words,
         repeats=repeats,
+        estimators=estimators,
         threads=threads,
     )
     return {
@@ -64,17 +83,20 @@ def _case(
 
 def _compare(data: Data, paper: Data) -> list[Row]:
     rows = [_row(data, case, row) for case in data["cases"] for row in case["rows"]]
-    return [*rows, *(_scopes(case, kind) for case in data["cases"] for kind in ("weight", "node"))]
+    for case in data["cases"]:
+        estimators = dict.fromkeys(row["estimator"] for row in case["rows"])
+        rows += [_scopes(case, estimator) for estimator in estimators]
+    return rows
 
 
-def _scopes(case: Data, kind: str) -> Row:
+def _scopes(case: Data, estimator: str) -> Row:
     """Return the factor by which layer-wise perturbation changes the error at equal cost."""
-    error = {row["scope"]: row for row in case["rows"] if row["estimator"] == kind}
+    error = {row["scope"]: row for row in case["rows"] if row["estimator"] == estimator}
     alone, together = error["layer_wise"], error["model_wise"]
     ratio = alone["measured"] / together["measured"]
     expected = alone["expected"] / together["expected"]
     return claim(
-        f"{kind}, layer-wise over model-wise, {_about(case)}",
+        f"{_perturbed(estimator)}, layer-wise over model-wise, {_about(case)}",
         ratio,
         "just below 1",
         "times",
@@ -87,13 +109,17 @@ def _row(data: Data, case: Data, row: Data) -> Row:
     half = student_t(data["repeats"] - 1) * row["measured_error"]
     scope = row["scope"].replace("_", "-")
     return compared(
-        f"{row['estimator']}, {scope}, {_about(case)}",
+        f"{_perturbed(row['estimator'])}, {scope}, {_about(case)}",
         row["measured"],
         row["printed"],
         _SQUARES,
         interval=(row["measured"] - half, row["measured"] + half),
         why=_why(case, row),
     )
+
+
+def _perturbed(estimator: str) -> str:
+    return estimator.removeprefix("free_")
 
 
 def _about(case: Data) -> str:
@@ -104,8 +130,9 @@ def _about(case: Data) -> str:
 def _why(case: Data, row: Data) -> str:
     exact = f"{_EXACT}: {row['expected']:,.0f}"
     reasons = []
-    if row["estimator"] == "node":
+    if row["estimator"] != "weight":
         reasons.append("an error of a node's gradient reaches the weights times the inputs there")
+    if row["estimator"] == "node":
         reasons.append("clamps, which no formula has, hold nodes back")
     elif case["images"] > 1:
         reasons.append(f"V, here {case['scatter']:.1f} S, stands in it without the dimension")
@@ -138,7 +165,7 @@ def _plot(data: Data, *, ax: Any = None) -> Any:
 
 def _label(case: Data, row: Data) -> str:
     scope = row["scope"].replace("_", "-")
-    return f"{row['estimator']}, {scope}\nN = {case['images']}, {case['words']}"
+    return f"{_perturbed(row['estimator'])}, {scope}\nN = {case['images']}, {case['words']}"
 
 
 STUDY = Study(

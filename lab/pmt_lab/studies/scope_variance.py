@@ -22,9 +22,10 @@ def compare_scopes(
     queries: int,
     words: str,
     repeats: int,
+    estimators: Sequence[str] = ("weight", "node"),
     threads: int = 0,
 ) -> tuple[float, list[dict[str, Any]]]:
-    """Measure the four entries of the table: weight and node, model-wise and layer-wise.
+    """Measure entries of the table: each of ``estimators``, model-wise and layer-wise.
 
     Arguments are those of :func:`pmt_lab.studies.gradient_quality.study_gradients`, and
     ``words``, further words of the estimators. ``queries`` is Q, a multiple of the L layers, at
@@ -32,8 +33,9 @@ def compare_scopes(
     images' gradients.
 
     An entry is about the summed squared error of all layers' weight gradients, over their summed
-    squared norm. ``estimator`` is "weight" or "node", what is perturbed; ``scope`` "model_wise",
-    all layers in each of Q queries, or "layer_wise", each layer in Q / L queries of its own.
+    squared norm. ``estimator`` is "weight", "node" or "free_node" (no query moves a node at a
+    clamp); ``scope`` "model_wise", all layers in each of Q queries, or "layer_wise", each layer in
+    Q / L queries of its own.
     ``measured`` is the mean over the repeats, beside its standard error; ``expected`` the value of
     theory, with the images' scatter, and for nodes with the chain rule to the weights; ``printed``
     the paper's formula, which for nodes is about the nodes' own gradients.
@@ -47,17 +49,18 @@ def compare_scopes(
     if repeats < 2:
         raise ValueError(f"repeats={repeats}: a standard error needs 2 or more")
     images, labels = model.prepare(data.images), np.ascontiguousarray(data.labels)
-    moments = [layer_moments(model, images, labels, index) for index in chosen]
-    squares = sum(layer.squares for layer in moments)
     rows = []
-    for estimator in ("weight", "node"):
+    for estimator in estimators:
+        free = estimator == "free_node"
+        moments = [layer_moments(model, images, labels, index, free=free) for index in chosen]
+        squares = sum(layer.squares for layer in moments)
         for scope, each in (("model_wise", queries), ("layer_wise", queries // len(chosen))):
             options = estimator_options(f"{estimator}+{scope}+{words}", each, seed=1)
             trainers = layer_trainers(model, chosen, options, len(labels), thread_count(threads))
             kinds = [trainer.layers()[position]["estimator"] for trainer, position in trainers]
             errors = [_error(trainers, images, labels, step, moments) for step in range(repeats)]
             expected = sum(expected_error(moments, i, options, kinds) for i in range(len(kinds)))
-            form = {"model_wise": scope == "model_wise", "nodes": estimator == "node"}
+            form = {"model_wise": scope == "model_wise", "nodes": estimator != "weight"}
             row: dict[str, Any] = {"estimator": estimator, "scope": scope, "queries": each}
             row |= {"measured": float(np.mean(errors))}
             row |= {"measured_error": float(np.std(errors, ddof=1)) / len(errors) ** 0.5}
