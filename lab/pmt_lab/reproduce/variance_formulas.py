@@ -145,27 +145,28 @@ def _why(case: Data, row: Data) -> str:
 
 def _plot(data: Data, *, ax: Any = None) -> Any:
     """Draw measured, exact and printed squared errors of every row."""
-    axes = one_axes(ax, 7, 3.8)
+    axes = one_axes(ax, 7, 4.2)
     rows = [(case, row) for case in data["cases"] for row in case["rows"]]
     places = np.arange(len(rows))
     measured = [row["measured"] for _, row in rows]
     errors = [student_t(data["repeats"] - 1) * row["measured_error"] for _, row in rows]
     points = [{**line_style(place), "linestyle": "none"} for place in range(3)]
-    axes.errorbar(places, measured, errors, capsize=3, label="measured", **points[0])
+    axes.errorbar(measured, places, xerr=errors, capsize=3, label="measured", **points[0])
     for name, title, point in zip(
         ("expected", "printed"), ("exact for a linear loss", "as printed"), points[1:], strict=True
     ):
-        axes.plot(places, [row[name] for _, row in rows], label=title, **point)
-    axes.set_yscale("log")
-    axes.set_ylabel("squared error / squared gradient")
-    axes.set_xticks(places, [_label(case, row) for case, row in rows], rotation=90)
+        axes.plot([row[name] for _, row in rows], places, label=title, **point)
+    axes.set_xscale("log")
+    axes.set_xlabel("squared error / squared gradient")
+    axes.set_yticks(places, [_label(case, row) for case, row in rows])
+    axes.invert_yaxis()
     add_legend(axes, beside=ax is None)
     return axes
 
 
 def _label(case: Data, row: Data) -> str:
     scope = row["scope"].replace("_", "-")
-    return f"{_perturbed(row['estimator'])}, {scope}\nN = {case['images']}, {case['words']}"
+    return f"{row['estimator'].replace('_', ' ')}, {scope}, N = {case['images']}, {case['words']}"
 
 
 STUDY = Study(
