@@ -1,6 +1,7 @@
 #include <memory>
 
 #include "arrays.hpp"
+#include "core/align/image_noise.hpp"
 #include "core/align/shrinkage.hpp"
 #include "core/base/arithmetic.hpp"
 #include "host/host_statistics.hpp"
@@ -230,6 +231,37 @@ FloatArray shrink_windows(const HostModel& host, int32_t op, const py::object& r
   return result;
 }
 
+// Of a layer's values for each group of images, float32 (groups of images, groups of channels, values).
+float reliability_strength(const HostModel& host, int32_t op, const py::object& clean_object,
+                           const py::object& found_object) {
+  const WindowGroups windows = groups_of(host.model(), op);
+  const auto given = checked<float>(found_object, "found", "float32");
+  const py::ssize_t groups = given.ndim() == 3 ? given.shape(0) : 0;
+  const auto clean = checked_values(clean_object, {windows.count, windows.values()}, "clean values");
+  const auto found = checked_values(found_object, {groups, windows.count, windows.values()}, "found values");
+  std::vector<float> shares;
+  for (py::ssize_t g = 0; g < groups; ++g) {
+    shares.push_back(pmt::noise_share(windows, clean.data(), found.data() + g * windows.count * windows.values()));
+  }
+  return pmt::reliability_strength(shares.data(), static_cast<int32_t>(groups));
+}
+
+// int8 (2 N, height, width, channels): every image, and behind it the same with the details of the next one.
+Int8Array noise_probes(const HostModel& host, const py::object& object) {
+  const auto images = checked_images(object, host.model());
+  const TensorRecord& shape = host.model().input();
+  const py::ssize_t count = images.shape(0), size = element_count(shape);
+  Int8Array pairs({2 * count, images.shape(1), images.shape(2), images.shape(3)});
+  std::vector<int32_t> sums(static_cast<size_t>(noise_probe_sums(shape)));
+  for (py::ssize_t i = 0; i < count; ++i) {
+    const int8_t* const image = images.data() + i * size;
+    int8_t* const pair = pairs.mutable_data() + 2 * i * size;
+    std::copy(image, image + size, pair);
+    add_noise_probe(shape, image, images.data() + (i + 1) % count * size, sums.data(), pair + size);
+  }
+  return pairs;
+}
+
 }  // namespace
 
 void register_statistics(py::module_& m) {
@@ -245,6 +277,9 @@ void register_statistics(py::module_& m) {
   m.def("shrink_channels", &shrink_channels, py::arg("reference"), py::arg("found"), py::arg("images"));
   m.def("shrink_windows", &shrink_windows, py::arg("model"), py::arg("op"), py::arg("reference"), py::arg("found"),
         py::arg("images"));
+  m.def("reliability_strength", &reliability_strength, py::arg("model"), py::arg("op"), py::arg("clean"),
+        py::arg("found"));
+  m.def("noise_probes", &noise_probes, py::arg("model"), py::arg("images"));
   m.def("window_shape", &window_shape, py::arg("model"), py::arg("op"));
   m.def("mixes_channels", &mixes_channels, py::arg("model"), py::arg("op"));
 }

@@ -67,4 +67,23 @@ double reliability(const std::vector<Image>& first, const std::vector<Image>& se
   return power > 0 ? std::max(0.0, xt::sum(a * b)() / std::sqrt(power)) : 1.0;
 }
 
+Image noise_probe(const Image& image, const Image& other) {
+  const Shape shape = shape_of(image);
+  const auto radius = std::max(1, static_cast<int32_t>(std::nearbyint(std::min(shape.height, shape.width) / 16.0)));
+  Image probe = image;
+  for (int32_t y = 0; y < shape.height; ++y) {
+    for (int32_t x = 0; x < shape.width; ++x) {
+      const auto square =
+          xt::view(other, xt::range(std::max(0, y - radius), std::min(shape.height, y + radius + 1)),
+                   xt::range(std::max(0, x - radius), std::min(shape.width, x + radius + 1)), xt::all());
+      for (int32_t c = 0; c < shape.channels; ++c) {
+        const double mean = xt::mean(xt::cast<double>(xt::view(square, xt::all(), xt::all(), c)))();
+        const double value = image(y, x, c) + other(y, x, c) - std::floor(mean + 0.5);
+        probe(y, x, c) = static_cast<int8_t>(std::clamp(value, -128.0, 127.0));
+      }
+    }
+  }
+  return probe;
+}
+
 }  // namespace pmt::reference

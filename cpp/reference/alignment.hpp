@@ -26,4 +26,9 @@ double autocovariance(const std::vector<Image>& images, int32_t a, int32_t b, in
 // positions of the second ones; at least 0, and 1 where either is constant.
 double reliability(const std::vector<Image>& first, const std::vector<Image>& second, int32_t channel);
 
+// An image plus what another one has beyond the rounded means (halves up) of the squares around its pixels, clamped to
+// int8. A square reaches a 16th of the shorter side (halves to even), at least 1, to every side, as far as it is
+// inside.
+Image noise_probe(const Image& image, const Image& other);
+
 }  // namespace pmt::reference

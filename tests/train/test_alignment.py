@@ -10,7 +10,7 @@ from interruptions import cut_and_resumed
 import pmt
 from pmt import _core, corruptions, datasets
 from pmt.cli.program import main
-from pmt.train.prepare.alignment import align, alignment_cost, noise_probes
+from pmt.train.prepare.alignment import align, alignment_cost
 from pmt.train.prepare.clean_statistics import (
     CleanStatistics,
     measure_statistics,
@@ -163,9 +163,9 @@ def test_reliability_leaves_everything_as_it_is_without_noise(reference, corrupt
 
 def test_reliability_looks_at_images_of_all_classes(reference, monkeypatch):
     taken = []
+    probes = _core.noise_probes
     monkeypatch.setattr(
-        "pmt.train.prepare.alignment.noise_probes",
-        lambda images: taken.append(images) or noise_probes(images),
+        _core, "noise_probes", lambda core, images: taken.append(images) or probes(core, images)
     )
     images = noisy(300).images
     model = pmt.load("fashion_mnist_dscnn")

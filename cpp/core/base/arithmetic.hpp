@@ -38,8 +38,8 @@ inline int32_t round_bias(float value) {
   return static_cast<int32_t>(clamp(value, -1073741824.0f, 1073741824.0f));
 }
 
-// int64 -> float, round half to even, without a library call (its rounding differs by target).
-inline float to_float(int64_t value) {
+// int64 -> float, round half to even, without a library call (its rounding differs by target). One copy, for size.
+__attribute__((noinline)) inline float float_of_int64(int64_t value) {
   const bool negative = value < 0;
   uint64_t magnitude = negative ? 0u - static_cast<uint64_t>(value) : static_cast<uint64_t>(value);
   float scale = 1.0f;
@@ -49,6 +49,14 @@ inline float to_float(int64_t value) {
   }
   const float result = static_cast<float>(static_cast<int32_t>(magnitude)) * scale;
   return negative ? -result : result;
+}
+
+// Round half to even.
+template <typename Integer>
+float to_float(Integer value) {
+  static_assert(static_cast<Integer>(-1) < 0, "an unsigned one may not fit");
+  if constexpr (sizeof(Integer) > sizeof(int32_t)) return float_of_int64(value);
+  return static_cast<float>(static_cast<int32_t>(value));
 }
 
 // Division that rounds to the nearest, halves away from zero. divisor > 0.

@@ -24,14 +24,13 @@ much: that much of the distance to the clean statistics is left alone (James and
 All take forward passes only, no labels and no perturbations.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from pmt import _core
-from pmt._util.arrays import Array, DoubleArray, FloatArray, Int8Array, Int32Array
+from pmt._util.arrays import Array, FloatArray, Int8Array, Int32Array
 from pmt._util.checks import check_callable, checked_flag
 from pmt._util.processes import thread_count
 from pmt._util.text import counted
@@ -55,11 +54,6 @@ from pmt.train.prepare.clean_statistics import (
 _ROUNDS = 1
 _FEWEST = 2  # one image has no scatter
 _PROBED_IMAGES = 256  # at most
-# The strength as a multiple of the noise's share (a third for severe Gaussian noise) beyond the
-# margin, which clean images reach by chance. Chosen on held-out images.
-_STRENGTH, _MARGIN = 2.5, 0.05
-# Part of the shorter side: a local mean is over twice as many pixels and one more, at least 3.
-_RADII = 16
 
 
 @dataclass(frozen=True, repr=False)
@@ -234,11 +228,9 @@ class _Noise:
         """Settle the strength, at the first layer with windows, from those of each group."""
         if self._strength >= 0:
             return
-        kernel = self._model.core.ops()[index]["kernel"]
-        share = _surely([noise_share(clean, group, kernel) for group in found])
-        self._strength = min(1.0, max(0.0, _STRENGTH * (share - _MARGIN)))
+        self._strength = _core.reliability_strength(self._model.core, index, clean, found)
         if self._strength > 0:
-            probes = noise_probes(self._images)
+            probes = _core.noise_probes(self._model.core, self._images)
             self._probes = _core.Statistics(self._model.core, probes, self._threads)
 
     @property
@@ -273,79 +265,3 @@ def alignment_cost(
             work += source["height"] * source["width"] * groups * values
     probes = 2 * min(images, _PROBED_IMAGES) if windows and reliability else 0
     return Cost(forwards=images + probes, macs=images * work + probes * forward)
-
-
-def noise_probes(images: Int8Array) -> Int8Array:
-    """Return every image twice: at 2 i as it is, at 2 i + 1 with the details of the next on top.
-
-    Details are an image less its local means: mostly noise, where images have some. The first image
-    comes after the last. Values are clipped to -128..127.
-    """
-    pairs = np.repeat(images, 2, axis=0)
-    for i, image in enumerate(images):
-        total = image + _details(images[(i + 1) % len(images)])
-        pairs[2 * i + 1] = np.clip(total, -128, 127)
-    return pairs
-
-
-def noise_share(clean: FloatArray, found: FloatArray, kernel: tuple[int, int]) -> float:
-    """Return the share (0..1) of a layer's variation between places that clean images do not have.
-
-    ``1 - roughness of clean / roughness of found``, where roughness is the mean squared difference,
-    over twice the variance, of two places as far apart as the window goes; 0 where new images are
-    as smooth as clean ones or smoother. Covariances are those of a layer's input, as in
-    :class:`pmt.train.prepare.clean_statistics.WindowStatistics`; a group's scale does not matter.
-    """
-    known, now = _own(clean, kernel), _own(found, kernel)
-    varied = (known[:, 0] > 0) & (now[:, 0] > 0)
-    before, after = _roughness(known[varied], kernel), _roughness(now[varied], kernel)
-    return max(0.0, 1.0 - before / after) if after > 0 else 0.0
-
-
-def _surely(shares: list[float]) -> float:
-    """Return the mean less twice its standard error; 0 for one alone."""
-    count = len(shares)
-    mean = math.fsum(shares) / count
-    if count < 2:
-        return 0.0
-    square = math.fsum((share - mean) * (share - mean) for share in shares)
-    return mean - 2.0 * math.sqrt(square / (count * (count - 1)))
-
-
-def _details(image: Int8Array) -> Int32Array:
-    """Subtract from every pixel the mean of the square around it, as far as it lies inside."""
-    radius = max(1, round(min(image.shape[:2]) / _RADII))
-    sums, counts = image.astype(np.int32), np.ones((), np.int32)
-    for axis in (0, 1):
-        sums = _window_sums(sums, radius, axis)
-        ones = np.ones([image.shape[a] if a == axis else 1 for a in range(3)], np.int32)
-        counts = counts * _window_sums(ones, radius, axis)
-    details: Int32Array = image - (2 * sums + counts) // (2 * counts)
-    return details
-
-
-def _window_sums(values: Int32Array, radius: int, axis: int) -> Int32Array:
-    size = values.shape[axis]
-    edge = np.zeros([1 if a == axis else n for a, n in enumerate(values.shape)], np.int32)
-    upto = np.concatenate([edge, np.cumsum(values, axis=axis, dtype=np.int32)], axis=axis)
-    places = np.arange(size)
-    last = np.take(upto, np.minimum(places + radius + 1, size), axis=axis)
-    sums: Int32Array = last - np.take(upto, np.maximum(places - radius, 0), axis=axis)
-    return sums
-
-
-def _own(covariances: FloatArray, kernel: tuple[int, int]) -> DoubleArray:
-    """Sum the covariances of a group's channels with themselves, by distance: (groups, lags)."""
-    lags = kernel[1] + (kernel[0] - 1) * (2 * kernel[1] - 1)
-    channels = round((covariances.shape[1] / lags) ** 0.5)
-    own = covariances.reshape(-1, lags, channels, channels).diagonal(axis1=2, axis2=3)
-    # Exactly rounded sums: the same on every machine.
-    sums = [[math.fsum(values) for values in group] for group in own]
-    return np.array(sums, np.float64).reshape(-1, lags)
-
-
-def _roughness(own: DoubleArray, kernel: tuple[int, int]) -> float:
-    height, width = kernel
-    far = [width - 1] * (width > 1) + [own.shape[1] - width] * (height > 1)
-    groups = [1 - math.fsum(group[far]) / (len(far) * float(group[0])) for group in own]
-    return math.fsum(groups) / len(groups) if groups else 0.0
