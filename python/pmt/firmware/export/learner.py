@@ -49,7 +49,7 @@ STATES: tuple[States, ...] = get_args(States)
 SAMPLES = 64  # where no other number is given
 # Memory of the program at most, beside arena and model, on the boards that come with pmt; tests
 # hold what is linked to it.
-FIXED = FixedMemory(stack=4096, variables=3600, code=129 * 1024)
+FIXED = FixedMemory(stack=4096, variables=3600, code=132 * 1024)
 # Bytes of code at least, of parts that a learner may be without.
 _EPOCHS_CODE = 19_500
 _PART_CODE = {
@@ -58,7 +58,7 @@ _PART_CODE = {
     "learning": 29_548,
     "kept_activations": 1_024,
     "windows": 8_192,
-    "reliability": 3_000,
+    "reliability": 4_000,
 }
 
 # Header and function of the program that open its states.
