@@ -50,7 +50,7 @@ std::vector<ChannelStatistics> checked_clean(const py::object& object) {
 }
 
 // `epochs`: None, or options, the layers of each block, batch, epochs, learning rate and its final fraction.
-host::HostLearnerSetup setup_of(const py::bytes& image, const py::object& clean, bool aligns_windows,
+host::HostLearnerSetup setup_of(const py::bytes& image, const py::object& clean, AlignedWeights weights,
                                 bool chooses_input, int32_t samples, int32_t held_out, bool keeps_confirmed,
                                 bool keeps_activations, const py::object& epochs, const std::string& storage,
                                 bool trial_goes_on) {
@@ -58,7 +58,7 @@ host::HostLearnerSetup setup_of(const py::bytes& image, const py::object& clean,
   host::HostLearnerSetup setup = {};
   setup.image = {bytes.begin(), bytes.end()};
   setup.clean = checked_clean(clean);
-  setup.aligns_windows = aligns_windows;
+  setup.weights = weights;
   setup.chooses_input = chooses_input;
   setup.samples = samples;
   setup.held_out = held_out;
@@ -214,10 +214,10 @@ auto scorer(LearnerScore (Learner::*score_of)(Of) const) {
 }
 
 // Bytes by part, and (begin, end, band) of each run of ops that streams.
-py::tuple plan_learner(const py::bytes& image, const py::object& clean, bool aligns_windows, bool chooses_input,
+py::tuple plan_learner(const py::bytes& image, const py::object& clean, AlignedWeights weights, bool chooses_input,
                        int32_t samples, int32_t held_out, bool keeps_confirmed, bool keeps_activations,
                        const py::object& epochs) {
-  const auto setup = setup_of(image, clean, aligns_windows, chooses_input, samples, held_out, keeps_confirmed,
+  const auto setup = setup_of(image, clean, weights, chooses_input, samples, held_out, keeps_confirmed,
                               keeps_activations, epochs, "", false);
   const auto device = host::plan_learner(setup, arm_dsp_kernels());
   const LearnerMemory& memory = device.memory;
@@ -229,9 +229,8 @@ py::tuple plan_learner(const py::bytes& image, const py::object& clean, bool ali
   return py::make_tuple(parts, memory.needed(), streams);
 }
 
-size_t state_file_bytes(const py::bytes& image, bool aligns_windows, const py::object& epochs) {
-  return host::state_file_bytes(
-      setup_of(image, py::none(), aligns_windows, false, 0, 0, false, false, epochs, "", false));
+size_t state_file_bytes(const py::bytes& image, AlignedWeights weights, const py::object& epochs) {
+  return host::state_file_bytes(setup_of(image, py::none(), weights, false, 0, 0, false, false, epochs, "", false));
 }
 
 template <typename Value>
@@ -247,14 +246,14 @@ auto call(Status (Learner::*change)()) {
 
 void register_learner(py::module_& m) {
   py::class_<LearnerObject>(m, "Learner")
-      .def(py::init([](const py::bytes& image, const py::object& clean, bool aligns_windows, bool chooses_input,
+      .def(py::init([](const py::bytes& image, const py::object& clean, AlignedWeights weights, bool chooses_input,
                        int32_t samples, int32_t held_out, bool keeps_confirmed, bool keeps_activations,
                        const py::object& epochs, const std::string& storage, bool trial_goes_on) {
-             return std::make_unique<LearnerObject>(setup_of(image, clean, aligns_windows, chooses_input, samples,
-                                                             held_out, keeps_confirmed, keeps_activations, epochs,
-                                                             storage, trial_goes_on));
+             return std::make_unique<LearnerObject>(setup_of(image, clean, weights, chooses_input, samples, held_out,
+                                                             keeps_confirmed, keeps_activations, epochs, storage,
+                                                             trial_goes_on));
            }),
-           py::arg("image"), py::arg("clean"), py::arg("aligns_windows"), py::arg("chooses_input"), py::arg("samples"),
+           py::arg("image"), py::arg("clean"), py::arg("weights"), py::arg("chooses_input"), py::arg("samples"),
            py::arg("held_out"), py::arg("keeps_confirmed"), py::arg("keeps_activations"),
            py::arg("epochs") = py::none(), py::arg("storage") = "", py::arg("trial_goes_on") = false)
       .def("predict", &predict, py::arg("images"))
@@ -303,13 +302,14 @@ void register_learner(py::module_& m) {
       .def_property_readonly("is_running", getter(&Learner::is_running))
       .def_property_readonly("steps", getter(&Learner::steps))
       .def_property_readonly("samples", getter(&Learner::sample_count));
-  m.def("plan_learner", &plan_learner, py::arg("image"), py::arg("clean"), py::arg("aligns_windows"),
-        py::arg("chooses_input"), py::arg("samples"), py::arg("held_out"), py::arg("keeps_confirmed"),
-        py::arg("keeps_activations"), py::arg("epochs") = py::none());
-  m.def("state_file_bytes", &state_file_bytes, py::arg("image"), py::arg("aligns_windows"), py::arg("epochs"));
+  m.def("plan_learner", &plan_learner, py::arg("image"), py::arg("clean"), py::arg("weights"), py::arg("chooses_input"),
+        py::arg("samples"), py::arg("held_out"), py::arg("keeps_confirmed"), py::arg("keeps_activations"),
+        py::arg("epochs") = py::none());
+  m.def("state_file_bytes", &state_file_bytes, py::arg("image"), py::arg("weights"), py::arg("epochs"));
   m.attr("LEARNER_STATES") = split(words<LearnerState>);
   m.attr("LEARNER_PHASES") = split(words<LearnerPhase>);
   m.attr("LEARNER_ROLES") = split(words<Role>);
+  m.attr("ALIGNED_WEIGHTS") = split(words<AlignedWeights>);
 }
 
 }  // namespace pmt::bindings

@@ -226,8 +226,14 @@ FloatArray shrink_windows(const HostModel& host, int32_t op, const py::object& r
   const auto reference = checked_values(reference_object, {windows.count, windows.values()}, "reference values");
   const auto found = checked_values(found_object, {groups, windows.count, windows.values()}, "found values");
   FloatArray result({py::ssize_t{windows.count}, py::ssize_t{windows.values()}});
-  pmt::shrink_windows(windows, reference.data(), {static_cast<int32_t>(groups), counts.data()}, found.data(),
-                      result.mutable_data());
+  std::vector<float> squares(reference.size());
+  WindowScatter scatter;
+  scatter.begin(result.mutable_data(), squares.data(), result.size());
+  for (size_t g = 0; g < counts.size(); ++g) {
+    const float* const values = found.data() + g * reference.size();
+    scatter.add(counts[g], [values](int64_t i) { return values[i]; });
+  }
+  pmt::shrink_windows(windows, reference.data(), scatter);
   return result;
 }
 

@@ -51,7 +51,7 @@ LearnerSetup setup_of(const HostLearnerSetup& setup, const std::vector<TrainedLa
   core.image_bytes = image.bytes();
   if (!setup.clean.empty()) core.clean = setup.clean.data();
   core.clean_count = static_cast<int32_t>(setup.clean.size());
-  core.aligns_windows = setup.aligns_windows;
+  core.weights = setup.weights;
   core.kernels = &kernels;
   core.chooses_input = setup.chooses_input;
   core.samples = setup.samples;
@@ -68,7 +68,7 @@ size_t slot_bytes_of(const HostLearnerSetup& setup, const AlignedMemory& image) 
   Model model;
   host::check(model.open(image.data(), image.bytes()));
   const std::vector<TrainedLayers> blocks = blocks_of(setup);
-  return StateSlots::bytes_needed(LearnerParameters::largest(model, list_of(blocks), setup.aligns_windows));
+  return StateSlots::bytes_needed(LearnerParameters::largest(model, list_of(blocks), setup.weights));
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace pmt::host {
 struct HostLearnerSetup {
   std::vector<uint8_t> image;
   std::vector<ChannelStatistics> clean;  // none: no alignment
-  bool aligns_windows;
+  AlignedWeights weights;
   bool chooses_input;
   int32_t samples, held_out;
   bool keeps_confirmed;

@@ -19,19 +19,24 @@ using Frame = std::vector<int8_t>;
 
 // Frames that a network has learned, for it says their labels, and the same as a worse sensor sees them.
 struct World {
-  explicit World(uint64_t seed, int32_t count = 80, bool has_stage = false, bool of_windows = false,
-                 bool one_output = false)
-      : random(seed), model(random_bottlenecks(random, 3, has_stage, one_output)), windows(of_windows), blocks(1) {
+  explicit World(uint64_t seed, int32_t count = 80, bool has_stage = false,
+                 AlignedWeights aligned = AlignedWeights::none, bool one_output = false)
+      : random(seed), model(random_bottlenecks(random, 3, has_stage, one_output)), weights(aligned), blocks(1) {
     for (int32_t i = 1; i < model.op_count(); ++i) {
       if (has_weights(model.op(i)) && (i % 2 == 0 || i + 1 == model.op_count())) blocks[0].push_back(i);
     }
-    const Samples samples = random_samples(random, model, count);
+    const bool noisy = weights == AlignedWeights::reliability;
+    Samples samples = random_samples(random, model, count);
+    if (noisy) smooth(samples);
     measure(samples);
-    if (windows) measure_windows(samples);
+    if (weights != AlignedWeights::none) measure_windows(samples);
     std::vector<float> outputs;
     for (const std::vector<int8_t>& clean : samples.images) {
       Frame worse = clean;
-      for (int8_t& value : worse) value = static_cast<int8_t>(std::clamp(value / 2 + 30, -128, 127));
+      for (int8_t& value : worse) {
+        const int32_t noise = noisy ? random.integer(-30, 30) : 0;
+        value = static_cast<int8_t>(std::clamp(value / 2 + 30 + noise, -128, 127));
+      }
       frames.push_back(has_stage ? pixels_of(worse) : worse);
       const std::vector<float> logits = logits_of(clean);
       outputs.push_back(logits[0]);
@@ -50,6 +55,18 @@ struct World {
     const std::vector<int32_t> layers = blocks[0];
     blocks.clear();
     for (const int32_t layer : layers) blocks.push_back({layer});
+  }
+  // Ramps, whose windows tell the noise of other images.
+  void smooth(Samples& samples) {
+    const TensorRecord& in = model.input();
+    for (std::vector<int8_t>& image : samples.images) {
+      const int32_t level = random.integer(-80, 80), tilt = random.integer(-9, 9);
+      for (size_t i = 0; i < image.size(); ++i) {
+        const auto at = static_cast<int32_t>(i);
+        const int32_t x = at / in.channels % in.width, y = at / in.channels / in.width;
+        image[i] = static_cast<int8_t>(std::clamp(level + tilt * x - 3 * y + 9 * (at % in.channels), -128, 127));
+      }
+    }
   }
   void measure(const Samples& samples) {
     OpenMeter<StatisticsMeter> open(model);
@@ -102,7 +119,7 @@ struct World {
 
   RandomSource random;
   OwnedModel model;
-  bool windows;
+  AlignedWeights weights;
   std::vector<std::vector<int32_t>> blocks;  // that a device chooses among
   int32_t epochs = 2;
   std::vector<ChannelStatistics> clean;  // and the windows' floats, in pairs
@@ -134,7 +151,7 @@ struct Device {
     s.image_bytes = world.model.image().size();
     s.clean = world.clean.data();
     s.clean_count = static_cast<int32_t>(world.clean.size());
-    s.aligns_windows = world.windows;
+    s.weights = world.weights;
     s.kernels = &portable_kernels();
     s.frames = {this,
                 [](void* context, int32_t index, void* frame) {

@@ -8,7 +8,7 @@ using namespace pmt::tests;
 TEST_CASE("a learner becomes better on what its sensor sees, in exactly the memory that it asks for") {
   int32_t better = 0, held_out = 0;
   for (uint64_t seed = 0; seed < 8; ++seed) {
-    const World world(seed, 80, false, false, seed > 5);
+    const World world(seed, 80, false, AlignedWeights::none, seed > 5);
     CHECK(Device(world, 16, true, 1).opened.code == Code::arena_too_small);
     Device device(world);
     REQUIRE(device.opened.ok());
@@ -29,7 +29,8 @@ TEST_CASE("any slices give the same bytes, and predictions between them are thos
   for (uint64_t seed = 0; seed < 6; ++seed) {
     const bool has_stage = seed > 3;
     const int32_t slicings = has_stage ? 5 : 50, most_steps = has_stage ? 3000 : 150;
-    World world(20 + seed, 40, has_stage, seed % 2 == 1, seed == 2 || seed == 3);
+    const AlignedWeights some = seed == 1 ? AlignedWeights::windows : AlignedWeights::reliability;
+    World world(20 + seed, 40, has_stage, seed % 2 == 1 ? some : AlignedWeights::none, seed == 2 || seed == 3);
     if (seed % 3 == 0) world.cut_blocks();
     CHECK(Device(world, 8, true, 1).opened.code == Code::arena_too_small);
     Device whole(world, 8);
@@ -60,7 +61,7 @@ TEST_CASE("with memory for activations alignment reads a frame for two layers, a
   for (uint64_t seed = 0; seed < 8; ++seed) {
     const bool has_stage = seed > 5;
     const LearnerPhase phase = has_stage ? LearnerPhase::input : LearnerPhase::align;
-    const World world(50 + seed, 40, has_stage, seed % 2 == 1);
+    const World world(50 + seed, 40, has_stage, seed % 2 == 1 ? AlignedWeights::windows : AlignedWeights::none);
     Device without(world, 8), with(world, 8);
     CHECK(with.open_with_external(1).code == Code::arena_too_small);
     REQUIRE(with.open_with_external().ok());
@@ -155,7 +156,7 @@ TEST_CASE("of several blocks the one is trained that an epoch has led to the lea
 }
 
 TEST_CASE("a learner learns the same from C") {
-  World world(34, 80, false, true);
+  World world(34, 80, false, AlignedWeights::reliability);
   world.cut_blocks();
   Device device(world), device_in_c(world);
   const LearnerSetup as_in_cpp = device.setup(16, true);
@@ -170,7 +171,7 @@ TEST_CASE("a learner learns the same from C") {
   setup.keeps_confirmed = true;
   setup.epochs = reinterpret_cast<const pmt_epochs*>(&as_in_cpp.epochs);
   setup.keeps_activations = true;
-  setup.aligns_windows = true;
+  setup.weights = PMT_WEIGHTS_RELIABILITY;
   AlignedBytes object(pmt_learner_bytes()), tables(pmt_learner_table_bytes(&setup));
   int status = 0;
   bool done = false;
@@ -441,7 +442,8 @@ TEST_CASE("what a learner cannot do, it says") {
   const StateStorage without_functions = {};
   setup.storage = &without_functions;
   CHECK(learner.open(setup, memory.data(), memory.size()).code == Code::option_value);
-  const World one_output(44, 80, false, false, true), with_stage(44, 80, true, false, true);
+  const World one_output(44, 80, false, AlignedWeights::none, true),
+      with_stage(44, 80, true, AlignedWeights::none, true);
   Device binary(one_output);
   setup = binary.setup(16, true);
   REQUIRE(learner.open(setup, memory.data(), memory.size()).ok());

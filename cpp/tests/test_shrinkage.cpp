@@ -170,8 +170,14 @@ TEST_CASE("windows are shrunk relative to their mean variance, with twice the ca
       variance += value(i).variance_of_mean / (now * now);
     }
     const double kept = factor(square, variance, 2.0);
-    std::vector<float> shrunk(static_cast<size_t>(all));
-    shrink_windows(windows, reference.data(), {groups, images.data()}, found.data(), shrunk.data());
+    std::vector<float> shrunk(static_cast<size_t>(all)), squares(shrunk);
+    WindowScatter groups_found;
+    groups_found.begin(shrunk.data(), squares.data(), all);
+    for (int32_t g = 0; g < groups; ++g) {
+      groups_found.add(images[static_cast<size_t>(g)],
+                       [&](int64_t i) { return found[static_cast<size_t>(g * all + i)]; });
+    }
+    shrink_windows(windows, reference.data(), groups_found);
     for (int32_t i = 0; i < all; ++i) {
       const double now = scale(i, false), clean = reference[static_cast<size_t>(i)] / scale(i, true);
       const double expected = now * (clean + kept * (value(i).mean / now - clean));

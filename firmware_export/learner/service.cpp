@@ -48,7 +48,7 @@ bool Service::open(const ServiceSetup& setup, const board::Memory& arena) {
   core.image_bytes = setup.image.count;
   core.clean = setup.clean;
   core.clean_count = setup.clean_count;
-  core.aligns_windows = setup.aligns_windows;
+  core.weights = setup.weights;
   core.kernels = &device_kernels();
   core.frames = {this, read_frame, setup.frames_on_host ? nullptr : write_frame};
   core.chooses_input = setup.chooses_input;
@@ -63,7 +63,7 @@ bool Service::open(const ServiceSetup& setup, const board::Memory& arena) {
   core.epochs = setup.epochs;
   const bool learns = linked::learning && setup.samples > 0;
   if (learns) {
-    core.storage = setup.open_states(LearnerParameters::largest(model, setup.epochs.layers, setup.aligns_windows));
+    core.storage = setup.open_states(LearnerParameters::largest(model, setup.epochs.layers, setup.weights));
   }
   status = learner_.open(core, arena.data, setup.learner_bytes);
   if (!status.ok()) {

@@ -12,7 +12,7 @@ struct ServiceSetup {
   ModelImage image;
   const ChannelStatistics* clean;
   int32_t clean_count;
-  bool aligns_windows;
+  AlignedWeights weights;
   const StreamedOps* streams;
   int32_t stream_count;
   bool chooses_input;

@@ -42,6 +42,7 @@ class Case:
     samples: int = 32
     board: str = F746
     windows: bool = False
+    reliability: bool = False
     keeps_activations: bool = False
     epochs: dict[str, Any] = field(default_factory=dict)
 
@@ -58,6 +59,7 @@ CASES = {
     "gaussian_noise, 32, block 2": Case(epochs=_BLOCK_2),
     "gaussian_noise, 256, block 2": Case(samples=256, epochs=_BLOCK_2),
     "gaussian_noise, 32, windows": Case(board=H7B3, windows=True),
+    "gaussian_noise, 32, reliability": Case(board=H7B3, windows=True, reliability=True),
     "gaussian_noise, 32, all layers": Case(board=H7B3, epochs=_ALL),
 }
 
@@ -69,7 +71,8 @@ def row_of(case: Case, data: Path, out: Path) -> dict[str, Any]:
     source = DataSource(folder) if case.kind == "clean" else DataSource(folder, case.kind, 5)
     train = source.load("train", model, limit=case.samples)
     test = source.load("test", model, limit=TESTED)
-    learning = {"samples": case.samples, "held_out": case.samples // 4, "windows": case.windows}
+    learning = {"samples": case.samples, "held_out": case.samples // 4}
+    learning |= {"windows": case.windows, "reliability": case.reliability}
     options = pmt.TrainingOptions(**case.epochs) if case.epochs else None
     made = {**learning, "keeps_activations": case.keeps_activations, "options": options}
     project = out / "project"

@@ -221,13 +221,14 @@ def solve_head(
 LEARNER_STATES: tuple[str, ...]
 LEARNER_PHASES: tuple[str, ...]
 LEARNER_ROLES: tuple[str, ...]
+ALIGNED_WEIGHTS: tuple[str, ...]
 
 class Learner:
     def __init__(
         self,
         image: bytes,
         clean: FloatArray | None,
-        aligns_windows: bool,
+        weights: str,
         chooses_input: bool,
         samples: int,
         held_out: int,
@@ -279,13 +280,13 @@ class Learner:
 
 def state_file_bytes(
     image: bytes,
-    aligns_windows: bool,
+    weights: str,
     epochs: tuple[Options, tuple[tuple[int, ...], ...], int, int, float, float] | None,
 ) -> int: ...
 def plan_learner(
     image: bytes,
     clean: FloatArray | None,
-    aligns_windows: bool,
+    weights: str,
     chooses_input: bool,
     samples: int,
     held_out: int,

@@ -87,12 +87,14 @@ def test_live_images_over_the_uart(model, tmp_path):
     assert 0 <= export.flash_used - flash < 12_492
 
 
-@pytest.mark.parametrize("keeps", [False, True])
-def test_a_board_aligns_windows_as_the_host_does(model, tmp_path, keeps):
+@pytest.mark.parametrize(("keeps", "reliability"), [(False, False), (True, False), (True, True)])
+def test_a_board_aligns_weights_as_the_host_does(model, tmp_path, keeps, reliability):
     need_firmware_tools(EMULATOR)
     out = tmp_path / "fw"
     options = {"samples": 24, "windows": True, "keeps_activations": keeps, "frames": "host"}
-    export = export_learner(model, target=TARGET, like=LIKE, out=out, **options)
+    export = export_learner(
+        model, target=TARGET, like=LIKE, out=out, reliability=reliability, **options
+    )
     assert export.sizes.align > export.sizes.head
     report = stream(out, noisy("train", 24), noisy("test", 5), labels=0, steps=41, pipe=True)
     assert (report.candidate, report.different) == ("aligned", [])
@@ -360,7 +362,7 @@ def test_refusals(model, tmp_path, capsys):
     assert main(command) == 2
     assert "--target is missing" in capsys.readouterr().err
     usual = ["export", "fashion_mnist_dscnn", "--target", TARGET, "--out", str(tmp_path / "d")]
-    for option in ("--choose-input", "--keep-activations", "--windows"):
+    for option in ("--choose-input", "--keep-activations", "--windows", "--reliability"):
         assert main([*usual, option]) == 2
         assert capsys.readouterr().err == f"pmt: error: {option} needs --learner\n"
     assert main(["stream", str(tmp_path), "--data", "bundled"]) == 2
@@ -377,6 +379,7 @@ def test_refusals(model, tmp_path, capsys):
             "--states='flash' needs a chip whose flash pmt can write .*: take --sta",
         ),
         ("--windows", "--windows aligns windows, and the model holds no statistics of those"),
+        ("--reliability", "--reliability goes by windows, which tell how much noise images hold: "),
         ("--keep-activations", "--keep-activations keeps what alignment reads, and the model"),
         ("--choose-input", "--choose-input aligns behind the filters, and the model holds no"),
         ("--choose-input --samples 9", "--samples=9: .* on 30 or more; .* leave out --choose-inp"),

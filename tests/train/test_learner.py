@@ -95,21 +95,28 @@ def test_epochs_go_on_from_the_best_state(model, noisy):
         plain.begin("epochs")
 
 
-@pytest.mark.parametrize("windows", [False, True])
-def test_without_labels_it_aligns_as_align_does(model, noisy, windows):
+WEIGHTS = [
+    {"windows": False, "reliability": False},
+    {"windows": True, "reliability": False},
+    {"windows": True, "reliability": True},
+]
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_without_labels_it_aligns_as_align_does(model, noisy, weights):
     twice = np.concatenate([noisy.images[:40], noisy.images[:7]])  # copies count once
-    learner = pmt.Learner(model, windows=windows, samples=47)
+    learner = pmt.Learner(model, samples=47, **weights)
     learner.observe(twice)
     assert learner.learn() == "aligned"
     learner.commit()
     expected = model.copy()
-    align(expected, twice, windows=windows, reliability=False)
+    align(expected, twice, **weights)
     assert learner.model().image() == without_statistics(expected).image()
 
 
-@pytest.mark.parametrize("windows", [False, True])
-def test_a_learner_chooses_filters_as_the_preparation_does(model, noisy, windows):
-    learner = pmt.Learner(model, windows=windows, choose_input=True, samples=40)
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_a_learner_chooses_filters_as_the_preparation_does(model, noisy, weights):
+    learner = pmt.Learner(model, choose_input=True, samples=40, **weights)
     learner.observe(np.concatenate([noisy.images[:36], noisy.images[:4]]))  # copies count once
     before = learner.predict(noisy.images[:5]).logits
     learner.begin("input")
@@ -117,8 +124,7 @@ def test_a_learner_chooses_filters_as_the_preparation_does(model, noisy, windows
         assert (learner.predict(noisy.images[:5]).logits == before).all()
     learner.commit()
     expected = model.copy()
-    options = {"windows": windows, "reliability": False}
-    choice = choose_input_stage(expected, noisy.images[:36], **options)
+    choice = choose_input_stage(expected, noisy.images[:36], **weights)
     adapted = learner.model()
     assert choice.changed
     assert adapted.input_stage == choice.stage
@@ -210,7 +216,8 @@ def test_a_storage_is_of_one_model_and_one_training(model, noisy, tmp_path):
     others = (
         "holds states of another model, of other layers to train, or of another choice of windows="
     )
-    for other in ({"options": options}, {"windows": True}):
+    both = {"windows": True, "reliability": True}
+    for other in ({"options": options}, {"windows": True}, both):
         with pytest.raises(ValueError, match=others):
             pmt.Learner(model, storage=place, **other)
     assert pmt.Learner(model, samples=41, storage=place).checksum == first.checksum
@@ -366,6 +373,11 @@ def test_errors_name_the_rule(model, noisy):
             r"images; pmt.statistics\(model, images\) ",
         ),
         (
+            lambda: pmt.Learner(model, reliability=True),
+            "^reliability=True goes by windows, which tell how much noise images hold: give "
+            "windows=True, too, or leave it out$",
+        ),
+        (
             lambda: pmt.Learner(model, samples=0, windows=True),
             "^windows= cannot be given with samples=0, which learns nothing$",
         ),
@@ -444,10 +456,11 @@ def test_memory_of_a_board(model):
     assert (sizes.persistent, sizes.predict) == (11424, 11168)
     assert (sizes.align, sizes.head, sizes.needed) == (26672, 53280, 64704)
     assert str(sizes).splitlines()[-1].split() == ["needed", "64,704"]
-    windows = pmt.Learner(
-        model, samples=100, held_out=25, keeps_confirmed=False, windows=True
-    ).sizes
-    assert (windows.persistent, windows.align, windows.needed) == (13792, 73008, 86800)
+    for reliability, expected in ((False, (13792, 59696, 73488)), (True, (40928, 59696, 100624))):
+        weights = {"windows": True, "reliability": reliability}
+        given = {"samples": 100, "held_out": 25, "keeps_confirmed": False}
+        sizes = pmt.Learner(model, **given, **weights).sizes
+        assert (sizes.persistent, sizes.align, sizes.needed) == expected
 
 
 def test_a_network_that_ends_in_a_mean_is_aligned(noisy):

@@ -25,6 +25,7 @@ from pmt.cli.arguments import add_training_options, training_options
 from pmt.errors import OptionWarning
 from pmt.methods import registry
 from pmt.train.learner import LearnerPhase, LearnerRole
+from pmt.train.learner_setup import AlignedWeights
 from pmt.train.option_fields import Range, Values, Words, declared_options
 from pmt.train.options import PRESETS, Loss, OptionArguments, Preset
 from pmt.train.run.config import RunConfig
@@ -356,6 +357,7 @@ def test_types_have_the_words_of_their_options():
     assert {name: typing.get_args(hints[name]) for name in words} == words
     assert typing.get_args(Preset) == tuple(PRESETS)
     assert typing.get_args(LearnerRole) == _core.LEARNER_ROLES
+    assert typing.get_args(AlignedWeights) == _core.ALIGNED_WEIGHTS
     assert typing.get_args(LearnerPhase) == _core.LEARNER_PHASES
 
 

@@ -12,41 +12,34 @@ bool mixes_channels(const Model& model, int32_t op) {
   return mixes && record.input[0] != model.header().input_tensor;
 }
 
-Status ReliabilityMeter::open(const StatisticsSetup& setup, void* memory, size_t bytes) {
-  const Model& model = *setup.model;
-  PMT_RETURN_IF_ERROR(open_forwards(setup, memory, bytes));
-  int32_t most_channels = 0;
-  int32_t most_elements = 0;
-  for (int32_t i = 0; i < model.op_count(); ++i) {
-    if (!mixes_channels(model, i)) continue;
-    const TensorRecord& in = model.input_of(model.op(i));
-    if (in.channels > most_channels) most_channels = in.channels;
-    if (element_count(in) > most_elements) most_elements = element_count(in);
-  }
-  pairs_ = arena().take<Pair>(workers());
-  for (int32_t i = 0; i < workers(); ++i) {
-    const Pair pair = {arena().take<int8_t>(most_elements), false, arena().take<PairSums>(most_channels)};
-    if (arena().fits()) pairs_[i] = pair;
-  }
-  return arena().fits() ? Status{} : Status{Code::arena_too_small};
+ReliabilitySums::Size ReliabilitySums::larger(const Size& size, const Model& model, int32_t op) {
+  const TensorRecord& in = model.input_of(model.op(op));
+  return {pmt::larger(in.channels, size.channels), pmt::larger(element_count(in), size.elements)};
 }
 
-void ReliabilityMeter::add_sample(int32_t op, const Activations& memory, int32_t worker) {
-  const OpRecord& record = model().op(op);
-  const TensorRecord& in = model().input_of(record);
-  const int8_t* input = memory.tensor(plan(), Pass::main, record.input[0]);
-  Pair& pair = pairs_[worker];
-  pair.awaited = !pair.awaited;
-  if (pair.awaited) {
-    __builtin_memcpy(pair.first, input, static_cast<size_t>(element_count(in)));
+void ReliabilitySums::take(const Size& size, Arena& arena) {
+  first_ = arena.take<int8_t>(size.elements);
+  sums_ = arena.take<PairSums>(size.channels);
+}
+
+void ReliabilitySums::begin(const TensorRecord& input) {
+  input_ = &input;
+  awaited_ = false;
+  for (int32_t c = 0; c < input.channels; ++c) sums_[c] = {};
+}
+
+void ReliabilitySums::add(const int8_t* input) {
+  awaited_ = !awaited_;
+  if (awaited_) {
+    __builtin_memcpy(first_, input, static_cast<size_t>(element_count(*input_)));
     return;
   }
-  const int32_t positions = in.height * in.width;
+  const int32_t positions = input_->height * input_->width, channels = input_->channels;
   for (int32_t p = 0; p < positions; ++p) {
-    const int8_t* first = pair.first + p * in.channels;
-    const int8_t* second = input + p * in.channels;
-    for (int32_t c = 0; c < in.channels; ++c) {
-      PairSums& sums = pair.sums[c];
+    const int8_t* first = first_ + p * channels;
+    const int8_t* second = input + p * channels;
+    for (int32_t c = 0; c < channels; ++c) {
+      PairSums& sums = sums_[c];
       sums.first += first[c];
       sums.second += second[c];
       sums.first_squares += first[c] * first[c];
@@ -56,11 +49,13 @@ void ReliabilityMeter::add_sample(int32_t op, const Activations& memory, int32_t
   }
 }
 
-void ReliabilityMeter::conclude(const TensorRecord& in, int64_t values, ChannelReliability* found) const {
-  for (int32_t c = 0; c < in.channels; ++c) {
-    PairSums total = {};
-    for (int32_t w = 0; w < workers(); ++w) {
-      const PairSums& sums = pairs_[w].sums[c];
+void ReliabilitySums::conclude(int64_t pairs, const ReliabilitySums* others, int32_t count,
+                               ChannelReliability* found) const {
+  const int64_t values = pairs * input_->height * input_->width;
+  for (int32_t c = 0; c < input_->channels; ++c) {
+    PairSums total = sums_[c];
+    for (int32_t i = 0; i < count; ++i) {
+      const PairSums& sums = others[i].sums_[c];
       total.first += sums.first;
       total.second += sums.second;
       total.first_squares += sums.first_squares;
@@ -77,20 +72,34 @@ void ReliabilityMeter::conclude(const TensorRecord& in, int64_t values, ChannelR
   }
 }
 
+Status ReliabilityMeter::open(const StatisticsSetup& setup, void* memory, size_t bytes) {
+  PMT_RETURN_IF_ERROR(open_forwards(setup, memory, bytes));
+  ReliabilitySums::Size size = {};
+  for (int32_t i = 0; i < model().op_count(); ++i) {
+    if (mixes_channels(model(), i)) size = ReliabilitySums::larger(size, model(), i);
+  }
+  sums_ = arena().take<ReliabilitySums>(workers());
+  for (int32_t i = 0; i < workers(); ++i) {
+    ReliabilitySums sums;
+    sums.take(size, arena());
+    if (arena().fits()) sums_[i] = sums;
+  }
+  return arena().fits() ? Status{} : Status{Code::arena_too_small};
+}
+
 Status ReliabilityMeter::measure(int32_t op, int32_t samples, const SampleSource& source, ChannelReliability* found) {
   PMT_RETURN_IF_ERROR(check(op));
-  const Model& model = this->model();
-  if (!mixes_channels(model, op)) return {Code::layer_not_trainable, op};
-  const TensorRecord& in = model.input_of(model.op(op));
-  const int64_t values = int64_t{samples / 2} * in.height * in.width;
-  if (samples < 2 || samples % 2 != 0 || values > most_values) return {Code::batch_size, op};
-  for (int32_t w = 0; w < workers(); ++w) {
-    pairs_[w].awaited = false;
-    for (int32_t c = 0; c < in.channels; ++c) pairs_[w].sums[c] = {};
-  }
-  const auto add = [&](const Activations& memory, int32_t worker) { add_sample(op, memory, worker); };
+  if (!mixes_channels(model(), op)) return {Code::layer_not_trainable, op};
+  const uint32_t input = model().op(op).input[0];
+  const TensorRecord& in = model().tensor(static_cast<int32_t>(input));
+  const int64_t pairs = samples / 2;
+  if (samples < 2 || samples % 2 != 0 || pairs * in.height * in.width > most_values) return {Code::batch_size, op};
+  for (int32_t w = 0; w < workers(); ++w) sums_[w].begin(in);
+  const auto add = [&](const Activations& memory, int32_t worker) {
+    sums_[worker].add(memory.tensor(plan(), Pass::main, input));
+  };
   PMT_RETURN_IF_ERROR(run(op, samples, source, add, 2));
-  conclude(in, values, found);
+  sums_[0].conclude(pairs, sums_ + 1, workers() - 1, found);
   return {};
 }
 

@@ -17,6 +17,35 @@ struct ChannelReliability {
 // not the last.
 bool mixes_channels(const Model& model, int32_t op);
 
+// Sums over pairs of a layer's inputs: those of an image, then of the same image with the noise probe.
+class ReliabilitySums {
+ public:
+  // The most channels and elements of an input.
+  struct Size {
+    int32_t channels, elements;
+  };
+  // The size that this layer, which mixes channels, and those before it need.
+  static Size larger(const Size& size, const Model& model, int32_t op);
+  void take(const Size& size, Arena& arena);
+
+  void begin(const TensorRecord& input);
+  void add(const int8_t* input);
+  // One result a channel, of the pairs that were added here and to `others`.
+  void conclude(int64_t pairs, const ReliabilitySums* others, int32_t count, ChannelReliability* found) const;
+
+ private:
+  struct PairSums {
+    int64_t first, second, first_squares, second_squares, products;
+  };
+
+  const TensorRecord* input_ = nullptr;
+  int8_t* first_ = nullptr;   // the input of the image without the probe
+  bool awaited_ = false;      // the pair's second image is still to come
+  PairSums* sums_ = nullptr;  // [channel]
+};
+template <>
+inline constexpr size_t size_on_device<ReliabilitySums> = 16;
+
 class ReliabilityMeter : public LayerForwards {
  public:
   // Positions times pairs of a measurement: the products of their sums stay inside 64 bits.
@@ -30,20 +59,7 @@ class ReliabilityMeter : public LayerForwards {
   Status measure(int32_t op, int32_t samples, const SampleSource& source, ChannelReliability* found);
 
  private:
-  struct PairSums {
-    int64_t first, second, first_squares, second_squares, products;
-  };
-  // One worker's state.
-  struct Pair {
-    int8_t* first;   // activations of the image without the probe
-    bool awaited;    // the pair's second image is still to come
-    PairSums* sums;  // [channel]
-  };
-
-  void add_sample(int32_t op, const Activations& memory, int32_t worker);
-  void conclude(const TensorRecord& in, int64_t values, ChannelReliability* found) const;
-
-  Pair* pairs_ = nullptr;  // [worker]
+  ReliabilitySums* sums_ = nullptr;  // [worker]
 };
 
 // Floats of scratch that weigh_channels() takes.

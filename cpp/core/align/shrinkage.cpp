@@ -1,7 +1,5 @@
 #include "core/align/shrinkage.hpp"
 
-#include "core/base/arithmetic.hpp"
-
 namespace pmt {
 namespace {
 
@@ -23,16 +21,16 @@ class GroupShares {
   float images_;
 };
 
-// A value of each group, `stride` floats apart, over a divisor: its mean over the images, and the variance of that
-// mean, from the scatter of the groups.
+// A value of each group, `stride` floats apart: its mean over the images, and the variance of that mean, from the
+// scatter of the groups.
 struct Pooled {
   float mean = 0.0f, variance = 0.0f;
 
-  Pooled(const GroupShares& shares, const float* values, int64_t stride, float divisor = 1.0f) {
-    for (int32_t g = 0; g < shares.count(); ++g) mean += shares[g] * (values[g * stride] / divisor);
+  Pooled(const GroupShares& shares, const float* values, int64_t stride) {
+    for (int32_t g = 0; g < shares.count(); ++g) mean += shares[g] * values[g * stride];
     if (shares.count() < 2) return;
     for (int32_t g = 0; g < shares.count(); ++g) {
-      const float apart = values[g * stride] / divisor - mean;
+      const float apart = values[g * stride] - mean;
       variance += shares[g] * apart * apart;
     }
     variance /= to_float(shares.count() - 1);
@@ -46,8 +44,8 @@ class Shrinkage {
     square_ += distance * distance;
     variance_ += variance;
   }
-  float factor(const ImageGroups& groups, float caution) const {
-    if (groups.count < 2 || !(square_ > 0.0f)) return 0.0f;
+  float factor(int32_t groups, float caution) const {
+    if (groups < 2 || !(square_ > 0.0f)) return 0.0f;
     const float left = 1.0f - caution * variance_ / square_;
     return left > 0.0f ? left : 0.0f;
   }
@@ -85,7 +83,7 @@ void shrink_channels(int32_t channels, const ChannelStatistics* reference, const
     means.add((mean.mean - reference[c].mean) / unit, mean.variance / (unit * unit));
     deviations.add((shrunk[c].deviation - unit) / unit, deviation.variance / (unit * unit));
   }
-  const float of_means = means.factor(groups, 1.0f), of_deviations = deviations.factor(groups, 1.0f);
+  const float of_means = means.factor(groups.count, 1.0f), of_deviations = deviations.factor(groups.count, 1.0f);
   for (int32_t c = 0; c < channels; ++c) {
     if (!(reference[c].deviation > 0.0f) || !(shrunk[c].deviation > 0.0f)) continue;
     shrunk[c].mean = reference[c].mean + of_means * (shrunk[c].mean - reference[c].mean);
@@ -93,30 +91,33 @@ void shrink_channels(int32_t channels, const ChannelStatistics* reference, const
   }
 }
 
-void shrink_windows(const WindowGroups& windows, const float* reference, const ImageGroups& groups, const float* found,
-                    float* shrunk) {
-  const GroupShares shares(groups);
-  const int32_t values = windows.values(), all = windows.count * values;
-  for (int32_t i = 0; i < all; ++i) shrunk[i] = Pooled(shares, found + i, all).mean;
-  // Calls visit(value, known, now) for each value of the groups of channels that vary: their mean variances.
+void WindowScatter::begin(float* means, float* squares, int64_t count) {
+  means_ = means;
+  squares_ = squares;
+  count_ = count;
+  images_ = groups_ = 0;
+  for (int64_t i = 0; i < count; ++i) means[i] = squares[i] = 0.0f;
+}
+
+void shrink_windows(const WindowGroups& windows, const float* reference, const WindowScatter& found) {
+  const int32_t values = windows.values();
+  float* const means = found.means();
+  // Calls visit(value, clean, now) for each value of the groups of channels that vary: relative to the mean variance,
+  // the reference's value, and the variance of all images.
   const auto for_varied = [&](const auto& visit) {
     for (int32_t k = 0; k < windows.count; ++k) {
       const float known = mean_variance(windows, reference + k * values);
-      const float now = mean_variance(windows, shrunk + k * values);
+      const float now = mean_variance(windows, means + k * values);
       if (!(known > 0.0f) || !(now > 0.0f)) continue;
-      for (int32_t i = k * values; i < (k + 1) * values; ++i) visit(i, known, now);
+      for (int32_t i = k * values; i < (k + 1) * values; ++i) visit(i, reference[i] / known, now);
     }
   };
   Shrinkage shrinkage;
-  for_varied([&](int32_t i, float known, float now) {
-    const Pooled relative(shares, found + i, all, now);
-    shrinkage.add(relative.mean - reference[i] / known, relative.variance);
+  for_varied([&](int32_t i, float clean, float now) {
+    shrinkage.add(means[i] / now - clean, found.groups() < 2 ? 0.0f : found.variance(i) / (now * now));
   });
-  const float factor = shrinkage.factor(groups, window_caution);
-  for_varied([&](int32_t i, float known, float now) {
-    const float clean = reference[i] / known;
-    shrunk[i] = now * (clean + factor * (shrunk[i] / now - clean));
-  });
+  const float factor = shrinkage.factor(found.groups(), window_caution);
+  for_varied([&](int32_t i, float clean, float now) { means[i] = now * (clean + factor * (means[i] / now - clean)); });
 }
 
 }  // namespace pmt

@@ -154,34 +154,35 @@ void WindowSums::add(const int8_t* input, int32_t worker) {
   add_products(window_groups(*model_, op_), map, in, products_ + int64_t{worker} * size_.values);
 }
 
-// The sum of all workers.
-float WindowSums::total(const int64_t* sums, int32_t stride) const {
+// Of the sums of all workers.
+float WindowSums::mean(const int64_t* sums, int32_t stride) const {
   int64_t sum = 0;
   for (int64_t w = 0; w < workers_; ++w) sum += sums[w * stride];
-  return to_float(sum);
+  return to_float(sum) / positions_;
+}
+
+void WindowSums::conclude(int32_t samples, float* means) {
+  const TensorRecord& in = model_->input_of(model_->op(op_));
+  positions_ = to_float(int64_t{samples} * in.height * in.width);
+  for (int32_t c = 0; c < in.channels; ++c) {
+    means[c] = mean(channels_ + c, size_.channels) + to_float(center_of(centers_[c]));
+  }
 }
 
 // The difference of a mean and its center is a constant, whose products are in every sum.
-void WindowSums::conclude(int32_t samples, float* means, float* values) const {
+float WindowSums::value(int64_t index) const {
   const TensorRecord& in = model_->input_of(model_->op(op_));
   const WindowGroups groups = window_groups(*model_, op_);
-  const float count = to_float(int64_t{samples} * in.height * in.width);
-  for (int32_t c = 0; c < in.channels; ++c) means[c] = total(channels_ + c, size_.channels) / count;
-  const int32_t channels = groups.channels;
-  for (int32_t g = 0; g < groups.count; ++g) {
-    for (int32_t v = 0; v < groups.values(); ++v) {
-      const Lag lag = lag_at(groups, v / (channels * channels));
-      const int32_t width = in.width - (lag.dx < 0 ? -lag.dx : lag.dx);
-      const int32_t height = in.height - lag.dy;
-      const float share = width > 0 && height > 0 ? to_float(height * width) / to_float(in.height * in.width) : 0.0f;
-      const int64_t index = int64_t{g} * groups.values() + v;
-      const float product = total(products_ + index, size_.values) / count;
-      const int32_t first = groups.count > 1 ? g : v / channels % channels;
-      const int32_t second = groups.count > 1 ? g : v % channels;
-      values[index] = product - share * means[first] * means[second];
-    }
-  }
-  for (int32_t c = 0; c < in.channels; ++c) means[c] += to_float(center_of(centers_[c]));
+  const int32_t channels = groups.channels, group = static_cast<int32_t>(index / groups.values()),
+                v = static_cast<int32_t>(index % groups.values());
+  const Lag lag = lag_at(groups, v / (channels * channels));
+  const int32_t width = in.width - (lag.dx < 0 ? -lag.dx : lag.dx);
+  const int32_t height = in.height - lag.dy;
+  const float share = width > 0 && height > 0 ? to_float(height * width) / to_float(in.height * in.width) : 0.0f;
+  const int32_t first = groups.count > 1 ? group : v / channels % channels;
+  const int32_t second = groups.count > 1 ? group : v % channels;
+  const float rests = mean(channels_ + first, size_.channels) * mean(channels_ + second, size_.channels);
+  return mean(products_ + index, size_.values) - share * rests;
 }
 
 Status WindowMeter::open(const StatisticsSetup& setup, void* memory, size_t bytes) {
@@ -208,7 +209,9 @@ Status WindowMeter::measure(int32_t op, int32_t samples, const SampleSource& sou
     sums_.add(memory.tensor(plan(), Pass::main, record.input[0]), worker);
   };
   PMT_RETURN_IF_ERROR(run(op, samples, source, add));
-  sums_.conclude(samples, means, values);
+  sums_.conclude(samples, means);
+  const WindowGroups groups = window_groups(model, op);
+  for (int32_t i = 0; i < groups.count * groups.values(); ++i) values[i] = sums_.value(i);
   return {};
 }
 

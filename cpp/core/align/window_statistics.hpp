@@ -58,12 +58,14 @@ class WindowSums {
   // `centers`, one a channel, are near the means, in int8 steps. They are subtracted before values are multiplied.
   void begin(const Model& model, int32_t op, const float* centers);
   void add(const int8_t* input, int32_t worker);
-  // The rest of the mean is subtracted as if no position lay at a border. `means` [channel] in int8 steps, `values`
-  // [group][groups.values()] in their squares.
-  void conclude(int32_t samples, float* means, float* values) const;
+  // Of the samples that were added. `means` [channel], in int8 steps.
+  void conclude(int32_t samples, float* means);
+  // Then a value of [group][groups.values()], in their squares. The rest of the mean is subtracted as if no position
+  // lay at a border.
+  float value(int64_t index) const;
 
  private:
-  float total(const int64_t* sums, int32_t stride) const;
+  float mean(const int64_t* sums, int32_t stride) const;
 
   Size size_ = {};
   int32_t workers_ = 0;
@@ -73,6 +75,7 @@ class WindowSums {
   const Model* model_ = nullptr;
   int32_t op_ = 0;
   const float* centers_ = nullptr;
+  float positions_ = 0.0f;  // of all samples
 };
 
 class WindowMeter : public LayerForwards {

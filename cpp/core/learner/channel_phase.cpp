@@ -15,9 +15,11 @@ Status ChannelPhase::open(const ChannelPhaseSetup& setup, uint8_t* memory, size_
   list_bytes_ = lists.used();
   kept_op_ = 0;
   kept_bytes_ = keeps() ? kept_bytes(model()) : 0;
+  first_window_op_ = -1;
   size_t most = 0;
   for (int32_t i = 0; i < model().op_count(); ++i) {
     if (!is_aligned_op(model(), i)) continue;
+    if (first_window_op_ < 0 && aligns_windows(i)) first_window_op_ = i;
     PMT_RETURN_IF_ERROR(plan_layer(i));
     if (lists_at_ > most) most = lists_at_;
     kept_op_ = keeps() ? i : 0;
@@ -40,12 +42,16 @@ Status ChannelPhase::plan_layer(int32_t op) {
   const Kernels& kernels = *predictor.network().kernels;
   const int32_t channels = model().output_of(model().op(op)).channels;
   const size_t activations = predictor.room() < left ? left : predictor.room();
-  Arena arena(memory_ + activations, activations < bytes_ ? bytes_ - activations : 0), of_windows = arena;
-  if (aligns_windows(op)) windows_.take(model(), op, of_windows);
+  Arena arena(memory_ + activations, activations < bytes_ ? bytes_ - activations : 0), of_windows = arena,
+                                                                                       of_weighing = arena;
+  if (aligns_windows(op)) windows_.take(model(), op, tells_noise(op), of_windows);
+  if (may_weigh(op)) weighing_.take(model(), op, *setup_.samples, of_weighing);
   meter_.take(round_up(channels, kernels.channel_multiple), 1, static_cast<size_t>(kernels.alignment), arena);
   found_ = arena.take<ChannelStatistics>(int64_t{ImageGroups::usual} * channels);
   shrunk_ = arena.take<ChannelStatistics>(channels);
-  lists_at_ = activations + (arena.used() < of_windows.used() ? of_windows.used() : arena.used());
+  if (arena.used() < of_windows.used()) arena = of_windows;
+  if (arena.used() < of_weighing.used()) arena = of_weighing;
+  lists_at_ = activations + arena.used();
   return {};
 }
 
@@ -66,9 +72,42 @@ Status ChannelPhase::step(bool* done) {
   while (op_ < model().op_count() && !is_aligned_op(model(), op_)) ++op_;
   *done = op_ == model().op_count();
   if (*done) return {};
-  if (part_ == Part::next) part_ = aligns_windows(op_) ? Part::windows : Part::channels;
+  if (part_ == Part::next) part_ = aligns_windows(op_) ? Part::windows : behind_windows();
+  if (linked::reliability && part_ == Part::weighing) return weigh_sample();
   if (!linked::windows || part_ != Part::correction) return measure_sample();
-  if (!windows_.align_group(model(), op_, parameters_->channels(op_))) part_ = Part::channels;
+  if (!windows_.align_group(model(), op_, parameters_->channels(op_))) part_ = behind_windows();
+  return {};
+}
+
+ChannelPhase::Part ChannelPhase::behind_windows() const {
+  return may_weigh(op_) && windows_.strength() > 0.0f ? Part::weighing : Part::channels;
+}
+
+// Twice as many forwards as images, spread over all samples, which may be in the order of their classes: each without,
+// then with the noise probe. They begin with the frame, also where activations are kept.
+Status ChannelPhase::weigh_sample() {
+  Predictor& predictor = *setup_.predictor;
+  const int32_t images = smaller(count_, ChannelWeighing::most_images), image = image_ / 2;
+  const auto sample = [&](int32_t i) { return samples_[int64_t{i} * count_ / images]; };
+  const TensorRecord& map = model().input_of(model().op(op_));
+  if (int64_t{images} * map.height * map.width > ReliabilityMeter::most_values) return {Code::batch_size, op_};
+  if (image_ == 0) {
+    PMT_RETURN_IF_ERROR(plan_layer(op_));
+    weighing_.begin(model(), op_);
+  }
+  PMT_RETURN_IF_ERROR(predictor.stop_at(op_));
+  predictor.place(memory_);
+  PMT_RETURN_IF_ERROR(setup_.samples->read(sample(image), predictor.input()));
+  if (image_ % 2 == 1) {
+    const int32_t next = sample(image + 1 < images ? image + 1 : 0);
+    PMT_RETURN_IF_ERROR(weighing_.add_probe(model(), *setup_.samples, next, predictor.input()));
+  }
+  predictor.run(0, op_);
+  weighing_.add(predictor.features());
+  if (++image_ < 2 * images) return {};
+  weighing_.weigh(model(), op_, images, windows_.strength(), parameters_->channels(op_));
+  image_ = 0;
+  part_ = Part::channels;
   return {};
 }
 
@@ -81,7 +120,7 @@ Status ChannelPhase::measure_sample() {
   if (values > (of_windows ? WindowMeter::most_values : most_measured_values)) return {Code::batch_size, op_};
   if (image_ == 0) {
     if (group_ == 0) PMT_RETURN_IF_ERROR(plan_layer(op_));
-    of_windows ? windows_.begin(model(), op_) : meter_.begin(predictor.network(), op_, clean_, true);
+    of_windows ? windows_.begin(model(), op_, group_) : meter_.begin(predictor.network(), op_, clean_, true);
   }
   const int32_t left = leaves_at(op_);
   if (left > kept_op()) PMT_RETURN_IF_ERROR(forward_sample(kept_op(), left, kept_op()));

@@ -1,9 +1,10 @@
-// Alignment of channels, and of windows before them, in steps: one image's forward up to one layer each, or a group of
-// channels whose windows are corrected.
+// Alignment of channels, and of windows and reliability before them, in steps: one image's forward up to one layer
+// each, or a group of channels whose windows are corrected.
 #pragma once
 
 #include "core/base/linked/kept_activations.hpp"
 #include "core/base/linked/windows.hpp"
+#include "core/learner/channel_weighing.hpp"
 #include "core/learner/learner_samples.hpp"
 #include "core/learner/learner_state.hpp"
 #include "core/learner/predictor.hpp"
@@ -15,6 +16,7 @@ struct ChannelPhaseSetup {
   Predictor* predictor;            // whose passes end where the phase wants them to
   const ChannelStatistics* clean;  // of the layers but the last, one after another
   const float* clean_windows;      // see WindowAlignment; null: only channels are aligned
+  bool weighs;                     // by reliability, too, where there are windows
   const LearnerSamples* samples;
   // Whether each forward goes on from where the last one stopped, with activations of the samples in external_bytes().
   bool keeps_activations;
@@ -39,14 +41,22 @@ class ChannelPhase {
   static constexpr int32_t fewest_samples = 2;  // one has no scatter
 
  private:
-  // Where the layer is: its windows are measured, then corrected; then its channels are measured and aligned.
-  enum class Part : int32_t { next, windows, correction, channels };
+  // Where the layer is: its windows are measured, then corrected; then the channels that it mixes are weighed; then its
+  // own are measured and aligned.
+  enum class Part : int32_t { next, windows, correction, weighing, channels };
 
   const Model& model() const { return *setup_.predictor->network().model; }
   Status plan_layer(int32_t op);
   bool aligns_windows(int32_t op) const {
     return linked::windows && setup_.clean_windows != nullptr && is_window_op(model(), op);
   }
+  bool may_weigh(int32_t op) const {
+    return linked::reliability && setup_.weighs && setup_.clean_windows != nullptr && mixes_channels(model(), op);
+  }
+  // Whether an op is the first one with windows, which tell how much noise the samples hold.
+  bool tells_noise(int32_t op) const { return linked::reliability && setup_.weighs && op == first_window_op_; }
+  Part behind_windows() const;
+  Status weigh_sample();
   Status measure_sample();
   void end_measurement(Part next);
   void shrink_windows();
@@ -67,10 +77,12 @@ class ChannelPhase {
   ChannelStatistics* shrunk_ = nullptr;       // [channel]
   const ChannelStatistics* clean_ = nullptr;  // of the layer
   WindowAlignment windows_;                   // of the layer
+  ChannelWeighing weighing_;                  // the same
   Part part_ = Part::next;
   int32_t images_[ImageGroups::usual] = {};  // of each group
   int32_t count_ = 0, groups_ = 0;
   int32_t op_ = 0, group_ = 0, image_ = 0;
+  int32_t first_window_op_ = -1;
   int32_t kept_bytes_ = 0;  // of a sample
   int32_t kept_op_ = 0;     // before which activations are kept; 0: nowhere yet
 };

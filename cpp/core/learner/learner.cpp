@@ -70,6 +70,7 @@ Status Learner::open(const LearnerSetup& setup, void* memory, size_t bytes) {
   if (!setup.epochs.layers.are_layers_of(model_)) return {Code::layer_not_trainable};
   if (setup.samples < 0 || setup.held_out < 0 || setup.held_out > setup.samples) return {Code::option_value};
   if (setup.held_out > PairedLosses::most_samples) return {Code::option_value};
+  if (!words<AlignedWeights>.holds(setup.weights)) return {Code::option_value};
   if (setup.samples == 0 ? setup.storage != nullptr : setup.frames.read == nullptr) return {Code::option_value};
   if (setup.storage != nullptr && !setup.storage->has_functions()) return {Code::option_value};
   const bool needs_clean = setup.clean != nullptr || setup.chooses_input;
@@ -83,14 +84,14 @@ Status Learner::open(const LearnerSetup& setup, void* memory, size_t bytes) {
 }
 
 size_t Learner::slot_bytes() const {
-  return StateSlots::bytes_needed(LearnerParameters::largest(model_, setup_.epochs.layers, aligns_windows()));
+  return StateSlots::bytes_needed(LearnerParameters::largest(model_, setup_.epochs.layers, setup_.weights));
 }
 
 Status Learner::take_persistent(Arena& arena) {
   if (learns()) {
     overlay_ = arena.take<WritableLayer>(MemoryPart::lists, model_.op_count());
-    learned_.take(model_, 2, setup_.epochs.layers, aligns_windows(), arena);
-    if (setup_.keeps_confirmed) confirmed_.take(model_, 1, setup_.epochs.layers, aligns_windows(), arena);
+    learned_.take(model_, 2, setup_.epochs.layers, setup_.weights, arena);
+    if (setup_.keeps_confirmed) confirmed_.take(model_, 1, setup_.epochs.layers, setup_.weights, arena);
     samples_.take(setup_.samples, arena);
     for (int32_t*& losses : losses_) losses = arena.take<int32_t>(MemoryPart::tables, setup_.held_out);
   }
@@ -143,8 +144,9 @@ Status Learner::measure_phases() {
   const bool keeps = setup_.keeps_activations;
   const ChannelStatistics* const behind = setup_.clean + channel_count(model_);
   const float* const windows = aligns_windows() ? reinterpret_cast<const float*>(behind) : nullptr;
+  const bool weighs = setup_.weights == AlignedWeights::reliability;
   const Status status =
-      channels_.open({&predictor_, setup_.clean, windows, &samples_, keeps, kept}, phase_, phase_bytes_);
+      channels_.open({&predictor_, setup_.clean, windows, weighs, &samples_, keeps, kept}, phase_, phase_bytes_);
   if (!status.ok() && status.code != Code::arena_too_small) return status;
   Arena external;
   external.take<int8_t>(channels_.external_bytes());
@@ -159,9 +161,10 @@ Status Learner::measure_phases() {
 
 HeadPhaseSetup Learner::head_setup(LearnerState state) const { return {&predictor_, &samples_, learned_.head(state)}; }
 
-// The trained layers and windows decide the size of a slot, and so where the second one begins.
+// The trained layers and aligned weights decide the size of a slot, and so where the second one begins.
 uint32_t Learner::identity() const {
   uint32_t crc = aligns_windows() ? ~model_.header().crc32 : model_.header().crc32;
+  if (setup_.weights == AlignedWeights::reliability) crc = crc32(reinterpret_cast<const uint8_t*>(&crc), sizeof crc);
   for (int32_t i = 0; i < setup_.epochs.layers.count; ++i) {
     const TrainedLayers& layers = setup_.epochs.layers.blocks[i];
     const auto* ops = reinterpret_cast<const uint8_t*>(layers.ops);

@@ -26,9 +26,9 @@ struct LearnerSetup {
   // Of each channel of the layers but the last, one after another; null: no alignment.
   const ChannelStatistics* clean;
   int32_t clean_count;
-  // Whether windows are aligned, too, by weights in memory. Behind the channels' `clean` has the windows' floats, as
-  // WindowAlignment takes them, and one more where they are odd; `clean_count` counts pairs.
-  bool aligns_windows;
+  // Weights that alignment changes, in memory. Where there are some, behind the channels' `clean` has the windows'
+  // floats, as WindowAlignment takes them, and one more where they are odd; `clean_count` counts pairs.
+  AlignedWeights weights;
   const Kernels* kernels;  // that do not pack
   FrameStore frames;
   // Whether alignment keeps activations of its samples in slower memory, such as SDRAM: it takes two forwards a sample
@@ -205,7 +205,7 @@ class Learner {
   bool has_storage() const { return linked::learning && setup_.storage != nullptr; }
   bool has_epochs() const { return linked::estimators != 0 && setup_.epochs.layers.count > 0; }
   bool chooses_block() const { return has_epochs() && setup_.epochs.layers.count > 1; }
-  bool aligns_windows() const { return linked::windows && setup_.aligns_windows; }
+  bool aligns_windows() const { return linked::windows && setup_.weights != AlignedWeights::none; }
   bool chooses_input() const { return linked::input_search && setup_.chooses_input; }
   bool has_images() const;
   bool has_images_to_choose() const;

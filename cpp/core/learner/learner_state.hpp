@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/base/arena.hpp"
+#include "core/base/linked/reliability.hpp"
 #include "core/base/linked/windows.hpp"
 #include "core/base/words.hpp"
 #include "core/card/state_slots.hpp"
@@ -15,6 +16,10 @@ namespace pmt {
 // perturbed forwards.
 PMT_WORDS(LearnerState, original, aligned, head, head_alone, trained)
 constexpr int32_t learner_states = words<LearnerState>.count;
+
+// Weights that alignment changes, beside biases and weight scales of the channels: none; those of layers with windows;
+// and, where images hold noise, those of layers that mix channels, too, by reliability.
+PMT_WORDS(AlignedWeights, none, windows, reliability)
 
 struct ChannelParameters {
   int32_t* bias;
@@ -40,14 +45,13 @@ struct TrainedBlocks {
   bool are_layers_of(const Model& model) const;
 };
 
-// Filters of the input stage, where there is one, biases and weight scales of all layers but the last, and weights of
-// those whose windows are aligned; heads, and the trained layers of a block: of every state that differs from the
+// Filters of the input stage, where there is one, biases and weight scales of all layers but the last, and weights that
+// alignment changes; heads, and the trained layers of a block: of every state that differs from the
 // image's.
 class LearnerParameters {
  public:
-  // `heads`: 2 where head and head_alone are both kept, 1 where either takes the same place. `windows`: whether these
-  // are aligned.
-  void take(const Model& model, int32_t heads, const TrainedBlocks& blocks, bool windows, Arena& arena);
+  // `heads`: 2 where head and head_alone are both kept, 1 where either takes the same place.
+  void take(const Model& model, int32_t heads, const TrainedBlocks& blocks, AlignedWeights weights, Arena& arena);
 
   void reset_channels(const Model& model);
   // The filters that channels are aligned behind.
@@ -78,7 +82,7 @@ class LearnerParameters {
   // What a state is made of: its parts in order, bytes null at the end.
   StatePart part(const Model& model, LearnerState state, int32_t index) const;
   // Of the state that takes most: aligned channels and a head.
-  static size_t largest(const Model& model, const TrainedBlocks& blocks, bool windows);
+  static size_t largest(const Model& model, const TrainedBlocks& blocks, AlignedWeights weights);
   // Whether all filters and weight scales are inside their bounds, as in a sound image.
   bool is_sound(const Model& model, LearnerState state) const;
   bool has_other_filters(const Model& model, LearnerState state) const;
@@ -96,7 +100,7 @@ class LearnerParameters {
 
   FilterChain* filters_ = nullptr;         // null without an input stage
   ChannelParameters* channels_ = nullptr;  // one an op; null in ops that are not aligned
-  int8_t** weights_ = nullptr;             // the same of ops whose windows are aligned; null where none are
+  int8_t** weights_ = nullptr;             // the same of ops whose weights are aligned; null where none are
   WritableLayer heads_[2] = {};
   bool two_heads_ = false;
   TrainedBlocks blocks_ = {};
@@ -125,5 +129,7 @@ struct StoredParameters {
 bool is_aligned_op(const Model& model, int32_t op);
 // Whether it has windows, which alignment may change as well.
 bool is_window_op(const Model& model, int32_t op);
+// Whether alignment changes its weights.
+bool changes_weights(const Model& model, int32_t op, AlignedWeights weights);
 
 }  // namespace pmt

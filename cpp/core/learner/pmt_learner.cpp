@@ -17,7 +17,7 @@ __attribute__((noinline)) LearnerSetup core_setup(const pmt_learner_setup& setup
   core.image_bytes = setup.image_bytes;
   core.clean = reinterpret_cast<const ChannelStatistics*>(setup.clean);
   core.clean_count = setup.clean_count;
-  core.aligns_windows = setup.aligns_windows;
+  core.weights = static_cast<AlignedWeights>(setup.weights);
   core.kernels = &device_kernels();
   core.frames = {setup.frames.context, setup.frames.read, setup.frames.write};
   core.chooses_input = setup.chooses_input;
@@ -36,6 +36,7 @@ __attribute__((noinline)) LearnerSetup core_setup(const pmt_learner_setup& setup
 static_assert(static_cast<int>(LearnerState::trained) == PMT_TRAINED);
 static_assert(static_cast<int>(LearnerPhase::evaluate) == PMT_PHASE_EVALUATE);
 static_assert(static_cast<int>(Role::automatic) == PMT_AUTOMATIC);
+static_assert(static_cast<int>(AlignedWeights::reliability) == PMT_WEIGHTS_RELIABILITY);
 static_assert(sizeof(ChannelStatistics) == 2 * sizeof(float));
 
 }  // namespace

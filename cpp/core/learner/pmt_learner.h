@@ -30,6 +30,8 @@ enum {
   PMT_PHASE_ALL,
   PMT_PHASE_EVALUATE
 };
+typedef int32_t pmt_weights;
+enum { PMT_WEIGHTS_NONE, PMT_WEIGHTS_WINDOWS, PMT_WEIGHTS_RELIABILITY };
 typedef int32_t pmt_role;
 enum { PMT_TRAIN, PMT_HOLD_OUT, PMT_AUTOMATIC };
 
@@ -65,7 +67,7 @@ typedef struct {
   bool keeps_activations;
   void* external; /* may be null */
   size_t external_bytes;
-  bool aligns_windows; /* what `clean` then has: see LearnerSetup */
+  pmt_weights weights; /* what `clean` then has: see LearnerSetup */
 } pmt_learner_setup;
 
 typedef struct {

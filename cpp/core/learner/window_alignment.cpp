@@ -1,5 +1,6 @@
 #include "core/learner/window_alignment.hpp"
 
+#include "core/align/image_noise.hpp"
 #include "core/base/arithmetic.hpp"
 
 namespace pmt {
@@ -17,26 +18,38 @@ int32_t WindowAlignment::clean_floats(const Model& model, int32_t op) {
 }
 
 // Sums are read before anything is shrunk.
-void WindowAlignment::take(const Model& model, int32_t op, Arena& arena) {
+void WindowAlignment::take(const Model& model, int32_t op, bool tells_noise, Arena& arena) {
   group_ = 0;
   const WindowGroups groups = window_groups(model, op);
   means_ = arena.take<float>(int64_t{ImageGroups::usual} * channel_count(model, op));
-  values_ = arena.take<float>(int64_t{ImageGroups::usual} * value_count(groups));
+  values_ = arena.take<float>(value_count(groups));
+  squares_ = arena.take<float>(value_count(groups));
+  of_group_ = tells_noise ? arena.take<float>(value_count(groups)) : nullptr;
   Arena measuring = arena;
   sums_.take(WindowSums::larger({}, model, op), 1, measuring);
-  shrunk_ = arena.take<float>(value_count(groups));
   scratch_ = arena.take<uint8_t>(static_cast<int64_t>(covariance_alignment_bytes(groups)));
   if (measuring.used() > arena.used()) arena = measuring;
 }
 
+void WindowAlignment::begin(const Model& model, int32_t op, int32_t group) {
+  if (group == 0) scatter_.begin(values_, squares_, value_count(window_groups(model, op)));
+  sums_.begin(model, op, clean_);
+}
+
 void WindowAlignment::conclude(const Model& model, int32_t op, int32_t group, int32_t images) {
-  const int32_t values = value_count(window_groups(model, op));
-  sums_.conclude(images, means_ + group * channel_count(model, op), values_ + group * values);
+  const WindowGroups groups = window_groups(model, op);
+  const int32_t channels = channel_count(model, op);
+  sums_.conclude(images, means_ + group * channels);
+  scatter_.add(images, [this](int64_t i) { return sums_.value(i); });
+  if (!linked::reliability || of_group_ == nullptr) return;
+  for (int32_t i = 0; i < value_count(groups); ++i) of_group_[i] = sums_.value(i);
+  shares_[group] = noise_share(groups, clean_ + channels, of_group_);
 }
 
 void WindowAlignment::shrink(const Model& model, int32_t op, const ImageGroups& images) {
   const int32_t channels = channel_count(model, op);
-  shrink_windows(window_groups(model, op), clean_ + channels, images, values_, shrunk_);
+  shrink_windows(window_groups(model, op), clean_ + channels, scatter_);
+  if (linked::reliability && of_group_ != nullptr) strength_ = reliability_strength(shares_, images.count);
   for (int32_t c = 0; c < channels; ++c) {
     int32_t count = 0;
     float sum = 0.0f;
@@ -50,7 +63,7 @@ void WindowAlignment::shrink(const Model& model, int32_t op, const ImageGroups& 
 
 bool WindowAlignment::align_group(const Model& model, int32_t op, const WritableLayer& layer) {
   const WindowStatistics clean = {clean_, clean_ + channel_count(model, op)};
-  align_covariances(model, op, group_, clean, {means_, shrunk_}, layer, scratch_);
+  align_covariances(model, op, group_, clean, {means_, values_}, layer, scratch_);
   if (++group_ < window_groups(model, op).count) return true;
   clean_ += clean_floats(model, op);
   return false;

@@ -62,8 +62,8 @@ _OF_INFERENCE = {
 }
 _NO_LAYERS = "--select says what to train: give no --layers and no --block"
 _OF_A_LEARNER = _OF_INFERENCE | {
-    *("learner", "select", "held_out", "samples", "frames", "states", "windows", "choose_input"),
-    *("keep_confirmed", "keep_activations", "preset", "method"),
+    *("learner", "select", "held_out", "samples", "frames", "states", "windows", "reliability"),
+    *("choose_input", "keep_confirmed", "keep_activations", "preset", "method"),
 }
 
 
@@ -177,6 +177,12 @@ def _add_learner(parser: argparse.ArgumentParser) -> None:
         help="align windows on the board too, not only channels, with their layers' weights in RAM",
     )
     group.add_argument(
+        "--reliability",
+        action="store_true",
+        help="with --windows, also weigh channels by how little noise they let through, with the "
+        "weights of nearly all layers in RAM",
+    )
+    group.add_argument(
         "--choose-input",
         action="store_true",
         help="choose filters before the network on the board, from frames of the camera's size",
@@ -228,8 +234,8 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         output.text(str(learner))
         output.figures(learner.to_json())
         return 0
-    named = ("windows", "choose_input", "keep_confirmed", "keep_activations", "frames", "states")
-    for option in (*named, "samples"):
+    named = ("windows", "reliability", "choose_input", "keep_confirmed", "keep_activations")
+    for option in (*named, "frames", "states", "samples"):
         if getattr(arguments, option) != arguments.default_of(option):
             raise ValueError(f"{flag(option)} needs --learner")
     lock = None
@@ -278,6 +284,7 @@ def _exported_learner(arguments: argparse.Namespace) -> LearnerExport:
         format=arguments.format,
         out=arguments.out,
         windows=arguments.windows,
+        reliability=arguments.reliability,
         choose_input=arguments.choose_input,
         samples=0 if arguments.inference else arguments.samples or SAMPLES,
         held_out=arguments.held_out,

@@ -29,7 +29,8 @@ from pmt.errors import MissingFileError
 from pmt.firmware.board.memory import need_programs, run_make
 from pmt.firmware.export.folder import LEARNER_FILE
 from pmt.model import Model
-from pmt.train.learner import LearnedPredictions, Learner, LearnerScore, read_clean
+from pmt.train.learner import LearnedPredictions, Learner, LearnerScore
+from pmt.train.learner_setup import read_clean
 from pmt.train.options import TrainingOptions
 from pmt.train.prepare.clean_statistics import with_statistics
 
@@ -467,7 +468,8 @@ def read_model(folder: str | Path) -> tuple[Model, dict[str, Any]]:
     place = checked_path("folder", folder)
     export = _read_export(place)
     model = Model((place / "model" / "model.pmt").read_bytes())
-    export.setdefault("windows", False)  # of an earlier export, which aligns channels alone
+    for name in ("windows", "reliability"):  # of an earlier export, which aligns channels alone
+        export.setdefault(name, False)
     clean = (place / "model" / "clean.bin").read_bytes()
     if clean:
         model = with_statistics(model, read_clean(model, clean, bool(export["windows"])))
@@ -498,6 +500,7 @@ def host_learner(folder: str | Path) -> Learner:
     return Learner(
         model,
         windows=bool(export["windows"]),
+        reliability=bool(export["reliability"]),
         choose_input=bool(export["chooses_input"]),
         samples=int(export["samples"]),
         held_out=int(export["held_out"]),

@@ -6,12 +6,11 @@ samples held out, and keeps the best one. All of it is slices of forward passes.
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias
+from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -20,48 +19,37 @@ from pmt import _core
 from pmt._util.arrays import FloatArray
 from pmt._util.checks import (
     checked_array,
-    checked_candidates,
     checked_flag,
-    checked_integer,
     checked_path,
     checked_range,
     checked_word,
     kind_of,
     warn_of_argument,
 )
-from pmt._util.text import counted, table
-from pmt.errors import OptionError
+from pmt._util.text import counted
 from pmt.model import Model
 from pmt.model.input_conversion import images_in_shape
 from pmt.model.model import check_model
 from pmt.net.image import read_stage
-from pmt.train.losses import check_one_output
-from pmt.train.options import TrainingOptions, check_options
-from pmt.train.prepare.clean_statistics import (
-    CleanStatistics,
-    WindowStatistics,
-    aligned_layers,
-    check_some,
-    prepared_images,
-    stored_statistics,
-    window_layers,
-    without_statistics,
+from pmt.train.learner_setup import (
+    LearnerSizes,
+    aligned_weights,
+    check_clean,
+    epochs_of,
+    learner_image,
+    learner_room,
+    plan_sizes,
 )
+from pmt.train.options import TrainingOptions
+from pmt.train.prepare.clean_statistics import check_some, prepared_images, without_statistics
 from pmt.train.prepare.input_choice import with_any_stage
 from pmt.train.state_file import StateFile
-
-# Options, the layers of each block, samples of a batch, epochs, and the rate with its final share.
-EpochArguments: TypeAlias = tuple[
-    _core.Options, tuple[tuple[int, ...], ...], int, int, float, float
-]
 
 # A test compares them with the core's words.
 LearnerRole = Literal["train", "hold_out", "automatic"]
 LearnerPhase = Literal["input", "align", "head", "head_alone", "epochs", "all", "evaluate"]
 
 _LOSS_ONE = float(_core.LOSS_ONE)
-_HELD_OUT = 4  # one sample in four, at most
-_MOST_SAMPLES = 2**20
 
 
 class LearnedPredictions(NamedTuple):
@@ -91,48 +79,6 @@ class LearnerScore:
     samples: int
 
 
-@dataclass(frozen=True)
-class LearnerSizes:
-    """Memory of a learner on a device, in bytes.
-
-    Attributes
-    ----------
-    persistent : int
-        Parameters of the states, samples' records, tables.
-    predict, input, align, head, epochs : int
-        Beside it, of a prediction and of each phase; 0 where the model has no such phase.
-    needed : int
-        The persistent part and the largest of the others: what a learner is opened with.
-    external : int
-        Outside of that, for activations; 0 where none are kept.
-    streams : tuple of (int, int, int)
-        Runs of ops that go through line buffers: first, last, rows at once.
-    """
-
-    persistent: int
-    predict: int
-    input: int
-    align: int
-    head: int
-    epochs: int
-    needed: int
-    external: int
-    streams: tuple[tuple[int, int, int], ...]
-
-    def __str__(self) -> str:
-        rows = [("persistent", f"{self.persistent:,}")]
-        rows += [(f"phase {name}", f"{size:,}") for name, size in self.phases().items()]
-        rows.append(("needed", f"{self.needed:,}"))
-        if self.external:
-            rows.append(("external", f"{self.external:,}"))
-        return table(["memory", "bytes"], rows, left=["memory"])
-
-    def phases(self) -> dict[str, int]:
-        """Return the memory of predictions and phases, of those that there are."""
-        names = ("predict", "input", "align", "head", "epochs")
-        return {name: getattr(self, name) for name in names if getattr(self, name)}
-
-
 class Learner:
     """A learner on this machine.
 
@@ -144,6 +90,9 @@ class Learner:
     windows : bool
         Align windows before the channels, as :func:`pmt.align` does: their layers' weights stand in
         RAM. The model holds statistics of windows.
+    reliability : bool
+        Weigh channels by their reliability, too, where the windows tell of noise, as
+        :func:`pmt.align` does: the weights of layers that mix channels stand in RAM, too.
     choose_input : bool
         Choose filters before the network, too: samples are frames of the model's
         :attr:`pmt.Model.image_shape`, as the camera gives them. The model holds statistics.
@@ -166,8 +115,9 @@ class Learner:
         held-out loss is the least, from that state again, as :func:`pmt.select` chooses.
     storage : str or path, optional
         File that holds states beyond this process, made where it is missing; of one model, of the
-        same layers to train, and with or without windows. It is this learner's alone; a newer one
-        of this process takes it over, which is no boot of a state on trial.
+        same layers to train, and of the same choice of windows and reliability. It is this
+        learner's alone; a newer one of this process takes it over, which is no boot of a state on
+        trial.
 
     Warns
     -----
@@ -189,6 +139,7 @@ class Learner:
         model: Model,
         *,
         windows: bool = False,
+        reliability: bool = False,
         choose_input: bool = False,
         samples: int = 256,
         held_out: int | None = None,
@@ -199,7 +150,7 @@ class Learner:
         storage: str | os.PathLike[str] | None = None,
     ) -> None:
         check_model(model)
-        checked_flag("windows", windows)
+        weights = aligned_weights(windows, reliability)
         checked_flag("choose_input", choose_input)
         checked_flag("keeps_confirmed", keeps_confirmed)
         checked_flag("keeps_activations", keeps_activations)
@@ -217,14 +168,14 @@ class Learner:
             model = with_any_stage(model)
         self._model = without_statistics(model)
         self._takes_frames = choose_input
-        image, clean = learner_image(model, samples, windows, choose_input)
+        image, clean = learner_image(model, samples, weights, choose_input)
         check_clean(clean, choose_input, keeps_activations)
         place = None if storage is None else checked_path("storage", storage)
         epochs = epochs_of(model, options, samples, select)
         self._select = () if select is None else tuple(select)
         keeps = (keeps_confirmed, keeps_activations)
-        sizes = (image, clean, windows, choose_input, samples, held_out, *keeps, epochs)
-        size = _core.state_file_bytes(image, windows, epochs)
+        sizes = (image, clean, weights, choose_input, samples, held_out, *keeps, epochs)
+        size = _core.state_file_bytes(image, weights, epochs)
         self._states = None if place is None else StateFile(place, size)
         with nullcontext() if self._states is None else self._states.storing():
             stored = b"" if place is None else os.fsencode(place)
@@ -235,7 +186,8 @@ class Learner:
         if self._core.replaces_others:
             raise ValueError(
                 f"storage={str(place)!r} holds states of another model, of other layers to train, "
-                "or of another choice of windows= or choose_input=: choose another file"
+                "or of another choice of windows=, reliability= or choose_input=: choose another "
+                "file"
             )
         if place is not None and self._core.is_cut_off:
             raise ValueError(
@@ -543,149 +495,3 @@ def _scores(fixed: Mapping[str, tuple[int, int, int]]) -> dict[str, LearnerScore
         for name, (loss, correct, count) in fixed.items()
         if count > 0
     }
-
-
-def learner_room(
-    samples: int, held_out: int | None, choose_input: bool, **of_learning: object
-) -> tuple[int, int]:
-    """Return how many samples a learner has room for, and how many of them may be held out.
-
-    Without samples, arguments of learning must be None.
-    """
-    samples = checked_integer("samples", samples)
-    if not 0 <= samples <= _MOST_SAMPLES:
-        raise OptionError("samples", f"={samples} must be 0..{_MOST_SAMPLES}")
-    for name, value in {"held_out": held_out or None, **of_learning}.items():
-        if samples == 0 and value is not None:
-            rule = "=0, which learns nothing"
-            raise OptionError(name, "= cannot be given with ", "samples", rule)
-    if choose_input and samples < _core.INPUT_FEWEST_IMAGES:
-        rule = f"={samples}: filters are chosen on {_core.INPUT_FEWEST_IMAGES} or more; raise it"
-        raise OptionError("samples", f"{rule}, or leave out ", "choose_input")
-    most = samples // _HELD_OUT if held_out is None else checked_integer("held_out", held_out)
-    if not 0 <= most <= samples:
-        rule = f"={most} must be 0..{samples}, the number of "
-        raise OptionError("held_out", rule, "samples", "; lower it")
-    return samples, most
-
-
-def epochs_of(
-    model: Model,
-    options: TrainingOptions | None,
-    samples: int = 0,
-    select: Sequence[str] | None = None,
-) -> EpochArguments | None:
-    """Return the options of a training that the core reads, with the layers of each block."""
-    if options is None:
-        if select is not None:
-            remedy = ", too, for example pmt.TrainingOptions(epochs=1)"
-            raise OptionError("select", " says what epochs train: give ", "options", remedy)
-        return None
-    check_options(options)
-    check_one_output(options.loss, model)
-    if options.macs > 0:
-        rule = f"={options.macs} is a budget, and a learner takes whole epochs: give "
-        raise OptionError("macs", rule, "epochs", " instead")
-    if options.epochs * samples >= 2**31:
-        rule = f"={options.epochs}: with samples={samples} these are 2^31 or more; take fewer"
-        raise OptionError("epochs", rule)
-    names, argument = [options.layers], "layers"
-    if select is not None:
-        names = [name.replace("+", ",") for name in checked_candidates(select, "select")]
-        argument = "select"
-    blocks = tuple(tuple(model.select_layers(name, argument=argument)) for name in names)
-    rates = options.learning_rate, options.final_learning_rate
-    return options.to_core(), blocks, options.batch, options.epochs, *rates
-
-
-def check_clean(clean: object, choose_input: bool, keeps_activations: bool) -> None:
-    """Raise a ValueError where an argument is about alignment, and no channels are aligned."""
-    for name, is_given, use in (
-        ("choose_input", choose_input, "aligns behind the filters"),
-        ("keeps_activations", keeps_activations, "keeps what alignment reads"),
-    ):
-        if is_given and clean is None:
-            raise OptionError(
-                name,
-                f"=True {use}, and the model holds no statistics of clean images to align to; "
-                "pmt.statistics(model, images) (pmt statistics) adds them, or leave it out",
-            )
-
-
-def plan_sizes(
-    image: bytes,
-    clean: Any,
-    aligns_windows: bool,
-    chooses_input: bool,
-    samples: int,
-    held_out: int,
-    keeps_confirmed: bool,
-    keeps_activations: bool,
-    epochs: Any = None,
-) -> LearnerSizes:
-    """Count a learner's memory on a device."""
-    keeps = (keeps_confirmed, keeps_activations)
-    parts, needed, streams = _core.plan_learner(
-        image, clean, aligns_windows, chooses_input, samples, held_out, *keeps, epochs
-    )
-    return LearnerSizes(**parts, needed=needed, streams=tuple(streams))
-
-
-def learner_image(
-    model: Model, samples: int, windows: bool = False, choose_input: bool = False
-) -> tuple[bytes, FloatArray | None]:
-    """Return a model's image without statistics, and these, in pairs, if some are needed."""
-    if not model.is_classifier:
-        raise ValueError(
-            f"the model gives {model.output_text}, and a learner tells classes apart, as does one "
-            "that only predicts: give a model of classes"
-        )
-    if choose_input and model.classes == 1:
-        raise OptionError(
-            "choose_input",
-            "=True chooses filters by the probabilities of classes, and the model has one output: "
-            "leave it out",
-        )
-    statistics = stored_statistics(model) if samples > 0 else None
-    if windows and (statistics is None or not _has_windows(model, statistics)):
-        raise OptionError(
-            "windows",
-            "=True aligns windows, and the model holds no statistics of those of clean images; "
-            "pmt.statistics(model, images) (pmt statistics) adds them, or leave it out",
-        )
-    clean = None if statistics is None else _clean(model, statistics, windows)
-    return without_statistics(model).image(), clean
-
-
-def _has_windows(model: Model, statistics: CleanStatistics) -> bool:
-    names = aligned_layers(model)
-    return statistics.windows.keys() >= {names[index] for index in window_layers(model)}
-
-
-def _clean(model: Model, statistics: CleanStatistics, windows: bool) -> FloatArray:
-    """Return means and deviations of the channels, and behind them those of the windows."""
-    names = aligned_layers(model)
-    parts = [statistics.channels[name].T.ravel() for name in names.values()]
-    if windows:
-        for index in window_layers(model):
-            parts += [values.ravel() for values in statistics.windows[names[index]]]
-    values = np.concatenate(parts, dtype=np.float32)
-    return np.pad(values, (0, len(values) % 2)).reshape(-1, 2)
-
-
-def read_clean(model: Model, clean: bytes, windows: bool) -> CleanStatistics:
-    """Return the statistics that :func:`learner_image` has made these bytes of."""
-    values, at = np.frombuffer(clean, "<f4"), 0
-
-    def taken(*shape: int) -> FloatArray:
-        nonlocal at
-        at += math.prod(shape)
-        return values[at - math.prod(shape) : at].reshape(shape)
-
-    names = aligned_layers(model)
-    channels = {name: taken(len(model.core.bias(i)), 2).T.copy() for i, name in names.items()}
-    found = {}
-    for index, shape in window_layers(model).items() if windows else ():
-        inputs = model.core.tensors()[model.core.ops()[index]["inputs"][0]]
-        found[names[index]] = WindowStatistics(taken(inputs["channels"]), taken(*shape))
-    return CleanStatistics(1, channels, found)

@@ -28,9 +28,10 @@ from pmt.model import Model
 from pmt.model.card import BLOCK, PAYLOAD
 from pmt.model.loading import load
 from pmt.model.model import check_model
-from pmt.train.learner import (
+from pmt.train.learner_setup import (
     EpochArguments,
     LearnerSizes,
+    aligned_weights,
     check_clean,
     epochs_of,
     learner_image,
@@ -48,7 +49,7 @@ STATES: tuple[States, ...] = get_args(States)
 SAMPLES = 64  # where no other number is given
 # Memory of the program at most, beside arena and model, on the boards that come with pmt; tests
 # hold what is linked to it.
-FIXED = FixedMemory(stack=4096, variables=3504, code=129 * 1024)
+FIXED = FixedMemory(stack=4096, variables=3600, code=132 * 1024)
 # Bytes of code at least, of parts that a learner may be without.
 _EPOCHS_CODE = 19_500
 _PART_CODE = {
@@ -57,6 +58,7 @@ _PART_CODE = {
     "learning": 29_548,
     "kept_activations": 1_024,
     "windows": 8_192,
+    "reliability": 4_000,
 }
 
 # Header and function of the program that open its states.
@@ -102,8 +104,8 @@ class LearnerExport:
         The board.
     format : {"make", "zephyr"}
         The build system.
-    windows : bool
-        Whether it aligns windows, too.
+    windows, reliability : bool
+        Whether it aligns windows, and weighs channels by their reliability, too.
     chooses_input : bool
         Whether it chooses filters before the network.
     samples, held_out : int
@@ -132,6 +134,7 @@ class LearnerExport:
     target: str
     format: str
     windows: bool
+    reliability: bool
     chooses_input: bool
     samples: int
     held_out: int
@@ -245,6 +248,7 @@ def export_learner(
     like: str | None = None,
     format: Format = "make",
     windows: bool = False,
+    reliability: bool = False,
     choose_input: bool = False,
     samples: int = SAMPLES,
     held_out: int | None = None,
@@ -272,6 +276,9 @@ def export_learner(
     windows : bool
         Align windows before the channels, as in ``pmt.Learner``: it takes RAM for their layers'
         weights, and flash for the windows of clean images.
+    reliability : bool
+        Weigh channels by their reliability, too, as in ``pmt.Learner``: it takes RAM for the
+        weights of nearly all layers.
     choose_input : bool
         Choose filters before the network on the board, as in ``pmt.Learner``: it keeps frames of
         the sensor's size.
@@ -309,7 +316,8 @@ def export_learner(
         As :func:`pmt.firmware.export.export`.
     """
     check_model(model)
-    flags = {"windows": windows, "choose_input": choose_input, "keeps_confirmed": keeps_confirmed}
+    weights = aligned_weights(windows, reliability)
+    flags = {"choose_input": choose_input, "keeps_confirmed": keeps_confirmed}
     flags |= {"keeps_activations": keeps_activations, "force": force}
     for name, flag in flags.items():
         checked_flag(name, flag)
@@ -333,11 +341,11 @@ def export_learner(
     place = checked_out(out, force=force, learner=True)
     if choose_input:
         model = with_any_stage(model)
-    image, clean = learner_image(model, samples, windows, choose_input)
+    image, clean = learner_image(model, samples, weights, choose_input)
     check_clean(clean, choose_input, keeps_activations)
     epochs = epochs_of(model, options, samples, select)
     keeps = (keeps_confirmed, keeps_activations)
-    sizes = plan_sizes(image, clean, windows, choose_input, samples, held_out, *keeps, epochs)
+    sizes = plan_sizes(image, clean, weights, choose_input, samples, held_out, *keeps, epochs)
     _check_external(board, sizes.external, keeps_activations)
     fixed = FIXED if board.linked else FixedMemory(board.stack_bytes, 0, 0)
     budgets = {"ram": board.ram.bytes, "flash": board.flash.bytes}
@@ -353,6 +361,7 @@ def export_learner(
             "learning": samples > 0,
             "kept_activations": sizes.external > 0,
             "windows": windows,
+            "reliability": reliability,
         },
     )
     all_frames = samples * math.prod(model.image_shape if choose_input else model.input_shape)
@@ -363,6 +372,7 @@ def export_learner(
         target=board.name,
         format=format,
         windows=windows,
+        reliability=reliability,
         chooses_input=choose_input,
         samples=samples,
         held_out=held_out,
@@ -437,7 +447,7 @@ def _check_fits(report: LearnerExport, board: Target) -> None:
         if used > budget:
             kind, remedy = "learner", "take fewer samples"
             if report.windows:
-                remedy += ", or no windows"
+                remedy += ", or no reliability" if report.reliability else ", or no windows"
             elif report.frames != "host":
                 remedy += ", or frames='host' (--frames host)"
             if report.samples == 0:
@@ -494,7 +504,7 @@ def _project(report: LearnerExport, board: Target, image: bytes, clean: bytes) -
         **layout.stream_values(report.sizes.streams),
         "CLEAN": "clean" if clean else "nullptr",
         "CLEAN_COUNT": len(clean) // 8,
-        "ALIGNS_WINDOWS": str(report.windows).lower(),
+        "WEIGHTS": aligned_weights(report.windows, report.reliability),
         "CHOOSES_INPUT": str(report.chooses_input).lower(),
         "SAMPLES": report.samples,
         "HELD_OUT": report.held_out,

@@ -15,7 +15,9 @@ _SIZES: dict[str, dict[int, int]] = {
     "losses": {1: 500, 2: 750, 3: 850},
     "generators": {1: 1500},
 }
-NO_LEARNER = dict.fromkeys(("input_search", "learning", "kept_activations", "windows"), False)
+NO_LEARNER = dict.fromkeys(
+    ("input_search", "learning", "kept_activations", "windows", "reliability"), False
+)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,32 @@
+// Reliability of the channels of one layer after another, on whatever forwards reach their inputs.
+#pragma once
+
+#include "core/align/channel_reliability.hpp"
+#include "core/base/linked/reliability.hpp"
+#include "core/learner/learner_samples.hpp"
+#include "core/zo/layer.hpp"
+
+namespace pmt {
+
+class ChannelWeighing {
+ public:
+  static constexpr int32_t most_images = 256;
+
+  // For the next layer, which mixes channels.
+  void take(const Model& model, int32_t op, const LearnerSamples& samples, Arena& arena);
+  void begin(const Model& model, int32_t op) { sums_.begin(model.input_of(model.op(op))); }
+  // Adds the noise probe, with the details of another sample, to the network's input.
+  Status add_probe(const Model& model, const LearnerSamples& samples, int32_t other, int8_t* input) const;
+  // The layer's input, of an image without the probe, then with it.
+  void add(const int8_t* input) { sums_.add(input); }
+  void weigh(const Model& model, int32_t op, int32_t images, float strength, const WritableLayer& layer) const;
+
+ private:
+  ReliabilitySums sums_;
+  ChannelReliability* found_ = nullptr;  // [channel]
+  float* scratch_ = nullptr;
+  int8_t* other_ = nullptr;     // image, and the memory of the stage behind it
+  int32_t* details_ = nullptr;  // sums of its noise probe
+};
+
+}  // namespace pmt
