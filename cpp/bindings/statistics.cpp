@@ -228,16 +228,16 @@ FloatArray shrink_windows(const HostModel& host, int32_t op, const py::object& r
   FloatArray result({py::ssize_t{windows.count}, py::ssize_t{windows.values()}});
   std::vector<float> squares(reference.size());
   WindowScatter scatter;
-  scatter.begin(result.mutable_data(), squares.data(), result.size());
+  scatter.begin(result.mutable_data(), squares.data(), static_cast<int32_t>(result.size()));
   for (size_t g = 0; g < counts.size(); ++g) {
     const float* const values = found.data() + g * reference.size();
-    scatter.add(counts[g], [values](int64_t i) { return values[i]; });
+    scatter.add(counts[g], [values](int32_t i) { return values[i]; });
   }
   pmt::shrink_windows(windows, reference.data(), scatter);
   return result;
 }
 
-// Of a layer's values for each group of images, float32 (groups of images, groups of channels, values).
+// The strength that the values of a layer tell, `found` float32 (groups of images, groups of channels, values).
 float reliability_strength(const HostModel& host, int32_t op, const py::object& clean_object,
                            const py::object& found_object) {
   const WindowGroups windows = groups_of(host.model(), op);
@@ -259,11 +259,14 @@ Int8Array noise_probes(const HostModel& host, const py::object& object) {
   const py::ssize_t count = images.shape(0), size = element_count(shape);
   Int8Array pairs({2 * count, images.shape(1), images.shape(2), images.shape(3)});
   std::vector<int32_t> sums(static_cast<size_t>(noise_probe_sums(shape)));
+  const int8_t* const first = images.data();
+  int8_t* const probes = pairs.mutable_data();
+  const py::gil_scoped_release release;
   for (py::ssize_t i = 0; i < count; ++i) {
-    const int8_t* const image = images.data() + i * size;
-    int8_t* const pair = pairs.mutable_data() + 2 * i * size;
+    const int8_t* const image = first + i * size;
+    int8_t* const pair = probes + 2 * i * size;
     std::copy(image, image + size, pair);
-    add_noise_probe(shape, image, images.data() + (i + 1) % count * size, sums.data(), pair + size);
+    add_noise_probe(shape, image, first + (i + 1) % count * size, sums.data(), pair + size);
   }
   return pairs;
 }
@@ -280,6 +283,7 @@ void register_statistics(py::module_& m) {
       .def("measure_reliability", &measure_reliability, py::arg("op"))
       .def("weigh_channels", &weigh_channels, py::arg("op"), py::arg("reliability"), py::arg("strength"));
   m.attr("IMAGE_GROUPS") = ImageGroups::usual;
+  m.attr("PROBED_IMAGES") = most_probed_images;
   m.def("shrink_channels", &shrink_channels, py::arg("reference"), py::arg("found"), py::arg("images"));
   m.def("shrink_windows", &shrink_windows, py::arg("model"), py::arg("op"), py::arg("reference"), py::arg("found"),
         py::arg("images"));

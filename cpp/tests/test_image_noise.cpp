@@ -59,7 +59,7 @@ TEST_CASE("a bright pixel adds what it has beyond its square, and a flat image n
   CHECK((probe_of(flat, pixel) == details));
 }
 
-TEST_CASE("the noise share is the roughness that clean images have not") {
+TEST_CASE("the noise share is the part of the roughness that clean images lack") {
   // Distances (0, 0), (0, 1), (1, -1), (1, 0), (1, 1): roughness 0.2 and 0.5.
   const Values clean = {10, 8, 0, 8, 0}, rough = {5, 3, 0, 2, 0};
   CHECK(share(window_of(2, 2), clean, rough) == doctest::Approx(0.6));

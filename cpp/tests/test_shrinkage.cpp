@@ -175,7 +175,7 @@ TEST_CASE("windows are shrunk relative to their mean variance, with twice the ca
     groups_found.begin(shrunk.data(), squares.data(), all);
     for (int32_t g = 0; g < groups; ++g) {
       groups_found.add(images[static_cast<size_t>(g)],
-                       [&](int64_t i) { return found[static_cast<size_t>(g * all + i)]; });
+                       [&](int32_t i) { return found[static_cast<size_t>(g * all + i)]; });
     }
     shrink_windows(windows, reference.data(), groups_found);
     for (int32_t i = 0; i < all; ++i) {

@@ -13,6 +13,7 @@ from pmt.cli.program import main
 from pmt.train.prepare.alignment import align, alignment_cost
 from pmt.train.prepare.clean_statistics import (
     CleanStatistics,
+    aligned_layers,
     measure_statistics,
     stored_statistics,
     window_layers,
@@ -203,6 +204,34 @@ def test_the_core_refuses_reliabilities_that_do_not_fit(model):
     odd = _core.Statistics(model.core, pairs[:3], 1)
     with pytest.raises(ValueError, match="images must be pairs, one and the same disturbed; got 3"):
         odd.measure_reliability(op)
+
+
+def test_noise_probes_stand_behind_their_images(model):
+    images = np.zeros((2, 28, 28, 1), np.int8)
+    images[0, 4, 4] = 100
+    pairs = _core.noise_probes(model.core, images)
+    assert (pairs.dtype, pairs.shape) == (np.int8, (4, 28, 28, 1))
+    assert np.array_equal(pairs[::2], images)
+    assert np.array_equal(pairs[1], images[0])  # the next image is flat
+    # The first one comes after the last: a bright pixel, less its square's mean of a 25th.
+    assert pairs[3, 2:7, 2:7, 0].tolist() == [
+        [96 if (y, x) == (2, 2) else -4 for x in range(5)] for y in range(5)
+    ]
+    assert np.count_nonzero(pairs[3]) == 25
+
+
+def test_the_core_refuses_windows_that_do_not_fit(model, reference):
+    (index, name) = next((i, n) for i, n in aligned_layers(model).items() if n in reference.windows)
+    clean = reference.windows[name].covariances
+    found = np.stack([clean, clean])
+    assert _core.reliability_strength(model.core, index, clean, found) == 0.0
+    for known, now, message in (
+        (clean, clean, r"found values must have shape \(0, \d+, \d+\)"),
+        (clean[:, 1:].copy(), found, r"clean values must have shape \(\d+, \d+\); got"),
+        (clean, found * np.float32("nan"), "found values must be finite"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            _core.reliability_strength(model.core, index, known, now)
 
 
 def test_windows_are_those_of_spatial_layers(model, reference):

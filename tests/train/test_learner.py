@@ -11,7 +11,7 @@ import pytest
 from networks import convolution_before_mean, network_with_statistics
 
 import pmt
-from pmt import corruptions, datasets
+from pmt import _core, corruptions, datasets
 from pmt.datasets import Dataset
 from pmt.errors import OptionError
 from pmt.train.prepare import (
@@ -111,6 +111,20 @@ def test_without_labels_it_aligns_as_align_does(model, noisy, weights):
     learner.commit()
     expected = model.copy()
     align(expected, twice, **weights)
+    assert learner.model().image() == without_statistics(expected).image()
+    if weights["reliability"]:
+        plain = model.copy()
+        align(plain, twice, reliability=False)
+        assert without_statistics(plain).image() != without_statistics(expected).image()
+
+
+def test_noise_probes_are_of_images_from_all_samples(model, noisy):
+    images = pmt.corruptions.corrupt(pmt.datasets.bundled("train").take(270), "impulse_noise", 5)
+    learner = pmt.Learner(model, samples=270, **WEIGHTS[2])
+    learner.observe(images.images)
+    assert learner.learn() == "aligned"
+    learner.commit()
+    align(expected := model.copy(), images.images)
     assert learner.model().image() == without_statistics(expected).image()
 
 
@@ -216,8 +230,7 @@ def test_a_storage_is_of_one_model_and_one_training(model, noisy, tmp_path):
     others = (
         "holds states of another model, of other layers to train, or of another choice of windows="
     )
-    both = {"windows": True, "reliability": True}
-    for other in ({"options": options}, {"windows": True}, both):
+    for other in ({"options": options}, *WEIGHTS[1:]):
         with pytest.raises(ValueError, match=others):
             pmt.Learner(model, storage=place, **other)
     assert pmt.Learner(model, samples=41, storage=place).checksum == first.checksum
@@ -298,14 +311,18 @@ def test_states_outlive_the_process(model, noisy, tmp_path):
     assert (kept.predict(images).logits == aligned).all()
 
 
-def test_weights_of_windows_are_a_part_of_the_state(model, noisy, tmp_path):
-    given = {"windows": True, "samples": 60, "storage": tmp_path / "states"}
+def test_weights_are_a_part_of_the_state(model, noisy, tmp_path):
+    given = {**WEIGHTS[2], "samples": 60, "storage": tmp_path / "states"}
     learner = pmt.Learner(model, **given)
     learner.observe(noisy.images[:60], noisy.labels[:60])
     assert learner.learn("align") == "aligned"
     learner.commit()
     aligned = learner.model()
-    assert (aligned.weights(1) != model.weights(1)).any()
+    mixing = next(x.index for x in model.layers if _core.mixes_channels(model.core, x.index))
+    for index in (1, mixing):
+        assert (aligned.weights(index) != model.weights(index)).any()
+    with pytest.raises(ValueError, match="or of another choice of windows=, reliability= or"):
+        pmt.Learner(model, windows=True, storage=given["storage"])
     again = pmt.Learner(model, **given)
     assert again.model().image() == aligned.image()
     again.roll_back()
@@ -378,6 +395,10 @@ def test_errors_name_the_rule(model, noisy):
             "windows=True, too, or leave it out$",
         ),
         (
+            lambda: pmt.Learner(model, samples=0, reliability=True),
+            "^reliability= cannot be given with samples=0, which learns nothing$",
+        ),
+        (
             lambda: pmt.Learner(model, samples=0, windows=True),
             "^windows= cannot be given with samples=0, which learns nothing$",
         ),
@@ -435,10 +456,11 @@ def test_errors_name_the_rule(model, noisy):
     learner.observe(one)
 
 
-def test_kept_activations_change_nothing_but_the_work(model, noisy):
+@pytest.mark.parametrize("weights", WEIGHTS[::2])
+def test_kept_activations_change_nothing_but_the_work(model, noisy, weights):
     outcomes = []
     for keeps in (False, True):
-        learner = pmt.Learner(model, samples=60, keeps_activations=keeps)
+        learner = pmt.Learner(model, samples=60, keeps_activations=keeps, **weights)
         assert learner.sizes.external == (60 * 9_408 if keeps else 0)
         learner.observe(noisy.images[:60], noisy.labels[:60])
         learner.begin()

@@ -49,19 +49,22 @@ void ReliabilitySums::add(const int8_t* input) {
   }
 }
 
-void ReliabilitySums::conclude(int64_t pairs, const ReliabilitySums* others, int32_t count,
-                               ChannelReliability* found) const {
+void ReliabilitySums::merge(const ReliabilitySums& other) {
+  for (int32_t c = 0; c < input_->channels; ++c) {
+    PairSums& sums = sums_[c];
+    const PairSums& more = other.sums_[c];
+    sums.first += more.first;
+    sums.second += more.second;
+    sums.first_squares += more.first_squares;
+    sums.second_squares += more.second_squares;
+    sums.products += more.products;
+  }
+}
+
+void ReliabilitySums::conclude(int64_t pairs, ChannelReliability* found) const {
   const int64_t values = pairs * input_->height * input_->width;
   for (int32_t c = 0; c < input_->channels; ++c) {
-    PairSums total = sums_[c];
-    for (int32_t i = 0; i < count; ++i) {
-      const PairSums& sums = others[i].sums_[c];
-      total.first += sums.first;
-      total.second += sums.second;
-      total.first_squares += sums.first_squares;
-      total.second_squares += sums.second_squares;
-      total.products += sums.products;
-    }
+    const PairSums& total = sums_[c];
     const float product = to_float(values * total.products - total.first * total.second);
     const float first = to_float(values * total.first_squares - total.first * total.first);
     const float second = to_float(values * total.second_squares - total.second * total.second);
@@ -93,13 +96,14 @@ Status ReliabilityMeter::measure(int32_t op, int32_t samples, const SampleSource
   const uint32_t input = model().op(op).input[0];
   const TensorRecord& in = model().tensor(static_cast<int32_t>(input));
   const int64_t pairs = samples / 2;
-  if (samples < 2 || samples % 2 != 0 || pairs * in.height * in.width > most_values) return {Code::batch_size, op};
+  if (samples < 2 || samples % 2 != 0 || !ReliabilitySums::fit(pairs, in)) return {Code::batch_size, op};
   for (int32_t w = 0; w < workers(); ++w) sums_[w].begin(in);
   const auto add = [&](const Activations& memory, int32_t worker) {
     sums_[worker].add(memory.tensor(plan(), Pass::main, input));
   };
   PMT_RETURN_IF_ERROR(run(op, samples, source, add, 2));
-  sums_[0].conclude(pairs, sums_ + 1, workers() - 1, found);
+  for (int32_t w = 1; w < workers(); ++w) sums_[0].merge(sums_[w]);
+  sums_[0].conclude(pairs, found);
   return {};
 }
 

@@ -20,6 +20,10 @@ bool mixes_channels(const Model& model, int32_t op);
 // Sums over pairs of a layer's inputs: those of an image, then of the same image with the noise probe.
 class ReliabilitySums {
  public:
+  // Whether the products of the sums over this number of pairs stay inside 64 bits.
+  static bool fit(int64_t pairs, const TensorRecord& input) {
+    return pairs * input.height * input.width <= int64_t{1} << 24;
+  }
   // The most channels and elements of an input.
   struct Size {
     int32_t channels, elements;
@@ -30,8 +34,10 @@ class ReliabilitySums {
 
   void begin(const TensorRecord& input);
   void add(const int8_t* input);
-  // One result a channel, of the pairs that were added here and to `others`.
-  void conclude(int64_t pairs, const ReliabilitySums* others, int32_t count, ChannelReliability* found) const;
+  // Adds the sums of another one over the same input.
+  void merge(const ReliabilitySums& other);
+  // One result a channel, of all pairs.
+  void conclude(int64_t pairs, ChannelReliability* found) const;
 
  private:
   struct PairSums {
@@ -48,9 +54,6 @@ inline constexpr size_t size_on_device<ReliabilitySums> = 16;
 
 class ReliabilityMeter : public LayerForwards {
  public:
-  // Positions times pairs of a measurement: the products of their sums stay inside 64 bits.
-  static constexpr int64_t most_values = int64_t{1} << 24;
-
   // `memory` must be 16-byte aligned and outlive the meter.
   Status open(const StatisticsSetup& setup, void* memory, size_t bytes);
 

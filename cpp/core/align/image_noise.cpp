@@ -8,9 +8,9 @@ namespace {
 // Chosen on held-out images: the strength as a multiple of the share beyond the margin, which clean images reach by
 // chance. Severe Gaussian noise has a share of a third.
 constexpr float strength_of_share = 2.5f;
-constexpr float share_of_chance = 0.05f;
-// Part of the shorter side: a local mean is over twice as many pixels and one more, at least 3.
-constexpr float radii = 16.0f;
+constexpr float margin = 0.05f;
+// The shorter side over the radius: a local mean is over 2 radius + 1 pixels a side, at least 3.
+constexpr float shorter_side_over_radius = 16.0f;
 
 // The covariance of a group's channels with themselves at a distance, summed.
 float own_covariance(const WindowGroups& groups, const float* values, int32_t lag) {
@@ -19,7 +19,7 @@ float own_covariance(const WindowGroups& groups, const float* values, int32_t la
   return sum;
 }
 
-// Of a group that varies.
+// The roughness of a group whose variance is above 0.
 float roughness(const WindowGroups& groups, const float* values) {
   float sum = 0.0f, count = 0.0f;
   const auto add = [&](int32_t lag) {
@@ -33,7 +33,7 @@ float roughness(const WindowGroups& groups, const float* values) {
 
 int32_t radius_of(const TensorRecord& image) {
   const int32_t shorter = image.height < image.width ? image.height : image.width;
-  const int32_t radius = round_half_even(to_float(shorter) / radii);
+  const int32_t radius = round_half_even(to_float(shorter) / shorter_side_over_radius);
   return radius < 1 ? 1 : radius;
 }
 
@@ -63,13 +63,13 @@ float reliability_strength(const float* shares, int32_t groups) {
   for (int32_t g = 0; g < groups; ++g) sum += shares[g];
   const float mean = sum / to_float(groups);
   for (int32_t g = 0; g < groups; ++g) squares += (shares[g] - mean) * (shares[g] - mean);
-  const float error = __builtin_sqrtf(squares / to_float(groups * (groups - 1)));
-  return clamp(strength_of_share * (mean - 2.0f * error - share_of_chance), 0.0f, 1.0f);
+  const float error = __builtin_sqrtf(squares / (to_float(groups) * to_float(groups - 1)));
+  return clamp(strength_of_share * (mean - 2.0f * error - margin), 0.0f, 1.0f);
 }
 
 int32_t noise_probe_sums(const TensorRecord& image) { return image.width * image.channels; }
 
-// The sums are of a pixel's column; a row of squares moves over them.
+// sums[i] is the sum of element i's column over the rows of the squares; it moves down with them.
 void add_noise_probe(const TensorRecord& shape, const int8_t* image, const int8_t* other, int32_t* sums,
                      int8_t* probe) {
   const int32_t radius = radius_of(shape), row = noise_probe_sums(shape), channels = shape.channels;

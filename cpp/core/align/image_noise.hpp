@@ -5,6 +5,9 @@
 
 namespace pmt {
 
+// Images that reliability adds noise probes to, at most.
+constexpr int32_t most_probed_images = 256;
+
 // The share 0..1 of a layer's variation between places that clean images do not have: 1 - roughness of clean /
 // roughness of found, 0 where new images are as smooth as clean ones or smoother. Roughness is the mean squared
 // difference, over twice the variance, of two places as far apart as the window goes. Both are values as WindowMeter
@@ -19,7 +22,8 @@ float reliability_strength(const float* shares, int32_t groups);
 int32_t noise_probe_sums(const TensorRecord& image);
 
 // Writes an image with the details of another one on top, clamped to int8: what is left of it without the means of the
-// squares around each pixel, as far as they lie inside. That is mostly noise, where it holds some.
+// squares around each pixel, as far as they lie inside. That is mostly noise, where it holds some. `probe` may be
+// `image`.
 void add_noise_probe(const TensorRecord& shape, const int8_t* image, const int8_t* other, int32_t* sums, int8_t* probe);
 
 }  // namespace pmt

@@ -91,17 +91,17 @@ void shrink_channels(int32_t channels, const ChannelStatistics* reference, const
   }
 }
 
-void WindowScatter::begin(float* means, float* squares, int64_t count) {
+void WindowScatter::begin(float* means, float* squares, int32_t count) {
   means_ = means;
   squares_ = squares;
   count_ = count;
   images_ = groups_ = 0;
-  for (int64_t i = 0; i < count; ++i) means[i] = squares[i] = 0.0f;
+  for (int32_t i = 0; i < count; ++i) means[i] = squares[i] = 0.0f;
 }
 
-void shrink_windows(const WindowGroups& windows, const float* reference, const WindowScatter& found) {
+void shrink_windows(const WindowGroups& windows, const float* reference, WindowScatter& scatter) {
   const int32_t values = windows.values();
-  float* const means = found.means();
+  float* const means = scatter.means();
   // Calls visit(value, clean, now) for each value of the groups of channels that vary: relative to the mean variance,
   // the reference's value, and the variance of all images.
   const auto for_varied = [&](const auto& visit) {
@@ -114,9 +114,9 @@ void shrink_windows(const WindowGroups& windows, const float* reference, const W
   };
   Shrinkage shrinkage;
   for_varied([&](int32_t i, float clean, float now) {
-    shrinkage.add(means[i] / now - clean, found.groups() < 2 ? 0.0f : found.variance(i) / (now * now));
+    shrinkage.add(means[i] / now - clean, scatter.variance(i) / (now * now));
   });
-  const float factor = shrinkage.factor(found.groups(), window_caution);
+  const float factor = shrinkage.factor(scatter.groups(), window_caution);
   for_varied([&](int32_t i, float clean, float now) { means[i] = now * (clean + factor * (means[i] / now - clean)); });
 }
 

@@ -21,19 +21,19 @@ struct ImageGroups {
 void shrink_channels(int32_t channels, const ChannelStatistics* reference, const ImageGroups& groups,
                      const ChannelStatistics* found, ChannelStatistics* shrunk);
 
-// Values that groups of images have found, group after group: their mean over all images, and how much the groups
-// scatter around it (West 1979).
+// The running mean of each value over groups of images, and the scatter of the groups around it (West 1979): two floats
+// a value, unlike the values of all groups, which shrink_channels() takes.
 class WindowScatter {
  public:
-  // Memory of `count` values, which the mean and the scatter take each.
-  void begin(float* means, float* squares, int64_t count);
-  // `value_at(i)` of the next group.
+  // `means` and `squares`: memory for `count` floats each, set to 0 here.
+  void begin(float* means, float* squares, int32_t count);
+  // Adds the next group, whose value i is value_at(i).
   template <typename ValueAt>
   void add(int32_t images, const ValueAt& value_at) {
     images_ += images;
     ++groups_;
     const float weight = to_float(images), share = weight / to_float(images_);
-    for (int64_t i = 0; i < count_; ++i) {
+    for (int32_t i = 0; i < count_; ++i) {
       const float apart = value_at(i) - means_[i];
       means_[i] += share * apart;
       squares_[i] += weight * apart * (apart - share * apart);
@@ -41,20 +41,21 @@ class WindowScatter {
   }
 
   int32_t groups() const { return groups_; }
-  float* means() const { return means_; }
-  // Of the mean.
-  float variance(int64_t i) const { return squares_[i] / to_float(images_) / to_float(groups_ - 1); }
+  float* means() { return means_; }
+  // The variance of mean i, by the scatter of the groups; 0 of a single one.
+  float variance(int32_t i) const {
+    return groups_ < 2 ? 0.0f : squares_[i] / to_float(images_) / to_float(groups_ - 1);
+  }
 
  private:
   float* means_ = nullptr;
   float* squares_ = nullptr;
-  int64_t count_ = 0;
-  int32_t images_ = 0, groups_ = 0;
+  int32_t count_ = 0, images_ = 0, groups_ = 0;
 };
 
-// Draws the means, of the values of all groups of channels, towards the reference's: relative to their mean variance,
-// by one factor for the layer, twice as far as their scatter explains, for the transport between covariances inverts
-// the smallest of their eigenvalues.
-void shrink_windows(const WindowGroups& windows, const float* reference, const WindowScatter& found);
+// Draws the means, of the values of all groups of channels, towards the reference's, relative to their mean variance
+// and by one factor for the layer. The factor counts their scatter twice, for the transport between covariances inverts
+// their smallest eigenvalues.
+void shrink_windows(const WindowGroups& windows, const float* reference, WindowScatter& scatter);
 
 }  // namespace pmt

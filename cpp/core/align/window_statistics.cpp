@@ -132,6 +132,7 @@ void WindowSums::take(const Size& size, int32_t workers, Arena& arena) {
 void WindowSums::begin(const Model& model, int32_t op, const float* centers) {
   model_ = &model;
   op_ = op;
+  groups_ = window_groups(model, op);
   centers_ = centers;
   for (int64_t i = 0; i < int64_t{workers_} * size_.channels; ++i) channels_[i] = 0;
   for (int64_t i = 0; i < int64_t{workers_} * size_.values; ++i) products_[i] = 0;
@@ -151,10 +152,10 @@ void WindowSums::add(const int8_t* input, int32_t worker) {
     }
     channels_[int64_t{worker} * size_.channels + c] += sum;
   }
-  add_products(window_groups(*model_, op_), map, in, products_ + int64_t{worker} * size_.values);
+  add_products(groups_, map, in, products_ + int64_t{worker} * size_.values);
 }
 
-// Of the sums of all workers.
+// A sum over all workers, divided by the positions.
 float WindowSums::mean(const int64_t* sums, int32_t stride) const {
   int64_t sum = 0;
   for (int64_t w = 0; w < workers_; ++w) sum += sums[w * stride];
@@ -170,17 +171,17 @@ void WindowSums::conclude(int32_t samples, float* means) {
 }
 
 // The difference of a mean and its center is a constant, whose products are in every sum.
-float WindowSums::value(int64_t index) const {
+float WindowSums::value(int32_t index) const {
   const TensorRecord& in = model_->input_of(model_->op(op_));
-  const WindowGroups groups = window_groups(*model_, op_);
-  const int32_t channels = groups.channels, group = static_cast<int32_t>(index / groups.values()),
-                v = static_cast<int32_t>(index % groups.values());
-  const Lag lag = lag_at(groups, v / (channels * channels));
+  const int32_t channels = groups_.channels;
+  const int32_t group = index / groups_.values();
+  const int32_t v = index % groups_.values();
+  const Lag lag = lag_at(groups_, v / (channels * channels));
   const int32_t width = in.width - (lag.dx < 0 ? -lag.dx : lag.dx);
   const int32_t height = in.height - lag.dy;
   const float share = width > 0 && height > 0 ? to_float(height * width) / to_float(in.height * in.width) : 0.0f;
-  const int32_t first = groups.count > 1 ? group : v / channels % channels;
-  const int32_t second = groups.count > 1 ? group : v % channels;
+  const int32_t first = groups_.count > 1 ? group : v / channels % channels;
+  const int32_t second = groups_.count > 1 ? group : v % channels;
   const float rests = mean(channels_ + first, size_.channels) * mean(channels_ + second, size_.channels);
   return mean(products_ + index, size_.values) - share * rests;
 }

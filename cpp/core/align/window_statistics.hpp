@@ -58,11 +58,11 @@ class WindowSums {
   // `centers`, one a channel, are near the means, in int8 steps. They are subtracted before values are multiplied.
   void begin(const Model& model, int32_t op, const float* centers);
   void add(const int8_t* input, int32_t worker);
-  // Of the samples that were added. `means` [channel], in int8 steps.
+  // Ends the measurement of this number of samples, and writes means [channel], in int8 steps.
   void conclude(int32_t samples, float* means);
-  // Then a value of [group][groups.values()], in their squares. The rest of the mean is subtracted as if no position
-  // lay at a border.
-  float value(int64_t index) const;
+  // After that, a value of [group][groups.values()], in squares of int8 steps. The rest of the mean is subtracted as if
+  // no position lay at a border.
+  float value(int32_t index) const;
 
  private:
   float mean(const int64_t* sums, int32_t stride) const;
@@ -74,6 +74,7 @@ class WindowSums {
   int16_t* maps_ = nullptr;      // [worker][element]
   const Model* model_ = nullptr;
   int32_t op_ = 0;
+  WindowGroups groups_ = {};
   const float* centers_ = nullptr;
   float positions_ = 0.0f;  // of all samples
 };

@@ -1,5 +1,6 @@
 #include "core/learner/channel_phase.hpp"
 
+#include "core/align/image_noise.hpp"
 #include "core/base/arithmetic.hpp"
 
 namespace pmt {
@@ -72,14 +73,14 @@ Status ChannelPhase::step(bool* done) {
   while (op_ < model().op_count() && !is_aligned_op(model(), op_)) ++op_;
   *done = op_ == model().op_count();
   if (*done) return {};
-  if (part_ == Part::next) part_ = aligns_windows(op_) ? Part::windows : behind_windows();
+  if (part_ == Part::next) part_ = aligns_windows(op_) ? Part::windows : part_after_windows();
   if (linked::reliability && part_ == Part::weighing) return weigh_sample();
   if (!linked::windows || part_ != Part::correction) return measure_sample();
-  if (!windows_.align_group(model(), op_, parameters_->channels(op_))) part_ = behind_windows();
+  if (!windows_.align_group(model(), op_, parameters_->channels(op_))) part_ = part_after_windows();
   return {};
 }
 
-ChannelPhase::Part ChannelPhase::behind_windows() const {
+ChannelPhase::Part ChannelPhase::part_after_windows() const {
   return may_weigh(op_) && windows_.strength() > 0.0f ? Part::weighing : Part::channels;
 }
 
@@ -87,11 +88,10 @@ ChannelPhase::Part ChannelPhase::behind_windows() const {
 // then with the noise probe. They begin with the frame, also where activations are kept.
 Status ChannelPhase::weigh_sample() {
   Predictor& predictor = *setup_.predictor;
-  const int32_t images = smaller(count_, ChannelWeighing::most_images), image = image_ / 2;
+  const int32_t images = smaller(count_, most_probed_images), image = image_ / 2;
   const auto sample = [&](int32_t i) { return samples_[int64_t{i} * count_ / images]; };
-  const TensorRecord& map = model().input_of(model().op(op_));
-  if (int64_t{images} * map.height * map.width > ReliabilityMeter::most_values) return {Code::batch_size, op_};
   if (image_ == 0) {
+    if (!ReliabilitySums::fit(images, model().input_of(model().op(op_)))) return {Code::batch_size, op_};
     PMT_RETURN_IF_ERROR(plan_layer(op_));
     weighing_.begin(model(), op_);
   }

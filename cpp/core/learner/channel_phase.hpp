@@ -16,7 +16,7 @@ struct ChannelPhaseSetup {
   Predictor* predictor;            // whose passes end where the phase wants them to
   const ChannelStatistics* clean;  // of the layers but the last, one after another
   const float* clean_windows;      // see WindowAlignment; null: only channels are aligned
-  bool weighs;                     // by reliability, too, where there are windows
+  AlignedWeights aligned;
   const LearnerSamples* samples;
   // Whether each forward goes on from where the last one stopped, with activations of the samples in external_bytes().
   bool keeps_activations;
@@ -50,12 +50,11 @@ class ChannelPhase {
   bool aligns_windows(int32_t op) const {
     return linked::windows && setup_.clean_windows != nullptr && is_window_op(model(), op);
   }
-  bool may_weigh(int32_t op) const {
-    return linked::reliability && setup_.weighs && setup_.clean_windows != nullptr && mixes_channels(model(), op);
-  }
+  bool weighs() const { return linked::reliability && setup_.aligned == AlignedWeights::reliability; }
+  bool may_weigh(int32_t op) const { return weighs() && mixes_channels(model(), op); }
   // Whether an op is the first one with windows, which tell how much noise the samples hold.
-  bool tells_noise(int32_t op) const { return linked::reliability && setup_.weighs && op == first_window_op_; }
-  Part behind_windows() const;
+  bool tells_noise(int32_t op) const { return weighs() && op == first_window_op_; }
+  Part part_after_windows() const;
   Status weigh_sample();
   Status measure_sample();
   void end_measurement(Part next);

@@ -1,4 +1,4 @@
-// Reliability of the channels of one layer after another, on whatever forwards reach their inputs.
+// Weighs one layer after another by the reliability of its input channels. The caller runs the forwards.
 #pragma once
 
 #include "core/align/channel_reliability.hpp"
@@ -10,8 +10,6 @@ namespace pmt {
 
 class ChannelWeighing {
  public:
-  static constexpr int32_t most_images = 256;
-
   // For the next layer, which mixes channels.
   void take(const Model& model, int32_t op, const LearnerSamples& samples, Arena& arena);
   void begin(const Model& model, int32_t op) { sums_.begin(model.input_of(model.op(op))); }
@@ -25,8 +23,8 @@ class ChannelWeighing {
   ReliabilitySums sums_;
   ChannelReliability* found_ = nullptr;  // [channel]
   float* scratch_ = nullptr;
-  int8_t* other_ = nullptr;     // image, and the memory of the stage behind it
-  int32_t* details_ = nullptr;  // sums of its noise probe
+  int8_t* other_ = nullptr;  // image of the noise probe, with which the memory of the stage begins
+  int32_t* column_sums_ = nullptr;
 };
 
 }  // namespace pmt

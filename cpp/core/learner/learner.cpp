@@ -70,7 +70,9 @@ Status Learner::open(const LearnerSetup& setup, void* memory, size_t bytes) {
   if (!setup.epochs.layers.are_layers_of(model_)) return {Code::layer_not_trainable};
   if (setup.samples < 0 || setup.held_out < 0 || setup.held_out > setup.samples) return {Code::option_value};
   if (setup.held_out > PairedLosses::most_samples) return {Code::option_value};
-  if (!words<AlignedWeights>.holds(setup.weights)) return {Code::option_value};
+  const bool are_linked = setup.weights == AlignedWeights::none ||
+                          (linked::windows && (linked::reliability || setup.weights == AlignedWeights::windows));
+  if (!words<AlignedWeights>.holds(setup.weights) || !are_linked) return {Code::option_value};
   if (setup.samples == 0 ? setup.storage != nullptr : setup.frames.read == nullptr) return {Code::option_value};
   if (setup.storage != nullptr && !setup.storage->has_functions()) return {Code::option_value};
   const bool needs_clean = setup.clean != nullptr || setup.chooses_input;
@@ -144,9 +146,8 @@ Status Learner::measure_phases() {
   const bool keeps = setup_.keeps_activations;
   const ChannelStatistics* const behind = setup_.clean + channel_count(model_);
   const float* const windows = aligns_windows() ? reinterpret_cast<const float*>(behind) : nullptr;
-  const bool weighs = setup_.weights == AlignedWeights::reliability;
-  const Status status =
-      channels_.open({&predictor_, setup_.clean, windows, weighs, &samples_, keeps, kept}, phase_, phase_bytes_);
+  const Status status = channels_.open({&predictor_, setup_.clean, windows, setup_.weights, &samples_, keeps, kept},
+                                       phase_, phase_bytes_);
   if (!status.ok() && status.code != Code::arena_too_small) return status;
   Arena external;
   external.take<int8_t>(channels_.external_bytes());

@@ -26,8 +26,8 @@ struct LearnerSetup {
   // Of each channel of the layers but the last, one after another; null: no alignment.
   const ChannelStatistics* clean;
   int32_t clean_count;
-  // Weights that alignment changes, in memory. Where there are some, behind the channels' `clean` has the windows'
-  // floats, as WindowAlignment takes them, and one more where they are odd; `clean_count` counts pairs.
+  // Which weights alignment changes; they stand in memory. Unless none, `clean` also has the windows' floats, behind
+  // those of the channels and as WindowAlignment takes them, padded to an even number; `clean_count` counts pairs.
   AlignedWeights weights;
   const Kernels* kernels;  // that do not pack
   FrameStore frames;

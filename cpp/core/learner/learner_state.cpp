@@ -83,9 +83,9 @@ __attribute__((cold)) void LearnerParameters::take(const Model& model, int32_t h
                                      arena.take<float>(MemoryPart::biases, channels)};
     if (arena.fits()) channels_[i] = channels > 0 ? taken : ChannelParameters{nullptr, nullptr};
   }
-  const bool has_weights = aligned != AlignedWeights::none;
-  weights_ = has_weights ? arena.take<int8_t*>(MemoryPart::lists, model.op_count()) : nullptr;
-  for (int32_t i = 0; has_weights && i < model.op_count(); ++i) {
+  const bool aligns = aligned != AlignedWeights::none;
+  weights_ = aligns ? arena.take<int8_t*>(MemoryPart::lists, model.op_count()) : nullptr;
+  for (int32_t i = 0; aligns && i < model.op_count(); ++i) {
     const int32_t weights = changes_weights(model, i, aligned) ? weight_count(model, model.op(i)) : 0;
     int8_t* const taken = arena.take<int8_t>(MemoryPart::weights, weights);
     if (arena.fits()) weights_[i] = weights > 0 ? taken : nullptr;
@@ -178,11 +178,11 @@ StatePart LearnerParameters::part(const Model& model, LearnerState state, int32_
   return found.bytes == nullptr && state == LearnerState::trained ? trained_part(model, index) : found;
 }
 
-size_t LearnerParameters::largest(const Model& model, const TrainedBlocks& blocks, AlignedWeights weights) {
+size_t LearnerParameters::largest(const Model& model, const TrainedBlocks& blocks, AlignedWeights aligned) {
   const int32_t last = model.op_count() - 1;
   size_t sum = model.stage() != nullptr ? sizeof(FilterChain) : 0;
   for (int32_t i = 0; i <= last; ++i) {
-    if (i == last || changes_weights(model, i, weights)) sum += weight_bytes(model, i);
+    if (i == last || changes_weights(model, i, aligned)) sum += weight_bytes(model, i);
     if (i == last || is_aligned_op(model, i)) sum += 2 * channel_bytes(model, i);
   }
   size_t most = 0;
@@ -234,9 +234,9 @@ bool is_window_op(const Model& model, int32_t op) {
   return linked::windows && is_aligned_op(model, op) && window_groups(model, op).count > 0;
 }
 
-bool changes_weights(const Model& model, int32_t op, AlignedWeights weights) {
-  if (!linked::windows || weights == AlignedWeights::none) return false;
-  const bool mixes = linked::reliability && weights == AlignedWeights::reliability && mixes_channels(model, op);
+bool changes_weights(const Model& model, int32_t op, AlignedWeights aligned) {
+  if (!linked::windows || aligned == AlignedWeights::none) return false;
+  const bool mixes = linked::reliability && aligned == AlignedWeights::reliability && mixes_channels(model, op);
   return is_window_op(model, op) || (mixes && is_aligned_op(model, op));
 }
 

@@ -45,13 +45,12 @@ struct TrainedBlocks {
   bool are_layers_of(const Model& model) const;
 };
 
-// Filters of the input stage, where there is one, biases and weight scales of all layers but the last, and weights that
-// alignment changes; heads, and the trained layers of a block: of every state that differs from the
-// image's.
+// Parameters of every state that differs from the image's: filters of the input stage, where there is one; biases and
+// weight scales of all layers but the last; weights that alignment changes; heads; the trained layers of a block.
 class LearnerParameters {
  public:
   // `heads`: 2 where head and head_alone are both kept, 1 where either takes the same place.
-  void take(const Model& model, int32_t heads, const TrainedBlocks& blocks, AlignedWeights weights, Arena& arena);
+  void take(const Model& model, int32_t heads, const TrainedBlocks& blocks, AlignedWeights aligned, Arena& arena);
 
   void reset_channels(const Model& model);
   // The filters that channels are aligned behind.
@@ -82,7 +81,7 @@ class LearnerParameters {
   // What a state is made of: its parts in order, bytes null at the end.
   StatePart part(const Model& model, LearnerState state, int32_t index) const;
   // Of the state that takes most: aligned channels and a head.
-  static size_t largest(const Model& model, const TrainedBlocks& blocks, AlignedWeights weights);
+  static size_t largest(const Model& model, const TrainedBlocks& blocks, AlignedWeights aligned);
   // Whether all filters and weight scales are inside their bounds, as in a sound image.
   bool is_sound(const Model& model, LearnerState state) const;
   bool has_other_filters(const Model& model, LearnerState state) const;
@@ -130,6 +129,6 @@ bool is_aligned_op(const Model& model, int32_t op);
 // Whether it has windows, which alignment may change as well.
 bool is_window_op(const Model& model, int32_t op);
 // Whether alignment changes its weights.
-bool changes_weights(const Model& model, int32_t op, AlignedWeights weights);
+bool changes_weights(const Model& model, int32_t op, AlignedWeights aligned);
 
 }  // namespace pmt

@@ -67,7 +67,7 @@ typedef struct {
   bool keeps_activations;
   void* external; /* may be null */
   size_t external_bytes;
-  pmt_weights weights; /* what `clean` then has: see LearnerSetup */
+  pmt_weights weights; /* that alignment changes; what `clean` then has: see LearnerSetup */
 } pmt_learner_setup;
 
 typedef struct {

@@ -17,7 +17,7 @@ int32_t WindowAlignment::clean_floats(const Model& model, int32_t op) {
   return groups.count == 0 ? 0 : channel_count(model, op) + value_count(groups);
 }
 
-// Sums are read before anything is shrunk.
+// The scratch memory is that of the sums, which are read before it is written to.
 void WindowAlignment::take(const Model& model, int32_t op, bool tells_noise, Arena& arena) {
   group_ = 0;
   const WindowGroups groups = window_groups(model, op);
@@ -40,9 +40,12 @@ void WindowAlignment::conclude(const Model& model, int32_t op, int32_t group, in
   const WindowGroups groups = window_groups(model, op);
   const int32_t channels = channel_count(model, op);
   sums_.conclude(images, means_ + group * channels);
-  scatter_.add(images, [this](int64_t i) { return sums_.value(i); });
-  if (!linked::reliability || of_group_ == nullptr) return;
+  if (!linked::reliability || of_group_ == nullptr) {
+    scatter_.add(images, [this](int32_t i) { return sums_.value(i); });
+    return;
+  }
   for (int32_t i = 0; i < value_count(groups); ++i) of_group_[i] = sums_.value(i);
+  scatter_.add(images, [this](int32_t i) { return of_group_[i]; });
   shares_[group] = noise_share(groups, clean_ + channels, of_group_);
 }
 

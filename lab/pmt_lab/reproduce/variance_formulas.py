@@ -17,7 +17,7 @@ _SQUARES = Quantity("|g|^2", 0.2, relative=True)
 _PRINTED, _RELEASED = ("weight", "node"), ("free_node",)
 # Images, words of the estimators and the estimators: where the formulas hold, what images of
 # different gradients do to them, the paper's own mu and baseline, and nodes by the released
-# settings, whose weights are perturbed as printed.
+# settings; weights are perturbed alike in both, so they are left out.
 _CASES = (
     (1, "mu4", _PRINTED),
     (4, "mu4", _PRINTED),

@@ -49,10 +49,13 @@ def compare_scopes(
     if repeats < 2:
         raise ValueError(f"repeats={repeats}: a standard error needs 2 or more")
     images, labels = model.prepare(data.images), np.ascontiguousarray(data.labels)
+    moments_of = {
+        free: [layer_moments(model, images, labels, index, free=free) for index in chosen]
+        for free in {estimator == "free_node" for estimator in estimators}
+    }
     rows = []
     for estimator in estimators:
-        free = estimator == "free_node"
-        moments = [layer_moments(model, images, labels, index, free=free) for index in chosen]
+        moments = moments_of[estimator == "free_node"]
         squares = sum(layer.squares for layer in moments)
         for scope, each in (("model_wise", queries), ("layer_wise", queries // len(chosen))):
             options = estimator_options(f"{estimator}+{scope}+{words}", each, seed=1)

@@ -468,7 +468,7 @@ def read_model(folder: str | Path) -> tuple[Model, dict[str, Any]]:
     place = checked_path("folder", folder)
     export = _read_export(place)
     model = Model((place / "model" / "model.pmt").read_bytes())
-    for name in ("windows", "reliability"):  # of an earlier export, which aligns channels alone
+    for name in ("windows", "reliability"):  # an earlier export had no such choice
         export.setdefault(name, False)
     clean = (place / "model" / "clean.bin").read_bytes()
     if clean:

@@ -92,7 +92,7 @@ class Learner:
         RAM. The model holds statistics of windows.
     reliability : bool
         Weigh channels by their reliability, too, where the windows tell of noise, as
-        :func:`pmt.align` does: the weights of layers that mix channels stand in RAM, too.
+        :func:`pmt.align` does: the weights of nearly all layers stand in RAM. Needs ``windows``.
     choose_input : bool
         Choose filters before the network, too: samples are frames of the model's
         :attr:`pmt.Model.image_shape`, as the camera gives them. The model holds statistics.
@@ -150,7 +150,8 @@ class Learner:
         storage: str | os.PathLike[str] | None = None,
     ) -> None:
         check_model(model)
-        weights = aligned_weights(windows, reliability)
+        checked_flag("windows", windows)
+        checked_flag("reliability", reliability)
         checked_flag("choose_input", choose_input)
         checked_flag("keeps_confirmed", keeps_confirmed)
         checked_flag("keeps_activations", keeps_activations)
@@ -162,8 +163,10 @@ class Learner:
             select=select,
             storage=storage,
             windows=windows or None,
+            reliability=reliability or None,
             keeps_activations=keeps_activations or None,
         )
+        weights = aligned_weights(windows, reliability)
         if choose_input:
             model = with_any_stage(model)
         self._model = without_statistics(model)

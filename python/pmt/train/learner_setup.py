@@ -14,7 +14,7 @@ import numpy as np
 
 from pmt import _core
 from pmt._util.arrays import FloatArray
-from pmt._util.checks import checked_candidates, checked_flag, checked_integer
+from pmt._util.checks import checked_candidates, checked_integer
 from pmt._util.text import table
 from pmt.errors import OptionError
 from pmt.model import Model
@@ -159,7 +159,7 @@ def plan_sizes(
     held_out: int,
     keeps_confirmed: bool,
     keeps_activations: bool,
-    epochs: Any = None,
+    epochs: EpochArguments | None,
 ) -> LearnerSizes:
     """Count a learner's memory on a device."""
     keeps = (keeps_confirmed, keeps_activations)
@@ -171,8 +171,6 @@ def plan_sizes(
 
 def aligned_weights(windows: bool, reliability: bool) -> AlignedWeights:
     """Return which weights an alignment changes."""
-    checked_flag("windows", windows)
-    checked_flag("reliability", reliability)
     if reliability and not windows:
         rule = "=True goes by windows, which tell how much noise images hold: give "
         raise OptionError("reliability", rule, "windows", "=True, too, or leave it out")
@@ -180,7 +178,7 @@ def aligned_weights(windows: bool, reliability: bool) -> AlignedWeights:
 
 
 def learner_image(
-    model: Model, samples: int, weights: AlignedWeights = "none", choose_input: bool = False
+    model: Model, samples: int, weights: AlignedWeights, choose_input: bool
 ) -> tuple[bytes, FloatArray | None]:
     """Return a model's image without statistics, and these, in pairs, if some are needed."""
     if not model.is_classifier:

@@ -278,7 +278,7 @@ def export_learner(
         weights, and flash for the windows of clean images.
     reliability : bool
         Weigh channels by their reliability, too, as in ``pmt.Learner``: it takes RAM for the
-        weights of nearly all layers.
+        weights of nearly all layers, and needs ``windows``.
     choose_input : bool
         Choose filters before the network on the board, as in ``pmt.Learner``: it keeps frames of
         the sensor's size.
@@ -316,9 +316,9 @@ def export_learner(
         As :func:`pmt.firmware.export.export`.
     """
     check_model(model)
-    weights = aligned_weights(windows, reliability)
-    flags = {"choose_input": choose_input, "keeps_confirmed": keeps_confirmed}
-    flags |= {"keeps_activations": keeps_activations, "force": force}
+    flags = {"windows": windows, "reliability": reliability, "choose_input": choose_input}
+    flags |= {"keeps_confirmed": keeps_confirmed, "keeps_activations": keeps_activations}
+    flags["force"] = force
     for name, flag in flags.items():
         checked_flag(name, flag)
     board = find_target(target, like)
@@ -330,8 +330,10 @@ def export_learner(
         options=options,
         select=select,
         windows=windows or None,
+        reliability=reliability or None,
         keeps_activations=keeps_activations or None,
     )
+    weights = aligned_weights(windows, reliability)
     if frames is not None and frames not in FRAMES:
         raise OptionError("frames", f"={frames!r} must be one of {', '.join(FRAMES)}")
     if states not in STATES:
@@ -447,7 +449,8 @@ def _check_fits(report: LearnerExport, board: Target) -> None:
         if used > budget:
             kind, remedy = "learner", "take fewer samples"
             if report.windows:
-                remedy += ", or no reliability" if report.reliability else ", or no windows"
+                weighs = report.reliability and name == "RAM"
+                remedy += ", or no reliability" if weighs else ", or no windows"
             elif report.frames != "host":
                 remedy += ", or frames='host' (--frames host)"
             if report.samples == 0:
