@@ -183,9 +183,12 @@ std::vector<int32_t> checked_counts(const py::object& object, py::ssize_t groups
     throw py::value_error("images must have shape (" + std::to_string(groups) + ",), one count for each group; got " +
                           shape_text(counts));
   }
+  int64_t sum = 0;
   for (py::ssize_t g = 0; g < groups; ++g) {
     if (counts.at(g) < 1) throw py::value_error("images must be counts of 1 or more");
+    sum += counts.at(g);
   }
+  if (sum > INT32_MAX) throw py::value_error("images must be counts below 2^31 in all, got " + std::to_string(sum));
   return {counts.data(), counts.data() + groups};
 }
 
@@ -283,12 +286,14 @@ void register_statistics(py::module_& m) {
       .def("measure_reliability", &measure_reliability, py::arg("op"))
       .def("weigh_channels", &weigh_channels, py::arg("op"), py::arg("reliability"), py::arg("strength"));
   m.attr("IMAGE_GROUPS") = ImageGroups::usual;
-  m.attr("PROBED_IMAGES") = most_probed_images;
   m.def("shrink_channels", &shrink_channels, py::arg("reference"), py::arg("found"), py::arg("images"));
   m.def("shrink_windows", &shrink_windows, py::arg("model"), py::arg("op"), py::arg("reference"), py::arg("found"),
         py::arg("images"));
   m.def("reliability_strength", &reliability_strength, py::arg("model"), py::arg("op"), py::arg("clean"),
         py::arg("found"));
+  m.def(
+      "probed_images", [](const HostModel& host, int32_t images) { return pmt::probed_images(host.model(), images); },
+      py::arg("model"), py::arg("images"));
   m.def("noise_probes", &noise_probes, py::arg("model"), py::arg("images"));
   m.def("window_shape", &window_shape, py::arg("model"), py::arg("op"));
   m.def("mixes_channels", &mixes_channels, py::arg("model"), py::arg("op"));

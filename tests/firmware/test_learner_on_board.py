@@ -252,11 +252,15 @@ def test_an_export_says_that_nothing_is_aligned(tmp_path):
     assert "\nnot aligned: the model holds no statistics of clean images; `pmt stat" in str(export)
 
 
-@pytest.mark.parametrize("board", ["stm32f746g-disco", "stm32h7b3i-dk"])
-def test_the_programs_of_the_st_boards_are_no_larger_than_said(model, tmp_path, board):
+@pytest.mark.parametrize(
+    ("board", "layers"),
+    [("stm32f746g-disco", None), ("stm32h7b3i-dk", None), ("stm32h7b3i-dk", "all")],
+)
+def test_the_programs_of_the_st_boards_are_no_larger_than_said(model, tmp_path, board, layers):
     need_firmware_tools()
     out = tmp_path / "fw"
-    export = export_learner(model, target=board, out=out, samples=24)
+    options = layers and pmt.preset("default", layers=layers, epochs=1)
+    export = export_learner(model, target=board, out=out, samples=24, options=options)
     built = make(out)
     assert built.returncode == 0, built.stdout
     assert 0 <= export.ram_used - linked_sizes(out / "build" / "fw.elf").ram < 512

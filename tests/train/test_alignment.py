@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 from interruptions import cut_and_resumed
+from networks import residual_network
 
 import pmt
 from pmt import _core, corruptions, datasets
@@ -204,6 +205,12 @@ def test_the_core_refuses_reliabilities_that_do_not_fit(model):
     odd = _core.Statistics(model.core, pairs[:3], 1)
     with pytest.raises(ValueError, match="images must be pairs, one and the same disturbed; got 3"):
         odd.measure_reliability(op)
+
+
+def test_fewer_images_are_probed_where_maps_are_large(model):
+    large = residual_network(size=512)
+    for network, images, expected in ((model, 300, 256), (model, 9, 9), (large, 300, 64)):
+        assert _core.probed_images(network.core, images) == expected
 
 
 def test_noise_probes_stand_behind_their_images(model):

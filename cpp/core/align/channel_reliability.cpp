@@ -12,6 +12,16 @@ bool mixes_channels(const Model& model, int32_t op) {
   return mixes && record.input[0] != model.header().input_tensor;
 }
 
+int32_t probed_images(const Model& model, int32_t images) {
+  int32_t most = smaller(images, 256);
+  for (int32_t i = 0; i < model.op_count(); ++i) {
+    if (!mixes_channels(model, i)) continue;
+    const TensorRecord& in = model.input_of(model.op(i));
+    most = static_cast<int32_t>(smaller(most, saturated(ReliabilitySums::most_values / in.height / in.width)));
+  }
+  return most;
+}
+
 ReliabilitySums::Size ReliabilitySums::larger(const Size& size, const Model& model, int32_t op) {
   const TensorRecord& in = model.input_of(model.op(op));
   return {pmt::larger(in.channels, size.channels), pmt::larger(element_count(in), size.elements)};
@@ -96,7 +106,8 @@ Status ReliabilityMeter::measure(int32_t op, int32_t samples, const SampleSource
   const uint32_t input = model().op(op).input[0];
   const TensorRecord& in = model().tensor(static_cast<int32_t>(input));
   const int64_t pairs = samples / 2;
-  if (samples < 2 || samples % 2 != 0 || !ReliabilitySums::fit(pairs, in)) return {Code::batch_size, op};
+  const bool fit = pairs * in.height * in.width <= ReliabilitySums::most_values;
+  if (samples < 2 || samples % 2 != 0 || !fit) return {Code::batch_size, op};
   for (int32_t w = 0; w < workers(); ++w) sums_[w].begin(in);
   const auto add = [&](const Activations& memory, int32_t worker) {
     sums_[worker].add(memory.tensor(plan(), Pass::main, input));

@@ -17,13 +17,15 @@ struct ChannelReliability {
 // not the last.
 bool mixes_channels(const Model& model, int32_t op);
 
+// How many of a number of images, spread over all of them, get noise probes: a few hundred are enough, and fewer where
+// maps are large.
+int32_t probed_images(const Model& model, int32_t images);
+
 // Sums over pairs of a layer's inputs: those of an image, then of the same image with the noise probe.
 class ReliabilitySums {
  public:
-  // Whether the products of the sums over this number of pairs stay inside 64 bits.
-  static bool fit(int64_t pairs, const TensorRecord& input) {
-    return pairs * input.height * input.width <= int64_t{1} << 24;
-  }
+  // Positions times pairs: the products of their sums stay inside 64 bits.
+  static constexpr int64_t most_values = int64_t{1} << 24;
   // The most channels and elements of an input.
   struct Size {
     int32_t channels, elements;

@@ -5,9 +5,6 @@
 
 namespace pmt {
 
-// Images that reliability adds noise probes to, at most.
-constexpr int32_t most_probed_images = 256;
-
 // The share 0..1 of a layer's variation between places that clean images do not have: 1 - roughness of clean /
 // roughness of found, 0 where new images are as smooth as clean ones or smoother. Roughness is the mean squared
 // difference, over twice the variance, of two places as far apart as the window goes. Both are values as WindowMeter

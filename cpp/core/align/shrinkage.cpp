@@ -114,7 +114,7 @@ void shrink_windows(const WindowGroups& windows, const float* reference, WindowS
   };
   Shrinkage shrinkage;
   for_varied([&](int32_t i, float clean, float now) {
-    shrinkage.add(means[i] / now - clean, scatter.variance(i) / (now * now));
+    shrinkage.add(means[i] / now - clean, scatter.variance(i) / now / now);
   });
   const float factor = shrinkage.factor(scatter.groups(), window_caution);
   for_varied([&](int32_t i, float clean, float now) { means[i] = now * (clean + factor * (means[i] / now - clean)); });

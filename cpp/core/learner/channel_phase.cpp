@@ -1,6 +1,5 @@
 #include "core/learner/channel_phase.hpp"
 
-#include "core/align/image_noise.hpp"
 #include "core/base/arithmetic.hpp"
 
 namespace pmt {
@@ -88,10 +87,9 @@ ChannelPhase::Part ChannelPhase::part_after_windows() const {
 // then with the noise probe. They begin with the frame, also where activations are kept.
 Status ChannelPhase::weigh_sample() {
   Predictor& predictor = *setup_.predictor;
-  const int32_t images = smaller(count_, most_probed_images), image = image_ / 2;
+  const int32_t images = probed_images(model(), count_), image = image_ / 2;
   const auto sample = [&](int32_t i) { return samples_[int64_t{i} * count_ / images]; };
   if (image_ == 0) {
-    if (!ReliabilitySums::fit(images, model().input_of(model().op(op_)))) return {Code::batch_size, op_};
     PMT_RETURN_IF_ERROR(plan_layer(op_));
     weighing_.begin(model(), op_);
   }

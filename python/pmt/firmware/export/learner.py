@@ -49,9 +49,9 @@ STATES: tuple[States, ...] = get_args(States)
 SAMPLES = 64  # where no other number is given
 # Memory of the program at most, beside arena and model, on the boards that come with pmt; tests
 # hold what is linked to it.
-FIXED = FixedMemory(stack=4096, variables=3600, code=132 * 1024)
+FIXED = FixedMemory(stack=4096, variables=3600, code=136_704)
 # Bytes of code at least, of parts that a learner may be without.
-_EPOCHS_CODE = 19_500
+_EPOCHS_CODE = 21_036
 _PART_CODE = {
     "input_stage": 9_500,
     "input_search": 4_500,

@@ -217,7 +217,7 @@ class _Noise:
     def __init__(self, model: Model, images: Int8Array, threads: int) -> None:
         self._model = model
         # Spread over all images, which may be in the order of their classes.
-        count = min(len(images), _core.PROBED_IMAGES)
+        count = _core.probed_images(model.core, len(images))
         self._images = images[np.arange(count) * len(images) // count]
         self._threads = threads
         self._strength = -1.0  # not known yet
@@ -262,5 +262,5 @@ def alignment_cost(
         for index, (groups, values) in window_layers(model).items():
             source = model.core.tensors()[model.core.ops()[index]["inputs"][0]]
             work += source["height"] * source["width"] * groups * values
-    probes = 2 * min(images, _core.PROBED_IMAGES) if windows and reliability else 0
+    probes = 2 * _core.probed_images(model.core, images) if windows and reliability else 0
     return Cost(forwards=images + probes, macs=images * work + probes * forward)
