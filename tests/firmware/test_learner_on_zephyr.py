@@ -49,7 +49,7 @@ def projects(model, tmp_path_factory):
         exported = config.read_text()
         # Pointers of 64 bits make the learner's tables larger.
         longer = re.sub(r"(arena_bytes = \d+)", r"\1 + 65536", exported)
-        config.write_text(re.sub(r"(\d+),(\n *nullptr, 0,)", r"\1 + 65536,\2", longer))
+        config.write_text(re.sub(r"(\d+),(\s*nullptr, 0,)", r"\1 + 65536,\2", longer))
         sources = sorted(p for part in ("core", "common", "learner", "port", "app")
                          for p in (out / part).rglob("*.cpp"))  # fmt: skip
         succeed(

@@ -202,7 +202,7 @@ def test_of_few_images_each_fold_is_prepared_behind_the_stage(start):
         "start": pytest.approx(1.1198, abs=1e-4),
         "aligned": None,
         "input": None,
-        "head": pytest.approx(0.2632, abs=1e-4),
+        "head": pytest.approx(0.2622, abs=1e-4),
         "head_alone": pytest.approx(0.4759, abs=1e-4),
     }
 
