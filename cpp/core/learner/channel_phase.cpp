@@ -60,6 +60,7 @@ void ChannelPhase::start(const LearnerParameters& parameters, int32_t images) {
   count_ = setup_.samples->count(LearnerSamples::Use::alignment, samples_);
   for (int64_t i = 0; i < images; ++i) samples_[i] = samples_[i * count_ / images];
   count_ = images;
+  probed_ = weighs() ? probed_images(model(), count_) : 0;
   groups_ = count_ < ImageGroups::usual ? count_ : ImageGroups::usual;
   for (int32_t g = 0; g < groups_; ++g) images_[g] = (count_ - g + groups_ - 1) / groups_;
   clean_ = setup_.clean;
@@ -87,8 +88,8 @@ ChannelPhase::Part ChannelPhase::part_after_windows() const {
 // then with the noise probe. They begin with the frame, also where activations are kept.
 Status ChannelPhase::weigh_sample() {
   Predictor& predictor = *setup_.predictor;
-  const int32_t images = probed_images(model(), count_), image = image_ / 2;
-  const auto sample = [&](int32_t i) { return samples_[int64_t{i} * count_ / images]; };
+  const int32_t image = image_ / 2;
+  const auto sample = [&](int32_t i) { return samples_[int64_t{i} * count_ / probed_]; };
   if (image_ == 0) {
     PMT_RETURN_IF_ERROR(plan_layer(op_));
     weighing_.begin(model(), op_);
@@ -97,13 +98,13 @@ Status ChannelPhase::weigh_sample() {
   predictor.place(memory_);
   PMT_RETURN_IF_ERROR(setup_.samples->read(sample(image), predictor.input()));
   if (image_ % 2 == 1) {
-    const int32_t next = sample(image + 1 < images ? image + 1 : 0);
+    const int32_t next = sample(image + 1 < probed_ ? image + 1 : 0);
     PMT_RETURN_IF_ERROR(weighing_.add_probe(model(), *setup_.samples, next, predictor.input()));
   }
   predictor.run(0, op_);
   weighing_.add(predictor.features());
-  if (++image_ < 2 * images) return {};
-  weighing_.weigh(model(), op_, images, windows_.strength(), parameters_->channels(op_));
+  if (++image_ < 2 * probed_) return {};
+  weighing_.weigh(model(), op_, probed_, windows_.strength(), parameters_->channels(op_));
   image_ = 0;
   part_ = Part::channels;
   return {};

@@ -79,7 +79,7 @@ class ChannelPhase {
   ChannelWeighing weighing_;                  // the same
   Part part_ = Part::next;
   int32_t images_[ImageGroups::usual] = {};  // of each group
-  int32_t count_ = 0, groups_ = 0;
+  int32_t count_ = 0, groups_ = 0, probed_ = 0;
   int32_t op_ = 0, group_ = 0, image_ = 0;
   int32_t first_window_op_ = -1;
   int32_t kept_bytes_ = 0;  // of a sample
